@@ -1,0 +1,278 @@
+//! Names of things. Every id is a type of its own, so that a timer id cannot be passed where a wait
+//! id is meant. Nothing here makes a random id: ids come in as arguments or are derived by a pinned
+//! hash.
+
+use std::{fmt, hash::Hasher, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use siphasher::sip::SipHasher24;
+use uuid::Uuid;
+
+use crate::time::Timestamp;
+
+/// Number of an event in its run's history; the first is 1.
+pub type EventNumber = u64;
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl<T: Into<Arc<str>>> From<T> for $name {
+            fn from(text: T) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:?}", &*self.0)
+            }
+        }
+    };
+}
+
+text_id! {
+    /// A namespace: workflow ids are unique within one.
+    NamespaceId
+}
+text_id! {
+    /// A workflow's id, chosen by its user and stable across runs.
+    WorkflowId
+}
+text_id! {
+    /// An activity's id, chosen by workflow code, unique among the run's pending activities.
+    ActivityId
+}
+text_id! {
+    /// A timer's id, chosen by workflow code, unique among the run's open timers.
+    TimerId
+}
+text_id! {
+    /// A condition wait's id, chosen by workflow code, unique among the run's open waits.
+    WaitId
+}
+text_id! {
+    /// An update's id, chosen by its caller, unique within a workflow.
+    UpdateId
+}
+text_id! {
+    /// Identifies an activity over all its attempts and its recorded retries.
+    ExecutionId
+}
+text_id! {
+    /// An idempotency key, scoped by operation.
+    Key
+}
+text_id! {
+    /// Identifies the code of a worker: by default a hash of its executable.
+    BuildId
+}
+text_id! {
+    /// A worker's session, which outlives a single stream.
+    SessionId
+}
+
+/// One execution of a workflow. UUIDv7: ordered by time, which keeps index inserts at the right edge.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RunId(Uuid);
+
+impl RunId {
+    /// Wraps an id that was made elsewhere.
+    pub const fn new(id: Uuid) -> Self {
+        Self(id)
+    }
+
+    /// The id as 16 bytes.
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+
+    /// Reads an id from its 16 bytes; `None` if there are not 16.
+    pub fn from_slice(bytes: &[u8]) -> Option<Self> {
+        Uuid::from_slice(bytes).ok().map(Self)
+    }
+
+    /// A UUIDv7 of `at` whose random part is `entropy`.
+    pub fn from_parts(at: Timestamp, entropy: u128) -> Self {
+        let millis = u128::from(at.unix_millis()) & 0xffff_ffff_ffff;
+        let random_a = (entropy >> 64) & 0xfff;
+        let random_b = entropy & 0x3fff_ffff_ffff_ffff;
+        let bits = millis << 80 | 0x7 << 76 | random_a << 64 | 0b10 << 62 | random_b;
+        Self(Uuid::from_u128(bits))
+    }
+
+    /// The run id of the child that the event `initiated` of run `parent` asks for. Derived, so that
+    /// a repeated start of the same child is recognised as the same run.
+    pub fn of_child(parent: RunId, initiated: EventNumber, at: Timestamp) -> Self {
+        let half = |salt: u8| {
+            let mut hasher = SipHasher24::new();
+            hasher.write(parent.as_bytes());
+            hasher.write(&initiated.to_be_bytes());
+            hasher.write(&[salt]);
+            hasher.finish()
+        };
+        Self::from_parts(at, u128::from(half(0)) << 64 | u128::from(half(1)))
+    }
+
+    /// The id that stands on every attempt of the activity scheduled by event `scheduled`.
+    pub fn execution_id(&self, scheduled: EventNumber) -> ExecutionId {
+        format!("{self}:{scheduled}").into()
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A workflow within its namespace: what the slot is computed from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct WorkflowKey {
+    /// The namespace.
+    pub namespace: NamespaceId,
+    /// The workflow's id within it.
+    pub workflow: WorkflowId,
+}
+
+impl WorkflowKey {
+    /// The slot of this workflow.
+    pub fn slot(&self) -> Slot {
+        Slot::of(&self.namespace, &self.workflow)
+    }
+}
+
+impl fmt::Display for WorkflowKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.workflow)
+    }
+}
+
+/// Hash bucket of workflow ids. All runs of one workflow share a slot, hence a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Slot(u16);
+
+impl Slot {
+    /// How many slots there are; fixed for ever.
+    pub const COUNT: u16 = 4096;
+
+    /// SipHash-2-4 with a zero key over namespace, a zero byte and workflow id, modulo [`Self::COUNT`].
+    pub fn of(namespace: &NamespaceId, workflow: &WorkflowId) -> Self {
+        let mut hasher = SipHasher24::new();
+        hasher.write(namespace.as_str().as_bytes());
+        hasher.write(&[0]);
+        hasher.write(workflow.as_str().as_bytes());
+        let bucket = hasher.finish() % u64::from(Self::COUNT);
+        Self(u16::try_from(bucket).unwrap_or_default())
+    }
+
+    /// The slot's number, below [`Self::COUNT`].
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+
+    /// The shard that holds this slot.
+    pub const fn shard(self) -> ShardId {
+        ShardId((self.0 / SLOTS_PER_SHARD).to_be_bytes()[1])
+    }
+}
+
+const SLOTS_PER_SHARD: u16 = 64;
+
+/// Unit of ownership: 64 slots. There are 64 shards, never split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ShardId(u8);
+
+impl ShardId {
+    /// How many shards there are; fixed for ever.
+    pub const COUNT: u8 = 64;
+
+    /// The shard of this number, if there is one.
+    pub const fn new(number: u8) -> Option<Self> {
+        if number < Self::COUNT { Some(Self(number)) } else { None }
+    }
+
+    /// The shard's number, below [`Self::COUNT`].
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+
+    /// All shards in order.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..Self::COUNT).map(Self)
+    }
+}
+
+impl fmt::Display for ShardId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Names one start of a workflow task. The incarnation is durable before its first use, so no two
+/// starts ever share an id, also across crashes.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct StartId {
+    /// How often the run's shard was taken into memory.
+    pub incarnation: u64,
+    /// Counts starts within the incarnation.
+    pub counter: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(namespace: &str, workflow: &str) -> u16 {
+        Slot::of(&namespace.into(), &workflow.into()).number()
+    }
+
+    #[test]
+    fn slots_are_pinned() {
+        let slots =
+            [slot("default", "a"), slot("default", "order-17"), slot("", ""), slot("n", "ü")];
+        assert_eq!(slots, [3952, 2485, 1421, 1863]);
+    }
+
+    #[test]
+    fn every_slot_has_a_shard() {
+        assert_eq!(Slot(0).shard(), ShardId(0));
+        assert_eq!(Slot(63).shard(), ShardId(0));
+        assert_eq!(Slot(64).shard(), ShardId(1));
+        assert_eq!(Slot(4095).shard(), ShardId(63));
+    }
+
+    #[test]
+    fn derived_run_ids_are_version_7_and_pinned() {
+        let at = Timestamp::from_unix_millis(1_800_000_000_123);
+        let parent = RunId::from_parts(at, 7);
+        let child = RunId::of_child(parent, 5, at);
+        assert_eq!(child.0.get_version_num(), 7);
+        assert_eq!(child, RunId::of_child(parent, 5, at));
+        assert_ne!(child, RunId::of_child(parent, 6, at));
+        assert_eq!(child.to_string(), "01a3185c-507b-7474-8983-0b45af911120");
+    }
+}

@@ -1,0 +1,15 @@
+//! The pure heart of Abide: the vocabulary and two machines that share one log.
+//!
+//! - Words: [`ids`], [`time`], [`payload`], [`failure`], [`retry`].
+//!
+//! Nothing here performs I/O, awaits, reads a clock, draws a random number or depends on the order of
+//! a hash table. Time and ids come in as arguments.
+
+#![warn(missing_docs)]
+#![warn(clippy::wildcard_enum_match_arm)]
+
+pub mod failure;
+pub mod ids;
+pub mod payload;
+pub mod retry;
+pub mod time;

@@ -1,0 +1,150 @@
+//! When to try again. Pure arithmetic: given a policy, the attempt that failed and its failure, the
+//! answer is a delay or the reason why there is none.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::{Failure, FailureKind, TimeoutKind};
+
+/// How failed attempts are repeated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RetryPolicy {
+    /// Delay before the second attempt.
+    pub initial_interval: Duration,
+    /// Each further delay is this many times the one before, in thousandths: 2000 doubles.
+    pub backoff_permille: u32,
+    /// No delay is longer than this.
+    pub maximum_interval: Duration,
+    /// How many attempts there may be; zero is no limit.
+    pub maximum_attempts: u32,
+    /// Failures of these types are final.
+    pub non_retryable_types: Vec<String>,
+    /// Retries are timers in history, made by the worker, instead of the server's own business.
+    pub recorded: bool,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            initial_interval: Duration::from_secs(1),
+            backoff_permille: 2000,
+            maximum_interval: Duration::from_secs(100),
+            maximum_attempts: 0,
+            non_retryable_types: Vec::new(),
+            recorded: false,
+        }
+    }
+}
+
+/// What became of the question whether to retry; stands on the closing event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum RetryState {
+    /// Another attempt follows.
+    InProgress,
+    /// The failure says that trying again is useless.
+    NonRetryableFailure,
+    /// No time is left for another attempt.
+    Timeout,
+    /// The policy allows no further attempt.
+    MaximumAttemptsReached,
+    /// There is no policy, or its retries are the worker's business.
+    #[default]
+    PolicyNotSet,
+    /// Cancellation was asked for.
+    CancelRequested,
+}
+
+/// The answer to "again?".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Yes, after this delay.
+    After(Duration),
+    /// No, for this reason.
+    Stop(RetryState),
+}
+
+impl RetryPolicy {
+    /// Judges the failure of attempt number `attempt` (from 1).
+    pub fn judge(&self, attempt: u32, failure: &Failure) -> Verdict {
+        if self.recorded {
+            return Verdict::Stop(RetryState::PolicyNotSet);
+        }
+        if self.forbids(failure) {
+            return Verdict::Stop(RetryState::NonRetryableFailure);
+        }
+        if self.maximum_attempts != 0 && attempt >= self.maximum_attempts {
+            return Verdict::Stop(RetryState::MaximumAttemptsReached);
+        }
+        Verdict::After(failure.next_retry_delay.unwrap_or_else(|| self.delay_after(attempt)))
+    }
+
+    /// The delay after attempt number `attempt`: exponential, capped.
+    pub fn delay_after(&self, attempt: u32) -> Duration {
+        let mut delay = self.initial_interval;
+        for _ in 1..attempt {
+            if delay >= self.maximum_interval || self.backoff_permille <= 1000 {
+                break;
+            }
+            delay = delay.saturating_mul(self.backoff_permille) / 1000;
+        }
+        if self.maximum_interval.is_zero() { delay } else { delay.min(self.maximum_interval) }
+    }
+
+    fn forbids(&self, failure: &Failure) -> bool {
+        let final_kind = matches!(
+            failure.kind,
+            FailureKind::Cancelled
+                | FailureKind::Terminated
+                | FailureKind::Timeout(TimeoutKind::ScheduleToStart | TimeoutKind::ScheduleToClose)
+        );
+        failure.non_retryable
+            || final_kind
+            || self.non_retryable_types.contains(&failure.error_type)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy() -> RetryPolicy {
+        RetryPolicy { maximum_attempts: 5, ..RetryPolicy::default() }
+    }
+
+    #[test]
+    fn delays_double_up_to_the_cap() {
+        let seconds: Vec<_> = (1..=9).map(|n| policy().delay_after(n).as_secs()).collect();
+        assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 64, 100, 100]);
+        assert_eq!(policy().delay_after(u32::MAX).as_secs(), 100);
+    }
+
+    #[test]
+    fn a_flat_policy_ends_at_once_for_any_attempt() {
+        let flat = RetryPolicy { backoff_permille: 1000, ..policy() };
+        assert_eq!(flat.delay_after(u32::MAX).as_secs(), 1);
+    }
+
+    #[test]
+    fn the_reasons_to_stop() {
+        let plain = Failure::default();
+        assert_eq!(policy().judge(4, &plain), Verdict::After(Duration::from_secs(8)));
+        assert_eq!(policy().judge(5, &plain), Verdict::Stop(RetryState::MaximumAttemptsReached));
+
+        let fatal = Failure { non_retryable: true, ..Failure::default() };
+        assert_eq!(policy().judge(1, &fatal), Verdict::Stop(RetryState::NonRetryableFailure));
+
+        let mut picky = policy();
+        picky.non_retryable_types.push("Timeout:Heartbeat".into());
+        let silent = Failure::timeout(TimeoutKind::Heartbeat);
+        assert_eq!(picky.judge(1, &silent), Verdict::Stop(RetryState::NonRetryableFailure));
+        assert_eq!(policy().judge(1, &silent), Verdict::After(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn a_failure_can_choose_its_own_delay() {
+        let delay = Duration::from_secs(3600);
+        let failure = Failure { next_retry_delay: Some(delay), ..Failure::default() };
+        assert_eq!(policy().judge(1, &failure), Verdict::After(delay));
+    }
+}

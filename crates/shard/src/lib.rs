@@ -1,0 +1,1 @@
+//! Four synchronous machines: shard, commit pipeline, lease, queue.
