@@ -1,6 +1,8 @@
 //! The pure heart of Abide: the vocabulary and two machines that share one log.
 //!
 //! - Words: [`ids`], [`time`], [`payload`], [`failure`], [`retry`].
+//! - Tables: [`event`] (what happened), [`note`] (what else the log keeps), [`command`] (what code
+//!   asks for).
 //!
 //! Nothing here performs I/O, awaits, reads a clock, draws a random number or depends on the order of
 //! a hash table. Time and ids come in as arguments.
@@ -8,8 +10,11 @@
 #![warn(missing_docs)]
 #![warn(clippy::wildcard_enum_match_arm)]
 
+pub mod command;
+pub mod event;
 pub mod failure;
 pub mod ids;
+pub mod note;
 pub mod payload;
 pub mod retry;
 pub mod time;
