@@ -3,8 +3,8 @@
 
 use crate::{
     event::{
-        ActivitySpec, ChildSpec, Marker, Outcome, RunSpec, Target, TimerSpec, UpdateRequest,
-        WaitSpec,
+        ActivitySpec, CancelMode, ChildSpec, Marker, Outcome, RunSpec, Target, TimerSpec,
+        UpdateRequest, WaitSpec,
     },
     failure::Failure,
     ids::{ActivityId, EventNumber, TimerId, UpdateId, WaitId},
@@ -66,10 +66,12 @@ pub enum Ask {
         /// Context that is passed along.
         header: PayloadMap,
     },
-    /// Ask another workflow to cancel itself: ExternalCancelInitiated.
+    /// Make another workflow end: ExternalCancelInitiated.
     CancelExternal {
         /// Whom.
         target: Target,
+        /// How.
+        mode: CancelMode,
         /// Why.
         reason: String,
     },

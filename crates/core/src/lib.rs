@@ -2,7 +2,7 @@
 //!
 //! - Words: [`ids`], [`time`], [`payload`], [`failure`], [`retry`].
 //! - Tables: [`event`] (what happened), [`note`] (what else the log keeps), [`command`] (what code
-//!   asks for).
+//!   asks for), [`effect`] (what a run does to other workflows).
 //!
 //! Nothing here performs I/O, awaits, reads a clock, draws a random number or depends on the order of
 //! a hash table. Time and ids come in as arguments.
@@ -11,6 +11,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod command;
+pub mod effect;
 pub mod event;
 pub mod failure;
 pub mod ids;

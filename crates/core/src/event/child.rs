@@ -178,11 +178,23 @@ pub struct ExternalSignalFailed {
     pub cause: DeliveryFailure,
 }
 
+/// How another workflow is made to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CancelMode {
+    /// It is asked to cancel itself.
+    #[default]
+    Request,
+    /// It is ended without being asked.
+    Terminate,
+}
+
 /// Code asked to cancel another workflow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExternalCancelInitiated {
     /// Whom.
     pub target: Target,
+    /// How.
+    pub mode: CancelMode,
     /// Why.
     pub reason: String,
     /// The task whose code asked.
