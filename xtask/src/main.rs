@@ -41,10 +41,11 @@ fn run(arguments: &[&str]) -> Result<(), Vec<Problem>> {
             output::line(USAGE);
             Ok(())
         }
-        [] => Err(vec![Problem::new("cargo xtask", "no command given", USAGE)]),
-        [command, ..] => {
-            let what = format!("does not understand `{}`", arguments.join(" "));
-            Err(vec![Problem::new(format!("cargo xtask {command}"), what, USAGE)])
-        }
+        [] => Err(refused("no command given".to_owned())),
+        _ => Err(refused(format!("does not understand `{}`", arguments.join(" ")))),
     }
+}
+
+fn refused(what: String) -> Vec<Problem> {
+    Problem::new("cargo xtask", what, "choose one of the commands of `cargo xtask help`").into()
 }
