@@ -1,3 +1,51 @@
-//! Chores of the workspace.
+//! Chores of the workspace, as `cargo xtask <command>`. They need nothing but cargo.
 
-fn main() {}
+mod files;
+mod output;
+mod problem;
+mod test_command;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use crate::{problem::Problem, workspace::Workspace};
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+commands:
+  test [--seeds N]  everything that must pass before a change is merged
+  tidy              only the checks on how the source tree is kept
+  golden            record new golden files in xtask/golden.txt
+  help              this text";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problems) => {
+            output::problems(&problems);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[&str]) -> Result<(), Vec<Problem>> {
+    match arguments {
+        ["test", options @ ..] => test_command::run(options),
+        ["tidy"] => tidy::run(&Workspace::load()?),
+        ["golden"] => tidy::golden::record(&Workspace::load()?),
+        ["help" | "--help" | "-h"] => {
+            output::line(USAGE);
+            Ok(())
+        }
+        [] => Err(refused("no command given".to_owned())),
+        _ => Err(refused(format!("does not understand `{}`", arguments.join(" ")))),
+    }
+}
+
+fn refused(what: String) -> Vec<Problem> {
+    Problem::new("cargo xtask", what, "choose one of the commands of `cargo xtask help`").into()
+}

@@ -1,0 +1,163 @@
+//! `cargo xtask test`, the one command that must pass before a change is merged: formatting, lints,
+//! tests (tidy is one of them) and the simulator. It stops at the first step that fails.
+
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    output,
+    problem::Problem,
+    workspace::{self, Workspace},
+};
+
+const SIMULATOR: &str = "abide-sim";
+
+/// Seeds of a simulator run, unless `--seeds` says otherwise.
+const SEEDS: u64 = 1000;
+
+/// The simulator stops after this many seconds, however many seeds are left.
+const SIMULATOR_SECONDS: u64 = 120;
+
+/// The hunt for the deliberate bugs stops after this many seconds.
+const BUG_HUNT_SECONDS: u64 = 60;
+
+/// One cargo command.
+struct Step {
+    name: &'static str,
+    arguments: Vec<String>,
+    /// What to do when it fails.
+    fix: &'static str,
+}
+
+/// Runs every step in order.
+pub(crate) fn run(options: &[&str]) -> Result<(), Vec<Problem>> {
+    let seeds = seeds(options)?;
+    let simulated = Workspace::load()?.has_package(SIMULATOR);
+    let steps = steps(seeds, simulated);
+    let started_at = Instant::now();
+    for (index, step) in steps.iter().enumerate() {
+        output::line(&heading(index + 1, steps.len(), step));
+        let step_started_at = Instant::now();
+        perform(step, started_at)?;
+        output::line(&format!("{} passed in {}", step.name, seconds(step_started_at.elapsed())));
+    }
+    if !simulated {
+        output::line(&format!("\nsimulator skipped: the workspace has no package {SIMULATOR}"));
+    }
+    let elapsed = seconds(started_at.elapsed());
+    output::line(&format!("\ntest: all {} steps passed in {elapsed}", steps.len()));
+    Ok(())
+}
+
+fn steps(seeds: u64, simulated: bool) -> Vec<Step> {
+    let step = |name, command: &str, fix| Step {
+        name,
+        arguments: command.split(' ').map(str::to_owned).collect(),
+        fix,
+    };
+    let mut steps = vec![
+        step("format", "fmt --all --check", "run `cargo fmt --all`"),
+        step(
+            "lint",
+            "clippy --workspace --all-targets --locked -- -D warnings",
+            "follow clippy's advice; an exception is an #[expect] with its reason",
+        ),
+        step(
+            "tests",
+            "test --workspace --locked",
+            "run the failed test alone with `cargo test -p <package> <name>`",
+        ),
+    ];
+    if simulated {
+        let run = format!("run --release --locked -p {SIMULATOR} --");
+        steps.push(step(
+            "simulator",
+            &format!("{run} --seeds {seeds} --seconds {SIMULATOR_SECONDS}"),
+            "repeat the seed it names with `cargo run --release -p abide-sim -- --seed S`",
+        ));
+        steps.push(step(
+            "simulator's deliberate bugs",
+            &format!("{run} --bugs --seconds {BUG_HUNT_SECONDS}"),
+            "the simulator no longer finds a bug that is put in on purpose: \
+             look at what changed in its faults or checkers",
+        ));
+    }
+    steps
+}
+
+fn perform(step: &Step, started_at: Instant) -> Result<(), Problem> {
+    let status = workspace::cargo().args(&step.arguments).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(failure(step, status, started_at.elapsed())),
+        Err(error) => Err(failure(step, error, started_at.elapsed())),
+    }
+}
+
+fn failure(step: &Step, reason: impl fmt::Display, elapsed: Duration) -> Problem {
+    let what = format!("failed with {reason}, {} after the start", seconds(elapsed));
+    Problem::new(command_line(step), what, step.fix)
+}
+
+fn seeds(options: &[&str]) -> Result<u64, Problem> {
+    let refused = |what: String| {
+        Problem::new("cargo xtask test", what, "use `cargo xtask test` or `... test --seeds 500`")
+    };
+    match options {
+        [] => Ok(SEEDS),
+        ["--seeds", number] => number
+            .parse()
+            .map_err(|error| refused(format!("--seeds takes a number, not `{number}`: {error}"))),
+        _ => Err(refused(format!("does not understand `{}`", options.join(" ")))),
+    }
+}
+
+fn heading(number: usize, count: usize, step: &Step) -> String {
+    format!("\n==> {number}/{count} {}: {}", step.name, command_line(step))
+}
+
+fn command_line(step: &Step) -> String {
+    format!("cargo {}", step.arguments.join(" "))
+}
+
+fn seconds(elapsed: Duration) -> String {
+    format!("{:.1} s", elapsed.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_simulator_runs_only_where_it_exists() {
+        assert_eq!(steps(7, false).len(), 3);
+        let lines: Vec<String> = steps(7, true).iter().map(command_line).collect();
+        assert_eq!(
+            lines[3..],
+            [
+                "cargo run --release --locked -p abide-sim -- --seeds 7 --seconds 120",
+                "cargo run --release --locked -p abide-sim -- --bugs --seconds 60",
+            ]
+        );
+    }
+
+    #[test]
+    fn options_are_understood_or_refused() {
+        assert_eq!(seeds(&[]), Ok(SEEDS));
+        assert_eq!(seeds(&["--seeds", "5"]), Ok(5));
+        assert!(seeds(&["--seeds", "five"]).unwrap_err().what.contains("`five`"));
+        assert!(seeds(&["--fast"]).unwrap_err().what.contains("`--fast`"));
+    }
+
+    #[test]
+    fn a_failed_step_says_what_where_and_how_to_fix_it() {
+        let step = &steps(7, false)[0];
+        assert_eq!(
+            failure(step, "exit status: 1", Duration::from_millis(1500)).to_string(),
+            "cargo fmt --all --check: failed with exit status: 1, 1.5 s after the start\n  \
+             fix: run `cargo fmt --all`"
+        );
+    }
+}
