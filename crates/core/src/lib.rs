@@ -1,8 +1,9 @@
 //! The pure heart of Abide: the vocabulary and two machines that share one log.
 //!
-//! - Words: [`ids`], [`time`], [`payload`], [`failure`], [`retry`].
+//! - Words: [`ids`], [`time`], [`payload`], [`failure`], [`retry`], [`cron`], [`limits`].
 //! - Tables: [`event`] (what happened), [`note`] (what else the log keeps), [`command`] (what code
 //!   asks for), [`effect`] (what a run does to other workflows).
+//! - Machines: [`run`] (the server half), [`replay`] (the worker half); [`codec`] is the log's format.
 //!
 //! Nothing here performs I/O, awaits, reads a clock, draws a random number or depends on the order of
 //! a hash table. Time and ids come in as arguments.
@@ -10,12 +11,16 @@
 #![warn(missing_docs)]
 #![warn(clippy::wildcard_enum_match_arm)]
 
+pub mod codec;
 pub mod command;
+pub mod cron;
 pub mod effect;
 pub mod event;
 pub mod failure;
 pub mod ids;
+pub mod limits;
 pub mod note;
 pub mod payload;
 pub mod retry;
+pub mod run;
 pub mod time;

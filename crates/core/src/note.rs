@@ -4,7 +4,7 @@
 use crate::{
     event::{Blocked, Body, Event, TaskFailureCause},
     failure::Failure,
-    ids::{BuildId, EventNumber, SessionId},
+    ids::{BuildId, EventNumber, SessionId, UpdateId},
     payload::Payloads,
     time::Timestamp,
 };
@@ -32,6 +32,13 @@ pub enum Note {
     AttemptStarted(AttemptStarted),
     /// An attempt of an activity ended and another follows.
     AttemptEnded(AttemptEnded),
+    /// The delay before the next attempt is over.
+    AttemptReady {
+        /// The event that scheduled the activity.
+        scheduled: EventNumber,
+        /// When.
+        at: Timestamp,
+    },
     /// A running attempt reported progress.
     Heartbeat {
         /// The event that scheduled the activity.
@@ -45,6 +52,13 @@ pub enum Note {
     },
     /// A retry of a workflow task failed too.
     TaskAttemptFailed(TaskAttemptFailed),
+    /// Code rejected an update that was carried over from another run.
+    UpdateRejected {
+        /// The update.
+        update: UpdateId,
+        /// Why.
+        failure: Failure,
+    },
     /// An effect on another workflow that has no result event is done.
     EffectSettled {
         /// Its number in the outbox.
@@ -83,6 +97,8 @@ pub struct AttemptEnded {
     pub scheduled: EventNumber,
     /// Names the start of the attempt.
     pub start: u32,
+    /// When it ended.
+    pub at: Timestamp,
     /// Why it ended.
     pub failure: Failure,
     /// When the next attempt is due.

@@ -1,0 +1,149 @@
+//! Every bound of the engine, each with its reason. A request over a bound is refused before anything
+//! is written, and the refusal names the bound. The simulator shrinks them to reach every path.
+
+use std::{fmt, time::Duration};
+
+/// Bounds of one engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of an id or name: a key column stays well below a page.
+    pub id_bytes: usize,
+    /// Bytes of one payload: a transition must fit a message.
+    pub payload_bytes: usize,
+    /// Events of a run before outside inputs are refused: replay must stay quick.
+    pub events: u64,
+    /// Events above `events` that are kept for internal inputs and the close.
+    pub events_reserve: u64,
+    /// Events from which code is advised to continue as new.
+    pub events_suggested: u64,
+    /// Bytes of history from which code is advised to continue as new.
+    pub history_bytes_suggested: u64,
+    /// Inputs that wait for a started task: they are copied into one transition.
+    pub buffered_inputs: usize,
+    /// Open timers and condition waits of a run: they are held in memory.
+    pub pending_timers: usize,
+    /// Pending activities of a run.
+    pub pending_activities: usize,
+    /// Pending children and external requests of a run.
+    pub pending_children: usize,
+    /// Updates of a run that have no outcome yet.
+    pub pending_updates: usize,
+    /// Updates of a run in all: their outcomes are kept while it is open.
+    pub updates: usize,
+    /// Commands of one task.
+    pub commands: usize,
+    /// Signal keys that the next run of a chain takes over, the newest ones.
+    pub carried_keys: usize,
+    /// How long a workflow task may take, unless the run says otherwise.
+    pub task_timeout: Duration,
+    /// Least time between two heartbeats that are written.
+    pub heartbeat_write_interval: Duration,
+    /// How long a worker may take to present its attempts after a lost stream or a restart.
+    pub session_grace: Duration,
+    /// Runs that a shard keeps in memory, those with work in flight not counted.
+    pub cached_runs: usize,
+    /// Log rows after which a run's snapshot is renewed when it leaves the memory.
+    pub snapshot_rows: u64,
+    /// Rows that are read at once.
+    pub page_rows: usize,
+    /// How far ahead a shard holds due times in memory.
+    pub near_window: Duration,
+    /// How many due times a shard holds in memory.
+    pub near_timers: usize,
+    /// Tasks that a queue holds in memory; the rest stay rows.
+    pub queued_offers: usize,
+    /// Requests that wait for a busy run.
+    pub waiting_requests: usize,
+    /// Effects that a shard has under way at once.
+    pub effects_in_flight: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            id_bytes: 1000,
+            payload_bytes: 2 << 20,
+            events: 50_000,
+            events_reserve: 5_000,
+            events_suggested: 4_096,
+            history_bytes_suggested: 4 << 20,
+            buffered_inputs: 1_000,
+            pending_timers: 10_000,
+            pending_activities: 10_000,
+            pending_children: 10_000,
+            pending_updates: 100,
+            updates: 2_000,
+            commands: 10_000,
+            carried_keys: 20_000,
+            task_timeout: Duration::from_secs(10),
+            heartbeat_write_interval: Duration::from_secs(5),
+            session_grace: Duration::from_secs(5),
+            cached_runs: 1_000,
+            snapshot_rows: 200,
+            page_rows: 200,
+            near_window: Duration::from_secs(60),
+            near_timers: 10_000,
+            queued_offers: 1_000,
+            waiting_requests: 1_000,
+            effects_in_flight: 100,
+        }
+    }
+}
+
+/// A bound that a request would pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exceeded {
+    /// What is bounded.
+    pub what: &'static str,
+    /// The bound.
+    pub limit: u64,
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} would exceed the limit of {}", self.what, self.limit)
+    }
+}
+
+impl Exceeded {
+    /// `Ok` while `count` is below `limit`.
+    pub fn check(what: &'static str, count: usize, limit: usize) -> Result<(), Self> {
+        if count < limit {
+            return Ok(());
+        }
+        Err(Self { what, limit: u64::try_from(limit).unwrap_or(u64::MAX) })
+    }
+}
+
+/// Longest delay between attempts of a workflow task: an operator who deployed a fix sees it work.
+pub const TASK_BACKOFF_MAX: Duration = Duration::from_secs(600);
+
+/// Longest key of a condition.
+pub const CONDITION_KEY_BYTES: usize = 128;
+
+/// A condition's key: 1 to 128 letters, digits and `. _ - :`, so that it can stand in an address.
+pub fn valid_condition_key(key: &str) -> bool {
+    (1..=CONDITION_KEY_BYTES).contains(&key.len())
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-:".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn condition_keys() {
+        assert!(valid_condition_key("approval.decided:2_a-B"));
+        assert!(valid_condition_key(&"k".repeat(128)));
+        for bad in ["", "a b", "ä", "a/b", &"k".repeat(129)] {
+            assert!(!valid_condition_key(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_bound() {
+        assert_eq!(Exceeded::check("timers", 1, 2), Ok(()));
+        let exceeded = Exceeded::check("open timers", 2, 2).unwrap_err();
+        assert_eq!(exceeded.to_string(), "open timers would exceed the limit of 2");
+    }
+}

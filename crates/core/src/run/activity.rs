@@ -1,0 +1,460 @@
+//! Activities on the server: attempts, retries, the four timeouts, heartbeats.
+//!
+//! | phase | input | becomes |
+//! |---|---|---|
+//! | Ready | a worker takes it | Started (note, durable before it is sent) |
+//! | Ready | schedule-to-start passed | closed: timed out |
+//! | Started | completed, or cancelled on request | closed |
+//! | Started | failed, start-to-close or heartbeat passed | Backoff if the policy allows, else closed |
+//! | Started | worker lost | at least once: Ready or Backoff, uncounted; at most once: closed |
+//! | Backoff | its time came | Ready |
+//! | any | schedule-to-close passed | closed: timed out |
+//!
+//! An at-most-once attempt is repeated only after its worker said that it failed: a timeout or a lost
+//! worker leaves open whether it took effect.
+
+use std::time::Duration;
+
+use super::{
+    Activity, Beat, Decision, Phase, Refusal, Reply, Resolution, ResolveActivity, Run,
+    StartActivity, Touch, draft::Draft,
+};
+use crate::{
+    event::{
+        ActivityCancelled, ActivityCompleted, ActivityFailed, ActivityScheduled, ActivityStarted,
+        ActivityTimedOut, Delivery, Event, Fact,
+    },
+    failure::{Failure, FailureKind, TimeoutKind},
+    ids::EventNumber,
+    note::{AttemptEnded, AttemptStarted, Note},
+    payload::Payloads,
+    retry::{RetryPolicy, RetryState, Verdict},
+    time::Timestamp,
+};
+
+pub(super) fn start(mut draft: Draft<'_>, start: StartActivity) -> Result<Decision, Refusal> {
+    let activity = draft.run.activities.get(&start.scheduled).ok_or(Refusal::StaleAttempt)?;
+    if draft.run.paused {
+        return Err(Refusal::Held);
+    }
+    if activity.closing || !matches!(activity.phase, Phase::Ready { .. }) {
+        return Err(Refusal::StaleAttempt);
+    }
+    let started = AttemptStarted {
+        scheduled: start.scheduled,
+        attempt: activity.attempt,
+        start: activity.starts + 1,
+        at: draft.now(),
+        session: start.session,
+        identity: start.identity,
+    };
+    let reply = Reply::ActivityGiven { start: started.start };
+    draft.note(Note::AttemptStarted(started));
+    Ok(draft.finish(reply))
+}
+
+pub(super) fn resolve(mut draft: Draft<'_>, input: ResolveActivity) -> Result<Decision, Refusal> {
+    let ResolveActivity { scheduled, start, resolution } = input;
+    let activity = draft.run.current_attempt(scheduled, start)?;
+    let identity = activity.identity();
+    let refused = matches!(resolution, Resolution::Cancelled(_)) && !activity.cancel_requested;
+    if refused {
+        return Err(Refusal::CancelNotRequested);
+    }
+    draft.buffer_room()?;
+    match resolution {
+        Resolution::Completed(result) => {
+            close(&mut draft, scheduled, ActivityCompleted { scheduled, result, identity });
+        }
+        Resolution::Cancelled(details) => {
+            close(&mut draft, scheduled, ActivityCancelled { scheduled, details, identity });
+        }
+        Resolution::Failed(failure) => fail_attempt(&mut draft, scheduled, failure),
+    }
+    Ok(draft.finish(Reply::Done))
+}
+
+/// A sign of life. Kept in memory; written now and then, so that the next attempt can go on from it.
+pub(super) fn heartbeat(
+    mut draft: Draft<'_>,
+    scheduled: EventNumber,
+    start: u32,
+    details: Payloads,
+) -> Result<Decision, Refusal> {
+    let at = draft.now();
+    let activity = draft.run.current_attempt(scheduled, start)?;
+    let cancel_requested = activity.cancel_requested;
+    let pause = draft.context.limits.heartbeat_write_interval;
+    let write = activity.heartbeat_at.is_none_or(|last| at >= last.saturating_add(pause));
+    if write {
+        draft.run.volatile.heartbeats.remove(&scheduled);
+        draft.note(Note::Heartbeat { scheduled, start, at, details });
+    } else {
+        draft.run.volatile.heartbeats.insert(scheduled, Beat { at, details });
+    }
+    Ok(draft.finish(Reply::Alive { cancel_requested }))
+}
+
+pub(super) fn lose(
+    mut draft: Draft<'_>,
+    scheduled: EventNumber,
+    start: u32,
+) -> Result<Decision, Refusal> {
+    let activity = draft.run.current_attempt(scheduled, start)?;
+    let failure = Failure::server(FailureKind::WorkerLost, "the worker that ran it was lost");
+    match activity.spec.delivery {
+        Delivery::AtLeastOnce if activity.cancel_requested => {
+            draft.buffer_room()?;
+            let identity = activity.identity();
+            let details = Payloads::new();
+            close(&mut draft, scheduled, ActivityCancelled { scheduled, details, identity });
+        }
+        Delivery::AtLeastOnce => {
+            let next_at = draft.now().saturating_add(loss_backoff(activity.losses));
+            end_attempt(&mut draft, scheduled, failure, next_at, false);
+        }
+        Delivery::AtMostOnce => {
+            draft.buffer_room()?;
+            let identity = activity.identity();
+            let retry_state = RetryState::NonRetryableFailure;
+            close(
+                &mut draft,
+                scheduled,
+                ActivityFailed { scheduled, failure, retry_state, identity },
+            );
+        }
+    }
+    Ok(draft.finish(Reply::Done))
+}
+
+/// The first two losses are repeated at once; then an activity that kills its worker slows down.
+fn loss_backoff(losses: u32) -> Duration {
+    match losses {
+        0 | 1 => Duration::ZERO,
+        _ => RetryPolicy::default().delay_after(losses - 1),
+    }
+}
+
+/// The earliest of the activity's due times came.
+pub(super) fn fall_due(mut draft: Draft<'_>, scheduled: EventNumber) -> Result<Decision, Refusal> {
+    let now = draft.now();
+    let Some(activity) = draft.run.activities.get(&scheduled) else {
+        return Ok(draft.finish(Reply::NotDue));
+    };
+    let timeout = [TimeoutKind::ScheduleToClose, TimeoutKind::ScheduleToStart]
+        .into_iter()
+        .chain([TimeoutKind::StartToClose, TimeoutKind::Heartbeat])
+        .find(|kind| draft.run.timeout_at(scheduled, activity, *kind).is_some_and(|at| at <= now));
+    match timeout {
+        None => {
+            let due = matches!(activity.phase, Phase::Backoff { until } if until <= now);
+            if !due {
+                return Ok(draft.finish(Reply::NotDue));
+            }
+            draft.note(Note::AttemptReady { scheduled, at: now });
+        }
+        Some(kind @ (TimeoutKind::ScheduleToClose | TimeoutKind::ScheduleToStart)) => {
+            draft.buffer_room()?;
+            time_out(&mut draft, scheduled, kind, RetryState::Timeout);
+        }
+        Some(kind @ (TimeoutKind::StartToClose | TimeoutKind::Heartbeat)) => {
+            draft.buffer_room()?;
+            fail_attempt(&mut draft, scheduled, Failure::timeout(kind));
+        }
+    }
+    Ok(draft.finish(Reply::Done))
+}
+
+/// An attempt failed: another follows, or the activity is closed.
+fn fail_attempt(draft: &mut Draft<'_>, scheduled: EventNumber, failure: Failure) {
+    let Some(activity) = draft.run.activities.get(&scheduled) else { return };
+    match verdict(activity, &failure, draft.now()) {
+        Verdict::After(delay) => {
+            let next_at = draft.now().saturating_add(delay);
+            end_attempt(draft, scheduled, failure, next_at, true);
+        }
+        Verdict::Stop(retry_state) => {
+            if let FailureKind::Timeout(kind) = failure.kind {
+                time_out(draft, scheduled, kind, retry_state);
+            } else {
+                let identity = activity.identity();
+                close(
+                    draft,
+                    scheduled,
+                    ActivityFailed { scheduled, failure, retry_state, identity },
+                );
+            }
+        }
+    }
+}
+
+fn verdict(activity: &Activity, failure: &Failure, now: Timestamp) -> Verdict {
+    let timed_out = matches!(failure.kind, FailureKind::Timeout(_));
+    if activity.cancel_requested {
+        return Verdict::Stop(RetryState::CancelRequested);
+    }
+    if timed_out && activity.spec.delivery == Delivery::AtMostOnce {
+        return Verdict::Stop(RetryState::NonRetryableFailure);
+    }
+    let Some(policy) = &activity.spec.retry else {
+        return Verdict::Stop(RetryState::PolicyNotSet);
+    };
+    match policy.judge(activity.attempt, failure) {
+        Verdict::After(delay) => {
+            let next = now.saturating_add(delay);
+            match activity.schedule_to_close_at() {
+                Some(limit) if next >= limit => Verdict::Stop(RetryState::Timeout),
+                _ => Verdict::After(delay),
+            }
+        }
+        stop @ Verdict::Stop(_) => stop,
+    }
+}
+
+fn end_attempt(
+    draft: &mut Draft<'_>,
+    scheduled: EventNumber,
+    failure: Failure,
+    next_at: Timestamp,
+    counted: bool,
+) {
+    let heartbeat = draft.run.volatile.heartbeats.remove(&scheduled).map(|beat| beat.details);
+    let start = draft.run.activities.get(&scheduled).map_or(0, |activity| activity.starts);
+    draft.note(Note::AttemptEnded(AttemptEnded {
+        scheduled,
+        start,
+        at: draft.now(),
+        failure,
+        next_at,
+        counted,
+        heartbeat,
+    }));
+}
+
+fn time_out(
+    draft: &mut Draft<'_>,
+    scheduled: EventNumber,
+    kind: TimeoutKind,
+    retry_state: RetryState,
+) {
+    let Some(activity) = draft.run.activities.get(&scheduled) else { return };
+    let beat = draft.run.volatile.heartbeats.get(&scheduled).map(|beat| beat.details.clone());
+    let failure = Failure {
+        details: beat.or_else(|| activity.heartbeat.clone()).unwrap_or_default(),
+        cause: activity.last_failure.clone().map(Box::new),
+        ..Failure::timeout(kind)
+    };
+    close(draft, scheduled, ActivityTimedOut { scheduled, kind, failure, retry_state });
+}
+
+/// Closes the activity: the start of its last attempt, if there was one, and the close, as inputs.
+fn close(draft: &mut Draft<'_>, scheduled: EventNumber, closing: impl Into<Fact>) {
+    draft.run.volatile.heartbeats.remove(&scheduled);
+    if let Some(started) = draft.run.activities.get(&scheduled).and_then(Activity::started) {
+        let started = ActivityStarted { scheduled, ..started };
+        draft.input(started);
+    }
+    draft.input(closing);
+}
+
+impl Activity {
+    fn identity(&self) -> String {
+        match &self.phase {
+            Phase::Started { identity, .. } => identity.clone(),
+            Phase::Ready { .. } | Phase::Backoff { .. } => String::new(),
+        }
+    }
+
+    fn started(&self) -> Option<ActivityStarted> {
+        let Phase::Started { at, identity, .. } = &self.phase else { return None };
+        Some(ActivityStarted {
+            scheduled: 0,
+            attempt: self.attempt,
+            at: *at,
+            identity: identity.clone(),
+            last_failure: self.last_failure.clone(),
+        })
+    }
+
+    fn schedule_to_close_at(&self) -> Option<Timestamp> {
+        self.spec.schedule_to_close.map(|limit| self.scheduled_at.saturating_add(limit))
+    }
+
+    /// When one of the timeouts passes, if the attempt was silent since `alive_at`.
+    fn timeout_at(&self, kind: TimeoutKind, alive_at: Option<Timestamp>) -> Option<Timestamp> {
+        if self.closing {
+            return None;
+        }
+        match (kind, &self.phase) {
+            (TimeoutKind::ScheduleToClose, _) => self.schedule_to_close_at(),
+            (TimeoutKind::ScheduleToStart, Phase::Ready { since }) => {
+                self.spec.schedule_to_start.map(|limit| since.saturating_add(limit))
+            }
+            (TimeoutKind::StartToClose, Phase::Started { at, .. }) => {
+                self.spec.start_to_close.map(|limit| at.saturating_add(limit))
+            }
+            (TimeoutKind::Heartbeat, Phase::Started { at, .. }) => {
+                let alive_at =
+                    alive_at.into_iter().chain(self.heartbeat_at).fold(*at, Timestamp::max);
+                self.spec.heartbeat.map(|limit| alive_at.saturating_add(limit))
+            }
+            (
+                TimeoutKind::ScheduleToStart | TimeoutKind::StartToClose | TimeoutKind::Heartbeat,
+                Phase::Ready { .. } | Phase::Started { .. } | Phase::Backoff { .. },
+            ) => None,
+        }
+    }
+
+    fn earliest(&self, alive_at: Option<Timestamp>) -> Option<Timestamp> {
+        let backoff = match self.phase {
+            Phase::Backoff { until } if !self.closing => Some(until),
+            Phase::Backoff { .. } | Phase::Ready { .. } | Phase::Started { .. } => None,
+        };
+        [
+            TimeoutKind::ScheduleToClose,
+            TimeoutKind::ScheduleToStart,
+            TimeoutKind::StartToClose,
+            TimeoutKind::Heartbeat,
+        ]
+        .into_iter()
+        .filter_map(|kind| self.timeout_at(kind, alive_at))
+        .chain(backoff)
+        .min()
+    }
+
+    /// The next due time, as far as it is written.
+    pub fn due(&self) -> Option<Timestamp> {
+        self.earliest(None)
+    }
+}
+
+impl Run {
+    fn current_attempt(&self, scheduled: EventNumber, start: u32) -> Result<&Activity, Refusal> {
+        self.activities
+            .get(&scheduled)
+            .filter(|activity| !activity.closing && activity.starts == start)
+            .filter(|activity| matches!(activity.phase, Phase::Started { .. }))
+            .ok_or(Refusal::StaleAttempt)
+    }
+
+    /// The latest sign of life that only memory knows of.
+    fn alive_at(&self, scheduled: EventNumber) -> Option<Timestamp> {
+        let beat = self.volatile.heartbeats.get(&scheduled).map(|beat| beat.at);
+        Some(beat.unwrap_or(Timestamp::EPOCH).max(self.volatile.watched_since))
+    }
+
+    fn timeout_at(
+        &self,
+        scheduled: EventNumber,
+        activity: &Activity,
+        kind: TimeoutKind,
+    ) -> Option<Timestamp> {
+        activity.timeout_at(kind, self.alive_at(scheduled))
+    }
+
+    pub(super) fn activity_due_in_memory(&self, scheduled: EventNumber) -> Option<Timestamp> {
+        self.activities.get(&scheduled)?.earliest(self.alive_at(scheduled))
+    }
+
+    pub(super) fn mark_closing(&mut self, scheduled: EventNumber, closing: bool) {
+        if let Some(activity) = self.activities.get_mut(&scheduled) {
+            activity.closing = closing;
+        }
+        self.touch(Touch::Activity(scheduled));
+    }
+
+    pub(super) fn apply_activity(&mut self, event: &Event) {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "called for activities only")]
+        match &event.body.fact {
+            Fact::ActivityScheduled(scheduled) => self.add_activity(event, scheduled),
+            Fact::ActivityCancelRequested(request) => {
+                if let Some(activity) = self.activities.get_mut(&request.scheduled) {
+                    activity.cancel_requested = true;
+                }
+            }
+            Fact::ActivityCompleted(close) => self.remove_activity(close.scheduled),
+            Fact::ActivityFailed(close) => self.remove_activity(close.scheduled),
+            Fact::ActivityTimedOut(close) => self.remove_activity(close.scheduled),
+            Fact::ActivityCancelled(close) => self.remove_activity(close.scheduled),
+            _ => {}
+        }
+    }
+
+    fn add_activity(&mut self, event: &Event, scheduled: &ActivityScheduled) {
+        let spec = scheduled.spec.clone();
+        self.activity_ids.insert(spec.activity.clone(), event.number);
+        let activity = Activity {
+            spec,
+            execution: scheduled.execution.clone(),
+            scheduled_at: event.time,
+            attempt: 1,
+            starts: 0,
+            losses: 0,
+            phase: Phase::Ready { since: event.time },
+            last_failure: None,
+            heartbeat: None,
+            heartbeat_at: None,
+            cancel_requested: false,
+            closing: false,
+        };
+        self.activities.insert(event.number, activity);
+        self.touch(Touch::Activity(event.number));
+    }
+
+    fn remove_activity(&mut self, scheduled: EventNumber) {
+        self.touch(Touch::Activity(scheduled));
+        if let Some(activity) = self.activities.remove(&scheduled) {
+            self.activity_ids.remove(&activity.spec.activity);
+        }
+    }
+
+    pub(super) fn apply_attempt(&mut self, note: &Note) {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "called for attempts only")]
+        let scheduled = match note {
+            Note::AttemptStarted(started) => started.scheduled,
+            Note::AttemptEnded(ended) => ended.scheduled,
+            Note::AttemptReady { scheduled, .. } | Note::Heartbeat { scheduled, .. } => *scheduled,
+            _ => return,
+        };
+        self.touch(Touch::Activity(scheduled));
+        if let Some(activity) = self.activities.get_mut(&scheduled) {
+            activity.apply(note);
+        }
+    }
+}
+
+impl Activity {
+    fn apply(&mut self, note: &Note) {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "called for attempts only")]
+        match note {
+            Note::AttemptStarted(started) => {
+                self.starts = started.start;
+                self.heartbeat_at = None;
+                self.phase = Phase::Started {
+                    at: started.at,
+                    session: started.session.clone(),
+                    identity: started.identity.clone(),
+                };
+            }
+            Note::AttemptEnded(ended) => {
+                self.attempt += u32::from(ended.counted);
+                self.losses = if ended.counted { 0 } else { self.losses + 1 };
+                self.last_failure = Some(ended.failure.clone());
+                if let Some(details) = &ended.heartbeat {
+                    self.heartbeat = Some(details.clone());
+                }
+                self.phase = if ended.next_at > ended.at {
+                    Phase::Backoff { until: ended.next_at }
+                } else {
+                    Phase::Ready { since: ended.at }
+                };
+            }
+            Note::AttemptReady { at, .. } => self.phase = Phase::Ready { since: *at },
+            Note::Heartbeat { at, details, .. } => {
+                self.heartbeat_at = Some(*at);
+                self.heartbeat = Some(details.clone());
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! How a record changes a run. The same code serves live decisions and recovery, so that the two
+//! cannot differ. Applying never fails: what is in the log has happened.
+
+use super::{Run, Touch};
+use crate::{
+    event::{Event, Fact},
+    note::{Note, Record},
+};
+
+/// A log that does not make a run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FoldError {
+    /// The log does not begin with RunStarted.
+    #[error("the log begins with {0} instead of RunStarted")]
+    NoStart(&'static str),
+    /// The log is empty.
+    #[error("the log is empty")]
+    Empty,
+    /// Events are not dense.
+    #[error("event {found} follows event {last}")]
+    Gap {
+        /// Number of the last event.
+        last: u64,
+        /// Number of the event that follows it.
+        found: u64,
+    },
+}
+
+impl Run {
+    /// The run that these records make, in order of the log.
+    pub fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Result<Self, FoldError> {
+        let mut records = records.into_iter();
+        let mut run = match records.next() {
+            None => return Err(FoldError::Empty),
+            Some(Record::Note(_)) => return Err(FoldError::NoStart("a note")),
+            Some(Record::Event(event)) => {
+                let Fact::RunStarted(started) = &event.body.fact else {
+                    return Err(FoldError::NoStart(event.body.fact.name()));
+                };
+                Self::from_started(started, event.time)
+            }
+        };
+        run.fold_more(records)?;
+        Ok(run)
+    }
+
+    /// Goes on folding, after a snapshot or after [`Self::fold`].
+    pub fn fold_more<'a>(
+        &mut self,
+        records: impl IntoIterator<Item = &'a Record>,
+    ) -> Result<(), FoldError> {
+        for record in records {
+            match record {
+                Record::Event(event) if event.number != self.last_event + 1 => {
+                    return Err(FoldError::Gap { last: self.last_event, found: event.number });
+                }
+                Record::Event(event) => self.apply_event(event),
+                Record::Note(note) => self.apply_note(note),
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a log row of the run.
+    pub fn logged(&mut self, event_bytes: usize) {
+        self.log_rows += 1;
+        self.history_bytes += u64::try_from(event_bytes).unwrap_or_default();
+    }
+
+    pub(super) fn apply_event(&mut self, event: &Event) {
+        self.last_event = event.number;
+        self.last_time = event.time;
+        if shown_to_code(&event.body.fact) {
+            self.see_later();
+        }
+        match &event.body.fact {
+            Fact::RunStarted(_) => {}
+            Fact::RunCompleted(_)
+            | Fact::RunFailed(_)
+            | Fact::RunTimedOut(_)
+            | Fact::RunCancelled(_)
+            | Fact::RunTerminated(_)
+            | Fact::RunContinuedAsNew(_) => self.apply_close(event),
+            Fact::RunCancelRequested(_) => self.cancel_requested = true,
+            Fact::RunPaused(_) => self.apply_paused(true),
+            Fact::RunUnpaused(_) => self.apply_paused(false),
+            Fact::TaskScheduled(_)
+            | Fact::TaskStarted(_)
+            | Fact::TaskCompleted(_)
+            | Fact::TaskFailed(_)
+            | Fact::TaskTimedOut(_) => self.apply_task(event),
+            Fact::ActivityScheduled(_)
+            | Fact::ActivityStarted(_)
+            | Fact::ActivityCompleted(_)
+            | Fact::ActivityFailed(_)
+            | Fact::ActivityTimedOut(_)
+            | Fact::ActivityCancelRequested(_)
+            | Fact::ActivityCancelled(_) => self.apply_activity(event),
+            Fact::TimerStarted(_)
+            | Fact::TimerRescheduled(_)
+            | Fact::TimerFired(_)
+            | Fact::TimerCancelled(_) => self.apply_timer(event),
+            Fact::WaitOpened(_)
+            | Fact::WaitSatisfied(_)
+            | Fact::WaitTimedOut(_)
+            | Fact::WaitCancelled(_) => self.apply_wait(event),
+            Fact::SignalReceived(signal) => self.remember_signal(signal),
+            Fact::UpdateAdmitted(_) | Fact::UpdateAccepted(_) | Fact::UpdateCompleted(_) => {
+                self.apply_update(event);
+            }
+            Fact::ChildInitiated(_)
+            | Fact::ChildStarted(_)
+            | Fact::ChildStartFailed(_)
+            | Fact::ChildCompleted(_)
+            | Fact::ChildFailed(_)
+            | Fact::ChildTimedOut(_)
+            | Fact::ChildCancelled(_)
+            | Fact::ChildTerminated(_)
+            | Fact::ExternalSignalInitiated(_)
+            | Fact::ExternalSignalDelivered(_)
+            | Fact::ExternalSignalFailed(_)
+            | Fact::ExternalCancelInitiated(_)
+            | Fact::ExternalCancelDelivered(_)
+            | Fact::ExternalCancelFailed(_) => self.apply_child(event),
+            Fact::MarkerRecorded(_) => {}
+            Fact::SearchAttributesUpserted(upserted) => {
+                merge(&mut self.spec.search_attributes, &upserted.attributes);
+                self.touch(Touch::Run);
+            }
+            Fact::MemoUpserted(upserted) => {
+                merge(&mut self.spec.memo, &upserted.memo);
+                self.touch(Touch::Run);
+            }
+        }
+    }
+
+    pub(super) fn apply_note(&mut self, note: &Note) {
+        match note {
+            Note::InputBuffered(body) => self.apply_buffered(body),
+            Note::BufferReleased { .. } => self.release_buffer(),
+            Note::AttemptStarted(_)
+            | Note::AttemptEnded(_)
+            | Note::AttemptReady { .. }
+            | Note::Heartbeat { .. } => self.apply_attempt(note),
+            Note::TaskAttemptFailed(failed) => self.apply_attempt_failed(failed),
+            Note::UpdateRejected { update, failure } => self.apply_rejected(update, failure),
+            Note::EffectSettled { number, .. } => self.settle_effect(*number),
+            Note::Repaired { .. } => self.apply_repaired(),
+        }
+    }
+
+    /// Remembers that code must be shown something, unless a task that does so is scheduled.
+    fn see_later(&mut self) {
+        if !matches!(self.task, super::Task::Scheduled { .. }) {
+            self.unseen = true;
+        }
+    }
+}
+
+/// Facts from outside the workflow's code that code must react to.
+pub(super) fn shown_to_code(fact: &Fact) -> bool {
+    match fact {
+        Fact::RunCancelRequested(_)
+        | Fact::ActivityCompleted(_)
+        | Fact::ActivityFailed(_)
+        | Fact::ActivityTimedOut(_)
+        | Fact::ActivityCancelled(_)
+        | Fact::TimerFired(_)
+        | Fact::SignalReceived(_)
+        | Fact::UpdateAdmitted(_)
+        | Fact::ChildStarted(_)
+        | Fact::ChildStartFailed(_)
+        | Fact::ChildCompleted(_)
+        | Fact::ChildFailed(_)
+        | Fact::ChildTimedOut(_)
+        | Fact::ChildCancelled(_)
+        | Fact::ChildTerminated(_)
+        | Fact::ExternalSignalDelivered(_)
+        | Fact::ExternalSignalFailed(_)
+        | Fact::ExternalCancelDelivered(_)
+        | Fact::ExternalCancelFailed(_) => true,
+        Fact::RunStarted(_)
+        | Fact::RunCompleted(_)
+        | Fact::RunFailed(_)
+        | Fact::RunTimedOut(_)
+        | Fact::RunCancelled(_)
+        | Fact::RunTerminated(_)
+        | Fact::RunContinuedAsNew(_)
+        | Fact::RunPaused(_)
+        | Fact::RunUnpaused(_)
+        | Fact::TaskScheduled(_)
+        | Fact::TaskStarted(_)
+        | Fact::TaskCompleted(_)
+        | Fact::TaskFailed(_)
+        | Fact::TaskTimedOut(_)
+        | Fact::ActivityScheduled(_)
+        | Fact::ActivityStarted(_)
+        | Fact::ActivityCancelRequested(_)
+        | Fact::TimerStarted(_)
+        | Fact::TimerRescheduled(_)
+        | Fact::TimerCancelled(_)
+        | Fact::WaitOpened(_)
+        | Fact::WaitSatisfied(_)
+        | Fact::WaitTimedOut(_)
+        | Fact::WaitCancelled(_)
+        | Fact::UpdateAccepted(_)
+        | Fact::UpdateCompleted(_)
+        | Fact::ChildInitiated(_)
+        | Fact::ExternalSignalInitiated(_)
+        | Fact::ExternalCancelInitiated(_)
+        | Fact::MarkerRecorded(_)
+        | Fact::SearchAttributesUpserted(_)
+        | Fact::MemoUpserted(_) => false,
+    }
+}
+
+/// New values replace old ones; an empty payload removes.
+fn merge(map: &mut crate::payload::PayloadMap, changes: &crate::payload::PayloadMap) {
+    for (name, value) in changes {
+        if value.data.is_empty() {
+            map.remove(name);
+        } else {
+            map.insert(name.clone(), value.clone());
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Inputs that came while a task was started. They are durable as notes, mark what they will close,
+//! and are judged again, in order, when the task ends: what no longer applies is dropped.
+
+use super::{Run, draft::Draft};
+use crate::{
+    event::{Body, Fact, Mover},
+    note::Note,
+};
+
+impl Run {
+    /// Marks what a buffered input will do, so that a repeat of it is recognised.
+    pub(super) fn apply_buffered(&mut self, body: &Body) {
+        self.mark_buffered(&body.fact, true);
+        self.buffer.push(body.clone());
+    }
+
+    /// Forgets the buffer and its marks; what was numbered has been applied by its event.
+    pub(super) fn release_buffer(&mut self) {
+        for body in std::mem::take(&mut self.buffer) {
+            self.mark_buffered(&body.fact, false);
+        }
+    }
+
+    fn mark_buffered(&mut self, fact: &Fact, buffered: bool) {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "most inputs leave no mark")]
+        match fact {
+            Fact::SignalReceived(signal) => self.remember_signal(signal),
+            Fact::RunCancelRequested(_) if buffered => self.cancel_requested = true,
+            Fact::TimerFired(fired) => self.mark_firing(&fired.timer, buffered),
+            Fact::TimerRescheduled(moved) => {
+                self.mark_moved(&moved.timer, buffered.then_some(moved.fire_at));
+                self.remember_reschedule(&moved.by);
+            }
+            Fact::ActivityCompleted(close) => self.mark_closing(close.scheduled, buffered),
+            Fact::ActivityFailed(close) => self.mark_closing(close.scheduled, buffered),
+            Fact::ActivityTimedOut(close) => self.mark_closing(close.scheduled, buffered),
+            Fact::ActivityCancelled(close) => self.mark_closing(close.scheduled, buffered),
+            Fact::ChildStarted(_)
+            | Fact::ChildStartFailed(_)
+            | Fact::ChildCompleted(_)
+            | Fact::ChildFailed(_)
+            | Fact::ChildTimedOut(_)
+            | Fact::ChildCancelled(_)
+            | Fact::ChildTerminated(_)
+            | Fact::ExternalSignalDelivered(_)
+            | Fact::ExternalSignalFailed(_)
+            | Fact::ExternalCancelDelivered(_)
+            | Fact::ExternalCancelFailed(_)
+                if buffered =>
+            {
+                self.mark_child(fact);
+            }
+            _ => {}
+        }
+    }
+
+    /// A buffered input still has something to apply to.
+    fn applies(&self, fact: &Fact) -> bool {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "other inputs always apply")]
+        match fact {
+            Fact::TimerFired(fired) => {
+                // A firing that code has overtaken by moving the timer later re-arms it.
+                self.timers.get(&fired.timer).is_some_and(|timer| {
+                    timer.started == fired.started && fired.fire_at >= timer.spec.fire_at
+                })
+            }
+            Fact::TimerRescheduled(moved) => self.timers.contains_key(&moved.timer),
+            Fact::ActivityStarted(started) => self.activities.contains_key(&started.scheduled),
+            Fact::ActivityCompleted(close) => self.activities.contains_key(&close.scheduled),
+            Fact::ActivityFailed(close) => self.activities.contains_key(&close.scheduled),
+            Fact::ActivityTimedOut(close) => self.activities.contains_key(&close.scheduled),
+            Fact::ActivityCancelled(close) => self.activities.contains_key(&close.scheduled),
+            Fact::RunPaused(_) => !self.paused,
+            Fact::RunUnpaused(_) => self.paused,
+            _ => true,
+        }
+    }
+
+    pub(super) fn remember_reschedule(&mut self, by: &Mover) {
+        if let Mover::Outside { key: Some(key), .. } = by {
+            self.reschedule_keys.insert(key);
+        }
+    }
+}
+
+/// Numbers the buffered inputs that still apply.
+pub(super) fn release(draft: &mut Draft<'_>) {
+    let buffer = draft.run.buffer.clone();
+    if buffer.is_empty() {
+        return;
+    }
+    let mut dropped = Vec::new();
+    for body in buffer {
+        if draft.run.applies(&body.fact) {
+            draft.body(body);
+        } else {
+            dropped.push(body.fact.name().to_owned());
+        }
+    }
+    draft.note(Note::BufferReleased { dropped });
+}
+
+/// Keeps buffered bodies in snapshots as the bytes of the log.
+pub(super) mod stored {
+    use bytes::Bytes;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    use crate::{codec, event::Body};
+
+    pub(crate) fn serialize<S: Serializer>(buffer: &[Body], to: S) -> Result<S::Ok, S::Error> {
+        let bodies: Vec<Bytes> = buffer.iter().map(codec::encode_body).collect();
+        bodies.serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Body>, D::Error> {
+        let bodies = Vec::<Bytes>::deserialize(from)?;
+        bodies.into_iter().map(|body| codec::decode_body(body).map_err(D::Error::custom)).collect()
+    }
+}

@@ -1,0 +1,265 @@
+//! Children and external requests: what this run does to others (outbox), what they answer, and what
+//! others do to this run.
+//!
+//! | child | input | becomes |
+//! |---|---|---|
+//! | none | StartChild | initiated, with an effect in the outbox |
+//! | initiated | answer: applied | started |
+//! | initiated | answer: failed | gone: start failed |
+//! | initiated | the child closed | started, then gone: news of the close overtook the answer |
+//! | started | the child closed | gone |
+
+use super::{
+    Child, Context, Decision, Input, Refusal, Reply, Run, Signal, Touch, cancel, draft::Draft,
+};
+use crate::{
+    effect::{Action, Answer, ChildClosed, ChildOutcome, Effect, StartChild},
+    event::{
+        CancelMode, ChildCancelled, ChildCompleted, ChildFailed, ChildInitiated, ChildStartFailed,
+        ChildStarted, ChildTerminated, ChildTimedOut, DeliveryFailure, Event,
+        ExternalCancelDelivered, ExternalCancelFailed, ExternalSignalDelivered,
+        ExternalSignalFailed, Fact, Parent, RunCancelRequested, RunReference, RunTerminated,
+        SignalReceived, Target,
+    },
+    ids::EventNumber,
+    note::Note,
+    payload::Extension,
+};
+
+/// Another run does something to this one.
+pub(super) fn deliver(
+    mut draft: Draft<'_>,
+    source: RunReference,
+    action: Action,
+) -> Result<Decision, Refusal> {
+    let received_at = draft.now();
+    let source = Some(source);
+    match action {
+        Action::Signal { name, input, header } => {
+            let signal =
+                SignalReceived { name, input, header, source, received_at, ..Default::default() };
+            let extension = Extension::new();
+            let mut decision = super::signal::receive(draft, Signal { signal, extension })?;
+            decision.reply = Reply::Delivered(Answer::Applied);
+            return Ok(decision);
+        }
+        Action::Cancel { mode: CancelMode::Request, reason } => {
+            if !draft.run.cancel_requested {
+                draft.buffer_room()?;
+                let request =
+                    RunCancelRequested { reason, source, received_at, ..Default::default() };
+                draft.input(request);
+            }
+        }
+        Action::Cancel { mode: CancelMode::Terminate, reason } => {
+            cancel::end_from_outside(&mut draft);
+            draft.event(RunTerminated { reason, ..RunTerminated::default() });
+        }
+        Action::ChildClosed(closed) => {
+            draft.buffer_room()?;
+            close_child(&mut draft, closed);
+        }
+        Action::StartChild(_) => {
+            let answer = Answer::Failed(DeliveryFailure::AlreadyExists);
+            return Ok(draft.finish(Reply::Delivered(answer)));
+        }
+    }
+    Ok(draft.finish(Reply::Delivered(Answer::Applied)))
+}
+
+fn close_child(draft: &mut Draft<'_>, closed: ChildClosed) {
+    let ChildClosed { initiated, first_run, run, outcome } = closed;
+    let Some(child) = draft.run.children.get(&initiated).filter(|child| !child.closing) else {
+        return;
+    };
+    if !child.started {
+        draft.input(ChildStarted { initiated, run: first_run });
+    }
+    let fact: Fact = match outcome {
+        ChildOutcome::Completed(result) => ChildCompleted { initiated, run, result }.into(),
+        ChildOutcome::Failed { failure, retry_state } => {
+            ChildFailed { initiated, run, failure, retry_state }.into()
+        }
+        ChildOutcome::TimedOut { retry_state } => {
+            ChildTimedOut { initiated, run, retry_state }.into()
+        }
+        ChildOutcome::Cancelled(details) => ChildCancelled { initiated, run, details }.into(),
+        ChildOutcome::Terminated { reason } => ChildTerminated { initiated, run, reason }.into(),
+    };
+    draft.input(fact);
+}
+
+/// An effect of this run has its answer.
+pub(super) fn answered(mut draft: Draft<'_>, number: u64, answer: Answer) -> Decision {
+    let Some(effect) = draft.run.outbox.get(&number) else {
+        return draft.finish(Reply::Repeat);
+    };
+    match draft.run.answer_fact(effect, answer) {
+        Some(fact) => draft.input(fact),
+        None => draft.note(Note::EffectSettled { number, delivered: answer == Answer::Applied }),
+    }
+    draft.finish(Reply::Done)
+}
+
+/// A closed run still learns what became of its effects; everything else is refused.
+pub(super) fn decide_closed(
+    run: &mut Run,
+    context: &Context<'_>,
+    input: Input,
+) -> Result<Decision, Refusal> {
+    let mut draft = Draft::new(run, context);
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a closed run refuses everything else")]
+    match input {
+        Input::EffectAnswered { number, answer } if draft.run.outbox.contains_key(&number) => {
+            draft.note(Note::EffectSettled { number, delivered: answer == Answer::Applied });
+            Ok(draft.finish(Reply::Done))
+        }
+        Input::EffectAnswered { .. } => Ok(draft.finish(Reply::Repeat)),
+        Input::AdmitUpdate { update, .. } => match draft.run.update_stage(&update) {
+            Some(stage) => Ok(draft.finish(Reply::Update(stage))),
+            None => Err(Refusal::RunClosed),
+        },
+        Input::Signal(signal) => match &signal.signal.key {
+            Some(key) if draft.run.signal_keys.contains(key) => Ok(draft.finish(Reply::Repeat)),
+            _ => Err(Refusal::RunClosed),
+        },
+        Input::Deliver { .. } => {
+            Ok(draft.finish(Reply::Delivered(Answer::Failed(DeliveryFailure::Closed))))
+        }
+        Input::Recover | Input::Repair { .. } => {
+            draft.run.touch_everything();
+            Ok(draft.finish(Reply::Done))
+        }
+        Input::Due { .. } => Ok(draft.finish(Reply::NotDue)),
+        _ => Err(Refusal::RunClosed),
+    }
+}
+
+impl Run {
+    /// The event that an answer becomes; none if nobody waits for it.
+    fn answer_fact(&self, effect: &Effect, answer: Answer) -> Option<Fact> {
+        let initiated = effect.initiated?;
+        let fact = match (&effect.action, answer) {
+            (Action::StartChild(start), Answer::Applied) => {
+                ChildStarted { initiated, run: start.run }.into()
+            }
+            (Action::StartChild(_), Answer::Failed(cause)) => {
+                ChildStartFailed { initiated, cause }.into()
+            }
+            (Action::Signal { .. }, Answer::Applied) => {
+                ExternalSignalDelivered { initiated }.into()
+            }
+            (Action::Signal { .. }, Answer::Failed(cause)) => {
+                ExternalSignalFailed { initiated, cause }.into()
+            }
+            (Action::Cancel { .. }, Answer::Applied) => {
+                ExternalCancelDelivered { initiated }.into()
+            }
+            (Action::Cancel { .. }, Answer::Failed(cause)) => {
+                ExternalCancelFailed { initiated, cause }.into()
+            }
+            (Action::ChildClosed(_), _) => return None,
+        };
+        Some(fact)
+    }
+
+    pub(super) fn apply_child(&mut self, event: &Event) {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "called for children only")]
+        match &event.body.fact {
+            Fact::ChildInitiated(initiated) => self.initiate_child(event.number, initiated),
+            Fact::ExternalSignalInitiated(initiated) => {
+                self.externals.insert(event.number);
+                let action = Action::Signal {
+                    name: initiated.name.clone(),
+                    input: initiated.input.clone(),
+                    header: initiated.header.clone(),
+                };
+                self.send(initiated.target.clone(), action, Some(event.number));
+            }
+            Fact::ExternalCancelInitiated(initiated) => {
+                self.externals.insert(event.number);
+                let action =
+                    Action::Cancel { mode: initiated.mode, reason: initiated.reason.clone() };
+                self.send(initiated.target.clone(), action, Some(event.number));
+            }
+            other => self.mark_child(other),
+        }
+        if let Some(initiated) = closes_child(&event.body.fact) {
+            self.children.remove(&initiated);
+            self.externals.remove(&initiated);
+        }
+    }
+
+    /// What an answer or a close means whether it is numbered or still in the buffer.
+    pub(super) fn mark_child(&mut self, fact: &Fact) {
+        if let Fact::ChildStarted(started) = fact {
+            if let Some(child) = self.children.get_mut(&started.initiated) {
+                child.started = true;
+            }
+            self.settle_initiated(started.initiated);
+        }
+        if let Some(initiated) = closes_child(fact) {
+            if let Some(child) = self.children.get_mut(&initiated) {
+                child.closing = true;
+            }
+            self.settle_initiated(initiated);
+        }
+    }
+
+    fn initiate_child(&mut self, number: EventNumber, initiated: &ChildInitiated) {
+        let child = &initiated.child;
+        let start = StartChild {
+            run: initiated.run,
+            child: child.clone(),
+            parent: Parent { run: self.reference(), initiated: number },
+            root: self.root.clone().unwrap_or_else(|| self.reference()),
+        };
+        let target = Target { workflow: child.workflow.clone(), run: None, child: None };
+        self.send(target, Action::StartChild(Box::new(start)), Some(number));
+        let child =
+            Child { child: child.clone(), run: initiated.run, started: false, closing: false };
+        self.children.insert(number, child);
+    }
+
+    /// Puts an effect into the outbox.
+    pub(super) fn send(&mut self, target: Target, action: Action, initiated: Option<EventNumber>) {
+        self.effects += 1;
+        self.outbox.insert(self.effects, Effect { target, action, initiated });
+        self.touch(Touch::Effect(self.effects));
+    }
+
+    pub(super) fn settle_effect(&mut self, number: u64) {
+        self.outbox.remove(&number);
+        self.touch(Touch::Effect(number));
+    }
+
+    /// The start of a child, or an external request, needs no further delivery.
+    fn settle_initiated(&mut self, initiated: EventNumber) {
+        let settled = self
+            .outbox
+            .iter()
+            .find(|(_, effect)| effect.initiated == Some(initiated))
+            .map(|(number, _)| *number);
+        if let Some(number) = settled {
+            self.settle_effect(number);
+        }
+    }
+}
+
+/// The child or request that a fact ends.
+fn closes_child(fact: &Fact) -> Option<EventNumber> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other facts end no child")]
+    match fact {
+        Fact::ChildStartFailed(closed) => Some(closed.initiated),
+        Fact::ChildCompleted(closed) => Some(closed.initiated),
+        Fact::ChildFailed(closed) => Some(closed.initiated),
+        Fact::ChildTimedOut(closed) => Some(closed.initiated),
+        Fact::ChildCancelled(closed) => Some(closed.initiated),
+        Fact::ChildTerminated(closed) => Some(closed.initiated),
+        Fact::ExternalSignalDelivered(closed) => Some(closed.initiated),
+        Fact::ExternalSignalFailed(closed) => Some(closed.initiated),
+        Fact::ExternalCancelDelivered(closed) => Some(closed.initiated),
+        Fact::ExternalCancelFailed(closed) => Some(closed.initiated),
+        _ => None,
+    }
+}

@@ -1,0 +1,236 @@
+//! How a run ends: what becomes of its children, who is told, and whether another run follows.
+
+use super::{Close, Context, Decision, Reply, Run, StartRun, Status, cancel, draft::Draft};
+use crate::{
+    command::ContinueAsNew,
+    cron,
+    effect::{Action, ChildClosed, ChildOutcome},
+    event::{
+        Body, CancelMode, CompletedUpdate, Event, Fact, Initiator, ParentClosePolicy, PreviousRun,
+        RunCompleted, RunContinuedAsNew, RunFailed, RunTimedOut, Target, UpdateAdmitted,
+    },
+    failure::{Failure, TimeoutKind},
+    ids::RunId,
+    payload::Payloads,
+    retry::{RetryState, Verdict},
+    run::Update,
+    time::Timestamp,
+};
+
+/// Whether and when a run follows this one.
+struct Next {
+    initiator: Initiator,
+    at: Option<Timestamp>,
+}
+
+pub(super) fn complete(draft: &mut Draft<'_>, result: Payloads) -> Fact {
+    let next = cron_run(draft.run, draft.context);
+    let next_run = next.as_ref().map(|_| draft.context.next_run);
+    if let Some(next) = next {
+        follow(draft, next, None, Some(result.clone()));
+    }
+    RunCompleted { result, next_run }.into()
+}
+
+pub(super) fn fail(draft: &mut Draft<'_>, failure: Failure) -> Fact {
+    let (retry_state, next) = retry_or_cron(draft.run, draft.context, &failure);
+    let next_run = next.as_ref().map(|_| draft.context.next_run);
+    if let Some(next) = next {
+        follow(draft, next, Some(failure.clone()), None);
+    }
+    RunFailed { failure, retry_state, next_run }.into()
+}
+
+/// The run's time is up.
+pub(super) fn time_out(mut draft: Draft<'_>) -> Decision {
+    cancel::end_from_outside(&mut draft);
+    let failure = Failure::timeout(TimeoutKind::StartToClose);
+    let (retry_state, next) = retry_or_cron(draft.run, draft.context, &failure);
+    let next_run = next.as_ref().map(|_| draft.context.next_run);
+    if let Some(next) = next {
+        follow(&mut draft, next, Some(failure), None);
+    }
+    draft.event(RunTimedOut { retry_state, next_run });
+    draft.finish(Reply::Done)
+}
+
+/// Goes on in a new run, with the inputs that code has not read.
+pub(super) fn continue_as_new(
+    draft: &mut Draft<'_>,
+    command: ContinueAsNew,
+    carried: Vec<Body>,
+) -> Fact {
+    let ContinueAsNew { spec, signals, updates } = command;
+    let previous = previous(draft.run, draft.context, Initiator::ContinueAsNew);
+    let mut start = successor(draft.run, draft.context, previous);
+    start.spec = spec.clone();
+    start.inputs = carried.into_iter().map(admit_again).collect();
+    let next_run = start.run;
+    draft.follow(start);
+    RunContinuedAsNew { next_run, spec, signals, updates }.into()
+}
+
+/// An accepted update is delivered to the new run again; other inputs keep their bodies.
+fn admit_again(body: Body) -> Body {
+    let Fact::UpdateAccepted(accepted) = body.fact else { return body };
+    let admitted = UpdateAdmitted { update: accepted.update, request: accepted.request };
+    Body::new(admitted).with_extension(body.extension)
+}
+
+fn retry_or_cron(
+    run: &Run,
+    context: &Context<'_>,
+    failure: &Failure,
+) -> (RetryState, Option<Next>) {
+    let verdict = match &run.spec.retry {
+        None => Verdict::Stop(RetryState::PolicyNotSet),
+        Some(policy) => policy.judge(run.attempt, failure),
+    };
+    match verdict {
+        Verdict::After(delay) => {
+            let at = context.now.saturating_add(delay);
+            if run.expires_at.is_some_and(|expires_at| at >= expires_at) {
+                return (RetryState::Timeout, None);
+            }
+            (RetryState::InProgress, Some(Next { initiator: Initiator::Retry, at: Some(at) }))
+        }
+        Verdict::Stop(state) => (state, cron_run(run, context)),
+    }
+}
+
+fn cron_run(run: &Run, context: &Context<'_>) -> Option<Next> {
+    let at = cron::next_after(run.spec.cron.as_deref()?, context.now)?;
+    let in_time = run.expires_at.is_none_or(|expires_at| at < expires_at);
+    in_time.then_some(Next { initiator: Initiator::Cron, at: Some(at) })
+}
+
+fn follow(draft: &mut Draft<'_>, next: Next, failure: Option<Failure>, result: Option<Payloads>) {
+    let mut previous = previous(draft.run, draft.context, next.initiator);
+    previous.failure = failure;
+    previous.last_result = result.or(previous.last_result);
+    let mut start = successor(draft.run, draft.context, previous);
+    start.first_task_at = next.at;
+    if next.initiator == Initiator::Retry {
+        start.attempt = draft.run.attempt + 1;
+    }
+    draft.follow(start);
+}
+
+fn previous(run: &Run, context: &Context<'_>, initiator: Initiator) -> PreviousRun {
+    let mut completed_updates = run.carried_updates.clone();
+    let completed = run.updates.iter().filter(|(_, u)| matches!(u, Update::Completed(_)));
+    completed_updates
+        .extend(completed.map(|(id, _)| CompletedUpdate { update: id.clone(), run: run.id }));
+    let excess = completed_updates.len().saturating_sub(context.limits.carried_keys);
+    completed_updates.drain(..excess);
+    PreviousRun {
+        run: run.id,
+        initiator,
+        failure: None,
+        last_result: run.last_result.clone(),
+        signal_keys: run.signal_keys.newest(context.limits.carried_keys),
+        completed_updates,
+    }
+}
+
+fn successor(run: &Run, context: &Context<'_>, previous: PreviousRun) -> StartRun {
+    StartRun {
+        ordinal: run.ordinal + 1,
+        first_run: Some(run.first_run),
+        previous: Some(previous),
+        expires_at: run.expires_at,
+        parent: run.parent.clone(),
+        root: run.root.clone(),
+        ..StartRun::new(run.workflow.clone(), context.next_run, run.spec.clone())
+    }
+}
+
+impl Run {
+    pub(super) fn apply_close(&mut self, event: &Event) {
+        let Some((how, next_run, outcome)) = ending(&event.body.fact) else { return };
+        self.touch_everything();
+        self.close_children();
+        if next_run.is_none() {
+            self.tell_parent(outcome);
+        }
+        self.status = Status::Closed { how, at: event.time, next_run };
+        self.buffer.clear();
+        self.timers.clear();
+        self.waits.clear();
+        self.activities.clear();
+        self.activity_ids.clear();
+        self.children.clear();
+        self.externals.clear();
+        self.task = super::Task::Idle;
+        self.unseen = false;
+        self.volatile.turn = None;
+        self.volatile.admitted.clear();
+        self.volatile.heartbeats.clear();
+        self.volatile.task_not_before = None;
+        self.volatile.lost_starts = 0;
+    }
+
+    fn close_children(&mut self) {
+        let children: Vec<_> = self
+            .children
+            .iter()
+            .filter(|(_, child)| !child.closing)
+            .map(|(number, child)| (*number, child.child.clone()))
+            .collect();
+        for (number, child) in children {
+            let mode = match child.parent_close {
+                ParentClosePolicy::Abandon => continue,
+                ParentClosePolicy::Terminate => CancelMode::Terminate,
+                ParentClosePolicy::RequestCancel => CancelMode::Request,
+            };
+            let target = Target { workflow: child.workflow, run: None, child: Some(number) };
+            self.send(target, Action::Cancel { mode, reason: "the parent closed".into() }, None);
+        }
+        // Nobody waits for answers any more.
+        for effect in self.outbox.values_mut() {
+            effect.initiated = None;
+        }
+    }
+
+    fn tell_parent(&mut self, outcome: Option<ChildOutcome>) {
+        let (Some(parent), Some(outcome)) = (self.parent.clone(), outcome) else { return };
+        let target =
+            Target { workflow: parent.run.workflow, run: Some(parent.run.run), child: None };
+        let closed = ChildClosed {
+            initiated: parent.initiated,
+            first_run: self.first_run,
+            run: self.id,
+            outcome,
+        };
+        self.send(target, Action::ChildClosed(closed), None);
+    }
+}
+
+/// How a fact ends the run, what follows it, and what a parent is told.
+fn ending(fact: &Fact) -> Option<(Close, Option<RunId>, Option<ChildOutcome>)> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other facts end no run")]
+    let ending = match fact {
+        Fact::RunCompleted(closed) => {
+            let outcome = ChildOutcome::Completed(closed.result.clone());
+            (Close::Completed, closed.next_run, Some(outcome))
+        }
+        Fact::RunFailed(closed) => {
+            let (failure, retry_state) = (closed.failure.clone(), closed.retry_state);
+            (Close::Failed, closed.next_run, Some(ChildOutcome::Failed { failure, retry_state }))
+        }
+        Fact::RunTimedOut(closed) => {
+            let outcome = ChildOutcome::TimedOut { retry_state: closed.retry_state };
+            (Close::TimedOut, closed.next_run, Some(outcome))
+        }
+        Fact::RunCancelled(closed) => {
+            (Close::Cancelled, None, Some(ChildOutcome::Cancelled(closed.details.clone())))
+        }
+        Fact::RunTerminated(closed) => {
+            let outcome = ChildOutcome::Terminated { reason: closed.reason.clone() };
+            (Close::Terminated, None, Some(outcome))
+        }
+        Fact::RunContinuedAsNew(closed) => (Close::ContinuedAsNew, Some(closed.next_run), None),
+        _ => return None,
+    };
+    Some(ending)
+}

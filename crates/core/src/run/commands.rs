@@ -1,0 +1,311 @@
+//! The commands of a completed task: checked as a whole before the first takes effect, then carried
+//! out one by one. Each becomes one event; what a command itself provokes comes after all of them.
+
+use std::{collections::BTreeSet, fmt};
+
+use super::{Phase, Run, Update, close, draft::Draft, update};
+use crate::{
+    command::{Ask, Command},
+    event::{
+        ActivityCancelRequested, ActivityCancelled, ActivityScheduled, ActivitySpec, Body,
+        ChildInitiated, ExternalCancelInitiated, ExternalSignalInitiated, Fact, MarkerRecorded,
+        MemoUpserted, Mover, Origin, RunCancelled, SearchAttributesUpserted, TimerCancelled,
+        TimerRescheduled, TimerStarted, WaitCancelled, WaitOpened, WaitSatisfied, WaitTimedOut,
+    },
+    ids::{ActivityId, EventNumber, RunId, TimerId, UpdateId, WaitId},
+    limits::{Exceeded, Limits, valid_condition_key},
+};
+
+/// A command that makes no sense in the run's state.
+#[derive(Debug)]
+pub(super) struct BadCommand {
+    index: usize,
+    reason: String,
+}
+
+impl fmt::Display for BadCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "command {}: {}", self.index + 1, self.reason)
+    }
+}
+
+/// What is open while the commands are gone through, without the buffer.
+struct Ledger<'a> {
+    run: &'a Run,
+    limits: &'a Limits,
+    timers: Overlay<TimerId>,
+    waits: Overlay<WaitId>,
+    activities: Overlay<ActivityId>,
+    accepted: Overlay<UpdateId>,
+    children: usize,
+}
+
+/// Changes to a set of open things.
+struct Overlay<T> {
+    opened: BTreeSet<T>,
+    closed: BTreeSet<T>,
+    count: usize,
+}
+
+impl<T: Ord + Clone + fmt::Display> Overlay<T> {
+    fn new(count: usize) -> Self {
+        Self { opened: BTreeSet::new(), closed: BTreeSet::new(), count }
+    }
+
+    fn holds(&self, id: &T, before: bool) -> bool {
+        self.opened.contains(id) || (before && !self.closed.contains(id))
+    }
+
+    fn open(
+        &mut self,
+        id: &T,
+        before: bool,
+        what: &'static str,
+        limit: usize,
+    ) -> Result<(), String> {
+        if self.holds(id, before) {
+            return Err(format!("{what} {id} is open already"));
+        }
+        Exceeded::check(what, self.count, limit).map_err(|exceeded| exceeded.to_string())?;
+        self.opened.insert(id.clone());
+        self.count += 1;
+        Ok(())
+    }
+
+    fn close(&mut self, id: &T, before: bool, what: &'static str) -> Result<(), String> {
+        if !self.holds(id, before) {
+            return Err(format!("there is no open {what} {id}"));
+        }
+        self.opened.remove(id);
+        self.closed.insert(id.clone());
+        self.count = self.count.saturating_sub(1);
+        Ok(())
+    }
+}
+
+pub(super) fn check(run: &Run, limits: &Limits, commands: &[Command]) -> Result<(), BadCommand> {
+    let mut ledger = Ledger {
+        run,
+        limits,
+        timers: Overlay::new(run.timers.len()),
+        waits: Overlay::new(run.waits.len()),
+        activities: Overlay::new(run.activities.len()),
+        accepted: Overlay::new(0),
+        children: run.children.len() + run.externals.len(),
+    };
+    if commands.len() > limits.commands {
+        let reason =
+            format!("a task may have {} commands, not {}", limits.commands, commands.len());
+        return Err(BadCommand { index: limits.commands, reason });
+    }
+    for (index, command) in commands.iter().enumerate() {
+        let last = index + 1 == commands.len();
+        let checked = if command.ask.closes() && !last {
+            Err("a close must be the last command".to_owned())
+        } else {
+            ledger.check(&command.ask)
+        };
+        checked.map_err(|reason| BadCommand { index, reason })?;
+    }
+    Ok(())
+}
+
+impl Ledger<'_> {
+    fn check(&mut self, ask: &Ask) -> Result<(), String> {
+        let run = self.run;
+        match ask {
+            Ask::ScheduleActivity(spec) => self.check_activity(spec),
+            Ask::CancelActivity(id) => {
+                let before = run.activity_ids.contains_key(id);
+                let open = self.activities.holds(id, before);
+                open.then_some(()).ok_or_else(|| format!("there is no pending activity {id}"))
+            }
+            Ask::StartTimer(spec) => {
+                let before = run.timers.contains_key(&spec.timer);
+                self.timers.open(&spec.timer, before, "timer", self.limits.pending_timers)
+            }
+            Ask::RescheduleTimer { timer, .. } => {
+                let open = self.timers.holds(timer, run.timers.contains_key(timer));
+                open.then_some(()).ok_or_else(|| format!("there is no open timer {timer}"))
+            }
+            Ask::CancelTimer(timer) => {
+                self.timers.close(timer, run.timers.contains_key(timer), "timer")
+            }
+            Ask::OpenWait(spec) => {
+                check_key(spec.condition.key.as_deref())?;
+                let before = run.waits.contains_key(&spec.wait);
+                self.waits.open(&spec.wait, before, "wait", self.limits.pending_timers)
+            }
+            Ask::SatisfyWait(wait) | Ask::TimeOutWait(wait) | Ask::CancelWait(wait) => {
+                self.waits.close(wait, run.waits.contains_key(wait), "wait")
+            }
+            Ask::StartChild(_) | Ask::SignalExternal { .. } | Ask::CancelExternal { .. } => {
+                self.children += 1;
+                let limit = self.limits.pending_children;
+                Exceeded::check("pending children and requests", self.children - 1, limit)
+                    .map_err(|exceeded| exceeded.to_string())
+            }
+            Ask::AcceptUpdate { update, .. } => self.check_accept(update),
+            Ask::CompleteUpdate { update, .. } => {
+                let before = matches!(run.updates.get(update), Some(Update::Accepted { .. }));
+                self.accepted.close(update, before, "accepted update")
+            }
+            Ask::RejectUpdate { .. }
+            | Ask::RecordMarker(_)
+            | Ask::UpsertSearchAttributes(_)
+            | Ask::UpsertMemo(_)
+            | Ask::CompleteRun(_)
+            | Ask::FailRun(_)
+            | Ask::CancelRun(_)
+            | Ask::ContinueAsNew(_) => Ok(()),
+        }
+    }
+
+    fn check_activity(&mut self, spec: &ActivitySpec) -> Result<(), String> {
+        if spec.start_to_close.is_none() && spec.schedule_to_close.is_none() {
+            let id = &spec.activity;
+            return Err(format!(
+                "activity {id} needs a start-to-close or schedule-to-close timeout"
+            ));
+        }
+        let before = self.run.activity_ids.contains_key(&spec.activity);
+        let limit = self.limits.pending_activities;
+        self.activities.open(&spec.activity, before, "activity", limit)
+    }
+
+    fn check_accept(&mut self, update: &UpdateId) -> Result<(), String> {
+        match self.run.updates.get(update) {
+            Some(Update::Accepted { .. } | Update::Completed(_)) => {
+                return Err(format!("update {update} was accepted before"));
+            }
+            Some(Update::Admitted(_)) | None => {}
+        }
+        self.accepted.open(update, false, "accepted update", self.limits.commands)
+    }
+}
+
+fn check_key(key: Option<&str>) -> Result<(), String> {
+    match key {
+        Some(key) if !valid_condition_key(key) => Err(format!(
+            "condition key {key:?} is not 1 to 128 letters, digits and . _ - : characters"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Turns checked commands into events, then adds what they provoke.
+pub(super) fn carry_out(
+    draft: &mut Draft<'_>,
+    completed: EventNumber,
+    commands: Vec<Command>,
+    carried: Vec<Body>,
+) {
+    let mut carried = Some(carried);
+    let mut provoked = Vec::new();
+    for Command { ask, extension } in commands {
+        if let Ask::CancelActivity(id) = &ask {
+            provoked.extend(cancelled_at_once(draft.run, id));
+        }
+        if let Some(fact) = fact(draft, completed, ask, &mut carried) {
+            draft.body(Body::new(fact).with_extension(extension));
+        }
+    }
+    for fact in provoked {
+        if draft.run.open() {
+            draft.event(fact);
+        }
+    }
+}
+
+/// An activity that no worker has is cancelled as soon as code asks for it.
+fn cancelled_at_once(run: &Run, id: &ActivityId) -> Option<ActivityCancelled> {
+    let scheduled = *run.activity_ids.get(id)?;
+    let activity = run.activities.get(&scheduled)?;
+    let running = matches!(activity.phase, Phase::Started { .. });
+    let at_once = !running && !activity.closing && !activity.cancel_requested;
+    at_once.then(|| ActivityCancelled { scheduled, ..ActivityCancelled::default() })
+}
+
+fn fact(
+    draft: &mut Draft<'_>,
+    completed: EventNumber,
+    ask: Ask,
+    carried: &mut Option<Vec<Body>>,
+) -> Option<Fact> {
+    let task_completed = completed;
+    Some(match ask {
+        Ask::ScheduleActivity(spec) => schedule_activity(draft.run, spec, completed).into(),
+        Ask::CancelActivity(id) => {
+            let scheduled = draft.run.activity_ids.get(&id).copied().unwrap_or_default();
+            ActivityCancelRequested { scheduled, task_completed }.into()
+        }
+        Ask::StartTimer(mut spec) => {
+            spec.origin.get_or_insert(Origin::CreateTimer);
+            TimerStarted { spec, task_completed }.into()
+        }
+        Ask::RescheduleTimer { timer, fire_at } => {
+            TimerRescheduled { timer, fire_at, by: Mover::Code }.into()
+        }
+        Ask::CancelTimer(timer) => {
+            let started = draft.run.timers.get(&timer).map_or(0, |open| open.started);
+            TimerCancelled { timer, started }.into()
+        }
+        Ask::OpenWait(spec) => WaitOpened { spec, task_completed }.into(),
+        Ask::SatisfyWait(wait) => {
+            let (opened, condition) = opened(draft.run, &wait);
+            WaitSatisfied { wait, opened, condition }.into()
+        }
+        Ask::TimeOutWait(wait) => {
+            let (opened, condition) = opened(draft.run, &wait);
+            WaitTimedOut { wait, opened, condition }.into()
+        }
+        Ask::CancelWait(wait) => {
+            let (opened, _) = opened(draft.run, &wait);
+            WaitCancelled { wait, opened }.into()
+        }
+        Ask::StartChild(child) => {
+            let run = RunId::of_child(draft.run.id, draft.run.last_event + 1, draft.now());
+            ChildInitiated { child: *child, run, task_completed }.into()
+        }
+        Ask::SignalExternal { target, name, input, header } => {
+            ExternalSignalInitiated { target, name, input, header, task_completed }.into()
+        }
+        Ask::CancelExternal { target, mode, reason } => {
+            ExternalCancelInitiated { target, mode, reason, task_completed }.into()
+        }
+        Ask::RecordMarker(marker) => MarkerRecorded { marker, task_completed }.into(),
+        Ask::UpsertSearchAttributes(attributes) => {
+            SearchAttributesUpserted { attributes, task_completed }.into()
+        }
+        Ask::UpsertMemo(memo) => MemoUpserted { memo, task_completed }.into(),
+        Ask::AcceptUpdate { update, request } => update::accept(draft, update, request),
+        Ask::CompleteUpdate { update, outcome } => update::complete(draft.run, update, outcome),
+        Ask::RejectUpdate { update, failure } => {
+            update::reject(draft, update, failure);
+            return None;
+        }
+        Ask::CompleteRun(result) => close::complete(draft, result),
+        Ask::FailRun(failure) => close::fail(draft, failure),
+        Ask::CancelRun(details) => RunCancelled { details }.into(),
+        Ask::ContinueAsNew(command) => {
+            close::continue_as_new(draft, *command, carried.take().unwrap_or_default())
+        }
+    })
+}
+
+fn schedule_activity(
+    run: &Run,
+    mut spec: ActivitySpec,
+    completed: EventNumber,
+) -> ActivityScheduled {
+    if spec.queue.is_empty() {
+        spec.queue.clone_from(&run.spec.queue);
+    }
+    let execution =
+        spec.retry_of.clone().unwrap_or_else(|| run.id.execution_id(run.last_event + 1));
+    ActivityScheduled { spec, execution, task_completed: completed }
+}
+
+fn opened(run: &Run, wait: &WaitId) -> (EventNumber, crate::event::Condition) {
+    run.waits.get(wait).map(|open| (open.opened, open.spec.condition.clone())).unwrap_or_default()
+}

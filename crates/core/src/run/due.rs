@@ -1,0 +1,129 @@
+//! Due times: which there are, how they are named in the store, and what a due one leads to. A due
+//! entry is a hint; the run acts only on what is really due.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::{Decision, Refusal, Reply, Run, activity, close, draft::Draft, timer};
+use crate::{
+    ids::{EventNumber, TimerId},
+    time::Timestamp,
+};
+
+/// Names a due time within its run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TimerKey {
+    /// The first task is scheduled.
+    FirstTask,
+    /// The run's time is up.
+    Deadline,
+    /// A timer of the workflow's code.
+    Timer(TimerId),
+    /// The next deadline or attempt of an activity.
+    Activity(EventNumber),
+}
+
+impl TimerKey {
+    /// The name as a store keeps it.
+    pub fn to_bytes(&self) -> Bytes {
+        let mut bytes = BytesMut::new();
+        match self {
+            Self::FirstTask => bytes.put_u8(b'f'),
+            Self::Deadline => bytes.put_u8(b'd'),
+            Self::Timer(timer) => {
+                bytes.put_u8(b't');
+                bytes.put_slice(timer.as_str().as_bytes());
+            }
+            Self::Activity(scheduled) => {
+                bytes.put_u8(b'a');
+                bytes.put_u64(*scheduled);
+            }
+        }
+        bytes.freeze()
+    }
+
+    /// Reads a name; `None` if it is none of ours.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (kind, rest) = bytes.split_first()?;
+        match kind {
+            b'f' if rest.is_empty() => Some(Self::FirstTask),
+            b'd' if rest.is_empty() => Some(Self::Deadline),
+            b't' => Some(Self::Timer(std::str::from_utf8(rest).ok()?.into())),
+            b'a' => Some(Self::Activity(u64::from_be_bytes(rest.try_into().ok()?))),
+            _ => None,
+        }
+    }
+}
+
+impl Run {
+    /// When this is due, as the store should know it.
+    pub fn due(&self, key: &TimerKey) -> Option<Timestamp> {
+        if !self.open() {
+            return None;
+        }
+        let due = match key {
+            TimerKey::FirstTask => self.first_task_at,
+            TimerKey::Deadline => self.deadline(),
+            TimerKey::Timer(timer) => {
+                self.timers.get(timer).filter(|timer| !timer.firing).map(|timer| timer.due())
+            }
+            TimerKey::Activity(scheduled) => self.activities.get(scheduled)?.due(),
+        };
+        due.filter(|due| !due.never())
+    }
+
+    /// When to look at it again, with what only memory knows: heartbeats that are not written.
+    pub fn look_again_at(&self, key: &TimerKey) -> Option<Timestamp> {
+        let stored = self.due(key)?;
+        match key {
+            TimerKey::Activity(scheduled) => self.activity_due_in_memory(*scheduled),
+            TimerKey::FirstTask | TimerKey::Deadline | TimerKey::Timer(_) => Some(stored),
+        }
+    }
+
+    /// All due times.
+    pub fn due_keys(&self) -> Vec<TimerKey> {
+        let mut keys = vec![TimerKey::FirstTask, TimerKey::Deadline];
+        keys.extend(self.timers.keys().cloned().map(TimerKey::Timer));
+        keys.extend(self.activities.keys().copied().map(TimerKey::Activity));
+        keys.retain(|key| self.due(key).is_some());
+        keys
+    }
+}
+
+pub(super) fn handle(mut draft: Draft<'_>, key: TimerKey) -> Result<Decision, Refusal> {
+    let due = draft.run.look_again_at(&key);
+    if due.is_none_or(|due| due > draft.now()) {
+        return Ok(draft.finish(Reply::NotDue));
+    }
+    match key {
+        TimerKey::FirstTask => {
+            draft.schedule_task(1);
+            Ok(draft.finish(Reply::Done))
+        }
+        TimerKey::Deadline => Ok(close::time_out(draft)),
+        TimerKey::Timer(timer) => timer::fire(draft, timer),
+        TimerKey::Activity(scheduled) => activity::fall_due(draft, scheduled),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_survive_the_store() {
+        let keys = [
+            TimerKey::FirstTask,
+            TimerKey::Deadline,
+            TimerKey::Timer("".into()),
+            TimerKey::Timer("t-ü".into()),
+            TimerKey::Activity(7),
+        ];
+        for key in keys {
+            assert_eq!(TimerKey::from_bytes(&key.to_bytes()), Some(key));
+        }
+        for bad in [&b""[..], b"fx", b"a123", b"t\xff", b"z"] {
+            assert_eq!(TimerKey::from_bytes(bad), None);
+        }
+    }
+}

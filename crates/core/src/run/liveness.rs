@@ -1,0 +1,105 @@
+//! What an open run is doing, and what will make it go on. Every open run has one liveness state and
+//! at least one resume source; a run without one is stranded.
+
+use super::{Phase, Run, Task};
+use crate::event::Origin;
+
+/// What a run is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Liveness {
+    /// It is closed.
+    Closed,
+    /// It is paused.
+    Paused,
+    /// Its code does not fit its history.
+    ReplayBlocked,
+    /// A worker runs its code.
+    TaskRunning,
+    /// Its code waits for a worker.
+    TaskWaiting,
+    /// It waits for its first task.
+    StartDelayed,
+    /// It waits for activities.
+    ActivityPending,
+    /// It waits for children or other workflows.
+    ChildPending,
+    /// It waits for a timer.
+    TimerPending,
+    /// It waits for a signal, an update or a condition.
+    InputPending,
+}
+
+/// What will make a run go on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ResumeSource {
+    /// Its workflow task.
+    Task,
+    /// A due time.
+    Due,
+    /// The end of an activity.
+    Activity,
+    /// An answer or a close from another workflow.
+    Child,
+    /// A signal, an update, or a cancel request.
+    Input,
+    /// An operator: the run is paused or blocked.
+    Operator,
+}
+
+impl Run {
+    /// What the run is doing.
+    pub fn liveness(&self) -> Liveness {
+        if !self.open() {
+            return Liveness::Closed;
+        }
+        if self.paused {
+            return Liveness::Paused;
+        }
+        if self.replay_blocked() {
+            return Liveness::ReplayBlocked;
+        }
+        if self.volatile.turn.is_some() {
+            return Liveness::TaskRunning;
+        }
+        if self.task != Task::Idle || !self.volatile.admitted.is_empty() {
+            return Liveness::TaskWaiting;
+        }
+        if self.first_task_at.is_some() {
+            return Liveness::StartDelayed;
+        }
+        if !self.activities.is_empty() {
+            return Liveness::ActivityPending;
+        }
+        if !self.children.is_empty() || !self.externals.is_empty() {
+            return Liveness::ChildPending;
+        }
+        if self.timers.values().any(|timer| !timer.spec.fire_at.never()) {
+            return Liveness::TimerPending;
+        }
+        Liveness::InputPending
+    }
+
+    /// What will make the run go on, in order.
+    pub fn resume_sources(&self) -> Vec<ResumeSource> {
+        let running = |phase: &Phase| matches!(phase, Phase::Ready { .. } | Phase::Started { .. });
+        let waits_for_input = !self.waits.is_empty()
+            || self
+                .timers
+                .values()
+                .any(|timer| matches!(timer.spec.origin, Some(Origin::ExternalEvent { .. })));
+        let idle = self.timers.is_empty()
+            && self.activities.is_empty()
+            && self.children.is_empty()
+            && self.externals.is_empty();
+        let sources = [
+            (self.task != Task::Idle || self.volatile.turn.is_some(), ResumeSource::Task),
+            (!self.due_keys().is_empty(), ResumeSource::Due),
+            (self.activities.values().any(|a| running(&a.phase)), ResumeSource::Activity),
+            (!self.children.is_empty() || !self.externals.is_empty(), ResumeSource::Child),
+            (waits_for_input || (idle && self.completed > 0), ResumeSource::Input),
+            (self.paused || self.replay_blocked(), ResumeSource::Operator),
+        ];
+        let open = self.open();
+        sources.into_iter().filter(|(holds, _)| open && *holds).map(|(_, source)| source).collect()
+    }
+}

@@ -1,0 +1,78 @@
+//! The server half of the core: what may happen to a run, and what follows.
+//!
+//! [`decide`] takes an input and answers with records; every record changes the run by `apply` at the
+//! moment it is made, so that later parts of the same decision see it. Recovery is [`Run::fold`]:
+//! `apply` alone. A refusal changes nothing: all checks come before the first record.
+//!
+//! One file per concept, each with its transition table as a plain `match`. Nothing here knows
+//! stores, queues or connections: rows are a projection of [`Run`], made by the shard.
+
+mod activity;
+mod apply;
+mod buffer;
+mod cancel;
+mod child;
+mod close;
+mod commands;
+mod draft;
+mod due;
+mod input;
+mod liveness;
+mod pause;
+mod signal;
+mod snapshot;
+mod start;
+mod state;
+mod task;
+mod timer;
+mod touch;
+mod update;
+mod volatile;
+mod wait;
+
+pub use apply::FoldError;
+pub use due::TimerKey;
+pub use input::*;
+pub use liveness::{Liveness, ResumeSource};
+pub use snapshot::SNAPSHOT_VERSION;
+pub use start::{StartRun, start};
+pub use state::*;
+pub use task::GivenTask;
+pub use touch::Touch;
+pub use update::Stage;
+pub use volatile::*;
+
+use draft::Draft;
+
+/// Judges an input. On `Ok` the run has changed as the records say; on `Err` it has not changed.
+pub fn decide(run: &mut Run, context: &Context<'_>, input: Input) -> Result<Decision, Refusal> {
+    if !run.open() {
+        return child::decide_closed(run, context, input);
+    }
+    let draft = Draft::new(run, context);
+    match input {
+        Input::StartTask(start) => task::start(draft, start),
+        Input::CompleteTask(completion) => task::complete(draft, *completion),
+        Input::FailTask(failure) => task::fail(draft, *failure),
+        Input::TimeOutTask { start } => task::time_out(draft, start),
+        Input::LoseTask { start } => task::lose(draft, start),
+        Input::Recover => Ok(task::recover(draft)),
+        Input::Repair { identity } => Ok(task::repair(draft, identity)),
+        Input::Signal(signal) => signal::receive(draft, *signal),
+        Input::RequestCancel(request) => cancel::request(draft, request),
+        Input::Terminate(terminated) => Ok(cancel::terminate(draft, terminated)),
+        Input::Pause(paused) => pause::pause(draft, paused),
+        Input::Unpause(unpaused) => pause::unpause(draft, unpaused),
+        Input::AdmitUpdate { update, request } => update::admit(draft, update, request),
+        Input::StartActivity(start) => activity::start(draft, start),
+        Input::ResolveActivity(resolution) => activity::resolve(draft, resolution),
+        Input::Heartbeat { scheduled, start, details } => {
+            activity::heartbeat(draft, scheduled, start, details)
+        }
+        Input::LoseAttempt { scheduled, start } => activity::lose(draft, scheduled, start),
+        Input::Due { timer } => due::handle(draft, timer),
+        Input::RescheduleTimer(reschedule) => timer::reschedule(draft, reschedule),
+        Input::Deliver { source, action } => child::deliver(draft, source, action),
+        Input::EffectAnswered { number, answer } => Ok(child::answered(draft, number, answer)),
+    }
+}

@@ -1,0 +1,30 @@
+//! A folded log as bytes: a cache, never an authority. The version comes first; bytes of another
+//! version are ignored and the log is folded from the start.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::Run;
+
+/// Version of the snapshot format. Raise it with every change of [`Run`] or of a type inside it.
+pub const SNAPSHOT_VERSION: u16 = 1;
+
+impl Run {
+    /// The durable part of the run.
+    pub fn to_snapshot(&self) -> Bytes {
+        let mut bytes = BytesMut::new();
+        bytes.put_u16(SNAPSHOT_VERSION);
+        // Serialising plain data into memory cannot fail; if it ever did, an empty state is ignored
+        // on reading, as any other unknown snapshot.
+        bytes.put_slice(&postcard::to_allocvec(self).unwrap_or_default());
+        bytes.freeze()
+    }
+
+    /// The run of a snapshot, if this version can read it.
+    pub fn from_snapshot(bytes: &[u8]) -> Option<Self> {
+        let (version, state) = bytes.split_first_chunk::<2>()?;
+        if u16::from_be_bytes(*version) != SNAPSHOT_VERSION {
+            return None;
+        }
+        postcard::from_bytes(state).ok()
+    }
+}

@@ -1,0 +1,163 @@
+//! How a run begins: by a caller, as a child, or after another run of the same workflow.
+
+use super::{Context, Decision, Keys, Reply, Run, Status, Task, Touch, Volatile, draft::Draft};
+use crate::{
+    event::{Body, Event, Parent, PreviousRun, RunReference, RunSpec, RunStarted},
+    ids::{Key, RunId, WorkflowKey},
+    note::Record,
+    time::Timestamp,
+};
+
+/// What is needed to start a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StartRun {
+    /// The workflow.
+    pub workflow: WorkflowKey,
+    /// The run.
+    pub run: RunId,
+    /// Counts the runs of the workflow id.
+    pub ordinal: u64,
+    /// What it runs.
+    pub spec: RunSpec,
+    /// Who asks.
+    pub identity: String,
+    /// Idempotency key of the start.
+    pub key: Option<Key>,
+    /// First run of the chain; none if this is it.
+    pub first_run: Option<RunId>,
+    /// The run whose random seed code sees; none if this is it.
+    pub original_run: Option<RunId>,
+    /// How it follows another run.
+    pub previous: Option<PreviousRun>,
+    /// Which attempt of the chain's retry policy.
+    pub attempt: u32,
+    /// When the chain's time is up, if that was fixed before.
+    pub expires_at: Option<Timestamp>,
+    /// When the first task is scheduled, if not at once.
+    pub first_task_at: Option<Timestamp>,
+    /// The parent, if it is a child.
+    pub parent: Option<Parent>,
+    /// The topmost ancestor.
+    pub root: Option<RunReference>,
+    /// Inputs it has from the beginning: carried over, or sent with the start.
+    pub inputs: Vec<Body>,
+}
+
+impl StartRun {
+    /// A first run, at once.
+    pub fn new(workflow: WorkflowKey, run: RunId, spec: RunSpec) -> Self {
+        Self {
+            workflow,
+            run,
+            ordinal: 1,
+            spec,
+            identity: String::new(),
+            key: None,
+            first_run: None,
+            original_run: None,
+            previous: None,
+            attempt: 1,
+            expires_at: None,
+            first_task_at: None,
+            parent: None,
+            root: None,
+            inputs: Vec::new(),
+        }
+    }
+}
+
+/// Starts a run: RunStarted, its first inputs, and its first task unless that comes later.
+pub fn start(context: &Context<'_>, start: StartRun) -> (Run, Decision) {
+    let inputs = start.inputs.clone();
+    let started = started(context, start);
+    let event = Event { number: 1, time: context.now, body: Body::new(started.clone()) };
+    let mut run = Run::from_started(&started, context.now);
+    let mut draft = Draft::new(&mut run, context);
+    for input in inputs {
+        draft.body(input);
+    }
+    if started.first_task_at.is_none() {
+        draft.schedule_task(1);
+    }
+    let mut decision = draft.finish(Reply::Done);
+    decision.records.insert(0, Record::Event(event));
+    run.touch_everything();
+    (run, decision)
+}
+
+fn started(context: &Context<'_>, start: StartRun) -> RunStarted {
+    let expires_at = start
+        .expires_at
+        .or_else(|| start.spec.execution_timeout.map(|limit| context.now.saturating_add(limit)));
+    RunStarted {
+        namespace: start.workflow.namespace,
+        workflow: start.workflow.workflow,
+        run: start.run,
+        ordinal: start.ordinal,
+        spec: start.spec,
+        identity: start.identity,
+        key: start.key,
+        first_run: start.first_run.unwrap_or(start.run),
+        original_run: start.original_run.unwrap_or(start.run),
+        previous: start.previous,
+        attempt: start.attempt,
+        expires_at,
+        first_task_at: start.first_task_at.filter(|at| *at > context.now),
+        parent: start.parent,
+        root: start.root,
+    }
+}
+
+impl Run {
+    pub(super) fn from_started(started: &RunStarted, at: Timestamp) -> Self {
+        let mut signal_keys = Keys::default();
+        for key in started.previous.iter().flat_map(|previous| &previous.signal_keys) {
+            signal_keys.insert(key);
+        }
+        let previous = started.previous.as_ref();
+        Self {
+            id: started.run,
+            workflow: WorkflowKey {
+                namespace: started.namespace.clone(),
+                workflow: started.workflow.clone(),
+            },
+            ordinal: started.ordinal,
+            spec: started.spec.clone(),
+            key: started.key.clone(),
+            first_run: started.first_run,
+            original_run: started.original_run,
+            attempt: started.attempt,
+            parent: started.parent.clone(),
+            root: started.root.clone(),
+            last_result: previous.and_then(|previous| previous.last_result.clone()),
+            started_at: at,
+            expires_at: started.expires_at,
+            first_task_at: started.first_task_at,
+            status: Status::Open,
+            last_event: 1,
+            last_time: at,
+            log_rows: 0,
+            history_bytes: 0,
+            paused: false,
+            cancel_requested: false,
+            close_refused: false,
+            task: Task::Idle,
+            unseen: true,
+            completed: 0,
+            buffer: Vec::new(),
+            timers: Default::default(),
+            waits: Default::default(),
+            activities: Default::default(),
+            activity_ids: Default::default(),
+            children: Default::default(),
+            externals: Default::default(),
+            updates: Default::default(),
+            carried_updates: previous.map(|p| p.completed_updates.clone()).unwrap_or_default(),
+            signal_keys,
+            reschedule_keys: Keys::default(),
+            outbox: Default::default(),
+            effects: 0,
+            volatile: Volatile { touched: [Touch::Run].into(), ..Volatile::default() },
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! What the engine knows of one run. Everything but [`Volatile`] follows from the log alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::{buffer, volatile::Volatile};
+use crate::{
+    effect::Effect,
+    event::{
+        ActivitySpec, Blocked, Body, ChildSpec, CompletedUpdate, Outcome, Parent, RunReference,
+        RunSpec, TaskFailureCause, TimerSpec, UpdateRequest, WaitSpec,
+    },
+    failure::Failure,
+    ids::{
+        ActivityId, BuildId, EventNumber, ExecutionId, Key, RunId, SessionId, TimerId, UpdateId,
+        WaitId, WorkflowKey,
+    },
+    payload::Payloads,
+    time::Timestamp,
+};
+
+/// One execution of a workflow.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Run {
+    /// The run.
+    pub id: RunId,
+    /// Its workflow.
+    pub workflow: WorkflowKey,
+    /// Counts the runs of the workflow id.
+    pub ordinal: u64,
+    /// What it runs; memo and search attributes as code last set them.
+    pub spec: RunSpec,
+    /// Idempotency key of the start.
+    pub key: Option<Key>,
+    /// First run of the chain.
+    pub first_run: RunId,
+    /// The run whose random seed code sees.
+    pub original_run: RunId,
+    /// Which attempt of the chain's retry policy.
+    pub attempt: u32,
+    /// The parent, if the run is a child.
+    pub parent: Option<Parent>,
+    /// The topmost ancestor.
+    pub root: Option<RunReference>,
+    /// The last result of the chain, for cron.
+    pub last_result: Option<Payloads>,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// When the chain's time is up.
+    pub expires_at: Option<Timestamp>,
+    /// When the first task is scheduled, until it is.
+    pub first_task_at: Option<Timestamp>,
+    /// Open, or how it closed.
+    pub status: Status,
+    /// Number of the last event.
+    pub last_event: EventNumber,
+    /// Time of the last event.
+    pub last_time: Timestamp,
+    /// Number of the last log row.
+    pub log_rows: u64,
+    /// Bytes of all events.
+    pub history_bytes: u64,
+    /// Nothing new is scheduled or dispatched.
+    pub paused: bool,
+    /// Somebody asked the run to cancel itself.
+    pub cancel_requested: bool,
+    /// Code wanted to close but had not seen all inputs; it must get the chance to.
+    pub close_refused: bool,
+    /// The workflow task.
+    pub task: Task,
+    /// There are events that no scheduled task will show to code.
+    pub unseen: bool,
+    /// Number of the last TaskCompleted; zero before the first.
+    pub completed: EventNumber,
+    /// Inputs that wait for the started task to close, in order.
+    #[serde(with = "buffer::stored")]
+    pub buffer: Vec<Body>,
+    /// Open timers.
+    pub timers: BTreeMap<TimerId, Timer>,
+    /// Open condition waits.
+    pub waits: BTreeMap<WaitId, Wait>,
+    /// Pending activities, by the event that scheduled them.
+    pub activities: BTreeMap<EventNumber, Activity>,
+    /// The same by their ids.
+    pub activity_ids: BTreeMap<ActivityId, EventNumber>,
+    /// Pending children, by the event that asked for them.
+    pub children: BTreeMap<EventNumber, Child>,
+    /// External signals and cancels without a result, by the event that asked for them.
+    pub externals: BTreeSet<EventNumber>,
+    /// Updates that have an event.
+    pub updates: BTreeMap<UpdateId, Update>,
+    /// Updates that earlier runs of the chain completed.
+    pub carried_updates: Vec<CompletedUpdate>,
+    /// Keys of signals, oldest first.
+    pub signal_keys: Keys,
+    /// Keys of outside reschedules.
+    pub reschedule_keys: Keys,
+    /// Effects on other workflows without an answer.
+    pub outbox: BTreeMap<u64, Effect>,
+    /// How many effects there were.
+    pub effects: u64,
+    /// What does not survive a crash.
+    #[serde(skip)]
+    pub volatile: Volatile,
+}
+
+/// Open, or how a run closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Status {
+    /// It may still change.
+    Open,
+    /// It ended.
+    Closed {
+        /// How.
+        how: Close,
+        /// When.
+        at: Timestamp,
+        /// The run that follows it.
+        next_run: Option<RunId>,
+    },
+}
+
+/// How a run closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Close {
+    /// With a result.
+    Completed,
+    /// With a failure.
+    Failed,
+    /// Its time was up.
+    TimedOut,
+    /// It cancelled itself.
+    Cancelled,
+    /// From outside.
+    Terminated,
+    /// A new run goes on.
+    ContinuedAsNew,
+}
+
+/// The workflow task, as far as it is durable. A started one is [`super::Turn`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Task {
+    /// There is none.
+    Idle,
+    /// Its TaskScheduled is in history.
+    Scheduled {
+        /// The number of that event.
+        number: EventNumber,
+    },
+    /// It failed; its next TaskScheduled is written when the retry completes.
+    Retry(Box<Retry>),
+}
+
+/// A workflow task that failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Retry {
+    /// Number of the next attempt.
+    pub attempt: u32,
+    /// When the last attempt failed.
+    pub failed_at: Timestamp,
+    /// What went wrong.
+    pub cause: TaskFailureCause,
+    /// Details.
+    pub failure: Failure,
+    /// How code and history differ, if they do.
+    pub blocked: Option<Blocked>,
+    /// Code that was tried at this length of history and does not fit.
+    pub tried: BTreeSet<BuildId>,
+}
+
+/// An open timer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Timer {
+    /// The event that started it.
+    pub started: EventNumber,
+    /// When that was.
+    pub since: Timestamp,
+    /// As code asked for it; its `fire_at` is the present one.
+    pub spec: TimerSpec,
+    /// How often it was moved from outside.
+    pub moves: u32,
+    /// The condition wait whose deadline it is.
+    pub wait: Option<WaitId>,
+    /// A move from outside waits in the buffer.
+    pub moved_to: Option<Timestamp>,
+    /// Its firing waits in the buffer.
+    pub firing: bool,
+}
+
+impl Timer {
+    /// When it is due, with what waits in the buffer.
+    pub fn due(&self) -> Timestamp {
+        self.moved_to.unwrap_or(self.spec.fire_at)
+    }
+}
+
+/// An open condition wait.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Wait {
+    /// The event that opened it.
+    pub opened: EventNumber,
+    /// When that was.
+    pub since: Timestamp,
+    /// As code asked for it.
+    pub spec: WaitSpec,
+}
+
+/// A pending activity.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Activity {
+    /// As code asked for it.
+    pub spec: ActivitySpec,
+    /// Identifies it over all attempts.
+    pub execution: ExecutionId,
+    /// When it was scheduled first.
+    pub scheduled_at: Timestamp,
+    /// Which attempt of the policy runs or comes next, from 1.
+    pub attempt: u32,
+    /// How often a worker got it.
+    pub starts: u32,
+    /// How often it was lost with its worker in a row.
+    pub losses: u32,
+    /// Where it stands.
+    pub phase: Phase,
+    /// Why the last attempt failed.
+    pub last_failure: Option<Failure>,
+    /// Details of the last heartbeat that was written.
+    pub heartbeat: Option<Payloads>,
+    /// When the running attempt last wrote a heartbeat.
+    pub heartbeat_at: Option<Timestamp>,
+    /// Code asked for it to be cancelled.
+    pub cancel_requested: bool,
+    /// Its close waits in the buffer.
+    pub closing: bool,
+}
+
+/// Where an activity stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Phase {
+    /// It waits for a worker.
+    Ready {
+        /// Since when.
+        since: Timestamp,
+    },
+    /// A worker has it.
+    Started {
+        /// Since when.
+        at: Timestamp,
+        /// Whose session holds the attempt.
+        session: SessionId,
+        /// The worker.
+        identity: String,
+    },
+    /// It waits for its next attempt.
+    Backoff {
+        /// Until when.
+        until: Timestamp,
+    },
+}
+
+/// A pending child.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Child {
+    /// As code asked for it.
+    pub child: ChildSpec,
+    /// Its run.
+    pub run: RunId,
+    /// It is known to run, or that news waits in the buffer.
+    pub started: bool,
+    /// Its close waits in the buffer.
+    pub closing: bool,
+}
+
+/// An update that has an event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Update {
+    /// Carried over from another run.
+    Admitted(UpdateRequest),
+    /// Code accepted it.
+    Accepted {
+        /// The event of that.
+        number: EventNumber,
+    },
+    /// It has its outcome.
+    Completed(Outcome),
+}
+
+/// Idempotency keys in order of arrival.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Keys {
+    in_order: Vec<Key>,
+    known: BTreeSet<Key>,
+}
+
+impl Keys {
+    /// Remembers a key.
+    pub fn insert(&mut self, key: &Key) {
+        if self.known.insert(key.clone()) {
+            self.in_order.push(key.clone());
+        }
+    }
+
+    /// The key was seen.
+    pub fn contains(&self, key: &Key) -> bool {
+        self.known.contains(key)
+    }
+
+    /// The newest keys, at most `limit`, oldest first.
+    pub fn newest(&self, limit: usize) -> Vec<Key> {
+        self.in_order[self.in_order.len().saturating_sub(limit)..].to_vec()
+    }
+}
+
+impl Run {
+    /// The run may still change.
+    pub fn open(&self) -> bool {
+        self.status == Status::Open
+    }
+
+    /// How many updates wait for an outcome.
+    pub fn pending_updates(&self) -> usize {
+        let with_event =
+            self.updates.values().filter(|update| !matches!(update, Update::Completed(_))).count();
+        with_event + self.volatile.admitted.len()
+    }
+
+    /// When the run's time is up.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        let begin = self.first_task_at.unwrap_or(self.started_at).max(self.started_at);
+        let run = self.spec.run_timeout.map(|timeout| begin.saturating_add(timeout));
+        [run, self.expires_at].into_iter().flatten().min().filter(|due| !due.never())
+    }
+
+    /// A reference that other runs can keep.
+    pub fn reference(&self) -> RunReference {
+        RunReference { workflow: self.workflow.clone(), run: self.id }
+    }
+}

@@ -1,0 +1,435 @@
+//! Workflow tasks: one at a time. A start lives in memory and is written with its end, so that a turn
+//! of the workflow's code costs one log row.
+//!
+//! | task | input | becomes |
+//! |---|---|---|
+//! | Idle | something code must see | Scheduled |
+//! | Idle, updates admitted | a worker takes it | a turn whose TaskScheduled is written with its end |
+//! | Scheduled, Retry | a worker takes it | a turn |
+//! | turn | completed | Idle, or Scheduled if inputs were buffered |
+//! | turn | completed with rejections only | as it was before; nothing is written |
+//! | turn | failed, timed out | Retry, or Scheduled if inputs were buffered |
+//! | turn | worker lost | as it was before; buffered inputs are numbered |
+
+use std::time::Duration;
+
+use super::{
+    CompleteTask, Context, Decision, FailTask, Refusal, Reply, Retry, Run, StartTask, Task, Touch,
+    Turn, apply::shown_to_code, buffer, commands, draft::Draft, update,
+};
+use crate::{
+    command::Ask,
+    event::{
+        Body, Event, Fact, RunTerminated, TaskCompleted, TaskFailed, TaskFailureCause,
+        TaskScheduled, TaskStarted, TaskTimedOut, UpdateRequest,
+    },
+    failure::{Failure, TimeoutKind},
+    ids::{EventNumber, StartId, UpdateId},
+    limits::{Limits, TASK_BACKOFF_MAX},
+    note::{Note, TaskAttemptFailed},
+    retry::RetryPolicy,
+    time::Timestamp,
+};
+
+/// What a worker gets beside the history up to [`Run::last_event`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct GivenTask {
+    /// Names the start.
+    pub start: StartId,
+    /// Which attempt.
+    pub attempt: u32,
+    /// Number of the last TaskCompleted, on which the task builds.
+    pub previous: EventNumber,
+    /// Events that end the worker's history but are not written yet.
+    pub tail: Vec<Event>,
+    /// Updates to be accepted or rejected, in order.
+    pub updates: Vec<(UpdateId, UpdateRequest)>,
+    /// How long the worker may take.
+    pub timeout: Duration,
+}
+
+pub(super) fn start(draft: Draft<'_>, start: StartTask) -> Result<Decision, Refusal> {
+    let run = &*draft.run;
+    if run.paused {
+        return Err(Refusal::Held);
+    }
+    if !run.task_ready(draft.now()) {
+        return Err(Refusal::StaleTask);
+    }
+    if run.build_tried(start.build.as_ref()) {
+        return Err(Refusal::BuildTried);
+    }
+    let turn = new_turn(run, draft.context, start);
+    let given = GivenTask {
+        start: turn.start,
+        attempt: turn.attempt,
+        previous: run.completed,
+        tail: tail(run, draft.context.limits, &turn),
+        updates: run.admitted_in_order(),
+        timeout: run.task_timeout(draft.context.limits),
+    };
+    draft.run.volatile.turn = Some(turn);
+    Ok(draft.finish(Reply::TaskGiven(Box::new(given))))
+}
+
+fn new_turn(run: &Run, context: &Context<'_>, start: StartTask) -> Turn {
+    let limits = context.limits;
+    let (scheduled, attempt) = match &run.task {
+        Task::Idle => (None, 1),
+        Task::Scheduled { number } => (Some(*number), 1),
+        Task::Retry(retry) => (None, retry.attempt),
+    };
+    Turn {
+        start: start.start,
+        at: context.now.max(run.last_time),
+        session: start.session,
+        identity: start.identity,
+        build: start.build,
+        attempt: attempt + run.volatile.lost_starts,
+        scheduled,
+        updates: run.admitted_in_order().into_iter().map(|(update, _)| update).collect(),
+        history_bytes: run.history_bytes,
+        suggest_continue_as_new: run.last_event >= limits.events_suggested
+            || run.history_bytes >= limits.history_bytes_suggested,
+    }
+}
+
+/// The events that the turn's end will write first, as the worker sees them now.
+fn tail(run: &Run, limits: &Limits, turn: &Turn) -> Vec<Event> {
+    let mut bodies = Vec::new();
+    if turn.scheduled.is_none() {
+        let queue = run.spec.queue.clone();
+        let timeout = run.task_timeout(limits);
+        bodies.push(Body::new(TaskScheduled { queue, attempt: turn.attempt, timeout }));
+    }
+    let scheduled = turn.scheduled.unwrap_or(run.last_event + 1);
+    bodies.push(Body::new(started(turn, scheduled)));
+    (run.last_event + 1..)
+        .zip(bodies)
+        .map(|(number, body)| Event { number, time: turn.at, body })
+        .collect()
+}
+
+fn started(turn: &Turn, scheduled: EventNumber) -> TaskStarted {
+    TaskStarted {
+        scheduled,
+        start: turn.start,
+        identity: turn.identity.clone(),
+        history_bytes: turn.history_bytes,
+        suggest_continue_as_new: turn.suggest_continue_as_new,
+    }
+}
+
+pub(super) fn complete(mut draft: Draft<'_>, input: CompleteTask) -> Result<Decision, Refusal> {
+    let turn = draft.run.current_turn(input.start)?;
+    if let Err(bad) = commands::check(draft.run, draft.context.limits, &input.commands) {
+        let message = bad.to_string();
+        return Ok(refuse(draft, turn, TaskFailureCause::BadCommand, message));
+    }
+    let closes = input.commands.last().is_some_and(|command| command.ask.closes());
+    if closes && draft.run.unseen_in_buffer() {
+        let message = "inputs arrived that the code has not seen".to_owned();
+        return Ok(refuse(draft, turn, TaskFailureCause::UnseenInput, message));
+    }
+    if draft.task_idle() && discardable(&input) {
+        return Ok(discard(draft, input));
+    }
+    if !closes && draft.run.history_full(draft.context.limits, input.commands.len()) {
+        return Ok(terminate_full(draft));
+    }
+    let scheduled = write_start(&mut draft, &turn);
+    let completed = TaskCompleted {
+        scheduled,
+        started: draft.run.last_event,
+        identity: turn.identity.clone(),
+        build: turn.build.clone(),
+        flags: input.flags.clone(),
+        sdk_metadata: input.sdk_metadata.clone(),
+    };
+    draft.event(completed);
+    let completed = draft.run.last_event;
+    draft.run.volatile.turn = None;
+    commands::carry_out(&mut draft, completed, input.commands, input.carried);
+    if draft.run.open() {
+        update::reject_unanswered(&mut draft, &turn.updates);
+        buffer::release(&mut draft);
+        draft.run.unseen |= input.force_next;
+        draft.wake();
+    }
+    Ok(draft.finish(Reply::TaskTaken { completed }))
+}
+
+/// An update-only turn that accepted nothing and asked for nothing needs no trace.
+fn discardable(input: &CompleteTask) -> bool {
+    let rejects = |ask: &Ask| matches!(ask, Ask::RejectUpdate { .. });
+    !input.force_next && input.commands.iter().all(|command| rejects(&command.ask))
+}
+
+fn discard(mut draft: Draft<'_>, input: CompleteTask) -> Decision {
+    let sent = draft.run.volatile.turn.take().map(|turn| turn.updates).unwrap_or_default();
+    for command in input.commands {
+        if let Ask::RejectUpdate { update, failure } = command.ask {
+            update::reject(&mut draft, update, failure);
+        }
+    }
+    update::reject_unanswered(&mut draft, &sent);
+    buffer::release(&mut draft);
+    draft.wake();
+    draft.run.touch(Touch::Task);
+    draft.finish(Reply::TaskDiscarded)
+}
+
+fn terminate_full(mut draft: Draft<'_>) -> Decision {
+    let limit = draft.context.limits.events + draft.context.limits.events_reserve;
+    let reason = format!("the history would exceed the limit of {limit} events");
+    super::cancel::end_from_outside(&mut draft);
+    draft.event(RunTerminated { reason: reason.clone(), ..RunTerminated::default() });
+    draft.finish(Reply::TaskRefused { cause: TaskFailureCause::Closed, message: reason })
+}
+
+fn refuse(draft: Draft<'_>, turn: Turn, cause: TaskFailureCause, message: String) -> Decision {
+    let failure = Failure { message: message.clone(), ..Failure::default() };
+    let input = FailTask { start: turn.start, cause, failure, blocked: None };
+    let mut decision = end_failed(draft, turn, input);
+    decision.reply = Reply::TaskRefused { cause, message };
+    decision
+}
+
+pub(super) fn fail(draft: Draft<'_>, input: FailTask) -> Result<Decision, Refusal> {
+    let turn = draft.run.current_turn(input.start)?;
+    Ok(end_failed(draft, turn, input))
+}
+
+/// The first failure is an event; failures of its retries are notes.
+fn end_failed(mut draft: Draft<'_>, turn: Turn, input: FailTask) -> Decision {
+    // Inputs that came meanwhile make the next task a normal one, so history must show this one.
+    let retry_again = matches!(draft.run.task, Task::Retry(_)) && draft.run.buffer.is_empty();
+    if retry_again {
+        let Turn { attempt, build, .. } = turn;
+        let FailTask { cause, failure, blocked, .. } = input;
+        let at = draft.now();
+        let failed = TaskAttemptFailed { attempt, at, cause, failure, build, blocked };
+        draft.note(Note::TaskAttemptFailed(failed));
+    } else {
+        let scheduled = write_start(&mut draft, &turn);
+        let started = draft.run.last_event;
+        let FailTask { cause, failure, blocked, .. } = input;
+        let Turn { identity, build, .. } = turn;
+        draft.event(TaskFailed { scheduled, started, cause, failure, identity, build, blocked });
+    }
+    end_turn(draft)
+}
+
+pub(super) fn time_out(mut draft: Draft<'_>, start: StartId) -> Result<Decision, Refusal> {
+    let turn = draft.run.current_turn(start)?;
+    if matches!(draft.run.task, Task::Retry(_)) {
+        let failure = Failure::timeout(TimeoutKind::StartToClose);
+        let cause = TaskFailureCause::WorkerFailure;
+        return Ok(end_failed(draft, turn, FailTask { start, cause, failure, blocked: None }));
+    }
+    let scheduled = write_start(&mut draft, &turn);
+    let started = draft.run.last_event;
+    draft.event(TaskTimedOut { scheduled, started });
+    Ok(end_turn(draft))
+}
+
+/// The worker is gone: the task goes back at once, slower from the third time on.
+pub(super) fn lose(draft: Draft<'_>, start: StartId) -> Result<Decision, Refusal> {
+    draft.run.current_turn(start)?;
+    draft.run.volatile.lost_starts += 1;
+    let lost = draft.run.volatile.lost_starts;
+    if lost >= 3 {
+        draft.run.volatile.task_not_before = Some(draft.now().saturating_add(backoff(lost - 2)));
+    }
+    Ok(end_turn(draft))
+}
+
+/// The run was read from the store: a start that was under way is gone.
+pub(super) fn recover(draft: Draft<'_>) -> Decision {
+    end_turn(draft)
+}
+
+fn end_turn(mut draft: Draft<'_>) -> Decision {
+    draft.run.volatile.turn = None;
+    buffer::release(&mut draft);
+    draft.wake();
+    draft.run.touch(Touch::Task);
+    draft.finish(Reply::Done)
+}
+
+pub(super) fn repair(mut draft: Draft<'_>, identity: String) -> Decision {
+    draft.run.volatile.task_not_before = None;
+    draft.run.volatile.lost_starts = 0;
+    draft.run.touch_everything();
+    if matches!(draft.run.task, Task::Retry(_)) {
+        draft.note(Note::Repaired { identity });
+    }
+    draft.finish(Reply::Done)
+}
+
+/// Writes the failure of a started task before something else closes the run.
+pub(super) fn abandon_turn(draft: &mut Draft<'_>, cause: TaskFailureCause) {
+    let Some(turn) = draft.run.volatile.turn.take() else { return };
+    if turn.scheduled.is_none() && draft.task_idle() {
+        return;
+    }
+    let scheduled = write_start(draft, &turn);
+    let started = draft.run.last_event;
+    let Turn { identity, build, .. } = turn;
+    draft.event(TaskFailed { scheduled, started, cause, identity, build, ..TaskFailed::default() });
+}
+
+/// Writes TaskScheduled, if it was kept in memory, and TaskStarted with the time the worker saw.
+fn write_start(draft: &mut Draft<'_>, turn: &Turn) -> EventNumber {
+    let scheduled = turn.scheduled.unwrap_or_else(|| {
+        let queue = draft.run.spec.queue.clone();
+        let timeout = draft.run.task_timeout(draft.context.limits);
+        let scheduled = TaskScheduled { queue, attempt: turn.attempt, timeout };
+        draft.body_at(turn.at, Body::new(scheduled));
+        draft.run.last_event
+    });
+    draft.body_at(turn.at, Body::new(started(turn, scheduled)));
+    scheduled
+}
+
+fn backoff(failures: u32) -> Duration {
+    let maximum_interval = TASK_BACKOFF_MAX;
+    RetryPolicy { maximum_interval, ..RetryPolicy::default() }.delay_after(failures)
+}
+
+impl Run {
+    /// How long a worker may take for a workflow task of this run.
+    pub fn task_timeout(&self, limits: &Limits) -> Duration {
+        self.spec.task_timeout.unwrap_or(limits.task_timeout)
+    }
+
+    /// When the started task's time is up.
+    pub fn turn_deadline(&self, limits: &Limits) -> Option<Timestamp> {
+        let turn = self.volatile.turn.as_ref()?;
+        Some(turn.at.saturating_add(self.task_timeout(limits)))
+    }
+
+    /// There is a task that a worker could take, if not now then at [`Self::task_not_before`].
+    pub fn task_pending(&self) -> bool {
+        let wanted = self.task != Task::Idle
+            || (!self.volatile.admitted.is_empty() && self.first_task_at.is_none());
+        self.open() && !self.paused && self.volatile.turn.is_none() && wanted
+    }
+
+    /// A worker can take the task now.
+    pub fn task_ready(&self, now: Timestamp) -> bool {
+        self.task_pending() && self.task_not_before().is_none_or(|at| at <= now)
+    }
+
+    /// The task is held back until this: it failed or killed its worker.
+    pub fn task_not_before(&self) -> Option<Timestamp> {
+        self.volatile.task_not_before
+    }
+
+    /// This code was tried at this length of history and does not fit.
+    pub fn build_tried(&self, build: Option<&crate::ids::BuildId>) -> bool {
+        match (&self.task, build) {
+            (Task::Retry(retry), Some(build)) => retry.tried.contains(build),
+            (Task::Retry(_) | Task::Idle | Task::Scheduled { .. }, _) => false,
+        }
+    }
+
+    /// The run's code does not fit its history.
+    pub fn replay_blocked(&self) -> bool {
+        matches!(&self.task, Task::Retry(retry) if retry.blocked.is_some())
+    }
+
+    fn current_turn(&self, start: StartId) -> Result<Turn, Refusal> {
+        self.volatile.turn.clone().filter(|turn| turn.start == start).ok_or(Refusal::StaleTask)
+    }
+
+    fn unseen_in_buffer(&self) -> bool {
+        self.buffer.iter().any(|body| shown_to_code(&body.fact))
+    }
+
+    fn history_full(&self, limits: &Limits, commands: usize) -> bool {
+        let more = u64::try_from(commands + self.buffer.len()).unwrap_or(u64::MAX);
+        self.last_event.saturating_add(more) > limits.events + limits.events_reserve
+    }
+
+    pub(super) fn apply_task(&mut self, event: &Event) {
+        self.touch(Touch::Task);
+        #[expect(clippy::wildcard_enum_match_arm, reason = "called for tasks only")]
+        match &event.body.fact {
+            Fact::TaskScheduled(_) => {
+                if self.first_task_at.take().is_some() {
+                    self.touch(Touch::Deadlines);
+                }
+                self.task = Task::Scheduled { number: event.number };
+                self.unseen = false;
+                self.forget_attempts();
+            }
+            Fact::TaskCompleted(_) => {
+                self.task = Task::Idle;
+                self.completed = event.number;
+                self.close_refused = false;
+                self.forget_attempts();
+            }
+            Fact::TaskFailed(failed) => self.apply_failed(event.time, failed),
+            Fact::TaskTimedOut(_) => {
+                let failure = Failure::timeout(TimeoutKind::StartToClose);
+                let cause = TaskFailureCause::WorkerFailure;
+                let failed = TaskFailed { cause, failure, ..TaskFailed::default() };
+                self.apply_failed(event.time, &failed);
+            }
+            _ => {}
+        }
+    }
+
+    fn forget_attempts(&mut self) {
+        self.volatile.lost_starts = 0;
+        self.volatile.task_not_before = None;
+        self.touch(Touch::Run);
+    }
+
+    fn apply_failed(&mut self, failed_at: Timestamp, failed: &TaskFailed) {
+        self.close_refused = failed.cause == TaskFailureCause::UnseenInput;
+        let blocked = failed.blocked.is_some();
+        self.task = Task::Retry(Box::new(Retry {
+            attempt: 2,
+            failed_at,
+            cause: failed.cause,
+            failure: failed.failure.clone(),
+            blocked: failed.blocked.clone(),
+            tried: failed.build.iter().filter(|_| blocked).cloned().collect(),
+        }));
+        self.hold_task(1);
+        self.touch(Touch::Run);
+    }
+
+    pub(super) fn apply_attempt_failed(&mut self, failed: &TaskAttemptFailed) {
+        if let Task::Retry(retry) = &mut self.task {
+            retry.attempt = failed.attempt + 1;
+            retry.failed_at = failed.at;
+            retry.cause = failed.cause;
+            retry.failure = failed.failure.clone();
+            retry.blocked = failed.blocked.clone();
+            if failed.blocked.is_some() {
+                retry.tried.extend(failed.build.clone());
+            }
+        }
+        self.hold_task(failed.attempt);
+        self.touch(Touch::Task);
+        self.touch(Touch::Run);
+    }
+
+    pub(super) fn apply_repaired(&mut self) {
+        if let Task::Retry(retry) = &mut self.task {
+            retry.tried.clear();
+        }
+        self.touch(Touch::Task);
+    }
+
+    /// A failed task waits before it is tried again; other code may try a blocked one at once.
+    fn hold_task(&mut self, failures: u32) {
+        self.volatile.lost_starts = 0;
+        let Task::Retry(retry) = &self.task else { return };
+        self.volatile.task_not_before =
+            (retry.blocked.is_none()).then(|| retry.failed_at.saturating_add(backoff(failures)));
+    }
+}

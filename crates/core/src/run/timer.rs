@@ -1,0 +1,151 @@
+//! Timers on the server.
+//!
+//! | state | input | becomes |
+//! |---|---|---|
+//! | none | StartTimer | open |
+//! | open | due time came | fired: gone, code is woken |
+//! | open | CancelTimer | gone |
+//! | open | moved by code or from outside | open with another due time |
+//! | open, firing in the buffer | CancelTimer, or moved later by code | the firing is dropped |
+
+use super::{Decision, Refusal, Reply, RescheduleTimer, Run, Timer, Touch, draft::Draft};
+use crate::{
+    event::{Event, Fact, Mover, Origin, TimerFired, TimerRescheduled},
+    ids::TimerId,
+    time::Timestamp,
+};
+
+pub(super) fn fire(mut draft: Draft<'_>, id: TimerId) -> Result<Decision, Refusal> {
+    let Some(timer) = draft.run.timers.get(&id) else {
+        return Ok(draft.finish(Reply::NotDue));
+    };
+    let fired = TimerFired { timer: id, started: timer.started, fire_at: timer.due() };
+    draft.buffer_room()?;
+    draft.input(fired);
+    Ok(draft.finish(Reply::Done))
+}
+
+/// A client or operator moves a timer. It schedules no task by itself: code sees it with the next one.
+pub(super) fn reschedule(
+    mut draft: Draft<'_>,
+    request: RescheduleTimer,
+) -> Result<Decision, Refusal> {
+    let run = &*draft.run;
+    if request.key.as_ref().is_some_and(|key| run.reschedule_keys.contains(key)) {
+        return Ok(draft.finish(Reply::Repeat));
+    }
+    check(run, &request, draft.now())?;
+    draft.room()?;
+    let by =
+        Mover::Outside { identity: request.identity, key: request.key, received_at: draft.now() };
+    draft.input(TimerRescheduled { timer: request.timer, fire_at: request.fire_at, by });
+    Ok(draft.finish(Reply::Done))
+}
+
+fn check(run: &Run, request: &RescheduleTimer, now: Timestamp) -> Result<(), Refusal> {
+    let id = &request.timer;
+    let fire_at = request.fire_at;
+    let Some(timer) = run.timers.get(id) else {
+        return Err(Refusal::UnknownTimer(id.clone()));
+    };
+    if timer.firing {
+        return Err(Refusal::TimerFired(id.clone()));
+    }
+    if timer.spec.optional() || fire_at.never() {
+        return Err(Refusal::NoDeadline(id.clone()));
+    }
+    if fire_at < now {
+        return Err(Refusal::PastDeadline { fire_at, now });
+    }
+    match timer.spec.guards.not_after {
+        Some(not_after) if fire_at > not_after => {
+            return Err(Refusal::TooLate { fire_at, not_after });
+        }
+        _ => {}
+    }
+    match timer.spec.guards.max_extensions {
+        Some(limit) if timer.moves + buffered_moves(run, id) >= limit => {
+            Err(Refusal::TooManyMoves { limit })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn buffered_moves(run: &Run, id: &TimerId) -> u32 {
+    let moves = run
+        .buffer
+        .iter()
+        .filter(|body| matches!(&body.fact, Fact::TimerRescheduled(moved) if moved.timer == *id));
+    u32::try_from(moves.count()).unwrap_or(u32::MAX)
+}
+
+impl Run {
+    pub(super) fn apply_timer(&mut self, event: &Event) {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "called for timers only")]
+        match &event.body.fact {
+            Fact::TimerStarted(started) => self.open_timer(event, &started.spec),
+            Fact::TimerRescheduled(moved) => self.move_timer(moved),
+            Fact::TimerFired(fired) => self.close_timer(&fired.timer),
+            Fact::TimerCancelled(cancelled) => self.close_timer(&cancelled.timer),
+            _ => {}
+        }
+    }
+
+    fn open_timer(&mut self, event: &Event, spec: &crate::event::TimerSpec) {
+        let wait = match spec.origin {
+            Some(Origin::Condition { .. }) => {
+                let owner = |wait: &&super::Wait| wait.spec.timer.as_ref() == Some(&spec.timer);
+                self.waits.values().find(owner).map(|wait| wait.spec.wait.clone())
+            }
+            _ => None,
+        };
+        let timer = Timer {
+            started: event.number,
+            since: event.time,
+            spec: spec.clone(),
+            moves: 0,
+            wait,
+            moved_to: None,
+            firing: false,
+        };
+        self.timers.insert(spec.timer.clone(), timer);
+        self.touch_timer(&spec.timer);
+    }
+
+    fn move_timer(&mut self, moved: &TimerRescheduled) {
+        if let Some(timer) = self.timers.get_mut(&moved.timer) {
+            timer.spec.fire_at = moved.fire_at;
+            if matches!(moved.by, Mover::Outside { .. }) {
+                timer.moves += 1;
+            }
+        }
+        self.remember_reschedule(&moved.by);
+        self.touch_timer(&moved.timer);
+    }
+
+    fn close_timer(&mut self, id: &TimerId) {
+        self.touch_timer(id);
+        self.timers.remove(id);
+    }
+
+    pub(super) fn mark_firing(&mut self, id: &TimerId, firing: bool) {
+        if let Some(timer) = self.timers.get_mut(id) {
+            timer.firing = firing;
+        }
+        self.touch_timer(id);
+    }
+
+    pub(super) fn mark_moved(&mut self, id: &TimerId, moved_to: Option<Timestamp>) {
+        if let Some(timer) = self.timers.get_mut(id) {
+            timer.moved_to = moved_to;
+        }
+        self.touch_timer(id);
+    }
+
+    fn touch_timer(&mut self, id: &TimerId) {
+        self.touch(Touch::Timer(id.clone()));
+        if let Some(wait) = self.timers.get(id).and_then(|timer| timer.wait.clone()) {
+            self.touch(Touch::Wait(wait));
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Which parts of a run a decision changed. The shard projects just those to rows.
+
+use super::Run;
+use crate::ids::{EventNumber, TimerId, WaitId};
+
+/// A part of a run that has rows.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Touch {
+    /// The run as lists show it.
+    Run,
+    /// The run's own deadlines: first task, run timeout.
+    Deadlines,
+    /// The workflow task.
+    Task,
+    /// A timer.
+    Timer(TimerId),
+    /// A condition wait.
+    Wait(WaitId),
+    /// An activity.
+    Activity(EventNumber),
+    /// An effect on another workflow.
+    Effect(u64),
+}
+
+impl Run {
+    pub(super) fn touch(&mut self, part: Touch) {
+        self.volatile.touched.insert(part);
+    }
+
+    /// What changed since the last call, in order.
+    pub fn take_touched(&mut self) -> Vec<Touch> {
+        std::mem::take(&mut self.volatile.touched).into_iter().collect()
+    }
+
+    /// Every part that has rows.
+    pub fn parts(&self) -> Vec<Touch> {
+        let mut parts = vec![Touch::Run, Touch::Deadlines, Touch::Task];
+        parts.extend(self.timers.keys().cloned().map(Touch::Timer));
+        parts.extend(self.waits.keys().cloned().map(Touch::Wait));
+        parts.extend(self.activities.keys().copied().map(Touch::Activity));
+        parts.extend(self.outbox.keys().copied().map(Touch::Effect));
+        parts
+    }
+
+    pub(super) fn touch_everything(&mut self) {
+        for part in self.parts() {
+            self.touch(part);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Updates on the server.
+//!
+//! | update | input | becomes |
+//! |---|---|---|
+//! | unknown | a caller asks | admitted, in memory: the caller repeats after a crash |
+//! | admitted | code accepts | accepted (event) |
+//! | admitted | code rejects, or does not answer | gone; only the caller is told |
+//! | accepted | code completes | completed (event), kept for repeats |
+//!
+//! An update that was carried over from another run is admitted by an event, so its rejection is a
+//! note.
+
+use super::{Admitted, Decision, Refusal, Reply, Run, Update, draft::Draft};
+use crate::{
+    event::{Event, Fact, Outcome, UpdateAccepted, UpdateCompleted, UpdateRequest},
+    failure::{Failure, FailureKind},
+    ids::{RunId, UpdateId},
+    limits::Exceeded,
+    note::Note,
+};
+
+/// Where an update stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stage {
+    /// Code has not judged it.
+    Admitted,
+    /// Code accepted it.
+    Accepted,
+    /// It has its outcome.
+    Completed(Outcome),
+    /// An earlier run of the chain completed it.
+    CompletedIn(RunId),
+}
+
+pub(super) fn admit(
+    draft: Draft<'_>,
+    update: UpdateId,
+    request: UpdateRequest,
+) -> Result<Decision, Refusal> {
+    if let Some(stage) = draft.run.update_stage(&update) {
+        return Ok(draft.finish(Reply::Update(stage)));
+    }
+    let (run, limits) = (&*draft.run, draft.context.limits);
+    if run.close_refused && run.volatile.turn.is_some() {
+        return Err(Refusal::Busy);
+    }
+    Exceeded::check("updates without outcome", run.pending_updates(), limits.pending_updates)?;
+    let updates = run.updates.len() + run.volatile.admitted.len();
+    Exceeded::check("updates of the run", updates, limits.updates)?;
+    draft.room()?;
+    let order = draft.run.volatile.admissions;
+    draft.run.volatile.admissions += 1;
+    draft.run.volatile.admitted.insert(update, Admitted { order, request });
+    Ok(draft.finish(Reply::Update(Stage::Admitted)))
+}
+
+pub(super) fn accept(draft: &mut Draft<'_>, update: UpdateId, request: UpdateRequest) -> Fact {
+    draft.run.volatile.admitted.remove(&update);
+    UpdateAccepted { update, request }.into()
+}
+
+pub(super) fn complete(run: &Run, update: UpdateId, outcome: Outcome) -> Fact {
+    let accepted = match run.updates.get(&update) {
+        Some(Update::Accepted { number }) => *number,
+        Some(Update::Admitted(_) | Update::Completed(_)) | None => 0,
+    };
+    UpdateCompleted { update, accepted, outcome }.into()
+}
+
+pub(super) fn reject(draft: &mut Draft<'_>, update: UpdateId, failure: Failure) {
+    draft.run.volatile.admitted.remove(&update);
+    if draft.run.updates.contains_key(&update) {
+        draft.note(Note::UpdateRejected { update: update.clone(), failure: failure.clone() });
+    }
+    draft.reject(update, failure);
+}
+
+/// Code that does not know an update must not leave its caller waiting.
+pub(super) fn reject_unanswered(draft: &mut Draft<'_>, sent: &[UpdateId]) {
+    for update in sent {
+        if draft.run.volatile.admitted.contains_key(update) {
+            let message = "the workflow's code did not answer the update";
+            let failure = Failure::server(FailureKind::Server, message);
+            reject(draft, update.clone(), failure);
+        }
+    }
+}
+
+impl Run {
+    /// Where an update stands, if it is known.
+    pub fn update_stage(&self, update: &UpdateId) -> Option<Stage> {
+        let carried = || self.carried_updates.iter().find(|carried| carried.update == *update);
+        match self.updates.get(update) {
+            Some(Update::Admitted(_)) => Some(Stage::Admitted),
+            Some(Update::Accepted { .. }) => Some(Stage::Accepted),
+            Some(Update::Completed(outcome)) => Some(Stage::Completed(outcome.clone())),
+            None if self.volatile.admitted.contains_key(update) => Some(Stage::Admitted),
+            None => carried().map(|carried| Stage::CompletedIn(carried.run)),
+        }
+    }
+
+    pub(super) fn admitted_in_order(&self) -> Vec<(UpdateId, UpdateRequest)> {
+        let mut admitted: Vec<_> = self.volatile.admitted.iter().collect();
+        admitted.sort_by_key(|(_, admitted)| admitted.order);
+        admitted.into_iter().map(|(id, admitted)| (id.clone(), admitted.request.clone())).collect()
+    }
+
+    pub(super) fn apply_update(&mut self, event: &Event) {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "called for updates only")]
+        match &event.body.fact {
+            Fact::UpdateAdmitted(admitted) => {
+                let request = admitted.request.clone();
+                self.updates.insert(admitted.update.clone(), Update::Admitted(request));
+            }
+            Fact::UpdateAccepted(accepted) => {
+                let update = Update::Accepted { number: event.number };
+                self.updates.insert(accepted.update.clone(), update);
+            }
+            Fact::UpdateCompleted(completed) => {
+                let update = Update::Completed(completed.outcome.clone());
+                self.updates.insert(completed.update.clone(), update);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn apply_rejected(&mut self, update: &UpdateId, failure: &Failure) {
+        let outcome = Outcome::Failed(failure.clone());
+        self.updates.insert(update.clone(), Update::Completed(outcome));
+    }
+}
