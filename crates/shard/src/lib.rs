@@ -1,1 +1,10 @@
-//! Four synchronous machines: shard, commit pipeline, lease, queue.
+//! Four synchronous machines that together are the server: shard, commit pipeline, lease, queue.
+//!
+//! - [`message`]: everything that can happen to a shard and everything that it can ask for.
+//!
+//! Nothing here performs I/O, awaits, reads a clock or draws a random number. A driver (the engine, or
+//! the simulator) carries messages between these machines, stores and workers, and decides nothing.
+
+#![warn(missing_docs)]
+
+pub mod message;

@@ -458,3 +458,32 @@ impl Activity {
         }
     }
 }
+
+/// What a worker gets to run an attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActivityGiven {
+    /// What to run.
+    pub spec: crate::event::ActivitySpec,
+    /// Identifies the activity over all attempts.
+    pub execution: crate::ids::ExecutionId,
+    /// Which attempt.
+    pub attempt: u32,
+    /// When it was scheduled first.
+    pub scheduled_at: Timestamp,
+    /// What the last attempt reported.
+    pub heartbeat: Option<Payloads>,
+}
+
+impl Run {
+    /// What a worker gets to run the activity.
+    pub fn activity_given(&self, scheduled: EventNumber) -> Option<ActivityGiven> {
+        let activity = self.activities.get(&scheduled)?;
+        Some(ActivityGiven {
+            spec: activity.spec.clone(),
+            execution: activity.execution.clone(),
+            attempt: activity.attempt,
+            scheduled_at: activity.scheduled_at,
+            heartbeat: activity.heartbeat.clone(),
+        })
+    }
+}

@@ -30,6 +30,7 @@ mod update;
 mod volatile;
 mod wait;
 
+pub use activity::ActivityGiven;
 pub use apply::FoldError;
 pub use due::TimerKey;
 pub use input::*;

@@ -1,0 +1,571 @@
+//! Everything that can happen to a shard, and everything that it can ask for. A driver carries
+//! messages to and fro and decides nothing.
+
+use std::collections::BTreeSet;
+
+use abide_core::{
+    command::Command,
+    effect::{Answer, Effect},
+    event::{
+        Blocked, Flag, ReusePolicy, RunPaused, RunReference, RunSpec, RunUnpaused, SignalReceived,
+        TaskFailureCause, UpdateRequest,
+    },
+    failure::Failure,
+    ids::{
+        BuildId, EventNumber, Key, NamespaceId, RunId, SessionId, ShardId, StartId, TimerId,
+        UpdateId, WorkflowKey,
+    },
+    payload::{Extension, Payloads},
+    run::{ActivityGiven, GivenTask, Refusal, Resolution, Run, Stage},
+    time::Timestamp,
+};
+use abide_store::{
+    Batch, CommitError, ReadError, WorkflowRuns,
+    rows::{
+        DueKey, DueRow, InboxRow, LogRow, OutboxRow, RunRow, ShardRow, SnapshotRow, TaskKey,
+        TaskRow,
+    },
+};
+use bytes::Bytes;
+
+/// Names a request within its shard; the answer carries it.
+pub type Ticket = u64;
+
+/// One thing that happens to a shard.
+#[derive(Clone, Debug)]
+pub enum Message {
+    /// Take the shard into memory.
+    Open,
+    /// Somebody asks for something.
+    Call(Ticket, Box<Call>),
+    /// Nobody waits for the answer any more.
+    Forget(Ticket),
+    /// The store answered a read.
+    Fetched(Ticket, Result<Fetched, ReadError>),
+    /// The store answered the commit.
+    Committed(Result<(), CommitError>),
+    /// A worker matched an offer.
+    Matched(Offer, Worker),
+    /// A queue has room again for offers that were left as rows.
+    Refill(QueueKey),
+    /// Workers of a new build serve a queue: blocked runs may go on.
+    NewBuild(QueueKey, BuildId),
+    /// A worker's stream ended. Its tasks go back; its attempts have a grace.
+    SessionLost(SessionId),
+    /// Another shard delivers an effect.
+    Deliver(Box<Envelope>),
+    /// An effect of this shard has its answer.
+    Answered(EffectKey, Answer),
+    /// The source of an effect has recorded its answer.
+    Confirmed(EffectKey),
+    /// Time passed.
+    Tick,
+}
+
+/// One thing that a shard asks for.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// Read from the store.
+    Fetch(Ticket, Fetch),
+    /// Commit to the store. One at a time per shard.
+    Commit(Batch),
+    /// Tell the caller.
+    Reply(Ticket, Result<CallReply, CallError>),
+    /// Offer work to a queue.
+    Offer(Offer),
+    /// Send work to a worker.
+    Dispatch(Worker, Box<Dispatch>),
+    /// A match came to nothing: the worker has its credit back.
+    Unmatched(Offer, Worker),
+    /// Deliver an effect to the shard of its target.
+    Deliver(ShardId, Box<Envelope>),
+    /// Tell the source shard what became of its effect.
+    Answer(ShardId, EffectKey, Answer),
+    /// Tell the target shard that the answer is recorded.
+    Confirm(ShardId, EffectKey),
+    /// The shard belongs to another owner now, or the store has stopped.
+    Halted(String),
+}
+
+/// A read that a shard needs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fetch {
+    /// Who owns the shard.
+    Shard,
+    /// The retained runs of a workflow.
+    RunsOf(WorkflowRuns, usize),
+    /// One run's row.
+    Run(RunId),
+    /// A snapshot.
+    Snapshot(RunId),
+    /// Log rows after a sequence.
+    Log(RunId, u64, usize),
+    /// Tasks after a key.
+    Tasks(Option<TaskKey>, usize),
+    /// Due entries after a key and not later than a time.
+    Due(Option<DueKey>, Timestamp, usize),
+    /// Undelivered effects after a key.
+    Outbox(Option<(RunId, u64)>, usize),
+    /// The answer of an effect.
+    Inbox(RunId, u64),
+    /// Open runs without any row, after a run.
+    Stranded(Option<RunId>, usize),
+}
+
+/// What the store answered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fetched {
+    /// Who owns the shard.
+    Shard(ShardRow),
+    /// Rows of runs.
+    Runs(Vec<RunRow>),
+    /// One run's row.
+    Run(Option<RunRow>),
+    /// A snapshot.
+    Snapshot(Option<SnapshotRow>),
+    /// Log rows.
+    Log(Vec<LogRow>),
+    /// Tasks.
+    Tasks(Vec<TaskRow>),
+    /// Due entries.
+    Due(Vec<DueRow>),
+    /// Undelivered effects.
+    Outbox(Vec<OutboxRow>),
+    /// The answer of an effect.
+    Inbox(Option<InboxRow>),
+}
+
+/// Which run of a workflow is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunTarget {
+    /// The workflow.
+    pub workflow: WorkflowKey,
+    /// This run; none means the current one.
+    pub run: Option<RunId>,
+}
+
+/// A request of a client, an operator or a worker.
+#[derive(Clone, Debug)]
+pub enum Call {
+    /// Start a run, perhaps with a first signal.
+    Start(StartCall),
+    /// Send a signal.
+    Signal(RunTarget, SignalReceived, Extension),
+    /// Ask a run to cancel itself.
+    RequestCancel {
+        /// Which run.
+        target: RunTarget,
+        /// Why.
+        reason: String,
+        /// Who asks.
+        identity: String,
+        /// Idempotency key.
+        key: Option<Key>,
+    },
+    /// End a run.
+    Terminate {
+        /// Which run.
+        target: RunTarget,
+        /// Why.
+        reason: String,
+        /// Who does it.
+        identity: String,
+        /// Data for the record.
+        details: Payloads,
+    },
+    /// Pause a run.
+    Pause(RunTarget, RunPaused),
+    /// End a pause.
+    Unpause(RunTarget, RunUnpaused),
+    /// Ask for an update, and wait until it is at least so far.
+    Update {
+        /// Which run.
+        target: RunTarget,
+        /// The update.
+        update: UpdateId,
+        /// What is asked for.
+        request: UpdateRequest,
+        /// How far to wait.
+        until: UpdateWait,
+    },
+    /// Ask for a query.
+    Query {
+        /// Which run.
+        target: RunTarget,
+        /// What is asked.
+        query: Query,
+    },
+    /// Move a timer.
+    RescheduleTimer {
+        /// Which run.
+        target: RunTarget,
+        /// The timer.
+        timer: TimerId,
+        /// The new due time.
+        fire_at: Timestamp,
+        /// Who does it.
+        identity: String,
+        /// Idempotency key.
+        key: Option<Key>,
+    },
+    /// Try again whatever is stuck and ensure every row.
+    Repair {
+        /// Which run.
+        target: RunTarget,
+        /// Who does it.
+        identity: String,
+    },
+    /// Show a run.
+    Describe(RunTarget),
+    /// Wait until a run is closed.
+    AwaitClose(RunTarget),
+    /// A worker's answer to a workflow task.
+    CompleteTask(TaskToken, Box<TaskCompletion>),
+    /// A worker could not run a workflow task.
+    FailTask {
+        /// The task.
+        token: TaskToken,
+        /// What went wrong.
+        cause: TaskFailureCause,
+        /// Details.
+        failure: Failure,
+        /// How code and history differ, if they do.
+        blocked: Option<Blocked>,
+    },
+    /// A worker's answer to a query task.
+    AnswerQuery(QueryToken, Result<Payloads, Failure>),
+    /// A worker's answer to an activity task.
+    ResolveActivity(ActivityToken, Resolution),
+    /// A worker's sign of life.
+    Heartbeat(ActivityToken, Payloads),
+    /// A worker that came back still holds this attempt.
+    PresentAttempt(ActivityToken, SessionId),
+}
+
+/// The start of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StartCall {
+    /// The workflow.
+    pub workflow: WorkflowKey,
+    /// Id of the run, should it be started.
+    pub run: RunId,
+    /// What it runs.
+    pub spec: RunSpec,
+    /// Who asks.
+    pub identity: String,
+    /// Idempotency key.
+    pub key: Option<Key>,
+    /// What if a run is open.
+    pub conflict: ConflictPolicy,
+    /// What if a run is closed.
+    pub reuse: ReusePolicy,
+    /// When the first task is scheduled, if not at once.
+    pub first_task_at: Option<Timestamp>,
+    /// A signal for the run, whether it is started or was open.
+    pub signal: Option<SignalReceived>,
+}
+
+/// What a start does if a run of the workflow is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConflictPolicy {
+    /// It is refused.
+    #[default]
+    Reject,
+    /// The open run is used.
+    UseExisting,
+    /// The open run is terminated, in the same batch.
+    TerminateExisting,
+}
+
+/// How far to wait for an update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UpdateWait {
+    /// Until code accepted or rejected it.
+    Accepted,
+    /// Until it has its outcome.
+    Completed,
+}
+
+/// A question to the workflow's code.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    /// The handler's name.
+    pub name: String,
+    /// Arguments.
+    pub input: Payloads,
+}
+
+/// A worker's answer to a workflow task.
+#[derive(Clone, Debug, Default)]
+pub struct TaskCompletion {
+    /// What code asks for, in order.
+    pub commands: Vec<Command>,
+    /// Which replay rules code follows from here on.
+    pub flags: BTreeSet<Flag>,
+    /// What a foreign SDK keeps about its task.
+    pub sdk_metadata: Extension,
+    /// Another task should follow at once.
+    pub force_next: bool,
+    /// How many activities of the task's own queue the worker takes at once.
+    pub eager_activities: usize,
+}
+
+/// Names a started workflow task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskToken {
+    /// The workflow.
+    pub workflow: WorkflowKey,
+    /// The run.
+    pub run: RunId,
+    /// The start.
+    pub start: StartId,
+}
+
+/// Names a query task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct QueryToken {
+    /// The caller's ticket.
+    pub ticket: Ticket,
+    /// How often the query was handed out.
+    pub attempt: u32,
+}
+
+/// Names a start of an activity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActivityToken {
+    /// The workflow.
+    pub workflow: WorkflowKey,
+    /// The run.
+    pub run: RunId,
+    /// The event that scheduled it.
+    pub scheduled: EventNumber,
+    /// The start.
+    pub start: u32,
+}
+
+/// What a caller is told.
+#[derive(Clone, Debug)]
+pub enum CallReply {
+    /// A run was started, or one that exists is used.
+    Started {
+        /// The run.
+        run: RunId,
+        /// It was started by this call or a repeat of it.
+        started: bool,
+    },
+    /// It is done.
+    Done {
+        /// To which run.
+        run: RunId,
+        /// It was done before.
+        repeat: bool,
+    },
+    /// The update is so far.
+    Update {
+        /// In which run.
+        run: RunId,
+        /// How far.
+        stage: Stage,
+    },
+    /// Code rejected the update.
+    UpdateRejected(Failure),
+    /// The query's answer.
+    Query(Result<Payloads, Failure>),
+    /// The run as it is.
+    Run(Box<Run>),
+    /// The task was taken; the worker may keep the run up to this TaskCompleted.
+    TaskTaken {
+        /// Number of the task's TaskCompleted.
+        completed: EventNumber,
+    },
+    /// The task left nothing; the worker goes back to the last completed one.
+    TaskDiscarded,
+    /// The task's commands were refused; it will be given again.
+    TaskRefused {
+        /// Why.
+        cause: TaskFailureCause,
+        /// Details.
+        message: String,
+    },
+    /// The attempt goes on.
+    Alive {
+        /// Code asked for the activity to be cancelled.
+        cancel_requested: bool,
+    },
+}
+
+/// Why a call failed, named by what the caller can do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// There is no such workflow or run.
+    #[error("there is no such workflow run")]
+    NotFound,
+    /// A run of the workflow exists.
+    #[error("workflow {workflow} exists: run {run}")]
+    AlreadyExists {
+        /// The workflow.
+        workflow: WorkflowKey,
+        /// Its current run.
+        run: RunId,
+    },
+    /// The run refuses it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The run closed before the update had an outcome.
+    #[error("the run closed before the update was completed")]
+    UpdateAborted,
+    /// The code does not fit the history; the mismatch tells how.
+    #[error("the run is blocked: its code does not fit its history")]
+    Blocked(Box<Blocked>),
+    /// Nobody waits for this query answer.
+    #[error("nobody waits for the answer of this query")]
+    StaleQuery,
+    /// The run's writes were refused twice by the store; an operator must look at it.
+    #[error("run {0} is set aside: the store refused its writes twice")]
+    SetAside(RunId),
+    /// The log of the run cannot be read.
+    #[error("run {run} cannot be read: {reason}")]
+    Unreadable {
+        /// The run.
+        run: RunId,
+        /// Why.
+        reason: String,
+    },
+    /// It may or may not have happened; repeat it with the same key.
+    #[error("the shard was reset: repeat the call with the same key")]
+    Reset,
+    /// Too much is waiting.
+    #[error("too many requests wait for the run: try later")]
+    Overloaded,
+}
+
+/// A queue of one kind of work.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct QueueKey {
+    /// The namespace.
+    pub namespace: NamespaceId,
+    /// The queue's name.
+    pub queue: String,
+    /// What kind of work. Queries are workflow work.
+    pub kind: WorkKind,
+}
+
+/// What kind of work a queue holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WorkKind {
+    /// Workflow and query tasks.
+    Workflow,
+    /// Activity tasks.
+    Activity,
+}
+
+/// Work that a shard has for a worker.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Offer {
+    /// Where.
+    pub queue: QueueKey,
+    /// Whose.
+    pub shard: ShardId,
+    /// The workflow.
+    pub workflow: WorkflowKey,
+    /// The run.
+    pub run: RunId,
+    /// What.
+    pub work: Work,
+    /// The session that has the run in memory.
+    pub prefer: Option<SessionId>,
+    /// Builds that must not get it.
+    pub except: BTreeSet<BuildId>,
+}
+
+/// What kind of work an offer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Work {
+    /// The run's workflow task.
+    Workflow,
+    /// An activity, by the event that scheduled it.
+    Activity(EventNumber),
+    /// A query, by its caller's ticket.
+    Query(Ticket),
+}
+
+/// A worker that takes work.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Worker {
+    /// Its session.
+    pub session: SessionId,
+    /// Who it is.
+    pub identity: String,
+    /// Its code.
+    pub build: Option<BuildId>,
+}
+
+/// Work on its way to a worker.
+#[derive(Clone, Debug)]
+pub enum Dispatch {
+    /// A workflow task.
+    Workflow {
+        /// Names it.
+        token: TaskToken,
+        /// What is not in the log.
+        given: GivenTask,
+        /// The last event in the log that the worker must have.
+        last_event: EventNumber,
+        /// The log rows since the last completed task, for a worker that has the run in memory.
+        recent: Vec<Bytes>,
+        /// The worker had the run in memory when it last completed a task of it.
+        cached: bool,
+    },
+    /// An activity task.
+    Activity {
+        /// Names it.
+        token: ActivityToken,
+        /// What to run.
+        given: Box<ActivityGiven>,
+    },
+    /// A query task, on the state after the last completed task.
+    Query {
+        /// Names it.
+        token: QueryToken,
+        /// The workflow.
+        workflow: WorkflowKey,
+        /// The run.
+        run: RunId,
+        /// The last event that the worker must have.
+        last_event: EventNumber,
+        /// What is asked.
+        query: Query,
+    },
+}
+
+/// Names an effect of one run on another workflow.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EffectKey {
+    /// The workflow of the source.
+    pub workflow: WorkflowKey,
+    /// The source run.
+    pub run: RunId,
+    /// Its number in the source's outbox.
+    pub number: u64,
+}
+
+/// An effect on its way to its target.
+#[derive(Clone, Debug)]
+pub struct Envelope {
+    /// Names it.
+    pub key: EffectKey,
+    /// What is done to whom.
+    pub effect: Effect,
+}
+
+impl EffectKey {
+    /// The source run.
+    pub fn source(&self) -> RunReference {
+        RunReference { workflow: self.workflow.clone(), run: self.run }
+    }
+
+    /// The shard of the source.
+    pub fn shard(&self) -> ShardId {
+        self.workflow.slot().shard()
+    }
+}
