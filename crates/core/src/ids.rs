@@ -92,6 +92,9 @@ text_id! {
 pub struct RunId(Uuid);
 
 impl RunId {
+    /// The least id, for ranges.
+    pub const MIN: Self = Self(Uuid::nil());
+
     /// Wraps an id that was made elsewhere.
     pub const fn new(id: Uuid) -> Self {
         Self(id)

@@ -54,8 +54,12 @@ pub struct Limits {
     pub queued_offers: usize,
     /// Requests that wait for a busy run.
     pub waiting_requests: usize,
-    /// Effects that a shard has under way at once.
-    pub effects_in_flight: usize,
+    /// How long an effect on another workflow waits for its answer before it is sent again.
+    pub effect_timeout: Duration,
+    /// How long answers to effects are kept if their source never confirms them.
+    pub inbox_retention: Duration,
+    /// Time between two looks for runs that nothing would resume.
+    pub sweep_interval: Duration,
 }
 
 impl Default for Limits {
@@ -85,7 +89,9 @@ impl Default for Limits {
             near_timers: 10_000,
             queued_offers: 1_000,
             waiting_requests: 1_000,
-            effects_in_flight: 100,
+            effect_timeout: Duration::from_secs(5),
+            inbox_retention: Duration::from_secs(7 * 24 * 3600),
+            sweep_interval: Duration::from_secs(60),
         }
     }
 }

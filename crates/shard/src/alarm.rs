@@ -1,0 +1,204 @@
+//! What a shard must do at some time: the near part of the due index, and deadlines that only memory
+//! knows. Bounded: when there are too many, the latest leave memory and are read again later.
+
+use std::collections::BTreeSet;
+
+use abide_core::{
+    ids::{EventNumber, RunId, StartId},
+    run::TimerKey,
+    time::Timestamp,
+};
+
+/// One thing to do at some time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Alarm {
+    /// A due entry of a run.
+    Due(RunId, TimerKey),
+    /// A started workflow task's time is up.
+    Turn(RunId, StartId),
+    /// A workflow task that was held back can be handed out.
+    TaskReady(RunId),
+    /// A worker's grace to present this attempt is over.
+    Grace(RunId, EventNumber),
+    /// Effects without an answer are sent again.
+    Resend,
+    /// Look for runs that nothing would resume.
+    Sweep,
+    /// Take the shard into memory again after a reset.
+    Reopen,
+}
+
+/// Alarms in order of time.
+#[derive(Debug)]
+pub struct Alarms {
+    at: BTreeSet<(Timestamp, Alarm)>,
+    due_count: usize,
+    due_max: usize,
+    /// All due entries up to here are in memory.
+    horizon: Timestamp,
+    /// A read of the due index up to here is under way.
+    reading: Option<Timestamp>,
+}
+
+impl Alarms {
+    /// No alarms; at most `due_max` due entries are kept.
+    pub fn new(due_max: usize) -> Self {
+        let (horizon, reading) = (Timestamp::EPOCH, None);
+        Self { at: BTreeSet::new(), due_count: 0, due_max, horizon, reading }
+    }
+
+    /// Sets an alarm that only memory knows.
+    pub fn set(&mut self, at: Timestamp, alarm: Alarm) {
+        self.insert(at, alarm);
+    }
+
+    /// A due entry was written: kept if it is near, or if a read under way may have missed it.
+    pub fn set_due(&mut self, at: Timestamp, run: RunId, key: TimerKey) {
+        if at <= self.reading.unwrap_or(self.horizon).max(self.horizon) {
+            self.insert(at, Alarm::Due(run, key));
+            self.trim();
+        }
+    }
+
+    /// A due entry was removed.
+    pub fn clear_due(&mut self, at: Timestamp, run: RunId, key: TimerKey) {
+        self.remove(at, Alarm::Due(run, key));
+    }
+
+    /// A read of the due index begins; it will see everything up to `until`.
+    pub fn begin_read(&mut self, until: Timestamp) {
+        self.reading = Some(until);
+    }
+
+    /// The read ended. A full page tells only about its own part.
+    pub fn end_read(&mut self, entries: Vec<(Timestamp, RunId, TimerKey)>, full: bool) {
+        let Some(until) = self.reading.take() else { return };
+        let last = entries.last().map(|(at, _, _)| *at);
+        for (at, run, key) in entries {
+            self.insert(at, Alarm::Due(run, key));
+        }
+        self.horizon = match last {
+            Some(last) if full => last,
+            _ => until,
+        };
+        self.trim();
+    }
+
+    /// A read is under way.
+    pub fn reading(&self) -> bool {
+        self.reading.is_some()
+    }
+
+    /// All due entries up to here are in memory.
+    pub fn horizon(&self) -> Timestamp {
+        self.horizon
+    }
+
+    /// Takes the earliest alarm that is due.
+    pub fn pop(&mut self, now: Timestamp) -> Option<(Timestamp, Alarm)> {
+        let (at, alarm) = self.at.first().filter(|(at, _)| *at <= now)?.clone();
+        self.remove(at, alarm.clone());
+        Some((at, alarm))
+    }
+
+    /// When the next alarm is due.
+    pub fn next_at(&self) -> Option<Timestamp> {
+        self.at.first().map(|(at, _)| *at)
+    }
+
+    fn insert(&mut self, at: Timestamp, alarm: Alarm) {
+        let due = matches!(alarm, Alarm::Due(..));
+        if self.at.insert((at, alarm)) && due {
+            self.due_count += 1;
+        }
+    }
+
+    fn remove(&mut self, at: Timestamp, alarm: Alarm) {
+        let due = matches!(alarm, Alarm::Due(..));
+        if self.at.remove(&(at, alarm)) && due {
+            self.due_count -= 1;
+        }
+    }
+
+    /// Drops the latest due entries over the bound, all of one moment together, so that everything
+    /// before the new horizon is still in memory.
+    fn trim(&mut self) {
+        while self.due_count > self.due_max && self.reading.is_none() {
+            let is_due = |entry: &&(Timestamp, Alarm)| matches!(entry.1, Alarm::Due(..));
+            let Some(latest) = self.at.iter().rev().find(is_due).map(|(at, _)| *at) else { return };
+            let earlier = self.at.iter().rev().filter(is_due).find(|(at, _)| *at < latest);
+            let Some(horizon) = earlier.map(|(at, _)| *at) else { return };
+            let dropped: Vec<_> = self
+                .at
+                .range((latest, Alarm::Due(RunId::MIN, TimerKey::FirstTask))..)
+                .take_while(|(at, alarm)| *at == latest && matches!(alarm, Alarm::Due(..)))
+                .cloned()
+                .collect();
+            for (at, alarm) in dropped {
+                self.remove(at, alarm);
+            }
+            self.horizon = horizon;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::new(second, 0).unwrap()
+    }
+
+    fn timer(name: &str) -> TimerKey {
+        TimerKey::Timer(name.into())
+    }
+
+    fn due(alarms: &mut Alarms, now: i64) -> Vec<String> {
+        std::iter::from_fn(|| alarms.pop(at(now)))
+            .map(|(_, alarm)| match alarm {
+                Alarm::Due(_, TimerKey::Timer(timer)) => timer.to_string(),
+                other => format!("{other:?}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn far_timers_stay_in_the_store_until_they_are_near() {
+        let mut alarms = Alarms::new(10);
+        alarms.begin_read(at(60));
+        alarms.end_read(vec![(at(5), RunId::MIN, timer("a"))], false);
+        alarms.set_due(at(60), RunId::MIN, timer("near"));
+        alarms.set_due(at(61), RunId::MIN, timer("far"));
+        assert_eq!(due(&mut alarms, 100), ["a", "near"]);
+    }
+
+    #[test]
+    fn a_timer_written_while_a_read_is_under_way_is_not_missed() {
+        let mut alarms = Alarms::new(10);
+        alarms.begin_read(at(60));
+        alarms.set_due(at(30), RunId::MIN, timer("new"));
+        alarms.end_read(Vec::new(), false);
+        assert_eq!(due(&mut alarms, 30), ["new"]);
+    }
+
+    #[test]
+    fn a_full_page_moves_the_horizon_only_as_far_as_it_goes() {
+        let mut alarms = Alarms::new(10);
+        alarms.begin_read(at(60));
+        alarms.end_read(vec![(at(5), RunId::MIN, timer("a"))], true);
+        assert_eq!(alarms.horizon(), at(5));
+    }
+
+    #[test]
+    fn over_the_bound_the_latest_leave_memory() {
+        let mut alarms = Alarms::new(2);
+        alarms.begin_read(at(60));
+        alarms.end_read(Vec::new(), false);
+        for (second, name) in [(9, "c"), (3, "a"), (9, "d"), (4, "b")] {
+            alarms.set_due(at(second), RunId::MIN, timer(name));
+        }
+        assert_eq!(alarms.horizon(), at(4));
+        assert_eq!(due(&mut alarms, 100), ["a", "b"]);
+    }
+}

@@ -1,0 +1,146 @@
+//! Runs in memory. Those with uncommitted writes or work in flight stay; of the others the least
+//! recently used leave when there are too many, and are folded from the log when they are needed
+//! again.
+
+use std::collections::BTreeMap;
+
+use abide_core::{
+    ids::{RunId, SessionId, WorkflowKey},
+    run::{Run, Touch},
+};
+use bytes::Bytes;
+
+use crate::{
+    pipeline::BatchNumber,
+    rows::{self, Row},
+};
+
+/// Bytes of recent events that are kept for the worker that has the run in memory.
+const RECENT_BYTES_MAX: usize = 1 << 20;
+
+/// A run in memory.
+#[derive(Debug)]
+pub struct Entry {
+    /// The run.
+    pub run: Run,
+    /// The rows that the store has, or will have after the pending commits, by part.
+    pub rows: BTreeMap<Touch, Vec<Row>>,
+    /// The last batch with writes of the run.
+    pub written_in: BatchNumber,
+    /// Log rows that are in the last snapshot.
+    pub snapshot_rows: u64,
+    /// The session that completed the last task.
+    pub affinity: Option<SessionId>,
+    /// Events since the last completed task, for that session; none if they are not known.
+    pub recent: Option<Vec<Bytes>>,
+    used: u64,
+}
+
+impl Entry {
+    /// A run that was just started, or folded from the store.
+    pub fn new(run: Run, stored: bool) -> Self {
+        let rows = if stored { project_all(&run) } else { BTreeMap::new() };
+        let snapshot_rows = run.log_rows;
+        Self {
+            run,
+            rows,
+            written_in: 0,
+            snapshot_rows,
+            affinity: None,
+            recent: None,
+            used: 0,
+        }
+    }
+
+    /// Keeps the events of a new row for the worker that has the run in memory.
+    pub fn remember(&mut self, events: Bytes, task_completed: bool) {
+        if task_completed {
+            self.recent = Some(Vec::new());
+        }
+        let Some(recent) = &mut self.recent else { return };
+        recent.push(events);
+        if recent.iter().map(Bytes::len).sum::<usize>() > RECENT_BYTES_MAX {
+            self.recent = None;
+        }
+    }
+}
+
+/// Every row that the run should have.
+pub fn project_all(run: &Run) -> BTreeMap<Touch, Vec<Row>> {
+    run.parts().into_iter().map(|part| (part.clone(), rows::project(run, &part))).collect()
+}
+
+/// Runs in memory.
+#[derive(Debug, Default)]
+pub struct Cache {
+    entries: BTreeMap<RunId, Entry>,
+    by_use: BTreeMap<u64, RunId>,
+    heads: BTreeMap<WorkflowKey, RunId>,
+    clock: u64,
+}
+
+impl Cache {
+    /// A run, which counts as used now.
+    pub fn get(&mut self, run: RunId) -> Option<&mut Entry> {
+        let entry = self.entries.get_mut(&run)?;
+        self.by_use.remove(&entry.used);
+        self.clock += 1;
+        entry.used = self.clock;
+        self.by_use.insert(self.clock, run);
+        Some(entry)
+    }
+
+    /// A run, without using it.
+    pub fn peek(&self, run: RunId) -> Option<&Entry> {
+        self.entries.get(&run)
+    }
+
+    /// All runs.
+    pub fn iter(&self) -> impl Iterator<Item = (&RunId, &Entry)> {
+        self.entries.iter()
+    }
+
+    /// Adds a run.
+    pub fn insert(&mut self, entry: Entry) {
+        let run = entry.run.id;
+        self.entries.insert(run, entry);
+        self.get(run);
+    }
+
+    /// The current run of a workflow, if it is known.
+    pub fn head(&self, workflow: &WorkflowKey) -> Option<RunId> {
+        self.heads.get(workflow).copied()
+    }
+
+    /// Remembers the current run of a workflow, which is in memory.
+    pub fn set_head(&mut self, workflow: WorkflowKey, run: RunId) {
+        self.heads.insert(workflow, run);
+    }
+
+    /// Drops runs until there are at most `max`, or none is left that may leave.
+    pub fn shrink(&mut self, max: usize, durable: impl Fn(BatchNumber) -> bool) {
+        if self.entries.len() <= max {
+            return;
+        }
+        let excess = self.entries.len() - max;
+        let leaving: Vec<_> = self
+            .by_use
+            .iter()
+            .filter(|(_, run)| {
+                self.entries.get(run).is_some_and(|entry| {
+                    durable(entry.written_in) && entry.run.volatile.idle()
+                })
+            })
+            .map(|(used, run)| (*used, *run))
+            .take(excess)
+            .collect();
+        for (used, run) in leaving {
+            self.by_use.remove(&used);
+            if let Some(entry) = self.entries.remove(&run)
+                && self.heads.get(&entry.run.workflow) == Some(&run)
+            {
+                self.heads.remove(&entry.run.workflow);
+            }
+        }
+    }
+}
