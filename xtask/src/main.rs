@@ -1,3 +1,10 @@
 //! Chores of the workspace.
 
-fn main() {}
+mod codegen;
+
+fn main() -> std::io::Result<()> {
+    match std::env::args().nth(1).as_deref() {
+        Some("codegen") => codegen::run(),
+        _ => Err(std::io::Error::other("usage: cargo xtask codegen")),
+    }
+}
