@@ -10,11 +10,18 @@ use prost_build::{Config, Module};
 
 const SCHEMA: &str = "proto/history.proto";
 const GENERATED: &str = "crates/core/src/codec/generated.rs";
-const MODULE_DOC: &str = "//! Generated from `proto/history.proto` by `cargo xtask codegen`; do not edit.\n\n";
+const MODULE_DOC: &str =
+    "//! Generated from `proto/history.proto` by `cargo xtask codegen`; do not edit.\n\n";
 
-/// Facts that the core boxes because they are large. Boxed here too, so that the small ones stay small.
-const BOXED: [&str; 5] =
-    ["run_started", "run_continued_as_new", "task_failed", "activity_scheduled", "child_initiated"];
+/// Cases that the core boxes because they are large. Boxed here too, so that the small ones stay small.
+const BOXED: [&str; 6] = [
+    "Body.fact.run_started",
+    "Body.fact.run_continued_as_new",
+    "Body.fact.task_failed",
+    "Body.fact.activity_scheduled",
+    "Body.fact.child_initiated",
+    "Effect.action.start_child",
+];
 
 /// Writes the generated file.
 pub(crate) fn run() -> io::Result<()> {
@@ -32,8 +39,8 @@ fn generate() -> io::Result<String> {
         .collect();
     let mut config = Config::new();
     config.bytes(["."]).btree_map(["."]);
-    for fact in BOXED {
-        config.boxed(format!(".abide.history.v1.Body.fact.{fact}"));
+    for case in BOXED {
+        config.boxed(format!(".abide.history.v1.{case}"));
     }
     let modules = config.generate(requests)?;
     Ok(modules.into_values().fold(MODULE_DOC.to_owned(), |text, module| text + &module))

@@ -10,6 +10,7 @@
 #![warn(missing_docs)]
 #![warn(clippy::wildcard_enum_match_arm)]
 
+pub mod codec;
 pub mod command;
 pub mod effect;
 pub mod event;

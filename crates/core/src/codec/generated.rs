@@ -1287,7 +1287,7 @@ pub mod effect {
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Action {
         #[prost(message, tag = "10")]
-        StartChild(super::StartChild),
+        StartChild(::prost::alloc::boxed::Box<super::StartChild>),
         #[prost(message, tag = "11")]
         Signal(super::SignalAction),
         #[prost(message, tag = "12")]
