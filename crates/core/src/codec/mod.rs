@@ -82,12 +82,12 @@ pub fn decode_row(row: &Row) -> Result<Vec<Record>, DecodeError> {
 
 /// Decodes the events of one row, or of several put together.
 pub fn decode_events(bytes: Bytes) -> Result<Vec<Event>, DecodeError> {
-    frame::read_entries("history", bytes, frame::read_event)
+    frame::read_entries("History", bytes, frame::read_event)
 }
 
 /// Decodes the notes of one row, or of several put together.
 pub fn decode_notes(bytes: Bytes) -> Result<Vec<Note>, DecodeError> {
-    frame::read_entries("notes", bytes, note::read)
+    frame::read_entries("Notes", bytes, note::read)
 }
 
 /// The bytes of a body: those it was read from, if it was.

@@ -211,15 +211,15 @@ fn what_a_newer_version_wrote_is_named() {
     check(decode_body(body.clone()).unwrap_err(), "body", "tag 999 of Body");
     let event = [&[10, 7, 8, 5, 26, 3], &*body].concat();
     let error = decode_events(event.into()).unwrap_err();
-    check(error, "history entry at byte 0, event 5", "tag 999 of Body");
+    check(error, "History entry at byte 0, event 5", "tag 999 of Body");
     let notes = Bytes::from_static(&[10, 2, 18, 0, 10, 2, 122, 0]);
-    check(decode_notes(notes).unwrap_err(), "notes entry at byte 4", "tag 15 of Note");
+    check(decode_notes(notes).unwrap_err(), "Notes entry at byte 4", "tag 15 of Note");
     let effect = Bytes::from_static(&[10, 2, 10, 0, 122, 0]);
     check(decode_effect(effect).unwrap_err(), "effect", "tag 15 of Effect");
     let answer = Bytes::from_static(&[16, 99]);
     check(decode_answer(answer).unwrap_err(), "answer, Failed", "value 99 of DeliveryFailure");
     let entry = Bytes::from_static(&[16, 1]);
-    check(decode_events(entry).unwrap_err(), "history entry at byte 0", "tag 2 of history");
+    check(decode_events(entry).unwrap_err(), "History entry at byte 0", "tag 2 of History");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn damage_is_said_to_be_damage() {
     };
     check(
         decode_events(Bytes::from_static(&[10, 9, 8, 5])).unwrap_err(),
-        "history entry at byte 0: the bytes are damaged or cut off (failed to decode Protobuf \
+        "History entry at byte 0: the bytes are damaged or cut off (failed to decode Protobuf \
          message: buffer underflow); restore them from a backup",
     );
     check(
