@@ -1,5 +1,6 @@
 //! Chores of the workspace, as `cargo xtask <command>`. They need nothing but cargo.
 
+mod codegen;
 mod files;
 mod output;
 mod problem;
@@ -17,6 +18,7 @@ usage: cargo xtask <command>
 commands:
   test [--seeds N]  everything that must pass before a change is merged
   tidy              only the checks on how the source tree is kept
+  codegen           generate the code of proto/history.proto
   golden            record new golden files in xtask/golden.txt
   help              this text";
 
@@ -36,6 +38,9 @@ fn run(arguments: &[&str]) -> Result<(), Vec<Problem>> {
     match arguments {
         ["test", options @ ..] => test_command::run(options),
         ["tidy"] => tidy::run(&Workspace::load()?),
+        ["codegen"] => codegen::run().map_err(|error| {
+            Problem::new("proto/history.proto", error.to_string(), "correct the schema").into()
+        }),
         ["golden"] => tidy::golden::record(&Workspace::load()?),
         ["help" | "--help" | "-h"] => {
             output::line(USAGE);

@@ -1,20 +1,141 @@
-//! Stub.
-#![allow(missing_docs, reason = "stub")]
-use bytes::Bytes;
+//! Bytes of the log and of the rows beside it: protobuf, as `proto/history.proto` describes it.
+//!
+//! A log row is a piece of a `History` message and a piece of a `Notes` message, so rows put together
+//! are whole ones. Stored bodies are never encoded again: a body that was read keeps its bytes, and
+//! encoding copies them. What this version does not know is an error, never a guess.
 
-use crate::{effect::*, event::*, note::*};
+use bytes::{Bytes, BytesMut};
+
+use crate::{
+    effect::{Answer, Effect},
+    event::{Body, Event, WaitDetails},
+    note::{Note, Record},
+};
+
+mod activity;
+#[cfg(test)]
+pub(crate) mod arbitrary;
+mod basic;
+mod body;
+mod child;
+mod details;
+mod effect;
+mod error;
+#[cfg(test)]
+mod examples;
+mod failure;
+mod frame;
+#[allow(
+    missing_docs,
+    clippy::large_enum_variant,
+    reason = "generated: the schema says what a message is for, and the core's types what its fields are"
+)]
+#[rustfmt::skip]
+pub mod generated;
+#[cfg(test)]
+mod golden;
+mod marker;
+mod note;
+mod run;
+mod signal;
+mod table;
+mod task;
+#[cfg(test)]
+mod tests;
+mod timer;
+mod update;
+mod wait;
+mod wire;
+
+pub use details::RunDetails;
+pub use error::{DecodeError, Problem};
+
+/// The bytes of one log row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row { pub events: Bytes, pub notes: Bytes }
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RunDetails { pub memo: crate::payload::PayloadMap, pub search_attributes: crate::payload::PayloadMap }
-pub fn encode_body(_: &Body) -> Bytes { Bytes::new() }
-pub fn decode_body(_: Bytes) -> Result<Body, String> { Err("stub".into()) }
-pub fn encode_row(_: &[Record]) -> Row { Row::default() }
-pub fn decode_row(_: &Row) -> Result<Vec<Record>, String> { Err("stub".into()) }
-pub fn decode_events(_: Bytes) -> Result<Vec<Event>, String> { Err("stub".into()) }
-pub fn encode_effect(_: &Effect) -> Bytes { Bytes::new() }
-pub fn decode_effect(_: Bytes) -> Result<Effect, String> { Err("stub".into()) }
-pub fn encode_answer(_: &Answer) -> Bytes { Bytes::new() }
-pub fn decode_answer(_: Bytes) -> Result<Answer, String> { Err("stub".into()) }
-pub fn encode_wait_details(_: Option<&WaitDetails>) -> Bytes { Bytes::new() }
-pub fn encode_run_details(_: &RunDetails) -> Bytes { Bytes::new() }
+pub struct Row {
+    /// Entries of `History.events`.
+    pub events: Bytes,
+    /// Entries of `Notes.notes`.
+    pub notes: Bytes,
+}
+
+/// Encodes the records of one transition.
+pub fn encode_row(records: &[Record]) -> Row {
+    let mut events = BytesMut::new();
+    let mut notes = BytesMut::new();
+    for record in records {
+        match record {
+            Record::Event(event) => frame::put_event(&mut events, event),
+            Record::Note(note) => frame::put_note(&mut notes, note),
+        }
+    }
+    Row { events: events.freeze(), notes: notes.freeze() }
+}
+
+/// Decodes one log row: its events first, then its notes.
+pub fn decode_row(row: &Row) -> Result<Vec<Record>, DecodeError> {
+    let events = decode_events(row.events.clone())?;
+    let notes = decode_notes(row.notes.clone())?;
+    let events = events.into_iter().map(Record::Event);
+    Ok(events.chain(notes.into_iter().map(Record::Note)).collect())
+}
+
+/// Decodes the events of one row, or of several put together.
+pub fn decode_events(bytes: Bytes) -> Result<Vec<Event>, DecodeError> {
+    frame::read_entries("History", bytes, frame::read_event)
+}
+
+/// Decodes the notes of one row, or of several put together.
+pub fn decode_notes(bytes: Bytes) -> Result<Vec<Note>, DecodeError> {
+    frame::read_entries("Notes", bytes, note::read)
+}
+
+/// The bytes of a body: those it was read from, if it was.
+pub fn encode_body(body: &Body) -> Bytes {
+    body::encode(body)
+}
+
+/// Decodes a body, which keeps `bytes`.
+pub fn decode_body(bytes: Bytes) -> Result<Body, DecodeError> {
+    body::decode(bytes).map_err(|error| error.within("body"))
+}
+
+/// Encodes an effect, for the outbox.
+pub fn encode_effect(effect: &Effect) -> Bytes {
+    effect::encode(effect)
+}
+
+/// Decodes an effect.
+pub fn decode_effect(bytes: Bytes) -> Result<Effect, DecodeError> {
+    effect::decode(bytes).map_err(|error| error.within("effect"))
+}
+
+/// Encodes an answer, for the inbox.
+pub fn encode_answer(answer: &Answer) -> Bytes {
+    effect::encode_answer(answer)
+}
+
+/// Decodes an answer.
+pub fn decode_answer(bytes: Bytes) -> Result<Answer, DecodeError> {
+    effect::decode_answer(bytes).map_err(|error| error.within("answer"))
+}
+
+/// Encodes what a wait shows, for its row. Nothing is no bytes.
+pub fn encode_wait_details(details: Option<&WaitDetails>) -> Bytes {
+    details::encode_wait(details)
+}
+
+/// Decodes what a wait shows.
+pub fn decode_wait_details(bytes: Bytes) -> Result<Option<WaitDetails>, DecodeError> {
+    details::decode_wait(bytes).map_err(|error| error.within("wait details"))
+}
+
+/// Encodes what lists show of a run, for its row.
+pub fn encode_run_details(details: &RunDetails) -> Bytes {
+    details::encode_run(details)
+}
+
+/// Decodes what lists show of a run.
+pub fn decode_run_details(bytes: Bytes) -> Result<RunDetails, DecodeError> {
+    details::decode_run(bytes).map_err(|error| error.within("run details"))
+}

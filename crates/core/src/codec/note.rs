@@ -1,0 +1,35 @@
+//! Notes. A buffered input is the bytes of its body, so that these too are kept and copied.
+
+use bytes::Bytes;
+
+use super::{
+    error::DecodeError,
+    frame, generated,
+    table::{messages, union},
+};
+use crate::note::{AttemptEnded, AttemptStarted, Note, TaskAttemptFailed};
+
+messages! {
+    AttemptStarted { scheduled, attempt, start, at, session, identity }
+    AttemptEnded { scheduled, start, at, failure, next_at, counted, heartbeat }
+    TaskAttemptFailed { attempt, at, cause, failure, build, blocked }
+}
+
+union! {
+    Note = note::Case in Note {
+        whole { InputBuffered, AttemptStarted, AttemptEnded, TaskAttemptFailed }
+        parts {
+            BufferReleased(BufferReleased) { dropped },
+            Heartbeat(Heartbeat) { scheduled, start, at, details },
+            AttemptReady(AttemptReady) { scheduled, at },
+            UpdateRejected(UpdateRejected) { update, failure },
+            EffectSettled(EffectSettled) { number, delivered },
+            Repaired(Repaired) { identity },
+        }
+    }
+}
+
+/// Reads one entry of `Notes.notes`.
+pub(super) fn read(bytes: Bytes) -> Result<Note, DecodeError> {
+    frame::read_message::<_, generated::Note>("Note", "", &[], bytes)
+}

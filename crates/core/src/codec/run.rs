@@ -1,0 +1,58 @@
+//! The life of a run as a whole.
+
+use super::table::{enumerations, messages};
+use crate::event::{
+    CompletedUpdate, Initiator, Parent, PreviousRun, RunCancelRequested, RunCancelled,
+    RunCompleted, RunContinuedAsNew, RunFailed, RunPaused, RunReference, RunSpec, RunStarted,
+    RunTerminated, RunTimedOut, RunUnpaused,
+};
+
+messages! {
+    RunSpec {
+        workflow_type,
+        queue,
+        input,
+        header,
+        execution_timeout,
+        run_timeout,
+        task_timeout,
+        retry,
+        cron,
+        memo,
+        search_attributes,
+    }
+    RunStarted {
+        namespace,
+        workflow,
+        run,
+        ordinal,
+        spec,
+        identity,
+        key,
+        first_run,
+        original_run,
+        previous,
+        attempt,
+        expires_at,
+        first_task_at,
+        parent,
+        root,
+    }
+    PreviousRun { run, initiator, failure, last_result, signal_keys, completed_updates }
+    CompletedUpdate { update, run }
+    Parent { run, initiated }
+    RunReference { workflow, run }
+    RunCompleted { result, next_run }
+    RunFailed { failure, retry_state, next_run }
+    RunTimedOut { retry_state, next_run }
+    RunCancelRequested { reason, identity, key, source, received_at }
+    RunCancelled { details }
+    RunTerminated { reason, identity, details }
+    RunContinuedAsNew { next_run, spec, signals, updates }
+    RunPaused { reason, identity }
+    RunUnpaused { reason, identity }
+}
+
+enumerations! {
+    Initiator { ContinueAsNew, Retry, Cron, Reset }
+}

@@ -1,0 +1,13 @@
+//! Condition waits.
+
+use super::table::messages;
+use crate::event::{Condition, WaitCancelled, WaitOpened, WaitSatisfied, WaitSpec, WaitTimedOut};
+
+messages! {
+    WaitOpened { spec, task_completed }
+    WaitSpec { wait, condition, timer, details }
+    Condition { key, fingerprint }
+    WaitSatisfied { wait, opened, condition }
+    WaitTimedOut { wait, opened, condition }
+    WaitCancelled { wait, opened }
+}

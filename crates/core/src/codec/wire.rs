@@ -1,0 +1,93 @@
+//! How a value and its form on the wire become each other. Containers and plain values are here;
+//! the tables of the concept files say which message has which fields.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+
+use super::error::{DecodeError, Problem};
+
+/// A value whose form on the wire is `W`.
+pub(super) trait Wire<W>: Sized {
+    /// The form on the wire.
+    fn to_wire(&self) -> W;
+
+    /// The value, if the form makes sense.
+    fn from_wire(wire: W) -> Result<Self, DecodeError>;
+}
+
+/// Reads the field `name` of a message.
+pub(super) fn field<T: Wire<W>, W>(name: &str, wire: W) -> Result<T, DecodeError> {
+    T::from_wire(wire).map_err(|error| error.inside(name))
+}
+
+/// Reads a message that is always written, although protobuf lets it be absent.
+pub(super) fn required<T: Wire<W>, W>(wire: Option<W>) -> Result<T, DecodeError> {
+    T::from_wire(wire.ok_or(Problem::Missing)?)
+}
+
+macro_rules! plain {
+    ($($type:ty),*) => { $(
+        impl Wire<$type> for $type {
+            fn to_wire(&self) -> $type {
+                self.clone()
+            }
+
+            fn from_wire(wire: $type) -> Result<Self, DecodeError> {
+                Ok(wire)
+            }
+        }
+    )* };
+}
+
+plain!(bool, u32, u64, String, Bytes);
+
+impl<T: Wire<W>, W> Wire<Option<W>> for Option<T> {
+    fn to_wire(&self) -> Option<W> {
+        self.as_ref().map(T::to_wire)
+    }
+
+    fn from_wire(wire: Option<W>) -> Result<Self, DecodeError> {
+        wire.map(T::from_wire).transpose()
+    }
+}
+
+impl<T: Wire<W>, W> Wire<Box<W>> for Box<T> {
+    fn to_wire(&self) -> Box<W> {
+        Box::new(T::to_wire(self))
+    }
+
+    fn from_wire(wire: Box<W>) -> Result<Self, DecodeError> {
+        T::from_wire(*wire).map(Self::new)
+    }
+}
+
+impl<T: Wire<W>, W> Wire<Vec<W>> for Vec<T> {
+    fn to_wire(&self) -> Vec<W> {
+        self.iter().map(T::to_wire).collect()
+    }
+
+    fn from_wire(wire: Vec<W>) -> Result<Self, DecodeError> {
+        wire.into_iter().map(T::from_wire).collect()
+    }
+}
+
+impl<T: Wire<W> + Ord, W> Wire<Vec<W>> for BTreeSet<T> {
+    fn to_wire(&self) -> Vec<W> {
+        self.iter().map(T::to_wire).collect()
+    }
+
+    fn from_wire(wire: Vec<W>) -> Result<Self, DecodeError> {
+        wire.into_iter().map(T::from_wire).collect()
+    }
+}
+
+impl<T: Wire<W>, W> Wire<BTreeMap<String, W>> for BTreeMap<String, T> {
+    fn to_wire(&self) -> BTreeMap<String, W> {
+        self.iter().map(|(name, value)| (name.clone(), value.to_wire())).collect()
+    }
+
+    fn from_wire(wire: BTreeMap<String, W>) -> Result<Self, DecodeError> {
+        wire.into_iter().map(|(name, value)| Ok((name, T::from_wire(value)?))).collect()
+    }
+}
