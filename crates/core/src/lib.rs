@@ -17,5 +17,6 @@ pub mod failure;
 pub mod ids;
 pub mod note;
 pub mod payload;
+pub mod replay;
 pub mod retry;
 pub mod time;
