@@ -17,6 +17,7 @@ pub mod failure;
 pub mod ids;
 pub mod note;
 pub mod payload;
+pub mod program;
 pub mod replay;
 pub mod retry;
 pub mod time;
