@@ -61,14 +61,18 @@ impl Floats {
         self.take(|float| float.name == name)
     }
 
-    /// All that still wait, to be asked for now. Those that `commands` cancel are gone, and so are
-    /// their cancels: nobody else has heard of them.
+    /// Puts all that still wait before `commands`, to be asked for now. Those that `commands` cancel
+    /// are gone, and so are their cancels: nobody else has heard of them. When the run closes, no wait
+    /// is left.
     pub(super) fn land(&mut self, commands: Vec<Command>) -> Vec<Command> {
         let mut own = Vec::with_capacity(commands.len());
         for command in commands {
             if !matches!(&command.ask, Ask::CancelTimer(timer) if self.cancel(timer)) {
                 own.push(command);
             }
+        }
+        if own.iter().any(|command| command.ask.closes()) {
+            self.timers.clear();
         }
         let mut landed: Vec<_> = self.timers.drain(..).map(|float| float.command).collect();
         landed.append(&mut own);

@@ -157,6 +157,17 @@ impl Cutter {
         self.start.as_ref().map(|start| start.number)
     }
 
+    /// The event is another start under the number of the open task's.
+    pub(super) fn contradicts(&self, event: &Event) -> bool {
+        let start = self.start.as_ref().filter(|start| start.number == event.number);
+        start.is_some_and(|start| match Role::of(&event.body.fact) {
+            Role::Started(task) => *task != start.task || event.time != start.time,
+            Role::Scheduled | Role::Completed(_) | Role::Failed | Role::Command | Role::Input => {
+                true
+            }
+        })
+    }
+
     /// The started task that is not completed yet, and what it sees. It stays started; its inputs
     /// are given once.
     pub(super) fn open(&mut self) -> Option<(Start, Vec<Event>)> {

@@ -86,8 +86,8 @@ pub enum Error {
         /// The number that came.
         found: EventNumber,
     },
-    /// The turn was discarded; feed the whole history to a new machine.
-    #[error("the turn of the task started at event {started} is no part of the history")]
+    /// The open task was discarded; feed the whole history to a new machine.
+    #[error("the task that was started at event {started} is no part of the history")]
     TurnDiscarded {
         /// The event of the task's start.
         started: EventNumber,
@@ -187,7 +187,7 @@ impl<C: Code> Replay<C> {
 
     fn push(&mut self, event: Event) -> Result<(), Error> {
         if event.number <= self.seen {
-            return Ok(());
+            return self.check_start(&event);
         }
         if event.number != self.seen + 1 {
             return Err(Error::Gap { expected: self.seen + 1, found: event.number });
@@ -203,6 +203,15 @@ impl<C: Code> Replay<C> {
             Ok(None) => Ok(()),
             Err(event) => Err(self.unexplained(&event)),
         }
+    }
+
+    /// The start of a task may be fed again with its completion. If it is another start of the same
+    /// number, the one that was fed before came to nothing.
+    fn check_start(&self, event: &Event) -> Result<(), Error> {
+        if self.cutter.contradicts(event) {
+            return Err(Error::TurnDiscarded { started: event.number });
+        }
+        Ok(())
     }
 
     /// The start of the task whose turn was taken and whose completion was not fed yet.
@@ -249,8 +258,9 @@ impl<C: Code> Replay<C> {
             replaying,
             markers,
         };
+        let initiated = self.route.begin();
         self.advance(Step::Turn(turn));
-        for step in self.route.take_initiated() {
+        for step in initiated {
             self.advance(step);
         }
         for event in inputs {

@@ -27,6 +27,9 @@ pub(super) struct Route {
     initiated: Vec<(u64, EventNumber, RunId)>,
     externals: BTreeMap<EventNumber, u64>,
     externals_count: u64,
+    /// What this turn's commands cancel or move.
+    touched_timers: BTreeSet<TimerId>,
+    cancelled_activities: BTreeSet<ActivityId>,
     admitted_updates: BTreeSet<UpdateId>,
     accepted_updates: BTreeSet<UpdateId>,
 }
@@ -40,13 +43,22 @@ impl Route {
             Ask::ScheduleActivity(spec) => {
                 self.open_activities.insert(spec.activity.clone());
             }
-            Ask::CancelActivity(activity) => return self.open_activities.contains(activity),
+            Ask::CancelActivity(activity) => {
+                self.cancelled_activities.insert(activity.clone());
+                return self.open_activities.contains(activity);
+            }
             Ask::StartTimer(spec) => {
                 self.renamed_timers.remove(&spec.timer);
                 self.open_timers.insert(spec.timer.clone(), None);
             }
-            Ask::RescheduleTimer { timer, .. } => return self.open_timers.contains_key(timer),
-            Ask::CancelTimer(timer) => return self.open_timers.remove(timer).is_some(),
+            Ask::RescheduleTimer { timer, .. } => {
+                self.touched_timers.insert(timer.clone());
+                return self.open_timers.contains_key(timer);
+            }
+            Ask::CancelTimer(timer) => {
+                self.touched_timers.insert(timer.clone());
+                return self.open_timers.remove(timer).is_some();
+            }
             Ask::AcceptUpdate { update, .. } => {
                 self.admitted_updates.remove(update);
                 self.accepted_updates.insert(update.clone());
@@ -98,16 +110,19 @@ impl Route {
     pub(super) fn withdraw(&self, event: &Event, emitted: &mut Vec<Command>) {
         if let Fact::TimerFired(fired) = &event.body.fact {
             let fired = self.code_name(&fired.timer);
+            if !self.touched_timers.contains(fired) {
+                return;
+            }
             let mut restarted = false;
             emitted.retain(|command| {
                 restarted |= matches!(&command.ask, Ask::StartTimer(spec) if spec.timer == *fired);
                 restarted || !cancels_or_moves(&command.ask, fired)
             });
         }
-        if let Some((scheduled, _)) = activity_close(&event.body.fact) {
-            let closed = self.activity(scheduled);
+        let closed = activity_close(&event.body.fact).and_then(|(number, _)| self.activity(number));
+        if let Some(closed) = closed.filter(|closed| self.cancelled_activities.contains(closed)) {
             emitted.retain(|command| {
-                !matches!(&command.ask, Ask::CancelActivity(activity) if Some(activity) == closed)
+                !matches!(&command.ask, Ask::CancelActivity(activity) if activity == closed)
             });
         }
     }
@@ -164,8 +179,10 @@ impl Route {
         }
     }
 
-    /// Children whose number code has not been told.
-    pub(super) fn take_initiated(&mut self) -> Vec<Step<'static>> {
+    /// Begins a turn: gives the children whose number code has not been told.
+    pub(super) fn begin(&mut self) -> Vec<Step<'static>> {
+        self.touched_timers.clear();
+        self.cancelled_activities.clear();
         let told = |(child, initiated, run)| Step::ChildInitiated { child, initiated, run };
         std::mem::take(&mut self.initiated).into_iter().map(told).collect()
     }

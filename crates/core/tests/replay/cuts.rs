@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 use abide_core::{
     event::{Condition, Delivery, Event, Fact},
     ids::EventNumber,
-    program::{Activity, Child, Node, Program},
+    program::{Activity, Child, Node, OnCancel, Program},
     replay::Replay,
     retry::RetryPolicy,
 };
@@ -54,6 +54,7 @@ fn leaf() -> impl Strategy<Value = Node> {
         1 => Just(Node::SideEffect),
         1 => Just(Node::Version { change: "change".into() }),
         1 => (1..9_u64).prop_map(|seconds| Node::Reschedule(Duration::from_secs(seconds))),
+        1 => Just(Node::ContinueAsNew { runs: 2 }),
     ]
 }
 
@@ -69,8 +70,12 @@ fn node() -> impl Strategy<Value = Node> {
 
 fn program() -> impl Strategy<Value = Program> {
     let delay = option::of(Just(Duration::from_secs(1)));
-    (vec(node(), 1..5), delay)
-        .prop_map(|(steps, update_delay)| Program { update_delay, ..Program::new(steps) })
+    let on_cancel = prop_oneof![Just(OnCancel::Close), Just(OnCancel::Ignore)];
+    (vec(node(), 1..5), on_cancel, delay).prop_map(|(steps, on_cancel, update_delay)| Program {
+        on_cancel,
+        update_delay,
+        ..Program::new(steps)
+    })
 }
 
 fn choices() -> impl Strategy<Value = Vec<Vec<u8>>> {

@@ -76,6 +76,15 @@ fn cancelling_a_float_leaves_no_trace() {
     assert_eq!(history.asks(&program), ["RunCompleted slept"]);
 }
 
+/// Code closes the run while another branch still waits for the signal.
+#[test]
+fn a_float_does_not_land_in_the_task_that_closes_the_run() {
+    let closes = Node::Sequence(vec![Node::sleep(5), Node::Complete]);
+    let program = Program::new([Node::Join(vec![Node::signal("A"), closes])]);
+    let history = History::new().old_task().sleep("timer-1", 5).fired("timer-1").open_task();
+    assert_eq!(history.asks(&program), ["RunCompleted slept"]);
+}
+
 /// History has the optional timer under another id than today's code gives it.
 #[test]
 fn a_recorded_optional_timer_matches_the_first_float_of_its_name() {
@@ -92,8 +101,8 @@ fn among_floats_of_one_name_the_same_id_comes_first() {
         Node::Sequence(vec![Node::signal("A"), Node::sleep(1)]),
         Node::signal("A"),
     ])]);
-    let history = History::new().old_task().optional("signal-2", "A").open_task();
-    assert_eq!(history.asks(&program), ["TimerStarted signal-1"]);
+    let history = History::new().old_task().signal("B", "").old_task().optional("signal-2", "A");
+    assert_eq!(history.open_task().asks(&program), ["TimerStarted signal-1"]);
 }
 
 /// History says that its tasks record every wait, but has none where code waits.
@@ -110,6 +119,18 @@ fn the_flag_holds_from_its_own_task_on() {
     let history = History::new().old_task().sleep("timer-1", 5).fired("timer-1").task();
     let history = history.activity("activity-1", "work");
     assert_eq!(history.mismatch(&signal_beside_work()).expected[0], optional("signal-1", "A"));
+}
+
+/// A task without flag comes after one with it.
+#[test]
+fn the_flag_holds_for_all_later_tasks() {
+    let history = History::new().task().sleep("timer-1", 5).optional("signal-1", "A");
+    let history = history.signal("A", "1").old_task().cancelled("signal-1");
+    let program = Program::new([Node::Join(vec![
+        Node::sleep(5),
+        Node::Sequence(vec![Node::signal("A"), Node::signal("B")]),
+    ])]);
+    assert_eq!(history.mismatch(&program).expected, [optional("signal-2", "B")]);
 }
 
 fn optional(timer: &str, name: &str) -> String {

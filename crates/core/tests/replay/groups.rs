@@ -226,6 +226,17 @@ fn a_discarded_turn_ends_the_machine() {
     assert_eq!(replay.feed(more), Err(Error::TurnDiscarded { started: 3 }));
 }
 
+/// The turn was taken, but the task was started anew, under the same number, by another worker.
+#[test]
+fn another_start_of_the_same_number_ends_the_machine() {
+    let history = History::new().open_task();
+    let mut replay = history.replay(&sleep_or_signal()).unwrap();
+    replay.turn(&[]).unwrap();
+    let mut events = history.events;
+    events[2].time = at(99);
+    assert_eq!(replay.feed(events), Err(Error::TurnDiscarded { started: 3 }));
+}
+
 /// A turn needs an open task, and an open task has one turn.
 #[test]
 fn there_is_one_turn_per_task() {

@@ -89,6 +89,7 @@ impl Server {
         let choice = usize::from(choice);
         match open.get(choice % (open.len() + 2)) {
             Some(open) => self.answer(open, choice),
+            None if choice.is_multiple_of(31) => self.history.push(RunCancelRequested::default()),
             None => {
                 let name = if choice % 2 == 0 { "A" } else { "B" };
                 let history = std::mem::take(&mut self.history);
@@ -101,7 +102,7 @@ impl Server {
         match open {
             Open::Timer(timer, started) => {
                 let (timer, started, fire_at) = (timer.clone(), *started, at(self.history.next()));
-                if choice % 7 == 0 {
+                if choice.is_multiple_of(7) {
                     let by =
                         Mover::Outside { identity: String::new(), key: None, received_at: fire_at };
                     self.history.push(TimerRescheduled { timer, fire_at, by });
@@ -111,7 +112,7 @@ impl Server {
             }
             Open::Activity(scheduled) => {
                 let scheduled = *scheduled;
-                if choice % 2 == 0 {
+                if choice.is_multiple_of(2) {
                     self.history.push(ActivityFailed { scheduled, ..ActivityFailed::default() });
                 } else {
                     self.history
