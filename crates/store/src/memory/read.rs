@@ -127,8 +127,8 @@ impl Tables {
     pub fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Vec<RunRow> {
         self.runs_of_shard(shard, after)
             .filter(|row| row.status.open() && !self.resumable(shard, row.run))
-            .cloned()
             .take(limit)
+            .cloned()
             .collect()
     }
 
