@@ -1,0 +1,2 @@
+//! x
+pub mod rng; pub mod schedule; pub mod names;
