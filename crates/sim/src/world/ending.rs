@@ -1,0 +1,149 @@
+//! The end of a world: trouble stops, workers are healthy, time goes on until nothing is left to do.
+//! Then everything is judged; and once more after a crash and recovery.
+
+use std::collections::BTreeMap;
+
+use abide_core::{
+    event::TaskFailureCause,
+    ids::RunId,
+    run::Task,
+    time::Timestamp,
+};
+use abide_shard::message::Call;
+use bytes::Bytes;
+
+use super::{World, clients::exactly};
+use crate::{
+    checks::{Check, Checked, Violation, families, promises, replays, rows, settled},
+    names::shards,
+    programs::Build,
+    schedule::{Micros, SECOND},
+};
+
+/// How long the world may take to settle. Retries back off, sleeps may be long.
+const SETTLING_MAX: Micros = 40_000 * SECOND;
+
+impl World {
+    /// Lets everything settle, judges it, and does so again after a crash.
+    pub(super) fn settle(&mut self) -> Checked {
+        self.calm = true;
+        for index in 0..self.workers.len() {
+            self.kill(index, Build::Right)?;
+        }
+        self.go_on_until_settled()?;
+        self.end_some();
+        self.go_on_until_settled()?;
+        self.judge()?;
+        let before = self.states();
+        self.crash()?;
+        self.run_until(self.now + Self::a_while())?;
+        self.go_on_until_settled()?;
+        self.judge()?;
+        match self.states() == before {
+            true => Ok(()),
+            false => Err(Violation::new(Check::Recovery, "a crash at rest changed a run")),
+        }
+    }
+
+    fn go_on_until_settled(&mut self) -> Checked {
+        let end = self.now + SETTLING_MAX;
+        while self.now < end {
+            self.unpause_all();
+            self.end_hopeless();
+            self.run_until(self.now + Self::a_while())?;
+            self.run_until((self.now + Self::a_while()).max(self.next_due().min(end)))?;
+            if self.at_rest() {
+                return Ok(());
+            }
+        }
+        settled::every_run_went_on(&self.ledger)?;
+        families::nothing_is_on_its_way(&self.ledger)?;
+        Err(Violation::new(Check::Liveness, "something goes on for ever"))
+    }
+
+    /// Nothing in the store is left to do.
+    fn at_rest(&self) -> bool {
+        let busy = |shard| {
+            !self.tables.tasks(shard, None, 1).is_empty()
+                || !self.tables.due(shard, None, Timestamp::NEVER, 1).is_empty()
+                || !self.tables.outbox(shard, None, 1).is_empty()
+                || self.owners.get(&shard).is_none()
+        };
+        let open = |story: &crate::checks::ledger::Story| {
+            story.run.open() && (story.run.paused || story.run.unseen)
+        };
+        !shards().any(busy)
+            && !self.ledger.stories.values().any(open)
+            && self.slots.values().all(|slot| !slot.committing)
+    }
+
+    /// When the next row of the due index is due, as far as the clock tells.
+    fn next_due(&self) -> Micros {
+        let due = |shard| self.tables.due(shard, None, Timestamp::NEVER, 1).into_iter().next();
+        let next = shards().filter_map(due).map(|row| row.due).min();
+        next.map_or(0, |due| self.when(due))
+    }
+
+    /// Some of the runs that wait for ever are ended, so that families end too.
+    fn end_some(&mut self) {
+        let open: Vec<_> = self
+            .ledger
+            .stories
+            .values()
+            .filter(|story| story.run.open())
+            .map(|story| (story.run.workflow.clone(), story.run.id))
+            .collect();
+        for (workflow, run) in open {
+            let (reason, identity) = (String::from("the world ends"), String::from("client"));
+            let target = exactly(workflow, run);
+            match self.rng.below(3) {
+                0 => {
+                    let details = Vec::new();
+                    self.ask_now(Call::Terminate { target, reason, identity, details });
+                }
+                1 => self.ask_now(Call::RequestCancel { target, reason, identity, key: None }),
+                _ => {}
+            }
+        }
+    }
+
+    /// Ends runs whose code asks for more than the bounds of this world allow.
+    fn end_hopeless(&mut self) {
+        let hopeless = |task: &Task| match task {
+            Task::Retry(retry) => retry.cause == TaskFailureCause::BadCommand && retry.attempt > 3,
+            Task::Idle | Task::Scheduled { .. } => false,
+        };
+        let runs: Vec<_> = self
+            .ledger
+            .stories
+            .values()
+            .filter(|story| story.run.open() && hopeless(&story.run.task))
+            .map(|story| (story.run.workflow.clone(), story.run.id))
+            .collect();
+        for (workflow, run) in runs {
+            let (reason, identity) = (String::from("hopeless"), String::from("client"));
+            let target = exactly(workflow, run);
+            self.ask_now(Call::Terminate { target, reason, identity, details: Vec::new() });
+        }
+    }
+
+    /// All that can be judged only at rest.
+    fn judge(&self) -> Checked {
+        rows::rows_are_the_projection(&self.ledger, &self.tables, shards())?;
+        rows::snapshots_and_tails_fold_to_the_same(&self.ledger, &self.tables)?;
+        settled::every_run_went_on(&self.ledger)?;
+        families::nothing_is_on_its_way(&self.ledger)?;
+        families::runs_are_chains(&self.ledger)?;
+        families::parents_and_children_agree(&self.ledger)?;
+        families::effects_take_place_once(&self.ledger)?;
+        promises::nothing_is_applied_twice(&self.ledger)?;
+        self.promises.nothing_is_lost(&self.ledger)?;
+        self.promises.rejected_leave_nothing(&self.ledger)?;
+        replays::every_history_replays(&self.ledger, &self.catalog)
+    }
+
+    fn states(&self) -> BTreeMap<RunId, Bytes> {
+        let stories = self.ledger.stories.iter();
+        stories.map(|(run, story)| (*run, story.run.to_snapshot())).collect()
+    }
+}
