@@ -21,6 +21,8 @@ pub mod ids;
 pub mod limits;
 pub mod note;
 pub mod payload;
+pub mod program;
+pub mod replay;
 pub mod retry;
 pub mod run;
 pub mod time;

@@ -1,0 +1,185 @@
+//! Cuts a history into groups: what one completed task saw, and what it did. A task that failed or
+//! timed out did nothing, so what it saw joins the next group. Events may come in any portions.
+
+use crate::{
+    event::{Event, Fact, Flag, Mover, TaskCompleted, TaskStarted},
+    ids::EventNumber,
+    time::Timestamp,
+};
+
+/// What part an event plays in a group.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Role<'a> {
+    /// Ends the commands of the task before.
+    Scheduled,
+    /// Ends the inputs of a group, if the task is completed.
+    Started(&'a TaskStarted),
+    /// Begins the commands of a task.
+    Completed(&'a TaskCompleted),
+    /// The task did nothing.
+    Failed,
+    /// Comes from a command.
+    Command,
+    /// Comes from outside.
+    Input,
+}
+
+impl<'a> Role<'a> {
+    pub(super) fn of(fact: &'a Fact) -> Self {
+        match fact {
+            Fact::TaskScheduled(_) => Self::Scheduled,
+            Fact::TaskStarted(task) => Self::Started(task),
+            Fact::TaskCompleted(task) => Self::Completed(task),
+            Fact::TaskFailed(_) | Fact::TaskTimedOut(_) => Self::Failed,
+            Fact::TimerRescheduled(rescheduled) => match rescheduled.by {
+                Mover::Code => Self::Command,
+                Mover::Outside { .. } => Self::Input,
+            },
+            Fact::RunCompleted(_)
+            | Fact::RunFailed(_)
+            | Fact::RunCancelled(_)
+            | Fact::RunContinuedAsNew(_)
+            | Fact::ActivityScheduled(_)
+            | Fact::ActivityCancelRequested(_)
+            | Fact::TimerStarted(_)
+            | Fact::TimerCancelled(_)
+            | Fact::WaitOpened(_)
+            | Fact::WaitSatisfied(_)
+            | Fact::WaitTimedOut(_)
+            | Fact::WaitCancelled(_)
+            | Fact::UpdateAccepted(_)
+            | Fact::UpdateCompleted(_)
+            | Fact::ChildInitiated(_)
+            | Fact::ExternalSignalInitiated(_)
+            | Fact::ExternalCancelInitiated(_)
+            | Fact::MarkerRecorded(_)
+            | Fact::SearchAttributesUpserted(_)
+            | Fact::MemoUpserted(_) => Self::Command,
+            Fact::RunStarted(_)
+            | Fact::RunTimedOut(_)
+            | Fact::RunCancelRequested(_)
+            | Fact::RunTerminated(_)
+            | Fact::RunPaused(_)
+            | Fact::RunUnpaused(_)
+            | Fact::ActivityStarted(_)
+            | Fact::ActivityCompleted(_)
+            | Fact::ActivityFailed(_)
+            | Fact::ActivityTimedOut(_)
+            | Fact::ActivityCancelled(_)
+            | Fact::TimerFired(_)
+            | Fact::SignalReceived(_)
+            | Fact::UpdateAdmitted(_)
+            | Fact::ChildStarted(_)
+            | Fact::ChildStartFailed(_)
+            | Fact::ChildCompleted(_)
+            | Fact::ChildFailed(_)
+            | Fact::ChildTimedOut(_)
+            | Fact::ChildCancelled(_)
+            | Fact::ChildTerminated(_)
+            | Fact::ExternalSignalDelivered(_)
+            | Fact::ExternalSignalFailed(_)
+            | Fact::ExternalCancelDelivered(_)
+            | Fact::ExternalCancelFailed(_) => Self::Input,
+        }
+    }
+}
+
+/// The start of a task.
+#[derive(Clone, Debug)]
+pub(super) struct Start {
+    /// Number of its event.
+    pub(super) number: EventNumber,
+    /// Code's time in this task.
+    pub(super) time: Timestamp,
+    /// The event.
+    pub(super) task: TaskStarted,
+    /// How many of the collected inputs came before it.
+    seen: usize,
+}
+
+/// What a completed task saw and did.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    /// The task's start.
+    pub(super) start: Start,
+    /// What it saw, in order.
+    pub(super) inputs: Vec<Event>,
+    /// Its TaskCompleted.
+    pub(super) completed: EventNumber,
+    /// The task, and all after it, records every wait for a signal.
+    pub(super) strict: bool,
+    /// The events of its commands, in order.
+    pub(super) commands: Vec<Event>,
+}
+
+/// Collects events until a group is whole.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cutter {
+    inputs: Vec<Event>,
+    start: Option<Start>,
+    completed: Option<Group>,
+}
+
+impl Cutter {
+    /// Takes the next event. Gives the group that became whole with it, or gives the event back if
+    /// no task can have caused it.
+    pub(super) fn push(&mut self, event: Event) -> Result<Option<Group>, Box<Event>> {
+        match (Role::of(&event.body.fact), &mut self.completed) {
+            (Role::Scheduled, _) => return Ok(self.completed.take()),
+            (Role::Started(task), _) => {
+                let (task, seen) = (task.clone(), self.inputs.len());
+                self.start = Some(Start { number: event.number, time: event.time, task, seen });
+                return Ok(self.completed.take());
+            }
+            (Role::Completed(task), None) => {
+                let strict = task.flags.contains(&Flag::OptionalTimers);
+                let completed = event.number;
+                let Some(start) = self.start.take() else { return Err(Box::new(event)) };
+                let inputs = self.inputs_before(&start);
+                let commands = Vec::new();
+                self.completed = Some(Group { start, inputs, completed, strict, commands });
+            }
+            (Role::Failed, _) => self.start = None,
+            (Role::Command, Some(group)) => group.commands.push(event),
+            (Role::Input, _) => self.inputs.push(event),
+            (Role::Completed(_), Some(_)) | (Role::Command, None) => return Err(Box::new(event)),
+        }
+        Ok(None)
+    }
+
+    /// The completed task whose commands may still be coming, taken as whole.
+    pub(super) fn settle(&mut self) -> Option<Group> {
+        self.completed.take()
+    }
+
+    /// The start of the task that is not completed yet.
+    pub(super) fn started(&self) -> Option<EventNumber> {
+        self.start.as_ref().map(|start| start.number)
+    }
+
+    /// The event is another start under the number of the open task's.
+    pub(super) fn contradicts(&self, event: &Event) -> bool {
+        let start = self.start.as_ref().filter(|start| start.number == event.number);
+        start.is_some_and(|start| match Role::of(&event.body.fact) {
+            Role::Started(task) => *task != start.task || event.time != start.time,
+            Role::Scheduled | Role::Completed(_) | Role::Failed | Role::Command | Role::Input => {
+                true
+            }
+        })
+    }
+
+    /// The started task that is not completed yet, and what it sees. It stays started; its inputs
+    /// are given once.
+    pub(super) fn open(&mut self) -> Option<(Start, Vec<Event>)> {
+        let mut start = self.start.clone()?;
+        let inputs = self.inputs_before(&start);
+        start.seen = 0;
+        self.start = Some(start.clone());
+        Some((start, inputs))
+    }
+
+    fn inputs_before(&mut self, start: &Start) -> Vec<Event> {
+        let later = self.inputs.split_off(start.seen);
+        std::mem::replace(&mut self.inputs, later)
+    }
+}

@@ -1,0 +1,105 @@
+//! How code and history differ, as data and as a small diff that a person can act on.
+
+use std::fmt;
+
+use crate::{
+    event::{Blocked, BlockedReason, Condition},
+    ids::EventNumber,
+};
+
+/// Code does not fit the recorded history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// What kind of difference.
+    pub reason: BlockedReason,
+    /// Number of the first event that does not fit; the next number if history has nothing there.
+    pub at: EventNumber,
+    /// What the code does from there on: the next few commands, as the events that they would be.
+    pub expected: Vec<String>,
+    /// What history has from there on: the next few events of the task's commands.
+    pub recorded: Vec<RecordedEvent>,
+    /// The last few events of the same task that did fit.
+    pub before: Vec<RecordedEvent>,
+    /// The condition in the code, if it is about a condition.
+    pub expected_condition: Option<Condition>,
+    /// The condition in history, if it is about a condition.
+    pub recorded_condition: Option<Condition>,
+}
+
+/// An event as it is shown to a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedEvent {
+    /// Its number.
+    pub number: EventNumber,
+    /// What it is.
+    pub text: String,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.at;
+        match self.reason {
+            BlockedReason::HistoryShape => {
+                write!(f, "the code takes another step than history has at event {at}")?;
+            }
+            BlockedReason::ConditionDefinition => {
+                write!(f, "the code waits for another condition than history has at event {at}")?;
+            }
+            BlockedReason::FailureResolution => {
+                write!(f, "the code cannot read the failure that history has at event {at}")?;
+            }
+        }
+        for event in &self.before {
+            write!(f, "\n           {:>5} {}", event.number, event.text)?;
+        }
+        for event in &self.recorded {
+            write!(f, "\n- recorded {:>5} {}", event.number, event.text)?;
+        }
+        if self.recorded.is_empty() {
+            write!(f, "\n- recorded {at:>5} nothing more in this task")?;
+        }
+        for command in &self.expected {
+            write!(f, "\n+ code           {command}")?;
+        }
+        if self.expected.is_empty() {
+            write!(f, "\n+ code           nothing more in this task")?;
+        }
+        write_conditions(f, self.recorded_condition.as_ref(), self.expected_condition.as_ref())
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+fn write_conditions(
+    f: &mut fmt::Formatter<'_>,
+    recorded: Option<&Condition>,
+    expected: Option<&Condition>,
+) -> fmt::Result {
+    let (Some(recorded), Some(expected)) = (recorded, expected) else { return Ok(()) };
+    let show = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".into());
+    if recorded.key != expected.key {
+        write!(f, "\n  key: recorded {}, code {}", show(&recorded.key), show(&expected.key))?;
+    }
+    if recorded.fingerprint.is_some() && recorded.fingerprint != expected.fingerprint {
+        let (recorded, expected) = (show(&recorded.fingerprint), show(&expected.fingerprint));
+        write!(f, "\n  fingerprint: recorded {recorded}, code {expected}")?;
+    }
+    Ok(())
+}
+
+impl From<&Mismatch> for Blocked {
+    fn from(mismatch: &Mismatch) -> Self {
+        let expected = mismatch.expected_condition.clone().unwrap_or_default();
+        let recorded = mismatch.recorded_condition.clone().unwrap_or_default();
+        Self {
+            reason: mismatch.reason,
+            expected: mismatch.expected.join("; "),
+            recorded: mismatch.recorded.iter().map(|event| event.text.clone()).collect(),
+            at: mismatch.at,
+            expected_key: expected.key,
+            recorded_key: recorded.key,
+            expected_fingerprint: expected.fingerprint,
+            recorded_fingerprint: recorded.fingerprint,
+        }
+    }
+}
