@@ -245,10 +245,10 @@ mod tests {
         let mut alarms = Alarms::new(2);
         begin(&mut alarms);
         alarms.end_read(Vec::new(), false);
-        for (second, name) in [(9, "c"), (3, "a"), (9, "d"), (4, "b")] {
+        for (second, name) in [(9, "c"), (3, "a"), (9, "d"), (2, "b")] {
             alarms.set_due(at(second), RunId::MIN, timer(name));
         }
-        assert_eq!(alarms.read_at(WINDOW), Some(at(4)));
-        assert_eq!(due(&mut alarms, 100), ["a", "b"]);
+        assert_eq!(alarms.read_at(WINDOW), Some(at(3)));
+        assert_eq!(due(&mut alarms, 100), ["b", "a"]);
     }
 }

@@ -148,7 +148,7 @@ pub struct RunTarget {
 #[derive(Clone, Debug)]
 pub enum Call {
     /// Start a run, perhaps with a first signal.
-    Start(StartCall),
+    Start(Box<StartCall>),
     /// Send a signal.
     Signal(RunTarget, SignalReceived, Extension),
     /// Ask a run to cancel itself.

@@ -10,7 +10,7 @@ use abide_core::{
 use crate::message::{Call, CallError, RunTarget, StartCall};
 
 /// Refuses a malformed request with the field at fault.
-pub fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
+pub(crate) fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
     let check = Check { limits };
     match call {
         Call::Start(start) => check.start(start),

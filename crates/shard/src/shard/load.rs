@@ -20,7 +20,8 @@ use super::{Shard, start::StartScan};
 use crate::{
     cache::Entry,
     message::{
-        Call, CallError, EffectKey, Envelope, Fetch, Fetched, Offer, Output, QueueKey, Ticket, Worker,
+        Call, CallError, EffectKey, Envelope, Fetch, Fetched, Offer, Output, QueueKey, Ticket,
+        Worker,
     },
 };
 
@@ -51,6 +52,7 @@ pub(super) enum Todo {
     Answered(EffectKey, Answer),
     Deliver(Box<Envelope>),
     Reoffer,
+    Requery(Ticket),
     EnsureRows,
 }
 
@@ -178,7 +180,8 @@ impl Shard {
     fn snapshot_read(&mut self, run: RunId, row: Option<SnapshotRow>) {
         let Some(load) = self.loads.get_mut(&run) else { return };
         if let Some(row) = row {
-            load.run = Run::from_snapshot(&row.state).filter(|state| state.log_rows == row.sequence);
+            load.run =
+                Run::from_snapshot(&row.state).filter(|state| state.log_rows == row.sequence);
         }
         load.snapshot_rows = load.run.as_ref().map_or(0, |state| state.log_rows);
         let after = load.snapshot_rows;
@@ -255,7 +258,7 @@ impl Shard {
         match todo {
             Todo::Call(ticket, call) => match *call {
                 Call::Start(start) if *error == CallError::NotFound => {
-                    self.start_first(ticket, start);
+                    self.start_first(ticket, *start);
                 }
                 _ => self.reply(ticket, Err(error.clone())),
             },
@@ -267,6 +270,7 @@ impl Shard {
                     self.pipeline.push(None, vec![Write::DeleteDue(key)]);
                 }
             }
+            Todo::Requery(ticket) => self.reply(ticket, Err(error.clone())),
             Todo::Answered(..) | Todo::Grace(_) | Todo::Reoffer | Todo::EnsureRows => {}
         }
     }
@@ -326,6 +330,7 @@ impl Todo {
             | Self::Grace(_)
             | Self::Answered(..)
             | Self::Reoffer
+            | Self::Requery(_)
             | Self::EnsureRows => false,
         }
     }

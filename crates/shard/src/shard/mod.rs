@@ -16,7 +16,6 @@ use std::{
 };
 
 use abide_core::{
-    effect::Answer,
     ids::{EventNumber, RunId, SessionId, ShardId, WorkflowKey},
     limits::Limits,
     run::Context,
@@ -26,7 +25,7 @@ use abide_core::{
 use crate::{
     alarm::Alarms,
     cache::Cache,
-    message::{CallError, CallReply, EffectKey, Envelope, Message, Output, Ticket},
+    message::{CallError, CallReply, EffectKey, Message, Output, Ticket},
     pipeline::Pipeline,
 };
 
@@ -89,6 +88,8 @@ pub struct Shard {
     incoming: BTreeSet<EffectKey>,
     /// How often the store refused writes of a run.
     refused: BTreeMap<RunId, u32>,
+    /// An alarm to send effects again is set.
+    resend_set: bool,
     sweep_after: Option<RunId>,
 }
 
@@ -121,6 +122,7 @@ impl Shard {
             sending: BTreeMap::new(),
             incoming: BTreeSet::new(),
             refused: BTreeMap::new(),
+            resend_set: false,
             sweep_after: None,
             limits,
         }
@@ -156,7 +158,9 @@ impl Shard {
 
     /// When the shard wants a [`Message::Tick`].
     pub fn wake_at(&self) -> Option<Timestamp> {
-        self.alarms.next_at()
+        let read_at = self.alarms.read_at(self.limits.near_window);
+        let read_at = read_at.filter(|_| self.state == State::Open);
+        self.alarms.next_at().into_iter().chain(read_at).min()
     }
 
     /// The run as the shard knows it, if it is in memory. For checks.
@@ -183,7 +187,7 @@ impl Shard {
         }
         let pipeline = &self.pipeline;
         self.cache.shrink(self.limits.cached_runs, |batch| pipeline.durable(batch));
-        if let Some(batch) = self.pipeline.next() {
+        if let Some(batch) = self.pipeline.take_batch() {
             self.emit(Output::Commit(batch));
         }
         self.look_ahead();
@@ -233,8 +237,11 @@ impl Shard {
 
     /// Randomness is used once: the next id of the same message is another one.
     fn stir(&mut self) {
-        self.moment.entropy =
-            self.moment.entropy.wrapping_mul(0x2d99_787926d4_6932_a4c1_f32680f7_0c55).wrapping_add(1);
+        self.moment.entropy = self
+            .moment
+            .entropy
+            .wrapping_mul(0x2d99_7879_26d4_6932_a4c1_f326_80f7_0c55)
+            .wrapping_add(1);
     }
 
     fn now(&self) -> Timestamp {
@@ -250,6 +257,3 @@ impl Shard {
         self.cache.peek(run).and_then(|entry| entry.affinity.clone())
     }
 }
-
-/// An effect of another shard with its answer.
-type Delivered = (Envelope, Answer);

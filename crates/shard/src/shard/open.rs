@@ -117,6 +117,7 @@ impl Shard {
         self.attempts.clear();
         self.sending.clear();
         self.incoming.clear();
+        self.resend_set = false;
         self.resets += 1;
         self.alarms.set(self.now().saturating_add(self.reopen_delay()), Alarm::Reopen);
     }

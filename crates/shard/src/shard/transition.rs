@@ -173,13 +173,14 @@ impl Shard {
     }
 
     fn track_attempt(&mut self, run: RunId, scheduled: EventNumber) {
-        let session = self.cache.peek(run).and_then(|entry| {
-            match &entry.run.activities.get(&scheduled)?.phase {
-                Phase::Started { session, .. } => Some(session.clone()),
+        let started = self.cache.peek(run).and_then(|entry| {
+            let activity = entry.run.activities.get(&scheduled)?;
+            match &activity.phase {
+                Phase::Started { session, .. } => Some((session.clone(), activity.starts)),
                 Phase::Ready { .. } | Phase::Backoff { .. } => None,
             }
         });
-        self.keep_attempt(run, scheduled, session);
+        self.keep_attempt(run, scheduled, started);
     }
 }
 
