@@ -3,7 +3,7 @@
 //! - [`rows`]: what is kept, one type per table.
 //! - [`batch`]: what is written.
 //! - [`memory`]: the store in memory, which is the readable specification of all others.
-//! - [`conformance`]: the suite that every backend runs by one call.
+//! - `conformance`: the suite that every backend runs by one call (feature of that name).
 //!
 //! Futures here need no runtime. Ids, times and status rules never originate in a store.
 
@@ -18,6 +18,7 @@ use abide_core::{
 use bytes::Bytes;
 
 pub mod batch;
+#[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod memory;
 pub mod rows;
@@ -34,7 +35,8 @@ pub type Pending<'a, T, E = ReadError> = Pin<Box<dyn Future<Output = Result<T, E
 /// A durable place for shards.
 ///
 /// Reads see everything that was committed before they began. Pages are in key order, begin after
-/// the key `after` and hold at most `limit` rows; a shorter page is the last one.
+/// the key `after` and hold at most `limit` rows; a shorter page is the last one. Sequences, ordinals,
+/// epochs and other numbers stay below 2^63.
 pub trait Store: Send + Sync {
     /// Commits the batch. Batches of one shard are committed in the order of these calls. When the
     /// future answers `Ok`, the writes survive any crash.
@@ -155,7 +157,7 @@ pub struct WaitFilter {
     pub name: Option<String>,
     /// Only waits that end at or before this.
     pub until: Option<Timestamp>,
-    /// Where the page before ended: order is by `until`, shard, run and wait.
+    /// Where the page before ended: order is by `until`, run, shard and wait.
     pub after: Option<WaitPosition>,
 }
 
@@ -164,10 +166,11 @@ pub struct WaitFilter {
 pub struct WaitPosition {
     /// Until when the wait lasts.
     pub until: Timestamp,
+    /// Its run. Stands before the shard, because run ids grow with time and shards do not: new
+    /// waits without a deadline then go to one end of an index.
+    pub run: RunId,
     /// Its shard.
     pub shard: ShardId,
-    /// Its run.
-    pub run: RunId,
     /// The wait within the run.
     pub wait: Bytes,
 }
@@ -197,6 +200,18 @@ pub enum CommitError {
     /// The store takes no further write until it is opened again.
     #[error("store stopped: {0}")]
     Stopped(String),
+}
+
+impl CommitError {
+    /// The refusal of a log row that is there already, in the words that every backend uses.
+    pub fn log_row_exists(run: RunId, sequence: u64) -> Self {
+        Self::Refused(format!("run {run} already has a log row {sequence}"))
+    }
+
+    /// The refusal of a claim that does not raise the shard's epoch.
+    pub fn claim_not_higher(shard: ShardId, stored: u64, claimed: u64) -> Self {
+        Self::Refused(format!("shard {shard} is at epoch {stored}, which {claimed} does not raise"))
+    }
 }
 
 /// Why a read failed, named by what the caller can do.

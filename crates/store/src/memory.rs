@@ -1,1 +1,172 @@
-//! The store in memory.
+//! The store in memory, which is the readable specification of all others. [`Tables`] is plain data
+//! with synchronous methods, so that a simulator can clone it, crash it and go back to the copy;
+//! [`MemoryStore`] puts it behind a lock and the trait. Nothing here survives the process.
+
+use std::{
+    collections::BTreeMap,
+    future::ready,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use abide_core::{
+    ids::{RunId, ShardId},
+    time::Timestamp,
+};
+use bytes::Bytes;
+
+use crate::{
+    Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
+    rows::{
+        DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
+        TaskKey, TaskRow, WaitRow,
+    },
+};
+
+mod read;
+mod write;
+
+/// All rows of a store. Cloning takes a snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tables {
+    shards: BTreeMap<ShardId, ShardRow>,
+    log: BTreeMap<(ShardId, RunId, u64), LogRow>,
+    snapshots: BTreeMap<(ShardId, RunId), SnapshotRow>,
+    runs: BTreeMap<(ShardId, RunId), RunRow>,
+    tasks: BTreeMap<(ShardId, TaskKey), TaskRow>,
+    due: BTreeMap<(ShardId, DueKey), DueRow>,
+    waits: BTreeMap<(ShardId, RunId, Bytes), WaitRow>,
+    outbox: BTreeMap<(ShardId, RunId, u64), OutboxRow>,
+    inbox: BTreeMap<(ShardId, RunId, u64), InboxRow>,
+    registry: BTreeMap<String, RegistryRow>,
+}
+
+/// [`Tables`] behind a lock. Clones share the rows.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryStore {
+    tables: Arc<Mutex<Tables>>,
+}
+
+impl MemoryStore {
+    /// A store that begins with these rows.
+    pub fn new(tables: Tables) -> Self {
+        Self { tables: Arc::new(Mutex::new(tables)) }
+    }
+
+    /// A copy of all rows as they are now.
+    pub fn snapshot_of_all(&self) -> Tables {
+        self.tables().clone()
+    }
+
+    /// A panic elsewhere cannot leave a batch half applied, so a poisoned lock is taken as it is.
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn answer<'a, T: Send + 'a, E: Send + 'a>(result: Result<T, E>) -> Pending<'a, T, E> {
+    Box::pin(ready(result))
+}
+
+impl Store for MemoryStore {
+    fn commit(&self, batch: Batch) -> Pending<'_, (), CommitError> {
+        answer(self.tables().apply(&batch))
+    }
+
+    fn shard(&self, shard: ShardId) -> Pending<'_, ShardRow> {
+        answer(Ok(self.tables().shard(shard)))
+    }
+
+    fn run(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<RunRow>> {
+        answer(Ok(self.tables().run(shard, run)))
+    }
+
+    fn runs_of(
+        &self,
+        shard: ShardId,
+        workflow: WorkflowRuns,
+        limit: usize,
+    ) -> Pending<'_, Vec<RunRow>> {
+        answer(Ok(self.tables().runs_of(shard, &workflow, limit)))
+    }
+
+    fn snapshot(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<SnapshotRow>> {
+        answer(Ok(self.tables().snapshot(shard, run)))
+    }
+
+    fn log(
+        &self,
+        shard: ShardId,
+        run: RunId,
+        after: u64,
+        limit: usize,
+    ) -> Pending<'_, Vec<LogRow>> {
+        answer(Ok(self.tables().log(shard, run, after, limit)))
+    }
+
+    fn tasks(
+        &self,
+        shard: ShardId,
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> Pending<'_, Vec<TaskRow>> {
+        answer(Ok(self.tables().tasks(shard, after.as_ref(), limit)))
+    }
+
+    fn due(
+        &self,
+        shard: ShardId,
+        after: Option<DueKey>,
+        until: Timestamp,
+        limit: usize,
+    ) -> Pending<'_, Vec<DueRow>> {
+        answer(Ok(self.tables().due(shard, after.as_ref(), until, limit)))
+    }
+
+    fn waits(&self, filter: WaitFilter, limit: usize) -> Pending<'_, Vec<(ShardId, WaitRow)>> {
+        answer(Ok(self.tables().waits(&filter, limit)))
+    }
+
+    fn outbox(
+        &self,
+        shard: ShardId,
+        after: Option<(RunId, u64)>,
+        limit: usize,
+    ) -> Pending<'_, Vec<OutboxRow>> {
+        answer(Ok(self.tables().outbox(shard, after, limit)))
+    }
+
+    fn inbox(&self, shard: ShardId, source: RunId, number: u64) -> Pending<'_, Option<InboxRow>> {
+        answer(Ok(self.tables().inbox(shard, source, number)))
+    }
+
+    fn runs(&self, filter: RunFilter, limit: usize) -> Pending<'_, Vec<RunRow>> {
+        answer(Ok(self.tables().runs(&filter, limit)))
+    }
+
+    fn stranded(
+        &self,
+        shard: ShardId,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Pending<'_, Vec<RunRow>> {
+        answer(Ok(self.tables().stranded(shard, after, limit)))
+    }
+
+    fn registry(&self, prefix: String) -> Pending<'_, Vec<RegistryRow>> {
+        answer(Ok(self.tables().registry(&prefix)))
+    }
+
+    fn put_registry(&self, row: RegistryRow) -> Pending<'_, bool, CommitError> {
+        answer(Ok(self.tables().put_registry(row)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conforms() {
+        crate::conformance::run(MemoryStore::default);
+    }
+}

@@ -1,0 +1,25 @@
+//! A store in one SQLite file. It interprets batches and answers reads; it decides nothing.
+//!
+//! - [`Options`]: where the file is and how it is kept; each has a default with its reason.
+//! - [`SqliteStore`]: the handle. One thread writes, a few read; dropping it finishes what is queued.
+//! - `open`: lock, checks, migrations. A file that is not ours, or newer than we are, is not touched.
+//! - `writer`: group commit. All batches that wait, of whatever shard, go into one transaction.
+//! - `readers`: connections that only read, each on its own thread.
+//! - `tables`: one file per table with its SQL.
+//! - `values`: how times, ids and numbers stand in columns.
+//! - `fault`: what an error of SQLite means to a caller.
+
+#![warn(missing_docs)]
+
+mod fault;
+mod open;
+mod options;
+mod readers;
+mod store;
+mod tables;
+mod values;
+mod writer;
+
+pub use open::OpenError;
+pub use options::Options;
+pub use store::SqliteStore;

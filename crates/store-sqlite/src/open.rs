@@ -1,0 +1,190 @@
+//! Opens the file: takes the lock, looks before it touches, brings the schema up to date. A file that
+//! is in use, not ours, newer or damaged is left as it was.
+
+use std::{
+    fs::{File, TryLockError},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rusqlite::{Connection, OpenFlags, config::DbConfig};
+
+use crate::{Options, fault::Fault};
+
+/// Stands in the file's header and tells our files from others: "Abid" in ASCII.
+const APPLICATION_ID: i64 = 0x4162_6964;
+
+/// What each version of the schema adds to the one before; the first makes version 1. Never changed,
+/// only added to.
+const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_tables.sql")];
+
+/// Why a store was not opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// Another store, of this process or another one, has the file open.
+    #[error("{} is in use by another process, or twice by this one", .path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was written by a newer version of the program.
+    #[error(
+        "{} has schema version {found}, this program knows versions up to {known}: use a newer one",
+        .path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// The newest version that is known here.
+        known: i64,
+    },
+    /// The file is an SQLite database, but not a store.
+    #[error("{} is a database of another program", .path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is damaged, or no database at all.
+    #[error("{} cannot be read: {reason}", .path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file system refused; opening may succeed later.
+    #[error("{} cannot be opened: {reason}", .path.display())]
+    Unavailable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// Holds the lock on the store as long as it lives.
+pub(crate) struct Lock(#[expect(dead_code, reason = "closing the file releases the lock")] File);
+
+/// Takes the lock. It is a file of its own: closing any handle of the database itself would drop the
+/// locks that SQLite holds on it.
+pub(crate) fn lock(path: &Path) -> Result<Lock, OpenError> {
+    let unavailable = |error: std::io::Error| OpenError::Unavailable {
+        path: path.to_owned(),
+        reason: format!("its lock file: {error}"),
+    };
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(PathBuf::from(name))
+        .map_err(unavailable)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Lock(file)),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(unavailable(error)),
+    }
+}
+
+/// The connection that writes, on a file whose schema is up to date.
+pub(crate) fn writer(options: &Options) -> Result<Connection, OpenError> {
+    let failed = |error| failed(&options.path, error);
+    let mut connection = connect(options, options.writer_cache_bytes).map_err(failed)?;
+    let version = version(&connection, &options.path)?;
+    prepare(&connection, options).map_err(failed)?;
+    migrate(&mut connection, version).map_err(failed)?;
+    if version == 0 && options.file_layer.is_none() {
+        sync_directory(&options.path)?;
+    }
+    Ok(connection)
+}
+
+/// A connection that only reads.
+pub(crate) fn reader(options: &Options) -> Result<Connection, OpenError> {
+    let open = || {
+        let connection = connect(options, options.reader_cache_bytes)?;
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(connection)
+    };
+    open().map_err(|error| failed(&options.path, error))
+}
+
+fn failed(path: &Path, error: rusqlite::Error) -> OpenError {
+    let path = path.to_owned();
+    match Fault::from(error) {
+        Fault::Corrupt(reason) => OpenError::Corrupt { path, reason },
+        Fault::Unavailable(reason) | Fault::Io(reason) => OpenError::Unavailable { path, reason },
+        Fault::Refused(error) => OpenError::Corrupt { path, reason: error.to_string() },
+    }
+}
+
+fn connect(options: &Options, cache_bytes: u32) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = match &options.file_layer {
+        Some(layer) => Connection::open_with_flags_and_vfs(&options.path, flags, layer.as_str())?,
+        None => Connection::open_with_flags(&options.path, flags)?,
+    };
+    // Checkpoints happen when the writer says so, and never once it has stopped.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.pragma_update(None, "cache_size", -i64::from(cache_bytes >> 10))?;
+    Ok(connection)
+}
+
+/// The version of the schema, zero for a new file. Only reads.
+fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
+    let one = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let header = || {
+        let tables = one("SELECT count(*) FROM sqlite_schema")?;
+        Ok((one("PRAGMA application_id")?, one("PRAGMA user_version")?, tables))
+    };
+    let known = MIGRATIONS.len() as i64;
+    match header().map_err(|error| failed(path, error))? {
+        (0, 0, 0) => Ok(0),
+        (APPLICATION_ID, found, _) if found > known => {
+            Err(OpenError::Newer { path: path.to_owned(), found, known })
+        }
+        (APPLICATION_ID, found, _) => Ok(found),
+        _ => Err(OpenError::Foreign { path: path.to_owned() }),
+    }
+}
+
+fn prepare(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "page_size", options.page_bytes)?;
+    connection.pragma_update_and_check(None, "journal_mode", "wal", |row| {
+        match row.get_ref(0)?.as_str()? {
+            "wal" => Ok(()),
+            mode => Err(rusqlite::Error::InvalidParameterName(format!("journal mode {mode}"))),
+        }
+    })?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "wal_autocheckpoint", 0)
+}
+
+fn migrate(connection: &mut Connection, version: i64) -> rusqlite::Result<()> {
+    for (number, sql) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > version) {
+        let transaction = connection.transaction()?;
+        transaction.execute_batch(sql)?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", number)?;
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+/// A new file survives a crash only once its name in the directory does.
+fn sync_directory(path: &Path) -> Result<(), OpenError> {
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new("."))).and_then(|directory| directory.sync_all()).map_err(
+        |error| OpenError::Unavailable { path: path.to_owned(), reason: error.to_string() },
+    )
+}

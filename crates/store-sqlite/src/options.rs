@@ -1,0 +1,45 @@
+//! Where the store's file is and how it is kept. The defaults are what the benchmark measures.
+
+use std::path::PathBuf;
+
+/// How to open a store.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The file. Beside it stand `-wal` and `-shm` (which belong to SQLite) and `.lock`.
+    pub path: PathBuf,
+    /// Bytes of a page, a power of two up to 65,536; counts only when the file is made. Default 16,384:
+    /// a transition writes a few rows at the edges of a few tables, and larger pages mean fewer of
+    /// them in each commit.
+    pub page_bytes: u32,
+    /// Memory for pages of the writer. Default 256 MiB: a page that must be read back before it can be
+    /// changed stalls every client of the group.
+    pub writer_cache_bytes: u32,
+    /// Memory for pages of each reader. Default 16 MiB.
+    pub reader_cache_bytes: u32,
+    /// Size of the write-ahead log at which its pages are copied into the file. Default 64 MiB.
+    pub checkpoint_bytes: u32,
+    /// Connections that read at one time, each with a thread. Default 4.
+    pub readers: usize,
+    /// Most batches in one transaction. Default 4,096: bounds how long the first one waits for the
+    /// last, and the memory of one commit.
+    pub group_batches_max: usize,
+    /// Name of a file layer (VFS) that is registered with SQLite, instead of that of the operating
+    /// system. Default none.
+    pub file_layer: Option<String>,
+}
+
+impl Options {
+    /// The defaults, for the file at `path`.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            page_bytes: 16 << 10,
+            writer_cache_bytes: 256 << 20,
+            reader_cache_bytes: 16 << 20,
+            checkpoint_bytes: 64 << 20,
+            readers: 4,
+            group_batches_max: 4096,
+            file_layer: None,
+        }
+    }
+}

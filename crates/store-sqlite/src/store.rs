@@ -1,0 +1,189 @@
+//! The handle: passes batches to the writer and reads to the readers, and waits for their answers.
+
+use std::{
+    sync::mpsc::{Sender, channel},
+    thread::{self, JoinHandle},
+};
+
+use abide_core::{
+    ids::{RunId, ShardId},
+    time::Timestamp,
+};
+use abide_store::{
+    Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
+    rows::{
+        DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
+        TaskKey, TaskRow, WaitRow,
+    },
+};
+use futures_channel::oneshot;
+
+use crate::{
+    OpenError, Options,
+    open::{self, Lock},
+    readers::Readers,
+    tables::{due, inbox, log, outbox, registry, runs, shards, snapshots, tasks, waits},
+    writer::{Answer, Job, Work, Writer},
+};
+
+/// A store in one SQLite file. Dropping it finishes what is queued, leaves an empty write-ahead log
+/// and releases the file; that may take a moment.
+pub struct SqliteStore {
+    // In the order in which they end: the last checkpoint wants no reader, the lock goes last.
+    readers: Readers,
+    writer: WriterThread,
+    _lock: Lock,
+}
+
+impl SqliteStore {
+    /// Opens the file, or makes it.
+    pub fn open(options: &Options) -> Result<Self, OpenError> {
+        let unavailable =
+            |reason: String| OpenError::Unavailable { path: options.path.clone(), reason };
+        let lock = open::lock(&options.path)?;
+        let connection = open::writer(options)?;
+        let connections =
+            (0..options.readers.max(1)).map(|_| open::reader(options)).collect::<Result<_, _>>()?;
+        let writer =
+            Writer::new(connection, options).map_err(|error| unavailable(error.to_string()))?;
+        Ok(Self {
+            readers: Readers::start(connections).map_err(|error| unavailable(error.to_string()))?,
+            writer: WriterThread::start(writer).map_err(|error| unavailable(error.to_string()))?,
+            _lock: lock,
+        })
+    }
+}
+
+/// The queue of the writer, which ends with it.
+struct WriterThread {
+    queue: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl WriterThread {
+    fn start(writer: Writer) -> std::io::Result<Self> {
+        let (queue, jobs) = channel();
+        let thread = thread::Builder::new().name("abide-sqlite-writer".to_owned());
+        let thread = thread.spawn(move || writer.run(&jobs))?;
+        Ok(Self { queue: Some(queue), thread: Some(thread) })
+    }
+
+    /// Queues at once, so that order is the order of calls and not of polls.
+    fn write(&self, work: Work) -> impl Future<Output = Answer> + Send + 'static {
+        let (reply, answer) = oneshot::channel();
+        if let Some(queue) = &self.queue {
+            // If the writer has ended, the job is dropped and with it the reply.
+            let _ = queue.send(Job { work, reply });
+        }
+        async move {
+            let ended = |_| CommitError::Unknown("the writer has ended".to_owned());
+            answer.await.map_err(ended)?
+        }
+    }
+}
+
+impl Drop for WriterThread {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            // A writer that panicked has told its callers so by dropping their replies.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Store for SqliteStore {
+    fn commit(&self, batch: Batch) -> Pending<'_, (), CommitError> {
+        let answer = self.writer.write(Work::Batch(batch));
+        Box::pin(async move { answer.await.map(drop) })
+    }
+
+    fn shard(&self, shard: ShardId) -> Pending<'_, ShardRow> {
+        self.readers.read(move |connection| shards::read(connection, shard))
+    }
+
+    fn run(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<RunRow>> {
+        self.readers.read(move |connection| runs::read(connection, shard, run))
+    }
+
+    fn runs_of(
+        &self,
+        shard: ShardId,
+        workflow: WorkflowRuns,
+        limit: usize,
+    ) -> Pending<'_, Vec<RunRow>> {
+        self.readers.read(move |connection| runs::of_workflow(connection, shard, &workflow, limit))
+    }
+
+    fn snapshot(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<SnapshotRow>> {
+        self.readers.read(move |connection| snapshots::read(connection, shard, run))
+    }
+
+    fn log(
+        &self,
+        shard: ShardId,
+        run: RunId,
+        after: u64,
+        limit: usize,
+    ) -> Pending<'_, Vec<LogRow>> {
+        self.readers.read(move |connection| log::page(connection, shard, run, after, limit))
+    }
+
+    fn tasks(
+        &self,
+        shard: ShardId,
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> Pending<'_, Vec<TaskRow>> {
+        self.readers.read(move |connection| tasks::page(connection, shard, after.as_ref(), limit))
+    }
+
+    fn due(
+        &self,
+        shard: ShardId,
+        after: Option<DueKey>,
+        until: Timestamp,
+        limit: usize,
+    ) -> Pending<'_, Vec<DueRow>> {
+        self.readers
+            .read(move |connection| due::page(connection, shard, after.as_ref(), until, limit))
+    }
+
+    fn waits(&self, filter: WaitFilter, limit: usize) -> Pending<'_, Vec<(ShardId, WaitRow)>> {
+        self.readers.read(move |connection| waits::list(connection, &filter, limit))
+    }
+
+    fn outbox(
+        &self,
+        shard: ShardId,
+        after: Option<(RunId, u64)>,
+        limit: usize,
+    ) -> Pending<'_, Vec<OutboxRow>> {
+        self.readers.read(move |connection| outbox::page(connection, shard, after, limit))
+    }
+
+    fn inbox(&self, shard: ShardId, source: RunId, number: u64) -> Pending<'_, Option<InboxRow>> {
+        self.readers.read(move |connection| inbox::read(connection, shard, source, number))
+    }
+
+    fn runs(&self, filter: RunFilter, limit: usize) -> Pending<'_, Vec<RunRow>> {
+        self.readers.read(move |connection| runs::list(connection, &filter, limit))
+    }
+
+    fn stranded(
+        &self,
+        shard: ShardId,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Pending<'_, Vec<RunRow>> {
+        self.readers.read(move |connection| runs::stranded(connection, shard, after, limit))
+    }
+
+    fn registry(&self, prefix: String) -> Pending<'_, Vec<RegistryRow>> {
+        self.readers.read(move |connection| registry::read(connection, &prefix))
+    }
+
+    fn put_registry(&self, row: RegistryRow) -> Pending<'_, bool, CommitError> {
+        Box::pin(self.writer.write(Work::Registry(row)))
+    }
+}

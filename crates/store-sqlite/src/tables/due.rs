@@ -1,0 +1,88 @@
+//! The due index. Rows lie in buckets of an hour, within an hour by shard, within a shard in the order
+//! of the key, so that a page is read bucket by bucket and is in order as it comes.
+
+use abide_core::{ids::ShardId, time::Timestamp};
+use abide_store::rows::{DueKey, DueRow};
+use rusqlite::{Connection, Result, params};
+
+use crate::{
+    tables::{execute, row, rows},
+    values::{Columns, limit, time},
+};
+
+fn hour(due: Timestamp) -> i64 {
+    due.seconds().div_euclid(3600)
+}
+
+pub(crate) fn put(connection: &Connection, shard: ShardId, row: &DueRow) -> Result<()> {
+    const SQL: &str = "INSERT OR REPLACE INTO due \
+        (hour, shard, due, run, timer, workflow, namespace) VALUES (?, ?, ?, ?, ?, ?, ?)";
+    let params = params![
+        hour(row.due),
+        shard.number(),
+        time(row.due),
+        row.run.as_bytes(),
+        &row.timer[..],
+        row.workflow.as_str(),
+        row.namespace.as_str(),
+    ];
+    execute(connection, SQL, params).map(drop)
+}
+
+pub(crate) fn delete(connection: &Connection, shard: ShardId, key: &DueKey) -> Result<()> {
+    const SQL: &str =
+        "DELETE FROM due WHERE hour = ? AND shard = ? AND due = ? AND run = ? AND timer = ?";
+    let (due, run, timer) = (time(key.due), key.run.as_bytes(), &key.timer[..]);
+    execute(connection, SQL, params![hour(key.due), shard.number(), due, run, timer]).map(drop)
+}
+
+pub(crate) fn page(
+    connection: &Connection,
+    shard: ShardId,
+    after: Option<&DueKey>,
+    until: Timestamp,
+    page: usize,
+) -> Result<Vec<DueRow>> {
+    let mut found = Vec::new();
+    let mut next = after.map_or(i64::MIN, |key| hour(key.due));
+    while found.len() < page {
+        let Some(bucket) = first_bucket(connection, next, hour(until))? else { break };
+        let after = after.filter(|key| hour(key.due) == bucket);
+        found.extend(of_bucket(connection, (bucket, shard), after, until, page - found.len())?);
+        next = bucket + 1;
+    }
+    Ok(found)
+}
+
+/// The first bucket of this range that holds a row of any shard.
+fn first_bucket(connection: &Connection, from: i64, to: i64) -> Result<Option<i64>> {
+    const SQL: &str = "SELECT hour FROM due WHERE hour BETWEEN ? AND ? ORDER BY hour LIMIT 1";
+    row(connection, SQL, [from, to], |row| row.get(0))
+}
+
+fn of_bucket(
+    connection: &Connection,
+    (bucket, shard): (i64, ShardId),
+    after: Option<&DueKey>,
+    until: Timestamp,
+    page: usize,
+) -> Result<Vec<DueRow>> {
+    const SQL: &str = "SELECT due, run, timer, workflow, namespace FROM due \
+        WHERE hour = ? AND shard = ? AND (due, run, timer) > (?, ?, ?) AND due <= ? \
+        ORDER BY due, run, timer LIMIT ?";
+    // Empty bytes are less than every due time and every run.
+    let (due, run, timer) = match after {
+        Some(key) => (time(key.due).to_vec(), key.run.as_bytes().to_vec(), &key.timer[..]),
+        None => (Vec::new(), Vec::new(), &[][..]),
+    };
+    let params = params![bucket, shard.number(), due, run, timer, time(until), limit(page)];
+    rows(connection, SQL, params, |row| {
+        Ok(DueRow {
+            due: row.time(0)?,
+            run: row.run(1)?,
+            timer: row.bytes(2)?,
+            workflow: row.text(3)?,
+            namespace: row.text(4)?,
+        })
+    })
+}

@@ -1,0 +1,58 @@
+//! The runs' logs: rows are added and read, and go only together with their run.
+
+use abide_core::ids::{RunId, ShardId};
+use abide_store::{CommitError, rows::LogRow};
+use rusqlite::{Connection, ErrorCode, Result, params};
+
+use crate::{
+    fault::Fault,
+    tables::{execute, rows},
+    values::{Columns, bound, limit, number},
+};
+
+/// Adds a row; one that is there already is the batch's fault.
+pub(crate) fn append(connection: &Connection, shard: ShardId, row: &LogRow) -> Result<(), Fault> {
+    insert(connection, shard, row).map_err(|error| {
+        if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) {
+            Fault::Refused(CommitError::log_row_exists(row.run, row.sequence))
+        } else {
+            error.into()
+        }
+    })
+}
+
+fn insert(connection: &Connection, shard: ShardId, row: &LogRow) -> Result<()> {
+    const SQL: &str = "INSERT INTO log (run, shard, sequence, first_event, events, notes) \
+        VALUES (?, ?, ?, ?, ?, ?)";
+    let (sequence, first_event) = (number(row.sequence)?, number(row.first_event)?);
+    let (events, notes) = (&row.events[..], &row.notes[..]);
+    let run = row.run.as_bytes();
+    let params = params![run, shard.number(), sequence, first_event, events, notes];
+    execute(connection, SQL, params).map(drop)
+}
+
+pub(crate) fn delete(connection: &Connection, shard: ShardId, run: RunId) -> Result<()> {
+    const SQL: &str = "DELETE FROM log WHERE run = ? AND shard = ?";
+    execute(connection, SQL, params![run.as_bytes(), shard.number()]).map(drop)
+}
+
+pub(crate) fn page(
+    connection: &Connection,
+    shard: ShardId,
+    run: RunId,
+    after: u64,
+    page: usize,
+) -> Result<Vec<LogRow>> {
+    const SQL: &str = "SELECT sequence, first_event, events, notes FROM log \
+        WHERE run = ? AND shard = ? AND sequence > ? ORDER BY sequence LIMIT ?";
+    let params = params![run.as_bytes(), shard.number(), bound(after), limit(page)];
+    rows(connection, SQL, params, |row| {
+        Ok(LogRow {
+            run,
+            sequence: row.number(0)?,
+            first_event: row.number(1)?,
+            events: row.bytes(2)?,
+            notes: row.bytes(3)?,
+        })
+    })
+}

@@ -1,0 +1,160 @@
+//! One row per run: for lists, as the current pointer of its workflow, as the start key.
+
+use abide_core::ids::{RunId, ShardId};
+use abide_store::{
+    RunFilter, WorkflowRuns,
+    rows::{RunRow, RunStatus},
+};
+use rusqlite::{Connection, Result, Row, params, params_from_iter};
+
+use crate::{
+    tables::{conditions::Conditions, execute, row, rows},
+    values::{Columns, bound, limit, number, time},
+};
+
+const COLUMNS: &str = "run, namespace, workflow, ordinal, workflow_type, status, start_key, \
+    started_at, closed_at, details";
+
+/// Replaces the run's row. In the life of a run only what no index holds changes, and then the indexes
+/// are left alone; otherwise the whole row is written anew.
+pub(crate) fn put(connection: &Connection, shard: ShardId, row: &RunRow) -> Result<()> {
+    const UPSERT: &str = "INSERT INTO runs (run, shard, namespace, workflow, ordinal, \
+        workflow_type, status, start_key, started_at, closed_at, details) \
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
+        ON CONFLICT DO UPDATE SET workflow_type = excluded.workflow_type, \
+        status = excluded.status, start_key = excluded.start_key, \
+        closed_at = excluded.closed_at, details = excluded.details \
+        WHERE namespace = excluded.namespace AND workflow = excluded.workflow \
+        AND ordinal = excluded.ordinal AND started_at = excluded.started_at";
+    let params = params![
+        row.run.as_bytes(),
+        shard.number(),
+        row.namespace.as_str(),
+        row.workflow.as_str(),
+        number(row.ordinal)?,
+        row.workflow_type,
+        row.status.number(),
+        row.start_key,
+        time(row.started_at),
+        row.closed_at.map(time),
+        &row.details[..],
+    ];
+    if execute(connection, UPSERT, params)? == 0 {
+        delete(connection, shard, row.run)?;
+        execute(connection, UPSERT, params)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn delete(connection: &Connection, shard: ShardId, run: RunId) -> Result<()> {
+    const SQL: &str = "DELETE FROM runs WHERE run = ? AND shard = ?";
+    execute(connection, SQL, params![run.as_bytes(), shard.number()]).map(drop)
+}
+
+pub(crate) fn read(connection: &Connection, shard: ShardId, run: RunId) -> Result<Option<RunRow>> {
+    let sql = format!("SELECT {COLUMNS} FROM runs WHERE run = ? AND shard = ?");
+    row(connection, &sql, params![run.as_bytes(), shard.number()], decode)
+}
+
+/// Runs of one workflow, highest ordinal first.
+pub(crate) fn of_workflow(
+    connection: &Connection,
+    shard: ShardId,
+    of: &WorkflowRuns,
+    page: usize,
+) -> Result<Vec<RunRow>> {
+    let before = if of.before.is_some() { "AND ordinal < ?4" } else { "" };
+    let sql = format!(
+        "SELECT {COLUMNS} FROM runs INDEXED BY runs_by_workflow \
+         WHERE namespace = ?1 AND workflow = ?2 AND shard = ?3 {before} \
+         ORDER BY ordinal DESC, run DESC LIMIT ?5"
+    );
+    let (namespace, workflow) = (of.namespace.as_str(), of.workflow.as_str());
+    let before = bound(of.before.unwrap_or(u64::MAX));
+    let params = params![namespace, workflow, shard.number(), before, limit(page)];
+    rows(connection, &sql, params, decode)
+}
+
+/// Runs of all shards, newest first. A workflow is found by its index; all else is filtered on the
+/// way through the index on the start.
+pub(crate) fn list(
+    connection: &Connection,
+    filter: &RunFilter,
+    page: usize,
+) -> Result<Vec<RunRow>> {
+    let by_workflow = filter.namespace.is_some() && filter.workflow.is_some();
+    let index = if by_workflow { "runs_by_workflow" } else { "runs_by_start" };
+    let mut conditions = conditions(filter);
+    conditions.params.push(limit(page).into());
+    let sql = format!(
+        "SELECT {COLUMNS} FROM runs INDEXED BY {index} WHERE {} \
+         ORDER BY started_at DESC, run DESC LIMIT ?",
+        conditions.sql
+    );
+    rows(connection, &sql, params_from_iter(conditions.params), decode)
+}
+
+fn conditions(filter: &RunFilter) -> Conditions {
+    let mut conditions = Conditions::none();
+    if let Some(namespace) = &filter.namespace {
+        conditions.require("namespace = ?", [namespace.to_string().into()]);
+    }
+    if let Some(workflow) = &filter.workflow {
+        conditions.require("workflow = ?", [workflow.to_string().into()]);
+    }
+    if let Some(workflow_type) = &filter.workflow_type {
+        conditions.require("workflow_type = ?", [workflow_type.clone().into()]);
+    }
+    if !filter.statuses.is_empty() {
+        let places = vec!["?"; filter.statuses.len()].join(", ");
+        let numbers = filter.statuses.iter().map(|status| status.number().into());
+        conditions.require(&format!("status IN ({places})"), numbers);
+    }
+    if let Some(from) = filter.started_from {
+        conditions.require("started_at >= ?", [time(from).to_vec().into()]);
+    }
+    if let Some(before) = filter.started_before {
+        conditions.require("started_at < ?", [time(before).to_vec().into()]);
+    }
+    if let Some((started_at, run)) = filter.after {
+        let position = [time(started_at).to_vec().into(), run.as_bytes().to_vec().into()];
+        conditions.require("(started_at, run) < (?, ?)", position);
+    }
+    conditions
+}
+
+/// Open runs that nothing in the store would resume. What is keyed by run is looked up first; the runs
+/// of tasks and of the due index are gathered only if one is left.
+pub(crate) fn stranded(
+    connection: &Connection,
+    shard: ShardId,
+    after: Option<RunId>,
+    page: usize,
+) -> Result<Vec<RunRow>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM runs INDEXED BY runs_open \
+         WHERE status <= 3 AND shard = ?1 AND run > ?2 \
+         AND NOT EXISTS (SELECT 1 FROM waits WHERE waits.run = runs.run AND waits.shard = ?1) \
+         AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.shard = ?1 AND outbox.run = runs.run) \
+         AND run NOT IN (SELECT run FROM tasks WHERE shard = ?1) \
+         AND run NOT IN (SELECT run FROM due WHERE shard = ?1) \
+         ORDER BY run LIMIT ?3"
+    );
+    let after = after.map_or_else(Vec::new, |run| run.as_bytes().to_vec());
+    rows(connection, &sql, params![shard.number(), after, limit(page)], decode)
+}
+
+fn decode(row: &Row<'_>) -> Result<RunRow> {
+    Ok(RunRow {
+        run: row.run(0)?,
+        namespace: row.text(1)?,
+        workflow: row.text(2)?,
+        ordinal: row.number(3)?,
+        workflow_type: row.text(4)?,
+        status: row.choice(5, RunStatus::from_number)?,
+        start_key: row.get(6)?,
+        started_at: row.time(7)?,
+        closed_at: row.time_or_null(8)?,
+        details: row.bytes(9)?,
+    })
+}

@@ -1,0 +1,196 @@
+//! The one thread that writes. It takes all batches that wait, of whatever shard, carries them out in
+//! one transaction, and answers when that is on the disk. It never answers before.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering::Relaxed},
+    mpsc::Receiver,
+};
+
+use abide_core::ids::ShardId;
+use abide_store::{Batch, CommitError, Write, rows::RegistryRow};
+use futures_channel::oneshot;
+use rusqlite::Connection;
+
+use crate::{Options, fault::Fault, tables, writer::epochs::Epochs};
+
+mod checkpoint;
+mod epochs;
+
+use checkpoint::Checkpoint;
+
+/// What a caller is told. A batch that was committed answers `true`.
+pub(crate) type Answer = Result<bool, CommitError>;
+
+/// Something to write, and who waits for it.
+pub(crate) struct Job {
+    pub(crate) work: Work,
+    pub(crate) reply: oneshot::Sender<Answer>,
+}
+
+pub(crate) enum Work {
+    Batch(Batch),
+    Registry(RegistryRow),
+}
+
+/// Whether each batch of a transaction can be undone by itself. That costs two statements per batch,
+/// so it is done only when one of the group was refused.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Undo {
+    Group,
+    Batch,
+}
+
+pub(crate) struct Writer {
+    connection: Connection,
+    epochs: Epochs,
+    checkpoint: Checkpoint,
+    group_batches_max: usize,
+    /// Why nothing is written any more: after a failed write or sync nobody knows what the disk holds,
+    /// and the next sync would not tell.
+    stopped: Option<String>,
+}
+
+impl Writer {
+    pub(crate) fn new(mut connection: Connection, options: &Options) -> rusqlite::Result<Self> {
+        let log_pages = Arc::new(AtomicU32::new(0));
+        let seen = Arc::clone(&log_pages);
+        connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages: i32| {
+            seen.store(pages.unsigned_abs(), Relaxed);
+            Ok(())
+        }))?;
+        Ok(Self {
+            epochs: Epochs::new(tables::shards::epochs(&connection)?),
+            checkpoint: Checkpoint::new(log_pages, options),
+            group_batches_max: options.group_batches_max.max(1),
+            stopped: None,
+            connection,
+        })
+    }
+
+    /// Works until the last sender is gone and the queue is empty.
+    pub(crate) fn run(mut self, jobs: &Receiver<Job>) {
+        while let Ok(first) = jobs.recv() {
+            let more = jobs.try_iter().take(self.group_batches_max - 1);
+            let group: Vec<Job> = std::iter::once(first).chain(more).collect();
+            self.commit(group);
+            if self.stopped.is_none()
+                && let Err(Fault::Io(reason)) = self.checkpoint.when_due(&self.connection)
+            {
+                self.stopped = Some(reason);
+            }
+        }
+        if self.stopped.is_none() {
+            self.checkpoint.at_the_end(&self.connection);
+        }
+    }
+
+    fn commit(&mut self, group: Vec<Job>) {
+        let (work, replies): (Vec<_>, Vec<_>) =
+            group.into_iter().map(|job| (job.work, job.reply)).unzip();
+        let answers = self.answers(&work);
+        for (reply, answer) in replies.into_iter().zip(answers) {
+            // A caller that has gone away no longer wants to know.
+            let _ = reply.send(answer);
+        }
+    }
+
+    /// Commits the group together; if one is at fault, again with each on its own.
+    fn answers(&mut self, group: &[Work]) -> Vec<Answer> {
+        let all = |error: CommitError| vec![Err(error); group.len()];
+        if let Some(reason) = &self.stopped {
+            return all(CommitError::Stopped(reason.clone()));
+        }
+        let outcome = match self.attempt(group, Undo::Group) {
+            Err(Fault::Refused(_)) => self.attempt(group, Undo::Batch),
+            outcome => outcome,
+        };
+        match outcome {
+            Ok(answers) => answers,
+            Err(Fault::Refused(error)) => all(error),
+            // On a full disk a small batch may fit where the group does not.
+            Err(Fault::Unavailable(_)) if group.len() > 1 => {
+                group.chunks(1).flat_map(|one| self.answers(one)).collect()
+            }
+            Err(Fault::Unavailable(reason)) => all(CommitError::Unavailable(reason)),
+            Err(Fault::Io(reason)) => {
+                self.stopped = Some(reason.clone());
+                all(CommitError::Unknown(reason))
+            }
+            Err(Fault::Corrupt(reason)) => {
+                self.stopped = Some(reason.clone());
+                all(CommitError::Stopped(reason))
+            }
+        }
+    }
+
+    /// One transaction. If it fails, nothing of it is left.
+    fn attempt(&mut self, group: &[Work], undo: Undo) -> Result<Vec<Answer>, Fault> {
+        let outcome = self.transaction(group, undo);
+        match &outcome {
+            Ok(_) => self.epochs.settle(),
+            Err(_) => self.roll_back()?,
+        }
+        outcome
+    }
+
+    fn transaction(&mut self, group: &[Work], undo: Undo) -> Result<Vec<Answer>, Fault> {
+        self.execute("BEGIN IMMEDIATE")?;
+        let mut answers = Vec::with_capacity(group.len());
+        for work in group {
+            answers.push(match undo {
+                Undo::Group => self.apply(work)?,
+                Undo::Batch => self.apply_or_undo(work)?,
+            });
+        }
+        self.execute("COMMIT")?;
+        Ok(answers)
+    }
+
+    /// Some errors end the transaction by themselves; the others need to be told.
+    fn roll_back(&mut self) -> Result<(), Fault> {
+        self.epochs.revert();
+        if self.connection.is_autocommit() { Ok(()) } else { self.execute("ROLLBACK") }
+    }
+
+    fn apply_or_undo(&mut self, work: &Work) -> Result<Answer, Fault> {
+        let epochs = self.epochs.clone();
+        self.execute("SAVEPOINT batch")?;
+        let outcome = self.apply(work);
+        if let Err(Fault::Refused(error)) = outcome {
+            self.epochs = epochs;
+            self.execute("ROLLBACK TO batch")?;
+            self.execute("RELEASE batch")?;
+            return Ok(Err(error));
+        }
+        self.execute("RELEASE batch")?;
+        outcome
+    }
+
+    fn apply(&mut self, work: &Work) -> Result<Answer, Fault> {
+        match work {
+            Work::Registry(row) => Ok(Ok(tables::registry::put(&self.connection, row)?)),
+            Work::Batch(batch) => {
+                if let Err(stale) = self.epochs.check(batch) {
+                    return Ok(Err(stale));
+                }
+                for write in &batch.writes {
+                    self.write(batch.shard, write)?;
+                }
+                Ok(Ok(true))
+            }
+        }
+    }
+
+    fn write(&mut self, shard: ShardId, write: &Write) -> Result<(), Fault> {
+        if let Write::Claim { epoch, .. } = write {
+            self.epochs.raise(shard, *epoch).map_err(Fault::Refused)?;
+        }
+        tables::write(&self.connection, shard, write)
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), Fault> {
+        self.connection.prepare_cached(sql)?.execute([])?;
+        Ok(())
+    }
+}

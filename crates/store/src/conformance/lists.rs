@@ -1,0 +1,132 @@
+//! Checks of the two lists over all shards: each filter alone, every pair of filters, and paging with
+//! a filter, compared with what the rows themselves say.
+
+use abide_core::{ids::ShardId, time::Timestamp};
+
+use crate::{
+    RunFilter, Store, WaitFilter, WaitPosition, Write,
+    conformance::{
+        Check, checks, commit, pages_of_two, read,
+        samples::{run, run_row, shard, time, wait_row},
+    },
+    rows::{RunRow, RunStatus, WaitKind, WaitRow},
+};
+
+pub(super) const CHECKS: &[Check] = checks![filters_of_runs, filters_of_waits];
+
+fn filters_of_runs(store: &dyn Store) {
+    let mut rows: Vec<RunRow> = (0..36).map(varied_run).collect();
+    for (number, row) in (0_u8..).zip(&rows) {
+        commit(store, shard(number), vec![Write::PutRun(row.clone())]);
+    }
+    rows.sort_by_key(|row| std::cmp::Reverse((row.started_at, row.run)));
+    for filter in run_filters() {
+        let expected: Vec<_> = rows.iter().filter(|row| filter.matches(row)).cloned().collect();
+        assert_eq!(read(store.runs(filter.clone(), 100)), expected, "{filter:?}");
+        let paged = pages_of_two(|last: Option<&RunRow>| {
+            let after = last.map(|row| (row.started_at, row.run)).or(filter.after);
+            read(store.runs(RunFilter { after, ..filter.clone() }, 2))
+        });
+        assert_eq!(paged, expected, "in pages: {filter:?}");
+    }
+}
+
+fn varied_run(number: u8) -> RunRow {
+    let mut row = run_row(run(u64::from(number)));
+    row.namespace = ["n", "m"][usize::from(number % 2)].into();
+    row.workflow = ["v", "w", "x"][usize::from(number % 3)].into();
+    row.workflow_type = ["T", "U"][usize::from(number / 2 % 2)].to_owned();
+    row.status = RunStatus::ALL[usize::from(number % 9)];
+    row.started_at = time(1_800_000_000 + i64::from(number / 6), u32::from(number % 3));
+    row.ordinal = u64::from(number);
+    row
+}
+
+/// Each single filter and each pair of two.
+fn run_filters() -> Vec<RunFilter> {
+    type Set = fn(&mut RunFilter);
+    let sets: [Set; 9] = [
+        |filter| filter.namespace = Some("n".into()),
+        |filter| filter.workflow = Some("w".into()),
+        |filter| filter.workflow_type = Some("T".to_owned()),
+        |filter| filter.statuses = vec![RunStatus::Running],
+        |filter| filter.statuses = vec![RunStatus::Completed, RunStatus::Paused, RunStatus::Failed],
+        |filter| filter.statuses = RunStatus::ALL.to_vec(),
+        |filter| filter.started_from = Some(time(1_800_000_002, 1)),
+        |filter| filter.started_before = Some(time(1_800_000_004, 1)),
+        |filter| filter.after = Some((time(1_800_000_003, 2), run(20))),
+    ];
+    pairs(&sets)
+}
+
+fn filters_of_waits(store: &dyn Store) {
+    let mut rows: Vec<(ShardId, WaitRow)> = (0..40).map(varied_wait).collect();
+    for (shard, row) in &rows {
+        commit(store, *shard, vec![Write::PutWait(row.clone())]);
+    }
+    rows.sort_by_key(|(shard, row)| WaitPosition::of(*shard, row));
+    for filter in wait_filters() {
+        let passes = |(shard, row): &&(ShardId, WaitRow)| {
+            filter.matches(&WaitPosition::of(*shard, row), row)
+        };
+        let expected: Vec<_> = rows.iter().filter(passes).cloned().collect();
+        assert_eq!(read(store.waits(filter.clone(), 100)), expected, "{filter:?}");
+        let paged = pages_of_two(|last: Option<&(ShardId, WaitRow)>| {
+            let position = last.map(|(shard, row)| WaitPosition::of(*shard, row));
+            let after = position.or_else(|| filter.after.clone());
+            read(store.waits(WaitFilter { after, ..filter.clone() }, 2))
+        });
+        assert_eq!(paged, expected, "in pages: {filter:?}");
+    }
+}
+
+/// Run 1 has eight waits, the others one each.
+fn varied_wait(number: u8) -> (ShardId, WaitRow) {
+    const WAITS: [&[u8]; 8] = [b"", b"\0", b"\0\0", b"a", b"a\0", b"b", b"\xff", b"\xff\xff"];
+    let (of_run, wait) =
+        if number < 8 { (1, WAITS[usize::from(number)]) } else { (number, WAITS[3]) };
+    let mut row = wait_row(run(u64::from(of_run)), wait);
+    row.namespace = ["n", "m"][usize::from(number % 2)].into();
+    row.kind = WaitKind::ALL[usize::from(number % 5)];
+    row.name = ["s", "t", ""][usize::from(number % 3)].to_owned();
+    row.until = match number % 4 {
+        0 => Timestamp::NEVER,
+        step => time(1_800_000_000 + i64::from(step), u32::from(number)),
+    };
+    (shard(of_run), row)
+}
+
+fn wait_filters() -> Vec<WaitFilter> {
+    type Set = fn(&mut WaitFilter);
+    let sets: [Set; 11] = [
+        |filter| filter.namespace = Some("n".into()),
+        |filter| filter.run = Some((shard(1), run(1))),
+        |filter| filter.run = Some((shard(2), run(1))),
+        |filter| filter.kind = Some(WaitKind::Timer),
+        |filter| filter.kind = Some(WaitKind::Signal),
+        |filter| (filter.kind, filter.name) = (Some(WaitKind::Signal), Some("t".to_owned())),
+        |filter| (filter.kind, filter.name) = (Some(WaitKind::Timer), Some("s".to_owned())),
+        |filter| (filter.kind, filter.name) = (Some(WaitKind::Condition), Some(String::new())),
+        |filter| filter.until = Some(time(1_800_000_002, 20)),
+        |filter| filter.until = Some(Timestamp::NEVER),
+        |filter| {
+            let (shard, row) = varied_wait(21);
+            filter.after = Some(WaitPosition::of(shard, &row));
+        },
+    ];
+    pairs(&sets)
+}
+
+/// The empty filter, and for every two settings the filter that has both (the same twice: just one).
+fn pairs<F: Default>(sets: &[fn(&mut F)]) -> Vec<F> {
+    let mut filters = vec![F::default()];
+    for first in sets {
+        for second in sets {
+            let mut filter = F::default();
+            first(&mut filter);
+            second(&mut filter);
+            filters.push(filter);
+        }
+    }
+    filters
+}

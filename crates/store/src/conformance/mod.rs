@@ -1,0 +1,84 @@
+//! The suite that every backend runs by one call of [`run`]. Each check gets a fresh, empty store; a
+//! check that is added here reaches all backends. It knows nothing of how a backend stores rows.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use abide_core::ids::ShardId;
+
+use crate::{Batch, CommitError, Pending, Store, Write};
+
+mod commits;
+mod lists;
+mod model;
+mod pages;
+mod random;
+mod rows;
+mod samples;
+mod values;
+
+type Check = (&'static str, fn(&dyn Store));
+
+/// Names functions for the list, so that a failure says which one it was.
+macro_rules! checks {
+    ($($check:ident),* $(,)?) => { &[$((concat!(module_path!(), "::", stringify!($check)), $check)),*] };
+}
+use checks;
+
+const CHECKS: [&[Check]; 6] =
+    [commits::CHECKS, rows::CHECKS, pages::CHECKS, lists::CHECKS, values::CHECKS, model::CHECKS];
+
+/// Runs every check on a store that `fresh` makes for it, and panics with the names and messages of
+/// those that failed.
+pub fn run<S: Store>(mut fresh: impl FnMut() -> S) {
+    let mut failures = Vec::new();
+    for (name, check) in CHECKS.into_iter().flatten() {
+        let store = fresh();
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(&store))) {
+            failures.push(format!("{name}: {}", message(panic.as_ref())));
+        }
+    }
+    assert!(failures.is_empty(), "the store does not conform:\n{}", failures.join("\n"));
+}
+
+fn message(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panicked")
+}
+
+/// Commits at epoch zero, which is where checks are that claim nothing.
+fn commit(store: &dyn Store, shard: ShardId, writes: Vec<Write>) {
+    if let Err(error) = try_commit(store, shard, 0, writes) {
+        panic!("commit failed: {error}");
+    }
+}
+
+fn try_commit(
+    store: &dyn Store,
+    shard: ShardId,
+    epoch: u64,
+    writes: Vec<Write>,
+) -> Result<(), CommitError> {
+    pollster::block_on(store.commit(Batch { shard, epoch, writes }))
+}
+
+fn read<T>(pending: Pending<'_, T>) -> T {
+    match pollster::block_on(pending) {
+        Ok(answer) => answer,
+        Err(error) => panic!("read failed: {error}"),
+    }
+}
+
+/// Walks all pages of two rows, and checks that only the last is shorter. `next` reads the page that
+/// begins after the given row.
+fn pages_of_two<T: Clone>(mut next: impl FnMut(Option<&T>) -> Vec<T>) -> Vec<T> {
+    let mut all: Vec<T> = Vec::new();
+    loop {
+        let page = next(all.last());
+        assert!(page.len() <= 2, "a page of two has {} rows", page.len());
+        let last = page.len() < 2;
+        all.extend(page);
+        if last {
+            return all;
+        }
+    }
+}

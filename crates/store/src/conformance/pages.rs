@@ -1,0 +1,236 @@
+//! Checks of paging and order: every paged read is walked in pages of two and must give each row once,
+//! in key order.
+
+use abide_core::time::Timestamp;
+use bytes::Bytes;
+
+use crate::{
+    RunFilter, Store, WaitFilter, WaitPosition, WorkflowRuns, Write,
+    conformance::{
+        Check, checks, commit, pages_of_two, read,
+        samples::{
+            due_row, everything_of, log_row, outbox_row, run, run_row, shard, task_row, time,
+            wait_row,
+        },
+    },
+    rows::{DueRow, LogRow, OutboxRow, RunRow, TaskKey, TaskKind, TaskRow},
+};
+
+pub(super) const CHECKS: &[Check] = checks![
+    log,
+    runs_of_a_workflow,
+    tasks,
+    due,
+    due_not_later_than_asked,
+    waits,
+    outbox,
+    runs,
+    stranded,
+    a_page_of_none_is_empty,
+    bounds_may_be_extreme,
+];
+
+fn log(store: &dyn Store) {
+    let rows: Vec<_> = (1..=5).map(|sequence| log_row(run(1), sequence)).collect();
+    commit(store, shard(1), rows.iter().rev().cloned().map(Write::AppendLog).collect());
+    commit(store, shard(1), vec![Write::AppendLog(log_row(run(2), 1))]);
+    let all = pages_of_two(|last: Option<&LogRow>| {
+        let after = last.map_or(0, |row| row.sequence);
+        read(store.log(shard(1), run(1), after, 2))
+    });
+    assert_eq!(all, rows);
+}
+
+fn runs_of_a_workflow(store: &dyn Store) {
+    let row = |number: u64, ordinal| {
+        let mut row = run_row(run(number));
+        row.ordinal = ordinal;
+        row
+    };
+    let rows = [row(1, 12), row(5, 9), row(4, 3), row(3, 2), row(2, 1)];
+    let mut stranger = row(6, 7);
+    stranger.workflow = "other".into();
+    let mut foreigner = row(7, 8);
+    foreigner.namespace = "other".into();
+    let writes = rows.iter().chain([&stranger, &foreigner]).cloned().map(Write::PutRun).collect();
+    commit(store, shard(1), writes);
+    let all = pages_of_two(|last: Option<&RunRow>| {
+        let workflow = WorkflowRuns {
+            namespace: "namespace".into(),
+            workflow: "workflow".into(),
+            before: last.map(|row| row.ordinal),
+        };
+        read(store.runs_of(shard(1), workflow, 2))
+    });
+    assert_eq!(all, rows);
+}
+
+fn tasks(store: &dyn Store) {
+    let key = |namespace: &str, queue: &str, kind, number, scheduled| TaskKey {
+        namespace: namespace.into(),
+        queue: queue.to_owned(),
+        kind,
+        run: run(number),
+        scheduled,
+    };
+    let rows = [
+        key("a", "", TaskKind::Activity, 9, 900),
+        key("a", "q", TaskKind::Workflow, 2, 0),
+        key("a", "q", TaskKind::Activity, 1, 5),
+        key("a", "q", TaskKind::Activity, 1, 300),
+        key("a", "q", TaskKind::Activity, 2, 1),
+        key("a", "q ", TaskKind::Workflow, 1, 0),
+        key("a\0", "q", TaskKind::Workflow, 1, 0),
+        key("ab", "p", TaskKind::Workflow, 1, 0),
+        key("ä", "p", TaskKind::Workflow, 1, 0),
+    ]
+    .map(task_row);
+    commit(store, shard(1), rows.iter().rev().cloned().map(Write::PutTask).collect());
+    let all = pages_of_two(|last: Option<&TaskRow>| {
+        read(store.tasks(shard(1), last.map(|row| row.key.clone()), 2))
+    });
+    assert_eq!(all, rows);
+}
+
+fn due_rows() -> Vec<DueRow> {
+    let row = |seconds, nanos, number, timer: &'static [u8]| {
+        let mut row = due_row(run(number), time(seconds, nanos));
+        row.timer = Bytes::from_static(timer);
+        row
+    };
+    vec![
+        row(-62_135_596_800, 0, 9, b"z"),
+        row(-1, 999_999_999, 1, b"a"),
+        row(0, 0, 1, b"a"),
+        row(0, 1, 1, b"a"),
+        row(1_799_999_999, 999_999_999, 3, b"a"),
+        row(1_800_000_000, 0, 1, b""),
+        row(1_800_000_000, 0, 1, b"\0"),
+        row(1_800_000_000, 0, 1, b"a"),
+        row(1_800_000_000, 0, 2, b""),
+        row(1_800_000_000, 1, 1, b"a"),
+        row(1_800_003_600, 0, 4, b"a"),
+        row(1_802_592_000, 0, 1, b"a"),
+        row(253_402_300_799, 999_999_998, 1, b"a"),
+    ]
+}
+
+fn due(store: &dyn Store) {
+    let rows = due_rows();
+    commit(store, shard(1), rows.iter().rev().cloned().map(Write::PutDue).collect());
+    let neighbours = rows.iter().step_by(3).cloned().map(Write::PutDue).collect();
+    commit(store, shard(2), neighbours);
+    let all = pages_of_two(|last: Option<&DueRow>| {
+        let after = last.map(DueRow::key);
+        read(store.due(shard(1), after, Timestamp::NEVER, 2))
+    });
+    assert_eq!(all, rows);
+}
+
+fn due_not_later_than_asked(store: &dyn Store) {
+    let rows = due_rows();
+    commit(store, shard(1), rows.iter().cloned().map(Write::PutDue).collect());
+    for until in rows.iter().map(|row| row.due) {
+        let expected: Vec<_> = rows.iter().filter(|row| row.due <= until).cloned().collect();
+        assert_eq!(read(store.due(shard(1), None, until, 100)), expected, "until {until}");
+        let after = expected.last().map(DueRow::key);
+        assert!(read(store.due(shard(1), after, until, 100)).is_empty(), "after {until}");
+    }
+}
+
+fn waits(store: &dyn Store) {
+    let never = Timestamp::NEVER;
+    let row = |until, number, wait| {
+        let mut row = wait_row(run(number), wait);
+        row.until = until;
+        row
+    };
+    let rows = [
+        (shard(9), row(time(-5, 5), 5, b"a")),
+        (shard(3), row(time(1_800_000_000, 0), 1, b"")),
+        (shard(3), row(time(1_800_000_000, 0), 1, b"\0")),
+        (shard(3), row(time(1_800_000_000, 0), 1, b"b")),
+        (shard(2), row(time(1_800_000_000, 0), 2, b"a")),
+        (shard(4), row(time(1_800_000_000, 1), 1, b"a")),
+        (shard(7), row(never, 1, b"n")),
+        (shard(6), row(never, 3, b"n")),
+    ];
+    for (shard, row) in rows.iter().rev() {
+        commit(store, *shard, vec![Write::PutWait(row.clone())]);
+    }
+    let all = pages_of_two(|last: Option<&(_, _)>| {
+        let after = last.map(|(shard, row)| WaitPosition::of(*shard, row));
+        read(store.waits(WaitFilter { after, ..WaitFilter::default() }, 2))
+    });
+    assert_eq!(all, rows);
+}
+
+fn outbox(store: &dyn Store) {
+    let rows = [(1, 2), (1, 10), (1, 300), (2, 1), (300, 0)]
+        .map(|(number, effect)| outbox_row(run(number), effect));
+    commit(store, shard(1), rows.iter().rev().cloned().map(Write::PutOutbox).collect());
+    let all = pages_of_two(|last: Option<&OutboxRow>| {
+        read(store.outbox(shard(1), last.map(|row| (row.run, row.number)), 2))
+    });
+    assert_eq!(all, rows);
+}
+
+fn runs(store: &dyn Store) {
+    let row = |seconds, nanos, number| {
+        let mut row = run_row(run(number));
+        row.started_at = time(seconds, nanos);
+        row
+    };
+    let rows = [
+        row(1_800_000_001, 0, 1),
+        row(1_800_000_000, 9, 7),
+        row(1_800_000_000, 0, 5),
+        row(1_800_000_000, 0, 4),
+        row(0, 0, 6),
+        row(-7, 999_999_999, 8),
+    ];
+    for (number, row) in (0_u8..).zip(&rows) {
+        commit(store, shard(number * 9), vec![Write::PutRun(row.clone())]);
+    }
+    let all = pages_of_two(|last: Option<&RunRow>| {
+        let after = last.map(|row| (row.started_at, row.run));
+        read(store.runs(RunFilter { after, ..RunFilter::default() }, 2))
+    });
+    assert_eq!(all, rows);
+}
+
+fn stranded(store: &dyn Store) {
+    let rows: Vec<_> = [1, 3, 4, 200, 1000].map(|number| run_row(run(number))).to_vec();
+    commit(store, shard(1), rows.iter().rev().cloned().map(Write::PutRun).collect());
+    commit(store, shard(2), vec![Write::PutRun(run_row(run(2)))]);
+    let all = pages_of_two(|last: Option<&RunRow>| {
+        read(store.stranded(shard(1), last.map(|row| row.run), 2))
+    });
+    assert_eq!(all, rows);
+}
+
+fn a_page_of_none_is_empty(store: &dyn Store) {
+    commit(store, shard(1), everything_of(run(1)));
+    let never = Timestamp::NEVER;
+    assert!(read(store.log(shard(1), run(1), 0, 0)).is_empty());
+    assert!(read(store.tasks(shard(1), None, 0)).is_empty());
+    assert!(read(store.due(shard(1), None, never, 0)).is_empty());
+    assert!(read(store.waits(WaitFilter::default(), 0)).is_empty());
+    assert!(read(store.outbox(shard(1), None, 0)).is_empty());
+    assert!(read(store.runs(RunFilter::default(), 0)).is_empty());
+    assert!(read(store.stranded(shard(1), None, 0)).is_empty());
+}
+
+fn bounds_may_be_extreme(store: &dyn Store) {
+    commit(store, shard(1), everything_of(run(1)));
+    assert_eq!(read(store.log(shard(1), run(1), 0, usize::MAX)).len(), 1);
+    assert!(read(store.log(shard(1), run(1), u64::MAX, usize::MAX)).is_empty());
+    assert!(read(store.outbox(shard(1), Some((run(1), u64::MAX)), usize::MAX)).is_empty());
+    assert_eq!(read(store.inbox(shard(1), run(1), u64::MAX)), None);
+    let workflow = WorkflowRuns {
+        namespace: "namespace".into(),
+        workflow: "workflow".into(),
+        before: Some(u64::MAX),
+    };
+    assert_eq!(read(store.runs_of(shard(1), workflow, usize::MAX)).len(), 1);
+}

@@ -1,0 +1,185 @@
+//! What the reads answer, by plain scans in key order.
+
+use std::ops::Bound::{Excluded, Included, Unbounded};
+
+use abide_core::{
+    ids::{RunId, ShardId},
+    time::Timestamp,
+};
+
+use crate::{
+    RunFilter, WaitFilter, WaitPosition, WorkflowRuns,
+    memory::Tables,
+    rows::{
+        DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
+        TaskKey, TaskRow, WaitRow,
+    },
+};
+
+impl Tables {
+    /// Who owns the shard.
+    pub fn shard(&self, shard: ShardId) -> ShardRow {
+        let unclaimed = || ShardRow { shard, epoch: 0, owner: String::new() };
+        self.shards.get(&shard).cloned().unwrap_or_else(unclaimed)
+    }
+
+    /// One run.
+    pub fn run(&self, shard: ShardId, run: RunId) -> Option<RunRow> {
+        self.runs.get(&(shard, run)).cloned()
+    }
+
+    /// The retained runs of a workflow, highest ordinal first.
+    pub fn runs_of(&self, shard: ShardId, workflow: &WorkflowRuns, limit: usize) -> Vec<RunRow> {
+        let mut rows: Vec<_> = self
+            .runs_of_shard(shard, None)
+            .filter(|row| row.namespace == workflow.namespace && row.workflow == workflow.workflow)
+            .filter(|row| workflow.before.is_none_or(|before| row.ordinal < before))
+            .cloned()
+            .collect();
+        rows.sort_by_key(|row| std::cmp::Reverse((row.ordinal, row.run)));
+        rows.truncate(limit);
+        rows
+    }
+
+    /// The run's snapshot.
+    pub fn snapshot(&self, shard: ShardId, run: RunId) -> Option<SnapshotRow> {
+        self.snapshots.get(&(shard, run)).cloned()
+    }
+
+    /// Rows of a run's log, after the row of sequence `after`.
+    pub fn log(&self, shard: ShardId, run: RunId, after: u64, limit: usize) -> Vec<LogRow> {
+        self.log
+            .range((Excluded((shard, run, after)), Included((shard, run, u64::MAX))))
+            .map(|(_, row)| row.clone())
+            .take(limit)
+            .collect()
+    }
+
+    /// Tasks of a shard in key order.
+    pub fn tasks(&self, shard: ShardId, after: Option<&TaskKey>, limit: usize) -> Vec<TaskRow> {
+        self.tasks
+            .iter()
+            .filter(|((of, key), _)| *of == shard && after.is_none_or(|after| key > after))
+            .map(|(_, row)| row.clone())
+            .take(limit)
+            .collect()
+    }
+
+    /// Entries of the due index in order of due time, not later than `until`.
+    pub fn due(
+        &self,
+        shard: ShardId,
+        after: Option<&DueKey>,
+        until: Timestamp,
+        limit: usize,
+    ) -> Vec<DueRow> {
+        self.due
+            .iter()
+            .filter(|((of, key), _)| *of == shard && after.is_none_or(|after| key > after))
+            .filter(|((_, key), _)| key.due <= until)
+            .map(|(_, row)| row.clone())
+            .take(limit)
+            .collect()
+    }
+
+    /// Waits over all shards, in order of [`WaitPosition`].
+    pub fn waits(&self, filter: &WaitFilter, limit: usize) -> Vec<(ShardId, WaitRow)> {
+        let mut rows: Vec<_> = self
+            .waits
+            .iter()
+            .map(|((shard, _, _), row)| (WaitPosition::of(*shard, row), row))
+            .filter(|(position, row)| filter.matches(position, row))
+            .collect();
+        rows.sort_by(|(left, _), (right, _)| left.cmp(right));
+        rows.into_iter().take(limit).map(|(at, row)| (at.shard, row.clone())).collect()
+    }
+
+    /// Undelivered effects of a shard, in order of run and number.
+    pub fn outbox(
+        &self,
+        shard: ShardId,
+        after: Option<(RunId, u64)>,
+        limit: usize,
+    ) -> Vec<OutboxRow> {
+        self.outbox
+            .iter()
+            .filter(|((of, run, number), _)| *of == shard && Some((*run, *number)) > after)
+            .map(|(_, row)| row.clone())
+            .take(limit)
+            .collect()
+    }
+
+    /// The answer that an effect got.
+    pub fn inbox(&self, shard: ShardId, source: RunId, number: u64) -> Option<InboxRow> {
+        self.inbox.get(&(shard, source, number)).cloned()
+    }
+
+    /// Runs over all shards, newest first.
+    pub fn runs(&self, filter: &RunFilter, limit: usize) -> Vec<RunRow> {
+        let mut rows: Vec<_> =
+            self.runs.values().filter(|row| filter.matches(row)).cloned().collect();
+        rows.sort_by_key(|row| std::cmp::Reverse((row.started_at, row.run)));
+        rows.truncate(limit);
+        rows
+    }
+
+    /// Open runs that have no row in tasks, due index, waits and outbox.
+    pub fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Vec<RunRow> {
+        self.runs_of_shard(shard, after)
+            .filter(|row| row.status.open() && !self.resumable(shard, row.run))
+            .take(limit)
+            .cloned()
+            .collect()
+    }
+
+    /// Registry rows whose name begins with `prefix`, in order of name.
+    pub fn registry(&self, prefix: &str) -> Vec<RegistryRow> {
+        self.registry.values().filter(|row| row.name.starts_with(prefix)).cloned().collect()
+    }
+
+    fn runs_of_shard(&self, shard: ShardId, after: Option<RunId>) -> impl Iterator<Item = &RunRow> {
+        let start = after.map_or(Unbounded, |run| Excluded((shard, run)));
+        let rows = self.runs.range((start, Unbounded));
+        rows.filter(move |((of, _), _)| *of == shard).map(|(_, row)| row)
+    }
+
+    fn resumable(&self, shard: ShardId, run: RunId) -> bool {
+        let here = (shard, run);
+        self.tasks.keys().any(|(of, key)| (*of, key.run) == here)
+            || self.due.keys().any(|(of, key)| (*of, key.run) == here)
+            || self.waits.keys().any(|(of, of_run, _)| (*of, *of_run) == here)
+            || self.outbox.keys().any(|(of, of_run, _)| (*of, *of_run) == here)
+    }
+}
+
+impl RunFilter {
+    /// Whether the row passes; how a backend finds the rows is its own affair.
+    pub fn matches(&self, row: &RunRow) -> bool {
+        self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
+            && self.workflow.as_ref().is_none_or(|workflow| row.workflow == *workflow)
+            && self.workflow_type.as_ref().is_none_or(|name| row.workflow_type == *name)
+            && (self.statuses.is_empty() || self.statuses.contains(&row.status))
+            && self.started_from.is_none_or(|from| row.started_at >= from)
+            && self.started_before.is_none_or(|before| row.started_at < before)
+            && self.after.is_none_or(|after| (row.started_at, row.run) < after)
+    }
+}
+
+impl WaitFilter {
+    /// Whether the row at this position passes.
+    pub fn matches(&self, position: &WaitPosition, row: &WaitRow) -> bool {
+        self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
+            && self.run.is_none_or(|run| run == (position.shard, position.run))
+            && self.kind.is_none_or(|kind| row.kind == kind)
+            && self.name.as_ref().is_none_or(|name| row.name == *name)
+            && self.until.is_none_or(|until| row.until <= until)
+            && self.after.as_ref().is_none_or(|after| position > after)
+    }
+}
+
+impl WaitPosition {
+    /// Where the row stands in lists.
+    pub fn of(shard: ShardId, row: &WaitRow) -> Self {
+        Self { until: row.until, run: row.run, shard, wait: row.wait.clone() }
+    }
+}
