@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::payload::{Extension, Payloads};
+use crate::payload::{Extension, Payload, Payloads};
 
 /// A failure with its causes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +81,25 @@ impl Failure {
     /// A failure raised by the engine.
     pub fn server(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { message: message.into(), kind, ..Self::default() }
+    }
+
+    /// Bytes that the failure occupies with its causes, for limits.
+    pub fn size(&self) -> usize {
+        self.chain()
+            .map(|failure| {
+                let details: usize = failure.details.iter().map(Payload::size).sum();
+                failure.message.len() + failure.error_type.len() + failure.stack.len() + details
+            })
+            .sum()
+    }
+
+    /// How many failures there are, this one and its causes.
+    pub fn depth(&self) -> usize {
+        self.chain().count()
+    }
+
+    fn chain(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |failure| failure.cause.as_deref())
     }
 
     /// The failure of an attempt whose deadline passed.

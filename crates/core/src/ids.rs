@@ -95,6 +95,9 @@ impl RunId {
     /// The least id, for ranges.
     pub const MIN: Self = Self(Uuid::nil());
 
+    /// The greatest id, for ranges.
+    pub const MAX: Self = Self(Uuid::max());
+
     /// Wraps an id that was made elsewhere.
     pub const fn new(id: Uuid) -> Self {
         Self(id)

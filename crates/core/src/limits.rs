@@ -3,6 +3,8 @@
 
 use std::{fmt, time::Duration};
 
+use crate::failure::Failure;
+
 /// Bounds of one engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -10,6 +12,8 @@ pub struct Limits {
     pub id_bytes: usize,
     /// Bytes of one payload: a transition must fit a message.
     pub payload_bytes: usize,
+    /// Causes beneath a failure: each level of nesting costs stack.
+    pub failure_depth: usize,
     /// Events of a run before outside inputs are refused: replay must stay quick.
     pub events: u64,
     /// Events above `events` that are kept for internal inputs and the close.
@@ -67,6 +71,7 @@ impl Default for Limits {
         Self {
             id_bytes: 1000,
             payload_bytes: 2 << 20,
+            failure_depth: 100,
             events: 50_000,
             events_reserve: 5_000,
             events_suggested: 4_096,
@@ -108,6 +113,36 @@ pub struct Exceeded {
 impl fmt::Display for Exceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} would exceed the limit of {}", self.what, self.limit)
+    }
+}
+
+impl Limits {
+    /// The name is neither empty nor too long.
+    pub fn check_name(&self, what: &'static str, name: &str) -> Result<(), String> {
+        match name.len() {
+            0 => Err(format!("{what} is empty")),
+            length if length > self.id_bytes => {
+                Err(format!("{what} has {length} bytes, the limit is {}", self.id_bytes))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The data is not too large.
+    pub fn check_size(&self, what: &'static str, size: usize) -> Result<(), String> {
+        if size <= self.payload_bytes {
+            return Ok(());
+        }
+        Err(format!("{what} has {size} bytes, the limit is {}", self.payload_bytes))
+    }
+
+    /// The failure is neither too large nor nested too deeply.
+    pub fn check_failure(&self, failure: &Failure) -> Result<(), String> {
+        let depth = failure.depth();
+        if depth > self.failure_depth {
+            return Err(format!("failure has {depth} causes, the limit is {}", self.failure_depth));
+        }
+        self.check_size("failure", failure.size())
     }
 }
 

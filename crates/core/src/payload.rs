@@ -34,6 +34,16 @@ pub type Payloads = Vec<Payload>;
 /// Named payloads: headers, memo, search attributes.
 pub type PayloadMap = BTreeMap<String, Payload>;
 
+/// Bytes that the payloads occupy, for limits.
+pub fn size(payloads: &[Payload]) -> usize {
+    payloads.iter().map(Payload::size).sum()
+}
+
+/// Bytes that the named payloads occupy, for limits.
+pub fn map_size(map: &PayloadMap) -> usize {
+    map.iter().map(|(name, payload)| name.len() + payload.size()).sum()
+}
+
 /// What a gateway must keep of a foreign protocol to give a record back as it came; the engine
 /// carries it and never reads it.
 pub type Extension = BTreeMap<String, Bytes>;

@@ -1,13 +1,15 @@
 //! What a shard must do at some time: the near part of the due index, and deadlines that only memory
 //! knows. Bounded: when there are too many, the latest leave memory and are read again later.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use abide_core::{
     ids::{EventNumber, RunId, StartId},
     run::TimerKey,
     time::Timestamp,
 };
+use abide_store::rows::DueKey;
+use bytes::Bytes;
 
 /// One thing to do at some time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,8 +36,10 @@ pub struct Alarms {
     at: BTreeSet<(Timestamp, Alarm)>,
     due_count: usize,
     due_max: usize,
-    /// All due entries up to here are in memory.
+    /// All due entries before here are in memory.
     horizon: Timestamp,
+    /// Where the next read of the due index begins.
+    cursor: Option<DueKey>,
     /// A read of the due index up to here is under way.
     reading: Option<Timestamp>,
 }
@@ -43,8 +47,14 @@ pub struct Alarms {
 impl Alarms {
     /// No alarms; at most `due_max` due entries are kept.
     pub fn new(due_max: usize) -> Self {
-        let (horizon, reading) = (Timestamp::EPOCH, None);
-        Self { at: BTreeSet::new(), due_count: 0, due_max, horizon, reading }
+        Self {
+            at: BTreeSet::new(),
+            due_count: 0,
+            due_max,
+            horizon: Timestamp::EPOCH,
+            cursor: None,
+            reading: None,
+        }
     }
 
     /// Sets an alarm that only memory knows.
@@ -65,33 +75,55 @@ impl Alarms {
         self.remove(at, Alarm::Due(run, key));
     }
 
-    /// A read of the due index begins; it will see everything up to `until`.
-    pub fn begin_read(&mut self, until: Timestamp) {
-        self.reading = Some(until);
+    /// A read of the due index is needed by `now`: it begins after the answered key, and tells of
+    /// everything up to `now` plus `window`.
+    pub fn begin_read(&mut self, now: Timestamp, window: Duration) -> Option<Option<DueKey>> {
+        if self.read_at(window)? > now {
+            return None;
+        }
+        self.reading = Some(now.saturating_add(window));
+        Some(self.cursor.clone())
+    }
+
+    /// When the next read of the due index is needed. Early, while there is room; else at the last
+    /// moment.
+    pub fn read_at(&self, window: Duration) -> Option<Timestamp> {
+        if self.reading.is_some() || self.horizon.never() {
+            return None;
+        }
+        if self.due_count * 2 >= self.due_max.max(2) {
+            return Some(self.horizon);
+        }
+        let margin = window / 2;
+        let since_epoch = self.horizon.saturating_since(Timestamp::EPOCH);
+        Some(Timestamp::EPOCH.saturating_add(since_epoch.saturating_sub(margin)))
+    }
+
+    /// What the read under way will tell of.
+    pub fn reading_until(&self) -> Option<Timestamp> {
+        self.reading
     }
 
     /// The read ended. A full page tells only about its own part.
     pub fn end_read(&mut self, entries: Vec<(Timestamp, RunId, TimerKey)>, full: bool) {
         let Some(until) = self.reading.take() else { return };
-        let last = entries.last().map(|(at, _, _)| *at);
+        let last = entries.last().cloned();
         for (at, run, key) in entries {
             self.insert(at, Alarm::Due(run, key));
         }
-        self.horizon = match last {
-            Some(last) if full => last,
-            _ => until,
-        };
+        match last {
+            Some((due, run, key)) if full => {
+                self.horizon = due;
+                self.cursor = Some(DueKey { due, run, timer: key.to_bytes() });
+            }
+            _ => self.move_horizon(until),
+        }
         self.trim();
     }
 
-    /// A read is under way.
-    pub fn reading(&self) -> bool {
-        self.reading.is_some()
-    }
-
-    /// All due entries up to here are in memory.
-    pub fn horizon(&self) -> Timestamp {
-        self.horizon
+    fn move_horizon(&mut self, horizon: Timestamp) {
+        self.horizon = horizon;
+        self.cursor = Some(DueKey { due: horizon, run: RunId::MAX, timer: Bytes::new() });
     }
 
     /// Takes the earliest alarm that is due.
@@ -137,7 +169,7 @@ impl Alarms {
             for (at, alarm) in dropped {
                 self.remove(at, alarm);
             }
-            self.horizon = horizon;
+            self.move_horizon(horizon);
         }
     }
 }
@@ -148,6 +180,12 @@ mod tests {
 
     fn at(second: i64) -> Timestamp {
         Timestamp::new(second, 0).unwrap()
+    }
+
+    const WINDOW: Duration = Duration::from_secs(60);
+
+    fn begin(alarms: &mut Alarms) {
+        assert_eq!(alarms.begin_read(at(0), WINDOW), Some(None));
     }
 
     fn timer(name: &str) -> TimerKey {
@@ -166,7 +204,7 @@ mod tests {
     #[test]
     fn far_timers_stay_in_the_store_until_they_are_near() {
         let mut alarms = Alarms::new(10);
-        alarms.begin_read(at(60));
+        begin(&mut alarms);
         alarms.end_read(vec![(at(5), RunId::MIN, timer("a"))], false);
         alarms.set_due(at(60), RunId::MIN, timer("near"));
         alarms.set_due(at(61), RunId::MIN, timer("far"));
@@ -176,7 +214,7 @@ mod tests {
     #[test]
     fn a_timer_written_while_a_read_is_under_way_is_not_missed() {
         let mut alarms = Alarms::new(10);
-        alarms.begin_read(at(60));
+        begin(&mut alarms);
         alarms.set_due(at(30), RunId::MIN, timer("new"));
         alarms.end_read(Vec::new(), false);
         assert_eq!(due(&mut alarms, 30), ["new"]);
@@ -185,20 +223,32 @@ mod tests {
     #[test]
     fn a_full_page_moves_the_horizon_only_as_far_as_it_goes() {
         let mut alarms = Alarms::new(10);
-        alarms.begin_read(at(60));
+        begin(&mut alarms);
         alarms.end_read(vec![(at(5), RunId::MIN, timer("a"))], true);
-        assert_eq!(alarms.horizon(), at(5));
+        let cursor = alarms.begin_read(at(5), WINDOW).unwrap().unwrap();
+        assert_eq!((cursor.due, cursor.run), (at(5), RunId::MIN));
+    }
+
+    #[test]
+    fn the_next_read_comes_early_while_there_is_room() {
+        let mut alarms = Alarms::new(2);
+        begin(&mut alarms);
+        alarms.end_read(Vec::new(), false);
+        assert_eq!(alarms.read_at(WINDOW), Some(at(30)));
+        alarms.set_due(at(50), RunId::MIN, timer("a"));
+        assert_eq!(alarms.read_at(WINDOW), Some(at(60)));
+        assert!(alarms.begin_read(at(59), WINDOW).is_none());
     }
 
     #[test]
     fn over_the_bound_the_latest_leave_memory() {
         let mut alarms = Alarms::new(2);
-        alarms.begin_read(at(60));
+        begin(&mut alarms);
         alarms.end_read(Vec::new(), false);
-        for (second, name) in [(9, "c"), (3, "a"), (9, "d"), (4, "b")] {
+        for (second, name) in [(9, "c"), (3, "a"), (9, "d"), (2, "b")] {
             alarms.set_due(at(second), RunId::MIN, timer(name));
         }
-        assert_eq!(alarms.horizon(), at(4));
-        assert_eq!(due(&mut alarms, 100), ["a", "b"]);
+        assert_eq!(alarms.read_at(WINDOW), Some(at(3)));
+        assert_eq!(due(&mut alarms, 100), ["b", "a"]);
     }
 }

@@ -41,15 +41,7 @@ impl Entry {
     pub fn new(run: Run, stored: bool) -> Self {
         let rows = if stored { project_all(&run) } else { BTreeMap::new() };
         let snapshot_rows = run.log_rows;
-        Self {
-            run,
-            rows,
-            written_in: 0,
-            snapshot_rows,
-            affinity: None,
-            recent: None,
-            used: 0,
-        }
+        Self { run, rows, written_in: 0, snapshot_rows, affinity: None, recent: None, used: 0 }
     }
 
     /// Keeps the events of a new row for the worker that has the run in memory.
@@ -127,9 +119,9 @@ impl Cache {
             .by_use
             .iter()
             .filter(|(_, run)| {
-                self.entries.get(run).is_some_and(|entry| {
-                    durable(entry.written_in) && entry.run.volatile.idle()
-                })
+                self.entries
+                    .get(run)
+                    .is_some_and(|entry| durable(entry.written_in) && entry.run.volatile.idle())
             })
             .map(|(used, run)| (*used, *run))
             .take(excess)

@@ -1,10 +1,18 @@
 //! Four synchronous machines that together are the server: shard, commit pipeline, lease, queue.
 //!
 //! - [`message`]: everything that can happen to a shard and everything that it can ask for.
+//! - [`shard`]: the machine that owns runs; [`cache`], [`alarm`] and [`rows`] are its parts.
+//! - [`pipeline`]: one commit in flight per shard; nothing leaves before what it rests on is durable.
 //!
 //! Nothing here performs I/O, awaits, reads a clock or draws a random number. A driver (the engine, or
 //! the simulator) carries messages between these machines, stores and workers, and decides nothing.
 
 #![warn(missing_docs)]
 
+pub mod alarm;
+pub mod cache;
 pub mod message;
+pub mod pipeline;
+pub mod rows;
+pub mod shard;
+mod validate;

@@ -148,7 +148,7 @@ pub struct RunTarget {
 #[derive(Clone, Debug)]
 pub enum Call {
     /// Start a run, perhaps with a first signal.
-    Start(StartCall),
+    Start(Box<StartCall>),
     /// Send a signal.
     Signal(RunTarget, SignalReceived, Extension),
     /// Ask a run to cancel itself.
@@ -397,14 +397,9 @@ pub enum CallReply {
 /// Why a call failed, named by what the caller can do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// The request is malformed.
-    #[error("{field}: {reason}")]
-    Invalid {
-        /// The field at fault.
-        field: &'static str,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// The request is malformed: the field at fault and what is wrong with it.
+    #[error("{0}")]
+    Invalid(String),
     /// There is no such workflow or run.
     #[error("there is no such workflow run")]
     NotFound,

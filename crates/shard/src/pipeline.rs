@@ -58,7 +58,7 @@ impl Pipeline {
     }
 
     /// The next batch for the store, if none is in flight and there is something to write.
-    pub fn next(&mut self) -> Option<Batch> {
+    pub fn take_batch(&mut self) -> Option<Batch> {
         if self.flight.is_some() || self.open.writes.is_empty() {
             return None;
         }
@@ -115,15 +115,15 @@ mod tests {
     #[test]
     fn one_commit_is_in_flight_and_the_rest_joins_the_next() {
         let mut pipeline = pipeline();
-        assert!(pipeline.next().is_none());
+        assert!(pipeline.take_batch().is_none());
         let first = pipeline.push(None, vec![write(1)]);
-        assert_eq!(pipeline.next().unwrap().writes, [write(1)]);
+        assert_eq!(pipeline.take_batch().unwrap().writes, [write(1)]);
         let second = pipeline.push(None, vec![write(2)]);
         assert_eq!(pipeline.push(None, vec![write(3)]), second);
         assert!(first < second);
-        assert!(pipeline.next().is_none(), "a commit is in flight");
+        assert!(pipeline.take_batch().is_none(), "a commit is in flight");
         pipeline.commit_done();
-        let batch = pipeline.next().unwrap();
+        let batch = pipeline.take_batch().unwrap();
         assert_eq!((batch.epoch, batch.writes), (7, vec![write(2), write(3)]));
     }
 
@@ -133,13 +133,13 @@ mod tests {
         assert!(pipeline.after(0, halted("clean")).is_some());
         let first = pipeline.push(None, vec![write(1)]);
         assert!(pipeline.after(first, halted("first")).is_none());
-        pipeline.next();
+        pipeline.take_batch();
         let second = pipeline.push(None, vec![write(2)]);
         assert!(pipeline.after(second, halted("second")).is_none());
         assert!(pipeline.after(first, halted("late")).is_none());
         assert_eq!(names(&pipeline.commit_done()), ["first", "late"]);
         assert!(pipeline.after(first, halted("now")).is_some());
-        pipeline.next();
+        pipeline.take_batch();
         assert_eq!(names(&pipeline.commit_done()), ["second"]);
         assert!(pipeline.durable(second));
     }

@@ -11,7 +11,8 @@ use abide_core::{
 use abide_store::{
     Write,
     rows::{
-        DueRow, OutboxRow, RunRow, RunStatus, TaskKey, TaskKind, TaskPhase, TaskRow, WaitKind, WaitRow,
+        DueRow, OutboxRow, RunRow, RunStatus, TaskKey, TaskKind, TaskPhase, TaskRow, WaitKind,
+        WaitRow,
     },
 };
 use bytes::{BufMut, Bytes, BytesMut};
@@ -162,8 +163,12 @@ fn timer_rows(run: &Run, id: &TimerId) -> Vec<Row> {
     let (kind, name) = match &timer.spec.origin {
         Some(Origin::Condition { .. }) if timer.wait.is_some() => return rows,
         Some(Origin::ExternalEvent { name }) => (WaitKind::Signal, name.clone()),
-        Some(Origin::ActivityRetry { execution }) => (WaitKind::ActivityRetry, execution.to_string()),
-        Some(Origin::ChildWorkflowRetry { workflow }) => (WaitKind::ChildRetry, workflow.to_string()),
+        Some(Origin::ActivityRetry { execution }) => {
+            (WaitKind::ActivityRetry, execution.to_string())
+        }
+        Some(Origin::ChildWorkflowRetry { workflow }) => {
+            (WaitKind::ChildRetry, workflow.to_string())
+        }
         Some(Origin::CreateTimer | Origin::Condition { .. }) | None => {
             (WaitKind::Timer, id.to_string())
         }
@@ -190,8 +195,7 @@ fn activity_rows(run: &Run, scheduled: EventNumber) -> Vec<Row> {
     };
     let key = task_key(run, &activity.spec.queue, TaskKind::Activity, scheduled);
     let phase = activity_phase(run, activity);
-    let mut rows =
-        vec![Row::Task(TaskRow { key, workflow: run.workflow.workflow.clone(), phase })];
+    let mut rows = vec![Row::Task(TaskRow { key, workflow: run.workflow.workflow.clone(), phase })];
     rows.extend(due_row(run, &TimerKey::Activity(scheduled)));
     if let Phase::Backoff { until } = activity.phase {
         let place = wait_place(b'a', &scheduled.to_string());

@@ -3,14 +3,16 @@
 use abide_core::{
     cron,
     event::{RunSpec, SignalReceived},
+    failure::Failure,
     limits::Limits,
-    payload::{PayloadMap, Payloads},
+    payload::{self, PayloadMap, Payloads},
+    run::Resolution,
 };
 
 use crate::message::{Call, CallError, RunTarget, StartCall};
 
 /// Refuses a malformed request with the field at fault.
-pub fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
+pub(crate) fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
     let check = Check { limits };
     match call {
         Call::Start(start) => check.start(start),
@@ -44,11 +46,16 @@ pub fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
         | Call::Describe(target)
         | Call::AwaitClose(target) => check.target(target),
         Call::Heartbeat(_, details) => check.payloads("heartbeat details", details),
-        Call::CompleteTask(..)
-        | Call::FailTask { .. }
-        | Call::AnswerQuery(..)
-        | Call::ResolveActivity(..)
-        | Call::PresentAttempt(..) => Ok(()),
+        Call::ResolveActivity(_, Resolution::Completed(result) | Resolution::Cancelled(result)) => {
+            check.payloads("activity result", result)
+        }
+        Call::ResolveActivity(_, Resolution::Failed(failure)) | Call::FailTask { failure, .. } => {
+            check.failure(failure)
+        }
+        Call::AnswerQuery(_, Ok(result)) => check.payloads("query result", result),
+        Call::AnswerQuery(_, Err(failure)) => check.failure(failure),
+        // Commands are checked one by one by the run.
+        Call::CompleteTask(..) | Call::PresentAttempt(..) => Ok(()),
     }
 }
 
@@ -73,7 +80,7 @@ impl Check<'_> {
         self.map("search attributes", &spec.search_attributes)?;
         match &spec.cron {
             Some(cron) if !cron::valid(cron) => {
-                Err(invalid("cron", format!("{cron:?} is not a cron expression")))
+                Err(CallError::Invalid(format!("cron: {cron:?} is not a cron expression")))
             }
             _ => Ok(()),
         }
@@ -91,33 +98,18 @@ impl Check<'_> {
     }
 
     fn name(&self, field: &'static str, name: &str) -> Result<(), CallError> {
-        let limit = self.limits.id_bytes;
-        match name.len() {
-            0 => Err(invalid(field, "it is empty".into())),
-            length if length > limit => {
-                Err(invalid(field, format!("it has {length} bytes, the limit is {limit}")))
-            }
-            _ => Ok(()),
-        }
+        self.limits.check_name(field, name).map_err(CallError::Invalid)
     }
 
     fn payloads(&self, field: &'static str, payloads: &Payloads) -> Result<(), CallError> {
-        self.size(field, payloads.iter().map(|payload| payload.size()).sum())
+        self.limits.check_size(field, payload::size(payloads)).map_err(CallError::Invalid)
     }
 
     fn map(&self, field: &'static str, map: &PayloadMap) -> Result<(), CallError> {
-        self.size(field, map.iter().map(|(name, payload)| name.len() + payload.size()).sum())
+        self.limits.check_size(field, payload::map_size(map)).map_err(CallError::Invalid)
     }
 
-    fn size(&self, field: &'static str, size: usize) -> Result<(), CallError> {
-        let limit = self.limits.payload_bytes;
-        if size <= limit {
-            return Ok(());
-        }
-        Err(invalid(field, format!("it has {size} bytes, the limit is {limit}")))
+    fn failure(&self, failure: &Failure) -> Result<(), CallError> {
+        self.limits.check_failure(failure).map_err(CallError::Invalid)
     }
-}
-
-fn invalid(field: &'static str, reason: String) -> CallError {
-    CallError::Invalid { field, reason }
 }

@@ -18,7 +18,10 @@ pub(crate) enum Fault {
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        let text = error.to_string();
+        let text = match error.sqlite_error() {
+            Some(sqlite) => format!("{error} (SQLite code {})", sqlite.extended_code),
+            None => error.to_string(),
+        };
         match error.sqlite_error_code() {
             Some(
                 ErrorCode::DiskFull

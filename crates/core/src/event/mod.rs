@@ -89,6 +89,9 @@ macro_rules! facts {
         }
 
         impl Fact {
+            /// The names of all events.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
+
             /// The event's name, as history shows it.
             pub const fn name(&self) -> &'static str {
                 match self {

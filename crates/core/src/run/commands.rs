@@ -9,11 +9,13 @@ use crate::{
     event::{
         ActivityCancelRequested, ActivityCancelled, ActivityScheduled, ActivitySpec, Body,
         ChildInitiated, ExternalCancelInitiated, ExternalSignalInitiated, Fact, MarkerRecorded,
-        MemoUpserted, Mover, Origin, RunCancelled, SearchAttributesUpserted, TimerCancelled,
-        TimerRescheduled, TimerStarted, WaitCancelled, WaitOpened, WaitSatisfied, WaitTimedOut,
+        MemoUpserted, Mover, Origin, Outcome, RunCancelled, RunSpec, SearchAttributesUpserted,
+        TimerCancelled, TimerRescheduled, TimerStarted, WaitCancelled, WaitOpened, WaitSatisfied,
+        WaitTimedOut,
     },
     ids::{ActivityId, EventNumber, RunId, TimerId, UpdateId, WaitId},
     limits::{Exceeded, Limits, valid_condition_key},
+    payload::{map_size, size},
 };
 
 /// A command that makes no sense in the run's state.
@@ -103,7 +105,7 @@ pub(super) fn check(run: &Run, limits: &Limits, commands: &[Command]) -> Result<
         let checked = if command.ask.closes() && !last {
             Err("a close must be the last command".to_owned())
         } else {
-            ledger.check(&command.ask)
+            check_sizes(&command.ask, limits).and_then(|()| ledger.check(&command.ask))
         };
         checked.map_err(|reason| BadCommand { index, reason })?;
     }
@@ -182,6 +184,63 @@ impl Ledger<'_> {
         }
         self.accepted.open(update, false, "accepted update", self.limits.commands)
     }
+}
+
+/// Names and data of a command are within bounds.
+fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), String> {
+    match ask {
+        Ask::ScheduleActivity(spec) => {
+            limits.check_name("activity id", spec.activity.as_str())?;
+            limits.check_name("activity type", &spec.activity_type)?;
+            limits.check_size("header", map_size(&spec.header))?;
+            limits.check_size("input", size(&spec.input))
+        }
+        Ask::StartTimer(spec) => limits.check_name("timer id", spec.timer.as_str()),
+        Ask::OpenWait(spec) => limits.check_name("wait id", spec.wait.as_str()),
+        Ask::StartChild(child) => {
+            limits.check_name("workflow id", child.workflow.workflow.as_str())?;
+            check_spec(&child.spec, limits)
+        }
+        Ask::SignalExternal { target, name, input, header } => {
+            limits.check_name("workflow id", target.workflow.workflow.as_str())?;
+            limits.check_name("signal name", name)?;
+            limits.check_size("signal input", size(input) + map_size(header))
+        }
+        Ask::CancelExternal { target, .. } => {
+            limits.check_name("workflow id", target.workflow.workflow.as_str())
+        }
+        Ask::RecordMarker(marker) => {
+            limits.check_size("marker", marker.details.values().map(|value| size(value)).sum())
+        }
+        Ask::UpsertSearchAttributes(map) | Ask::UpsertMemo(map) => {
+            limits.check_size("attributes", map_size(map))
+        }
+        Ask::AcceptUpdate { request, .. } => limits.check_size("update", size(&request.input)),
+        Ask::CompleteUpdate { outcome, .. } => match outcome {
+            Outcome::Completed(result) => limits.check_size("update result", size(result)),
+            Outcome::Failed(failure) => limits.check_failure(failure),
+        },
+        Ask::CompleteRun(result) | Ask::CancelRun(result) => {
+            limits.check_size("result", size(result))
+        }
+        Ask::RejectUpdate { failure, .. } | Ask::FailRun(failure) => limits.check_failure(failure),
+        Ask::ContinueAsNew(command) => check_spec(&command.spec, limits),
+        Ask::CancelActivity(_)
+        | Ask::RescheduleTimer { .. }
+        | Ask::CancelTimer(_)
+        | Ask::SatisfyWait(_)
+        | Ask::TimeOutWait(_)
+        | Ask::CancelWait(_) => Ok(()),
+    }
+}
+
+fn check_spec(spec: &RunSpec, limits: &Limits) -> Result<(), String> {
+    limits.check_name("workflow type", &spec.workflow_type)?;
+    limits.check_name("queue", &spec.queue)?;
+    limits.check_size("header", map_size(&spec.header))?;
+    limits.check_size("memo", map_size(&spec.memo))?;
+    limits.check_size("search attributes", map_size(&spec.search_attributes))?;
+    limits.check_size("input", size(&spec.input))
 }
 
 fn check_key(key: Option<&str>) -> Result<(), String> {

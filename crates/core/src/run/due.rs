@@ -61,7 +61,8 @@ impl Run {
             return None;
         }
         let due = match key {
-            TimerKey::FirstTask => self.first_task_at,
+            // A paused run schedules nothing; the entry comes back with the end of the pause.
+            TimerKey::FirstTask => self.first_task_at.filter(|_| !self.paused),
             TimerKey::Deadline => self.deadline(),
             TimerKey::Timer(timer) => {
                 self.timers.get(timer).filter(|timer| !timer.firing).map(|timer| timer.due())

@@ -27,6 +27,7 @@ impl Run {
         self.paused = paused;
         self.touch(Touch::Run);
         self.touch(Touch::Task);
+        self.touch(Touch::Deadlines);
         let activities: Vec<_> = self.activities.keys().copied().collect();
         for scheduled in activities {
             self.touch(Touch::Activity(scheduled));

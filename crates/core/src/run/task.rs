@@ -153,8 +153,10 @@ pub(super) fn complete(mut draft: Draft<'_>, input: CompleteTask) -> Result<Deci
     if draft.run.open() {
         update::reject_unanswered(&mut draft, &turn.updates);
         buffer::release(&mut draft);
-        draft.run.unseen |= input.force_next;
         draft.wake();
+        if input.force_next && draft.task_idle() && !draft.run.paused {
+            draft.schedule_task(1);
+        }
     }
     Ok(draft.finish(Reply::TaskTaken { completed }))
 }

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 use abide_core::{
     event::{Condition, Delivery, Event, Fact},
     ids::EventNumber,
-    program::{Activity, Child, Node, OnCancel, Program},
+    program::{Activity, Child, Interpreter, Node, OnCancel, Program},
     replay::Replay,
     retry::RetryPolicy,
 };
@@ -95,7 +95,7 @@ fn live(program: &Program, history: History, choices: &[Vec<u8>]) -> Server {
     server
 }
 
-fn whole(program: &Program, portions: &[&[Event]]) -> Replay<abide_core::program::Interpreter> {
+fn whole(program: &Program, portions: &[&[Event]]) -> Replay<Interpreter> {
     let mut replay = Replay::new(program.code());
     for portion in portions {
         replay.feed(portion.to_vec()).unwrap();
@@ -158,7 +158,7 @@ fn reference(fact: &mut Fact) -> Option<&mut EventNumber> {
     })
 }
 
-/// Times of side effects and of moved timers are other ones in an aged history.
+/// Moved timers have other times in an aged history.
 fn timeless(trace: &[String]) -> Vec<&str> {
     trace.iter().map(|entry| entry.split(" moved").next().unwrap()).collect()
 }

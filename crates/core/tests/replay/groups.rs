@@ -1,12 +1,12 @@
 //! What one turn sees and when: groups of failed tasks, races within a group, updates, markers, and
 //! the errors that end a machine.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use abide_core::{
     command::Ask,
     event::{
-        ActivityCancelled, Condition, Marker, MarkerKind, TaskTimedOut, UpdateAdmitted,
+        ActivityCancelled, Condition, Marker, MarkerKind, Origin, TaskTimedOut, UpdateAdmitted,
         UpdateRequest,
     },
     payload::{Payload, PayloadMap},
@@ -56,8 +56,8 @@ fn code_sees_the_time_of_the_start_that_was_completed() {
 /// The signal won, but the deadline's firing was numbered before code could cancel it.
 #[test]
 fn a_late_firing_is_ignored_and_the_cancel_withdrawn() {
-    let program = Program::new([Node::signal_within("A", std::time::Duration::from_secs(5))]);
-    let origin = abide_core::event::Origin::ExternalEvent { name: "A".into() };
+    let program = Program::new([Node::signal_within("A", Duration::from_secs(5))]);
+    let origin = Origin::ExternalEvent { name: "A".into() };
     let history = History::new().task().timer("timer-1", 5, Some(origin));
     let history = history.signal("A", "1").fired("timer-1").open_task();
     assert_eq!(history.asks(&program), ["RunCompleted A=1"]);
@@ -67,7 +67,7 @@ fn a_late_firing_is_ignored_and_the_cancel_withdrawn() {
 #[test]
 fn a_late_firing_leaves_the_satisfied_wait_alone() {
     let condition = Condition::default();
-    let (signal, timeout) = ("A".into(), Some(std::time::Duration::from_secs(5)));
+    let (signal, timeout) = ("A".into(), Some(Duration::from_secs(5)));
     let wait = Node::WaitUntil { condition, signal, at_least: 1, timeout };
     let program = Program::new([wait]);
     let mut history = History::new().open_task();
@@ -93,10 +93,7 @@ fn the_cancel_of_an_activity_that_closed_in_the_same_group_is_withdrawn() {
 /// Code moved a timer in the same group in which it fires: the move is void, the firing is not.
 #[test]
 fn a_move_of_a_timer_that_fired_in_the_same_group_is_withdrawn() {
-    let moves = Node::Sequence(vec![
-        Node::signal("A"),
-        Node::Reschedule(std::time::Duration::from_secs(60)),
-    ]);
+    let moves = Node::Sequence(vec![Node::signal("A"), Node::Reschedule(Duration::from_secs(60))]);
     let program = Program::new([Node::Join(vec![Node::sleep(5), moves])]);
     let history = History::new().task().sleep("timer-1", 5).optional("signal-1", "A");
     let history = history.signal("A", "1").fired("timer-1").open_task();

@@ -7,6 +7,7 @@ mod floats;
 mod groups;
 mod history;
 mod mismatches;
+mod programs;
 mod routing;
 mod server;
 mod steps;

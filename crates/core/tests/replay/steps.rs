@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use abide_core::{
     command::{Ask, Command},
-    event::{ActivityCompleted, SignalReceived, TaskCompleted},
+    event::{ActivityCompleted, SignalReceived, TaskCompleted, UpdateAdmitted, UpdateRequest},
+    failure::Failure,
+    ids::UpdateId,
     replay::{Code, Replay, Step},
 };
 
@@ -101,6 +103,33 @@ fn a_firing_belongs_to_the_timer_that_was_started() {
     replay.feed(history.open_task().events).unwrap();
     let asks: Vec<_> = replay.turn(&[]).unwrap().commands.iter().map(short).collect();
     assert_eq!((asks, replay.code().told.len()), (vec!["TimerStarted t".into()], 4));
+}
+
+/// The same, and code cancels the second timer too: only the first cancel is void.
+#[test]
+fn the_cancel_of_a_timer_started_again_is_kept() {
+    let cancel = || Ask::CancelTimer("t".into());
+    let twice = vec![cancel(), start_timer("t"), cancel()];
+    let mut replay = Scripted::new([("start", vec![start_timer("t")]), ("signal A", twice)]);
+    let history = History::new().task().did(start_timer("t")).signal("A", "").fired("t");
+    replay.feed(history.open_task().events).unwrap();
+    let asks: Vec<_> = replay.turn(&[]).unwrap().commands.iter().map(short).collect();
+    assert_eq!(asks, ["TimerStarted t", "TimerCancelled t"]);
+}
+
+/// An update from another run is rejected; its caller asks again and is accepted later.
+#[test]
+fn a_rejected_update_may_come_again() {
+    let update = || UpdateId::from("u");
+    let request = UpdateRequest::default();
+    let admitted = UpdateAdmitted { update: update(), request: request.clone() };
+    let reject = Ask::RejectUpdate { update: update(), failure: Failure::default() };
+    let accept = Ask::AcceptUpdate { update: update(), request };
+    let mut replay = Scripted::new([("update u", vec![reject])]);
+    replay.feed(History::new().add(admitted).task().open_task().events).unwrap();
+    replay.code_mut().script.insert("update u", vec![accept.clone()]);
+    let again = UpdateAdmitted { update: update(), request: UpdateRequest::default() };
+    assert_eq!(replay.turn(&[again]).unwrap().commands, [Command::from(accept)]);
 }
 
 /// The activity closes, and only then, in the same group, code wants to cancel it.

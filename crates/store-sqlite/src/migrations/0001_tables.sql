@@ -72,10 +72,14 @@ CREATE TABLE due (
     PRIMARY KEY (hour, shard, due, run, timer)
 ) STRICT, WITHOUT ROWID;
 
+-- The list of waits goes through the index on the day on which they end, in which new ones stand at the
+-- right edge of their day: an index on the exact end would touch a page for each of them. A page of the
+-- list sorts one day. Waits without an end have a day of their own and need no sorting.
 CREATE TABLE waits (
     run BLOB NOT NULL,
     shard INTEGER NOT NULL,
     wait BLOB NOT NULL,
+    day INTEGER NOT NULL,
     namespace TEXT NOT NULL,
     workflow TEXT NOT NULL,
     kind INTEGER NOT NULL,
@@ -86,7 +90,7 @@ CREATE TABLE waits (
     PRIMARY KEY (run, shard, wait)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX waits_by_until ON waits (until, run, shard, wait);
+CREATE INDEX waits_by_day ON waits (day, run, shard, wait);
 -- Signals (2) and conditions (3) are what people look up by name. Timers and retries have names that
 -- occur once, so an index of them would cost a write for each and serve nobody.
 CREATE INDEX waits_by_name ON waits (kind, name, until, run, shard, wait) WHERE kind IN (2, 3);

@@ -7,6 +7,7 @@ use rusqlite::{Connection, Params, Result, Row};
 
 use crate::fault::Fault;
 
+mod conditions;
 pub(crate) mod due;
 pub(crate) mod inbox;
 pub(crate) mod log;

@@ -5,10 +5,10 @@ use abide_store::{
     RunFilter, WorkflowRuns,
     rows::{RunRow, RunStatus},
 };
-use rusqlite::{Connection, Result, Row, params, params_from_iter, types::Value};
+use rusqlite::{Connection, Result, Row, params, params_from_iter};
 
 use crate::{
-    tables::{execute, row, rows},
+    tables::{conditions::Conditions, execute, row, rows},
     values::{Columns, bound, limit, number, time},
 };
 
@@ -84,48 +84,43 @@ pub(crate) fn list(
 ) -> Result<Vec<RunRow>> {
     let by_workflow = filter.namespace.is_some() && filter.workflow.is_some();
     let index = if by_workflow { "runs_by_workflow" } else { "runs_by_start" };
-    let (conditions, mut params) = conditions(filter);
+    let mut conditions = conditions(filter);
+    conditions.params.push(limit(page).into());
     let sql = format!(
-        "SELECT {COLUMNS} FROM runs INDEXED BY {index} WHERE {conditions} \
-         ORDER BY started_at DESC, run DESC LIMIT ?"
+        "SELECT {COLUMNS} FROM runs INDEXED BY {index} WHERE {} \
+         ORDER BY started_at DESC, run DESC LIMIT ?",
+        conditions.sql
     );
-    params.push(limit(page).into());
-    rows(connection, &sql, params_from_iter(params), decode)
+    rows(connection, &sql, params_from_iter(conditions.params), decode)
 }
 
-fn conditions(filter: &RunFilter) -> (String, Vec<Value>) {
-    let mut sql = "TRUE".to_owned();
-    let mut params: Vec<Value> = Vec::new();
-    let mut require = |condition: &str, values: Vec<Value>| {
-        sql.push_str(" AND ");
-        sql.push_str(condition);
-        params.extend(values);
-    };
+fn conditions(filter: &RunFilter) -> Conditions {
+    let mut conditions = Conditions::none();
     if let Some(namespace) = &filter.namespace {
-        require("namespace = ?", vec![namespace.to_string().into()]);
+        conditions.require("namespace = ?", [namespace.to_string().into()]);
     }
     if let Some(workflow) = &filter.workflow {
-        require("workflow = ?", vec![workflow.to_string().into()]);
+        conditions.require("workflow = ?", [workflow.to_string().into()]);
     }
     if let Some(workflow_type) = &filter.workflow_type {
-        require("workflow_type = ?", vec![workflow_type.clone().into()]);
+        conditions.require("workflow_type = ?", [workflow_type.clone().into()]);
     }
     if !filter.statuses.is_empty() {
         let places = vec!["?"; filter.statuses.len()].join(", ");
-        let numbers = filter.statuses.iter().map(|status| i64::from(status.number()).into());
-        require(&format!("status IN ({places})"), numbers.collect());
+        let numbers = filter.statuses.iter().map(|status| status.number().into());
+        conditions.require(&format!("status IN ({places})"), numbers);
     }
     if let Some(from) = filter.started_from {
-        require("started_at >= ?", vec![time(from).to_vec().into()]);
+        conditions.require("started_at >= ?", [time(from).to_vec().into()]);
     }
     if let Some(before) = filter.started_before {
-        require("started_at < ?", vec![time(before).to_vec().into()]);
+        conditions.require("started_at < ?", [time(before).to_vec().into()]);
     }
     if let Some((started_at, run)) = filter.after {
-        let position = vec![time(started_at).to_vec().into(), run.as_bytes().to_vec().into()];
-        require("(started_at, run) < (?, ?)", position);
+        let position = [time(started_at).to_vec().into(), run.as_bytes().to_vec().into()];
+        conditions.require("(started_at, run) < (?, ?)", position);
     }
-    (sql, params)
+    conditions
 }
 
 /// Open runs that nothing in the store would resume. What is keyed by run is looked up first; the runs

@@ -1,6 +1,9 @@
-//! One row per wait, and the list of them over all shards.
+//! One row per wait, and the list of them over all shards, in the order of their end.
 
-use abide_core::ids::{RunId, ShardId};
+use abide_core::{
+    ids::{RunId, ShardId},
+    time::Timestamp,
+};
 use abide_store::{
     WaitFilter,
     rows::{WaitKind, WaitRow},
@@ -8,18 +11,27 @@ use abide_store::{
 use rusqlite::{Connection, Result, Row, params, params_from_iter, types::Value};
 
 use crate::{
-    tables::{execute, rows},
+    tables::{conditions::Conditions, execute, row, rows},
     values::{Columns, limit, time},
 };
 
+/// The day of waits without an end, after all others.
+const ENDLESS: i64 = 1 << 31;
+
+/// The day on which a wait ends.
+fn day(until: Timestamp) -> i64 {
+    if until.never() { ENDLESS } else { until.seconds().div_euclid(86_400) }
+}
+
 pub(crate) fn put(connection: &Connection, shard: ShardId, row: &WaitRow) -> Result<()> {
     const SQL: &str = "INSERT OR REPLACE INTO waits \
-        (run, shard, wait, namespace, workflow, kind, name, since, until, details) \
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        (run, shard, wait, day, namespace, workflow, kind, name, since, until, details) \
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let params = params![
         row.run.as_bytes(),
         shard.number(),
         &row.wait[..],
+        day(row.until),
         row.namespace.as_str(),
         row.workflow.as_str(),
         row.kind.number(),
@@ -41,77 +53,123 @@ pub(crate) fn delete(
     execute(connection, SQL, params![run.as_bytes(), shard.number(), wait]).map(drop)
 }
 
-/// Waits of all shards by the end of the wait. Those of one run, and signals and conditions of one
-/// name, are found by their keys; all else is filtered on the way through the index on the end.
+/// Waits of all shards by their end. Those of one run, and signals and conditions of one name, are found
+/// by their keys; all else is filtered on the way through the days.
 pub(crate) fn list(
     connection: &Connection,
     filter: &WaitFilter,
     page: usize,
 ) -> Result<Vec<(ShardId, WaitRow)>> {
-    let (conditions, mut params) = conditions(filter);
+    let named = matches!(filter.kind, Some(WaitKind::Signal | WaitKind::Condition));
+    if filter.run.is_some() {
+        select(connection, filter, Access::Run, page)
+    } else if named && filter.name.is_some() {
+        select(connection, filter, Access::Name, page)
+    } else {
+        by_day(connection, filter, page)
+    }
+}
+
+fn by_day(
+    connection: &Connection,
+    filter: &WaitFilter,
+    page: usize,
+) -> Result<Vec<(ShardId, WaitRow)>> {
+    let mut found = Vec::new();
+    let mut next = filter.after.as_ref().map_or(i64::MIN, |after| day(after.until));
+    let last = day(filter.until.unwrap_or(Timestamp::NEVER));
+    while found.len() < page {
+        let Some(day) = first_day(connection, next, last)? else { break };
+        found.extend(select(connection, filter, Access::Day(day), page - found.len())?);
+        next = day + 1;
+    }
+    Ok(found)
+}
+
+/// The first day of this range on which a wait ends.
+fn first_day(connection: &Connection, from: i64, to: i64) -> Result<Option<i64>> {
+    const SQL: &str = "SELECT day FROM waits INDEXED BY waits_by_day \
+        WHERE day BETWEEN ? AND ? ORDER BY day LIMIT 1";
+    row(connection, SQL, [from, to], |row| row.get(0))
+}
+
+/// How the rows are found.
+#[derive(Clone, Copy)]
+enum Access {
+    Run,
+    Name,
+    Day(i64),
+}
+
+fn select(
+    connection: &Connection,
+    filter: &WaitFilter,
+    access: Access,
+    page: usize,
+) -> Result<Vec<(ShardId, WaitRow)>> {
+    let mut conditions = conditions(filter);
+    let index = match access {
+        Access::Run => "NOT INDEXED",
+        Access::Name => {
+            // In the words of the index, since that is how SQLite knows that it may be used.
+            conditions.require("kind IN (2, 3)", []);
+            "INDEXED BY waits_by_name"
+        }
+        Access::Day(day) => {
+            conditions.require("day = ?", [day.into()]);
+            "INDEXED BY waits_by_day"
+        }
+    };
+    let order = order(filter, access, &mut conditions);
+    conditions.params.push(limit(page).into());
     let sql = format!(
         "SELECT shard, run, wait, namespace, workflow, kind, name, since, until, details \
-         FROM waits {} WHERE {conditions} ORDER BY until, run, shard, wait LIMIT ?",
-        access(filter)
+         FROM waits {index} WHERE {} ORDER BY {order} LIMIT ?",
+        conditions.sql
     );
-    params.push(limit(page).into());
-    rows(connection, &sql, params_from_iter(params), decode)
+    rows(connection, &sql, params_from_iter(conditions.params), decode)
 }
 
-fn access(filter: &WaitFilter) -> &'static str {
-    if filter.run.is_some() {
-        "NOT INDEXED"
-    } else if by_name(filter) {
-        "INDEXED BY waits_by_name"
-    } else {
-        "INDEXED BY waits_by_until"
-    }
-}
-
-/// Whether the filter asks for rows that the index on kind and name holds.
-fn by_name(filter: &WaitFilter) -> bool {
-    let indexed = matches!(filter.kind, Some(WaitKind::Signal | WaitKind::Condition));
-    indexed && filter.name.is_some() && filter.run.is_none()
-}
-
-fn conditions(filter: &WaitFilter) -> (String, Vec<Value>) {
-    let mut sql = "TRUE".to_owned();
-    let mut params: Vec<Value> = Vec::new();
-    let mut require = |condition: &str, values: Vec<Value>| {
-        sql.push_str(" AND ");
-        sql.push_str(condition);
-        params.extend(values);
-    };
-    if let Some(namespace) = &filter.namespace {
-        require("namespace = ?", vec![namespace.to_string().into()]);
-    }
-    if let Some((shard, run)) = filter.run {
-        let key = vec![run.as_bytes().to_vec().into(), shard.number().into()];
-        require("run = ? AND shard = ?", key);
-    }
-    if let Some(kind) = filter.kind {
-        require("kind = ?", vec![kind.number().into()]);
-    }
-    if by_name(filter) {
-        // In the words of the index, since that is how SQLite knows that it may be used.
-        require("kind IN (2, 3)", Vec::new());
-    }
-    if let Some(name) = &filter.name {
-        require("name = ?", vec![name.clone().into()]);
-    }
-    if let Some(until) = filter.until {
-        require("until <= ?", vec![time(until).to_vec().into()]);
-    }
-    if let Some(after) = &filter.after {
-        let position = vec![
-            time(after.until).to_vec().into(),
+/// Lets the page begin after the last one, and answers the order of its rows. Waits without an end are
+/// in the order of their index, so that their pages are found and not sorted.
+fn order(filter: &WaitFilter, access: Access, conditions: &mut Conditions) -> &'static str {
+    let endless = matches!(access, Access::Day(ENDLESS));
+    if let Some(after) = filter.after.as_ref().filter(|after| !endless || after.until.never()) {
+        let until = Value::from(time(after.until).to_vec());
+        let place = [
             after.run.as_bytes().to_vec().into(),
             after.shard.number().into(),
             after.wait.to_vec().into(),
         ];
-        require("(until, run, shard, wait) > (?, ?, ?, ?)", position);
+        if endless {
+            conditions.require("(run, shard, wait) > (?, ?, ?)", place);
+        } else {
+            let place = std::iter::once(until).chain(place);
+            conditions.require("(until, run, shard, wait) > (?, ?, ?, ?)", place);
+        }
     }
-    (sql, params)
+    if endless { "run, shard, wait" } else { "until, run, shard, wait" }
+}
+
+fn conditions(filter: &WaitFilter) -> Conditions {
+    let mut conditions = Conditions::none();
+    if let Some(namespace) = &filter.namespace {
+        conditions.require("namespace = ?", [namespace.to_string().into()]);
+    }
+    if let Some((shard, run)) = filter.run {
+        let key = [run.as_bytes().to_vec().into(), shard.number().into()];
+        conditions.require("run = ? AND shard = ?", key);
+    }
+    if let Some(kind) = filter.kind {
+        conditions.require("kind = ?", [kind.number().into()]);
+    }
+    if let Some(name) = &filter.name {
+        conditions.require("name = ?", [name.clone().into()]);
+    }
+    if let Some(until) = filter.until {
+        conditions.require("until <= ?", [time(until).to_vec().into()]);
+    }
+    conditions
 }
 
 fn decode(row: &Row<'_>) -> Result<(ShardId, WaitRow)> {

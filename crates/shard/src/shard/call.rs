@@ -1,0 +1,382 @@
+//! Requests of clients and workers: found, judged, answered once durable.
+
+use std::collections::BTreeSet;
+
+use abide_core::{
+    command::Ask,
+    event::{Body, RunCancelRequested, RunTerminated},
+    failure::Failure,
+    ids::{EventNumber, RunId, UpdateId, WorkflowKey},
+    run::{
+        CompleteTask, FailTask, Input, Refusal, Reply, RescheduleTimer, ResolveActivity, Run,
+        Signal, Stage, Status, Update,
+    },
+};
+
+use super::{Reading, Shard, Todo, load::Carried, open::State};
+use crate::{
+    message::{
+        Call, CallError, CallReply, Fetch, RunTarget, TaskCompletion, TaskToken, Ticket, UpdateWait,
+    },
+    validate,
+};
+
+/// Somebody who waits for something to happen to a run.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    ticket: Ticket,
+    until: Until,
+}
+
+#[derive(Debug)]
+enum Until {
+    Closed,
+    Update(UpdateId, UpdateWait),
+}
+
+impl Call {
+    /// The workflow that the call is about, and the run if it names one.
+    pub fn place(&self) -> Option<(&WorkflowKey, Option<RunId>)> {
+        match self {
+            Self::Start(start) => Some((&start.workflow, None)),
+            Self::Signal(target, ..)
+            | Self::RequestCancel { target, .. }
+            | Self::Terminate { target, .. }
+            | Self::Pause(target, _)
+            | Self::Unpause(target, _)
+            | Self::Update { target, .. }
+            | Self::Query { target, .. }
+            | Self::RescheduleTimer { target, .. }
+            | Self::Repair { target, .. }
+            | Self::Describe(target)
+            | Self::AwaitClose(target) => Some((&target.workflow, target.run)),
+            Self::CompleteTask(token, _) | Self::FailTask { token, .. } => {
+                Some((&token.workflow, Some(token.run)))
+            }
+            Self::ResolveActivity(token, _)
+            | Self::Heartbeat(token, _)
+            | Self::PresentAttempt(token, _) => Some((&token.workflow, Some(token.run))),
+            Self::AnswerQuery(..) => None,
+        }
+    }
+}
+
+impl Shard {
+    pub(super) fn receive_call(&mut self, ticket: Ticket, call: Call) {
+        self.calls.insert(ticket);
+        if self.state != State::Open {
+            return self.reply(ticket, Err(CallError::Reset));
+        }
+        if let Err(error) = validate::check(&call, &self.limits) {
+            return self.reply(ticket, Err(error));
+        }
+        if let Call::AnswerQuery(token, answer) = call {
+            return self.query_answered(ticket, token, answer);
+        }
+        let Some((workflow, run)) = call.place() else { return };
+        let workflow = workflow.clone();
+        let todo = Todo::Call(ticket, Box::new(call));
+        match run {
+            Some(run) => self.with_run(run, todo),
+            None => self.with_head(&workflow, todo),
+        }
+    }
+
+    /// Nobody waits for the answer: it is not sent. What was asked for may still happen.
+    pub(super) fn forget(&mut self, ticket: Ticket) {
+        self.calls.remove(&ticket);
+        self.queries.remove(&ticket);
+        for waiters in self.waiters.values_mut() {
+            waiters.retain(|waiter| waiter.ticket != ticket);
+        }
+        self.waiters.retain(|_, waiters| !waiters.is_empty());
+    }
+
+    /// Does something with a run that is in memory.
+    pub(super) fn carry_on(&mut self, run: RunId, todo: Todo) {
+        match todo {
+            Todo::Call(ticket, call) => self.serve(run, ticket, call),
+            Todo::Matched(offer, worker) => self.start_work(run, offer, worker),
+            Todo::Due(at, timer) => self.fall_due(run, at, timer),
+            Todo::Grace(scheduled) => self.lose_attempt(run, scheduled),
+            Todo::Answered(key, answer) => self.record_answer(run, key, answer),
+            Todo::Deliver(envelope) => self.deliver_to(run, *envelope),
+            Todo::Reoffer => self.offer_task(run),
+            Todo::Requery(ticket) => self.offer_query(ticket),
+            Todo::EnsureRows => self.ensure_rows(run),
+        }
+    }
+
+    fn serve(&mut self, run: RunId, ticket: Ticket, call: Box<Call>) {
+        let belongs = self.cache.peek(run).is_some_and(|entry| {
+            call.place().is_none_or(|(workflow, _)| *workflow == entry.run.workflow)
+        });
+        if !belongs {
+            return self.reply(ticket, Err(CallError::NotFound));
+        }
+        match *call {
+            Call::Start(start) => self.start(run, ticket, *start),
+            Call::Update { .. } => self.update(run, ticket, call),
+            Call::Query { query, .. } => self.query(run, ticket, query),
+            Call::Describe(_) => self.describe(run, ticket),
+            Call::AwaitClose(_) => {
+                self.waiters.entry(run).or_default().push(Waiter { ticket, until: Until::Closed });
+                self.check_waiters(run, &[]);
+            }
+            Call::CompleteTask(ref token, ref completion) => {
+                let (token, completion) = (token.clone(), completion.clone());
+                self.complete_task(run, ticket, token, *completion, call);
+            }
+            Call::PresentAttempt(token, session) => {
+                self.present_attempt(run, ticket, &token, session);
+            }
+            Call::Repair { identity, .. } => {
+                let reply = self.decide(run, Input::Repair { identity });
+                self.ensure_rows(run);
+                self.answer(run, ticket, reply);
+            }
+            other => match self.input_of(other.clone()) {
+                Some(input) => match self.decide(run, input) {
+                    Err(error) if Self::busy(&error) => {
+                        self.park_busy(run, Todo::Call(ticket, Box::new(other)));
+                    }
+                    reply => self.answer(run, ticket, reply),
+                },
+                None => self.reply(ticket, Err(CallError::StaleQuery)),
+            },
+        }
+    }
+
+    /// Calls that are one input to the run.
+    fn input_of(&self, call: Call) -> Option<Input> {
+        let received_at = self.now();
+        Some(match call {
+            Call::Signal(_, mut signal, extension) => {
+                signal.received_at = received_at;
+                Input::Signal(Box::new(Signal { signal, extension }))
+            }
+            Call::RequestCancel { reason, identity, key, .. } => {
+                let source = None;
+                let request = RunCancelRequested { reason, identity, key, source, received_at };
+                Input::RequestCancel(request)
+            }
+            Call::Terminate { reason, identity, details, .. } => {
+                Input::Terminate(RunTerminated { reason, identity, details })
+            }
+            Call::Pause(_, paused) => Input::Pause(paused),
+            Call::Unpause(_, unpaused) => Input::Unpause(unpaused),
+            Call::RescheduleTimer { timer, fire_at, identity, key, .. } => {
+                Input::RescheduleTimer(RescheduleTimer { timer, fire_at, identity, key })
+            }
+            Call::FailTask { token, cause, failure, blocked } => {
+                Input::FailTask(Box::new(FailTask { start: token.start, cause, failure, blocked }))
+            }
+            Call::ResolveActivity(token, resolution) => Input::ResolveActivity(ResolveActivity {
+                scheduled: token.scheduled,
+                start: token.start,
+                resolution,
+            }),
+            Call::Heartbeat(token, details) => {
+                Input::Heartbeat { scheduled: token.scheduled, start: token.start, details }
+            }
+            Call::Start(_)
+            | Call::Update { .. }
+            | Call::Query { .. }
+            | Call::Repair { .. }
+            | Call::Describe(_)
+            | Call::AwaitClose(_)
+            | Call::CompleteTask(..)
+            | Call::AnswerQuery(..)
+            | Call::PresentAttempt(..) => return None,
+        })
+    }
+
+    /// Answers with what the run said, once that is durable.
+    pub(super) fn answer(&mut self, run: RunId, ticket: Ticket, reply: Result<Reply, CallError>) {
+        let reply = reply.map(|reply| match reply {
+            Reply::Repeat => CallReply::Done { run, repeat: true },
+            Reply::Alive { cancel_requested } => CallReply::Alive { cancel_requested },
+            Reply::TaskTaken { completed } => CallReply::TaskTaken { completed },
+            Reply::TaskDiscarded => CallReply::TaskDiscarded,
+            Reply::TaskRefused { cause, message } => CallReply::TaskRefused { cause, message },
+            Reply::Update(stage) => CallReply::Update { run, stage },
+            Reply::Done
+            | Reply::NotDue
+            | Reply::TaskGiven(_)
+            | Reply::ActivityGiven { .. }
+            | Reply::Delivered(_) => CallReply::Done { run, repeat: false },
+        });
+        self.reply_after(run, ticket, reply);
+    }
+
+    fn describe(&mut self, run: RunId, ticket: Ticket) {
+        let Some(entry) = self.cache.peek(run) else { return };
+        let reply = CallReply::Run(Box::new(entry.run.clone()));
+        self.reply_after(run, ticket, Ok(reply));
+    }
+
+    fn update(&mut self, run: RunId, ticket: Ticket, call: Box<Call>) {
+        let Call::Update { update, request, until, .. } = (*call).clone() else { return };
+        match self.decide(run, Input::AdmitUpdate { update: update.clone(), request }) {
+            Ok(Reply::Update(Stage::CompletedIn(earlier))) => {
+                self.with_run(earlier, Todo::Call(ticket, Box::new(at_run(*call, earlier))))
+            }
+            Ok(_) => {
+                let waiter = Waiter { ticket, until: Until::Update(update, until) };
+                self.waiters.entry(run).or_default().push(waiter);
+                self.check_waiters(run, &[]);
+            }
+            Err(error) if Self::busy(&error) => self.park_busy(run, Todo::Call(ticket, call)),
+            Err(error) => self.reply(ticket, Err(error)),
+        }
+    }
+
+    /// Answers everybody whose time has come.
+    pub(super) fn check_waiters(&mut self, run: RunId, rejected: &[(UpdateId, Failure)]) {
+        let Some(entry) = self.cache.peek(run) else { return };
+        let Some(waiters) = self.waiters.remove(&run) else { return };
+        let mut answers = Vec::new();
+        let mut waiting = Vec::new();
+        for waiter in waiters {
+            match waiter.answer(&entry.run, rejected) {
+                Some(answer) => answers.push((waiter.ticket, answer)),
+                None => waiting.push(waiter),
+            }
+        }
+        if !waiting.is_empty() {
+            self.waiters.insert(run, waiting);
+        }
+        for (ticket, answer) in answers {
+            self.reply_after(run, ticket, answer);
+        }
+    }
+
+    fn complete_task(
+        &mut self,
+        run: RunId,
+        ticket: Ticket,
+        token: TaskToken,
+        completion: TaskCompletion,
+        call: Box<Call>,
+    ) {
+        let wanted = self.carried_events(run, &completion);
+        if wanted.is_empty() {
+            return self.finish_task(run, ticket, &token, completion, Vec::new());
+        }
+        let carried = Carried { run, ticket, call, wanted, found: Vec::new() };
+        let fetch = Fetch::Log(run, 0, self.limits.page_rows);
+        self.fetch(Reading::Carried(Box::new(carried)), fetch);
+    }
+
+    /// The bodies that are carried over are here.
+    pub(super) fn complete_carried(&mut self, carried: Carried) {
+        let Call::CompleteTask(token, completion) = *carried.call else { return };
+        if self.cache.peek(carried.run).is_none() {
+            // The run has left memory, so its task was not started any more.
+            return self.reply(carried.ticket, Err(Refusal::StaleTask.into()));
+        }
+        self.finish_task(carried.run, carried.ticket, &token, *completion, carried.found);
+    }
+
+    /// Numbers of the events whose bodies a continue-as-new takes along.
+    fn carried_events(&self, run: RunId, completion: &TaskCompletion) -> BTreeSet<EventNumber> {
+        let last = completion.commands.last().map(|command| &command.ask);
+        let Some(Ask::ContinueAsNew(command)) = last else {
+            return BTreeSet::new();
+        };
+        let Some(entry) = self.cache.peek(run) else { return BTreeSet::new() };
+        let accepted =
+            command.updates.iter().filter_map(|update| match entry.run.updates.get(update) {
+                Some(Update::Accepted { number }) => Some(*number),
+                Some(Update::Admitted(_) | Update::Completed(_)) | None => None,
+            });
+        command.signals.iter().copied().chain(accepted).collect()
+    }
+
+    fn finish_task(
+        &mut self,
+        run: RunId,
+        ticket: Ticket,
+        token: &TaskToken,
+        completion: TaskCompletion,
+        carried: Vec<Body>,
+    ) {
+        let turn = self.cache.peek(run).and_then(|entry| entry.run.volatile.turn.clone());
+        let input = CompleteTask {
+            start: token.start,
+            commands: completion.commands,
+            flags: completion.flags,
+            sdk_metadata: completion.sdk_metadata,
+            force_next: completion.force_next,
+            carried,
+        };
+        let decision = match self.judge(run, Input::CompleteTask(Box::new(input))) {
+            Ok(decision) => decision,
+            Err(error) => return self.reply(ticket, Err(error)),
+        };
+        let reply = decision.reply.clone();
+        let mut decisions = vec![decision];
+        if let (Reply::TaskTaken { .. }, Some(turn)) = (&reply, &turn) {
+            if let Some(entry) = self.cache.get(run) {
+                entry.affinity = Some(turn.session.clone());
+            }
+            let eager = self.start_eager(run, turn, completion.eager_activities);
+            decisions.extend(eager);
+        }
+        self.record(run, decisions);
+        if let Some(turn) = turn {
+            self.dispatch_eager(run, &turn);
+        }
+        self.answer(run, ticket, Ok(reply));
+    }
+}
+
+impl Waiter {
+    fn answer(
+        &self,
+        run: &Run,
+        rejected: &[(UpdateId, Failure)],
+    ) -> Option<Result<CallReply, CallError>> {
+        match &self.until {
+            Until::Closed => (!run.open()).then(|| Ok(CallReply::Run(Box::new(run.clone())))),
+            Until::Update(update, until) => {
+                if let Some((_, failure)) = rejected.iter().find(|(id, _)| id == update) {
+                    return Some(Ok(CallReply::UpdateRejected(failure.clone())));
+                }
+                update_answer(run, update, *until)
+            }
+        }
+    }
+}
+
+fn update_answer(
+    run: &Run,
+    update: &UpdateId,
+    until: UpdateWait,
+) -> Option<Result<CallReply, CallError>> {
+    match (run.update_stage(update), run.status) {
+        (Some(stage @ Stage::Completed(_)), _) => {
+            Some(Ok(CallReply::Update { run: run.id, stage }))
+        }
+        (Some(stage @ Stage::Accepted), _) if until == UpdateWait::Accepted => {
+            Some(Ok(CallReply::Update { run: run.id, stage }))
+        }
+        (Some(_), Status::Open) => None,
+        // The next run may have it, or the caller repeats it there.
+        (_, Status::Closed { next_run: Some(_), .. }) | (None, Status::Open) => {
+            Some(Err(CallError::Reset))
+        }
+        (_, Status::Closed { next_run: None, .. }) => Some(Err(CallError::UpdateAborted)),
+    }
+}
+
+/// The same call for one run of the workflow.
+fn at_run(call: Call, run: RunId) -> Call {
+    match call {
+        Call::Update { target, update, request, until } => {
+            let target = RunTarget { run: Some(run), ..target };
+            Call::Update { target, update, request, until }
+        }
+        other => other,
+    }
+}

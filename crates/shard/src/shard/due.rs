@@ -1,0 +1,123 @@
+//! Alarms: what is due is put to its run, which decides. The due index is read ahead in pages.
+
+use abide_core::{
+    ids::RunId,
+    run::{Input, Reply, Task, TimerKey},
+    time::Timestamp,
+};
+use abide_store::{
+    Write,
+    rows::{DueKey, DueRow, RunRow},
+};
+
+use super::{Reading, Shard, Todo, open::State};
+use crate::{alarm::Alarm, cache, message::Fetch, rows::Row};
+
+impl Shard {
+    pub(super) fn tick(&mut self) {
+        while let Some((at, alarm)) = self.alarms.pop(self.now()) {
+            match alarm {
+                Alarm::Reopen => self.open(),
+                Alarm::Due(run, key) => self.with_run(run, Todo::Due(at, key)),
+                Alarm::Turn(run, start) => {
+                    if self.cache.peek(run).is_some() {
+                        self.decide_quietly(run, Input::TimeOutTask { start });
+                    }
+                }
+                Alarm::TaskReady(run) => self.with_run(run, Todo::Reoffer),
+                Alarm::Grace(run, scheduled) => self.grace_over(run, scheduled, at),
+                Alarm::Resend => self.resend(),
+                Alarm::Sweep => self.sweep(),
+            }
+        }
+    }
+
+    /// Reads the next part of the due index before it is needed.
+    pub(super) fn look_ahead(&mut self) {
+        let window = self.limits.near_window;
+        let Some(after) = self.alarms.begin_read(self.now(), window) else { return };
+        let until = self.alarms.reading_until().unwrap_or_default();
+        self.fetch(Reading::Due, Fetch::Due(after, until, self.due_page()));
+    }
+
+    fn due_page(&self) -> usize {
+        self.limits.page_rows.min(self.limits.near_timers).max(1)
+    }
+
+    pub(super) fn due_read(&mut self, rows: Vec<DueRow>) {
+        let full = rows.len() >= self.due_page();
+        let known = |row: DueRow| Some((row.due, row.run, TimerKey::from_bytes(&row.timer)?));
+        self.alarms.end_read(rows.into_iter().filter_map(known).collect(), full);
+    }
+
+    /// A due entry is a hint: the run acts only on what is really due.
+    pub(super) fn fall_due(&mut self, run: RunId, at: Timestamp, timer: TimerKey) {
+        match self.decide(run, Input::Due { timer: timer.clone() }) {
+            Ok(Reply::NotDue) => self.correct_hint(run, at, timer),
+            Err(error) if Self::busy(&error) => self.park_busy(run, Todo::Due(at, timer)),
+            Ok(_) | Err(_) => {}
+        }
+    }
+
+    /// Removes exactly the hint that was wrong, and looks again when the timer is really due.
+    fn correct_hint(&mut self, run: RunId, at: Timestamp, timer: TimerKey) {
+        let Some(entry) = self.cache.peek(run) else { return };
+        if let Some(again) = entry.run.look_again_at(&timer) {
+            self.alarms.set(again, Alarm::Due(run, timer.clone()));
+        }
+        let key = DueKey { due: at, run, timer: timer.to_bytes() };
+        let known = |row: &Row| matches!(row, Row::Due(row) if row.key() == key);
+        if !entry.rows.values().flatten().any(known) {
+            self.pipeline.push(None, vec![Write::DeleteDue(key)]);
+        }
+    }
+
+    fn sweep(&mut self) {
+        if self.state != State::Open {
+            return;
+        }
+        let next = self.now().saturating_add(self.limits.sweep_interval);
+        self.alarms.set(next, Alarm::Sweep);
+        self.fetch(Reading::Stranded, Fetch::Stranded(self.sweep_after, self.limits.page_rows));
+        let kept = self.limits.inbox_retention;
+        let since_epoch = self.now().saturating_since(Timestamp::EPOCH);
+        if let Some(age) = since_epoch.checked_sub(kept) {
+            let before = Timestamp::EPOCH.saturating_add(age);
+            self.pipeline.push(None, vec![Write::DeleteInboxBefore(before)]);
+        }
+    }
+
+    pub(super) fn stranded_read(&mut self, rows: Vec<RunRow>) {
+        self.sweep_after =
+            rows.last().map(|row| row.run).filter(|_| rows.len() >= self.limits.page_rows);
+        for row in rows {
+            self.with_run(row.run, Todo::EnsureRows);
+        }
+    }
+
+    /// Puts every row that the run should have: a row is an index of the log and can be rebuilt.
+    pub(super) fn ensure_rows(&mut self, run: RunId) {
+        let Some(entry) = self.cache.get(run) else { return };
+        entry.rows = cache::project_all(&entry.run);
+        let puts: Vec<_> = entry.rows.values().flatten().cloned().map(Row::put).collect();
+        let due: Vec<_> = entry.run.due_keys();
+        let waiting = entry.run.task != Task::Idle;
+        let activities: Vec<_> = entry.run.activities.keys().copied().collect();
+        let effects: Vec<_> = entry.run.outbox.keys().copied().collect();
+        entry.written_in = self.pipeline.push(Some(run), puts);
+        for key in due {
+            if let Some(at) = self.cache.peek(run).and_then(|entry| entry.run.due(&key)) {
+                self.alarms.set_due(at, run, key);
+            }
+        }
+        if waiting {
+            self.offer_task(run);
+        }
+        for scheduled in activities {
+            self.offer_activity(run, scheduled);
+        }
+        for number in effects {
+            self.track_effect(run, number);
+        }
+    }
+}

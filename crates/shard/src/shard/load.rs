@@ -1,0 +1,337 @@
+//! Bring data in first: finds the current run of a workflow, folds logs, and lets what waited for
+//! them go on.
+
+use std::collections::BTreeSet;
+
+use abide_core::{
+    codec::{self, Row},
+    effect::Answer,
+    event::{Body, Fact},
+    ids::{EventNumber, RunId, WorkflowKey},
+    run::{Input, Run, Status, TimerKey},
+    time::Timestamp,
+};
+use abide_store::{
+    ReadError, WorkflowRuns, Write,
+    rows::{DueKey, LogRow, RunRow, SnapshotRow},
+};
+
+use super::{Shard, start::StartScan};
+use crate::{
+    cache::Entry,
+    message::{
+        Call, CallError, EffectKey, Envelope, Fetch, Fetched, Offer, Output, QueueKey, Ticket,
+        Worker,
+    },
+};
+
+/// What a read is for.
+#[derive(Debug)]
+pub(super) enum Reading {
+    Shard,
+    Head(WorkflowKey),
+    Snapshot(RunId),
+    Log(RunId),
+    Tasks,
+    Refill(QueueKey),
+    Due,
+    Outbox,
+    Inbox(Box<Envelope>),
+    Stranded,
+    StartScan(Box<StartScan>),
+    Carried(Box<Carried>),
+}
+
+/// Something to do once its run is in memory.
+#[derive(Clone, Debug)]
+pub(super) enum Todo {
+    Call(Ticket, Box<Call>),
+    Matched(Offer, Worker),
+    Due(Timestamp, TimerKey),
+    Grace(EventNumber),
+    Answered(EffectKey, Answer),
+    Deliver(Box<Envelope>),
+    Reoffer,
+    Requery(Ticket),
+    EnsureRows,
+}
+
+/// A run that is being read.
+#[derive(Debug, Default)]
+pub(super) struct Load {
+    run: Option<Run>,
+    snapshot_rows: u64,
+    parked: Vec<Todo>,
+}
+
+/// Bodies that a continue-as-new carries over, while they are being read.
+#[derive(Debug)]
+pub(super) struct Carried {
+    pub(super) run: RunId,
+    pub(super) ticket: Ticket,
+    pub(super) call: Box<Call>,
+    pub(super) wanted: BTreeSet<EventNumber>,
+    pub(super) found: Vec<Body>,
+}
+
+impl Shard {
+    pub(super) fn fetch(&mut self, reading: Reading, fetch: Fetch) {
+        let ticket = self.ticket();
+        self.reads.insert(ticket, reading);
+        self.emit(Output::Fetch(ticket, fetch));
+    }
+
+    pub(super) fn fetched(&mut self, ticket: Ticket, fetched: Result<Fetched, ReadError>) {
+        let Some(reading) = self.reads.remove(&ticket) else { return };
+        let fetched = match fetched {
+            Ok(fetched) => fetched,
+            Err(error) => return self.read_failed(reading, error),
+        };
+        match (reading, fetched) {
+            (Reading::Shard, Fetched::Shard(row)) => self.claim(row),
+            (Reading::Head(workflow), Fetched::Runs(rows)) => self.head_read(&workflow, rows),
+            (Reading::Snapshot(run), Fetched::Snapshot(row)) => self.snapshot_read(run, row),
+            (Reading::Log(run), Fetched::Log(rows)) => self.log_read(run, rows),
+            (Reading::Tasks, Fetched::Tasks(rows)) => self.tasks_scanned(rows),
+            (Reading::Refill(queue), Fetched::Tasks(rows)) => self.refill_read(queue, rows),
+            (Reading::Due, Fetched::Due(rows)) => self.due_read(rows),
+            (Reading::Outbox, Fetched::Outbox(rows)) => self.outbox_read(rows),
+            (Reading::Inbox(envelope), Fetched::Inbox(row)) => self.inbox_read(*envelope, row),
+            (Reading::Stranded, Fetched::Runs(rows)) => self.stranded_read(rows),
+            (Reading::StartScan(scan), Fetched::Runs(rows)) => self.start_scanned(*scan, rows),
+            (Reading::Carried(carried), Fetched::Log(rows)) => self.carried_read(*carried, rows),
+            // The driver answered another question than was asked: nothing in memory can be trusted.
+            _ => self.reset(),
+        }
+    }
+
+    /// A read that fails drops the shard, as a failed commit does: there is one way to recover.
+    fn read_failed(&mut self, reading: Reading, error: ReadError) {
+        match (reading, error) {
+            (Reading::Snapshot(run) | Reading::Log(run), ReadError::Corrupt(reason)) => {
+                self.load_failed(run, &CallError::Unreadable { run, reason });
+            }
+            _ => self.reset(),
+        }
+    }
+
+    /// Does something with the current run of a workflow.
+    pub(super) fn with_head(&mut self, workflow: &WorkflowKey, todo: Todo) {
+        if let Some(run) = self.cache.head(workflow) {
+            return self.carry_on(run, todo);
+        }
+        if let Some(parked) = self.heads.get_mut(workflow) {
+            parked.push(todo);
+            return;
+        }
+        self.heads.insert(workflow.clone(), vec![todo]);
+        let runs = WorkflowRuns {
+            namespace: workflow.namespace.clone(),
+            workflow: workflow.workflow.clone(),
+            before: None,
+        };
+        self.fetch(Reading::Head(workflow.clone()), Fetch::RunsOf(runs, 1));
+    }
+
+    fn head_read(&mut self, workflow: &WorkflowKey, rows: Vec<RunRow>) {
+        let parked = self.heads.remove(workflow).unwrap_or_default();
+        match rows.first() {
+            Some(row) => {
+                for todo in parked {
+                    self.with_run_as_head(row.run, todo);
+                }
+            }
+            None => {
+                for todo in parked {
+                    // The first of them may start the workflow.
+                    match self.cache.head(workflow) {
+                        Some(run) => self.carry_on(run, todo),
+                        None => self.without_run(None, todo, &CallError::NotFound),
+                    }
+                }
+            }
+        }
+    }
+
+    fn with_run_as_head(&mut self, run: RunId, todo: Todo) {
+        match self.cache.peek(run).map(|entry| entry.run.workflow.clone()) {
+            Some(workflow) => self.carry_on_loaded(run, &workflow, todo),
+            None => self.park(run, todo),
+        }
+    }
+
+    /// Does something with a run.
+    pub(super) fn with_run(&mut self, run: RunId, todo: Todo) {
+        if self.cache.peek(run).is_some() {
+            self.carry_on(run, todo);
+        } else {
+            self.park(run, todo);
+        }
+    }
+
+    fn park(&mut self, run: RunId, todo: Todo) {
+        let loading = self.loads.contains_key(&run);
+        self.loads.entry(run).or_default().parked.push(todo);
+        if !loading {
+            self.fetch(Reading::Snapshot(run), Fetch::Snapshot(run));
+        }
+    }
+
+    fn snapshot_read(&mut self, run: RunId, row: Option<SnapshotRow>) {
+        let Some(load) = self.loads.get_mut(&run) else { return };
+        if let Some(row) = row {
+            load.run =
+                Run::from_snapshot(&row.state).filter(|state| state.log_rows == row.sequence);
+        }
+        load.snapshot_rows = load.run.as_ref().map_or(0, |state| state.log_rows);
+        let after = load.snapshot_rows;
+        self.fetch(Reading::Log(run), Fetch::Log(run, after, self.limits.page_rows));
+    }
+
+    fn log_read(&mut self, run: RunId, rows: Vec<LogRow>) {
+        let last_page = rows.len() < self.limits.page_rows;
+        let Some(load) = self.loads.get_mut(&run) else { return };
+        for row in rows {
+            if let Err(reason) = load.fold(row) {
+                return self.load_failed(run, &CallError::Unreadable { run, reason });
+            }
+        }
+        let after = load.run.as_ref().map_or(0, |state| state.log_rows);
+        if last_page {
+            self.loaded(run);
+        } else {
+            self.fetch(Reading::Log(run), Fetch::Log(run, after, self.limits.page_rows));
+        }
+    }
+
+    fn loaded(&mut self, id: RunId) {
+        let Some(load) = self.loads.remove(&id) else { return };
+        let Some(mut run) = load.run else {
+            for todo in load.parked {
+                self.without_run(Some(id), todo, &CallError::NotFound);
+            }
+            return;
+        };
+        run.take_touched();
+        run.volatile.watched_since = self.opened_at;
+        let buffered = !run.buffer.is_empty();
+        let workflow = run.workflow.clone();
+        let mut entry = Entry::new(run, true);
+        entry.snapshot_rows = load.snapshot_rows;
+        self.cache.insert(entry);
+        if buffered {
+            self.decide_quietly(id, Input::Recover);
+        }
+        for todo in load.parked {
+            self.carry_on_loaded(id, &workflow, todo);
+        }
+    }
+
+    /// What waited for the current run of a workflow finds out now which one that is.
+    fn carry_on_loaded(&mut self, run: RunId, workflow: &WorkflowKey, todo: Todo) {
+        if !todo.wants_head() {
+            return self.carry_on(run, todo);
+        }
+        if let Some(head) = self.cache.head(workflow) {
+            return self.carry_on(head, todo);
+        }
+        // Another run may have followed this one after the row was read.
+        let status = self.cache.peek(run).map(|entry| entry.run.status);
+        match status {
+            Some(Status::Closed { next_run: Some(next), .. }) => self.with_run_as_head(next, todo),
+            _ => {
+                self.cache.set_head(workflow.clone(), run);
+                self.carry_on(run, todo);
+            }
+        }
+    }
+
+    fn load_failed(&mut self, run: RunId, error: &CallError) {
+        let Some(load) = self.loads.remove(&run) else { return };
+        for todo in load.parked {
+            self.without_run(Some(run), todo, error);
+        }
+    }
+
+    /// What becomes of something whose run cannot be had.
+    fn without_run(&mut self, run: Option<RunId>, todo: Todo, error: &CallError) {
+        match todo {
+            Todo::Call(ticket, call) => match *call {
+                Call::Start(start) if *error == CallError::NotFound => {
+                    self.start_first(ticket, *start);
+                }
+                _ => self.reply(ticket, Err(error.clone())),
+            },
+            Todo::Matched(offer, worker) => self.emit(Output::Unmatched(offer, worker)),
+            Todo::Deliver(envelope) => self.deliver_nowhere(*envelope),
+            Todo::Due(due, timer) => {
+                if let Some(run) = run.filter(|_| *error == CallError::NotFound) {
+                    let key = DueKey { due, run, timer: timer.to_bytes() };
+                    self.pipeline.push(None, vec![Write::DeleteDue(key)]);
+                }
+            }
+            Todo::Requery(ticket) => self.reply(ticket, Err(error.clone())),
+            Todo::Answered(..) | Todo::Grace(_) | Todo::Reoffer | Todo::EnsureRows => {}
+        }
+    }
+
+    fn carried_read(&mut self, mut carried: Carried, rows: Vec<LogRow>) {
+        let last_page = rows.len() < self.limits.page_rows;
+        let after = rows.last().map(|row| row.sequence);
+        for row in rows {
+            let Ok(events) = codec::decode_events(row.events) else {
+                let reason = "an event to carry over cannot be decoded".to_owned();
+                let error = CallError::Unreadable { run: carried.run, reason };
+                return self.reply(carried.ticket, Err(error));
+            };
+            let wanted = events.into_iter().filter(|event| {
+                carried.wanted.contains(&event.number)
+                    && matches!(
+                        event.body.fact,
+                        Fact::SignalReceived(_) | Fact::UpdateAccepted(_) | Fact::UpdateAdmitted(_)
+                    )
+            });
+            carried.found.extend(wanted.map(|event| event.body));
+        }
+        match after {
+            Some(after) if !last_page && carried.found.len() < carried.wanted.len() => {
+                let fetch = Fetch::Log(carried.run, after, self.limits.page_rows);
+                self.fetch(Reading::Carried(Box::new(carried)), fetch);
+            }
+            _ => self.complete_carried(carried),
+        }
+    }
+}
+
+impl Load {
+    fn fold(&mut self, row: LogRow) -> Result<(), String> {
+        let event_bytes = row.events.len();
+        let records = codec::decode_row(&Row { events: row.events, notes: row.notes })
+            .map_err(|error| error.to_string())?;
+        match &mut self.run {
+            Some(run) => run.fold_more(&records).map_err(|error| error.to_string())?,
+            None => self.run = Some(Run::fold(&records).map_err(|error| error.to_string())?),
+        }
+        if let Some(run) = &mut self.run {
+            run.logged(event_bytes);
+        }
+        Ok(())
+    }
+}
+
+impl Todo {
+    /// It is meant for whatever run of the workflow is current.
+    fn wants_head(&self) -> bool {
+        match self {
+            Self::Call(_, call) => call.place().is_some_and(|(_, run)| run.is_none()),
+            Self::Deliver(envelope) => envelope.effect.target.run.is_none(),
+            Self::Matched(..)
+            | Self::Due(..)
+            | Self::Grace(_)
+            | Self::Answered(..)
+            | Self::Reoffer
+            | Self::Requery(_)
+            | Self::EnsureRows => false,
+        }
+    }
+}

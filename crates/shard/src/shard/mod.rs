@@ -1,0 +1,259 @@
+//! The shard machine: it owns the runs of 64 slots, judges what happens to them and says what must be
+//! written and sent. It handles the next input before the last batch is durable; whatever leaves the
+//! shard waits for the batch it rests on.
+//!
+//! - `open`: taking the shard into memory, resets, the end of ownership.
+//! - `load`: finding runs and folding their logs.
+//! - `call`, `start`, `query`: requests of clients and workers.
+//! - `transition`: one decision and everything that follows from it.
+//! - `work`: offers, matches, sessions, attempts.
+//! - `effects`: what runs do to other workflows, out and in.
+//! - `due`: alarms and the due index.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
+
+use abide_core::{
+    ids::{EventNumber, RunId, SessionId, ShardId, WorkflowKey},
+    limits::Limits,
+    run::Context,
+    time::Timestamp,
+};
+
+use crate::{
+    alarm::Alarms,
+    cache::Cache,
+    message::{CallError, CallReply, EffectKey, Message, Output, Ticket},
+    pipeline::Pipeline,
+};
+
+mod call;
+mod due;
+mod effects;
+mod load;
+mod open;
+mod query;
+mod start;
+mod transition;
+mod work;
+
+use call::Waiter;
+use effects::Sending;
+use load::{Load, Reading, Todo};
+use open::State;
+use query::PendingQuery;
+use work::Attempt;
+
+/// The present, and randomness for new ids: machines have neither of their own.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// The present.
+    pub now: Timestamp,
+    /// Fresh for each message.
+    pub entropy: u128,
+}
+
+/// One shard.
+#[derive(Debug)]
+pub struct Shard {
+    id: ShardId,
+    owner: String,
+    limits: Arc<Limits>,
+    moment: Moment,
+    state: State,
+    opened_at: Timestamp,
+    /// The shard's epoch: the incarnation in ids of task starts.
+    epoch: u64,
+    starts: u64,
+    resets: u32,
+    outputs: VecDeque<Output>,
+    tickets: Ticket,
+    reads: BTreeMap<Ticket, Reading>,
+    /// Calls that have no answer yet.
+    calls: BTreeSet<Ticket>,
+    cache: Cache,
+    loads: BTreeMap<RunId, Load>,
+    heads: BTreeMap<WorkflowKey, Vec<Todo>>,
+    /// What waits for a busy run, until its workflow task ends.
+    busy: BTreeMap<RunId, VecDeque<Todo>>,
+    pipeline: Pipeline,
+    alarms: Alarms,
+    waiters: BTreeMap<RunId, Vec<Waiter>>,
+    queries: BTreeMap<Ticket, PendingQuery>,
+    attempts: BTreeMap<(RunId, EventNumber), Attempt>,
+    sending: BTreeMap<(RunId, u64), Sending>,
+    /// Effects of other shards that are being applied.
+    incoming: BTreeSet<EffectKey>,
+    /// How often the store refused writes of a run.
+    refused: BTreeMap<RunId, u32>,
+    /// An alarm to send effects again is set.
+    resend_set: bool,
+    sweep_after: Option<RunId>,
+}
+
+impl Shard {
+    /// A shard that is not in memory yet; [`Message::Open`] takes it there.
+    pub fn new(id: ShardId, owner: impl Into<String>, limits: Arc<Limits>) -> Self {
+        let moment = Moment { now: Timestamp::EPOCH, entropy: 0 };
+        Self {
+            id,
+            owner: owner.into(),
+            moment,
+            state: State::Closed,
+            opened_at: Timestamp::EPOCH,
+            epoch: 0,
+            starts: 0,
+            resets: 0,
+            outputs: VecDeque::new(),
+            tickets: 0,
+            reads: BTreeMap::new(),
+            calls: BTreeSet::new(),
+            cache: Cache::default(),
+            loads: BTreeMap::new(),
+            heads: BTreeMap::new(),
+            busy: BTreeMap::new(),
+            pipeline: Pipeline::new(id, 0),
+            alarms: Alarms::new(limits.near_timers),
+            waiters: BTreeMap::new(),
+            queries: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            sending: BTreeMap::new(),
+            incoming: BTreeSet::new(),
+            refused: BTreeMap::new(),
+            resend_set: false,
+            sweep_after: None,
+            limits,
+        }
+    }
+
+    /// Handles one message. Drain [`Self::poll`] after it.
+    pub fn handle(&mut self, moment: Moment, message: Message) {
+        // A clock that jumps back must not make anything early or out of order.
+        self.moment = Moment { now: moment.now.max(self.moment.now), ..moment };
+        match message {
+            Message::Open => self.open(),
+            Message::Call(ticket, call) => self.receive_call(ticket, *call),
+            Message::Forget(ticket) => self.forget(ticket),
+            Message::Fetched(ticket, fetched) => self.fetched(ticket, fetched),
+            Message::Committed(result) => self.committed(result),
+            Message::Tick => self.tick(),
+            _ if self.state != State::Open => self.decline(message),
+            Message::Matched(offer, worker) => self.matched(offer, worker),
+            Message::Refill(queue) => self.refill(queue),
+            Message::NewBuild(queue, _) => self.refill(queue),
+            Message::SessionLost(session) => self.session_lost(&session),
+            Message::Deliver(envelope) => self.deliver(*envelope),
+            Message::Answered(key, answer) => self.effect_answered(key, answer),
+            Message::Confirmed(key) => self.effect_confirmed(&key),
+        }
+        self.settle();
+    }
+
+    /// What the shard asks for, in order.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When the shard wants a [`Message::Tick`].
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        let read_at = self.alarms.read_at(self.limits.near_window);
+        let read_at = read_at.filter(|_| self.state == State::Open);
+        self.alarms.next_at().into_iter().chain(read_at).min()
+    }
+
+    /// The run as the shard knows it, if it is in memory. For checks.
+    pub fn peek(&self, run: RunId) -> Option<&abide_core::run::Run> {
+        self.cache.peek(run).map(|entry| &entry.run)
+    }
+
+    /// The shard is in memory and serves calls.
+    pub fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    /// What comes while the shard is not in memory: the sender tries again or learns of it later.
+    fn decline(&mut self, message: Message) {
+        if let Message::Matched(offer, worker) = message {
+            self.emit(Output::Unmatched(offer, worker));
+        }
+    }
+
+    /// After each message: forget what may leave memory, and commit what is ready.
+    fn settle(&mut self) {
+        if self.state != State::Open {
+            return;
+        }
+        let pipeline = &self.pipeline;
+        self.cache.shrink(self.limits.cached_runs, |batch| pipeline.durable(batch));
+        if let Some(batch) = self.pipeline.take_batch() {
+            self.emit(Output::Commit(batch));
+        }
+        self.look_ahead();
+    }
+
+    fn emit(&mut self, output: Output) {
+        self.outputs.push_back(output);
+    }
+
+    /// Answers a call at once.
+    fn reply(&mut self, ticket: Ticket, reply: Result<CallReply, CallError>) {
+        if self.calls.remove(&ticket) {
+            self.emit(Output::Reply(ticket, reply));
+        }
+    }
+
+    /// Answers a call once everything known of the run is durable.
+    fn reply_after(&mut self, run: RunId, ticket: Ticket, reply: Result<CallReply, CallError>) {
+        if self.calls.contains(&ticket) {
+            self.emit_after(run, Output::Reply(ticket, reply));
+        }
+    }
+
+    fn emit_after(&mut self, run: RunId, output: Output) {
+        let batch = self.cache.peek(run).map_or(0, |entry| entry.written_in);
+        if let Some(output) = self.pipeline.after(batch, output) {
+            self.release(output);
+        }
+    }
+
+    /// Lets an output out whose batch is durable.
+    fn release(&mut self, output: Output) {
+        match &output {
+            Output::Reply(ticket, _) if !self.calls.remove(ticket) => return,
+            Output::Answer(_, key, _) => {
+                self.incoming.remove(key);
+            }
+            _ => {}
+        }
+        self.emit(output);
+    }
+
+    fn context<'a>(moment: &Moment, limits: &'a Limits) -> Context<'a> {
+        let next_run = RunId::from_parts(moment.now, moment.entropy);
+        Context { now: moment.now, next_run, limits }
+    }
+
+    /// Randomness is used once: the next id of the same message is another one.
+    fn stir(&mut self) {
+        self.moment.entropy = self
+            .moment
+            .entropy
+            .wrapping_mul(0x2d99_7879_26d4_6932_a4c1_f326_80f7_0c55)
+            .wrapping_add(1);
+    }
+
+    fn now(&self) -> Timestamp {
+        self.moment.now
+    }
+
+    fn ticket(&mut self) -> Ticket {
+        self.tickets += 1;
+        self.tickets
+    }
+
+    fn session_of(&self, run: RunId) -> Option<SessionId> {
+        self.cache.peek(run).and_then(|entry| entry.affinity.clone())
+    }
+}

@@ -1,0 +1,134 @@
+//! Taking the shard into memory, and losing it. A commit that failed, or whose outcome is unknown,
+//! drops everything in memory; a new incarnation begins by the normal way.
+//!
+//! | state | message | becomes |
+//! |---|---|---|
+//! | Closed | Open | Reading |
+//! | Reading | shard row | Claiming: the epoch is raised before anything else is read |
+//! | Claiming | committed | Open |
+//! | Claiming, Open | commit failed or unknown | Closed, to be opened again |
+//! | any | stale epoch, store stopped | Halted |
+
+use std::time::Duration;
+
+use abide_core::retry::RetryPolicy;
+use abide_store::{Batch, CommitError, Write, rows::ShardRow};
+
+use super::{Reading, Shard};
+use crate::{
+    alarm::{Alarm, Alarms},
+    cache::Cache,
+    message::{CallError, Fetch, Output},
+    pipeline::Pipeline,
+};
+
+/// Where the shard stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Not in memory.
+    Closed,
+    /// The shard's row is being read.
+    Reading,
+    /// The new epoch is being written.
+    Claiming,
+    /// In memory.
+    Open,
+    /// Somebody else's, or the store has stopped.
+    Halted,
+}
+
+/// How often the store may refuse a run's writes before the run is set aside.
+pub(super) const REFUSALS_MAX: u32 = 2;
+
+impl Shard {
+    pub(super) fn open(&mut self) {
+        if self.state == State::Closed {
+            self.state = State::Reading;
+            self.fetch(Reading::Shard, Fetch::Shard);
+        }
+    }
+
+    pub(super) fn claim(&mut self, row: ShardRow) {
+        if self.state != State::Reading {
+            return;
+        }
+        self.state = State::Claiming;
+        self.epoch = row.epoch + 1;
+        let claim = Write::Claim { epoch: self.epoch, owner: self.owner.clone() };
+        let batch = Batch { shard: self.id, epoch: row.epoch, writes: vec![claim] };
+        self.emit(Output::Commit(batch));
+    }
+
+    pub(super) fn committed(&mut self, result: Result<(), CommitError>) {
+        match (self.state, result) {
+            (State::Claiming, Ok(())) => self.opened(),
+            (State::Open, Ok(())) => {
+                self.resets = 0;
+                for run in self.pipeline.runs_in_flight() {
+                    self.refused.remove(&run);
+                }
+                for output in self.pipeline.commit_done() {
+                    self.release(output);
+                }
+            }
+            (_, Err(error @ (CommitError::Stale { .. } | CommitError::Stopped(_)))) => {
+                self.reset();
+                self.state = State::Halted;
+                self.emit(Output::Halted(error.to_string()));
+            }
+            (State::Claiming | State::Open, Err(error)) => {
+                if matches!(error, CommitError::Refused(_)) {
+                    for run in self.pipeline.runs_in_flight() {
+                        *self.refused.entry(run).or_default() += 1;
+                    }
+                }
+                self.reset();
+            }
+            (State::Closed | State::Reading | State::Halted, _) => {}
+        }
+    }
+
+    fn opened(&mut self) {
+        self.state = State::Open;
+        self.opened_at = self.now();
+        self.starts = 0;
+        self.pipeline = Pipeline::new(self.id, self.epoch);
+        self.scan_tasks(None);
+        self.scan_outbox(None);
+        let sweep_at = self.now().saturating_add(self.limits.sweep_interval);
+        self.alarms.set(sweep_at, Alarm::Sweep);
+    }
+
+    /// Forgets everything; callers repeat what they did not hear of.
+    pub(super) fn reset(&mut self) {
+        for ticket in std::mem::take(&mut self.calls) {
+            self.emit(Output::Reply(ticket, Err(CallError::Reset)));
+        }
+        self.state = State::Closed;
+        self.reads.clear();
+        self.cache = Cache::default();
+        self.loads.clear();
+        self.heads.clear();
+        self.busy.clear();
+        self.pipeline = Pipeline::new(self.id, 0);
+        self.alarms = Alarms::new(self.limits.near_timers);
+        self.waiters.clear();
+        self.queries.clear();
+        self.attempts.clear();
+        self.sending.clear();
+        self.incoming.clear();
+        self.resend_set = false;
+        self.resets += 1;
+        self.alarms.set(self.now().saturating_add(self.reopen_delay()), Alarm::Reopen);
+    }
+
+    /// The first reset is repeated at once; a store that keeps failing is asked less often.
+    fn reopen_delay(&self) -> Duration {
+        let policy = RetryPolicy {
+            initial_interval: Duration::from_millis(50),
+            maximum_interval: Duration::from_secs(5),
+            ..RetryPolicy::default()
+        };
+        if self.resets <= 1 { Duration::ZERO } else { policy.delay_after(self.resets - 1) }
+    }
+}

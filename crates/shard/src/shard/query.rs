@@ -1,0 +1,143 @@
+//! Queries: read-only tasks that are never rows. They wait for a pending or started workflow task,
+//! then run on the last completed state.
+
+use abide_core::{
+    failure::Failure,
+    ids::{RunId, SessionId},
+    payload::Payloads,
+    run::Task,
+};
+
+use super::Shard;
+use crate::message::{
+    CallError, CallReply, Dispatch, Offer, Output, Query, QueryToken, QueueKey, Ticket, Work,
+    WorkKind, Worker,
+};
+
+/// A query that has no answer yet.
+#[derive(Debug)]
+pub(super) struct PendingQuery {
+    run: RunId,
+    query: Query,
+    attempt: u32,
+    given_to: Option<SessionId>,
+}
+
+impl Shard {
+    pub(super) fn query(&mut self, run: RunId, ticket: Ticket, query: Query) {
+        let pending = PendingQuery { run, query, attempt: 0, given_to: None };
+        self.queries.insert(ticket, pending);
+        self.offer_query(ticket);
+    }
+
+    /// The run changed: queries that waited for its task may go on.
+    pub(super) fn wake_queries(&mut self, run: RunId) {
+        let waiting: Vec<_> = self
+            .queries
+            .iter()
+            .filter(|(_, query)| query.run == run && query.given_to.is_none())
+            .map(|(ticket, _)| *ticket)
+            .collect();
+        for ticket in waiting {
+            self.offer_query(ticket);
+        }
+    }
+
+    /// Offers a query, unless the run's code is about to change its state.
+    pub(super) fn offer_query(&mut self, ticket: Ticket) {
+        let Some(query) = self.queries.get(&ticket) else { return };
+        let Some(entry) = self.cache.peek(query.run) else { return };
+        let run = &entry.run;
+        if let Task::Retry(retry) = &run.task
+            && let Some(blocked) = &retry.blocked
+        {
+            let error = CallError::Blocked(Box::new(blocked.clone()));
+            self.queries.remove(&ticket);
+            return self.reply(ticket, Err(error));
+        }
+        let busy = run.volatile.turn.is_some() || run.task_pending();
+        if run.open() && (busy || run.completed == 0) {
+            return;
+        }
+        let queue = QueueKey {
+            namespace: run.workflow.namespace.clone(),
+            queue: run.spec.queue.clone(),
+            kind: WorkKind::Workflow,
+        };
+        let offer = Offer {
+            queue,
+            shard: self.id,
+            workflow: run.workflow.clone(),
+            run: run.id,
+            work: Work::Query(ticket),
+            prefer: entry.affinity.clone(),
+            except: Default::default(),
+        };
+        let run = run.id;
+        self.emit_after(run, Output::Offer(offer));
+    }
+
+    pub(super) fn give_query(&mut self, run: RunId, offer: Offer, worker: Worker) {
+        let Work::Query(ticket) = offer.work else { return };
+        let pending = self.queries.get_mut(&ticket).filter(|query| query.given_to.is_none());
+        let (Some(pending), Some(entry)) = (pending, self.cache.peek(run)) else {
+            return self.emit(Output::Unmatched(offer, worker));
+        };
+        pending.attempt += 1;
+        pending.given_to = Some(worker.session.clone());
+        let dispatch = Dispatch::Query {
+            token: QueryToken { ticket, attempt: pending.attempt },
+            workflow: entry.run.workflow.clone(),
+            run,
+            last_event: entry.run.last_event,
+            query: pending.query.clone(),
+        };
+        self.emit_after(run, Output::Dispatch(worker, Box::new(dispatch)));
+    }
+
+    pub(super) fn query_answered(
+        &mut self,
+        ticket: Ticket,
+        token: QueryToken,
+        answer: Result<Payloads, Failure>,
+    ) {
+        match self.queries.get(&token.ticket) {
+            Some(query) if query.attempt == token.attempt => {
+                let run = query.run;
+                self.queries.remove(&token.ticket);
+                self.reply(token.ticket, Ok(CallReply::Query(answer)));
+                self.reply(ticket, Ok(CallReply::Done { run, repeat: false }));
+            }
+            _ => self.reply(ticket, Err(CallError::StaleQuery)),
+        }
+    }
+
+    /// Queries of a lost worker go to another one.
+    pub(super) fn take_back_queries(&mut self, session: &SessionId) {
+        let lost: Vec<_> = self
+            .queries
+            .iter_mut()
+            .filter(|(_, query)| query.given_to.as_ref() == Some(session))
+            .map(|(ticket, query)| {
+                query.given_to = None;
+                (*ticket, query.run)
+            })
+            .collect();
+        for (ticket, run) in lost {
+            self.with_run(run, super::Todo::Requery(ticket));
+        }
+    }
+
+    /// Offers the queries of a queue again.
+    pub(super) fn reoffer_queries(&mut self) {
+        let waiting: Vec<_> = self
+            .queries
+            .iter()
+            .filter(|(_, query)| query.given_to.is_none())
+            .map(|(ticket, query)| (*ticket, query.run))
+            .collect();
+        for (ticket, run) in waiting {
+            self.with_run(run, super::Todo::Requery(ticket));
+        }
+    }
+}

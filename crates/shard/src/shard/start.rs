@@ -1,0 +1,187 @@
+//! Starts: at most one open run per workflow id, one run per key, and policies for what exists.
+
+use abide_core::{
+    event::{Body, ReusePolicy, RunTerminated},
+    ids::RunId,
+    run::{Close, Input, Run, Signal, StartRun, Status},
+};
+use abide_store::{WorkflowRuns, rows::RunRow};
+
+use super::{Reading, Shard, Todo};
+use crate::message::{Call, CallError, CallReply, ConflictPolicy, Fetch, StartCall, Ticket};
+
+/// A look through older runs for the key of a start.
+#[derive(Debug)]
+pub(super) struct StartScan {
+    ticket: Ticket,
+    start: StartCall,
+    head: RunId,
+}
+
+/// What a start does, given the current run.
+enum Verdict {
+    /// The run was started by the same call.
+    Repeat,
+    /// The open run is used.
+    Use,
+    /// A new run follows.
+    Begin,
+    /// A new run follows, after the open one is terminated.
+    Replace,
+    /// It is refused.
+    Refuse,
+}
+
+impl Shard {
+    /// There is no run of the workflow.
+    pub(super) fn start_first(&mut self, ticket: Ticket, start: StartCall) {
+        self.begin_called(ticket, start, 1);
+    }
+
+    /// There is a current run.
+    pub(super) fn start(&mut self, head: RunId, ticket: Ticket, start: StartCall) {
+        let Some(entry) = self.cache.peek(head) else { return };
+        let repeat = start.key.is_some() && entry.run.key == start.key;
+        if start.key.is_none() || repeat || entry.run.ordinal == 1 {
+            return self.start_over(head, ticket, start);
+        }
+        let ordinal = entry.run.ordinal;
+        self.scan_starts(StartScan { ticket, start, head }, ordinal);
+    }
+
+    fn scan_starts(&mut self, scan: StartScan, before: u64) {
+        let runs = WorkflowRuns {
+            namespace: scan.start.workflow.namespace.clone(),
+            workflow: scan.start.workflow.workflow.clone(),
+            before: Some(before),
+        };
+        let fetch = Fetch::RunsOf(runs, self.limits.page_rows);
+        self.fetch(Reading::StartScan(Box::new(scan)), fetch);
+    }
+
+    pub(super) fn start_scanned(&mut self, scan: StartScan, rows: Vec<RunRow>) {
+        let key = scan.start.key.as_ref().map(|key| key.as_str());
+        if let Some(row) = rows.iter().find(|row| row.start_key.as_deref() == key) {
+            let reply = CallReply::Started { run: row.run, started: true };
+            return self.reply(scan.ticket, Ok(reply));
+        }
+        match rows.last() {
+            Some(row) if rows.len() >= self.limits.page_rows => {
+                let before = row.ordinal;
+                self.scan_starts(scan, before);
+            }
+            _ if self.cache.head(&scan.start.workflow) == Some(scan.head) => {
+                self.start_over(scan.head, scan.ticket, scan.start);
+            }
+            // Another run became the current one meanwhile: look again.
+            _ => {
+                let workflow = scan.start.workflow.clone();
+                let call = Box::new(Call::Start(Box::new(scan.start)));
+                self.with_head(&workflow, Todo::Call(scan.ticket, call));
+            }
+        }
+    }
+
+    /// No older run has the key: policies decide.
+    fn start_over(&mut self, head: RunId, ticket: Ticket, start: StartCall) {
+        let Some(entry) = self.cache.peek(head) else { return };
+        let ordinal = entry.run.ordinal + 1;
+        match judge(&entry.run, &start) {
+            Verdict::Repeat => {
+                let reply = CallReply::Started { run: head, started: true };
+                self.reply_after(head, ticket, Ok(reply));
+            }
+            Verdict::Use => self.use_existing(head, ticket, start),
+            Verdict::Begin => self.begin_called(ticket, start, ordinal),
+            Verdict::Replace => {
+                let reason = format!("replaced by run {}", start.run);
+                let terminated = RunTerminated {
+                    reason,
+                    identity: start.identity.clone(),
+                    ..RunTerminated::default()
+                };
+                match self.decide(head, Input::Terminate(terminated)) {
+                    Ok(_) => self.begin_called(ticket, start, ordinal),
+                    Err(error) => self.reply(ticket, Err(error)),
+                }
+            }
+            Verdict::Refuse => {
+                let error = CallError::AlreadyExists { workflow: start.workflow, run: head };
+                self.reply_after(head, ticket, Err(error));
+            }
+        }
+    }
+
+    fn use_existing(&mut self, head: RunId, ticket: Ticket, start: StartCall) {
+        if let Some(signal) = start.signal.clone() {
+            let input = Signal { signal, extension: Default::default() };
+            match self.decide(head, Input::Signal(Box::new(input))) {
+                Err(error) if Self::busy(&error) => {
+                    let call = Box::new(Call::Start(Box::new(start)));
+                    return self.park_busy(head, Todo::Call(ticket, call));
+                }
+                Err(error) => return self.reply(ticket, Err(error)),
+                Ok(_) => {}
+            }
+        }
+        let reply = CallReply::Started { run: head, started: false };
+        self.reply_after(head, ticket, Ok(reply));
+    }
+
+    fn begin_called(&mut self, ticket: Ticket, start: StartCall, ordinal: u64) {
+        let run = start.run;
+        let received_at = self.now();
+        let signal = start.signal.map(|mut signal| {
+            signal.received_at = received_at;
+            Body::new(signal)
+        });
+        self.begin(StartRun {
+            ordinal,
+            identity: start.identity,
+            key: start.key,
+            first_task_at: start.first_task_at,
+            inputs: signal.into_iter().collect(),
+            ..StartRun::new(start.workflow, run, start.spec)
+        });
+        self.reply_after(run, ticket, Ok(CallReply::Started { run, started: true }));
+    }
+}
+
+fn judge(head: &Run, start: &StartCall) -> Verdict {
+    if start.key.is_some() && head.key == start.key {
+        return Verdict::Repeat;
+    }
+    match head.status {
+        Status::Open => match start.conflict {
+            ConflictPolicy::Reject => Verdict::Refuse,
+            ConflictPolicy::UseExisting => Verdict::Use,
+            ConflictPolicy::TerminateExisting => Verdict::Replace,
+        },
+        Status::Closed { how, .. } => reuse(how, start.reuse),
+    }
+}
+
+fn reuse(how: Close, policy: ReusePolicy) -> Verdict {
+    match (policy, how) {
+        (ReusePolicy::Allow, _) => Verdict::Begin,
+        (ReusePolicy::Reject, _) | (ReusePolicy::AllowIfFailed, Close::Completed) => {
+            Verdict::Refuse
+        }
+        (
+            ReusePolicy::AllowIfFailed,
+            Close::Failed
+            | Close::TimedOut
+            | Close::Cancelled
+            | Close::Terminated
+            | Close::ContinuedAsNew,
+        ) => Verdict::Begin,
+    }
+}
+
+/// A child is started only if the id is free by its policy.
+pub(super) fn child_may_start(head: &Run, policy: ReusePolicy) -> bool {
+    match head.status {
+        Status::Open => false,
+        Status::Closed { how, .. } => matches!(reuse(how, policy), Verdict::Begin),
+    }
+}

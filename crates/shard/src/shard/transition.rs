@@ -1,0 +1,214 @@
+//! One decision and everything that follows from it: the log row, the rows that changed, alarms,
+//! offers, effects, answers. All of it goes into one batch; what leaves the shard waits for that.
+
+use std::collections::VecDeque;
+
+use abide_core::{
+    codec,
+    event::Fact,
+    failure::Failure,
+    ids::{EventNumber, RunId, UpdateId},
+    note::Record,
+    run::{self, Decision, Input, Phase, Refusal, Reply, StartRun, TimerKey, Touch},
+};
+use abide_store::{
+    Write,
+    rows::{DueRow, LogRow, SnapshotRow},
+};
+
+use super::{Shard, Todo, open::REFUSALS_MAX};
+use crate::{
+    cache::Entry,
+    message::CallError,
+    rows::{self, Row},
+};
+
+impl Shard {
+    /// Judges an input and records what it leads to.
+    pub(super) fn decide(&mut self, run: RunId, input: Input) -> Result<Reply, CallError> {
+        let decision = self.judge(run, input)?;
+        let reply = decision.reply.clone();
+        self.record(run, vec![decision]);
+        Ok(reply)
+    }
+
+    /// The same for inputs whose sender needs no answer.
+    pub(super) fn decide_quietly(&mut self, run: RunId, input: Input) {
+        // A refusal changes nothing, and nobody waits for it.
+        drop(self.decide(run, input));
+    }
+
+    /// Judges an input. The decision must be recorded before the next message.
+    pub(super) fn judge(&mut self, run: RunId, input: Input) -> Result<Decision, CallError> {
+        if self.refused.get(&run).is_some_and(|count| *count >= REFUSALS_MAX) {
+            return Err(CallError::SetAside(run));
+        }
+        let context = Self::context(&self.moment, &self.limits);
+        let entry = self.cache.get(run).ok_or(CallError::NotFound)?;
+        let decision = run::decide(&mut entry.run, &context, input)?;
+        self.stir();
+        Ok(decision)
+    }
+
+    /// Starts a run, which becomes the current one of its workflow.
+    pub(super) fn begin(&mut self, start: StartRun) {
+        let context = Self::context(&self.moment, &self.limits);
+        let (mut run, decision) = run::start(&context, start);
+        self.stir();
+        run.volatile.watched_since = self.opened_at;
+        let id = run.id;
+        let workflow = run.workflow.clone();
+        self.cache.insert(Entry::new(run, false));
+        self.cache.set_head(workflow, id);
+        self.record(id, vec![decision]);
+    }
+
+    /// Records decisions of one run as one log row, with everything that follows.
+    pub(super) fn record(&mut self, run: RunId, decisions: Vec<Decision>) {
+        let mut records = Vec::new();
+        let mut rejected = Vec::new();
+        let mut successor = None;
+        for decision in decisions {
+            records.extend(decision.records);
+            rejected.extend(decision.rejected);
+            successor = successor.or(decision.successor);
+        }
+        // Within a row events fold before notes; only the first decision may have events.
+        let touched = self.write(run, &records);
+        if let Some(start) = successor {
+            self.begin(*start);
+        }
+        self.follow_up(run, &touched);
+        self.tell_waiters(run, &rejected);
+        self.wake_queries(run);
+        self.wake_busy(run);
+    }
+
+    fn write(&mut self, run: RunId, records: &[Record]) -> Vec<Touch> {
+        let Some(entry) = self.cache.get(run) else { return Vec::new() };
+        let mut writes = Vec::new();
+        if !records.is_empty() {
+            writes.push(Write::AppendLog(log_row(entry, records)));
+        }
+        let touched = entry.run.take_touched();
+        let mut due_before = Vec::new();
+        let mut due_after = Vec::new();
+        for part in &touched {
+            let after = rows::project(&entry.run, part);
+            let before = match after.is_empty() {
+                true => entry.rows.remove(part).unwrap_or_default(),
+                false => entry.rows.insert(part.clone(), after.clone()).unwrap_or_default(),
+            };
+            writes.extend(rows::changes(&before, &after));
+            due_before.extend(before.into_iter().filter_map(due_entry));
+            due_after.extend(after.into_iter().filter_map(due_entry));
+        }
+        if entry.run.log_rows - entry.snapshot_rows >= self.limits.snapshot_rows {
+            entry.snapshot_rows = entry.run.log_rows;
+            let (sequence, state) = (entry.run.log_rows, entry.run.to_snapshot());
+            writes.push(Write::PutSnapshot(SnapshotRow { run, sequence, state }));
+        }
+        if !writes.is_empty() {
+            entry.written_in = self.pipeline.push(Some(run), writes);
+        }
+        for (row, key) in due_before {
+            self.alarms.clear_due(row.due, run, key);
+        }
+        for (row, key) in due_after {
+            self.alarms.set_due(row.due, run, key);
+        }
+        touched
+    }
+
+    /// Offers work, keeps track of attempts and effects.
+    fn follow_up(&mut self, run: RunId, touched: &[Touch]) {
+        for part in touched {
+            match part {
+                Touch::Activity(scheduled) => {
+                    self.track_attempt(run, *scheduled);
+                    self.offer_activity(run, *scheduled);
+                }
+                Touch::Effect(number) => self.track_effect(run, *number),
+                Touch::Run | Touch::Deadlines | Touch::Task | Touch::Timer(_) | Touch::Wait(_) => {}
+            }
+        }
+        let updates_wait =
+            self.cache.peek(run).is_some_and(|entry| !entry.run.volatile.admitted.is_empty());
+        if touched.contains(&Touch::Task) || updates_wait {
+            self.offer_task(run);
+        }
+    }
+
+    fn tell_waiters(&mut self, run: RunId, rejected: &[(UpdateId, Failure)]) {
+        if self.waiters.contains_key(&run) {
+            self.check_waiters(run, rejected);
+        }
+    }
+
+    /// Waits until the run can take it: its workflow task ends.
+    pub(super) fn park_busy(&mut self, run: RunId, todo: Todo) {
+        let parked = self.busy.entry(run).or_default();
+        if parked.len() < self.limits.waiting_requests || !matches!(todo, Todo::Call(..)) {
+            parked.push_back(todo);
+        } else if let Todo::Call(ticket, _) = todo {
+            self.reply(ticket, Err(CallError::Overloaded));
+        }
+    }
+
+    /// The run may take again what it could not take while its task was started.
+    fn wake_busy(&mut self, run: RunId) {
+        let started = self.cache.peek(run).is_some_and(|entry| entry.run.volatile.turn.is_some());
+        if started {
+            return;
+        }
+        let parked: VecDeque<_> = self.busy.remove(&run).unwrap_or_default();
+        for todo in parked {
+            self.with_run(run, todo);
+        }
+    }
+
+    /// The run refuses it for now, so it waits; any other refusal is final.
+    pub(super) fn busy(error: &CallError) -> bool {
+        matches!(error, CallError::Refused(Refusal::Busy))
+    }
+
+    fn track_attempt(&mut self, run: RunId, scheduled: EventNumber) {
+        let started = self.cache.peek(run).and_then(|entry| {
+            let activity = entry.run.activities.get(&scheduled)?;
+            match &activity.phase {
+                Phase::Started { session, .. } => Some((session.clone(), activity.starts)),
+                Phase::Ready { .. } | Phase::Backoff { .. } => None,
+            }
+        });
+        self.keep_attempt(run, scheduled, started);
+    }
+}
+
+fn log_row(entry: &mut Entry, records: &[Record]) -> LogRow {
+    let encoded = codec::encode_row(records);
+    entry.run.logged(encoded.events.len());
+    let first = records.iter().find_map(|record| match record {
+        Record::Event(event) => Some(event.number),
+        Record::Note(_) => None,
+    });
+    let completed = records.iter().any(|record| match record {
+        Record::Event(event) => matches!(event.body.fact, Fact::TaskCompleted(_)),
+        Record::Note(_) => false,
+    });
+    if !encoded.events.is_empty() {
+        entry.remember(encoded.events.clone(), completed);
+    }
+    LogRow {
+        run: entry.run.id,
+        sequence: entry.run.log_rows,
+        first_event: first.unwrap_or(entry.run.last_event + 1),
+        events: encoded.events,
+        notes: encoded.notes,
+    }
+}
+
+fn due_entry(row: Row) -> Option<(DueRow, TimerKey)> {
+    let Row::Due(row) = row else { return None };
+    let key = TimerKey::from_bytes(&row.timer)?;
+    Some((row, key))
+}

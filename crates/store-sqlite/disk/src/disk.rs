@@ -1,0 +1,207 @@
+//! The files of a disk and the faults that it is told to have.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use rusqlite::ffi;
+
+use crate::{file::File, layer, shared::Shared};
+
+/// What the operations of a file layer answer: an error is a code of SQLite.
+pub(crate) type Answer<T> = Result<T, i32>;
+
+/// Whether the disk works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Power {
+    /// It works.
+    On,
+    /// It works for this many more writes and syncs.
+    OnFor(u64),
+    /// Every operation fails.
+    Off,
+}
+
+/// A disk in memory. Clones are the same disk.
+#[derive(Clone)]
+pub struct Disk {
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    files: BTreeMap<String, File>,
+    shared: BTreeMap<String, Arc<Shared>>,
+    power: Power,
+    syncs_lie: bool,
+    /// The next sync of a file whose name ends like this fails.
+    failing_sync: Option<String>,
+    bytes_max: usize,
+}
+
+impl Disk {
+    /// Makes an empty disk and tells SQLite of it as the file layer `name`. It stays for the life of
+    /// the process, so use one for many rounds.
+    ///
+    /// # Panics
+    /// The name holds a zero byte, or SQLite refuses the layer.
+    pub fn register(name: &str) -> Self {
+        let state = State {
+            files: BTreeMap::new(),
+            shared: BTreeMap::new(),
+            power: Power::On,
+            syncs_lie: false,
+            failing_sync: None,
+            bytes_max: usize::MAX,
+        };
+        let disk = Self { state: Arc::new(Mutex::new(state)) };
+        layer::register(name, disk.clone());
+        disk
+    }
+
+    /// Removes all files and all faults. No file may be open.
+    pub fn erase(&self) {
+        let mut state = self.state();
+        state.files.clear();
+        state.shared.clear();
+        (state.power, state.syncs_lie) = (Power::On, false);
+        (state.failing_sync, state.bytes_max) = (None, usize::MAX);
+    }
+
+    /// Switches the power.
+    pub fn set_power(&self, power: Power) {
+        self.state().power = power;
+    }
+
+    /// Whether the disk works.
+    pub fn power(&self) -> Power {
+        self.state().power
+    }
+
+    /// From now on syncs succeed and do nothing, as those of a broken disk or of careless settings.
+    pub fn let_syncs_lie(&self) {
+        self.state().syncs_lie = true;
+    }
+
+    /// Makes the next sync of a file whose name ends like this fail.
+    pub fn fail_next_sync_of(&self, suffix: &str) {
+        self.state().failing_sync = Some(suffix.to_owned());
+    }
+
+    /// Limits the bytes of all files together.
+    pub fn set_capacity(&self, bytes: usize) {
+        self.state().bytes_max = bytes;
+    }
+
+    /// Bytes of all files together.
+    pub fn used(&self) -> usize {
+        self.state().used()
+    }
+
+    /// After a power cut: loses what was not synced, except those sectors that `survives` picks, and
+    /// switches the power on. No file may be open.
+    pub fn restart(&self, mut survives: impl FnMut() -> bool) {
+        let mut state = self.state();
+        state.files.values_mut().for_each(|file| file.lose(&mut survives));
+        state.shared.clear();
+        (state.power, state.syncs_lie) = (Power::On, false);
+        (state.failing_sync, state.bytes_max) = (None, usize::MAX);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn open(&self, name: &str) -> Answer<()> {
+        let mut state = self.state();
+        state.running(ffi::SQLITE_CANTOPEN)?;
+        state.files.entry(name.to_owned()).or_default();
+        Ok(())
+    }
+
+    /// A deleted file stays deleted, as after a sync of its directory. The store's only one is the
+    /// rollback journal of a file that is being made.
+    pub(crate) fn delete(&self, name: &str) -> Answer<()> {
+        let mut state = self.state();
+        state.spend(ffi::SQLITE_IOERR_DELETE)?;
+        match state.files.remove(name) {
+            Some(_) => Ok(()),
+            None => Err(ffi::SQLITE_IOERR_DELETE_NOENT),
+        }
+    }
+
+    pub(crate) fn exists(&self, name: &str) -> bool {
+        self.state().files.contains_key(name)
+    }
+
+    pub(crate) fn size(&self, name: &str) -> Answer<usize> {
+        let mut state = self.state();
+        state.running(ffi::SQLITE_IOERR_FSTAT)?;
+        Ok(state.file(name)?.size())
+    }
+
+    pub(crate) fn read(&self, name: &str, offset: usize, buffer: &mut [u8]) -> Answer<usize> {
+        let mut state = self.state();
+        state.running(ffi::SQLITE_IOERR_READ)?;
+        Ok(state.file(name)?.read(offset, buffer))
+    }
+
+    pub(crate) fn write(&self, name: &str, offset: usize, bytes: &[u8]) -> Answer<()> {
+        let mut state = self.state();
+        state.spend(ffi::SQLITE_IOERR_WRITE)?;
+        let grown = (offset + bytes.len()).saturating_sub(state.file(name)?.size());
+        if grown > 0 && state.used() + grown > state.bytes_max {
+            return Err(ffi::SQLITE_FULL);
+        }
+        state.file(name)?.write(offset, bytes);
+        Ok(())
+    }
+
+    pub(crate) fn resize(&self, name: &str, size: usize) -> Answer<()> {
+        let mut state = self.state();
+        state.spend(ffi::SQLITE_IOERR_TRUNCATE)?;
+        state.file(name)?.resize(size);
+        Ok(())
+    }
+
+    pub(crate) fn sync(&self, name: &str) -> Answer<()> {
+        let mut state = self.state();
+        state.spend(ffi::SQLITE_IOERR_FSYNC)?;
+        if state.failing_sync.take_if(|suffix| name.ends_with(suffix.as_str())).is_some() {
+            state.file(name)?.fail_sync();
+            return Err(ffi::SQLITE_IOERR_FSYNC);
+        }
+        if !state.syncs_lie {
+            state.file(name)?.sync();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn shared(&self, name: &str) -> Arc<Shared> {
+        Arc::clone(self.state().shared.entry(name.to_owned()).or_default())
+    }
+}
+
+impl State {
+    fn file(&mut self, name: &str) -> Answer<&mut File> {
+        self.files.get_mut(name).ok_or(ffi::SQLITE_IOERR)
+    }
+
+    fn used(&self) -> usize {
+        self.files.values().map(File::size).sum()
+    }
+
+    fn running(&self, failure: i32) -> Answer<()> {
+        if self.power == Power::Off { Err(failure) } else { Ok(()) }
+    }
+
+    /// Counts an operation that changes something, and fails once the power is gone.
+    fn spend(&mut self, failure: i32) -> Answer<()> {
+        self.power = match self.power {
+            Power::OnFor(0) => Power::Off,
+            Power::OnFor(left) => Power::OnFor(left - 1),
+            power => power,
+        };
+        self.running(failure)
+    }
+}

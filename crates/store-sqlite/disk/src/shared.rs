@@ -1,0 +1,103 @@
+//! What the connections to one file share besides the file: the memory in which SQLite keeps the index
+//! of its write-ahead log, and the locks on it. Both end with the process, and so with a power cut.
+
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicPtr, Ordering::Relaxed},
+};
+
+use rusqlite::ffi;
+
+use crate::disk::Answer;
+
+const LOCKS: usize = 8;
+
+/// The shared state of one file.
+#[derive(Default)]
+pub(crate) struct Shared {
+    /// SQLite keeps the addresses, so a region is never moved and never freed: it is small, and there
+    /// are as many as rounds of tests.
+    regions: Mutex<Vec<AtomicPtr<u8>>>,
+    locks: Mutex<[Lock; LOCKS]>,
+}
+
+#[derive(Clone, Copy, Default)]
+enum Lock {
+    #[default]
+    Free,
+    Shared(u32),
+    Exclusive,
+}
+
+/// The locks that one connection holds.
+#[derive(Default)]
+pub(crate) struct Held([Mode; LOCKS]);
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Mode {
+    #[default]
+    None,
+    Shared,
+    Exclusive,
+}
+
+impl Shared {
+    /// The address of a region, which is made if it is wanted and not there.
+    pub(crate) fn region(&self, index: usize, bytes: usize, make: bool) -> Option<*mut u8> {
+        let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
+        while make && regions.len() <= index {
+            regions.push(AtomicPtr::new(vec![0_u8; bytes].leak().as_mut_ptr()));
+        }
+        regions.get(index).map(|region| region.load(Relaxed))
+    }
+
+    /// Brings a range of one connection's locks to `mode`, or none of them.
+    pub(crate) fn lock(
+        &self,
+        held: &mut Held,
+        range: std::ops::Range<usize>,
+        mode: Mode,
+    ) -> Answer<()> {
+        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = |index: usize| match (mode, locks[index], held.0[index]) {
+            (Mode::None, _, _) | (_, Lock::Free, _) => true,
+            (Mode::Shared, Lock::Shared(_), _) => true,
+            (Mode::Shared, Lock::Exclusive, own) => own == Mode::Exclusive,
+            (Mode::Exclusive, Lock::Shared(count), own) => count == 1 && own == Mode::Shared,
+            (Mode::Exclusive, Lock::Exclusive, own) => own == Mode::Exclusive,
+        };
+        if !range.clone().all(free) {
+            return Err(ffi::SQLITE_BUSY);
+        }
+        for index in range {
+            locks[index] = locks[index].without(held.0[index]).with(mode);
+            held.0[index] = mode;
+        }
+        Ok(())
+    }
+
+    /// Gives up all locks of a connection.
+    pub(crate) fn release(&self, held: &mut Held) {
+        // Giving up a lock never fails.
+        let _ = self.lock(held, 0..LOCKS, Mode::None);
+    }
+}
+
+impl Lock {
+    fn without(self, own: Mode) -> Self {
+        match (self, own) {
+            (lock, Mode::None) => lock,
+            (Self::Shared(count), Mode::Shared) if count > 1 => Self::Shared(count - 1),
+            _ => Self::Free,
+        }
+    }
+
+    fn with(self, own: Mode) -> Self {
+        match (self, own) {
+            (lock, Mode::None) => lock,
+            (_, Mode::Exclusive) => Self::Exclusive,
+            (Self::Shared(count), Mode::Shared) => Self::Shared(count + 1),
+            (_, Mode::Shared) => Self::Shared(1),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What opening does with files that are new, old, in use, newer, of others, or damaged, and what is
+//! left when a store ends.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use std::{fs, path::Path};
+
+use abide_core::{
+    ids::{RunId, ShardId},
+    time::Timestamp,
+};
+use abide_store::{Batch, ReadError, Store, Write, rows::LogRow};
+use abide_store_sqlite::{OpenError, Options, SqliteStore};
+use bytes::Bytes;
+
+fn shard() -> ShardId {
+    ShardId::new(1).unwrap()
+}
+
+fn run() -> RunId {
+    RunId::from_parts(Timestamp::EPOCH, 1)
+}
+
+fn append(sequence: u64) -> Batch {
+    let events = Bytes::from(vec![7; 5000]);
+    let row = LogRow { run: run(), sequence, first_event: 1, events, notes: Bytes::new() };
+    Batch { shard: shard(), epoch: 0, writes: vec![Write::AppendLog(row)] }
+}
+
+fn open(path: &Path) -> Result<SqliteStore, OpenError> {
+    SqliteStore::open(&Options::new(path))
+}
+
+fn refused(path: &Path) -> OpenError {
+    match open(path) {
+        Ok(_) => panic!("{} was opened", path.display()),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn a_file_is_open_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = open(&path).unwrap();
+    let error = refused(&path);
+    assert_eq!(error, OpenError::InUse { path: path.clone() });
+    assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+    drop(store);
+    open(&path).unwrap();
+}
+
+#[test]
+fn dropping_finishes_what_is_queued() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = open(&path).unwrap();
+    for sequence in 1..=300 {
+        drop(store.commit(append(sequence)));
+    }
+    drop(store);
+    assert_eq!(fs::metadata(directory.path().join("store-wal")).unwrap().len(), 0);
+    let store = open(&path).unwrap();
+    assert_eq!(pollster::block_on(store.log(shard(), run(), 0, 1000)).unwrap().len(), 300);
+}
+
+#[test]
+fn a_newer_file_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    drop(open(&path).unwrap());
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    let before = fs::read(&path).unwrap();
+    let error = refused(&path);
+    assert_eq!(error, OpenError::Newer { path: path.clone(), found: 99, known: 1 });
+    assert!(error.to_string().contains("99") && error.to_string().contains('1'), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_database_of_another_program_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch("CREATE TABLE theirs (x)").unwrap();
+    drop(connection);
+    let before = fs::read(&path).unwrap();
+    assert_eq!(refused(&path), OpenError::Foreign { path: path.clone() });
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_file_that_is_no_database_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let text = "This is not a database. ".repeat(500);
+    fs::write(&path, &text).unwrap();
+    let error = refused(&path);
+    assert!(matches!(error, OpenError::Corrupt { .. }), "{error:?}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+}
+
+#[test]
+fn a_damaged_file_is_not_read_as_something_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = open(&path).unwrap();
+    for sequence in 1..=100 {
+        pollster::block_on(store.commit(append(sequence))).unwrap();
+    }
+    drop(store);
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = 16_384 * 3;
+    bytes[middle..].fill(0x5a);
+    fs::write(&path, &bytes).unwrap();
+    match open(&path) {
+        Err(error) => assert!(matches!(error, OpenError::Corrupt { .. }), "{error:?}"),
+        Ok(store) => {
+            let read = pollster::block_on(store.log(shard(), run(), 0, 1000));
+            assert!(matches!(read, Err(ReadError::Corrupt(_))), "{read:?}");
+        }
+    }
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("missing").join("store");
+    let error = refused(&path);
+    assert!(matches!(error, OpenError::Unavailable { .. }), "{error:?}");
+    assert!(error.to_string().contains("missing"), "{error}");
+}
