@@ -7,5 +7,6 @@
 
 #![warn(missing_docs)]
 
+pub mod lease;
 pub mod message;
 pub mod queue;
