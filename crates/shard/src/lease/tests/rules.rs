@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use abide_core::ids::ShardId;
 use abide_store::rows::RegistryRow;
 
-use super::cluster::{Cluster, LEASE, options};
+use super::cluster::{Cluster, LEASE, Registry, options};
 use crate::lease::{Lease, LeaseMessage, LeaseOutput, NodeRow, NodeState};
 
 fn drain(lease: &mut Lease) -> Vec<LeaseOutput> {
@@ -66,6 +66,37 @@ fn a_single_member_lists_first_and_opens_then() {
     }
     assert_eq!(listed, [0, 64]);
     assert_eq!(outputs, ShardId::all().map(LeaseOutput::Open).collect::<Vec<_>>());
+}
+
+/// A read that shows the listing may have begun before it was written, and missed another node's.
+#[test]
+fn a_shard_whose_listing_has_an_unknown_outcome_is_not_opened_by_the_read_that_finds_out() {
+    for landed in [false, true] {
+        let mut lease = Lease::new(options("a", 1));
+        let mut registry = Registry::default();
+        let mut handle = |lease: &mut Lease, message| {
+            lease.handle(lease.wake_at().unwrap_or_default(), message);
+            drain(lease)
+        };
+        handle(&mut lease, LeaseMessage::Tick);
+        let outputs = handle(&mut lease, LeaseMessage::Registry(vec![]));
+        let [LeaseOutput::PutRegistry(joining)] = &*outputs else { panic!("{outputs:?}") };
+        registry.put(joining.clone());
+        handle(&mut lease, LeaseMessage::Written(true));
+        let outputs = handle(&mut lease, LeaseMessage::Registry(registry.rows()));
+        let [LeaseOutput::PutRegistry(listing)] = &*outputs else { panic!("{outputs:?}") };
+        if landed {
+            registry.put(listing.clone());
+        }
+        handle(&mut lease, LeaseMessage::WriteFailed);
+        assert_eq!(handle(&mut lease, LeaseMessage::Tick), [LeaseOutput::ReadRegistry]);
+        let outputs = handle(&mut lease, LeaseMessage::Registry(registry.rows()));
+        let [LeaseOutput::PutRegistry(again)] = &*outputs else { panic!("{outputs:?}") };
+        assert!(registry.put(again.clone()));
+        handle(&mut lease, LeaseMessage::Written(true));
+        let outputs = handle(&mut lease, LeaseMessage::Registry(registry.rows()));
+        assert_eq!(outputs, ShardId::all().map(LeaseOutput::Open).collect::<Vec<_>>());
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::{
 const STEP_MS: u64 = 50;
 const FAULTY_STEPS: u64 = 2_000;
 const QUIET_STEPS: u64 = 1_200;
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 16;
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
 /// Something under way: a row to be written, a read to be done, or an answer.
