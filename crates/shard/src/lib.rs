@@ -11,8 +11,10 @@
 
 pub mod alarm;
 pub mod cache;
+pub mod lease;
 pub mod message;
 pub mod pipeline;
+pub mod queue;
 pub mod rows;
 pub mod shard;
 mod validate;
