@@ -77,7 +77,6 @@ pub struct World {
     now: Micros,
     /// What clocks show more than the time that passed.
     skew: Micros,
-    /// How much of it a jump backwards may take away.
     schedule: Schedule<Event>,
     tables: Tables,
     slots: BTreeMap<SlotId, Slot>,
@@ -146,7 +145,7 @@ impl World {
             settings,
             catalog,
             now: 0,
-            skew: 0,
+            skew: 10 * SECOND,
             schedule: Schedule::new(),
             tables: Tables::default(),
             slots: BTreeMap::new(),

@@ -19,7 +19,7 @@ use abide_store::{Batch, Write};
 use super::{Caller, Event, World, attempts::Held, slots::SlotId, turns::Answer};
 use crate::{
     checks::Checked,
-    names::{NAMESPACE, key},
+    names::NAMESPACE,
     programs::Build,
     schedule::{MILLIS, Micros, SECOND},
     settings::delay,
@@ -338,9 +338,4 @@ impl Worker {
         let identity = format!("worker of {}", self.session);
         Taker { session: self.session.clone(), identity, build: Some(build) }
     }
-}
-
-/// The shard of a workflow.
-pub(crate) fn shard_of(workflow: &str) -> ShardId {
-    key(workflow).slot().shard()
 }
