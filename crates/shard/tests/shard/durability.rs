@@ -1,0 +1,146 @@
+//! Nothing leaves a shard before what it rests on is durable; a failed commit drops its memory.
+
+use abide_core::{command::Ask, run::Refusal};
+use abide_shard::message::{Call, CallError, CallReply};
+use abide_store::CommitError;
+
+use crate::harness::{World, shard_of, target};
+
+#[test]
+fn a_start_is_answered_and_offered_only_after_its_commit() {
+    let mut world = World::new();
+    world.start("warm");
+    world.commit_at_once = false;
+    world.offers.clear();
+    let call = world.start_call("warm-2");
+    // The same shard as the first workflow, so that it is open already.
+    let id = same_shard("warm");
+    let call = abide_shard::message::StartCall { workflow: crate::harness::workflow(&id), ..call };
+    let ticket = world.call(shard_of(&id), Call::Start(Box::new(call)));
+    assert!(world.replies.is_empty() && world.offers.is_empty());
+    world.commit(Ok(()));
+    assert!(matches!(world.replies.remove(&ticket), Some(Ok(CallReply::Started { .. }))));
+    assert_eq!(world.offers.len(), 1);
+}
+
+/// Another workflow id on the shard of this one.
+fn same_shard(id: &str) -> String {
+    (0..).map(|n| format!("other-{n}")).find(|other| shard_of(other) == shard_of(id)).unwrap()
+}
+
+#[test]
+fn inputs_that_come_while_a_commit_is_in_flight_join_the_next_batch() {
+    let mut world = World::new();
+    let run = world.start("w");
+    world.commit_at_once = false;
+    for key in ["a", "b", "c"] {
+        world.call(shard_of("w"), signal_call(key));
+    }
+    assert_eq!(world.commits.len(), 1, "one commit is in flight");
+    world.commit(Ok(()));
+    assert_eq!(world.replies.len(), 1);
+    assert_eq!(world.commits.len(), 1);
+    world.commit(Ok(()));
+    assert_eq!(world.replies.len(), 3);
+    assert_eq!(
+        world.history("w", run),
+        ["RunStarted", "TaskScheduled", "SignalReceived", "SignalReceived", "SignalReceived"]
+    );
+}
+
+fn signal_call(key: &str) -> Call {
+    let signal = abide_core::event::SignalReceived {
+        name: "signal".into(),
+        key: Some(key.into()),
+        ..Default::default()
+    };
+    Call::Signal(target("w"), signal, Default::default())
+}
+
+#[test]
+fn a_failed_commit_resets_the_shard_and_callers_repeat_with_their_key() {
+    let mut world = World::new();
+    let run = world.start("w");
+    world.commit_at_once = false;
+    let first = world.call(shard_of("w"), signal_call("a"));
+    let second = world.call(shard_of("w"), signal_call("b"));
+    world.commit_at_once = true;
+    world.commit(Err(CommitError::Unavailable("the disk is full".into())));
+    for ticket in [first, second] {
+        assert!(matches!(world.replies.remove(&ticket), Some(Err(CallError::Reset))));
+    }
+    world.pass(std::time::Duration::ZERO);
+    assert!(matches!(world.signal("w", "a"), Ok(CallReply::Done { repeat: false, .. })));
+    assert!(matches!(world.signal("w", "a"), Ok(CallReply::Done { repeat: true, .. })));
+    assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled", "SignalReceived"]);
+}
+
+#[test]
+fn a_commit_of_unknown_outcome_that_was_applied_is_found_by_its_key() {
+    let mut world = World::new();
+    let run = world.start("w");
+    world.commit_at_once = false;
+    world.call(shard_of("w"), signal_call("a"));
+    let batch = world.commits.front().cloned().unwrap();
+    world.tables.apply(&batch).unwrap();
+    world.commit_at_once = true;
+    world.commit(Err(CommitError::Unknown("the connection was lost".into())));
+    world.pass(std::time::Duration::ZERO);
+    assert!(matches!(world.signal("w", "a"), Ok(CallReply::Done { repeat: true, .. })));
+    assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled", "SignalReceived"]);
+}
+
+#[test]
+fn a_run_whose_writes_are_refused_twice_is_set_aside() {
+    let mut world = World::new();
+    let run = world.start("w");
+    for _ in 0..2 {
+        world.commit_at_once = false;
+        world.call(shard_of("w"), signal_call("a"));
+        world.commit_at_once = true;
+        world.commit(Err(CommitError::Refused("a row is too large".into())));
+        world.pass(std::time::Duration::from_secs(5));
+    }
+    assert_eq!(world.signal("w", "a").unwrap_err(), CallError::SetAside(run));
+}
+
+#[test]
+fn a_stale_epoch_halts_the_shard() {
+    let mut world = World::new();
+    world.start("w");
+    let mut successor = World::new();
+    std::mem::swap(&mut successor.tables, &mut world.tables);
+    successor.start(&same_shard("w"));
+    std::mem::swap(&mut successor.tables, &mut world.tables);
+    assert!(matches!(world.signal("w", "a"), Err(CallError::Reset)));
+    assert_eq!(world.halted.len(), 1);
+}
+
+#[test]
+fn everything_goes_on_after_a_crash() {
+    let mut world = World::new();
+    let run = world.start("w");
+    let token = world.take_task();
+    world.signal("w", "while-started").unwrap();
+    world.crash();
+    world.signal("w", "after").unwrap();
+    let stale = world.ask(
+        shard_of("w"),
+        Call::CompleteTask(token, Box::default()),
+    );
+    assert_eq!(stale.unwrap_err(), CallError::Refused(Refusal::StaleTask));
+    let token = world.take_task();
+    world.complete(token, vec![Ask::CompleteRun(Vec::new())]);
+    assert_eq!(
+        world.history("w", run),
+        [
+            "RunStarted",
+            "TaskScheduled",
+            "SignalReceived",
+            "SignalReceived",
+            "TaskStarted",
+            "TaskCompleted",
+            "RunCompleted",
+        ]
+    );
+}

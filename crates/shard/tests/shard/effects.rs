@@ -1,0 +1,116 @@
+//! What a run does to another workflow happens once, whatever is lost on the way.
+
+use abide_core::{
+    command::Ask,
+    effect::Action,
+    event::{ChildSpec, ParentClosePolicy, RunSpec, Target},
+    ids::RunId,
+};
+use abide_shard::message::{Call, EffectKey, Envelope, Message};
+
+use crate::harness::{World, shard_of, target, workflow};
+
+fn child(id: &str, parent_close: ParentClosePolicy) -> Ask {
+    Ask::StartChild(Box::new(ChildSpec {
+        workflow: workflow(id),
+        spec: RunSpec { workflow_type: "child".into(), queue: "queue".into(), ..RunSpec::default() },
+        parent_close,
+        reuse: Default::default(),
+        retry_of: None,
+    }))
+}
+
+/// A parent that started a child on another shard.
+fn family(world: &mut World, policy: ParentClosePolicy) -> (RunId, RunId) {
+    assert_ne!(shard_of("parent"), shard_of("kid"));
+    let parent = world.start("parent");
+    let token = world.take_task();
+    world.complete(token, vec![child("kid", policy)]);
+    let kid = world.describe("kid").id;
+    (parent, kid)
+}
+
+fn empty_boxes(world: &World) -> bool {
+    world.tables.outbox(shard_of("parent"), None, 9).is_empty()
+        && world.tables.outbox(shard_of("kid"), None, 9).is_empty()
+}
+
+fn take_task_of(world: &mut World, run: RunId) -> abide_shard::message::TaskToken {
+    let place = world.offers.iter().rposition(|offer| offer.run == run).expect("it is offered");
+    let offer = world.offers.remove(place);
+    world.offers.push(offer);
+    world.take_task()
+}
+
+#[test]
+fn a_child_starts_closes_and_its_parent_learns_of_both() {
+    let mut world = World::new();
+    let (parent, kid) = family(&mut world, ParentClosePolicy::Terminate);
+    let token = take_task_of(&mut world, kid);
+    world.complete(token, vec![Ask::CompleteRun(Vec::new())]);
+    assert_eq!(
+        world.history("parent", parent)[4..],
+        ["ChildInitiated", "ChildStarted", "TaskScheduled", "ChildCompleted"]
+    );
+    assert!(empty_boxes(&world));
+}
+
+#[test]
+fn a_repeated_delivery_is_answered_from_the_inbox_and_changes_nothing() {
+    let mut world = World::new();
+    let run = world.start("w");
+    let key = EffectKey { workflow: workflow("source"), run: RunId::MAX, number: 1 };
+    let effect = abide_core::effect::Effect {
+        target: Target { workflow: workflow("w"), run: None, child: None },
+        action: Action::Signal { name: "s".into(), input: Vec::new(), header: Default::default() },
+        initiated: Some(9),
+    };
+    for _ in 0..3 {
+        let envelope = Envelope { key: key.clone(), effect: effect.clone() };
+        world.send(shard_of("w"), Message::Deliver(Box::new(envelope)));
+    }
+    assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled", "SignalReceived"]);
+    assert!(world.tables.inbox(shard_of("w"), RunId::MAX, 1).is_some());
+    world.send(shard_of("w"), Message::Confirmed(key));
+    assert!(world.tables.inbox(shard_of("w"), RunId::MAX, 1).is_none());
+}
+
+#[test]
+fn an_undelivered_effect_is_sent_after_a_crash() {
+    let mut world = World::new();
+    let parent = world.start("parent");
+    let token = world.take_task();
+    world.shards.remove(&shard_of("kid"));
+    world.commit_at_once = false;
+    let commands = vec![child("kid", ParentClosePolicy::Abandon).into()];
+    let completion = abide_shard::message::TaskCompletion { commands, ..Default::default() };
+    world.call(shard_of("parent"), Call::CompleteTask(token, Box::new(completion)));
+    let batch = world.commits.pop_front().expect("the completion");
+    world.tables.apply(&batch).expect("it is written but nobody hears of it");
+    world.crash();
+    world.commit_at_once = true;
+    world.send(shard_of("parent"), Message::Tick);
+    assert_eq!(world.describe("kid").parent.map(|parent| parent.run.run), Some(parent));
+    assert!(empty_boxes(&world));
+}
+
+#[test]
+fn the_parents_close_reaches_its_children_as_their_policy_says() {
+    for (policy, expected) in [
+        (ParentClosePolicy::Terminate, "RunTerminated"),
+        (ParentClosePolicy::RequestCancel, "RunCancelRequested"),
+        (ParentClosePolicy::Abandon, "TaskScheduled"),
+    ] {
+        let mut world = World::new();
+        let (_, kid) = family(&mut world, policy);
+        let call = Call::Terminate {
+            target: target("parent"),
+            reason: String::new(),
+            identity: String::new(),
+            details: Vec::new(),
+        };
+        world.ask(shard_of("parent"), call).unwrap();
+        assert_eq!(world.history("kid", kid).last(), Some(&expected), "{policy:?}");
+        assert!(empty_boxes(&world));
+    }
+}

@@ -1,0 +1,309 @@
+//! A small world for directed tests: shards on the store in memory, driven step by step, with a clock
+//! that stands still unless a test moves it. Commits are answered when the test says so.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use abide_core::{
+    command::{Ask, Command},
+    event::{ActivitySpec, Delivery, Fact, RunSpec, SignalReceived, TimerSpec},
+    ids::{RunId, ShardId, WorkflowKey},
+    limits::Limits,
+    payload::Payload,
+    run::Run,
+    time::Timestamp,
+};
+use abide_shard::{
+    message::{
+        Call, CallError, CallReply, ConflictPolicy, Dispatch, Fetch, Fetched, Message, Offer, Output,
+        RunTarget, StartCall, TaskCompletion, TaskToken, Ticket, Worker,
+    },
+    shard::{Moment, Shard},
+};
+use abide_store::{Batch, CommitError, memory::Tables, rows::LogRow};
+
+/// Shards on one store.
+pub(crate) struct World {
+    pub(crate) now: Timestamp,
+    pub(crate) tables: Tables,
+    pub(crate) shards: BTreeMap<ShardId, Shard>,
+    /// Commits that wait for [`World::commit`].
+    pub(crate) commits: VecDeque<Batch>,
+    /// Commits are answered at once.
+    pub(crate) commit_at_once: bool,
+    pub(crate) replies: BTreeMap<Ticket, Result<CallReply, CallError>>,
+    pub(crate) offers: Vec<Offer>,
+    pub(crate) dispatches: Vec<Dispatch>,
+    pub(crate) halted: Vec<String>,
+    tickets: Ticket,
+    entropy: u128,
+    limits: Arc<Limits>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with_limits(Limits::default())
+    }
+
+    pub(crate) fn with_limits(limits: Limits) -> Self {
+        Self {
+            now: Timestamp::from_unix_millis(1_800_000_000_000),
+            tables: Tables::default(),
+            shards: BTreeMap::new(),
+            commits: VecDeque::new(),
+            commit_at_once: true,
+            replies: BTreeMap::new(),
+            offers: Vec::new(),
+            dispatches: Vec::new(),
+            halted: Vec::new(),
+            tickets: 0,
+            entropy: 1,
+            limits: Arc::new(limits),
+        }
+    }
+
+    /// Sends a message to a shard, which is opened first if it is not there.
+    pub(crate) fn send(&mut self, shard: ShardId, message: Message) {
+        if !self.shards.contains_key(&shard) {
+            let limits = Arc::clone(&self.limits);
+            self.shards.insert(shard, Shard::new(shard, "node", limits));
+            self.deliver(shard, Message::Open);
+        }
+        self.deliver(shard, message);
+    }
+
+    fn deliver(&mut self, id: ShardId, message: Message) {
+        let mut messages = VecDeque::from([(id, message)]);
+        while let Some((id, message)) = messages.pop_front() {
+            self.entropy += 1;
+            let moment = Moment { now: self.now, entropy: self.entropy };
+            let Some(shard) = self.shards.get_mut(&id) else { continue };
+            shard.handle(moment, message);
+            while let Some(output) = self.shards.get_mut(&id).and_then(Shard::poll) {
+                messages.extend(self.carry_out(id, output));
+            }
+        }
+    }
+
+    fn carry_out(&mut self, id: ShardId, output: Output) -> Option<(ShardId, Message)> {
+        match output {
+            Output::Fetch(ticket, fetch) => {
+                let fetched = self.fetch(id, fetch);
+                return Some((id, Message::Fetched(ticket, Ok(fetched))));
+            }
+            Output::Commit(batch) if self.commit_at_once => {
+                let result = self.tables.apply(&batch);
+                return Some((id, Message::Committed(result)));
+            }
+            Output::Commit(batch) => self.commits.push_back(batch),
+            Output::Reply(ticket, reply) => drop(self.replies.insert(ticket, reply)),
+            Output::Offer(offer) => self.offers.push(offer),
+            Output::Dispatch(_, dispatch) => self.dispatches.push(*dispatch),
+            Output::Unmatched(..) => {}
+            Output::Deliver(shard, envelope) => {
+                self.ensure(shard);
+                return Some((shard, Message::Deliver(envelope)));
+            }
+            Output::Answer(shard, key, answer) => {
+                return Some((shard, Message::Answered(key, answer)));
+            }
+            Output::Confirm(shard, key) => return Some((shard, Message::Confirmed(key))),
+            Output::Halted(reason) => self.halted.push(reason),
+        }
+        None
+    }
+
+    fn ensure(&mut self, shard: ShardId) {
+        if !self.shards.contains_key(&shard) {
+            self.send(shard, Message::Tick);
+        }
+    }
+
+    fn fetch(&self, shard: ShardId, fetch: Fetch) -> Fetched {
+        let tables = &self.tables;
+        match fetch {
+            Fetch::Shard => Fetched::Shard(tables.shard(shard)),
+            Fetch::RunsOf(runs, limit) => Fetched::Runs(tables.runs_of(shard, &runs, limit)),
+            Fetch::Run(run) => Fetched::Run(tables.run(shard, run)),
+            Fetch::Snapshot(run) => Fetched::Snapshot(tables.snapshot(shard, run)),
+            Fetch::Log(run, after, limit) => Fetched::Log(tables.log(shard, run, after, limit)),
+            Fetch::Tasks(after, limit) => {
+                Fetched::Tasks(tables.tasks(shard, after.as_ref(), limit))
+            }
+            Fetch::Due(after, until, limit) => {
+                Fetched::Due(tables.due(shard, after.as_ref(), until, limit))
+            }
+            Fetch::Outbox(after, limit) => Fetched::Outbox(tables.outbox(shard, after, limit)),
+            Fetch::Inbox(run, number) => Fetched::Inbox(tables.inbox(shard, run, number)),
+            Fetch::Stranded(after, limit) => Fetched::Runs(tables.stranded(shard, after, limit)),
+        }
+    }
+
+    /// Answers the oldest waiting commit: applied, or with an error.
+    pub(crate) fn commit(&mut self, answer: Result<(), CommitError>) {
+        let batch = self.commits.pop_front().expect("a commit waits");
+        let result = answer.and_then(|()| self.tables.apply(&batch));
+        self.deliver(batch.shard, Message::Committed(result));
+    }
+
+    /// Moves the clock and lets every shard know.
+    pub(crate) fn pass(&mut self, duration: Duration) {
+        self.now = self.now.saturating_add(duration);
+        let shards: Vec<_> = self.shards.keys().copied().collect();
+        for shard in shards {
+            self.deliver(shard, Message::Tick);
+        }
+    }
+
+    /// All memory is lost; the store stays.
+    pub(crate) fn crash(&mut self) {
+        self.shards.clear();
+        self.commits.clear();
+        self.offers.clear();
+        self.dispatches.clear();
+    }
+
+    pub(crate) fn call(&mut self, shard: ShardId, call: Call) -> Ticket {
+        self.tickets += 1;
+        let ticket = self.tickets;
+        self.send(shard, Message::Call(ticket, Box::new(call)));
+        ticket
+    }
+
+    /// Calls and expects an answer at once.
+    pub(crate) fn ask(&mut self, shard: ShardId, call: Call) -> Result<CallReply, CallError> {
+        let ticket = self.call(shard, call);
+        self.replies.remove(&ticket).expect("the call is answered")
+    }
+
+    pub(crate) fn start(&mut self, id: &str) -> RunId {
+        let call = start_call(id, &mut self.entropy);
+        match self.ask(shard_of(id), Call::Start(Box::new(call))) {
+            Ok(CallReply::Started { run, started: true }) => run,
+            other => panic!("not started: {other:?}"),
+        }
+    }
+
+    pub(crate) fn start_call(&mut self, id: &str) -> StartCall {
+        start_call(id, &mut self.entropy)
+    }
+
+    pub(crate) fn signal(&mut self, id: &str, key: &str) -> Result<CallReply, CallError> {
+        let signal = SignalReceived {
+            name: "signal".into(),
+            key: Some(key.into()),
+            input: vec![Payload::new(key.to_owned())],
+            ..SignalReceived::default()
+        };
+        self.ask(shard_of(id), Call::Signal(target(id), signal, Default::default()))
+    }
+
+    /// A worker takes the last offer.
+    pub(crate) fn take(&mut self, session: &str) -> Dispatch {
+        let offer = self.offers.pop().expect("something is offered");
+        self.offers.retain(|other| other.run != offer.run || other.work != offer.work);
+        let shard = offer.shard;
+        self.send(shard, Message::Matched(offer, worker(session)));
+        self.dispatches.pop().expect("it is sent")
+    }
+
+    pub(crate) fn take_task(&mut self) -> TaskToken {
+        match self.take("session") {
+            Dispatch::Workflow { token, .. } => token,
+            other => panic!("not a workflow task: {other:?}"),
+        }
+    }
+
+    /// Completes a workflow task with commands.
+    pub(crate) fn complete(&mut self, token: TaskToken, asks: Vec<Ask>) -> CallReply {
+        let shard = token.workflow.slot().shard();
+        let commands = asks.into_iter().map(Command::from).collect();
+        let completion = TaskCompletion { commands, ..TaskCompletion::default() };
+        self.ask(shard, Call::CompleteTask(token, Box::new(completion))).expect("it is taken")
+    }
+
+    pub(crate) fn describe(&mut self, id: &str) -> Run {
+        match self.ask(shard_of(id), Call::Describe(target(id))) {
+            Ok(CallReply::Run(run)) => *run,
+            other => panic!("not described: {other:?}"),
+        }
+    }
+
+    /// Names of the events in the store.
+    pub(crate) fn history(&self, id: &str, run: RunId) -> Vec<&'static str> {
+        self.facts(id, run).iter().map(Fact::name).collect()
+    }
+
+    pub(crate) fn facts(&self, id: &str, run: RunId) -> Vec<Fact> {
+        let rows: Vec<LogRow> = self.tables.log(shard_of(id), run, 0, usize::MAX);
+        rows.into_iter()
+            .flat_map(|row| abide_core::codec::decode_events(row.events).expect("it decodes"))
+            .map(|event| event.body.fact)
+            .collect()
+    }
+}
+
+fn start_call(id: &str, entropy: &mut u128) -> StartCall {
+    *entropy += 1;
+    StartCall {
+        workflow: workflow(id),
+        run: RunId::from_parts(Timestamp::from_unix_millis(1_800_000_000_000), *entropy),
+        spec: RunSpec {
+            workflow_type: "type".into(),
+            queue: "queue".into(),
+            ..RunSpec::default()
+        },
+        identity: "client".into(),
+        key: None,
+        conflict: ConflictPolicy::Reject,
+        reuse: Default::default(),
+        first_task_at: None,
+        signal: None,
+    }
+}
+
+pub(crate) fn workflow(id: &str) -> WorkflowKey {
+    WorkflowKey { namespace: "default".into(), workflow: id.into() }
+}
+
+pub(crate) fn target(id: &str) -> RunTarget {
+    RunTarget { workflow: workflow(id), run: None }
+}
+
+pub(crate) fn shard_of(id: &str) -> ShardId {
+    workflow(id).slot().shard()
+}
+
+pub(crate) fn worker(session: &str) -> Worker {
+    Worker { session: session.into(), identity: "worker".into(), build: Some("build".into()) }
+}
+
+pub(crate) fn timer(id: &str, fire_at: Timestamp) -> Ask {
+    Ask::StartTimer(TimerSpec {
+        timer: id.into(),
+        fire_at,
+        origin: Some(abide_core::event::Origin::CreateTimer),
+        details: None,
+        guards: Default::default(),
+    })
+}
+
+pub(crate) fn activity(id: &str, delivery: Delivery) -> Ask {
+    Ask::ScheduleActivity(ActivitySpec {
+        activity: id.into(),
+        activity_type: "activity".into(),
+        queue: String::new(),
+        input: Vec::new(),
+        header: Default::default(),
+        schedule_to_close: None,
+        schedule_to_start: None,
+        start_to_close: Some(Duration::from_secs(60)),
+        heartbeat: None,
+        retry: Some(Default::default()),
+        delivery,
+        retry_of: None,
+    })
+}

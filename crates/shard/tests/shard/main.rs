@@ -1,0 +1,8 @@
+//! What a shard does, one rule per test, on the store in memory.
+
+mod durability;
+mod effects;
+mod harness;
+mod starts;
+mod timers;
+mod work;

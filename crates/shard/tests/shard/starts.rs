@@ -1,0 +1,105 @@
+//! At most one open run per workflow id, one run per key, and policies for what exists.
+
+use abide_core::{
+    command::Ask,
+    event::{ReusePolicy, SignalReceived},
+};
+use abide_shard::message::{Call, CallError, CallReply, ConflictPolicy, StartCall};
+
+use crate::harness::{World, shard_of, target};
+
+fn start(world: &mut World, change: impl FnOnce(&mut StartCall)) -> Result<CallReply, CallError> {
+    let mut call = world.start_call("w");
+    change(&mut call);
+    world.ask(shard_of("w"), Call::Start(Box::new(call)))
+}
+
+fn close(world: &mut World, ask: Ask) {
+    let token = world.take_task();
+    world.complete(token, vec![ask]);
+}
+
+#[test]
+fn an_open_run_refuses_another_start() {
+    let mut world = World::new();
+    let run = world.start("w");
+    let error = start(&mut world, |_| {}).unwrap_err();
+    assert!(matches!(error, CallError::AlreadyExists { run: open, .. } if open == run));
+}
+
+#[test]
+fn an_open_run_can_be_used_with_a_signal() {
+    let mut world = World::new();
+    let run = world.start("w");
+    let reply = start(&mut world, |call| {
+        call.conflict = ConflictPolicy::UseExisting;
+        call.signal = Some(SignalReceived { name: "hello".into(), ..Default::default() });
+    });
+    assert!(matches!(reply, Ok(CallReply::Started { run: used, started: false }) if used == run));
+    assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled", "SignalReceived"]);
+}
+
+#[test]
+fn an_open_run_can_be_replaced_in_one_batch() {
+    let mut world = World::new();
+    let old = world.start("w");
+    world.commit_at_once = false;
+    let mut call = world.start_call("w");
+    call.conflict = ConflictPolicy::TerminateExisting;
+    let new = call.run;
+    world.call(shard_of("w"), Call::Start(Box::new(call)));
+    world.commit(Ok(()));
+    assert!(world.commits.is_empty());
+    assert_eq!(world.history("w", old), ["RunStarted", "TaskScheduled", "RunTerminated"]);
+    assert_eq!(world.history("w", new), ["RunStarted", "TaskScheduled"]);
+}
+
+#[test]
+fn a_repeated_start_finds_its_run_by_key_among_all_runs() {
+    let mut world = World::new();
+    let first = start(&mut world, |call| call.key = Some("one".into()));
+    close(&mut world, Ask::CompleteRun(Vec::new()));
+    start(&mut world, |call| call.key = Some("two".into())).unwrap();
+    close(&mut world, Ask::CompleteRun(Vec::new()));
+    world.crash();
+    let again = start(&mut world, |call| call.key = Some("one".into()));
+    let run = |reply| match reply {
+        Ok(CallReply::Started { run, started: true }) => run,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(run(first), run(again));
+}
+
+#[test]
+fn the_id_of_a_closed_workflow_is_used_again_as_its_policy_says() {
+    for (ask, policy, allowed) in [
+        (Ask::CompleteRun(Vec::new()), ReusePolicy::Allow, true),
+        (Ask::CompleteRun(Vec::new()), ReusePolicy::AllowIfFailed, false),
+        (Ask::CompleteRun(Vec::new()), ReusePolicy::Reject, false),
+        (Ask::FailRun(Default::default()), ReusePolicy::AllowIfFailed, true),
+        (Ask::FailRun(Default::default()), ReusePolicy::Reject, false),
+    ] {
+        let mut world = World::new();
+        world.start("w");
+        close(&mut world, ask.clone());
+        let reply = start(&mut world, |call| call.reuse = policy);
+        assert_eq!(reply.is_ok(), allowed, "{ask:?} {policy:?}");
+    }
+}
+
+#[test]
+fn bad_requests_say_what_is_wrong_and_change_nothing() {
+    let mut world = World::new();
+    let before = world.tables.clone();
+    let reply = start(&mut world, |call| call.spec.queue.clear());
+    assert_eq!(reply.unwrap_err().to_string(), "queue is empty");
+    let reply = start(&mut world, |call| call.spec.workflow_type = "t".repeat(1001));
+    let text = "workflow type has 1001 bytes, the limit is 1000";
+    assert_eq!(reply.unwrap_err().to_string(), text);
+    let reply = start(&mut world, |call| call.spec.cron = Some("soon".into()));
+    assert_eq!(reply.unwrap_err().to_string(), "cron: \"soon\" is not a cron expression");
+    let reply = world.ask(shard_of("w"), Call::Describe(target("w")));
+    assert_eq!(reply.unwrap_err(), CallError::NotFound);
+    assert_eq!(world.tables.run(shard_of("w"), abide_core::ids::RunId::MIN), None);
+    drop(before);
+}

@@ -1,0 +1,140 @@
+//! Timers fire once, at their time, wherever the run and the entry are: in memory or in the store.
+
+use std::time::Duration;
+
+use abide_core::{
+    event::{Origin, TimerSpec},
+    ids::ShardId,
+    limits::Limits,
+    time::Timestamp,
+};
+use abide_shard::message::{Call, CallReply};
+use abide_store::{WaitFilter, Write, rows::DueKey};
+
+use crate::harness::{World, shard_of, target, timer};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn sleeping(world: &mut World, id: &str, duration: Duration) -> abide_core::ids::RunId {
+    let run = world.start(id);
+    let token = world.take_task();
+    let fire_at = world.now.saturating_add(duration);
+    world.complete(token, vec![timer("t", fire_at)]);
+    run
+}
+
+fn fired(world: &World, id: &str, run: abide_core::ids::RunId) -> usize {
+    world.history(id, run).iter().filter(|name| **name == "TimerFired").count()
+}
+
+#[test]
+fn a_timer_far_away_fires_exactly_when_it_is_due() {
+    let mut world = World::new();
+    let run = sleeping(&mut world, "w", 1000 * HOUR);
+    world.pass(1000 * HOUR - Duration::from_nanos(1));
+    assert_eq!(fired(&world, "w", run), 0);
+    world.pass(Duration::from_nanos(1));
+    assert_eq!(fired(&world, "w", run), 1);
+    world.pass(HOUR);
+    assert_eq!(fired(&world, "w", run), 1);
+}
+
+#[test]
+fn a_backlog_fires_at_once_when_the_shard_comes_back() {
+    let limits = Limits { page_rows: 2, near_timers: 2, cached_runs: 2, ..Limits::default() };
+    let mut world = World::with_limits(limits);
+    let ids: Vec<_> = (0..40).map(|n| format!("w-{n}")).collect();
+    let runs: Vec<_> = ids.iter().map(|id| sleeping(&mut world, id, HOUR)).collect();
+    let shards: Vec<ShardId> = world.shards.keys().copied().collect();
+    world.crash();
+    world.now = world.now.saturating_add(2 * HOUR);
+    for shard in shards {
+        world.send(shard, abide_shard::message::Message::Tick);
+    }
+    for _ in 0..40 {
+        world.pass(Duration::from_millis(1));
+    }
+    for (id, run) in ids.iter().zip(runs) {
+        assert_eq!(fired(&world, id, run), 1, "{id}");
+    }
+}
+
+#[test]
+fn a_sentinel_wait_is_listed_and_has_no_due_entry() {
+    let mut world = World::new();
+    world.start("w");
+    let token = world.take_task();
+    let wait = TimerSpec {
+        timer: "t".into(),
+        fire_at: Timestamp::NEVER,
+        origin: Some(Origin::ExternalEvent { name: "approved".into() }),
+        details: None,
+        guards: Default::default(),
+    };
+    world.complete(token, vec![abide_core::command::Ask::StartTimer(wait)]);
+    let waits = world.tables.waits(&WaitFilter::default(), 10);
+    assert_eq!(waits.len(), 1);
+    assert_eq!((waits[0].1.name.as_str(), waits[0].1.until), ("approved", Timestamp::NEVER));
+    assert!(world.tables.due(shard_of("w"), None, Timestamp::NEVER, 10).is_empty());
+}
+
+#[test]
+fn ten_thousand_moves_leave_one_entry() {
+    let mut world = World::new();
+    let run = sleeping(&mut world, "w", HOUR);
+    for n in 1..=10_000_u64 {
+        let fire_at = world.now.saturating_add(HOUR + Duration::from_secs(n));
+        let call = Call::RescheduleTimer {
+            target: target("w"),
+            timer: "t".into(),
+            fire_at,
+            identity: "operator".into(),
+            key: None,
+        };
+        assert!(matches!(world.ask(shard_of("w"), call), Ok(CallReply::Done { .. })));
+    }
+    assert_eq!(world.tables.due(shard_of("w"), None, Timestamp::NEVER, 10).len(), 1);
+    world.pass(HOUR + Duration::from_secs(9_999));
+    assert_eq!(fired(&world, "w", run), 0);
+    world.pass(Duration::from_secs(1));
+    assert_eq!(fired(&world, "w", run), 1);
+}
+
+#[test]
+fn repair_recreates_a_lost_row_and_the_timer_fires_once() {
+    let mut world = World::new();
+    let run = sleeping(&mut world, "w", HOUR);
+    let lost = world.tables.due(shard_of("w"), None, Timestamp::NEVER, 10).remove(0);
+    world.crash();
+    delete_due(&mut world, lost.key());
+    world.pass(2 * HOUR);
+    let call = Call::Repair { target: target("w"), identity: "operator".into() };
+    assert!(matches!(world.ask(shard_of("w"), call), Ok(CallReply::Done { .. })));
+    world.pass(Duration::ZERO);
+    assert_eq!(fired(&world, "w", run), 1);
+}
+
+#[test]
+fn the_sweeper_finds_a_run_without_any_row() {
+    let mut world = World::new();
+    let run = sleeping(&mut world, "w", HOUR);
+    let lost = world.tables.due(shard_of("w"), None, Timestamp::NEVER, 10).remove(0);
+    let wait = world.tables.waits(&WaitFilter::default(), 1).remove(0).1.wait;
+    world.crash();
+    delete_due(&mut world, lost.key());
+    apply(&mut world, Write::DeleteWait { run, wait });
+    world.send(shard_of("w"), abide_shard::message::Message::Tick);
+    world.pass(Limits::default().sweep_interval);
+    assert_eq!(world.tables.due(shard_of("w"), None, Timestamp::NEVER, 10), [lost]);
+}
+
+fn delete_due(world: &mut World, key: DueKey) {
+    apply(world, Write::DeleteDue(key));
+}
+
+/// Writes behind the engine's back.
+fn apply(world: &mut World, write: Write) {
+    let shard = shard_of("w");
+    let epoch = world.tables.shard(shard).epoch;
+    world.tables.apply(&abide_store::Batch { shard, epoch, writes: vec![write] }).unwrap();
+}

@@ -1,0 +1,184 @@
+//! Work reaches workers, comes back when they are lost, and is never done twice on purpose.
+
+use std::time::Duration;
+
+use abide_core::{
+    command::{Ask, Command},
+    event::{Delivery, UpdateRequest},
+    ids::EventNumber,
+    limits::Limits,
+    run::{Refusal, Resolution},
+};
+use abide_shard::message::{
+    ActivityToken, Call, CallError, CallReply, Dispatch, Message, Query, TaskCompletion, UpdateWait,
+};
+
+use crate::harness::{World, activity, shard_of, target};
+
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A run with one started activity; the worker took it with its completion.
+fn with_activity(world: &mut World, delivery: Delivery) -> ActivityToken {
+    world.start("w");
+    let token = world.take_task();
+    let completion = TaskCompletion {
+        commands: vec![Command::from(activity("a", delivery))],
+        eager_activities: 1,
+        ..TaskCompletion::default()
+    };
+    world.ask(shard_of("w"), Call::CompleteTask(token, Box::new(completion))).unwrap();
+    activity_token(world.dispatches.pop())
+}
+
+fn activity_token(dispatch: Option<Dispatch>) -> ActivityToken {
+    match dispatch {
+        Some(Dispatch::Activity { token, .. }) => token,
+        other => panic!("not an activity: {other:?}"),
+    }
+}
+
+fn resolve(world: &mut World, token: ActivityToken) -> Result<CallReply, CallError> {
+    world.ask(shard_of("w"), Call::ResolveActivity(token, Resolution::Completed(Vec::new())))
+}
+
+#[test]
+fn an_eager_start_is_in_the_row_that_schedules_the_activity() {
+    let mut world = World::new();
+    let token = with_activity(&mut world, Delivery::AtLeastOnce);
+    let rows = world.tables.log(shard_of("w"), token.run, 0, 10);
+    assert_eq!(rows.len(), 2);
+    assert!(!rows[1].notes.is_empty(), "the start is a note of the same row");
+    assert!(resolve(&mut world, token).is_ok());
+}
+
+#[test]
+fn a_completion_counts_only_for_the_current_attempt() {
+    let mut world = World::new();
+    let token = with_activity(&mut world, Delivery::AtLeastOnce);
+    assert!(resolve(&mut world, token.clone()).is_ok());
+    assert_eq!(resolve(&mut world, token).unwrap_err(), Refusal::StaleAttempt.into());
+}
+
+#[test]
+fn a_lost_worker_has_a_grace_and_then_the_attempt_is_repeated() {
+    let mut world = World::new();
+    let token = with_activity(&mut world, Delivery::AtLeastOnce);
+    world.offers.clear();
+    world.send(shard_of("w"), Message::SessionLost("session".into()));
+    world.pass(GRACE - Duration::from_nanos(1));
+    assert!(world.offers.is_empty());
+    world.pass(Duration::from_nanos(1));
+    let again = activity_token(Some(world.take("other")));
+    assert_eq!((token.start, again.start), (1, 2));
+    assert_eq!(resolve(&mut world, token).unwrap_err(), Refusal::StaleAttempt.into());
+    assert!(resolve(&mut world, again).is_ok());
+}
+
+#[test]
+fn a_worker_that_comes_back_in_time_keeps_its_attempt_over_a_restart() {
+    let mut world = World::new();
+    let token = with_activity(&mut world, Delivery::AtMostOnce);
+    world.crash();
+    world.send(shard_of("w"), Message::Tick);
+    let present = Call::PresentAttempt(token.clone(), "session".into());
+    assert!(matches!(world.ask(shard_of("w"), present), Ok(CallReply::Alive { .. })));
+    world.pass(2 * GRACE);
+    assert!(resolve(&mut world, token).is_ok());
+}
+
+#[test]
+fn an_at_most_once_attempt_fails_when_its_worker_stays_away() {
+    let mut world = World::new();
+    let token = with_activity(&mut world, Delivery::AtMostOnce);
+    world.crash();
+    world.send(shard_of("w"), Message::Tick);
+    world.pass(GRACE);
+    let history = world.history("w", token.run);
+    assert_eq!(history[history.len() - 3..], ["ActivityStarted", "ActivityFailed", "TaskScheduled"]);
+    assert_eq!(resolve(&mut world, token).unwrap_err(), Refusal::StaleAttempt.into());
+}
+
+#[test]
+fn a_started_task_goes_back_when_its_worker_is_lost() {
+    let mut world = World::new();
+    world.start("w");
+    world.take_task();
+    assert!(world.offers.is_empty());
+    world.send(shard_of("w"), Message::SessionLost("session".into()));
+    assert_eq!(world.offers.len(), 1);
+}
+
+#[test]
+fn the_worker_that_has_the_run_in_memory_gets_only_what_is_new() {
+    let mut world = World::new();
+    world.start("w");
+    let token = world.take_task();
+    world.complete(token, Vec::new());
+    world.signal("w", "a").unwrap();
+    let Dispatch::Workflow { cached, recent, last_event, given, .. } = world.take("session") else {
+        panic!("a workflow task");
+    };
+    assert!(cached);
+    let events: Vec<EventNumber> = recent
+        .into_iter()
+        .flat_map(|row| abide_core::codec::decode_events(row).unwrap())
+        .map(|event| event.number)
+        .collect();
+    assert_eq!((events, last_event, given.previous), (vec![3, 4, 5, 6], 6, 4));
+}
+
+#[test]
+fn an_update_task_that_is_rejected_leaves_nothing() {
+    let mut world = World::new();
+    let run = world.start("w");
+    let token = world.take_task();
+    world.complete(token, Vec::new());
+    let before = world.history("w", run);
+    let call = Call::Update {
+        target: target("w"),
+        update: "u".into(),
+        request: UpdateRequest { name: "change".into(), ..Default::default() },
+        until: UpdateWait::Completed,
+    };
+    let ticket = world.call(shard_of("w"), call);
+    let token = world.take_task();
+    let reject = Ask::RejectUpdate { update: "u".into(), failure: Default::default() };
+    assert!(matches!(world.complete(token, vec![reject]), CallReply::TaskDiscarded));
+    assert!(matches!(world.replies[&ticket], Ok(CallReply::UpdateRejected(_))));
+    assert_eq!(world.history("w", run), before);
+}
+
+#[test]
+fn a_query_waits_for_the_pending_task() {
+    let mut world = World::new();
+    world.start("w");
+    let query = Query { name: "status".into(), input: Vec::new() };
+    let ticket = world.call(shard_of("w"), Call::Query { target: target("w"), query });
+    let token = world.take_task();
+    world.complete(token, Vec::new());
+    let Dispatch::Query { token, .. } = world.take("session") else { panic!("a query") };
+    world.ask(shard_of("w"), Call::AnswerQuery(token, Ok(Vec::new()))).unwrap();
+    assert!(matches!(world.replies[&ticket], Ok(CallReply::Query(Ok(_)))));
+}
+
+#[test]
+fn inputs_over_the_buffer_wait_unacknowledged_until_the_task_ends() {
+    let mut world = World::with_limits(Limits { buffered_inputs: 1, ..Limits::default() });
+    let run = world.start("w");
+    let token = world.take_task();
+    world.signal("w", "buffered").unwrap();
+    let call = |key: &str| {
+        let signal = abide_core::event::SignalReceived {
+            name: "signal".into(),
+            key: Some(key.into()),
+            ..Default::default()
+        };
+        Call::Signal(target("w"), signal, Default::default())
+    };
+    let waiting = world.call(shard_of("w"), call("waiting"));
+    assert!(!world.replies.contains_key(&waiting));
+    world.complete(token, Vec::new());
+    assert!(matches!(world.replies[&waiting], Ok(CallReply::Done { .. })));
+    let signals = world.history("w", run).iter().filter(|name| **name == "SignalReceived").count();
+    assert_eq!(signals, 2);
+}
