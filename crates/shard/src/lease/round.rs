@@ -1,0 +1,196 @@
+//! The rounds of a lease: renew the row, then read all rows, then expel who is dead, one request at
+//! a time.
+//!
+//! | request | answer | next |
+//! |---|---|---|
+//! | read | rows | decided by the survey: a write, an expulsion, or a pause |
+//! | read | failed | the same after a pause |
+//! | renewal | written | read |
+//! | renewal | refused | outside: read, when all shards are released |
+//! | renewal | failed: outcome unknown | read after a pause, and see whether it was written |
+//! | expulsion | written or refused | read |
+//! | expulsion | failed | the next round after a pause |
+
+use std::{collections::BTreeSet, time::Duration};
+
+use abide_core::ids::ShardId;
+use abide_store::rows::RegistryRow;
+
+use super::{Lease, LeaseOutput, NODE_PREFIX, NodeRow, NodeState, Standing};
+
+/// What the store was asked for.
+#[derive(Clone, Debug)]
+pub(super) enum Request {
+    Read,
+    Renewal { state: NodeState, shards: BTreeSet<ShardId> },
+    Expulsion,
+}
+
+impl Lease {
+    /// Begins the next round if it is time.
+    pub(super) fn proceed(&mut self) {
+        if self.departed() {
+            self.depart();
+        } else if self.next_round_at().is_some_and(|at| at <= self.seen_at) {
+            match self.standing {
+                Standing::Alone => self.open_rest(),
+                Standing::Outside => self.ask_read(),
+                Standing::Member if self.unsure => self.ask_read(),
+                Standing::Member => self.ask_renewal(),
+                Standing::Left => {}
+            }
+        }
+    }
+
+    /// When the next round begins, if that is a matter of time.
+    pub(super) fn next_round_at(&self) -> Option<Duration> {
+        let waits = match self.standing {
+            Standing::Alone => self.leaving || self.holdings.rest().next().is_none(),
+            Standing::Outside => !self.holdings.is_empty(),
+            Standing::Member => false,
+            Standing::Left => true,
+        };
+        (!waits && self.request.is_none()).then_some(self.round_at)
+    }
+
+    /// A leaving node that has no row to give up, or none that it still owns.
+    fn departed(&self) -> bool {
+        let free = match self.standing {
+            Standing::Alone => true,
+            Standing::Outside => self.request.is_none(),
+            Standing::Member | Standing::Left => false,
+        };
+        self.leaving && free && self.holdings.is_empty()
+    }
+
+    fn depart(&mut self) {
+        self.standing = Standing::Left;
+        self.term = None;
+        self.outputs.push_back(LeaseOutput::Left);
+    }
+
+    fn open_rest(&mut self) {
+        self.outputs.extend(self.holdings.open_rest().map(LeaseOutput::Open));
+    }
+
+    fn ask_read(&mut self) {
+        self.request = Some(Request::Read);
+        self.outputs.push_back(LeaseOutput::ReadRegistry);
+    }
+
+    /// The term of the lease begins here, before anybody can see the renewal.
+    pub(super) fn ask_renewal(&mut self) {
+        self.counter += 1;
+        self.asked_at = self.seen_at;
+        let shards = self.holdings.shards();
+        let state = match self.leaving {
+            false => NodeState::Alive,
+            true if shards.is_empty() => NodeState::Gone,
+            true => NodeState::Leaving,
+        };
+        let row = NodeRow {
+            state,
+            incarnation: self.options.incarnation,
+            counter: self.counter,
+            shards: shards.clone(),
+            address: self.options.address.clone(),
+        };
+        self.request = Some(Request::Renewal { state, shards });
+        let name = self.row_name();
+        self.put(name, self.version, &row);
+    }
+
+    /// Marks another node's row as gone, if it still has the version that was watched.
+    pub(super) fn ask_expulsion(&mut self, name: String, version: u64, row: Option<&NodeRow>) {
+        let row = NodeRow {
+            state: NodeState::Gone,
+            incarnation: row.map_or(0, |row| row.incarnation),
+            counter: row.map_or(0, |row| row.counter),
+            shards: BTreeSet::new(),
+            address: row.map_or_else(String::new, |row| row.address.clone()),
+        };
+        self.request = Some(Request::Expulsion);
+        self.put(name, version, &row);
+    }
+
+    fn put(&mut self, name: String, version: u64, row: &NodeRow) {
+        let row = RegistryRow { name, version: version + 1, value: row.encode() };
+        self.outputs.push_back(LeaseOutput::PutRegistry(row));
+    }
+
+    pub(super) fn row_name(&self) -> String {
+        format!("{NODE_PREFIX}{}", self.options.node)
+    }
+
+    pub(super) fn registry_read(&mut self, rows: Vec<RegistryRow>) {
+        if matches!(self.request, Some(Request::Read)) {
+            self.request = None;
+            self.survey(&rows);
+        }
+    }
+
+    pub(super) fn read_failed(&mut self) {
+        if matches!(self.request, Some(Request::Read)) {
+            self.pause();
+        }
+    }
+
+    pub(super) fn written(&mut self) {
+        match self.request.take() {
+            Some(Request::Renewal { state, shards }) => self.renewed(state, &shards),
+            Some(Request::Expulsion) => self.ask_read(),
+            other @ (Some(Request::Read) | None) => self.request = other,
+        }
+    }
+
+    fn renewed(&mut self, state: NodeState, shards: &BTreeSet<ShardId>) {
+        self.standing = Standing::Member;
+        self.unsure = false;
+        self.version += 1;
+        self.term = Some(self.options.term(self.asked_at));
+        self.holdings.listed(shards);
+        match state {
+            NodeState::Alive if self.leaving => self.round_at = self.seen_at,
+            NodeState::Alive => self.ask_read(),
+            NodeState::Leaving if self.holdings.shards() != *shards => {
+                self.round_at = self.seen_at;
+            }
+            NodeState::Leaving => self.round_at = self.asked_at + self.options.renewal_interval(),
+            NodeState::Gone => self.depart(),
+        }
+    }
+
+    pub(super) fn write_refused(&mut self) {
+        match self.request.take() {
+            Some(Request::Renewal { .. }) => self.fence(),
+            Some(Request::Expulsion) => self.ask_read(),
+            other @ (Some(Request::Read) | None) => self.request = other,
+        }
+    }
+
+    pub(super) fn write_failed(&mut self) {
+        match &self.request {
+            Some(Request::Renewal { .. }) => {
+                self.unsure = true;
+                self.pause();
+            }
+            Some(Request::Expulsion) => self.pause(),
+            Some(Request::Read) | None => {}
+        }
+    }
+
+    /// Somebody else wrote this node's row: it begins anew when all its shards are released.
+    pub(super) fn fence(&mut self) {
+        self.standing = Standing::Outside;
+        self.unsure = false;
+        self.term = None;
+        self.close_all();
+        self.round_at = self.seen_at;
+    }
+
+    /// Ends the request; the next round comes after a pause.
+    fn pause(&mut self) {
+        self.request = None;
+        self.round_at = self.seen_at + self.options.retry_pause();
+    }
+}

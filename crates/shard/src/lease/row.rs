@@ -1,0 +1,148 @@
+//! A node's row in the registry, as bytes:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0 | format, 1 |
+//! | 1 | state: 1 alive, 2 leaving, 3 gone |
+//! | 2..10 | incarnation, big endian |
+//! | 10..18 | counter, big endian |
+//! | 18..26 | shards it holds, big endian, shard 0 is the lowest bit |
+//! | 26.. | address, UTF-8 |
+//!
+//! A format that a reader does not know is a node that may hold every shard: nothing is opened that
+//! could be open there.
+
+use std::collections::BTreeSet;
+
+use abide_core::ids::ShardId;
+use bytes::Bytes;
+
+const FORMAT: u8 = 1;
+
+/// What a node says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRow {
+    /// How it stands.
+    pub state: NodeState,
+    /// Which process of the node wrote it.
+    pub incarnation: u64,
+    /// Which of its attempts to write it was.
+    pub counter: u64,
+    /// The shards that it serves, is about to serve, or has not yet released.
+    pub shards: BTreeSet<ShardId>,
+    /// Where it is reached.
+    pub address: String,
+}
+
+/// How a node stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeState {
+    /// It serves its share.
+    Alive,
+    /// It releases its shards and takes no more.
+    Leaving,
+    /// It left or was expelled, and holds nothing.
+    Gone,
+}
+
+/// Why a row cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NodeRowError {
+    /// A newer version wrote it.
+    #[error("node row has format {0}, which a newer version wrote")]
+    Format(u8),
+    /// It is not what it should be.
+    #[error("node row is damaged")]
+    Damaged,
+}
+
+impl NodeRow {
+    /// The row as bytes.
+    pub fn encode(&self) -> Bytes {
+        let shards = self.shards.iter().fold(0_u64, |bits, shard| bits | 1 << shard.number());
+        let mut bytes = vec![FORMAT, self.state.number()];
+        bytes.extend(self.incarnation.to_be_bytes());
+        bytes.extend(self.counter.to_be_bytes());
+        bytes.extend(shards.to_be_bytes());
+        bytes.extend(self.address.as_bytes());
+        bytes.into()
+    }
+
+    /// Reads a row.
+    pub fn decode(bytes: &[u8]) -> Result<Self, NodeRowError> {
+        let (format, rest) = bytes.split_first().ok_or(NodeRowError::Damaged)?;
+        if *format != FORMAT {
+            return Err(NodeRowError::Format(*format));
+        }
+        Self::decode_first_format(rest).ok_or(NodeRowError::Damaged)
+    }
+
+    fn decode_first_format(bytes: &[u8]) -> Option<Self> {
+        let (state, bytes) = bytes.split_first()?;
+        let (incarnation, bytes) = bytes.split_first_chunk()?;
+        let (counter, bytes) = bytes.split_first_chunk()?;
+        let (shards, address) = bytes.split_first_chunk()?;
+        let shards = u64::from_be_bytes(*shards);
+        Some(Self {
+            state: NodeState::from_number(*state)?,
+            incarnation: u64::from_be_bytes(*incarnation),
+            counter: u64::from_be_bytes(*counter),
+            shards: ShardId::all().filter(|shard| shards >> shard.number() & 1 == 1).collect(),
+            address: str::from_utf8(address).ok()?.to_owned(),
+        })
+    }
+}
+
+impl NodeState {
+    const fn number(self) -> u8 {
+        match self {
+            Self::Alive => 1,
+            Self::Leaving => 2,
+            Self::Gone => 3,
+        }
+    }
+
+    const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            1 => Some(Self::Alive),
+            2 => Some(Self::Leaving),
+            3 => Some(Self::Gone),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row() -> NodeRow {
+        NodeRow {
+            state: NodeState::Leaving,
+            incarnation: 258,
+            counter: 3,
+            shards: [0, 9, 63].into_iter().filter_map(ShardId::new).collect(),
+            address: "a:7233".into(),
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_pinned() {
+        let head = [1, 2, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 3];
+        let expected = [&head[..], &[0x80, 0, 0, 0, 0, 0, 2, 1], b"a:7233"].concat();
+        assert_eq!(row().encode(), expected);
+        assert_eq!(NodeRow::decode(&expected), Ok(row()));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused() {
+        assert_eq!(NodeRow::decode(&[2, 1]), Err(NodeRowError::Format(2)));
+        let bytes = row().encode();
+        for length in 0..26 {
+            assert_eq!(NodeRow::decode(&bytes[..length]), Err(NodeRowError::Damaged), "{length}");
+        }
+        let mut unknown_state = bytes.to_vec();
+        unknown_state[1] = 4;
+        assert_eq!(NodeRow::decode(&unknown_state), Err(NodeRowError::Damaged));
+    }
+}

@@ -1,0 +1,157 @@
+//! What a node concludes from reading all rows: whether it may join, whether it still owns its row,
+//! which shards to claim, open and close, and who has been silent for too long.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use abide_core::ids::ShardId;
+use abide_store::rows::RegistryRow;
+
+use super::{Lease, NodeRow, NodeState, Standing, holdings::Verdict, share::share};
+
+/// A row as it was read. None is a row that cannot be read: it may hold every shard.
+struct Member {
+    version: u64,
+    row: Option<NodeRow>,
+}
+
+impl Member {
+    fn in_state(&self, state: NodeState) -> bool {
+        self.row.as_ref().is_some_and(|row| row.state == state)
+    }
+
+    fn lists(&self, shard: ShardId) -> bool {
+        self.row.as_ref().is_none_or(|row| row.shards.contains(&shard))
+    }
+}
+
+type Members = BTreeMap<String, Member>;
+
+impl Lease {
+    pub(super) fn survey(&mut self, rows: &[RegistryRow]) {
+        self.watches.see(rows, self.seen_at, self.options.watched_max());
+        let members: Members = rows
+            .iter()
+            .map(|row| {
+                let member = Member { version: row.version, row: NodeRow::decode(&row.value).ok() };
+                (row.name.clone(), member)
+            })
+            .collect();
+        self.addresses = addresses(&members);
+        match self.standing {
+            Standing::Outside => self.join(&members),
+            Standing::Member => self.stay(&members),
+            Standing::Alone | Standing::Left => {}
+        }
+    }
+
+    /// Writes this node's row, unless another process seems to be alive under its name.
+    fn join(&mut self, members: &Members) {
+        if self.leaving {
+            return;
+        }
+        let name = self.row_name();
+        let own = members.get(&name);
+        let free = own.is_none_or(|own| {
+            own.in_state(NodeState::Gone)
+                || self.wrote(own)
+                || self.watches.expired(&name, self.options.lease)
+        });
+        if free {
+            self.version = own.map_or(0, |own| own.version);
+            self.ask_renewal();
+        } else {
+            self.round_at = self.seen_at + self.options.retry_pause();
+        }
+    }
+
+    fn wrote(&self, own: &Member) -> bool {
+        own.row.as_ref().is_some_and(|row| row.incarnation == self.options.incarnation)
+    }
+
+    fn stay(&mut self, members: &Members) {
+        let own = members.get(&self.row_name());
+        let Some(own) = own.filter(|own| self.wrote(own) && !own.in_state(NodeState::Gone)) else {
+            self.fence();
+            return;
+        };
+        let was_unsure = std::mem::take(&mut self.unsure);
+        let valid = self.may_answer(self.seen_at);
+        if valid && !self.leaving {
+            self.rearrange(members);
+        }
+        self.adopt(own);
+        let relist = own.row.as_ref().is_some_and(|row| row.shards != self.holdings.shards());
+        if was_unsure || relist || !valid || self.leaving {
+            self.round_at = self.seen_at;
+        } else if let Some((name, dead)) = self.dead(members) {
+            self.ask_expulsion(name.clone(), dead.version, dead.row.as_ref());
+        } else {
+            self.rest(members);
+        }
+    }
+
+    /// Takes the row as it is: a renewal of unknown outcome may have been written. Its claims count
+    /// as listed from here on, for the reads that begin later.
+    fn adopt(&mut self, own: &Member) {
+        if own.version == self.version {
+            return;
+        }
+        self.version = own.version;
+        if let Some(row) = &own.row {
+            self.holdings.listed(&row.shards);
+            if row.counter == self.counter {
+                self.term = Some(self.options.term(self.asked_at));
+            }
+        }
+    }
+
+    fn rearrange(&mut self, members: &Members) {
+        let shares = shares(members);
+        let name = self.row_name();
+        for shard in ShardId::all() {
+            let taken = members.iter().any(|(other, member)| *other != name && member.lists(shard));
+            let ours = shares.get(&shard) == Some(&name.as_str());
+            self.outputs.extend(self.holdings.judge(shard, Verdict { ours, taken }));
+        }
+    }
+
+    /// A node that has not renewed its row for a whole lease.
+    fn dead<'a>(&self, members: &'a Members) -> Option<(&'a String, &'a Member)> {
+        let own = self.row_name();
+        members
+            .iter()
+            .filter(|(name, member)| **name != own && !member.in_state(NodeState::Gone))
+            .find(|(name, _)| self.watches.expired(name, self.options.lease))
+    }
+
+    /// Sets the time of the next round: soon while a shard of ours is still to come.
+    fn rest(&mut self, members: &Members) {
+        let name = self.row_name();
+        let settled =
+            shares(members).iter().all(|(shard, node)| *node != name || self.holdings.open(*shard));
+        self.round_at = if settled {
+            self.asked_at + self.options.renewal_interval()
+        } else {
+            self.seen_at + self.options.retry_pause()
+        };
+    }
+}
+
+fn shares(members: &Members) -> BTreeMap<ShardId, &str> {
+    let listed: BTreeMap<&str, &BTreeSet<ShardId>> = members
+        .iter()
+        .filter(|(_, member)| member.in_state(NodeState::Alive))
+        .filter_map(|(name, member)| Some((name.as_str(), &member.row.as_ref()?.shards)))
+        .collect();
+    share(&listed)
+}
+
+fn addresses(members: &Members) -> BTreeMap<ShardId, String> {
+    let mut addresses = BTreeMap::new();
+    for row in members.values().filter_map(|member| member.row.as_ref()) {
+        for shard in &row.shards {
+            addresses.entry(*shard).or_insert_with(|| row.address.clone());
+        }
+    }
+    addresses
+}

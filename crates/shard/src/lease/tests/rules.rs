@@ -1,0 +1,368 @@
+//! The rules of leases, one example each.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use abide_core::ids::ShardId;
+use abide_store::rows::RegistryRow;
+
+use super::cluster::{Cluster, LEASE, Registry, options};
+use crate::lease::{Lease, LeaseMessage, LeaseOutput, NodeRow, NodeState};
+
+fn drain(lease: &mut Lease) -> Vec<LeaseOutput> {
+    std::iter::from_fn(|| lease.poll()).collect()
+}
+
+fn row(cluster: &Cluster, node: &str) -> NodeRow {
+    NodeRow::decode(&cluster.registry.0[&format!("node/{node}")].value).unwrap()
+}
+
+#[test]
+fn a_node_that_is_alone_serves_everything_and_asks_for_nothing() {
+    let mut lease = Lease::alone(options("a", 1));
+    lease.handle(Duration::ZERO, LeaseMessage::Tick);
+    let expected: Vec<_> = ShardId::all().map(LeaseOutput::Open).collect();
+    assert_eq!(drain(&mut lease), expected);
+    assert_eq!(lease.wake_at(), None);
+    assert!(lease.may_answer(Duration::from_secs(1_000_000)));
+    lease.handle(Duration::ZERO, LeaseMessage::Leave);
+    assert_eq!(drain(&mut lease).len(), 64);
+    for shard in ShardId::all() {
+        assert_eq!(drain(&mut lease), []);
+        lease.handle(Duration::ZERO, LeaseMessage::ShardReleased(shard));
+    }
+    assert_eq!(drain(&mut lease), [LeaseOutput::Left]);
+}
+
+#[test]
+fn a_shard_that_a_node_alone_lost_is_opened_again_after_a_pause() {
+    let mut lease = Lease::alone(options("a", 1));
+    lease.handle(Duration::ZERO, LeaseMessage::Tick);
+    drain(&mut lease);
+    let shard = ShardId::new(7).unwrap();
+    lease.handle(Duration::ZERO, LeaseMessage::ShardReleased(shard));
+    assert_eq!(drain(&mut lease), []);
+    let pause = lease.wake_at().unwrap();
+    assert_eq!(pause, LEASE / 20);
+    lease.handle(pause, LeaseMessage::Tick);
+    assert_eq!(drain(&mut lease), [LeaseOutput::Open(shard)]);
+}
+
+#[test]
+fn a_single_member_lists_first_and_opens_then() {
+    let mut lease = Lease::new(options("a", 1));
+    let mut cluster = Cluster::default();
+    let mut handle = |message| {
+        lease.handle(Duration::ZERO, message);
+        drain(&mut lease)
+    };
+    assert_eq!(handle(LeaseMessage::Tick), [LeaseOutput::ReadRegistry]);
+    let mut outputs = handle(LeaseMessage::Registry(vec![]));
+    let mut listed = Vec::new();
+    while let [LeaseOutput::PutRegistry(row)] = &*outputs {
+        listed.push(NodeRow::decode(&row.value).unwrap().shards.len());
+        assert!(cluster.registry.put(row.clone()));
+        assert_eq!(handle(LeaseMessage::Written(true)), [LeaseOutput::ReadRegistry]);
+        outputs = handle(LeaseMessage::Registry(cluster.registry.rows()));
+    }
+    assert_eq!(listed, [0, 64]);
+    assert_eq!(outputs, ShardId::all().map(LeaseOutput::Open).collect::<Vec<_>>());
+}
+
+/// A read that shows the listing may have begun before it was written, and missed another node's.
+#[test]
+fn a_shard_whose_listing_has_an_unknown_outcome_is_not_opened_by_the_read_that_finds_out() {
+    for landed in [false, true] {
+        let mut lease = Lease::new(options("a", 1));
+        let mut registry = Registry::default();
+        let handle = |lease: &mut Lease, message| {
+            lease.handle(lease.wake_at().unwrap_or_default(), message);
+            drain(lease)
+        };
+        handle(&mut lease, LeaseMessage::Tick);
+        let outputs = handle(&mut lease, LeaseMessage::Registry(vec![]));
+        let [LeaseOutput::PutRegistry(joining)] = &*outputs else { panic!("{outputs:?}") };
+        registry.put(joining.clone());
+        handle(&mut lease, LeaseMessage::Written(true));
+        let outputs = handle(&mut lease, LeaseMessage::Registry(registry.rows()));
+        let [LeaseOutput::PutRegistry(listing)] = &*outputs else { panic!("{outputs:?}") };
+        if landed {
+            registry.put(listing.clone());
+        }
+        handle(&mut lease, LeaseMessage::WriteFailed);
+        assert_eq!(handle(&mut lease, LeaseMessage::Tick), [LeaseOutput::ReadRegistry]);
+        let outputs = handle(&mut lease, LeaseMessage::Registry(registry.rows()));
+        let [LeaseOutput::PutRegistry(again)] = &*outputs else { panic!("{outputs:?}") };
+        assert!(registry.put(again.clone()));
+        handle(&mut lease, LeaseMessage::Written(true));
+        let outputs = handle(&mut lease, LeaseMessage::Registry(registry.rows()));
+        assert_eq!(outputs, ShardId::all().map(LeaseOutput::Open).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn two_nodes_share() {
+    let cluster = Cluster::of(&["a", "b"]);
+    assert_eq!(cluster.served(), [32, 32]);
+    let shards: BTreeSet<_> =
+        [row(&cluster, "a").shards, row(&cluster, "b").shards].into_iter().flatten().collect();
+    assert_eq!(shards.len(), 64);
+}
+
+#[test]
+fn a_node_that_joins_gets_its_share_and_no_more_moves() {
+    let mut cluster = Cluster::of(&["b"]);
+    assert_eq!(cluster.served(), [64]);
+    cluster.start("a", 1);
+    cluster.run(LEASE);
+    assert_eq!(cluster.served(), [32, 32]);
+    cluster.start("c", 1);
+    cluster.run(LEASE);
+    assert_eq!(cluster.served(), [22, 21, 21]);
+    let opened: Vec<_> = cluster.nodes.values().map(|node| node.opened).collect();
+    assert_eq!(opened, [32, 64, 21]);
+}
+
+#[test]
+fn a_shard_moves_only_when_its_commits_are_done() {
+    let mut cluster = Cluster::of(&["a"]);
+    cluster.node("a").holding = true;
+    cluster.start("b", 1);
+    cluster.run(3 * LEASE);
+    assert_eq!(cluster.served(), [32, 0]);
+    let closing = std::mem::take(&mut cluster.node("a").closing);
+    assert_eq!(closing.len(), 32);
+    for shard in closing {
+        cluster.tell("a", LeaseMessage::ShardReleased(shard));
+    }
+    cluster.run(LEASE / 10);
+    assert_eq!(cluster.served(), [32, 32]);
+}
+
+#[test]
+fn the_shards_of_a_killed_node_are_taken_after_a_lease_and_not_before() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    cluster.nodes.remove("b");
+    cluster.run(LEASE * 4 / 5);
+    assert_eq!(cluster.served(), [32]);
+    cluster.run(LEASE * 3 / 5);
+    assert_eq!(cluster.served(), [64]);
+    assert_eq!(row(&cluster, "b").state, NodeState::Gone);
+}
+
+#[test]
+fn a_killed_node_that_returns_under_its_name_waits_for_its_own_lease() {
+    let mut cluster = Cluster::of(&["a"]);
+    cluster.start("a", 2);
+    cluster.run(LEASE * 4 / 5);
+    assert_eq!(cluster.served(), [0]);
+    cluster.run(LEASE * 2 / 5);
+    assert_eq!(cluster.served(), [64]);
+}
+
+#[test]
+fn a_second_process_of_the_same_name_never_joins() {
+    let mut cluster = Cluster::of(&["a"]);
+    let mut twin = Lease::new(options("a", 2));
+    for _ in 0..100 {
+        cluster.run(LEASE / 10);
+        let monotonic = cluster.node("a").clock;
+        twin.handle(monotonic, LeaseMessage::Tick);
+        while let Some(output) = twin.poll() {
+            assert_eq!(output, LeaseOutput::ReadRegistry);
+            twin.handle(monotonic, LeaseMessage::Registry(cluster.registry.rows()));
+        }
+    }
+    assert_eq!(cluster.served(), [64]);
+}
+
+#[test]
+fn a_paused_node_answers_nothing_and_finds_its_renewal_refused() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    cluster.node("b").paused = true;
+    cluster.run(2 * LEASE);
+    assert_eq!(cluster.served(), [64, 0]);
+    let zombie = cluster.node("b");
+    let clock = zombie.clock;
+    assert!(!zombie.lease.may_answer(clock));
+    zombie.lease.handle(clock, LeaseMessage::Tick);
+    let outputs = drain(&mut zombie.lease);
+    let closes = outputs.iter().filter(|output| matches!(output, LeaseOutput::Close(_))).count();
+    assert_eq!(closes, 32);
+    let Some(LeaseOutput::PutRegistry(renewal)) = outputs.last().cloned() else {
+        panic!("{outputs:?}");
+    };
+    assert!(!cluster.registry.put(renewal));
+}
+
+#[test]
+fn a_paused_node_returns_as_a_new_member() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    cluster.node("b").paused = true;
+    cluster.run(2 * LEASE);
+    cluster.node("b").paused = false;
+    cluster.run(LEASE);
+    assert_eq!(cluster.served(), [32, 32]);
+}
+
+#[test]
+fn an_expelled_node_returns_only_when_its_shards_are_released() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    cluster.node("b").paused = true;
+    cluster.node("b").holding = true;
+    cluster.run(2 * LEASE);
+    cluster.node("b").paused = false;
+    cluster.run(LEASE);
+    assert_eq!((cluster.served(), row(&cluster, "b").state), (vec![64, 0], NodeState::Gone));
+    assert_eq!(cluster.node("b").lease.wake_at(), None);
+    for shard in std::mem::take(&mut cluster.node("b").closing) {
+        cluster.tell("b", LeaseMessage::ShardReleased(shard));
+    }
+    cluster.run(LEASE);
+    assert_eq!(cluster.served(), [32, 32]);
+}
+
+#[test]
+fn a_renewal_counts_from_when_it_was_asked_for() {
+    let mut lease = Lease::new(options("a", 1));
+    lease.handle(Duration::ZERO, LeaseMessage::Tick);
+    lease.handle(Duration::from_secs(1), LeaseMessage::Registry(vec![]));
+    lease.handle(Duration::from_secs(8), LeaseMessage::Written(true));
+    assert!(lease.may_answer(Duration::from_millis(8_999)));
+    assert!(!lease.may_answer(Duration::from_secs(9)));
+}
+
+#[test]
+fn a_node_that_cannot_renew_closes_its_shards_itself() {
+    let mut cluster = Cluster::of(&["a"]);
+    cluster.node("a").cut_off = true;
+    cluster.run(LEASE / 2);
+    assert_eq!(cluster.served(), [64]);
+    cluster.run(LEASE / 2);
+    assert!(!ShardId::all().any(|shard| cluster.nodes["a"].lease.serves(shard)));
+    cluster.node("a").cut_off = false;
+    cluster.run(LEASE);
+    assert_eq!(cluster.served(), [64]);
+}
+
+#[test]
+fn a_renewal_of_unknown_outcome_is_found_by_reading() {
+    let mut cluster = Cluster::of(&["a"]);
+    let (registry, node) = (&mut cluster.registry, cluster.nodes.get_mut("a").unwrap());
+    let renewal_at = node.lease.wake_at().unwrap();
+    node.lease.handle(renewal_at, LeaseMessage::Tick);
+    let outputs = drain(&mut node.lease);
+    let [LeaseOutput::PutRegistry(renewal)] = &*outputs else { panic!("{outputs:?}") };
+    assert!(registry.put(renewal.clone()));
+    node.lease.handle(renewal_at, LeaseMessage::WriteFailed);
+    node.clock = node.lease.wake_at().unwrap();
+    cluster.tell("a", LeaseMessage::Tick);
+    assert!(cluster.nodes["a"].lease.may_answer(renewal_at + LEASE * 3 / 4));
+    cluster.run(3 * LEASE);
+    assert_eq!((cluster.served(), cluster.node("a").opened), (vec![64], 64));
+}
+
+#[test]
+fn a_node_that_leaves_hands_over_at_once() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    cluster.tell("b", LeaseMessage::Leave);
+    assert!(cluster.node("b").left);
+    assert_eq!(row(&cluster, "b").state, NodeState::Gone);
+    assert_eq!(cluster.node("b").lease.wake_at(), None);
+    cluster.run(LEASE / 4);
+    assert_eq!(cluster.served(), [64, 0]);
+}
+
+#[test]
+fn a_leaving_node_takes_nothing_and_keeps_its_lease_while_shards_close() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    cluster.node("b").holding = true;
+    cluster.tell("b", LeaseMessage::Leave);
+    cluster.run(3 * LEASE);
+    assert_eq!(cluster.served(), [32, 0]);
+    assert_eq!(row(&cluster, "b").state, NodeState::Leaving);
+    for shard in std::mem::take(&mut cluster.node("b").closing) {
+        cluster.tell("b", LeaseMessage::ShardReleased(shard));
+    }
+    assert!(cluster.node("b").left);
+    cluster.run(LEASE / 4);
+    assert_eq!(cluster.served(), [64, 0]);
+}
+
+#[test]
+fn a_node_that_never_joined_leaves_at_once() {
+    let mut lease = Lease::new(options("a", 1));
+    lease.handle(Duration::ZERO, LeaseMessage::Leave);
+    assert_eq!(drain(&mut lease), [LeaseOutput::Left]);
+}
+
+#[test]
+fn a_shard_that_a_member_lost_is_opened_again() {
+    let mut cluster = Cluster::of(&["a"]);
+    cluster.tell("a", LeaseMessage::ShardReleased(ShardId::new(7).unwrap()));
+    assert_eq!(cluster.served(), [63]);
+    cluster.run(LEASE / 10);
+    assert_eq!(cluster.served(), [64]);
+}
+
+#[test]
+fn an_observer_whose_clock_stands_still_expels_nobody() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    cluster.node("a").frozen = true;
+    cluster.nodes.remove("b");
+    cluster.run(10 * LEASE);
+    assert_eq!(row(&cluster, "b").state, NodeState::Alive);
+}
+
+#[test]
+fn an_observer_whose_clock_leaps_expels_nobody_who_is_alive() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    for _ in 0..10 {
+        cluster.node("a").clock += 100 * LEASE;
+        cluster.run(LEASE);
+        assert_eq!(row(&cluster, "b").state, NodeState::Alive);
+        assert_eq!(cluster.served(), [32, 32]);
+    }
+}
+
+#[test]
+fn an_owner_whose_clock_leaps_ahead_stops_answering() {
+    let mut cluster = Cluster::of(&["a"]);
+    cluster.node("a").clock += LEASE;
+    assert_eq!(cluster.served(), [0]);
+    cluster.run(LEASE);
+    assert_eq!(cluster.served(), [64]);
+}
+
+#[test]
+fn an_owner_whose_clock_goes_back_stops_answering_until_it_has_renewed() {
+    let mut cluster = Cluster::of(&["a"]);
+    cluster.run(10 * LEASE);
+    cluster.node("a").clock -= 5 * LEASE;
+    assert_eq!(cluster.served(), [0]);
+    cluster.tell("a", LeaseMessage::Tick);
+    cluster.run(LEASE);
+    assert_eq!(cluster.served(), [64]);
+}
+
+#[test]
+fn a_row_of_a_newer_version_may_hold_everything_until_it_expires() {
+    let mut cluster = Cluster::default();
+    let unknown = RegistryRow { name: "node/z".into(), version: 1, value: vec![9, 9].into() };
+    cluster.registry.put(unknown);
+    cluster.start("a", 1);
+    cluster.run(LEASE * 4 / 5);
+    assert_eq!(cluster.served(), [0]);
+    cluster.run(LEASE);
+    assert_eq!(cluster.served(), [64]);
+}
+
+#[test]
+fn everybody_knows_where_a_shard_is() {
+    let cluster = Cluster::of(&["a", "b"]);
+    for shard in ShardId::all() {
+        let owner = if cluster.nodes["a"].serving(shard) { "a:7233" } else { "b:7233" };
+        for node in cluster.nodes.values() {
+            assert_eq!(node.lease.address_of(shard), Some(owner));
+        }
+    }
+}

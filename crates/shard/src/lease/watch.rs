@@ -1,0 +1,41 @@
+//! How long other nodes' rows have stayed as they are, by one's own clock. The version of a row
+//! grows with every renewal, so it is what is watched, also of rows that cannot be read.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use abide_store::rows::RegistryRow;
+
+#[derive(Debug)]
+struct Watch {
+    version: u64,
+    seen_at: Duration,
+    unchanged: Duration,
+}
+
+/// What is known of each row.
+#[derive(Debug, Default)]
+pub(super) struct Watches(BTreeMap<String, Watch>);
+
+impl Watches {
+    /// Takes note of the rows as they are. The time since the last look counts only up to
+    /// `watched_max`: whoever looked away for long has not seen the row unchanged for so long.
+    pub(super) fn see(&mut self, rows: &[RegistryRow], monotonic: Duration, watched_max: Duration) {
+        let mut before = std::mem::take(&mut self.0);
+        for row in rows {
+            let unchanged = match before.remove(&row.name) {
+                Some(watch) if watch.version == row.version => {
+                    let since = monotonic.saturating_sub(watch.seen_at);
+                    watch.unchanged + since.min(watched_max)
+                }
+                Some(_) | None => Duration::ZERO,
+            };
+            let watch = Watch { version: row.version, seen_at: monotonic, unchanged };
+            self.0.insert(row.name.clone(), watch);
+        }
+    }
+
+    /// The row was seen unchanged for a whole lease.
+    pub(super) fn expired(&self, name: &str, lease: Duration) -> bool {
+        self.0.get(name).is_some_and(|watch| watch.unchanged >= lease)
+    }
+}

@@ -1,0 +1,37 @@
+//! Which builds a queue has seen, so that each is announced to the shards once.
+
+use std::collections::BTreeMap;
+
+use abide_core::ids::BuildId;
+
+/// Builds that a queue remembers: many deploys, and far more than are ever connected at once. The
+/// one not heard of for longest is forgotten first, and is announced again should it return.
+pub(super) const BUILDS_MAX: usize = 100;
+
+/// Builds by when they were last heard of.
+#[derive(Debug, Default)]
+pub(super) struct Builds {
+    heard: BTreeMap<BuildId, u64>,
+    turn: u64,
+}
+
+impl Builds {
+    /// Takes note of a build; `true` if it was not known.
+    pub(super) fn hear(&mut self, build: &BuildId) -> bool {
+        self.turn += 1;
+        if self.heard.insert(build.clone(), self.turn).is_some() {
+            return false;
+        }
+        if self.heard.len() > BUILDS_MAX {
+            self.forget_oldest();
+        }
+        true
+    }
+
+    fn forget_oldest(&mut self) {
+        let oldest = self.heard.iter().min_by_key(|(_, turn)| **turn);
+        if let Some(build) = oldest.map(|(build, _)| build.clone()) {
+            self.heard.remove(&build);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! One queue: which offer goes to which worker, and what to do when there are too many offers.
+//!
+//! A match costs the logarithm of what is held, times the few lanes or builds there are. A full
+//! queue turns offers away and asks for them again when it has drained to half:
+//!
+//! | turned away | asks for a refill when | because |
+//! |---|---|---|
+//! | an offer that somebody connected may take | such offers have drained to half | workers must not idle behind stuck offers |
+//! | one that nobody connected may take | all offers have drained to half | asking sooner would only turn it away again |
+//!
+//! The second kind becomes the first when workers of another build connect. A full queue keeps
+//! what is worth most: an offer that somebody may take displaces one that nobody may, and else a
+//! query displaces a task, for a task has a row to come back from.
+
+use abide_core::ids::{SessionId, ShardId};
+
+use super::{
+    QueueOutput,
+    builds::Builds,
+    offers::{Name, Offers, Urgency},
+    workers::Workers,
+};
+use crate::message::{Offer, QueueKey, Worker};
+
+/// Which offers were turned away since the last refill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum TurnedAway {
+    Nothing,
+    Stuck,
+    Takeable,
+}
+
+/// One queue.
+#[derive(Debug)]
+pub(super) struct Matcher {
+    /// When the queue became idle, in the order of its node's queues.
+    pub(super) idle_since: Option<u64>,
+    key: QueueKey,
+    offers_max: usize,
+    offers: Offers,
+    workers: Workers,
+    builds: Builds,
+    turned_away: TurnedAway,
+    outputs: Vec<QueueOutput>,
+}
+
+impl Matcher {
+    pub(super) fn new(key: QueueKey, offers_max: usize) -> Self {
+        Self {
+            idle_since: None,
+            key,
+            offers_max,
+            offers: Offers::default(),
+            workers: Workers::default(),
+            builds: Builds::default(),
+            turned_away: TurnedAway::Nothing,
+            outputs: Vec::new(),
+        }
+    }
+
+    pub(super) fn offer(&mut self, offer: Offer) {
+        let name = Name::of(&offer);
+        if let Some(session) = self.workers.choose(&offer) {
+            self.offers.remove(&name);
+            self.hand_out(offer, &session);
+        } else if self.offers.contains(&name) || self.make_room(&offer) {
+            self.offers.put(offer);
+        } else {
+            self.turn_away(&offer);
+        }
+        self.refill();
+    }
+
+    pub(super) fn credit(&mut self, worker: Worker, credits: usize) {
+        if let Some(build) = &worker.build
+            && self.builds.hear(build)
+        {
+            self.outputs.push(QueueOutput::NewBuild(self.key.clone(), build.clone()));
+        }
+        let session = worker.session.clone();
+        let other_code = self.workers.credit(worker, credits);
+        if other_code && self.turned_away == TurnedAway::Stuck {
+            self.turned_away = TurnedAway::Takeable;
+        }
+        self.serve(&session);
+    }
+
+    pub(super) fn give_back(&mut self, session: &SessionId) {
+        self.workers.give_back(session);
+        self.serve(session);
+    }
+
+    pub(super) fn gone(&mut self, session: &SessionId) {
+        self.workers.gone(session);
+        self.refill();
+    }
+
+    pub(super) fn shard_closed(&mut self, shard: ShardId) {
+        self.offers.remove_shard(shard);
+        self.refill();
+    }
+
+    pub(super) fn outputs(&mut self) -> impl Iterator<Item = QueueOutput> {
+        self.outputs.drain(..)
+    }
+
+    /// Nothing is held but the builds seen. Nothing can be turned away then: an empty queue has
+    /// asked for its refill.
+    pub(super) fn idle(&self) -> bool {
+        self.offers.len() == 0 && self.workers.is_empty()
+    }
+
+    fn serve(&mut self, session: &SessionId) {
+        while let Some(worker) = self.workers.ready(session) {
+            let Some(name) = self.offers.first_for(worker.build.as_ref()) else { break };
+            let Some(offer) = self.offers.remove(&name) else { break };
+            self.hand_out(offer, session);
+        }
+        self.refill();
+    }
+
+    fn hand_out(&mut self, offer: Offer, session: &SessionId) {
+        if let Some(worker) = self.workers.take(session) {
+            self.outputs.push(QueueOutput::Match(offer, worker));
+        }
+    }
+
+    /// Whether there is room for the offer, perhaps after another one had to go.
+    fn make_room(&mut self, offer: &Offer) -> bool {
+        if self.offers.len() < self.offers_max {
+            return true;
+        }
+        let Some(last) = self.offers.last(|except| self.workers.stuck(except)) else {
+            return false;
+        };
+        let worth = (self.workers.stuck(&offer.except), Urgency::of(offer.work));
+        if (last.stuck, last.urgency) <= worth {
+            return false;
+        }
+        if let Some(displaced) = self.offers.remove(&last.name) {
+            self.turn_away(&displaced);
+        }
+        true
+    }
+
+    fn turn_away(&mut self, offer: &Offer) {
+        let kind = if self.workers.stuck(&offer.except) {
+            TurnedAway::Stuck
+        } else {
+            TurnedAway::Takeable
+        };
+        self.turned_away = self.turned_away.max(kind);
+    }
+
+    fn refill(&mut self) {
+        let left = match self.turned_away {
+            TurnedAway::Nothing => return,
+            TurnedAway::Takeable if !self.workers.is_empty() => {
+                self.offers.takeable(|except| self.workers.stuck(except))
+            }
+            TurnedAway::Stuck | TurnedAway::Takeable => self.offers.len(),
+        };
+        if left <= self.offers_max / 2 {
+            self.turned_away = TurnedAway::Nothing;
+            self.outputs.push(QueueOutput::Refill(self.key.clone()));
+        }
+    }
+}
