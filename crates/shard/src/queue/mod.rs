@@ -15,7 +15,7 @@
 //! After each message no kept offer could be matched with any worker that has credit.
 //!
 //! What is held is bounded: offers by `offers_max` per queue, workers by the open streams, queues
-//! with neither by [`IDLE_QUEUES_MAX`], builds seen by [`builds::BUILDS_MAX`] per queue, and outputs
+//! with neither by `IDLE_QUEUES_MAX`, builds seen by `BUILDS_MAX` per queue, and outputs
 //! by one match per credit, because the driver drains them after each message.
 
 mod builds;

@@ -13,7 +13,11 @@ use crate::harness::{World, shard_of, target, workflow};
 fn child(id: &str, parent_close: ParentClosePolicy) -> Ask {
     Ask::StartChild(Box::new(ChildSpec {
         workflow: workflow(id),
-        spec: RunSpec { workflow_type: "child".into(), queue: "queue".into(), ..RunSpec::default() },
+        spec: RunSpec {
+            workflow_type: "child".into(),
+            queue: "queue".into(),
+            ..RunSpec::default()
+        },
         parent_close,
         reuse: Default::default(),
         retry_of: None,

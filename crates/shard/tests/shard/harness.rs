@@ -18,8 +18,8 @@ use abide_core::{
 };
 use abide_shard::{
     message::{
-        Call, CallError, CallReply, ConflictPolicy, Dispatch, Fetch, Fetched, Message, Offer, Output,
-        RunTarget, StartCall, TaskCompletion, TaskToken, Ticket, Worker,
+        Call, CallError, CallReply, ConflictPolicy, Dispatch, Fetch, Fetched, Message, Offer,
+        Output, RunTarget, StartCall, TaskCompletion, TaskToken, Ticket, Worker,
     },
     shard::{Moment, Shard},
 };
@@ -38,8 +38,8 @@ pub(crate) struct World {
     pub(crate) offers: Vec<Offer>,
     pub(crate) dispatches: Vec<Dispatch>,
     pub(crate) halted: Vec<String>,
+    pub(crate) entropy: u128,
     tickets: Ticket,
-    entropy: u128,
     limits: Arc<Limits>,
 }
 
@@ -251,11 +251,7 @@ fn start_call(id: &str, entropy: &mut u128) -> StartCall {
     StartCall {
         workflow: workflow(id),
         run: RunId::from_parts(Timestamp::from_unix_millis(1_800_000_000_000), *entropy),
-        spec: RunSpec {
-            workflow_type: "type".into(),
-            queue: "queue".into(),
-            ..RunSpec::default()
-        },
+        spec: RunSpec { workflow_type: "type".into(), queue: "queue".into(), ..RunSpec::default() },
         identity: "client".into(),
         key: None,
         conflict: ConflictPolicy::Reject,

@@ -136,5 +136,8 @@ fn delete_due(world: &mut World, key: DueKey) {
 fn apply(world: &mut World, write: Write) {
     let shard = shard_of("w");
     let epoch = world.tables.shard(shard).epoch;
-    world.tables.apply(&abide_store::Batch { shard, epoch, writes: vec![write] }).unwrap();
+    world
+        .tables
+        .apply(&abide_store::Batch { shard, epoch, writes: vec![write] })
+        .expect("it is written");
 }

@@ -26,7 +26,7 @@ fn with_activity(world: &mut World, delivery: Delivery) -> ActivityToken {
         eager_activities: 1,
         ..TaskCompletion::default()
     };
-    world.ask(shard_of("w"), Call::CompleteTask(token, Box::new(completion))).unwrap();
+    world.ask(shard_of("w"), Call::CompleteTask(token, Box::new(completion))).expect("it is taken");
     activity_token(world.dispatches.pop())
 }
 
@@ -94,7 +94,10 @@ fn an_at_most_once_attempt_fails_when_its_worker_stays_away() {
     world.send(shard_of("w"), Message::Tick);
     world.pass(GRACE);
     let history = world.history("w", token.run);
-    assert_eq!(history[history.len() - 3..], ["ActivityStarted", "ActivityFailed", "TaskScheduled"]);
+    assert_eq!(
+        history[history.len() - 3..],
+        ["ActivityStarted", "ActivityFailed", "TaskScheduled"]
+    );
     assert_eq!(resolve(&mut world, token).unwrap_err(), Refusal::StaleAttempt.into());
 }
 

@@ -74,7 +74,7 @@ fn a_shard_whose_listing_has_an_unknown_outcome_is_not_opened_by_the_read_that_f
     for landed in [false, true] {
         let mut lease = Lease::new(options("a", 1));
         let mut registry = Registry::default();
-        let mut handle = |lease: &mut Lease, message| {
+        let handle = |lease: &mut Lease, message| {
             lease.handle(lease.wake_at().unwrap_or_default(), message);
             drain(lease)
         };
