@@ -11,16 +11,40 @@ fn main() {
         let r = std::panic::catch_unwind(|| {
             let mut w = World::new(seed, Saboteur::default(), Trace::new(trace));
             let r = w.run();
-            if trace { if let Err(v) = &r { for l in w.trace(v) { println!("{l}"); } } }
+            if trace {
+                if let Err(v) = &r {
+                    let _ = v;
+                    for l in w.all_trace() {
+                        println!("{l}");
+                    }
+                }
+            }
             (r, w.counts())
         });
         match r {
             Ok((r, c)) => {
-                total.inputs += c.inputs; total.messages += c.messages; total.faults += c.faults; total.runs += c.runs; total.events += c.events; total.acknowledged += c.acknowledged;
-                if let Err(v) = r { bad += 1; let s = v.to_string(); println!("seed {seed}: {}", s.chars().take(700).collect::<String>()); }
+                total.inputs += c.inputs;
+                total.messages += c.messages;
+                total.faults += c.faults;
+                total.runs += c.runs;
+                total.events += c.events;
+                total.acknowledged += c.acknowledged;
+                if let Err(v) = r {
+                    bad += 1;
+                    let s = v.to_string();
+                    println!("seed {seed}: {}", s.chars().take(700).collect::<String>());
+                }
             }
-            Err(_) => { bad += 1; println!("seed {seed}: panic"); }
+            Err(_) => {
+                bad += 1;
+                println!("seed {seed}: panic");
+            }
         }
     }
-    println!("{bad} bad of {n}; {:?} {:?} per seed {:?}", begin.elapsed(), total, begin.elapsed() / n as u32);
+    println!(
+        "{bad} bad of {n}; {:?} {:?} per seed {:?}",
+        begin.elapsed(),
+        total,
+        begin.elapsed() / n as u32
+    );
 }

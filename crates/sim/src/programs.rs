@@ -125,8 +125,7 @@ fn draw_activity(rng: &mut Rng) -> Activity {
     let kinds = ["ok", "ok", "flaky", "fatal", "slow", "beat"];
     let activity_type = (*rng.pick(&kinds).unwrap_or(&"ok")).to_owned();
     let start_to_close = Some(Duration::from_millis(rng.between(400, 3000)));
-    let heartbeat =
-        (activity_type == "beat").then(|| Duration::from_millis(rng.between(200, 600)));
+    let heartbeat = (activity_type == "beat").then(|| Duration::from_millis(rng.between(200, 600)));
     let delivery = if rng.chance(250) { Delivery::AtMostOnce } else { Delivery::AtLeastOnce };
     Activity { activity_type, retry: draw_retry(rng), delivery, start_to_close, heartbeat }
 }

@@ -78,7 +78,10 @@ mod tests {
     #[test]
     fn a_seed_is_pinned() {
         let mut rng = Rng::new(42);
-        assert_eq!([rng.next(), rng.next()], [13_679_457_532_755_275_413, 2_949_826_092_126_892_291]);
+        assert_eq!(
+            [rng.next(), rng.next()],
+            [13_679_457_532_755_275_413, 2_949_826_092_126_892_291]
+        );
     }
 
     #[test]

@@ -112,6 +112,7 @@ fn limits(rng: &mut Rng) -> Limits {
         queued_offers: 3,
         waiting_requests: 6,
         effect_timeout: Duration::from_millis(rng.between(300, 2000)),
+        confirmed_retention: Duration::from_secs(600),
         sweep_interval: Duration::from_secs(rng.between(5, 60)),
         events_suggested: 40,
         ..Limits::default()

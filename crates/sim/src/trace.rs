@@ -33,11 +33,9 @@ impl Trace {
         self.on
     }
 
-    /// The last lines about the run and about no run in particular.
+    /// The last lines about the run, or about everything.
     pub fn of(&self, run: Option<RunId>) -> Vec<String> {
-        let concerned = |line: &&(Option<RunId>, String)| {
-            run.is_none() || line.0.is_none() || line.0 == run
-        };
+        let concerned = |line: &&(Option<RunId>, String)| run.is_none() || line.0 == run;
         let lines: Vec<_> =
             self.lines.iter().filter(concerned).map(|(_, line)| line.clone()).collect();
         lines[lines.len().saturating_sub(LINES_MAX)..].to_vec()

@@ -114,8 +114,7 @@ pub fn runs_are_chains(ledger: &Ledger) -> Checked {
         let mut stories: Vec<_> = ledger.of_workflow(workflow).collect();
         stories.sort_by_key(|story| story.run.ordinal);
         for (index, story) in stories.iter().enumerate() {
-            let wrong =
-                |what: String| Err(Violation::of(Check::Chains, story.run.id, what));
+            let wrong = |what: String| Err(Violation::of(Check::Chains, story.run.id, what));
             let ordinal = u64::try_from(index + 1).unwrap_or_default();
             if story.run.ordinal != ordinal {
                 return wrong(format!("ordinal {} instead of {ordinal}", story.run.ordinal));
@@ -237,8 +236,7 @@ fn carried_effects(ledger: &Ledger, story: &Story) -> usize {
     };
     let Some(previous) = &started.previous else { return 0 };
     let Some(before) = ledger.stories.get(&previous.run) else { return 0 };
-    let Some(Fact::RunContinuedAsNew(closed)) =
-        before.events.last().map(|event| &event.body.fact)
+    let Some(Fact::RunContinuedAsNew(closed)) = before.events.last().map(|event| &event.body.fact)
     else {
         return 0;
     };

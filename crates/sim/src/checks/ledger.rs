@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
     codec,
-    event::Event,
+    event::{Event, Fact},
     ids::{EventNumber, RunId, ShardId, WorkflowKey},
     note::{Note, Record},
     run::{FoldError, Run},
@@ -39,8 +39,8 @@ pub struct Story {
     pub events: Vec<Event>,
     /// Starts of attempts: scheduled, start.
     pub attempts: BTreeSet<(EventNumber, u32)>,
-    /// Starts of attempts whose worker said that they failed or were cancelled.
-    pub ended: BTreeSet<(EventNumber, u32)>,
+    /// Activities that were completed.
+    pub completed: BTreeSet<EventNumber>,
     /// Effects without a result event that are done, and whether they took place.
     pub settled: BTreeMap<u64, bool>,
     /// Names of buffered inputs that no longer applied.
@@ -114,7 +114,7 @@ impl Story {
             shard,
             events: Vec::new(),
             attempts: BTreeSet::new(),
-            ended: BTreeSet::new(),
+            completed: BTreeSet::new(),
             settled: BTreeMap::new(),
             dropped: Vec::new(),
             place: records::Place::default(),
@@ -149,7 +149,12 @@ impl Story {
             }
             self.run.fold_more([&record]).map_err(|error| gap(row, &error))?;
             match record {
-                Record::Event(event) => self.events.push(event),
+                Record::Event(event) => {
+                    if let Fact::ActivityCompleted(completed) = &event.body.fact {
+                        self.completed.insert(completed.scheduled);
+                    }
+                    self.events.push(event);
+                }
                 Record::Note(note) => self.note(note),
             }
         }
@@ -167,10 +172,8 @@ impl Story {
                 self.settled.insert(number, delivered);
             }
             Note::BufferReleased { dropped } => self.dropped.extend(dropped),
-            Note::AttemptEnded(ended) => {
-                self.ended.insert((ended.scheduled, ended.start));
-            }
             Note::InputBuffered(_)
+            | Note::AttemptEnded(_)
             | Note::AttemptReady { .. }
             | Note::Heartbeat { .. }
             | Note::TaskAttemptFailed(_)

@@ -61,9 +61,8 @@ pub fn not_in_the_future(run: &Run, event: &Event, latest: Timestamp) -> Checked
 /// Commands directly after TaskCompleted, the end of a task directly after its start.
 fn order(run: &Run, place: &mut Place, event: &Event) -> Checked {
     let fact = &event.body.fact;
-    let wrong = |why: &str| {
-        Err(Violation::of(Check::Order, run.id, format!("{} {why}", show(event))))
-    };
+    let wrong =
+        |why: &str| Err(Violation::of(Check::Order, run.id, format!("{} {why}", show(event))));
     let ends_task =
         matches!(fact, Fact::TaskCompleted(_) | Fact::TaskFailed(_) | Fact::TaskTimedOut(_));
     if (*place == Place::Started) != ends_task {

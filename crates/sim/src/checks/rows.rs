@@ -3,12 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use abide_core::{
-    codec,
-    ids::ShardId,
-    run::Run,
-    time::Timestamp,
-};
+use abide_core::{codec, ids::ShardId, run::Run, time::Timestamp};
 use abide_shard::rows::{Row, project};
 use abide_store::{
     RunFilter, WaitFilter,

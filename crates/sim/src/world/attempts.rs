@@ -6,9 +6,7 @@ use abide_core::{
     payload::Payload,
     run::{ActivityGiven, Resolution},
 };
-use abide_shard::message::{
-    ActivityToken, Call as Request, CallError, CallReply, WorkKind,
-};
+use abide_shard::message::{ActivityToken, Call as Request, CallError, CallReply, WorkKind};
 
 use super::{
     Event, World,
@@ -68,9 +66,10 @@ impl World {
 
     /// How long an attempt takes and how it ends.
     fn draw_attempt(&mut self, given: &ActivityGiven) -> (Micros, Resolution) {
-        let limit = given.spec.start_to_close.map_or(SECOND, |limit| {
-            Micros::try_from(limit.as_micros()).unwrap_or(SECOND)
-        });
+        let limit = given
+            .spec
+            .start_to_close
+            .map_or(SECOND, |limit| Micros::try_from(limit.as_micros()).unwrap_or(SECOND));
         let quick = delay(&mut self.rng, 150 * MILLIS, false);
         let done = Resolution::Completed(vec![Payload::new("done")]);
         if self.calm {

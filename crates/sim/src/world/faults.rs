@@ -4,7 +4,7 @@ use abide_shard::queue::Queues;
 
 use super::{Event, World};
 use crate::{
-    checks::Checked,
+    checks::{Checked, rows},
     names::shards,
     programs::Build,
     schedule::{MILLIS, SECOND},
@@ -62,6 +62,7 @@ impl World {
                 self.apply(slot, torn.as_ref().unwrap_or(&batch))?.ok();
             }
         }
+        rows::rows_are_the_projection(&self.ledger, &self.tables, shards())?;
         self.reopening.clear();
         self.cut_all_streams();
         self.queues = Queues::new(self.settings.limits.queued_offers);
@@ -94,7 +95,7 @@ impl World {
     }
 
     /// Clocks jump.
-    fn jump(&mut self, micros: u64, forwards: bool) {
+    pub(super) fn jump(&mut self, micros: u64, forwards: bool) {
         self.skew = if forwards { self.skew + micros } else { self.skew.saturating_sub(micros) };
         let slots: Vec<_> = self.slots.keys().copied().collect();
         for slot in slots {

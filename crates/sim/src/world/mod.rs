@@ -15,7 +15,10 @@ use std::{
     time::Duration,
 };
 
-use abide_core::{ids::ShardId, time::Timestamp};
+use abide_core::{
+    ids::{RunId, ShardId},
+    time::Timestamp,
+};
 use abide_shard::{
     message::{CallError, CallReply, Message, Ticket},
     queue::Queues,
@@ -23,9 +26,7 @@ use abide_shard::{
 use abide_store::memory::Tables;
 
 use crate::{
-    checks::{
-        Checked, Violation, dispatches::Dispatches, ledger::Ledger, promises::Promises,
-    },
+    checks::{Checked, Violation, dispatches::Dispatches, ledger::Ledger, promises::Promises},
     programs::Catalog,
     rng::Rng,
     sabotage::Saboteur,
@@ -98,6 +99,8 @@ pub struct World {
     trace: Trace,
     /// Shards that are being opened again.
     reopening: BTreeSet<ShardId>,
+    /// Runs whose writes were refused by chance.
+    refused: BTreeSet<RunId>,
 }
 
 /// Something that will happen.
@@ -165,6 +168,7 @@ impl World {
             counts: Counts::default(),
             trace,
             reopening: BTreeSet::new(),
+            refused: BTreeSet::new(),
         };
         world.begin();
         world
@@ -187,6 +191,11 @@ impl World {
     /// What happened, if that was asked for.
     pub fn trace(&self, violation: &Violation) -> Vec<String> {
         self.trace.of(violation.run)
+    }
+
+    /// Everything that happened, if that was asked for.
+    pub fn all_trace(&self) -> impl Iterator<Item = &str> {
+        self.trace.all()
     }
 
     /// Plans the whole life: shards, workers, requests, faults.

@@ -3,16 +3,12 @@
 use std::time::Duration;
 
 use abide_core::{
-    event::{
-        ReusePolicy, RunPaused, RunSpec, RunUnpaused, SignalReceived, UpdateRequest,
-    },
+    event::{ReusePolicy, RunPaused, RunSpec, RunUnpaused, SignalReceived, UpdateRequest},
     ids::{Key, RunId, WorkflowKey},
     payload::{Extension, Payload},
     retry::RetryPolicy,
 };
-use abide_shard::message::{
-    Call, ConflictPolicy, Query, RunTarget, StartCall, UpdateWait,
-};
+use abide_shard::message::{Call, ConflictPolicy, Query, RunTarget, StartCall, UpdateWait};
 
 use super::{World, clients::exactly, workers::QUEUE};
 use crate::{
@@ -116,8 +112,7 @@ impl World {
     fn draw_update(&mut self, number: usize, target: RunTarget) -> Call {
         let name = if self.rng.chance(250) { "reject" } else { "accept" };
         let request = UpdateRequest { name: name.into(), ..UpdateRequest::default() };
-        let until =
-            if self.rng.chance(500) { UpdateWait::Accepted } else { UpdateWait::Completed };
+        let until = if self.rng.chance(500) { UpdateWait::Accepted } else { UpdateWait::Completed };
         Call::Update { target, update: format!("update{number}").into(), request, until }
     }
 

@@ -28,7 +28,7 @@ pub(crate) struct Slot {
     /// When its next tick is planned.
     tick_at: Option<Micros>,
     /// A commit is on its way.
-    pub(super) committing: bool,
+    committing: bool,
     /// Matches that it has neither dispatched nor given back.
     matches: Vec<(Offer, Taker)>,
 }
@@ -42,8 +42,7 @@ impl World {
         let owner = format!("node{id}");
         let limits = Arc::clone(&self.settings.limits);
         let machine = Shard::new(shard, owner, limits);
-        let slot =
-            Slot { shard, machine, tick_at: None, committing: false, matches: Vec::new() };
+        let slot = Slot { shard, machine, tick_at: None, committing: false, matches: Vec::new() };
         self.slots.insert(id, slot);
         if let Some(former) = self.owners.insert(shard, id) {
             self.disown(former);
@@ -231,7 +230,7 @@ impl World {
         let owner = shard.and_then(|shard| self.owners.get(&shard)) == Some(&id);
         match &*dispatch {
             Dispatch::Workflow { token, given, last_event, .. } => {
-                self.dispatches.task(&self.ledger, token, given, *last_event, owner)?;
+                self.dispatches.task(&self.ledger, token, given, *last_event)?;
             }
             Dispatch::Activity { token, given } => {
                 self.dispatches.activity(&self.ledger, token, given, owner)?;
@@ -304,6 +303,7 @@ const fn is_input(message: &Message) -> bool {
 fn run_of(message: &Message) -> Option<RunId> {
     match message {
         Message::Matched(offer, _) => Some(offer.run),
+        Message::Call(_, call) => call.place().and_then(|(_, run)| run),
         Message::Deliver(envelope) => Some(envelope.key.run),
         Message::Answered(key, _) | Message::Confirmed(key) => Some(key.run),
         _ => None,

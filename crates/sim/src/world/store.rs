@@ -1,15 +1,16 @@
 //! The store as machines see it: commits and reads that take time and fail, on tables that never do.
 
-use abide_core::ids::ShardId;
+use abide_core::{
+    codec,
+    ids::{RunId, ShardId},
+    note::Record,
+};
 use abide_shard::message::{Fetch, Fetched, Message, Ticket};
-use abide_store::{Batch, CommitError, ReadError, memory::Tables};
+use abide_store::{Batch, CommitError, ReadError, Write, memory::Tables};
 
 use super::{Event, World, slots::SlotId};
 use crate::{
-    checks::Checked,
-    sabotage::CommitSabotage,
-    schedule::MILLIS,
-    settings::delay,
+    checks::Checked, sabotage::CommitSabotage, schedule::MILLIS, settings::delay, trace::brief,
 };
 
 impl World {
@@ -35,7 +36,8 @@ impl World {
         let odds = &self.settings.odds;
         let (refused, unavailable, unknown) =
             (odds.commit_refused, odds.commit_unavailable, odds.commit_unknown);
-        let answer = if self.trouble(refused) {
+        let answer = if self.may_refuse(&batch) && self.trouble(refused) {
+            self.refused.extend(runs_of(&batch));
             Err(CommitError::Refused("by chance".into()))
         } else if self.trouble(unavailable) {
             Err(CommitError::Unavailable("by chance".into()))
@@ -53,6 +55,11 @@ impl World {
         Ok(())
     }
 
+    /// A store that refuses a run's writes twice is right: the run would be set aside.
+    fn may_refuse(&self, batch: &Batch) -> bool {
+        !runs_of(batch).any(|run| self.refused.contains(&run))
+    }
+
     /// Writes the batch, and the ledger with it.
     pub(super) fn apply(
         &mut self,
@@ -64,10 +71,27 @@ impl World {
             None => self.tables.apply(batch),
         };
         if applied.is_ok() {
+            if self.trace.on() {
+                self.trace_batch(id, batch);
+            }
             self.ledger.apply(id, batch)?;
             self.shard_claimed(batch);
         }
         Ok(applied)
+    }
+
+    /// Keeps a line for each log row that is committed.
+    fn trace_batch(&mut self, id: SlotId, batch: &Batch) {
+        for write in &batch.writes {
+            let Write::AppendLog(row) = write else { continue };
+            let encoded = codec::Row { events: row.events.clone(), notes: row.notes.clone() };
+            let records = codec::decode_row(&encoded).unwrap_or_default();
+            let names: Vec<_> = records.iter().map(record_name).collect();
+            let (now, sequence) = (self.now, row.sequence);
+            self.trace.note(Some(row.run), || {
+                format!("{now:>12} #{id} committed row {sequence}: {}", names.join(", "))
+            });
+        }
     }
 
     /// A machine asks for a read. What was committed before is seen; what comes later may be.
@@ -81,6 +105,20 @@ impl World {
             Ok(self.saboteur.fetched(shard, fetch, fetched))
         };
         self.plan_in(later, Event::ToSlot(id, Message::Fetched(ticket, answer)));
+    }
+}
+
+fn runs_of(batch: &Batch) -> impl Iterator<Item = RunId> {
+    batch.writes.iter().filter_map(|write| match write {
+        Write::AppendLog(row) => Some(row.run),
+        _ => None,
+    })
+}
+
+fn record_name(record: &Record) -> String {
+    match record {
+        Record::Event(event) => format!("{} {}", event.number, event.body.fact.name()),
+        Record::Note(note) => brief(note),
     }
 }
 

@@ -49,12 +49,18 @@ impl World {
         last_event: EventNumber,
         recent: Option<Vec<Bytes>>,
     ) -> Checked {
+        self.trace.note(Some(token.run), || {
+            let kept = recent.is_some();
+            let tail: Vec<_> = given.tail.iter().map(|event| event.number).collect();
+            let on = format!("on event {last_event} after task {}", given.previous);
+            format!("{:>12} worker {index} has a task {on}, {tail:?}, in memory {kept}", self.now)
+        });
         let kept = self.from_memory(index, &token, given, recent);
         let turn = match kept {
             Some(machine) => Ok(machine),
-            None => self.from_log(index, token.run, last_event).and_then(|mut machine| {
-                machine.feed(given.tail.iter().cloned()).map(|()| machine)
-            }),
+            None => self
+                .from_log(index, token.run, last_event)
+                .and_then(|mut machine| machine.feed(given.tail.iter().cloned()).map(|()| machine)),
         };
         let updates: Vec<_> = given
             .updates
@@ -93,7 +99,10 @@ impl World {
         if forgets {
             worker.cache.clear();
         }
-        let position = worker.cache.iter().position(|(run, _)| *run == token.run)?;
+        let good = |(run, machine): &(RunId, Replay<Interpreter>)| {
+            *run == token.run && given.tail.first().is_some_and(|own| machine.seen() < own.number)
+        };
+        let position = worker.cache.iter().position(good)?;
         let (_, mut machine) = worker.cache.remove(position);
         for row in recent? {
             machine.feed(codec::decode_events(row).ok()?).ok()?;
@@ -183,8 +192,7 @@ impl World {
         if self.trouble(late) {
             later += 4 * SECOND;
         }
-        let answer =
-            |request: Request| Answer::Task(Box::new(request), token.run, token.start);
+        let answer = |request: Request| Answer::Task(Box::new(request), token.run, token.start);
         if self.trouble(twice) {
             let again = WorkerEvent::Answer(Box::new(answer(request.clone())));
             let behind = self.rng.below(20 * MILLIS);

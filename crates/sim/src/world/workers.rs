@@ -125,9 +125,7 @@ impl World {
             WorkerEvent::Answer(answer) => self.answer(index, *answer),
             WorkerEvent::GiveUp(kind) => self.credit(index, kind, 1),
             WorkerEvent::Beat(run, scheduled, start) => self.beat(index, run, scheduled, start),
-            WorkerEvent::Finish(run, scheduled, start) => {
-                self.finish(index, run, scheduled, start)
-            }
+            WorkerEvent::Finish(run, scheduled, start) => self.finish(index, run, scheduled, start),
             WorkerEvent::Present(shard) => self.present(index, shard),
             WorkerEvent::Restart(build) => self.restart(index, build),
         }
