@@ -1,0 +1,11 @@
+//! The run machine as a specification: one file per topic, each test one rule. Every decision of every
+//! test passes the checks of [`world::World`]: it is encoded, folded again from the bytes and compared.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, and so do its helpers")]
+
+mod buffering;
+mod build;
+mod task_failures;
+mod tasks;
+mod worker;
+mod world;
