@@ -3,9 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, and so do its helpers")]
 
+mod activities;
+mod activity_timeouts;
 mod buffering;
 mod build;
 mod task_failures;
 mod tasks;
+mod timers;
+mod waits;
 mod worker;
 mod world;
