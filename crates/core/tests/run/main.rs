@@ -5,9 +5,13 @@
 
 mod activities;
 mod activity_timeouts;
+mod bad_commands;
 mod buffering;
 mod build;
 mod children;
+mod closes;
+mod liveness;
+mod pausing;
 mod signals;
 mod task_failures;
 mod tasks;
