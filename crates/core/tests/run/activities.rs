@@ -266,7 +266,9 @@ fn heartbeats_are_written_now_and_then() {
 /// What was not written goes into the note of the attempt's end.
 #[test]
 fn the_next_attempt_gets_the_last_details() {
-    for ends in [|world: &mut World| world.fail_activity("a"), |world: &mut World| world.lose_activity("a")] {
+    for ends in
+        [|world: &mut World| world.fail_activity("a"), |world: &mut World| world.lose_activity("a")]
+    {
         let mut world = started(retried);
         world.heartbeat("a", "1");
         world.pass(1);
@@ -307,7 +309,10 @@ fn a_heartbeat_of_another_attempt_is_refused() {
 #[test]
 fn an_activity_that_no_worker_has_is_cancelled_at_once() {
     let mut world = pending(|_| {});
-    assert_eq!(cancel(&mut world), ["ActivityCancelRequested", "ActivityCancelled", "TaskScheduled"]);
+    assert_eq!(
+        cancel(&mut world),
+        ["ActivityCancelRequested", "ActivityCancelled", "TaskScheduled"]
+    );
     assert!(world.run.activities.is_empty());
 }
 

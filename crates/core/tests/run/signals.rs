@@ -60,8 +60,11 @@ fn a_run_takes_so_many_events_from_outside() {
     let mut world = World::after([timer("t", 10)]);
     world.limits.events = world.run.last_event + 2;
     world.signal("go");
-    let inputs =
-        [world.signal_input("more", None), World::update_input("u"), World::move_input("t", at(9), None)];
+    let inputs = [
+        world.signal_input("more", None),
+        World::update_input("u"),
+        World::move_input("t", at(9), None),
+    ];
     for input in inputs {
         let refusal = world.refused(input).to_string();
         assert_eq!(refusal, "events of the run would exceed the limit of 7");

@@ -89,7 +89,8 @@ fn a_retry_that_fails_with_inputs_buffered_is_written() {
     world.pass(1);
     world.start_task();
     world.signal("go");
-    let expected = ["TaskScheduled", "TaskStarted", "TaskFailed", "SignalReceived", "TaskScheduled"];
+    let expected =
+        ["TaskScheduled", "TaskStarted", "TaskFailed", "SignalReceived", "TaskScheduled"];
     assert_eq!(world.fail_task().names[..5], expected);
 }
 

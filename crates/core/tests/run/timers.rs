@@ -155,7 +155,8 @@ fn an_unknown_timer_can_not_be_moved() {
 fn a_timer_can_not_be_moved_into_the_past() {
     let mut world = sleeping();
     world.go_to(5);
-    let expected = "the new due time 2027-01-15T08:00:04Z is in the past: it is 2027-01-15T08:00:05Z";
+    let expected =
+        "the new due time 2027-01-15T08:00:04Z is in the past: it is 2027-01-15T08:00:05Z";
     assert_eq!(refusal(&mut world, 4), expected);
 }
 
@@ -187,9 +188,15 @@ fn moves_in_the_buffer_count() {
     world.signal("go");
     world.start_task();
     world.move_timer("t", 30);
-    assert_eq!(world.refused(World::move_input("t", at(40), None)), Refusal::TooManyMoves { limit: 2 });
+    assert_eq!(
+        world.refused(World::move_input("t", at(40), None)),
+        Refusal::TooManyMoves { limit: 2 }
+    );
     world.complete([]);
-    assert_eq!(world.refused(World::move_input("t", at(40), None)), Refusal::TooManyMoves { limit: 2 });
+    assert_eq!(
+        world.refused(World::move_input("t", at(40), None)),
+        Refusal::TooManyMoves { limit: 2 }
+    );
 }
 
 #[test]
@@ -203,7 +210,10 @@ fn a_wait_without_deadline_can_not_be_given_one() {
 fn a_timer_can_not_be_moved_to_never() {
     let mut world = sleeping();
     let refusal = world.refused(World::move_input("t", Timestamp::NEVER, None));
-    assert_eq!(refusal.to_string(), "timer t cannot be moved to 9999-12-31T23:59:59.999999999Z, which means never");
+    assert_eq!(
+        refusal.to_string(),
+        "timer t cannot be moved to 9999-12-31T23:59:59.999999999Z, which means never"
+    );
 }
 
 /// The SDK checks code's own resets on replayed state.

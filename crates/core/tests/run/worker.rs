@@ -3,7 +3,7 @@
 
 use abide_core::{
     command::Ask,
-    event::{Body, Event, Fact, UpdateAdmitted},
+    event::{Body, Event, Fact, UpdateAccepted, UpdateAdmitted},
     program::{Interpreter, Program},
     replay::{Completion, Replay},
     run::{CompleteTask, GivenTask, Input, Reply},
@@ -88,27 +88,57 @@ impl Worker {
 
     /// However the history is cut, the program comes to the same, and every task has its answer.
     pub(crate) fn check(&self, world: &World) {
-        let events = world.events();
-        let whole = self.replayed(&[&events]);
-        for cut in 0..events.len() {
-            let (before, after) = events.split_at(cut);
-            assert_eq!(self.replayed(&[before, after]), whole, "cut after event {cut}");
-        }
+        check_cuts(&self.program, &world.events());
         for turn in &self.turns {
             let mut machine = self.machine(&turn.history);
             assert_eq!(machine.turn(&turn.updates).unwrap(), turn.completion);
         }
     }
+}
 
-    /// What the program came to.
-    fn replayed(&self, portions: &[&[Event]]) -> Vec<String> {
-        let mut machine = self.machine(&[]);
-        for portion in portions {
-            machine.feed(portion.to_vec()).unwrap();
+/// Replays a history in two portions, for every cut. Where the cut leaves a task open, also as a live
+/// worker: its turn is taken, and the rest of the history must be what it asked for.
+pub(crate) fn check_cuts(program: &Program, events: &[Event]) {
+    let whole = replayed(program, &[], events, None);
+    for cut in 0..events.len() {
+        let (before, after) = events.split_at(cut);
+        assert_eq!(replayed(program, before, after, None), whole, "cut after event {cut}");
+        if let Some(updates) = completed_next(before, after) {
+            let live = replayed(program, before, after, Some(&updates));
+            assert_eq!(live, whole, "turn taken after event {cut}");
         }
-        machine.settle().unwrap();
-        machine.code().trace().to_vec()
     }
+}
+
+/// The updates that the open task at the end of `before` accepts, if it is completed in `after`.
+fn completed_next(before: &[Event], after: &[Event]) -> Option<Vec<UpdateAdmitted>> {
+    let open = matches!(before.last()?.body.fact, Fact::TaskStarted(_));
+    let completed = matches!(after.first()?.body.fact, Fact::TaskCompleted(_));
+    let own = after.iter().take_while(|event| !matches!(event.body.fact, Fact::TaskScheduled(_)));
+    let accepted = own.filter_map(|event| match &event.body.fact {
+        Fact::UpdateAccepted(UpdateAccepted { update, request }) => {
+            Some(UpdateAdmitted { update: update.clone(), request: request.clone() })
+        }
+        _ => None,
+    });
+    (open && completed).then(|| accepted.collect())
+}
+
+/// What the program came to.
+fn replayed(
+    program: &Program,
+    before: &[Event],
+    after: &[Event],
+    turn: Option<&[UpdateAdmitted]>,
+) -> Vec<String> {
+    let mut machine = Replay::new(program.code());
+    machine.feed(before.to_vec()).unwrap();
+    if let Some(updates) = turn {
+        machine.turn(updates).unwrap();
+    }
+    machine.feed(after.to_vec()).unwrap();
+    machine.settle().unwrap();
+    machine.code().trace().to_vec()
 }
 
 /// The bodies that the next run gets, as the shard reads them from the log.

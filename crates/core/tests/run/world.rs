@@ -366,7 +366,12 @@ impl World {
 
     pub(crate) fn move_input(timer: &str, fire_at: Timestamp, key: Option<&str>) -> Input {
         let (timer, identity) = (TimerId::from(timer), "operator".into());
-        Input::RescheduleTimer(RescheduleTimer { timer, fire_at, identity, key: key.map(Into::into) })
+        Input::RescheduleTimer(RescheduleTimer {
+            timer,
+            fire_at,
+            identity,
+            key: key.map(Into::into),
+        })
     }
 
     /// A client moves a timer.
