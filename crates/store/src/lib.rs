@@ -35,8 +35,8 @@ pub type Pending<'a, T, E = ReadError> = Pin<Box<dyn Future<Output = Result<T, E
 /// A durable place for shards.
 ///
 /// Reads see everything that was committed before they began. Pages are in key order, begin after
-/// the key `after` and hold at most `limit` rows; a shorter page is the last one. Sequences, ordinals,
-/// epochs and other numbers stay below 2^63.
+/// the key `after` and hold at most `limit` rows; a shorter page is the last one. A run id belongs to
+/// one shard only. Sequences, ordinals, epochs and other numbers stay below 2^63.
 pub trait Store: Send + Sync {
     /// Commits the batch. Batches of one shard are committed in the order of these calls. When the
     /// future answers `Ok`, the writes survive any crash.
