@@ -38,7 +38,7 @@ impl<T> Schedule<T> {
     }
 
     /// Takes the next thing.
-    pub fn next(&mut self) -> Option<(Micros, T)> {
+    pub fn take_next(&mut self) -> Option<(Micros, T)> {
         loop {
             let Reverse((at, _, place)) = self.order.pop()?;
             self.free.push(place);
@@ -69,7 +69,8 @@ mod tests {
             schedule.plan(at, what);
         }
         schedule.retain(|what| *what != 'x');
-        let order: String = std::iter::from_fn(|| schedule.next()).map(|(_, what)| what).collect();
+        let order: String =
+            std::iter::from_fn(|| schedule.take_next()).map(|(_, what)| what).collect();
         assert_eq!(order, "abcd");
     }
 }

@@ -116,7 +116,7 @@ impl Promises {
         }
         for ((workflow, key), run) in &self.starts {
             let story = ledger.stories.get(run);
-            if !story.is_some_and(|story| story.run.key.as_ref() == Some(key)) {
+            if story.is_none_or(|story| story.run.key.as_ref() != Some(key)) {
                 return Err(lost(format!("start {key} of {workflow}")));
             }
         }

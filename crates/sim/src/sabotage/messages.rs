@@ -26,11 +26,7 @@ impl Saboteur {
                 }
                 self.dispatch_early(ledger, offer, worker);
             }
-            Message::Deliver(envelope) => {
-                if self.answers_for(envelope) {
-                    return None;
-                }
-            }
+            Message::Deliver(envelope) if self.answers_for(envelope) => return None,
             Message::Call(_, call) => {
                 if let Call::ResolveActivity(token, _) = &mut **call
                     && self.bug == Some(Bug::TamperedToken)

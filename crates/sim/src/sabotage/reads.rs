@@ -11,37 +11,26 @@ impl Saboteur {
             return fetched;
         }
         match (fetch, &mut fetched) {
-            (Fetch::Log(..), Fetched::Log(rows)) => {
+            (Fetch::Log(..), Fetched::Log(rows))
                 if rows.last().is_some_and(|row| row.sequence > 1)
-                    && self.strikes(Bug::StaleLogRead)
-                {
-                    rows.pop();
-                }
+                    && self.strikes(Bug::StaleLogRead) =>
+            {
+                rows.pop();
             }
-            (Fetch::Inbox(..), Fetched::Inbox(row)) => {
-                if self.bug == Some(Bug::BlindInbox) {
-                    *row = None;
-                }
+            (_, Fetched::Inbox(row)) if self.bug == Some(Bug::BlindInbox) => *row = None,
+            (_, Fetched::Outbox(rows)) if self.bug == Some(Bug::BlindOutbox) => rows.clear(),
+            (Fetch::Tasks(None, _), Fetched::Tasks(rows)) if self.bug == Some(Bug::BlindTasks) => {
+                rows.clear();
             }
-            (Fetch::Outbox(..), Fetched::Outbox(rows)) => {
-                if self.bug == Some(Bug::BlindOutbox) {
-                    rows.clear();
-                }
+            (Fetch::Due(_, _, limit), Fetched::Due(rows))
+                if rows.len() < *limit && self.strikes(Bug::BlindTimers) =>
+            {
+                rows.pop();
             }
-            (Fetch::Tasks(after, _), Fetched::Tasks(rows)) => {
-                if after.is_none() && self.bug == Some(Bug::BlindTasks) {
-                    rows.clear();
-                }
-            }
-            (Fetch::Due(_, _, limit), Fetched::Due(rows)) => {
-                if rows.len() < *limit && self.strikes(Bug::BlindTimers) {
-                    rows.pop();
-                }
-            }
-            (Fetch::RunsOf(workflow, _), Fetched::Runs(rows)) => {
-                if workflow.before.is_none() && self.strikes(Bug::WorkflowNotFound) {
-                    rows.clear();
-                }
+            (Fetch::RunsOf(workflow, _), Fetched::Runs(rows))
+                if workflow.before.is_none() && self.strikes(Bug::WorkflowNotFound) =>
+            {
+                rows.clear();
             }
             _ => {}
         }

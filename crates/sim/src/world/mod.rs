@@ -232,7 +232,7 @@ impl World {
 
     fn run_until(&mut self, end: Micros) -> Checked {
         while self.now < end {
-            match self.schedule.next() {
+            match self.schedule.take_next() {
                 Some((at, event)) => {
                     self.now = self.now.max(at);
                     self.happen(event)?;
