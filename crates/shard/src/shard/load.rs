@@ -133,10 +133,6 @@ impl Shard {
             return;
         }
         self.heads.insert(workflow.clone(), HeadSearch { parked: vec![todo], stale: false });
-        self.read_head(workflow);
-    }
-
-    fn read_head(&mut self, workflow: &WorkflowKey) {
         let runs = WorkflowRuns {
             namespace: workflow.namespace.clone(),
             workflow: workflow.workflow.clone(),
@@ -147,11 +143,12 @@ impl Shard {
 
     fn head_read(&mut self, workflow: &WorkflowKey, rows: Vec<RunRow>) {
         let Some(search) = self.heads.remove(workflow) else { return };
-        if search.stale && self.cache.head(workflow).is_none() {
-            // The run that began meanwhile is durable, or it would be in memory: read again.
-            let search = HeadSearch { stale: false, ..search };
-            self.heads.insert(workflow.clone(), search);
-            return self.read_head(workflow);
+        if search.stale {
+            // What began meanwhile is in memory, or it is durable and a new read will find it.
+            for todo in search.parked {
+                self.with_head(workflow, todo);
+            }
+            return;
         }
         let parked = search.parked;
         match rows.first() {

@@ -26,7 +26,7 @@ use abide_shard::{
 use abide_store::memory::Tables;
 
 use crate::{
-    checks::{Checked, Violation, dispatches::Dispatches, ledger::Ledger, promises::Promises},
+    checks::{Checked, dispatches::Dispatches, ledger::Ledger, promises::Promises},
     programs::Catalog,
     rng::Rng,
     sabotage::Saboteur,
@@ -68,6 +68,18 @@ pub struct Counts {
     pub events: u64,
     /// Requests that were acknowledged.
     pub acknowledged: u64,
+}
+
+impl Counts {
+    /// Adds another world's.
+    pub const fn add(&mut self, other: &Self) {
+        self.inputs += other.inputs;
+        self.messages += other.messages;
+        self.faults += other.faults;
+        self.runs += other.runs;
+        self.events += other.events;
+        self.acknowledged += other.acknowledged;
+    }
 }
 
 /// One world.
@@ -189,13 +201,8 @@ impl World {
     }
 
     /// What happened, if that was asked for.
-    pub fn trace(&self, violation: &Violation) -> Vec<String> {
-        self.trace.of(violation.run)
-    }
-
-    /// Everything that happened, if that was asked for.
-    pub fn all_trace(&self) -> impl Iterator<Item = &str> {
-        self.trace.all()
+    pub fn trace(&self, run: Option<RunId>) -> Vec<String> {
+        self.trace.of(run)
     }
 
     /// Plans the whole life: shards, workers, requests, faults.
@@ -225,7 +232,7 @@ impl World {
 
     fn run_until(&mut self, end: Micros) -> Checked {
         while self.now < end {
-            match self.schedule.next() {
+            match self.schedule.take_next() {
                 Some((at, event)) => {
                     self.now = self.now.max(at);
                     self.happen(event)?;

@@ -130,7 +130,7 @@ impl World {
 
     /// A message reaches a machine; what it asks for is carried out.
     pub(super) fn deliver(&mut self, id: SlotId, message: Message) -> Checked {
-        for message in self.saboteur.incoming(&self.ledger, message) {
+        if let Some(message) = self.saboteur.incoming(&self.ledger, message) {
             self.handle(id, message)?;
         }
         for early in self.saboteur.take_early() {
@@ -143,7 +143,7 @@ impl World {
     fn handle(&mut self, id: SlotId, message: Message) -> Checked {
         let clock = self.look_at_clock();
         let entropy = self.rng.entropy();
-        let now = self.saboteur.clock(clock);
+        let now = self.saboteur.clock(clock, matches!(message, Message::Tick));
         let Some(slot) = self.slots.get_mut(&id) else { return Ok(()) };
         self.counts.messages += 1;
         self.counts.inputs += u64::from(is_input(&message));
@@ -158,7 +158,7 @@ impl World {
         }
         slot.machine.handle(Moment { now, entropy }, message);
         while let Some(output) = self.slots.get_mut(&id).and_then(|slot| slot.machine.poll()) {
-            for output in self.saboteur.outgoing(&self.ledger, output) {
+            for output in self.saboteur.outgoing(output) {
                 self.carry_out(id, output)?;
             }
         }

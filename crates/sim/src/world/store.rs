@@ -9,16 +9,14 @@ use abide_shard::message::{Fetch, Fetched, Message, Ticket};
 use abide_store::{Batch, CommitError, ReadError, Write, memory::Tables};
 
 use super::{Event, World, slots::SlotId};
-use crate::{
-    checks::Checked, sabotage::CommitSabotage, schedule::MILLIS, settings::delay, trace::brief,
-};
+use crate::{checks::Checked, schedule::MILLIS, settings::delay, trace::brief};
 
 impl World {
     /// A machine asks for a commit.
     pub(super) fn begin_commit(&mut self, id: SlotId, batch: Batch) -> Checked {
         self.one_commit(id)?;
-        let batch = self.saboteur.batch(&self.ledger, batch);
-        if self.saboteur.commits_early() {
+        let batch = self.saboteur.batch(batch);
+        if self.saboteur.answers_early(id) {
             self.plan_in(0, Event::ToSlot(id, Message::Committed(Ok(()))));
         }
         let slow = self.trouble(self.settings.odds.commit_slow);
@@ -29,14 +27,15 @@ impl World {
 
     /// The store gets to a commit. Its machine may be gone by now; the writes are made all the same.
     pub(super) fn carry_out_commit(&mut self, id: SlotId, batch: Batch) -> Checked {
-        let sabotage = self.saboteur.commit(&self.tables, &batch);
-        if sabotage == CommitSabotage::AnswerOnly {
+        if self.saboteur.was_answered(id) {
             return self.apply(id, &batch).map(|_| ());
         }
         let odds = &self.settings.odds;
         let (refused, unavailable, unknown) =
             (odds.commit_refused, odds.commit_unavailable, odds.commit_unknown);
-        let answer = if self.may_refuse(&batch) && self.trouble(refused) {
+        let answer = if self.saboteur.loses(&batch) {
+            Ok(())
+        } else if self.may_refuse(&batch) && self.trouble(refused) {
             self.refused.extend(runs_of(&batch));
             Err(CommitError::Refused("by chance".into()))
         } else if self.trouble(unavailable) {
@@ -102,7 +101,7 @@ impl World {
             Err(ReadError::Unavailable("by chance".into()))
         } else {
             let fetched = fetch_from(&self.tables, shard, fetch);
-            Ok(self.saboteur.fetched(shard, fetch, fetched))
+            Ok(self.saboteur.fetched(fetch, fetched))
         };
         self.plan_in(later, Event::ToSlot(id, Message::Fetched(ticket, answer)));
     }
