@@ -63,6 +63,23 @@ fn what_waited_for_a_busy_run_goes_to_the_run_that_follows_it() {
 }
 
 #[test]
+fn what_waited_for_a_run_that_is_replaced_goes_to_the_new_one() {
+    let mut world = World::with_limits(Limits { buffered_inputs: 0, ..Limits::default() });
+    world.start("w");
+    world.take_task();
+    let mut call = world.start_call("w");
+    call.conflict = ConflictPolicy::UseExisting;
+    call.signal = Some(SignalReceived { name: "hello".into(), ..Default::default() });
+    let ticket = world.call(shard_of("w"), Call::Start(Box::new(call)));
+    start(&mut world, |call| call.conflict = ConflictPolicy::TerminateExisting).expect("it is new");
+    let next = world.describe("w");
+    assert_eq!(next.ordinal, 2);
+    let reply = world.replies.remove(&ticket).expect("it is answered");
+    let used = matches!(reply, Ok(CallReply::Started { run, started: false }) if run == next.id);
+    assert!(used, "{reply:?}");
+}
+
+#[test]
 fn an_open_run_can_be_replaced_in_one_batch() {
     let mut world = World::new();
     let old = world.start("w");
