@@ -46,6 +46,10 @@ impl Shard {
             return self.start_over(head, ticket, start);
         }
         let ordinal = entry.run.ordinal;
+        // The store does not have the runs yet that are not committed; they are in memory.
+        if let Some(run) = self.cache.run_of_start(&start.workflow, start.key.as_ref()) {
+            return self.reply_after(run, ticket, Ok(CallReply::Started { run, started: true }));
+        }
         self.scan_starts(StartScan { ticket, start, head }, ordinal);
     }
 
