@@ -541,6 +541,17 @@ pub enum Dispatch {
     },
 }
 
+impl Dispatch {
+    /// Which work it is.
+    pub fn work(&self) -> (RunId, Work) {
+        match self {
+            Self::Workflow { token, .. } => (token.run, Work::Workflow),
+            Self::Activity { token, .. } => (token.run, Work::Activity(token.scheduled)),
+            Self::Query { token, run, .. } => (*run, Work::Query(token.ticket)),
+        }
+    }
+}
+
 /// Names an effect of one run on another workflow.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EffectKey {

@@ -25,7 +25,9 @@ use abide_core::{
 use crate::{
     alarm::Alarms,
     cache::Cache,
-    message::{Call, CallError, CallReply, EffectKey, Message, Output, Ticket},
+    message::{
+        Call, CallError, CallReply, EffectKey, Message, Offer, Output, Ticket, Work, Worker,
+    },
     pipeline::Pipeline,
 };
 
@@ -86,6 +88,8 @@ pub struct Shard {
     alarms: Alarms,
     waiters: BTreeMap<RunId, Vec<Waiter>>,
     queries: BTreeMap<Ticket, PendingQuery>,
+    /// Matches that have led to nothing yet; the same work may have been matched twice.
+    matches: BTreeMap<(RunId, Work, SessionId), Vec<(Offer, Worker)>>,
     attempts: BTreeMap<(RunId, EventNumber), Attempt>,
     sending: BTreeMap<(RunId, u64), Sending>,
     /// Effects of other shards that are being applied.
@@ -124,6 +128,7 @@ impl Shard {
             alarms: Alarms::new(limits.near_timers),
             waiters: BTreeMap::new(),
             queries: BTreeMap::new(),
+            matches: BTreeMap::new(),
             attempts: BTreeMap::new(),
             sending: BTreeMap::new(),
             incoming: BTreeSet::new(),
@@ -200,6 +205,14 @@ impl Shard {
     }
 
     fn emit(&mut self, output: Output) {
+        let matched = match &output {
+            Output::Dispatch(worker, dispatch) => Some((dispatch.work(), worker)),
+            Output::Unmatched(offer, worker) => Some(((offer.run, offer.work), worker)),
+            _ => None,
+        };
+        if let Some(((run, work), worker)) = matched {
+            self.settle_match((run, work, worker.session.clone()));
+        }
         self.outputs.push_back(output);
     }
 

@@ -119,6 +119,7 @@ impl Shard {
         for ticket in std::mem::take(&mut self.calls) {
             self.emit(Output::Reply(ticket, Err(CallError::Reset)));
         }
+        self.give_back_matches();
         self.state = State::Closed;
         self.early.clear();
         self.reads.clear();

@@ -164,7 +164,26 @@ impl Shard {
     }
 
     pub(super) fn matched(&mut self, offer: Offer, worker: Worker) {
+        let place = (offer.run, offer.work, worker.session.clone());
+        self.matches.entry(place).or_default().push((offer.clone(), worker.clone()));
         self.with_run(offer.run, Todo::Matched(offer, worker));
+    }
+
+    /// Workers whose work is forgotten have their credit back.
+    pub(super) fn give_back_matches(&mut self) {
+        for (offer, worker) in std::mem::take(&mut self.matches).into_values().flatten() {
+            self.emit(Output::Unmatched(offer, worker));
+        }
+    }
+
+    /// A match led to work for the worker, or to its credit.
+    pub(super) fn settle_match(&mut self, place: (RunId, Work, SessionId)) {
+        if let Some(matches) = self.matches.get_mut(&place) {
+            matches.pop();
+            if matches.is_empty() {
+                self.matches.remove(&place);
+            }
+        }
     }
 
     pub(super) fn start_work(&mut self, run: RunId, offer: Offer, worker: Worker) {

@@ -40,6 +40,7 @@ pub(crate) struct World {
     pub(crate) replies: BTreeMap<Ticket, Result<CallReply, CallError>>,
     pub(crate) offers: Vec<Offer>,
     pub(crate) dispatches: Vec<Dispatch>,
+    pub(crate) unmatched: Vec<Offer>,
     pub(crate) halted: Vec<String>,
     pub(crate) entropy: u128,
     tickets: Ticket,
@@ -74,6 +75,7 @@ impl World {
             replies: BTreeMap::new(),
             offers: Vec::new(),
             dispatches: Vec::new(),
+            unmatched: Vec::new(),
             halted: Vec::new(),
             tickets: 0,
             entropy: 1,
@@ -126,7 +128,7 @@ impl World {
             Output::Reply(ticket, reply) => drop(self.replies.insert(ticket, reply)),
             Output::Offer(offer) => self.offers.push(offer),
             Output::Dispatch(_, dispatch) => self.dispatches.push(*dispatch),
-            Output::Unmatched(..) => {}
+            Output::Unmatched(offer, _) => self.unmatched.push(offer),
             Output::Deliver(shard, envelope) => {
                 self.ensure(shard);
                 return Some((shard, Message::Deliver(envelope)));
