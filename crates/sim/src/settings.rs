@@ -117,6 +117,14 @@ fn limits(rng: &mut Rng) -> Limits {
         events_suggested: 40,
         ..Limits::default()
     };
+    if rng.chance(150) {
+        // Runs stay in memory, and so do timers and offers.
+        limits.cached_runs = 50;
+        limits.page_rows = 20;
+        limits.near_timers = 100;
+        limits.queued_offers = 50;
+        limits.buffered_inputs = 50;
+    }
     if rng.chance(100) {
         limits.pending_timers = 3;
         limits.pending_activities = 2;

@@ -27,8 +27,12 @@ impl World {
     pub(super) fn settle(&mut self) -> Checked {
         self.calm = true;
         self.clock_set.push((self.now, self.skew));
+        let all_new = self.rng.chance(500);
         for index in 0..self.workers.len() {
-            self.kill(index, Build::Right)?;
+            let wrong = self.workers.get(index).is_some_and(|worker| worker.build == Build::Wrong);
+            if wrong || all_new {
+                self.kill(index, Build::Right)?;
+            }
         }
         self.go_on_until_settled()?;
         self.end_some();
@@ -148,6 +152,7 @@ impl World {
         rows::snapshots_and_tails_fold_to_the_same(&self.ledger, &self.tables)?;
         for slot in self.slots.values() {
             rows::memory_is_the_fold(&self.ledger, &slot.machine)?;
+            slot.no_match_is_left()?;
         }
         settled::every_run_went_on(&self.ledger)?;
         families::nothing_is_on_its_way(&self.ledger)?;

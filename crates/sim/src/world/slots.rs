@@ -201,11 +201,11 @@ impl World {
             }
             Output::Offer(offer) => self.tell_queues(QueueMessage::Offer(offer)),
             Output::Dispatch(taker, dispatch) => {
-                slot.matched(&taker.session, work_of(&dispatch));
+                slot.matched(&taker.session, dispatch.work());
                 self.dispatch(id, taker, dispatch)
             }
             Output::Unmatched(offer, taker) => {
-                slot.matched(&taker.session, Some((offer.run, offer.work)));
+                slot.matched(&taker.session, (offer.run, offer.work));
                 self.tell_queues(QueueMessage::Unmatched(offer, taker))
             }
             Output::Deliver(target, envelope) => {
@@ -265,22 +265,26 @@ impl World {
 }
 
 impl Slot {
+    /// Every match led to work for the worker, or gave its credit back.
+    pub(super) fn no_match_is_left(&self) -> Checked {
+        match self.matches.first() {
+            Some((offer, taker)) => {
+                let what =
+                    format!("the match of {:?} with {} led nowhere", offer.work, taker.session);
+                Err(Violation::of(Check::Liveness, offer.run, what))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// A match led to something.
-    fn matched(&mut self, session: &SessionId, work: Option<(RunId, Work)>) {
+    fn matched(&mut self, session: &SessionId, work: (RunId, Work)) {
         let found = self.matches.iter().position(|(offer, taker)| {
-            taker.session == *session && Some((offer.run, offer.work)) == work
+            taker.session == *session && (offer.run, offer.work) == work
         });
         if let Some(index) = found {
             self.matches.swap_remove(index);
         }
-    }
-}
-
-fn work_of(dispatch: &Dispatch) -> Option<(RunId, Work)> {
-    match dispatch {
-        Dispatch::Workflow { token, .. } => Some((token.run, Work::Workflow)),
-        Dispatch::Activity { token, .. } => Some((token.run, Work::Activity(token.scheduled))),
-        Dispatch::Query { token, run, .. } => Some((*run, Work::Query(token.ticket))),
     }
 }
 
@@ -316,7 +320,7 @@ fn run_of(message: &Message) -> Option<RunId> {
 fn run_of_output(output: &Output) -> Option<RunId> {
     match output {
         Output::Offer(offer) | Output::Unmatched(offer, _) => Some(offer.run),
-        Output::Dispatch(_, dispatch) => work_of(dispatch).map(|(run, _)| run),
+        Output::Dispatch(_, dispatch) => Some(dispatch.work().0),
         Output::Deliver(_, envelope) => Some(envelope.key.run),
         Output::Answer(_, key, _) | Output::Confirm(_, key) => Some(key.run),
         _ => None,
