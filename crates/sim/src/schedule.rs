@@ -20,12 +20,13 @@ pub struct Schedule<T> {
     planned: u64,
 }
 
-impl<T> Schedule<T> {
-    /// Nothing is planned.
-    pub const fn new() -> Self {
+impl<T> Default for Schedule<T> {
+    fn default() -> Self {
         Self { order: BinaryHeap::new(), things: Vec::new(), free: Vec::new(), planned: 0 }
     }
+}
 
+impl<T> Schedule<T> {
     /// Plans a thing.
     pub fn plan(&mut self, at: Micros, what: T) {
         let place = self.free.pop().unwrap_or_else(|| {
@@ -64,7 +65,7 @@ mod tests {
 
     #[test]
     fn earliest_first_then_in_order_of_planning() {
-        let mut schedule = Schedule::new();
+        let mut schedule = Schedule::default();
         for (at, what) in [(5, 'c'), (1, 'a'), (5, 'd'), (2, 'b'), (3, 'x')] {
             schedule.plan(at, what);
         }

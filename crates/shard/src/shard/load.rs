@@ -337,7 +337,7 @@ impl Load {
 
 impl Todo {
     /// It is meant for whatever run of the workflow is current.
-    fn wants_head(&self) -> bool {
+    pub(super) fn wants_head(&self) -> bool {
         match self {
             Self::Call(_, call) => call.place().is_some_and(|(_, run)| run.is_none()),
             Self::Deliver(envelope) => envelope.effect.target.run.is_none(),

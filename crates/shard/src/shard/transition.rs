@@ -165,8 +165,13 @@ impl Shard {
             return;
         }
         let parked: VecDeque<_> = self.busy.remove(&run).unwrap_or_default();
+        let workflow = self.cache.peek(run).map(|entry| entry.run.workflow.clone());
         for todo in parked {
-            self.with_run(run, todo);
+            // Another run may be the current one by now.
+            match &workflow {
+                Some(workflow) if todo.wants_head() => self.with_head(workflow, todo),
+                _ => self.with_run(run, todo),
+            }
         }
     }
 

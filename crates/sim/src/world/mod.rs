@@ -161,7 +161,7 @@ impl World {
             catalog,
             now: 0,
             skew: 10 * SECOND,
-            schedule: Schedule::new(),
+            schedule: Schedule::default(),
             tables: Tables::default(),
             slots: BTreeMap::new(),
             owners: BTreeMap::new(),

@@ -52,15 +52,15 @@ impl World {
         }
     }
 
-    /// A workflow, and sometimes the very run that is current.
+    /// A workflow, most often one that exists, and sometimes the very run that is current.
     fn draw_target(&mut self) -> RunTarget {
-        let names = Names::get();
-        let pool = match self.rng.weighted(&[8, 1, 1]) {
-            0 => &names.roots,
-            1 => &names.children,
-            _ => &names.retried,
+        let known: Vec<_> = self.ledger.workflows.keys().collect();
+        let elsewhere = self.rng.chance(100);
+        let known = self.rng.pick(&known).filter(|_| !elsewhere);
+        let workflow = match known {
+            Some(workflow) => (*workflow).clone(),
+            None => key(self.rng.pick(&Names::get().roots).map_or("", |name| name)),
         };
-        let workflow = key(self.rng.pick(pool).map_or("", |name| name));
         let current = self.ledger.current(&workflow).map(|story| story.run.id);
         match current {
             Some(run) if self.rng.chance(250) => exactly(workflow, run),

@@ -77,11 +77,11 @@ impl World {
             }
         }
         for (offer, taker) in slot.matches {
-            self.to_queues(QueueMessage::Unmatched(offer, taker))?;
+            self.tell_queues(QueueMessage::Unmatched(offer, taker))?;
         }
         if self.owners.get(&shard) == Some(&id) {
             self.owners.remove(&shard);
-            self.to_queues(QueueMessage::ShardClosed(shard))?;
+            self.tell_queues(QueueMessage::ShardClosed(shard))?;
             self.reopen(shard);
         }
         Ok(())
@@ -102,7 +102,7 @@ impl World {
         match (self.owners.get(&shard), message) {
             (Some(owner), message) => self.deliver(*owner, message),
             (None, Message::Matched(offer, taker)) => {
-                self.to_queues(QueueMessage::Unmatched(offer, taker))
+                self.tell_queues(QueueMessage::Unmatched(offer, taker))
             }
             (None, _) => Ok(()),
         }
@@ -196,14 +196,14 @@ impl World {
                 self.plan_in(usual, Event::Reply(ticket, Box::new(result)));
                 Ok(())
             }
-            Output::Offer(offer) => self.to_queues(QueueMessage::Offer(offer)),
+            Output::Offer(offer) => self.tell_queues(QueueMessage::Offer(offer)),
             Output::Dispatch(taker, dispatch) => {
                 slot.matched(&taker.session, work_of(&dispatch));
                 self.dispatch(id, taker, dispatch)
             }
             Output::Unmatched(offer, taker) => {
                 slot.matched(&taker.session, Some((offer.run, offer.work)));
-                self.to_queues(QueueMessage::Unmatched(offer, taker))
+                self.tell_queues(QueueMessage::Unmatched(offer, taker))
             }
             Output::Deliver(target, envelope) => {
                 self.send(target, Message::Deliver(envelope));

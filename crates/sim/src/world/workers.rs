@@ -153,7 +153,7 @@ impl World {
         };
         let worker = worker.taker();
         let queue = QueueKey { namespace: NAMESPACE.into(), queue: QUEUE.into(), kind };
-        self.to_queues(QueueMessage::Credit { queue, worker, credits })
+        self.tell_queues(QueueMessage::Credit { queue, worker, credits })
     }
 
     fn take_work(&mut self, index: usize, slot: SlotId, dispatch: Dispatch) -> Checked {
@@ -281,7 +281,7 @@ impl World {
     /// The server's side of a stream ends: queues and shards learn of it.
     fn tell_gone(&mut self, session: SessionId) -> Checked {
         self.send_to_all(&Message::SessionLost(session.clone()));
-        self.to_queues(QueueMessage::Gone(session))
+        self.tell_queues(QueueMessage::Gone(session))
     }
 
     /// All streams end with the server's process, which tells nobody.
