@@ -46,7 +46,16 @@ impl Shard {
             return self.start_over(head, ticket, start);
         }
         let ordinal = entry.run.ordinal;
+        if let Some(run) = self.started_in_memory(&start) {
+            return self.reply_after(run, ticket, Ok(CallReply::Started { run, started: true }));
+        }
         self.scan_starts(StartScan { ticket, start, head }, ordinal);
+    }
+
+    /// The run that this call started, if its row may not be in the store yet.
+    fn started_in_memory(&self, start: &StartCall) -> Option<RunId> {
+        let same = |run: &Run| run.workflow == start.workflow && run.key == start.key;
+        self.cache.iter().find(|(_, entry)| same(&entry.run)).map(|(run, _)| *run)
     }
 
     fn scan_starts(&mut self, scan: StartScan, before: u64) {
@@ -113,7 +122,8 @@ impl Shard {
     }
 
     fn use_existing(&mut self, head: RunId, ticket: Ticket, start: StartCall) {
-        if let Some(signal) = start.signal.clone() {
+        if let Some(mut signal) = start.signal.clone() {
+            signal.received_at = self.now();
             let input = Signal { signal, extension: Default::default() };
             match self.decide(head, Input::Signal(Box::new(input))) {
                 Err(error) if Self::busy(&error) => {

@@ -135,6 +135,7 @@ impl World {
                 return Some((shard, Message::Answered(key, answer)));
             }
             Output::Confirm(shard, key) => return Some((shard, Message::Confirmed(key))),
+            Output::Opened | Output::Closed => {}
             Output::Halted(reason) => self.halted.push(reason),
         }
         None
@@ -151,7 +152,6 @@ impl World {
         match fetch {
             Fetch::Shard => Fetched::Shard(tables.shard(shard)),
             Fetch::RunsOf(runs, limit) => Fetched::Runs(tables.runs_of(shard, &runs, limit)),
-            Fetch::Run(run) => Fetched::Run(tables.run(shard, run)),
             Fetch::Snapshot(run) => Fetched::Snapshot(tables.snapshot(shard, run)),
             Fetch::Log(run, after, limit) => Fetched::Log(tables.log(shard, run, after, limit)),
             Fetch::Tasks(after, limit) => {

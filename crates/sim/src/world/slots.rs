@@ -217,6 +217,9 @@ impl World {
                 self.send(target, Message::Confirmed(key));
                 Ok(())
             }
+            // The world sees the claim itself, and brings attempts back to workers then.
+            Output::Opened => Ok(()),
+            Output::Closed => self.tell_queues(QueueMessage::ShardClosed(shard)),
             Output::Halted(reason) => {
                 self.trace.note(None, || format!("shard {shard}#{id} halted: {reason}"));
                 self.drop_slot(id)
@@ -232,7 +235,7 @@ impl World {
             Dispatch::Workflow { token, given, last_event, .. } => {
                 self.dispatches.task(&self.ledger, token, given, *last_event)?;
             }
-            Dispatch::Activity { token, given } => {
+            Dispatch::Activity { token, given, .. } => {
                 self.dispatches.activity(&self.ledger, token, given, owner)?;
             }
             Dispatch::Query { .. } => {}

@@ -168,7 +168,7 @@ impl World {
                 self.take_query(index, slot, token, run, last_event);
                 Ok(())
             }
-            Dispatch::Activity { token, given } => {
+            Dispatch::Activity { token, given, .. } => {
                 self.take_attempt(index, token, &given);
                 Ok(())
             }
