@@ -219,7 +219,11 @@ impl World {
             }
             // The world sees the claim itself, and brings attempts back to workers then.
             Output::Opened => Ok(()),
-            Output::Closed => self.tell_queues(QueueMessage::ShardClosed(shard)),
+            // Offers of a zombie's successor are not its to take back.
+            Output::Closed if self.owners.get(&shard) == Some(&id) => {
+                self.tell_queues(QueueMessage::ShardClosed(shard))
+            }
+            Output::Closed => Ok(()),
             Output::Halted(reason) => {
                 self.trace.note(None, || format!("shard {shard}#{id} halted: {reason}"));
                 self.drop_slot(id)
