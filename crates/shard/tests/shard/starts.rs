@@ -63,6 +63,47 @@ fn what_waited_for_a_busy_run_goes_to_the_run_that_follows_it() {
 }
 
 #[test]
+fn what_waited_for_a_run_that_is_replaced_goes_to_the_new_one() {
+    let mut world = World::with_limits(Limits { buffered_inputs: 0, ..Limits::default() });
+    world.start("w");
+    world.take_task();
+    let mut call = world.start_call("w");
+    call.conflict = ConflictPolicy::UseExisting;
+    call.signal = Some(SignalReceived { name: "hello".into(), ..Default::default() });
+    let ticket = world.call(shard_of("w"), Call::Start(Box::new(call)));
+    start(&mut world, |call| call.conflict = ConflictPolicy::TerminateExisting).expect("it is new");
+    let next = world.describe("w");
+    assert_eq!(next.ordinal, 2);
+    let reply = world.replies.remove(&ticket).expect("it is answered");
+    let used = matches!(reply, Ok(CallReply::Started { run, started: false }) if run == next.id);
+    assert!(used, "{reply:?}");
+}
+
+#[test]
+fn a_repeated_start_finds_its_run_also_before_that_is_committed() {
+    let mut world = World::new();
+    world.start("w");
+    world.commit_at_once = false;
+    let calls: Vec<_> = ["a", "b"]
+        .map(|key| StartCall {
+            key: Some(key.into()),
+            conflict: ConflictPolicy::TerminateExisting,
+            ..world.start_call("w")
+        })
+        .into();
+    for call in &calls {
+        world.call(shard_of("w"), Call::Start(Box::new(call.clone())));
+    }
+    let again = world.call(shard_of("w"), Call::Start(Box::new(calls[0].clone())));
+    world.commit(Ok(()));
+    world.commit(Ok(()));
+    let reply = world.replies.remove(&again).expect("it is answered");
+    let found = matches!(reply, Ok(CallReply::Started { run, .. }) if run == calls[0].run);
+    assert!(found, "{reply:?}");
+    assert_eq!(world.tables.runs(&RunFilter::default(), 9).len(), 3);
+}
+
+#[test]
 fn an_open_run_can_be_replaced_in_one_batch() {
     let mut world = World::new();
     let old = world.start("w");

@@ -107,6 +107,8 @@ bugs! {
         "A snapshot has the state of the one before it.",
     ClockAhead "clock-ahead" 50
         "A machine is woken with a clock that is ahead, so timers fire early.",
+    Oversleeping "oversleeping" 100
+        "A machine is woken long after it asked to be.",
     StaleLogRead "stale-log-read" 100
         "A read of a log misses its last row.",
     BlindInbox "blind-inbox" 1000
@@ -171,6 +173,11 @@ impl Saboteur {
     /// Outputs that leave a machine before their time.
     pub fn take_early(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.early)
+    }
+
+    /// A machine is woken too late.
+    pub fn oversleeps(&mut self) -> bool {
+        self.strikes(Bug::Oversleeping)
     }
 
     /// What a machine's clock shows when it is woken.

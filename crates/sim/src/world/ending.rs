@@ -26,6 +26,7 @@ impl World {
     /// Lets everything settle, judges it, and does so again after a crash.
     pub(super) fn settle(&mut self) -> Checked {
         self.calm = true;
+        self.clock_set.push((self.now, self.skew));
         for index in 0..self.workers.len() {
             self.kill(index, Build::Right)?;
         }
@@ -145,6 +146,9 @@ impl World {
     fn judge(&self) -> Checked {
         rows::rows_are_the_projection(&self.ledger, &self.tables, shards())?;
         rows::snapshots_and_tails_fold_to_the_same(&self.ledger, &self.tables)?;
+        for slot in self.slots.values() {
+            rows::memory_is_the_fold(&self.ledger, &slot.machine)?;
+        }
         settled::every_run_went_on(&self.ledger)?;
         families::nothing_is_on_its_way(&self.ledger)?;
         families::runs_are_chains(&self.ledger)?;

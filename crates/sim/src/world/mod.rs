@@ -113,6 +113,8 @@ pub struct World {
     reopening: BTreeSet<ShardId>,
     /// Runs whose writes were refused by chance.
     refused: BTreeSet<RunId>,
+    /// When clocks were set since trouble is over, and to what.
+    clock_set: Vec<(Micros, Micros)>,
 }
 
 /// Something that will happen.
@@ -181,6 +183,7 @@ impl World {
             trace,
             reopening: BTreeSet::new(),
             refused: BTreeSet::new(),
+            clock_set: Vec::new(),
         };
         world.begin();
         world
@@ -270,6 +273,18 @@ impl World {
         let since = clock.saturating_since(Timestamp::from_unix_millis(EPOCH_MILLIS));
         let micros = u64::try_from(since.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX);
         micros.saturating_sub(self.skew)
+    }
+
+    /// Since when clocks show at least this, not counting the first while after the trouble.
+    fn due_since(&self, clock: Timestamp) -> Option<Micros> {
+        let (calm_since, _) = self.clock_set.first()?;
+        let since_epoch = self.when(clock) + self.skew;
+        let ends = self.clock_set.iter().skip(1).map(|(at, _)| *at).chain([Micros::MAX]);
+        let due = self.clock_set.iter().zip(ends).find_map(|((at, skew), end)| {
+            let due = since_epoch.saturating_sub(*skew).max(*at);
+            (due < end).then_some(due)
+        });
+        due.map(|due| due.max(calm_since + 2 * Self::a_while()))
     }
 
     fn look_at_clock(&mut self) -> Timestamp {

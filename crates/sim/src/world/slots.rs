@@ -24,7 +24,7 @@ pub(crate) type SlotId = u32;
 /// A machine of a shard.
 pub(crate) struct Slot {
     pub(super) shard: ShardId,
-    machine: Shard,
+    pub(super) machine: Shard,
     /// When its next tick is planned.
     tick_at: Option<Micros>,
     /// A commit is on its way.
@@ -169,7 +169,10 @@ impl World {
         let Some(wake_at) = self.slots.get(&id).and_then(|slot| slot.machine.wake_at()) else {
             return;
         };
-        let at = self.when(wake_at).max(self.now + MILLIS);
+        let mut at = self.when(wake_at).max(self.now + MILLIS);
+        if self.saboteur.oversleeps() {
+            at += 20 * SECOND;
+        }
         let Some(slot) = self.slots.get_mut(&id) else { return };
         if slot.tick_at.is_none_or(|planned| planned > at || planned <= self.now) {
             slot.tick_at = Some(at);

@@ -9,7 +9,16 @@ use abide_shard::message::{Fetch, Fetched, Message, Ticket};
 use abide_store::{Batch, CommitError, ReadError, Write, memory::Tables};
 
 use super::{Event, World, slots::SlotId};
-use crate::{checks::Checked, schedule::MILLIS, settings::delay, trace::brief};
+use crate::{
+    checks::{Check, Checked, Violation},
+    schedule::{MILLIS, Micros, SECOND},
+    settings::delay,
+    trace::brief,
+};
+
+/// How long after its time a timer may fire when nothing is in the way: drivers notice within a second
+/// that the clock was set, and a run may have to be read first.
+const LATE: Micros = 3 * SECOND;
 
 impl World {
     /// A machine asks for a commit.
@@ -64,7 +73,7 @@ impl World {
         &mut self,
         id: SlotId,
         batch: &Batch,
-    ) -> Result<Result<(), CommitError>, crate::checks::Violation> {
+    ) -> Result<Result<(), CommitError>, Violation> {
         let applied = match self.saboteur.unfenced(&self.tables, batch) {
             Some(batch) => self.tables.apply(&batch),
             None => self.tables.apply(batch),
@@ -74,9 +83,22 @@ impl World {
                 self.trace_batch(id, batch);
             }
             self.ledger.apply(id, batch)?;
+            self.timers_are_punctual()?;
             self.shard_claimed(batch);
         }
         Ok(applied)
+    }
+
+    /// With no trouble around, a timer fires soon after its time.
+    fn timers_are_punctual(&self) -> Checked {
+        for (run, fire_at) in &self.ledger.fired {
+            let Some(due) = self.due_since(*fire_at) else { continue };
+            if self.now > due + LATE {
+                let what = format!("a timer due at {fire_at} fired {} µs late", self.now - due);
+                return Err(Violation::of(Check::Punctual, *run, what));
+            }
+        }
+        Ok(())
     }
 
     /// Keeps a line for each log row that is committed.

@@ -266,17 +266,23 @@ impl World {
         token: QueryToken,
         run: RunId,
         last_event: EventNumber,
-    ) {
+    ) -> Checked {
         let replayed = self.replayed_from_log(index, run, last_event).and_then(|mut machine| {
             machine.settle()?;
             Ok(machine)
         });
+        if let (Err(error), Some(worker)) = (&replayed, self.workers.get(index))
+            && worker.build == Build::Right
+        {
+            let what = format!("right code cannot answer a query: {error}");
+            return Err(Violation::of(Check::Replays, run, what));
+        }
         let answer = match replayed {
             Ok(machine) => Ok(vec![Payload::new(machine.code().trace().join(";"))]),
             Err(error) => Err(Failure::server(FailureKind::Application, error.to_string())),
         };
         let Some(session) = self.workers.get(index).map(|worker| worker.session_number) else {
-            return;
+            return Ok(());
         };
         let later = delay(&mut self.rng, 10 * MILLIS, false);
         let request = Box::new(Request::AnswerQuery(token, answer));
@@ -284,6 +290,7 @@ impl World {
         self.plan_in(later, Event::Worker(index, session, event));
         let give_up = WorkerEvent::GiveUp(WorkKind::Workflow);
         self.plan_in(later, Event::Worker(index, session, give_up));
+        Ok(())
     }
 }
 

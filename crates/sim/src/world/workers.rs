@@ -165,8 +165,7 @@ impl World {
                 self.take_turn(index, token, &given, last_event, cached.then_some(recent))
             }
             Dispatch::Query { token, run, last_event, .. } => {
-                self.take_query(index, slot, token, run, last_event);
-                Ok(())
+                self.take_query(index, slot, token, run, last_event)
             }
             Dispatch::Activity { token, given, .. } => {
                 self.take_attempt(index, token, &given);
