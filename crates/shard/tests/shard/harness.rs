@@ -41,6 +41,8 @@ pub(crate) struct World {
     pub(crate) offers: Vec<Offer>,
     pub(crate) dispatches: Vec<Dispatch>,
     pub(crate) halted: Vec<String>,
+    /// Matches that came to nothing.
+    pub(crate) unmatched: usize,
     pub(crate) entropy: u128,
     tickets: Ticket,
     limits: Arc<Limits>,
@@ -75,6 +77,7 @@ impl World {
             offers: Vec::new(),
             dispatches: Vec::new(),
             halted: Vec::new(),
+            unmatched: 0,
             tickets: 0,
             entropy: 1,
             limits: Arc::new(limits),
@@ -126,7 +129,7 @@ impl World {
             Output::Reply(ticket, reply) => drop(self.replies.insert(ticket, reply)),
             Output::Offer(offer) => self.offers.push(offer),
             Output::Dispatch(_, dispatch) => self.dispatches.push(*dispatch),
-            Output::Unmatched(..) => {}
+            Output::Unmatched(..) => self.unmatched += 1,
             Output::Deliver(shard, envelope) => {
                 self.ensure(shard);
                 return Some((shard, Message::Deliver(envelope)));
