@@ -108,6 +108,12 @@ impl Disk {
         (state.failing_sync, state.bytes_max) = (None, usize::MAX);
     }
 
+    /// After the death of the process, with the power on: what connections shared in memory is gone,
+    /// what they wrote is seen as before, synced or not. No file may be open.
+    pub fn end_process(&self) {
+        self.state().shared.clear();
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

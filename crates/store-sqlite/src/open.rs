@@ -95,6 +95,7 @@ pub(crate) fn writer(options: &Options) -> Result<Connection, OpenError> {
     let mut connection = connect(options, options.writer_cache_bytes).map_err(failed)?;
     let version = version(&connection, &options.path)?;
     prepare(&connection, options).map_err(failed)?;
+    empty_log(&connection, &options.path)?;
     migrate(&mut connection, version).map_err(failed)?;
     if version == 0 && options.file_layer.is_none() {
         sync_directory(&options.path)?;
@@ -167,6 +168,20 @@ fn prepare(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     // A log that a long read kept from starting over shrinks again.
     connection.pragma_update(None, "journal_size_limit", options.checkpoint_bytes)
+}
+
+/// Copies what the log holds into the file, syncs that, and cuts the log. A log that was left by a
+/// failed sync is read back from the cache of the operating system and looks whole, but the disk need
+/// not have it, and no later sync of the log would say so: what is written behind it could be lost.
+fn empty_log(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let busy = connection
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))
+        .map_err(|error| failed(path, error))?;
+    if busy {
+        let reason = "its log is being read by another program".to_owned();
+        return Err(OpenError::Unavailable { path: path.to_owned(), reason });
+    }
+    Ok(())
 }
 
 fn migrate(connection: &mut Connection, version: i64) -> rusqlite::Result<()> {
