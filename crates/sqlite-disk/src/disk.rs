@@ -36,6 +36,8 @@ struct State {
     syncs_lie: bool,
     /// The next sync of a file whose name ends like this fails.
     failing_sync: Option<String>,
+    /// The next write to a file whose name ends like this fails.
+    failing_write: Option<String>,
     bytes_max: usize,
 }
 
@@ -52,6 +54,7 @@ impl Disk {
             power: Power::On,
             syncs_lie: false,
             failing_sync: None,
+            failing_write: None,
             bytes_max: usize::MAX,
         };
         let disk = Self { state: Arc::new(Mutex::new(state)) };
@@ -63,9 +66,7 @@ impl Disk {
     pub fn erase(&self) {
         let mut state = self.state();
         state.files.clear();
-        state.shared.clear();
-        (state.power, state.syncs_lie) = (Power::On, false);
-        (state.failing_sync, state.bytes_max) = (None, usize::MAX);
+        state.repair();
     }
 
     /// Switches the power.
@@ -88,6 +89,11 @@ impl Disk {
         self.state().failing_sync = Some(suffix.to_owned());
     }
 
+    /// Makes the next write to a file whose name ends like this fail.
+    pub fn fail_next_write_of(&self, suffix: &str) {
+        self.state().failing_write = Some(suffix.to_owned());
+    }
+
     /// Limits the bytes of all files together.
     pub fn set_capacity(&self, bytes: usize) {
         self.state().bytes_max = bytes;
@@ -103,9 +109,7 @@ impl Disk {
     pub fn restart(&self, mut survives: impl FnMut() -> bool) {
         let mut state = self.state();
         state.files.values_mut().for_each(|file| file.lose(&mut survives));
-        state.shared.clear();
-        (state.power, state.syncs_lie) = (Power::On, false);
-        (state.failing_sync, state.bytes_max) = (None, usize::MAX);
+        state.repair();
     }
 
     /// After the death of the process, with the power on: what connections shared in memory is gone,
@@ -155,6 +159,9 @@ impl Disk {
     pub(crate) fn write(&self, name: &str, offset: usize, bytes: &[u8]) -> Answer<()> {
         let mut state = self.state();
         state.spend(ffi::SQLITE_IOERR_WRITE)?;
+        if state.failing_write.take_if(|suffix| name.ends_with(suffix.as_str())).is_some() {
+            return Err(ffi::SQLITE_IOERR_WRITE);
+        }
         let grown = (offset + bytes.len()).saturating_sub(state.file(name)?.size());
         if grown > 0 && state.used() + grown > state.bytes_max {
             return Err(ffi::SQLITE_FULL);
@@ -189,6 +196,14 @@ impl Disk {
 }
 
 impl State {
+    /// A new process on a disk without faults.
+    fn repair(&mut self) {
+        self.shared.clear();
+        (self.power, self.syncs_lie) = (Power::On, false);
+        (self.failing_sync, self.failing_write) = (None, None);
+        self.bytes_max = usize::MAX;
+    }
+
     fn file(&mut self, name: &str) -> Answer<&mut File> {
         self.files.get_mut(name).ok_or(ffi::SQLITE_IOERR)
     }

@@ -161,6 +161,8 @@ impl Writer {
         rolled_back.map_err(|error| Fault::Io(format!("cannot roll back: {error}")))
     }
 
+    /// A batch that is refused is undone by itself. Other errors may have ended the transaction and with
+    /// it the savepoint, and undo the group.
     fn apply_or_undo(&mut self, work: &Work) -> Result<Answer, Fault> {
         let epochs = self.epochs.clone();
         self.execute("SAVEPOINT batch")?;
@@ -171,8 +173,9 @@ impl Writer {
             self.execute("RELEASE batch")?;
             return Ok(Err(error));
         }
+        let answer = outcome?;
         self.execute("RELEASE batch")?;
-        outcome
+        Ok(answer)
     }
 
     fn apply(&mut self, work: &Work) -> Result<Answer, Fault> {
@@ -202,3 +205,6 @@ impl Writer {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
