@@ -64,6 +64,19 @@ pub enum OpenError {
     },
 }
 
+/// The one name of the file, through whatever links it was given. The lock stands beside that name, so
+/// that a file has one lock.
+pub(crate) fn canonical(path: &Path) -> Result<PathBuf, OpenError> {
+    let unavailable = |reason: String| OpenError::Unavailable { path: path.to_owned(), reason };
+    if path.symlink_metadata().is_ok() {
+        return path.canonicalize().map_err(|error| unavailable(error.to_string()));
+    }
+    let name = path.file_name().ok_or_else(|| unavailable("it names no file".to_owned()))?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new(".")).canonicalize();
+    Ok(directory.map_err(|error| unavailable(format!("its directory: {error}")))?.join(name))
+}
+
 /// Holds the lock on the store as long as it lives.
 pub(crate) struct Lock(#[expect(dead_code, reason = "closing the file releases the lock")] File);
 
@@ -200,8 +213,9 @@ fn sync_directory(path: &Path) -> Result<(), OpenError> {
     if !cfg!(unix) {
         return Ok(());
     }
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(parent.unwrap_or(Path::new("."))).and_then(|directory| directory.sync_all()).map_err(
-        |error| OpenError::Unavailable { path: path.to_owned(), reason: error.to_string() },
-    )
+    let directory = File::open(path.parent().unwrap_or(path));
+    directory.and_then(|directory| directory.sync_all()).map_err(|error| OpenError::Unavailable {
+        path: path.to_owned(),
+        reason: format!("its directory: {error}"),
+    })
 }

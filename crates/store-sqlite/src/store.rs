@@ -38,6 +38,7 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the file, or makes it.
     pub fn open(options: &Options) -> Result<Self, OpenError> {
+        let options = &Options { path: open::canonical(&options.path)?, ..options.clone() };
         let unavailable =
             |reason: String| OpenError::Unavailable { path: options.path.clone(), reason };
         let lock = open::lock(&options.path)?;
