@@ -76,15 +76,19 @@ impl Writer {
             let more = jobs.try_iter().take(self.group_batches_max - 1);
             let group: Vec<Job> = std::iter::once(first).chain(more).collect();
             self.commit(group);
-            if self.stopped.is_none()
-                && let Err(Fault::Io(reason) | Fault::Corrupt(reason)) =
-                    self.checkpoint.when_due(&self.connection)
-            {
-                self.stopped = Some(reason);
-            }
+            self.copy_when_due();
         }
         if self.stopped.is_none() {
             self.checkpoint.at_the_end(&self.connection);
+        }
+    }
+
+    fn copy_when_due(&mut self) {
+        if self.stopped.is_none()
+            && let Err(Fault::Io(reason) | Fault::Corrupt(reason)) =
+                self.checkpoint.when_due(&self.connection)
+        {
+            self.stopped = Some(reason);
         }
     }
 

@@ -1,9 +1,15 @@
 //! Groups of batches on disks that are full or fail, committed without the thread, so that what is in
 //! one group is not left to chance.
 
+use std::{
+    sync::mpsc::{RecvTimeoutError, SyncSender, channel, sync_channel},
+    thread,
+    time::Duration,
+};
+
 use abide_core::{ids::RunId, time::Timestamp};
 use abide_sqlite_disk::Disk;
-use abide_store::rows::LogRow;
+use abide_store::rows::{LogRow, SnapshotRow};
 use bytes::Bytes;
 
 use super::*;
@@ -12,6 +18,7 @@ use crate::open;
 /// A writer on a disk of its own. Its cache is so small that a large batch is written before its commit.
 struct Bench {
     disk: Disk,
+    options: Options,
     writer: Writer,
     _directory: tempfile::TempDir,
 }
@@ -23,17 +30,33 @@ fn bench(layer: &str) -> Bench {
     options.file_layer = Some(layer.to_owned());
     options.page_bytes = 4096;
     options.writer_cache_bytes = 40 << 10;
+    options.checkpoint_bytes = 200 << 10;
     let mut writer = Writer::new(open::writer(&options).unwrap(), &options).unwrap();
     assert_eq!(writer.answers(&[append(0, 10)]), [Ok(true)]);
-    Bench { disk, writer, _directory: directory }
+    Bench { disk, options, writer, _directory: directory }
 }
 
 fn append(run: u128, size: usize) -> Work {
     let run = RunId::from_parts(Timestamp::EPOCH, run);
     let events = Bytes::from(vec![7; size]);
-    let row = LogRow { run, sequence: 1, first_event: 1, events, notes: Bytes::new() };
-    let shard = ShardId::new(1).unwrap();
-    Work::Batch(Batch { shard, epoch: 0, writes: vec![Write::AppendLog(row)] })
+    write(Write::AppendLog(LogRow {
+        run,
+        sequence: 1,
+        first_event: 1,
+        events,
+        notes: Bytes::new(),
+    }))
+}
+
+/// Replaces one long row, so that the log grows and the file does not.
+fn replace(round: u8) -> Work {
+    let run = RunId::from_parts(Timestamp::EPOCH, 0);
+    let state = Bytes::from(vec![round; 16 << 10]);
+    write(Write::PutSnapshot(SnapshotRow { run, sequence: 1, state }))
+}
+
+fn write(write: Write) -> Work {
+    Work::Batch(Batch { shard: ShardId::new(1).unwrap(), epoch: 0, writes: vec![write] })
 }
 
 /// Commits a group and compares its answers. A batch is `r` if it repeats a row and is refused, `L` if it
@@ -70,4 +93,45 @@ fn a_write_that_fails_beside_a_refused_batch_stops_the_writer() {
     bench.disk.fail_next_write_of("-wal");
     check(&mut bench, "srLs", "????");
     check(&mut bench, "s", "x");
+}
+
+/// Reads without a pause: each read begins before the one before it ends. A read lasts until the next
+/// call, which is answered when the next read has begun, but not longer than reads usually do.
+fn overlapping_reads(connections: &[Connection; 2], calls: &Receiver<SyncSender<()>>) {
+    let mut reads = Vec::new();
+    let mut call: Option<SyncSender<()>> = None;
+    for connection in connections.iter().cycle() {
+        let read = connection.unchecked_transaction().unwrap();
+        tables::shards::epochs(&read).unwrap();
+        reads.clear();
+        reads.push(read);
+        if let Some(call) = call {
+            call.send(()).unwrap();
+        }
+        call = match calls.recv_timeout(Duration::from_millis(5)) {
+            Ok(call) => Some(call),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+#[test]
+fn the_log_stays_small_while_reads_overlap() {
+    let mut bench = bench("overlapping-reads");
+    let readers = [(); 2].map(|()| open::reader(&bench.options).unwrap());
+    let (calls, called) = channel();
+    let thread = thread::spawn(move || overlapping_reads(&readers, &called));
+    let before = bench.disk.used();
+    for round in 0..200 {
+        let (call, answered) = sync_channel(0);
+        calls.send(call).unwrap();
+        answered.recv().unwrap();
+        assert_eq!(bench.writer.answers(&[replace(round)]), [Ok(true)]);
+        bench.writer.copy_when_due();
+        let log = bench.disk.used() - before;
+        assert!(log < 3 * (200 << 10), "the log grew to {log} bytes");
+    }
+    drop(calls);
+    thread.join().unwrap();
 }
