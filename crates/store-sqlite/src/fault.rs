@@ -8,7 +8,9 @@ use rusqlite::{Error, ErrorCode};
 pub(crate) enum Fault {
     /// The batch is at fault; others are not.
     Refused(CommitError),
-    /// Nothing was written and the file is sound: a full disk, a lock held by a stranger.
+    /// The disk is full. Nothing was written and the file is sound; less may fit.
+    Full(String),
+    /// Nothing was written and the file is sound: a lock held by a stranger, no memory.
     Unavailable(String),
     /// The file system failed. What is on the disk is not known until the file is opened anew.
     Io(String),
@@ -23,9 +25,9 @@ impl From<Error> for Fault {
             None => error.to_string(),
         };
         match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::Full(text),
             Some(
-                ErrorCode::DiskFull
-                | ErrorCode::DatabaseBusy
+                ErrorCode::DatabaseBusy
                 | ErrorCode::DatabaseLocked
                 | ErrorCode::OutOfMemory
                 | ErrorCode::OperationInterrupted,
@@ -54,7 +56,9 @@ impl Fault {
 pub(crate) fn of_read(error: Error) -> ReadError {
     match Fault::from(error) {
         Fault::Corrupt(text) => ReadError::Corrupt(text),
-        Fault::Unavailable(text) | Fault::Io(text) => ReadError::Unavailable(text),
+        Fault::Full(text) | Fault::Unavailable(text) | Fault::Io(text) => {
+            ReadError::Unavailable(text)
+        }
         Fault::Refused(error) => ReadError::Unavailable(error.to_string()),
     }
 }

@@ -130,7 +130,9 @@ fn failed(path: &Path, error: rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     match Fault::from(error) {
         Fault::Corrupt(reason) => OpenError::Corrupt { path, reason },
-        Fault::Unavailable(reason) | Fault::Io(reason) => OpenError::Unavailable { path, reason },
+        Fault::Full(reason) | Fault::Unavailable(reason) | Fault::Io(reason) => {
+            OpenError::Unavailable { path, reason }
+        }
         Fault::Refused(error) => OpenError::Corrupt { path, reason: error.to_string() },
     }
 }

@@ -115,11 +115,13 @@ impl Writer {
         match outcome {
             Ok(answers) => answers,
             Err(Fault::Refused(error)) => all(error),
-            // On a full disk a small batch may fit where the group does not.
-            Err(Fault::Unavailable(_)) if group.len() > 1 => {
+            // A small batch may fit where the group does not.
+            Err(Fault::Full(_)) if group.len() > 1 => {
                 group.chunks(1).flat_map(|one| self.answers(one)).collect()
             }
-            Err(Fault::Unavailable(reason)) => all(CommitError::Unavailable(reason)),
+            Err(Fault::Full(reason) | Fault::Unavailable(reason)) => {
+                all(CommitError::Unavailable(reason))
+            }
             Err(Fault::Io(reason)) => {
                 self.stopped = Some(reason.clone());
                 all(CommitError::Unknown(reason))

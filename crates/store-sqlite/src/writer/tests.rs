@@ -135,3 +135,21 @@ fn the_log_stays_small_while_reads_overlap() {
     drop(calls);
     thread.join().unwrap();
 }
+
+/// Each wait for a lock takes seconds, so that a group must not wait once per batch.
+#[test]
+fn a_group_waits_once_for_a_lock() {
+    static WAITS: AtomicU32 = AtomicU32::new(0);
+    let mut bench = bench("locked");
+    let stranger = open::writer(&bench.options).unwrap();
+    stranger.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let count = |_| {
+        WAITS.fetch_add(1, Relaxed);
+        false
+    };
+    bench.writer.connection.busy_handler(Some(count)).unwrap();
+    check(&mut bench, "sssss", "uuuuu");
+    assert_eq!(WAITS.load(Relaxed), 1);
+    stranger.execute_batch("ROLLBACK").unwrap();
+    check(&mut bench, "sssss", "+++++");
+}
