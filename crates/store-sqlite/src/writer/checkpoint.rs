@@ -14,7 +14,7 @@ pub(super) struct Checkpoint {
     /// Pages in the log after the last commit.
     log_pages: Arc<AtomicU32>,
     /// Pages in the log when they were last copied. More is copied only after as many again, also when
-    /// a reader or a full disk kept the log from starting over.
+    /// a reader kept the log from starting over.
     copied_pages: u32,
     pages_between: u32,
 }
@@ -36,13 +36,18 @@ impl Checkpoint {
         if pages - self.copied_pages < self.pages_between {
             return Ok(());
         }
-        let copied = if pages < self.pages_between.saturating_mul(2) {
-            copy(connection, "PRAGMA wal_checkpoint(PASSIVE)")
+        if pages < self.pages_between.saturating_mul(2) {
+            copy(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
         } else {
-            copy(connection, "PRAGMA wal_checkpoint(RESTART)")
-        };
+            copy(connection, "PRAGMA wal_checkpoint(RESTART)")?;
+        }
         self.copied_pages = pages;
-        copied
+        Ok(())
+    }
+
+    /// Gives the room of the log back to the disk, if the file has room for its pages.
+    pub(super) fn make_room(&self, connection: &Connection) -> Result<(), Fault> {
+        copy(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
     }
 
     /// Leaves an empty log behind. If that fails, the next open reads the log.

@@ -87,6 +87,42 @@ fn a_refused_batch_on_a_full_disk_spares_its_neighbours() {
     check(&mut bench, "srLs", "+ru+");
 }
 
+/// The log takes all the room, and the file needs none of it.
+#[test]
+fn a_full_disk_is_freed_of_the_log() {
+    let mut bench = bench("full-of-log");
+    assert_eq!(bench.writer.answers(&[replace(0)]), [Ok(true)]);
+    bench.writer.checkpoint.make_room(&bench.writer.connection).unwrap();
+    bench.disk.set_capacity(bench.disk.used() + 200_000);
+    for round in 1..200 {
+        assert_eq!(bench.writer.answers(&[replace(round)]), [Ok(true)], "round {round}");
+    }
+}
+
+#[test]
+fn a_copy_that_did_not_fit_is_made_when_there_is_room() {
+    let mut bench = bench("late-copy");
+    check(&mut bench, "L", "+");
+    let used = bench.disk.used();
+    bench.disk.set_capacity(used);
+    bench.writer.copy_when_due();
+    assert_eq!(bench.disk.used(), used);
+    bench.disk.set_capacity(usize::MAX);
+    bench.writer.copy_when_due();
+    assert!(bench.disk.used() > used + (1 << 20), "the file grew");
+}
+
+#[test]
+fn a_failed_sync_while_making_room_stops_the_writer() {
+    let mut bench = bench("failing-room");
+    assert_eq!(bench.writer.answers(&[replace(0)]), [Ok(true)]);
+    bench.writer.checkpoint.make_room(&bench.writer.connection).unwrap();
+    assert_eq!(bench.writer.answers(&[replace(1)]), [Ok(true)]);
+    bench.disk.set_capacity(bench.disk.used() + 200_000);
+    bench.disk.fail_next_sync_of("store");
+    check(&mut bench, "Ls", "xx");
+}
+
 #[test]
 fn a_write_that_fails_beside_a_refused_batch_stops_the_writer() {
     let mut bench = bench("refused-and-failing");
