@@ -30,7 +30,8 @@ impl From<Error> for Fault {
                 ErrorCode::DatabaseBusy
                 | ErrorCode::DatabaseLocked
                 | ErrorCode::OutOfMemory
-                | ErrorCode::OperationInterrupted,
+                | ErrorCode::OperationInterrupted
+                | ErrorCode::FileLockingProtocolFailed,
             ) => Self::Unavailable(text),
             Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen | ErrorCode::ReadOnly) => {
                 Self::Io(text)

@@ -108,6 +108,7 @@ pub(crate) fn writer(options: &Options) -> Result<Connection, OpenError> {
     let mut connection = connect(options, options.writer_cache_bytes).map_err(failed)?;
     let version = version(&connection, &options.path)?;
     prepare(&connection, options).map_err(failed)?;
+    begin_log(&connection, &options.path)?;
     empty_log(&connection, &options.path)?;
     migrate(&mut connection, version).map_err(failed)?;
     if version == 0 && options.file_layer.is_none() {
@@ -126,7 +127,8 @@ pub(crate) fn reader(options: &Options) -> Result<Connection, OpenError> {
     open().map_err(|error| failed(&options.path, error))
 }
 
-fn failed(path: &Path, error: rusqlite::Error) -> OpenError {
+/// What an error of SQLite says about the file.
+pub(crate) fn failed(path: &Path, error: rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     match Fault::from(error) {
         Fault::Corrupt(reason) => OpenError::Corrupt { path, reason },
@@ -173,16 +175,23 @@ fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
 
 fn prepare(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
     connection.pragma_update(None, "page_size", options.page_bytes)?;
-    connection.pragma_update_and_check(None, "journal_mode", "wal", |row| {
-        match row.get_ref(0)?.as_str()? {
-            "wal" => Ok(()),
-            mode => Err(rusqlite::Error::InvalidParameterName(format!("journal mode {mode}"))),
-        }
-    })?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     // A log that a long read kept from starting over shrinks again.
     connection.pragma_update(None, "journal_size_limit", options.checkpoint_bytes)
+}
+
+/// Takes the file to a write-ahead log, which not every file system allows.
+fn begin_log(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let mode = connection
+        .query_row("PRAGMA journal_mode = wal", [], |row| row.get::<_, String>(0))
+        .map_err(|error| failed(path, error))?;
+    if mode != "wal" {
+        let reason = "its file system does not allow a write-ahead log, which needs memory that \
+            processes share: use a local disk";
+        return Err(OpenError::Unavailable { path: path.to_owned(), reason: reason.to_owned() });
+    }
+    Ok(())
 }
 
 /// Copies what the log holds into the file, syncs that, and cuts the log. A log that was left by a

@@ -46,7 +46,7 @@ impl SqliteStore {
         let connections =
             (0..options.readers.max(1)).map(|_| open::reader(options)).collect::<Result<_, _>>()?;
         let writer =
-            Writer::new(connection, options).map_err(|error| unavailable(error.to_string()))?;
+            Writer::new(connection, options).map_err(|error| open::failed(&options.path, error))?;
         Ok(Self {
             readers: Readers::start(connections).map_err(|error| unavailable(error.to_string()))?,
             writer: WriterThread::start(writer).map_err(|error| unavailable(error.to_string()))?,

@@ -176,3 +176,27 @@ fn a_directory_that_is_not_there_is_named() {
     assert!(matches!(error, OpenError::Unavailable { .. }), "{error:?}");
     assert!(error.to_string().contains("missing"), "{error}");
 }
+
+#[test]
+fn a_shard_that_no_store_writes_is_damage() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    drop(open(&path).unwrap());
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch("INSERT INTO shards VALUES (999, 1, 'x')").unwrap();
+    drop(connection);
+    let error = refused(&path);
+    assert!(matches!(error, OpenError::Corrupt { .. }), "{error:?}");
+}
+
+/// A file layer of SQLite that cannot share memory stands for a file system that cannot.
+#[cfg(unix)]
+#[test]
+fn a_file_system_without_a_log_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = Options::new(directory.path().join("store"));
+    options.file_layer = Some("unix-none".to_owned());
+    let error = SqliteStore::open(&options).err();
+    let Some(OpenError::Unavailable { reason, .. }) = error else { panic!("{error:?}") };
+    assert!(reason.contains("write-ahead log"), "{reason}");
+}
