@@ -12,7 +12,12 @@ use abide_store::{Batch, CommitError, Write, rows::RegistryRow};
 use futures_channel::oneshot;
 use rusqlite::Connection;
 
-use crate::{Options, fault::Fault, tables, writer::epochs::Epochs};
+use crate::{
+    Options,
+    fault::{self, Fault},
+    tables,
+    writer::epochs::Epochs,
+};
 
 mod checkpoint;
 mod epochs;
@@ -177,7 +182,10 @@ impl Writer {
                 Undo::Batch => self.apply_or_undo(work)?,
             });
         }
-        self.execute("COMMIT")?;
+        self.connection
+            .prepare_cached("COMMIT")
+            .and_then(|mut statement| statement.execute([]))
+            .map_err(fault::of_commit)?;
         Ok(answers)
     }
 
