@@ -31,6 +31,8 @@ pub struct Disk {
 
 struct State {
     files: BTreeMap<String, File>,
+    /// How many files without a name there were.
+    nameless: u64,
     shared: BTreeMap<String, Arc<Shared>>,
     power: Power,
     syncs_lie: bool,
@@ -50,6 +52,7 @@ impl Disk {
     pub fn register(name: &str) -> Self {
         let state = State {
             files: BTreeMap::new(),
+            nameless: 0,
             shared: BTreeMap::new(),
             power: Power::On,
             syncs_lie: false,
@@ -127,6 +130,20 @@ impl Disk {
         state.running(ffi::SQLITE_CANTOPEN)?;
         state.files.entry(name.to_owned()).or_default();
         Ok(())
+    }
+
+    /// A name for a file that was opened without one.
+    pub(crate) fn nameless(&self) -> String {
+        let mut state = self.state();
+        state.nameless += 1;
+        format!("nameless-{}", state.nameless)
+    }
+
+    /// Removes a file that was to last only until it is closed.
+    pub(crate) fn forget(&self, name: &str) {
+        let mut state = self.state();
+        state.files.remove(name);
+        state.shared.remove(name);
     }
 
     /// A deleted file stays deleted, as after a sync of its directory. The store's only one is the

@@ -151,6 +151,7 @@ fn connect(options: &Options, cache_bytes: u32) -> rusqlite::Result<Connection> 
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.set_prepared_statement_cache_capacity(64);
+    connection.pragma_update(None, "temp_store", "memory")?;
     connection.pragma_update(None, "cache_size", -i64::from(cache_bytes >> 10))?;
     Ok(connection)
 }
@@ -229,4 +230,21 @@ fn sync_directory(path: &Path) -> Result<(), OpenError> {
         path: path.to_owned(),
         reason: format!("its directory: {error}"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a statement sorts or gathers must not fail because a second disk is full.
+    #[test]
+    fn connections_keep_temporary_data_in_memory() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options::new(directory.path().join("store"));
+        for connection in [writer(&options).unwrap(), reader(&options).unwrap()] {
+            let place: i64 =
+                connection.query_row("PRAGMA temp_store", [], |row| row.get(0)).unwrap();
+            assert_eq!(place, 2);
+        }
+    }
 }
