@@ -168,5 +168,6 @@ mod tests {
     #[test]
     fn conforms() {
         crate::conformance::run(MemoryStore::default);
+        crate::conformance::run_reopened(MemoryStore::default(), |store| store);
     }
 }
