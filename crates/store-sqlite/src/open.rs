@@ -1,5 +1,5 @@
 //! Opens the file: takes the lock, looks before it touches, brings the schema up to date. A file that
-//! is in use, not ours, newer or damaged is left as it was.
+//! is in use, not ours, newer or damaged keeps its content.
 
 use std::{
     fs::{File, TryLockError},

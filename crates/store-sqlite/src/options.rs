@@ -24,7 +24,7 @@ pub struct Options {
     /// Connections that read at one time, each with a thread. Default 4.
     pub readers: usize,
     /// Most batches in one transaction. Default 4,096: bounds how long the first one waits for the
-    /// last, and the memory of one commit.
+    /// last.
     pub group_batches_max: usize,
     /// Name of a file layer (VFS) that is registered with SQLite, instead of that of the operating
     /// system. Default none.

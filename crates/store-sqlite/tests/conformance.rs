@@ -1,5 +1,4 @@
 //! Runs the suite that every backend runs.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 use abide_sqlite_disk::{Disk, Power};
 use abide_store::conformance;
