@@ -1,5 +1,5 @@
 //! Opens the file: takes the lock, looks before it touches, brings the schema up to date. A file that
-//! is in use, not ours, newer or damaged is left as it was.
+//! is in use, not ours, newer or damaged keeps its content.
 
 use std::{
     fs::{File, TryLockError},
@@ -64,6 +64,19 @@ pub enum OpenError {
     },
 }
 
+/// The one name of the file, through whatever links it was given. The lock stands beside that name, so
+/// that a file has one lock.
+pub(crate) fn canonical(path: &Path) -> Result<PathBuf, OpenError> {
+    let unavailable = |reason: String| OpenError::Unavailable { path: path.to_owned(), reason };
+    if path.symlink_metadata().is_ok() {
+        return path.canonicalize().map_err(|error| unavailable(error.to_string()));
+    }
+    let name = path.file_name().ok_or_else(|| unavailable("it names no file".to_owned()))?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new(".")).canonicalize();
+    Ok(directory.map_err(|error| unavailable(format!("its directory: {error}")))?.join(name))
+}
+
 /// Holds the lock on the store as long as it lives.
 pub(crate) struct Lock(#[expect(dead_code, reason = "closing the file releases the lock")] File);
 
@@ -95,6 +108,8 @@ pub(crate) fn writer(options: &Options) -> Result<Connection, OpenError> {
     let mut connection = connect(options, options.writer_cache_bytes).map_err(failed)?;
     let version = version(&connection, &options.path)?;
     prepare(&connection, options).map_err(failed)?;
+    begin_log(&connection, &options.path)?;
+    empty_log(&connection, &options.path)?;
     migrate(&mut connection, version).map_err(failed)?;
     if version == 0 && options.file_layer.is_none() {
         sync_directory(&options.path)?;
@@ -112,11 +127,14 @@ pub(crate) fn reader(options: &Options) -> Result<Connection, OpenError> {
     open().map_err(|error| failed(&options.path, error))
 }
 
-fn failed(path: &Path, error: rusqlite::Error) -> OpenError {
+/// What an error of SQLite says about the file.
+pub(crate) fn failed(path: &Path, error: rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     match Fault::from(error) {
         Fault::Corrupt(reason) => OpenError::Corrupt { path, reason },
-        Fault::Unavailable(reason) | Fault::Io(reason) => OpenError::Unavailable { path, reason },
+        Fault::Full(reason) | Fault::Unavailable(reason) | Fault::Io(reason) => {
+            OpenError::Unavailable { path, reason }
+        }
         Fault::Refused(error) => OpenError::Corrupt { path, reason: error.to_string() },
     }
 }
@@ -133,6 +151,7 @@ fn connect(options: &Options, cache_bytes: u32) -> rusqlite::Result<Connection> 
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.set_prepared_statement_cache_capacity(64);
+    connection.pragma_update(None, "temp_store", "memory")?;
     connection.pragma_update(None, "cache_size", -i64::from(cache_bytes >> 10))?;
     Ok(connection)
 }
@@ -157,16 +176,37 @@ fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
 
 fn prepare(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
     connection.pragma_update(None, "page_size", options.page_bytes)?;
-    connection.pragma_update_and_check(None, "journal_mode", "wal", |row| {
-        match row.get_ref(0)?.as_str()? {
-            "wal" => Ok(()),
-            mode => Err(rusqlite::Error::InvalidParameterName(format!("journal mode {mode}"))),
-        }
-    })?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     // A log that a long read kept from starting over shrinks again.
     connection.pragma_update(None, "journal_size_limit", options.checkpoint_bytes)
+}
+
+/// Takes the file to a write-ahead log, which not every file system allows.
+fn begin_log(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let mode = connection
+        .query_row("PRAGMA journal_mode = wal", [], |row| row.get::<_, String>(0))
+        .map_err(|error| failed(path, error))?;
+    if mode != "wal" {
+        let reason = "its file system does not allow a write-ahead log, which needs memory that \
+            processes share: use a local disk";
+        return Err(OpenError::Unavailable { path: path.to_owned(), reason: reason.to_owned() });
+    }
+    Ok(())
+}
+
+/// Copies what the log holds into the file, syncs that, and cuts the log. A log that was left by a
+/// failed sync is read back from the cache of the operating system and looks whole, but the disk need
+/// not have it, and no later sync of the log would say so: what is written behind it could be lost.
+fn empty_log(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let busy = connection
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))
+        .map_err(|error| failed(path, error))?;
+    if busy {
+        let reason = "its log is being read by another program".to_owned();
+        return Err(OpenError::Unavailable { path: path.to_owned(), reason });
+    }
+    Ok(())
 }
 
 fn migrate(connection: &mut Connection, version: i64) -> rusqlite::Result<()> {
@@ -185,8 +225,26 @@ fn sync_directory(path: &Path) -> Result<(), OpenError> {
     if !cfg!(unix) {
         return Ok(());
     }
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(parent.unwrap_or(Path::new("."))).and_then(|directory| directory.sync_all()).map_err(
-        |error| OpenError::Unavailable { path: path.to_owned(), reason: error.to_string() },
-    )
+    let directory = File::open(path.parent().unwrap_or(path));
+    directory.and_then(|directory| directory.sync_all()).map_err(|error| OpenError::Unavailable {
+        path: path.to_owned(),
+        reason: format!("its directory: {error}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a statement sorts or gathers must not fail because a second disk is full.
+    #[test]
+    fn connections_keep_temporary_data_in_memory() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options::new(directory.path().join("store"));
+        for connection in [writer(&options).unwrap(), reader(&options).unwrap()] {
+            let place: i64 =
+                connection.query_row("PRAGMA temp_store", [], |row| row.get(0)).unwrap();
+            assert_eq!(place, 2);
+        }
+    }
 }

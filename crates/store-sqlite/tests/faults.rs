@@ -7,7 +7,7 @@ use abide_core::{
 };
 use abide_sqlite_disk::Disk;
 use abide_store::{Batch, CommitError, Store, Write, rows::LogRow};
-use abide_store_sqlite::{Options, SqliteStore};
+use abide_store_sqlite::{OpenError, Options, SqliteStore};
 use bytes::Bytes;
 
 const RUN: u128 = 1;
@@ -53,6 +53,13 @@ impl Bench {
         SqliteStore::open(&self.options).unwrap()
     }
 
+    /// The process ends and another begins; the power stays on.
+    fn reopen(&self, store: SqliteStore) -> SqliteStore {
+        drop(store);
+        self.disk.end_process();
+        self.open()
+    }
+
     /// The power fails and all that was not synced is lost.
     fn restart(&self, store: SqliteStore) -> SqliteStore {
         drop(store);
@@ -75,6 +82,38 @@ fn a_failed_sync_of_a_commit_stops_the_store() {
     let store = bench.restart(store);
     assert_eq!(sequences(&store), [1]);
     assert_eq!(append(&store, 2, 100), Ok(()));
+}
+
+/// Without a power cut the next process still sees what was not synced. It must not write behind it: a
+/// later power cut would take that away, and all that follows in the log with it.
+#[test]
+fn nothing_is_written_behind_what_was_not_synced() {
+    let bench = Bench::new("failed-then-reopened");
+    let store = bench.open();
+    assert_eq!(append(&store, 1, 100), Ok(()));
+    bench.disk.fail_next_sync_of("-wal");
+    let unknown = append(&store, 2, 100);
+    assert!(matches!(unknown, Err(CommitError::Unknown(_))), "{unknown:?}");
+    let store = bench.reopen(store);
+    assert_eq!(append(&store, 3, 100), Ok(()));
+    let before = sequences(&store);
+    let store = bench.restart(store);
+    assert!(before.contains(&3));
+    assert_eq!(sequences(&store), before, "what was seen or acknowledged is there");
+}
+
+#[test]
+fn a_log_that_cannot_be_copied_at_the_start_is_an_error() {
+    let bench = Bench::new("failed-opening");
+    let store = bench.open();
+    assert_eq!(append(&store, 1, 100), Ok(()));
+    bench.disk.fail_next_sync_of("-wal");
+    assert!(append(&store, 2, 100).is_err());
+    drop(store);
+    bench.disk.end_process();
+    bench.disk.fail_next_sync_of("store");
+    let error = SqliteStore::open(&bench.options).err();
+    assert!(matches!(error, Some(OpenError::Unavailable { .. })), "{error:?}");
 }
 
 #[test]
