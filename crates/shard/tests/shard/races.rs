@@ -45,7 +45,7 @@ fn child(id: &str) -> Ask {
 fn busy(world: &mut World) -> TaskToken {
     world.start("w");
     let token = world.take_task();
-    world.signal("w", "unseen").unwrap();
+    world.signal("w", "unseen").expect("it is taken");
     let reply = world.complete(token, vec![Ask::CompleteRun(Vec::new())]);
     assert!(matches!(reply, CallReply::TaskRefused { .. }));
     world.take_task()
