@@ -121,6 +121,14 @@ impl Disk {
         self.state().shared.clear();
     }
 
+    /// Writes all files whose names end like this again as they are seen, and syncs them. What a failed
+    /// sync left unsaved is saved then.
+    pub fn rewrite(&self, suffix: &str) {
+        let mut state = self.state();
+        let files = state.files.iter_mut().filter(|(name, _)| name.ends_with(suffix));
+        files.for_each(|(_, file)| file.rewrite());
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,11 +3,12 @@
 
 use std::{
     fs::{File, TryLockError},
+    io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags, config::DbConfig};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
 
 use crate::{Options, fault::Fault};
 
@@ -83,7 +84,7 @@ pub(crate) struct Lock(#[expect(dead_code, reason = "closing the file releases t
 /// Takes the lock. It is a file of its own: closing any handle of the database itself would drop the
 /// locks that SQLite holds on it.
 pub(crate) fn lock(path: &Path) -> Result<Lock, OpenError> {
-    let unavailable = |error: std::io::Error| OpenError::Unavailable {
+    let unavailable = |error: io::Error| OpenError::Unavailable {
         path: path.to_owned(),
         reason: format!("its lock file: {error}"),
     };
@@ -109,6 +110,9 @@ pub(crate) fn writer(options: &Options) -> Result<Connection, OpenError> {
     let version = version(&connection, &options.path)?;
     prepare(&connection, options).map_err(failed)?;
     begin_log(&connection, &options.path)?;
+    if options.file_layer.is_none() {
+        rewrite_log(&mut connection, &options.path)?;
+    }
     empty_log(&connection, &options.path)?;
     migrate(&mut connection, version).map_err(failed)?;
     if version == 0 && options.file_layer.is_none() {
@@ -195,9 +199,39 @@ fn begin_log(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Copies what the log holds into the file, syncs that, and cuts the log. A log that was left by a
-/// failed sync is read back from the cache of the operating system and looks whole, but the disk need
-/// not have it, and no later sync of the log would say so: what is written behind it could be lost.
+/// Writes the log again as it is, and syncs it. After a failed sync the log is read back from the cache
+/// of the operating system and looks whole, but the disk need not have it, and a later sync does not
+/// write what the cache takes for written. If it were copied into the file like that, a power cut on the
+/// way would leave half of it there, and no log to finish it from.
+fn rewrite_log(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    // Keeps others from beginning the log anew meanwhile.
+    let _alone = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(|error| failed(path, error))?;
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    rewrite(Path::new(&log)).map_err(|error| OpenError::Unavailable {
+        path: path.to_owned(),
+        reason: format!("its log: {error}"),
+    })
+}
+
+fn rewrite(path: &Path) -> io::Result<()> {
+    let mut file = File::options().read(true).write(true).open(path)?;
+    let mut chunk = vec![0; 1 << 20];
+    loop {
+        let at = file.stream_position()?;
+        let length = file.read(&mut chunk)?;
+        if length == 0 {
+            return file.sync_all();
+        }
+        file.seek(SeekFrom::Start(at))?;
+        file.write_all(&chunk[..length])?;
+    }
+}
+
+/// Copies what the log holds into the file, syncs that, and cuts the log, so that nothing is written
+/// behind what a failed sync may have left.
 fn empty_log(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let busy = connection
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))
@@ -235,6 +269,19 @@ fn sync_directory(path: &Path) -> Result<(), OpenError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rewriting_changes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        for length in [0, 1, (1 << 20) - 1, 1 << 20, (3 << 20) + 5] {
+            let bytes: Vec<u8> = (0_u8..=250).cycle().take(length).collect();
+            std::fs::write(&path, &bytes).unwrap();
+            rewrite(&path).unwrap();
+            assert!(std::fs::read(&path).unwrap() == bytes, "{length} bytes");
+        }
+        assert!(rewrite(&directory.path().join("missing")).is_err());
+    }
 
     /// What a statement sorts or gathers must not fail because a second disk is full.
     #[test]

@@ -5,7 +5,7 @@ use abide_core::{
     ids::{RunId, ShardId},
     time::Timestamp,
 };
-use abide_sqlite_disk::Disk;
+use abide_sqlite_disk::{Disk, Power};
 use abide_store::{Batch, CommitError, Store, Write, rows::LogRow};
 use abide_store_sqlite::{OpenError, Options, SqliteStore};
 use bytes::Bytes;
@@ -100,6 +100,34 @@ fn nothing_is_written_behind_what_was_not_synced() {
     let store = bench.restart(store);
     assert!(before.contains(&3));
     assert_eq!(sequences(&store), before, "what was seen or acknowledged is there");
+}
+
+/// A power cut while the log of a failed sync is copied into the file. The store writes such a log again
+/// before it copies it; files of the operating system alone can be reached for that, so here the disk
+/// does it.
+#[test]
+fn a_power_cut_while_opening_after_a_failed_sync_leaves_the_file_whole() {
+    let bench = Bench::new("failed-then-cut");
+    for operations in 0..30 {
+        bench.disk.erase();
+        let store = bench.open();
+        for sequence in 1..10 {
+            assert_eq!(append(&store, sequence, 3000), Ok(()));
+        }
+        let store = bench.reopen(store);
+        assert_eq!(append(&store, 10, 100), Ok(()));
+        bench.disk.fail_next_sync_of("-wal");
+        assert!(append(&store, 11, 20_000).is_err());
+        drop(store);
+        bench.disk.end_process();
+        bench.disk.rewrite("-wal");
+        bench.disk.set_power(Power::OnFor(operations));
+        let store = SqliteStore::open(&bench.options);
+        bench.disk.set_power(Power::Off);
+        drop(store);
+        bench.disk.restart(|| true);
+        assert_eq!(sequences(&bench.open()), (1..12).collect::<Vec<_>>(), "cut at {operations}");
+    }
 }
 
 #[test]
