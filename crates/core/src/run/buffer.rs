@@ -65,7 +65,10 @@ impl Run {
                     timer.started == fired.started && fired.fire_at >= timer.spec.fire_at
                 })
             }
-            Fact::TimerRescheduled(moved) => self.timers.contains_key(&moved.timer),
+            // The mark tells the timer that was moved from a new one of the same id.
+            Fact::TimerRescheduled(moved) => {
+                self.timers.get(&moved.timer).is_some_and(|timer| timer.moved_to.is_some())
+            }
             Fact::ActivityStarted(started) => self.activities.contains_key(&started.scheduled),
             Fact::ActivityCompleted(close) => self.activities.contains_key(&close.scheduled),
             Fact::ActivityFailed(close) => self.activities.contains_key(&close.scheduled),

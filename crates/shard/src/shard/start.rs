@@ -119,7 +119,8 @@ impl Shard {
     }
 
     fn use_existing(&mut self, head: RunId, ticket: Ticket, start: StartCall) {
-        if let Some(signal) = start.signal.clone() {
+        if let Some(mut signal) = start.signal.clone() {
+            signal.received_at = self.now();
             let input = Signal { signal, extension: Default::default() };
             match self.decide(head, Input::Signal(Box::new(input))) {
                 Err(error) if Self::busy(&error) => {

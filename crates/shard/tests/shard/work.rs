@@ -13,9 +13,7 @@ use abide_shard::message::{
     ActivityToken, Call, CallError, CallReply, Dispatch, Message, Query, TaskCompletion, UpdateWait,
 };
 
-use abide_store::CommitError;
-
-use crate::harness::{World, activity, shard_of, target, worker};
+use crate::harness::{World, activity, shard_of, target};
 
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -62,20 +60,6 @@ fn an_activity_that_was_sent_with_one_task_is_not_sent_again_with_the_next() {
     let completion = TaskCompletion { eager_activities: 1, ..TaskCompletion::default() };
     world.ask(shard_of("w"), Call::CompleteTask(token, Box::new(completion))).expect("it is taken");
     assert!(world.dispatches.is_empty());
-}
-
-#[test]
-fn a_worker_has_its_credit_back_if_the_shard_forgets_the_match() {
-    let mut world = World::new();
-    world.start("w");
-    let token = world.take_task();
-    world.complete(token, vec![activity("a", Delivery::AtLeastOnce)]);
-    world.commit_at_once = false;
-    let offer = world.offers.pop().expect("the activity is offered");
-    world.send(shard_of("w"), Message::Matched(offer.clone(), worker("session")));
-    assert!(world.dispatches.is_empty(), "its start is not committed");
-    world.commit(Err(CommitError::Unavailable("the disk is full".into())));
-    assert_eq!(world.unmatched, [offer]);
 }
 
 #[test]

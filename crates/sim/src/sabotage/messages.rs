@@ -49,7 +49,7 @@ impl Saboteur {
         let Some(given) = story.run.activity_given(scheduled) else { return };
         let (workflow, run) = (offer.workflow.clone(), offer.run);
         let token = ActivityToken { workflow, run, scheduled, start: activity.starts + 1 };
-        let dispatch = Dispatch::Activity { token, given: Box::new(given) };
+        let dispatch = Dispatch::Activity { token, given: Box::new(given), eager: false };
         self.early.push(Output::Dispatch(worker.clone(), Box::new(dispatch)));
     }
 

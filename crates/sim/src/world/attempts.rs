@@ -26,6 +26,8 @@ pub(crate) struct Held {
     ended: bool,
     /// How long it waits between two signs of life.
     beat: Option<Micros>,
+    /// It came with the completion that scheduled it, and cost no credit.
+    pub(super) eager: bool,
 }
 
 impl World {
@@ -35,6 +37,7 @@ impl World {
         index: usize,
         token: ActivityToken,
         given: &ActivityGiven,
+        eager: bool,
     ) {
         let (duration, resolution) = self.draw_attempt(given);
         let Some(session) = self.workers.get(index).map(|worker| worker.session_number) else {
@@ -49,15 +52,18 @@ impl World {
             let event = WorkerEvent::Beat(run, scheduled, start);
             self.plan_in(beat, Event::Worker(index, session, event));
         }
+        let give_up = WorkerEvent::GiveUp(WorkKind::Activity);
         if self.trouble(self.settings.odds.worker_hangs) {
-            let give_up = WorkerEvent::GiveUp(WorkKind::Activity);
-            return self.plan_in(6 * SECOND, Event::Worker(index, session, give_up));
+            if !eager {
+                self.plan_in(6 * SECOND, Event::Worker(index, session, give_up));
+            }
+            return;
         }
-        let held = Held { token, resolution, ended: false, beat };
+        let held = Held { token, resolution, ended: false, beat, eager };
         let Some(worker) = self.workers.get_mut(index) else { return };
-        if worker.held.insert((run, scheduled), held).is_some() {
+        let older = worker.held.insert((run, scheduled), held);
+        if older.is_some_and(|older| !older.eager) {
             // An older start of the same activity: the worker stops it.
-            let give_up = WorkerEvent::GiveUp(WorkKind::Activity);
             self.plan_in(0, Event::Worker(index, session, give_up));
         }
         let event = WorkerEvent::Finish(run, scheduled, start);
@@ -161,7 +167,7 @@ impl World {
         start: u32,
         result: &Result<CallReply, CallError>,
     ) -> Checked {
-        if let Err(CallError::Reset | CallError::Overloaded) = result {
+        if let Err(CallError::Reset | CallError::NotServed | CallError::Overloaded) = result {
             self.try_again(index, run, scheduled, start);
             return Ok(());
         }
@@ -169,10 +175,16 @@ impl World {
         if result.is_ok() && matches!(held.resolution, Resolution::Completed(_)) {
             dispatches::only_the_last_start_counts(&self.ledger, run, scheduled, start)?;
         }
-        if let Some(worker) = self.workers.get_mut(index) {
-            worker.held.remove(&(run, scheduled));
+        self.let_go(index, run, scheduled)
+    }
+
+    /// The worker is done with an attempt and can take another.
+    fn let_go(&mut self, index: usize, run: RunId, scheduled: EventNumber) -> Checked {
+        let worker = self.workers.get_mut(index);
+        match worker.and_then(|worker| worker.held.remove(&(run, scheduled))) {
+            Some(held) if !held.eager => self.credit(index, WorkKind::Activity, 1),
+            Some(_) | None => Ok(()),
         }
-        self.credit(index, WorkKind::Activity, 1)
     }
 
     /// The server may not have heard of the end: the worker says it again.
@@ -234,10 +246,7 @@ impl World {
                 }
                 self.finish(index, run, scheduled, start)
             }
-            Err(CallError::Refused(_) | CallError::NotFound) => {
-                worker.held.remove(&(run, scheduled));
-                self.credit(index, WorkKind::Activity, 1)
-            }
+            Err(CallError::Refused(_) | CallError::NotFound) => self.let_go(index, run, scheduled),
             Ok(_) | Err(_) => Ok(()),
         }
     }

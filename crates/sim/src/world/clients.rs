@@ -100,7 +100,7 @@ impl World {
         if self.trouble(self.settings.odds.reply_lost) {
             return self.retry(index);
         }
-        if matches!(result, Err(CallError::Reset | CallError::Overloaded)) {
+        if let Err(CallError::Reset | CallError::NotServed | CallError::Overloaded) = result {
             return self.retry(index);
         }
         let Some(operation) = self.operations.get_mut(index) else { return Ok(()) };

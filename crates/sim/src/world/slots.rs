@@ -220,6 +220,15 @@ impl World {
                 self.send(target, Message::Confirmed(key));
                 Ok(())
             }
+            Output::Opened => {
+                self.shard_opened(shard);
+                Ok(())
+            }
+            // Offers of a zombie's successor are not its to take back.
+            Output::Closed if self.owners.get(&shard) == Some(&id) => {
+                self.tell_queues(QueueMessage::ShardClosed(shard))
+            }
+            Output::Closed => Ok(()),
             Output::Halted(reason) => {
                 self.trace.note(None, || format!("shard {shard}#{id} halted: {reason}"));
                 self.drop_slot(id)
@@ -235,7 +244,7 @@ impl World {
             Dispatch::Workflow { token, given, last_event, .. } => {
                 self.dispatches.task(&self.ledger, token, given, *last_event)?;
             }
-            Dispatch::Activity { token, given } => {
+            Dispatch::Activity { token, given, .. } => {
                 self.dispatches.activity(&self.ledger, token, given, owner)?;
             }
             Dispatch::Query { .. } => {}

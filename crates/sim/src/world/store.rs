@@ -84,7 +84,6 @@ impl World {
             }
             self.ledger.apply(id, batch)?;
             self.timers_are_punctual()?;
-            self.shard_claimed(batch);
         }
         Ok(applied)
     }
@@ -148,7 +147,6 @@ pub(crate) fn fetch_from(tables: &Tables, shard: ShardId, fetch: &Fetch) -> Fetc
     match fetch {
         Fetch::Shard => Fetched::Shard(tables.shard(shard)),
         Fetch::RunsOf(workflow, limit) => Fetched::Runs(tables.runs_of(shard, workflow, *limit)),
-        Fetch::Run(run) => Fetched::Run(tables.run(shard, *run)),
         Fetch::Snapshot(run) => Fetched::Snapshot(tables.snapshot(shard, *run)),
         Fetch::Log(run, after, limit) => Fetched::Log(tables.log(shard, *run, *after, *limit)),
         Fetch::Tasks(after, limit) => Fetched::Tasks(tables.tasks(shard, after.as_ref(), *limit)),

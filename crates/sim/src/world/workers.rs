@@ -14,7 +14,6 @@ use abide_shard::{
     },
     queue::QueueMessage,
 };
-use abide_store::{Batch, Write};
 
 use super::{Caller, Event, World, attempts::Held, slots::SlotId, turns::Answer};
 use crate::{
@@ -137,7 +136,7 @@ impl World {
         if std::mem::replace(&mut worker.connected, true) {
             return Ok(());
         }
-        let held = worker.held.len().min(CREDITS);
+        let held = worker.held.values().filter(|held| !held.eager).count().min(CREDITS);
         self.credit(index, WorkKind::Workflow, CREDITS)?;
         self.credit(index, WorkKind::Activity, CREDITS - held)?;
         for shard in crate::names::shards() {
@@ -167,8 +166,8 @@ impl World {
             Dispatch::Query { token, run, last_event, .. } => {
                 self.take_query(index, slot, token, run, last_event)
             }
-            Dispatch::Activity { token, given } => {
-                self.take_attempt(index, token, &given);
+            Dispatch::Activity { token, given, eager } => {
+                self.take_attempt(index, token, &given, eager);
                 Ok(())
             }
         }
@@ -297,10 +296,7 @@ impl World {
     }
 
     /// A shard has a new owner, or its owner begins anew: workers present what they hold there.
-    pub(super) fn shard_claimed(&mut self, batch: &Batch) {
-        if !batch.writes.iter().any(|write| matches!(write, Write::Claim { .. })) {
-            return;
-        }
+    pub(super) fn shard_opened(&mut self, shard: ShardId) {
         let grace = self.settings.limits.session_grace;
         let grace = Micros::try_from(grace.as_micros()).unwrap_or(SECOND);
         for index in 0..self.workers.len() {
@@ -308,7 +304,7 @@ impl World {
             let later = self.rng.between(5 * MILLIS, most.max(6 * MILLIS));
             if let Some(worker) = self.workers.get(index) {
                 let number = worker.session_number;
-                let event = WorkerEvent::Present(batch.shard);
+                let event = WorkerEvent::Present(shard);
                 self.plan_in(later, Event::Worker(index, number, event));
             }
         }
