@@ -1,5 +1,13 @@
 //! A seeded simulator: a seed makes a world of shards, a store, queues, workers and clients; much of it
-//! fails; and everything that must hold is checked.
+//! fails; and everything that must hold is checked. The machines are the true ones. The world is their
+//! driver, on one thread and with a clock of its own, so that a seed is the same world every time.
+//!
+//! - [`world`]: what there is and what happens to it; [`settings`], [`programs`] and [`names`] are drawn
+//!   or chosen for it.
+//! - [`checks`]: what must be true, one function per invariant.
+//! - [`sabotage`]: deliberate bugs, to show that the checks find them.
+//! - [`runner`]: runs seeds, one or many.
+//! - [`rng`], [`schedule`], [`trace`]: chance, order of events, and what people read of them.
 
 pub mod checks;
 pub mod names;
