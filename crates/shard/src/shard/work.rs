@@ -328,13 +328,11 @@ impl Shard {
 
     /// The credit that a worker gave for work which does not reach it: the queue, and an offer of it.
     pub(super) fn credit_of(&self, dispatch: &Dispatch) -> Option<Offer> {
-        let (run, work) = match dispatch {
+        if matches!(dispatch, Dispatch::Activity { eager: true, .. }) {
             // A worker's own slot, no credit of the queue.
-            Dispatch::Activity { eager: true, .. } => return None,
-            Dispatch::Activity { token, .. } => (token.run, Work::Activity(token.scheduled)),
-            Dispatch::Workflow { token, .. } => (token.run, Work::Workflow),
-            Dispatch::Query { token, run, .. } => (*run, Work::Query(token.ticket)),
-        };
+            return None;
+        }
+        let (run, work) = dispatch.work();
         let entry = self.cache.peek(run)?;
         let queue = match dispatch {
             Dispatch::Activity { given, .. } => given.spec.queue.clone(),
