@@ -90,15 +90,22 @@ fn close_child(draft: &mut Draft<'_>, closed: ChildClosed) {
 }
 
 /// An effect of this run has its answer.
-pub(super) fn answered(mut draft: Draft<'_>, number: u64, answer: Answer) -> Decision {
+pub(super) fn answered(
+    mut draft: Draft<'_>,
+    number: u64,
+    answer: Answer,
+) -> Result<Decision, Refusal> {
     let Some(effect) = draft.run.outbox.get(&number) else {
-        return draft.finish(Reply::Repeat);
+        return Ok(draft.finish(Reply::Repeat));
     };
     match draft.run.answer_fact(effect, answer) {
-        Some(fact) => draft.input(fact),
+        Some(fact) => {
+            draft.buffer_room()?;
+            draft.input(fact);
+        }
         None => draft.note(Note::EffectSettled { number, delivered: answer == Answer::Applied }),
     }
-    draft.finish(Reply::Done)
+    Ok(draft.finish(Reply::Done))
 }
 
 /// A closed run still learns what became of its effects; everything else is refused.

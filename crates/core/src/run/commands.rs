@@ -58,6 +58,10 @@ impl<T: Ord + Clone + fmt::Display> Overlay<T> {
         self.opened.contains(id) || (before && !self.closed.contains(id))
     }
 
+    fn touched(&self, id: &T) -> bool {
+        self.opened.contains(id) || self.closed.contains(id)
+    }
+
     fn open(
         &mut self,
         id: &T,
@@ -152,8 +156,8 @@ impl Ledger<'_> {
                 let before = matches!(run.updates.get(update), Some(Update::Accepted { .. }));
                 self.accepted.close(update, before, "accepted update")
             }
-            Ask::RejectUpdate { .. }
-            | Ask::RecordMarker(_)
+            Ask::RejectUpdate { update, .. } => self.check_unanswered(update),
+            Ask::RecordMarker(_)
             | Ask::UpsertSearchAttributes(_)
             | Ask::UpsertMemo(_)
             | Ask::CompleteRun(_)
@@ -176,13 +180,20 @@ impl Ledger<'_> {
     }
 
     fn check_accept(&mut self, update: &UpdateId) -> Result<(), String> {
-        match self.run.updates.get(update) {
-            Some(Update::Accepted { .. } | Update::Completed(_)) => {
-                return Err(format!("update {update} was accepted before"));
-            }
-            Some(Update::Admitted(_)) | None => {}
-        }
+        self.check_unanswered(update)?;
         self.accepted.open(update, false, "accepted update", self.limits.commands)
+    }
+
+    /// An update is accepted or rejected once, also within one task.
+    fn check_unanswered(&self, update: &UpdateId) -> Result<(), String> {
+        let before = matches!(
+            self.run.updates.get(update),
+            Some(Update::Accepted { .. } | Update::Completed(_))
+        );
+        if before || self.accepted.touched(update) {
+            return Err(format!("update {update} was accepted before"));
+        }
+        Ok(())
     }
 }
 

@@ -94,6 +94,10 @@ impl<'a> Draft<'a> {
         self.rejected.push((update, failure));
     }
 
+    pub(super) fn rejected_updates(&self) -> Vec<&UpdateId> {
+        self.rejected.iter().map(|(update, _)| update).collect()
+    }
+
     pub(super) fn follow(&mut self, successor: StartRun) {
         self.successor = Some(Box::new(successor));
     }

@@ -301,6 +301,9 @@ pub enum Refusal {
     /// The wait has no deadline.
     #[error("timer {0} stands for a wait without deadline, which cannot be given one")]
     NoDeadline(TimerId),
+    /// The new due time means never.
+    #[error("timer {0} cannot be moved to {never}, which means never", never = Timestamp::NEVER)]
+    NeverDeadline(TimerId),
     /// The new due time is in the past.
     #[error("the new due time {fire_at} is in the past: it is {now}")]
     PastDeadline {

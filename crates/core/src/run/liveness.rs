@@ -83,10 +83,10 @@ impl Run {
     pub fn resume_sources(&self) -> Vec<ResumeSource> {
         let running = |phase: &Phase| matches!(phase, Phase::Ready { .. } | Phase::Started { .. });
         let waits_for_input = !self.waits.is_empty()
-            || self
-                .timers
-                .values()
-                .any(|timer| matches!(timer.spec.origin, Some(Origin::ExternalEvent { .. })));
+            || self.timers.values().any(|timer| {
+                let for_signal = matches!(timer.spec.origin, Some(Origin::ExternalEvent { .. }));
+                for_signal || timer.spec.fire_at.never()
+            });
         let idle = self.timers.is_empty()
             && self.activities.is_empty()
             && self.children.is_empty()

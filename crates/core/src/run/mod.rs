@@ -74,6 +74,6 @@ pub fn decide(run: &mut Run, context: &Context<'_>, input: Input) -> Result<Deci
         Input::Due { timer } => due::handle(draft, timer),
         Input::RescheduleTimer(reschedule) => timer::reschedule(draft, reschedule),
         Input::Deliver { source, action } => child::deliver(draft, source, action),
-        Input::EffectAnswered { number, answer } => Ok(child::answered(draft, number, answer)),
+        Input::EffectAnswered { number, answer } => child::answered(draft, number, answer),
     }
 }

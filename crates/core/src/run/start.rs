@@ -133,6 +133,7 @@ impl Run {
             started_at: at,
             expires_at: started.expires_at,
             first_task_at: started.first_task_at,
+            begins_at: started.first_task_at.map_or(at, |first| first.max(at)),
             status: Status::Open,
             last_event: 1,
             last_time: at,

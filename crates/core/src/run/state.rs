@@ -51,6 +51,8 @@ pub struct Run {
     pub expires_at: Option<Timestamp>,
     /// When the first task is scheduled, until it is.
     pub first_task_at: Option<Timestamp>,
+    /// When the first task was to be scheduled: the run's own time begins here.
+    pub begins_at: Timestamp,
     /// Open, or how it closed.
     pub status: Status,
     /// Number of the last event.
@@ -327,8 +329,7 @@ impl Run {
 
     /// When the run's time is up.
     pub fn deadline(&self) -> Option<Timestamp> {
-        let begin = self.first_task_at.unwrap_or(self.started_at).max(self.started_at);
-        let run = self.spec.run_timeout.map(|timeout| begin.saturating_add(timeout));
+        let run = self.spec.run_timeout.map(|timeout| self.begins_at.saturating_add(timeout));
         [run, self.expires_at].into_iter().flatten().min().filter(|due| !due.never())
     }
 

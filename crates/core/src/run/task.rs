@@ -153,10 +153,11 @@ pub(super) fn complete(mut draft: Draft<'_>, input: CompleteTask) -> Result<Deci
     if draft.run.open() {
         update::reject_unanswered(&mut draft, &turn.updates);
         buffer::release(&mut draft);
-        draft.wake();
-        if input.force_next && draft.task_idle() && !draft.run.paused {
+        if input.force_next && draft.task_idle() {
+            // Written also during a pause, so that it is not forgotten; a pause hands out nothing.
             draft.schedule_task(1);
         }
+        draft.wake();
     }
     Ok(draft.finish(Reply::TaskTaken { completed }))
 }
@@ -260,8 +261,7 @@ fn end_turn(mut draft: Draft<'_>) -> Decision {
 }
 
 pub(super) fn repair(mut draft: Draft<'_>, identity: String) -> Decision {
-    draft.run.volatile.task_not_before = None;
-    draft.run.volatile.lost_starts = 0;
+    draft.run.forget_attempts();
     draft.run.touch_everything();
     if matches!(draft.run.task, Task::Retry(_)) {
         draft.note(Note::Repaired { identity });
@@ -424,6 +424,7 @@ impl Run {
         if let Task::Retry(retry) = &mut self.task {
             retry.tried.clear();
         }
+        self.forget_attempts();
         self.touch(Touch::Task);
     }
 

@@ -51,8 +51,11 @@ fn check(run: &Run, request: &RescheduleTimer, now: Timestamp) -> Result<(), Ref
     if timer.firing {
         return Err(Refusal::TimerFired(id.clone()));
     }
-    if timer.spec.optional() || fire_at.never() {
+    if timer.spec.optional() {
         return Err(Refusal::NoDeadline(id.clone()));
+    }
+    if fire_at.never() {
+        return Err(Refusal::NeverDeadline(id.clone()));
     }
     if fire_at < now {
         return Err(Refusal::PastDeadline { fire_at, now });

@@ -75,14 +75,21 @@ pub(super) fn reject(draft: &mut Draft<'_>, update: UpdateId, failure: Failure) 
     draft.reject(update, failure);
 }
 
-/// Code that does not know an update must not leave its caller waiting.
+/// Code that does not know an update must not leave its caller waiting. Beside the updates that were
+/// sent with the task, code has seen all that are in history.
 pub(super) fn reject_unanswered(draft: &mut Draft<'_>, sent: &[UpdateId]) {
-    for update in sent {
-        if draft.run.volatile.admitted.contains_key(update) {
-            let message = "the workflow's code did not answer the update";
-            let failure = Failure::server(FailureKind::Server, message);
-            reject(draft, update.clone(), failure);
-        }
+    let run = &*draft.run;
+    let in_memory = sent.iter().filter(|update| run.volatile.admitted.contains_key(update));
+    let carried = run.updates.iter().filter(|(_, stage)| matches!(stage, Update::Admitted(_)));
+    let rejected = draft.rejected_updates();
+    let unanswered: Vec<_> = in_memory
+        .chain(carried.map(|(update, _)| update))
+        .filter(|update| !rejected.contains(update))
+        .cloned()
+        .collect();
+    for update in unanswered {
+        let message = "the workflow's code did not answer the update";
+        reject(draft, update, Failure::server(FailureKind::Server, message));
     }
 }
 

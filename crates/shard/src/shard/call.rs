@@ -64,8 +64,12 @@ impl Call {
 impl Shard {
     pub(super) fn receive_call(&mut self, ticket: Ticket, call: Call) {
         self.calls.insert(ticket);
-        if self.state != State::Open {
-            return self.reply(ticket, Err(CallError::Reset));
+        match self.state {
+            State::Open => {}
+            State::Halted => return self.reply(ticket, Err(CallError::Reset)),
+            State::Closed | State::Reading | State::Claiming => {
+                return self.await_opening(ticket, call);
+            }
         }
         if let Err(error) = validate::check(&call, &self.limits) {
             return self.reply(ticket, Err(error));
@@ -79,6 +83,15 @@ impl Shard {
         match run {
             Some(run) => self.with_run(run, todo),
             None => self.with_head(&workflow, todo),
+        }
+    }
+
+    /// The shard is on its way into memory; it will not be long.
+    fn await_opening(&mut self, ticket: Ticket, call: Call) {
+        if self.early.len() < self.limits.waiting_requests {
+            self.early.push((ticket, call));
+        } else {
+            self.reply(ticket, Err(CallError::Overloaded));
         }
     }
 

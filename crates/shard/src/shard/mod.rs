@@ -25,7 +25,7 @@ use abide_core::{
 use crate::{
     alarm::Alarms,
     cache::Cache,
-    message::{CallError, CallReply, EffectKey, Message, Output, Ticket},
+    message::{Call, CallError, CallReply, EffectKey, Message, Output, Ticket},
     pipeline::Pipeline,
 };
 
@@ -73,6 +73,8 @@ pub struct Shard {
     reads: BTreeMap<Ticket, Reading>,
     /// Calls that have no answer yet.
     calls: BTreeSet<Ticket>,
+    /// Calls that came before the shard was in memory.
+    early: Vec<(Ticket, Call)>,
     cache: Cache,
     loads: BTreeMap<RunId, Load>,
     heads: BTreeMap<WorkflowKey, Vec<Todo>>,
@@ -110,6 +112,7 @@ impl Shard {
             tickets: 0,
             reads: BTreeMap::new(),
             calls: BTreeSet::new(),
+            early: Vec::new(),
             cache: Cache::default(),
             loads: BTreeMap::new(),
             heads: BTreeMap::new(),

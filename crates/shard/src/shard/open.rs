@@ -97,6 +97,11 @@ impl Shard {
         self.scan_outbox(None);
         let sweep_at = self.now().saturating_add(self.limits.sweep_interval);
         self.alarms.set(sweep_at, Alarm::Sweep);
+        for (ticket, call) in std::mem::take(&mut self.early) {
+            if self.calls.contains(&ticket) {
+                self.receive_call(ticket, call);
+            }
+        }
     }
 
     /// Forgets everything; callers repeat what they did not hear of.
@@ -105,6 +110,7 @@ impl Shard {
             self.emit(Output::Reply(ticket, Err(CallError::Reset)));
         }
         self.state = State::Closed;
+        self.early.clear();
         self.reads.clear();
         self.cache = Cache::default();
         self.loads.clear();

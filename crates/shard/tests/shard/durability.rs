@@ -23,6 +23,19 @@ fn a_start_is_answered_and_offered_only_after_its_commit() {
     assert_eq!(world.offers.len(), 1);
 }
 
+#[test]
+fn a_call_that_comes_before_the_shard_is_in_memory_waits_for_it() {
+    let mut world = World::new();
+    world.commit_at_once = false;
+    let call = world.start_call("w");
+    let ticket = world.call(shard_of("w"), Call::Start(Box::new(call)));
+    assert!(world.replies.is_empty());
+    world.commit(Ok(()));
+    assert!(world.replies.is_empty(), "the claim is durable, the start is not");
+    world.commit(Ok(()));
+    assert!(matches!(world.replies.remove(&ticket), Some(Ok(CallReply::Started { .. }))));
+}
+
 /// Another workflow id on the shard of this one.
 fn same_shard(id: &str) -> String {
     (0..)

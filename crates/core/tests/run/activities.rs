@@ -1,0 +1,403 @@
+//! Activities: attempts are notes, the schedule and the end are events. Delivery, losses, heartbeats,
+//! cancellation.
+
+use abide_core::{
+    command::Ask,
+    event::{ActivitySpec, Delivery, Fact},
+    failure::FailureKind,
+    note::Note,
+    retry::{RetryPolicy, RetryState},
+    run::{Input, Phase, Refusal, Reply, Resolution},
+};
+
+use crate::{build::*, world::World};
+
+/// A run with the pending activity `a`.
+fn pending(change: impl FnOnce(&mut ActivitySpec)) -> World {
+    let mut spec = activity_spec("a");
+    change(&mut spec);
+    World::after([Ask::ScheduleActivity(spec)])
+}
+
+/// The same with a worker that has taken it.
+fn started(change: impl FnOnce(&mut ActivitySpec)) -> World {
+    let mut world = pending(change);
+    world.start_activity("a");
+    world
+}
+
+fn at_most_once(spec: &mut ActivitySpec) {
+    spec.delivery = Delivery::AtMostOnce;
+    spec.retry = Some(policy());
+}
+
+fn retried(spec: &mut ActivitySpec) {
+    spec.retry = Some(policy());
+}
+
+/// Code asks for the activity to be cancelled.
+fn cancel(world: &mut World) -> Vec<String> {
+    world.signal("stop");
+    world.task([Ask::CancelActivity("a".into())]).names.split_off(2)
+}
+
+/// How the activity failed.
+fn failed(world: &World) -> (FailureKind, RetryState) {
+    let Fact::ActivityFailed(failed) = world.fact("ActivityFailed") else { panic!() };
+    (failed.failure.kind, failed.retry_state)
+}
+
+#[test]
+fn an_activity_takes_the_queue_of_its_run_and_a_derived_execution_id() {
+    let world = pending(|_| {});
+    let Fact::ActivityScheduled(scheduled) = world.last_fact() else { panic!() };
+    assert_eq!(scheduled.spec.queue, "main");
+    assert_eq!(scheduled.execution, world.run.id.execution_id(5));
+}
+
+#[test]
+fn the_execution_id_stands_on_every_attempt() {
+    let mut world = started(retried);
+    let first = world.run.activity_given(5).unwrap();
+    world.fail_activity("a");
+    world.pass(1);
+    world.activity_due("a");
+    world.start_activity("a");
+    let second = world.run.activity_given(5).unwrap();
+    assert_eq!((first.attempt, second.attempt), (1, 2));
+    assert_eq!(first.execution, second.execution);
+}
+
+/// Retries that are timers in history refer to the first attempt.
+#[test]
+fn a_recorded_retry_keeps_the_execution_id_of_the_first() {
+    let world = pending(|spec| spec.retry_of = Some("run:3".into()));
+    assert_eq!(world.activity("a").execution, "run:3".into());
+}
+
+/// Durable before it is sent.
+#[test]
+fn a_start_is_a_note() {
+    let mut world = pending(|_| {});
+    let input = world.start_activity_input("a");
+    let took = world.take(input);
+    assert_eq!(took.names, ["AttemptStarted"]);
+    assert_eq!(took.reply, Reply::ActivityGiven { start: 1 });
+}
+
+#[test]
+fn an_activity_is_taken_once() {
+    let mut world = started(|_| {});
+    let input = world.start_activity_input("a");
+    assert_eq!(world.refused(input), Refusal::StaleAttempt);
+}
+
+#[test]
+fn a_result_writes_the_start_and_the_end() {
+    let mut world = started(|_| {});
+    world.pass(7);
+    let names = world.complete_activity("a").names;
+    assert_eq!(names, ["ActivityStarted", "ActivityCompleted", "TaskScheduled"]);
+    let Fact::ActivityStarted(start) = world.fact("ActivityStarted") else { panic!() };
+    assert_eq!((start.at, start.attempt, start.identity.as_str()), (at(0), 1, "worker"));
+    assert!(world.run.activities.is_empty() && world.run.activity_ids.is_empty());
+}
+
+#[test]
+fn an_answer_is_taken_only_from_the_current_attempt() {
+    let mut world = started(retried);
+    let late = world.resolve_input("a", 1, Resolution::Completed(Vec::new()));
+    world.lose_activity("a");
+    assert_eq!(world.refused(late.clone()), Refusal::StaleAttempt);
+    world.start_activity("a");
+    assert_eq!(world.refused(late).to_string(), "the activity attempt is no longer current");
+    let present = world.resolve_input("a", 2, Resolution::Completed(Vec::new()));
+    world.take(present.clone());
+    assert_eq!(world.refused(present), Refusal::StaleAttempt);
+}
+
+/// Its close is in the buffer.
+#[test]
+fn a_buffered_result_ends_the_attempt() {
+    let mut world = started(|_| {});
+    world.signal("go");
+    world.start_task();
+    assert_eq!(world.complete_activity("a").names, ["InputBuffered", "InputBuffered"]);
+    let scheduled = world.scheduled("a");
+    let again = world.resolve_input("a", 1, Resolution::Completed(Vec::new()));
+    assert_eq!(world.refused(again), Refusal::StaleAttempt);
+    assert_eq!(world.refused(Input::LoseAttempt { scheduled, start: 1 }), Refusal::StaleAttempt);
+    world.go_to(3600);
+    assert_eq!(world.activity_due("a").reply, Reply::NotDue);
+    assert_eq!(world.complete([]).names[2..4], ["ActivityStarted", "ActivityCompleted"]);
+}
+
+#[test]
+fn without_a_policy_there_is_one_attempt() {
+    let mut world = started(|_| {});
+    let names = world.fail_activity("a").names;
+    assert_eq!(names, ["ActivityStarted", "ActivityFailed", "TaskScheduled"]);
+    assert_eq!(failed(&world), (FailureKind::Application, RetryState::PolicyNotSet));
+}
+
+#[test]
+fn retries_are_notes_with_growing_delays() {
+    let mut world = started(retried);
+    let mut delays = Vec::new();
+    for _ in 0..9 {
+        assert_eq!(world.fail_activity("a").names, ["AttemptEnded"]);
+        let Phase::Backoff { until } = world.activity("a").phase else { panic!() };
+        delays.push(until.saturating_since(world.now).as_secs());
+        let early = world.start_activity_input("a");
+        assert_eq!(world.refused(early), Refusal::StaleAttempt);
+        world.now = until;
+        assert_eq!(world.activity_due("a").names, ["AttemptReady"]);
+        world.start_activity("a");
+    }
+    assert_eq!(delays, [1, 2, 4, 8, 16, 32, 64, 100, 100]);
+    assert_eq!(world.history().len(), 5, "no event per attempt");
+}
+
+#[test]
+fn the_policy_limits_the_attempts() {
+    let mut world = started(|spec| spec.retry = Some(policy_of(2)));
+    world.fail_activity("a");
+    world.pass(1);
+    world.activity_due("a");
+    world.start_activity("a");
+    world.fail_activity("a");
+    assert_eq!(failed(&world).1, RetryState::MaximumAttemptsReached);
+    let Fact::ActivityStarted(start) = world.fact("ActivityStarted") else { panic!() };
+    assert_eq!(start.attempt, 2);
+    assert_eq!(start.last_failure, Some(failure("boom")));
+}
+
+#[test]
+fn a_failure_may_forbid_retries_or_choose_the_delay() {
+    let mut world = started(retried);
+    let mut fatal = failure("boom");
+    fatal.next_retry_delay = Some(seconds(3600));
+    world.resolve("a", Resolution::Failed(fatal.clone()));
+    assert!(matches!(world.activity("a").phase, Phase::Backoff { until } if until == at(3600)));
+    world.go_to(3600);
+    world.activity_due("a");
+    world.start_activity("a");
+    fatal.non_retryable = true;
+    world.resolve("a", Resolution::Failed(fatal));
+    assert_eq!(failed(&world).1, RetryState::NonRetryableFailure);
+}
+
+/// They are timers in history, made by the worker.
+#[test]
+fn recorded_retries_are_not_made_by_the_server() {
+    let recorded = RetryPolicy { recorded: true, ..policy() };
+    let mut world = started(|spec| spec.retry = Some(recorded));
+    assert_eq!(world.fail_activity("a").names[1], "ActivityFailed");
+    assert_eq!(failed(&world).1, RetryState::PolicyNotSet);
+}
+
+/// The worker said that it failed, so trying again is no second effect.
+#[test]
+fn an_at_most_once_attempt_that_failed_is_repeated() {
+    let mut world = started(at_most_once);
+    assert_eq!(world.fail_activity("a").names, ["AttemptEnded"]);
+}
+
+#[test]
+fn an_at_most_once_attempt_that_timed_out_is_not_repeated() {
+    let mut world = started(at_most_once);
+    world.go_to(60);
+    assert_eq!(world.activity_due("a").names[1], "ActivityTimedOut");
+    let Fact::ActivityTimedOut(end) = world.fact("ActivityTimedOut") else { panic!() };
+    assert_eq!(end.retry_state, RetryState::NonRetryableFailure);
+}
+
+#[test]
+fn a_lost_at_most_once_attempt_fails_as_worker_lost() {
+    let mut world = started(at_most_once);
+    let names = world.lose_activity("a").names;
+    assert_eq!(names, ["ActivityStarted", "ActivityFailed", "TaskScheduled"]);
+    assert_eq!(failed(&world), (FailureKind::WorkerLost, RetryState::NonRetryableFailure));
+}
+
+/// The first two at once; an activity that kills its worker slows down.
+#[test]
+fn lost_attempts_are_repeated_uncounted_and_slower_from_the_third() {
+    let mut world = pending(|spec| spec.retry = Some(policy_of(1)));
+    let mut delays = Vec::new();
+    for start in 1..6 {
+        assert_eq!(world.start_activity("a"), start);
+        assert_eq!(world.lose_activity("a").names, ["AttemptEnded"]);
+        match world.activity("a").phase {
+            Phase::Backoff { until } => {
+                delays.push(until.saturating_since(world.now).as_secs());
+                world.now = until;
+                world.activity_due("a");
+            }
+            _ => delays.push(0),
+        }
+    }
+    assert_eq!(delays, [0, 0, 1, 2, 4]);
+    assert_eq!(world.activity("a").attempt, 1);
+}
+
+#[test]
+fn a_counted_failure_forgets_the_losses() {
+    let mut world = started(retried);
+    for _ in 0..2 {
+        world.lose_activity("a");
+        world.start_activity("a");
+    }
+    world.fail_activity("a");
+    assert_eq!(world.activity("a").losses, 0);
+    assert_eq!(world.activity("a").attempt, 2);
+}
+
+#[test]
+fn heartbeats_are_written_now_and_then() {
+    let mut world = started(|_| {});
+    assert_eq!(world.heartbeat("a", "1").names, ["Heartbeat"]);
+    world.pass(4);
+    assert!(world.heartbeat("a", "2").names.is_empty());
+    world.pass(1);
+    assert_eq!(world.heartbeat("a", "3").names, ["Heartbeat"]);
+}
+
+/// What was not written goes into the note of the attempt's end.
+#[test]
+fn the_next_attempt_gets_the_last_details() {
+    for ends in
+        [|world: &mut World| world.fail_activity("a"), |world: &mut World| world.lose_activity("a")]
+    {
+        let mut world = started(retried);
+        world.heartbeat("a", "1");
+        world.pass(1);
+        world.heartbeat("a", "2");
+        ends(&mut world);
+        world.crash();
+        assert_eq!(world.run.activity_given(5).unwrap().heartbeat, Some(payloads("2")));
+    }
+}
+
+#[test]
+fn a_crash_costs_only_heartbeats_that_were_not_written() {
+    let mut world = started(retried);
+    world.heartbeat("a", "1");
+    world.pass(1);
+    world.heartbeat("a", "2");
+    world.crash();
+    assert_eq!(world.activity("a").heartbeat, Some(payloads("1")));
+}
+
+/// No details are details too.
+#[test]
+fn empty_heartbeats_survive() {
+    let mut world = started(retried);
+    let details = Vec::new();
+    world.take(Input::Heartbeat { scheduled: 5, start: 1, details });
+    world.crash();
+    assert_eq!(world.activity("a").heartbeat, Some(Vec::new()));
+}
+
+#[test]
+fn a_heartbeat_of_another_attempt_is_refused() {
+    let mut world = started(|_| {});
+    let beat = Input::Heartbeat { scheduled: 5, start: 2, details: Vec::new() };
+    assert_eq!(world.refused(beat), Refusal::StaleAttempt);
+}
+
+#[test]
+fn an_activity_that_no_worker_has_is_cancelled_at_once() {
+    let mut world = pending(|_| {});
+    assert_eq!(
+        cancel(&mut world),
+        ["ActivityCancelRequested", "ActivityCancelled", "TaskScheduled"]
+    );
+    assert!(world.run.activities.is_empty());
+}
+
+#[test]
+fn an_activity_that_waits_for_its_next_attempt_is_cancelled_at_once() {
+    let mut world = started(retried);
+    world.fail_activity("a");
+    assert_eq!(cancel(&mut world)[..2], ["ActivityCancelRequested", "ActivityCancelled"]);
+}
+
+/// What a command provokes comes after all commands.
+#[test]
+fn an_activity_may_be_scheduled_and_cancelled_in_one_task() {
+    let mut world = World::new();
+    let names = world.task([activity("a"), Ask::CancelActivity("a".into()), timer("t", 10)]).names;
+    let expected =
+        ["ActivityScheduled", "ActivityCancelRequested", "TimerStarted", "ActivityCancelled"];
+    assert_eq!(names[2..6], expected);
+}
+
+#[test]
+fn a_running_activity_learns_of_the_request_by_its_heartbeat() {
+    let mut world = started(|_| {});
+    assert_eq!(world.heartbeat("a", "1").reply, Reply::Alive { cancel_requested: false });
+    assert_eq!(cancel(&mut world), ["ActivityCancelRequested"]);
+    assert_eq!(world.heartbeat("a", "2").reply, Reply::Alive { cancel_requested: true });
+    let took = world.resolve("a", Resolution::Cancelled(payloads("cleaned up")));
+    assert_eq!(took.names, ["ActivityStarted", "ActivityCancelled", "TaskScheduled"]);
+}
+
+#[test]
+fn a_running_activity_may_complete_although_cancel_was_requested() {
+    let mut world = started(|_| {});
+    cancel(&mut world);
+    assert_eq!(world.complete_activity("a").names[1], "ActivityCompleted");
+}
+
+#[test]
+fn an_activity_can_not_cancel_itself_unasked() {
+    let mut world = started(|_| {});
+    let input = world.resolve_input("a", 1, Resolution::Cancelled(Vec::new()));
+    let expected = "the activity cannot report cancellation: nobody requested it";
+    assert_eq!(world.refused(input).to_string(), expected);
+}
+
+#[test]
+fn an_activity_that_should_be_cancelled_is_not_retried() {
+    let mut world = started(retried);
+    cancel(&mut world);
+    world.fail_activity("a");
+    assert_eq!(failed(&world).1, RetryState::CancelRequested);
+}
+
+#[test]
+fn a_lost_attempt_that_should_be_cancelled_is_cancelled() {
+    let mut world = started(retried);
+    cancel(&mut world);
+    assert_eq!(world.lose_activity("a").names[1], "ActivityCancelled");
+}
+
+/// The result is in the buffer when code asks for the cancellation.
+#[test]
+fn a_buffered_result_overtakes_a_cancel_request() {
+    let mut world = started(|_| {});
+    world.signal("go");
+    world.start_task();
+    world.complete_activity("a");
+    let names = world.complete([Ask::CancelActivity("a".into())]).names;
+    let expected = ["ActivityCancelRequested", "ActivityStarted", "ActivityCompleted"];
+    assert_eq!(names[2..5], expected);
+}
+
+#[test]
+fn a_running_attempt_survives_a_crash() {
+    let mut world = started(|_| {});
+    world.crash();
+    assert!(matches!(world.activity("a").phase, Phase::Started { .. }));
+    assert_eq!(world.complete_activity("a").reply, Reply::Done);
+}
+
+#[test]
+fn the_note_of_an_end_says_when_it_goes_on() {
+    let mut world = started(retried);
+    world.pass(3);
+    world.fail_activity("a");
+    let Note::AttemptEnded(ended) = world.last_note() else { panic!() };
+    assert_eq!((ended.at, ended.next_at, ended.counted, ended.start), (at(3), at(4), true, 1));
+}

@@ -1,0 +1,182 @@
+//! Commands that make no sense: the whole completion is refused, nothing of it is kept, and the
+//! message names the command.
+
+use abide_core::{
+    command::Ask,
+    event::{Condition, Fact, MarkerKind, TaskFailureCause, WaitSpec},
+    limits::Limits,
+    payload::{Payload, PayloadMap},
+    run::Reply,
+};
+
+use crate::{build::*, world::World};
+
+/// Why the commands are refused by a run with timer `t`, activity `a`, wait `w` and update `u`.
+fn refused(asks: impl IntoIterator<Item = Ask>) -> String {
+    refused_by(Limits::default(), asks)
+}
+
+fn refused_by(limits: Limits, asks: impl IntoIterator<Item = Ask>) -> String {
+    let mut world = World::new();
+    world.update("u");
+    world.task([timer("t", 60), activity("a"), open_wait("w", None), accept("u")]);
+    world.signal("go");
+    world.start_task();
+    world.limits = limits;
+    let took = world.complete(asks);
+    assert_eq!(took.names, ["TaskStarted", "TaskFailed"], "nothing is kept");
+    let Reply::TaskRefused { cause, message } = took.reply else { panic!("{:?}", took.reply) };
+    assert_eq!(cause, TaskFailureCause::BadCommand);
+    let Fact::TaskFailed(failed) = world.last_fact() else { panic!() };
+    assert_eq!(failed.failure.message, message);
+    message
+}
+
+#[test]
+fn a_close_must_be_the_last_command() {
+    let message = refused([complete_run(), timer("v", 60)]);
+    assert_eq!(message, "command 1: a close must be the last command");
+}
+
+/// The first bad one is named; those before it are not carried out.
+#[test]
+fn the_message_names_the_command() {
+    let message = refused([timer("v", 60), cancel_timer("v"), cancel_timer("v")]);
+    assert_eq!(message, "command 3: there is no open timer v");
+}
+
+#[test]
+fn timers() {
+    assert_eq!(refused([timer("t", 60)]), "command 1: timer t is open already");
+    assert_eq!(refused([timer("v", 60), timer("v", 60)]), "command 2: timer v is open already");
+    assert_eq!(refused([cancel_timer("v")]), "command 1: there is no open timer v");
+    assert_eq!(refused([move_timer("v", 60)]), "command 1: there is no open timer v");
+    let message = refused([cancel_timer("t"), move_timer("t", 60)]);
+    assert_eq!(message, "command 2: there is no open timer t");
+}
+
+#[test]
+fn waits() {
+    assert_eq!(refused([open_wait("w", None)]), "command 1: wait w is open already");
+    for ask in [Ask::SatisfyWait, Ask::TimeOutWait, Ask::CancelWait] {
+        assert_eq!(refused([ask("v".into())]), "command 1: there is no open wait v");
+        let twice = refused([ask("w".into()), ask("w".into())]);
+        assert_eq!(twice, "command 2: there is no open wait w");
+    }
+}
+
+#[test]
+fn condition_keys() {
+    let condition = Condition { key: Some("a b".into()), fingerprint: None };
+    let message = refused([Ask::OpenWait(WaitSpec { condition, ..wait_spec("v", None) })]);
+    let expected = "command 1: condition key \"a b\" is not 1 to 128 letters, digits and . _ - : \
+                    characters";
+    assert_eq!(message, expected);
+}
+
+#[test]
+fn activities() {
+    assert_eq!(refused([activity("a")]), "command 1: activity a is open already");
+    let cancel = Ask::CancelActivity("b".into());
+    assert_eq!(refused([cancel]), "command 1: there is no pending activity b");
+    let mut spec = activity_spec("b");
+    spec.start_to_close = None;
+    let expected = "command 1: activity b needs a start-to-close or schedule-to-close timeout";
+    assert_eq!(refused([Ask::ScheduleActivity(spec)]), expected);
+}
+
+#[test]
+fn updates() {
+    assert_eq!(refused([accept("u")]), "command 1: update u was accepted before");
+    assert_eq!(refused([reject("u")]), "command 1: update u was accepted before");
+    let message = refused([complete_update("v")]);
+    assert_eq!(message, "command 1: there is no open accepted update v");
+    let twice = [complete_update("u"), complete_update("u")];
+    assert_eq!(refused(twice), "command 2: there is no open accepted update u");
+    for again in [accept("v"), reject("v")] {
+        let asks = [accept("v"), complete_update("v"), again];
+        assert_eq!(refused(asks), "command 3: update v was accepted before");
+    }
+}
+
+#[test]
+fn so_many_of_each_may_be_open() {
+    let limits = Limits {
+        pending_timers: 1,
+        pending_activities: 1,
+        pending_children: 1,
+        ..Limits::default()
+    };
+    let refused = |asks: Vec<Ask>| refused_by(limits.clone(), asks);
+    let cases = [
+        (vec![timer("v", 60)], "command 1: timer would exceed the limit of 1"),
+        (vec![open_wait("v", None)], "command 1: wait would exceed the limit of 1"),
+        (vec![activity("b")], "command 1: activity would exceed the limit of 1"),
+        (
+            vec![child("c"), signal_external("go")],
+            "command 2: pending children and requests would exceed the limit of 1",
+        ),
+    ];
+    for (asks, expected) in cases {
+        assert_eq!(refused(asks), expected);
+    }
+}
+
+#[test]
+fn a_task_may_have_so_many_commands() {
+    let limits = Limits { commands: 2, ..Limits::default() };
+    let message = refused_by(limits, ["x", "y", "z"].map(|id| timer(id, 60)));
+    assert_eq!(message, "command 3: a task may have 2 commands, not 3");
+}
+
+/// What is closed in the same task makes room.
+#[test]
+fn the_bound_counts_what_is_open_after_each_command() {
+    let mut world = World::after([timer("t", 60)]);
+    world.limits.pending_timers = 1;
+    world.signal("go");
+    assert_eq!(world.task([cancel_timer("t"), timer("v", 60)]).names.len(), 4);
+}
+
+/// A firing in the buffer does not close the timer for code.
+#[test]
+fn commands_are_judged_on_the_state_without_the_buffer() {
+    let mut world = World::after([timer("t", 10)]);
+    world.signal("go");
+    world.start_task();
+    world.go_to(10);
+    world.fire("t");
+    assert_eq!(world.complete([cancel_timer("t")]).names[2], "TimerCancelled");
+}
+
+#[test]
+fn a_retry_that_is_refused_again_is_a_note() {
+    let mut world = World::new();
+    assert_eq!(world.task([cancel_timer("v")]).names, ["TaskStarted", "TaskFailed"]);
+    world.pass(1);
+    assert_eq!(world.task([cancel_timer("v")]).names, ["TaskAttemptFailed"]);
+}
+
+#[test]
+fn facts_for_lists_change_the_run_and_an_empty_value_removes() {
+    let mut world = World::new();
+    let marker = abide_core::event::Marker {
+        kind: MarkerKind::Named("mine".into()),
+        id: "1".into(),
+        details: Default::default(),
+        failure: None,
+        header: PayloadMap::new(),
+    };
+    world.task([
+        Ask::UpsertMemo(map("note", "x")),
+        Ask::UpsertSearchAttributes(map("customer", "7")),
+        Ask::UpsertSearchAttributes(map("region", "eu")),
+        Ask::RecordMarker(marker),
+    ]);
+    assert_eq!(world.history().last().unwrap(), "MarkerRecorded");
+    world.signal("go");
+    let gone = PayloadMap::from([("customer".to_owned(), Payload::default())]);
+    world.task([Ask::UpsertSearchAttributes(gone)]);
+    assert_eq!(world.run.spec.search_attributes, map("region", "eu"));
+    assert_eq!(world.run.spec.memo, map("note", "x"));
+}
