@@ -62,6 +62,9 @@ pub struct Limits {
     pub effect_timeout: Duration,
     /// How long answers to effects are kept if their source never confirms them.
     pub inbox_retention: Duration,
+    /// How long answers to effects are kept after their source confirmed them: longer than a repeat
+    /// of the effect can be under way.
+    pub confirmed_retention: Duration,
     /// Time between two looks for runs that nothing would resume.
     pub sweep_interval: Duration,
 }
@@ -96,6 +99,7 @@ impl Default for Limits {
             waiting_requests: 1_000,
             effect_timeout: Duration::from_secs(5),
             inbox_retention: Duration::from_secs(7 * 24 * 3600),
+            confirmed_retention: Duration::from_secs(600),
             sweep_interval: Duration::from_secs(60),
         }
     }

@@ -24,6 +24,8 @@ pub enum Alarm {
     Grace(RunId, EventNumber),
     /// Effects without an answer are sent again.
     Resend,
+    /// No repeat of a confirmed effect can be under way any more: source run and number.
+    Forget(RunId, u64),
     /// Look for runs that nothing would resume.
     Sweep,
     /// Take the shard into memory again after a reset.
@@ -169,7 +171,10 @@ impl Alarms {
             for (at, alarm) in dropped {
                 self.remove(at, alarm);
             }
-            self.move_horizon(horizon);
+            // What lies beyond the horizon was never promised to be whole.
+            if horizon < self.horizon {
+                self.move_horizon(horizon);
+            }
         }
     }
 }
@@ -250,5 +255,17 @@ mod tests {
         }
         assert_eq!(alarms.read_at(WINDOW), Some(at(3)));
         assert_eq!(due(&mut alarms, 100), ["b", "a"]);
+    }
+
+    #[test]
+    fn what_is_beyond_the_horizon_does_not_move_it() {
+        let mut alarms = Alarms::new(2);
+        begin(&mut alarms);
+        alarms.end_read(Vec::new(), false);
+        for (second, name) in [(70, "a"), (80, "b"), (90, "c")] {
+            alarms.set(at(second), Alarm::Due(RunId::MIN, timer(name)));
+        }
+        alarms.set_due(at(50), RunId::MIN, timer("near"));
+        assert_eq!(alarms.horizon, at(60));
     }
 }

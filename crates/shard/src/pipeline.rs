@@ -2,6 +2,8 @@
 //! before what it rests on is durable. Transitions that come while a commit is in flight join the next
 //! batch.
 
+use std::collections::BTreeSet;
+
 use abide_core::ids::{RunId, ShardId};
 use abide_store::{Batch, Write};
 
@@ -23,7 +25,7 @@ pub struct Pipeline {
 #[derive(Debug, Default)]
 struct Group {
     writes: Vec<Write>,
-    runs: Vec<RunId>,
+    runs: BTreeSet<RunId>,
     after: Vec<Output>,
 }
 
@@ -76,7 +78,7 @@ impl Pipeline {
     }
 
     /// The runs whose writes are in flight.
-    pub fn runs_in_flight(&self) -> Vec<RunId> {
+    pub fn runs_in_flight(&self) -> BTreeSet<RunId> {
         self.flight.as_ref().map(|flight| flight.runs.clone()).unwrap_or_default()
     }
 

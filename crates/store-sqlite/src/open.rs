@@ -164,7 +164,9 @@ fn prepare(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
         }
     })?;
     connection.pragma_update(None, "synchronous", "full")?;
-    connection.pragma_update(None, "wal_autocheckpoint", 0)
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    // A log that a long read kept from starting over shrinks again.
+    connection.pragma_update(None, "journal_size_limit", options.checkpoint_bytes)
 }
 
 fn migrate(connection: &mut Connection, version: i64) -> rusqlite::Result<()> {

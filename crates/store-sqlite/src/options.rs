@@ -16,7 +16,9 @@ pub struct Options {
     pub writer_cache_bytes: u32,
     /// Memory for pages of each reader. Default 16 MiB.
     pub reader_cache_bytes: u32,
-    /// Size of the write-ahead log at which its pages are copied into the file. Default 64 MiB.
+    /// Size of the write-ahead log at which its pages are copied into the file. Default 256 MiB: a page
+    /// that changes often is copied once for all its changes. More would make opening after a crash
+    /// slow, since the log is read then.
     pub checkpoint_bytes: u32,
     /// Connections that read at one time, each with a thread. Default 4.
     pub readers: usize,
@@ -36,7 +38,7 @@ impl Options {
             page_bytes: 16 << 10,
             writer_cache_bytes: 256 << 20,
             reader_cache_bytes: 16 << 20,
-            checkpoint_bytes: 64 << 20,
+            checkpoint_bytes: 256 << 20,
             readers: 4,
             group_batches_max: 4096,
             file_layer: None,

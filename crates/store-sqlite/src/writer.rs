@@ -59,9 +59,11 @@ impl Writer {
             seen.store(pages.unsigned_abs(), Relaxed);
             Ok(())
         }))?;
+        // That of the file, which may have been made with other options.
+        let page_bytes = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
         Ok(Self {
             epochs: Epochs::new(tables::shards::epochs(&connection)?),
-            checkpoint: Checkpoint::new(log_pages, options),
+            checkpoint: Checkpoint::new(log_pages, options.checkpoint_bytes, page_bytes),
             group_batches_max: options.group_batches_max.max(1),
             stopped: None,
             connection,
@@ -75,7 +77,8 @@ impl Writer {
             let group: Vec<Job> = std::iter::once(first).chain(more).collect();
             self.commit(group);
             if self.stopped.is_none()
-                && let Err(Fault::Io(reason)) = self.checkpoint.when_due(&self.connection)
+                && let Err(Fault::Io(reason) | Fault::Corrupt(reason)) =
+                    self.checkpoint.when_due(&self.connection)
             {
                 self.stopped = Some(reason);
             }
@@ -147,10 +150,15 @@ impl Writer {
         Ok(answers)
     }
 
-    /// Some errors end the transaction by themselves; the others need to be told.
+    /// Some errors end the transaction by themselves; the others need to be told. A transaction that
+    /// cannot be ended leaves nothing to go on with.
     fn roll_back(&mut self) -> Result<(), Fault> {
         self.epochs.revert();
-        if self.connection.is_autocommit() { Ok(()) } else { self.execute("ROLLBACK") }
+        if self.connection.is_autocommit() {
+            return Ok(());
+        }
+        let rolled_back = self.connection.execute_batch("ROLLBACK");
+        rolled_back.map_err(|error| Fault::Io(format!("cannot roll back: {error}")))
     }
 
     fn apply_or_undo(&mut self, work: &Work) -> Result<Answer, Fault> {

@@ -12,21 +12,24 @@
 use std::{future::Future, pin::Pin};
 
 use abide_core::{
-    ids::{NamespaceId, RunId, ShardId, WorkflowId},
+    ids::{RunId, ShardId},
     time::Timestamp,
 };
-use bytes::Bytes;
 
 pub mod batch;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+mod error;
+mod filter;
 pub mod memory;
 pub mod rows;
 
 pub use batch::{Batch, Write};
+pub use error::{CommitError, ReadError};
+pub use filter::{RunFilter, WaitFilter, WaitPosition, WorkflowRuns};
 use rows::{
-    DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, RunStatus, ShardRow,
-    SnapshotRow, TaskKey, TaskRow, WaitKind, WaitRow,
+    DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
+    TaskKey, TaskRow, WaitRow,
 };
 
 /// The answer of a store, some time later.
@@ -35,8 +38,8 @@ pub type Pending<'a, T, E = ReadError> = Pin<Box<dyn Future<Output = Result<T, E
 /// A durable place for shards.
 ///
 /// Reads see everything that was committed before they began. Pages are in key order, begin after
-/// the key `after` and hold at most `limit` rows; a shorter page is the last one. Sequences, ordinals,
-/// epochs and other numbers stay below 2^63.
+/// the key `after` and hold at most `limit` rows; a shorter page is the last one. A run id belongs to
+/// one shard only. Sequences, ordinals, epochs and other numbers stay below 2^63.
 pub trait Store: Send + Sync {
     /// Commits the batch. Batches of one shard are committed in the order of these calls. When the
     /// future answers `Ok`, the writes survive any crash.
@@ -112,115 +115,4 @@ pub trait Store: Send + Sync {
     /// Writes a registry row if the stored version is one less than the row's (none counts as zero).
     /// Answers whether it was written.
     fn put_registry(&self, row: RegistryRow) -> Pending<'_, bool, CommitError>;
-}
-
-/// Which runs of which workflow.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkflowRuns {
-    /// The namespace.
-    pub namespace: NamespaceId,
-    /// The workflow.
-    pub workflow: WorkflowId,
-    /// Only ordinals below this one.
-    pub before: Option<u64>,
-}
-
-/// Which runs to list. Empty lists everything.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RunFilter {
-    /// Only this namespace.
-    pub namespace: Option<NamespaceId>,
-    /// Only this workflow id.
-    pub workflow: Option<WorkflowId>,
-    /// Only this type.
-    pub workflow_type: Option<String>,
-    /// Only these statuses; none means all.
-    pub statuses: Vec<RunStatus>,
-    /// Only runs started at or after this.
-    pub started_from: Option<Timestamp>,
-    /// Only runs started before this.
-    pub started_before: Option<Timestamp>,
-    /// Where the page before ended.
-    pub after: Option<(Timestamp, RunId)>,
-}
-
-/// Which waits to list. Empty lists everything.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WaitFilter {
-    /// Only this namespace.
-    pub namespace: Option<NamespaceId>,
-    /// Only waits of this run.
-    pub run: Option<(ShardId, RunId)>,
-    /// Only this kind.
-    pub kind: Option<WaitKind>,
-    /// Only this name; needs a kind.
-    pub name: Option<String>,
-    /// Only waits that end at or before this.
-    pub until: Option<Timestamp>,
-    /// Where the page before ended: order is by `until`, run, shard and wait.
-    pub after: Option<WaitPosition>,
-}
-
-/// A place in a list of waits.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct WaitPosition {
-    /// Until when the wait lasts.
-    pub until: Timestamp,
-    /// Its run. Stands before the shard, because run ids grow with time and shards do not: new
-    /// waits without a deadline then go to one end of an index.
-    pub run: RunId,
-    /// Its shard.
-    pub shard: ShardId,
-    /// The wait within the run.
-    pub wait: Bytes,
-}
-
-/// Why a commit did not answer `Ok`, named by what the caller can do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CommitError {
-    /// Another owner claimed the shard. Nothing was written; stop serving it.
-    #[error("shard {shard} is at epoch {stored}, the batch at {batch}: another owner took it")]
-    Stale {
-        /// The shard.
-        shard: ShardId,
-        /// The epoch in the store.
-        stored: u64,
-        /// The epoch of the batch.
-        batch: u64,
-    },
-    /// The batch contradicts what is stored. Nothing was written; reload and decide anew.
-    #[error("batch refused: {0}")]
-    Refused(String),
-    /// Nothing was written; the same batch may succeed later.
-    #[error("store unavailable: {0}")]
-    Unavailable(String),
-    /// The writes may or may not be there. Claim the shard anew, then read.
-    #[error("outcome of the commit unknown: {0}")]
-    Unknown(String),
-    /// The store takes no further write until it is opened again.
-    #[error("store stopped: {0}")]
-    Stopped(String),
-}
-
-impl CommitError {
-    /// The refusal of a log row that is there already, in the words that every backend uses.
-    pub fn log_row_exists(run: RunId, sequence: u64) -> Self {
-        Self::Refused(format!("run {run} already has a log row {sequence}"))
-    }
-
-    /// The refusal of a claim that does not raise the shard's epoch.
-    pub fn claim_not_higher(shard: ShardId, stored: u64, claimed: u64) -> Self {
-        Self::Refused(format!("shard {shard} is at epoch {stored}, which {claimed} does not raise"))
-    }
-}
-
-/// Why a read failed, named by what the caller can do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
-    /// The same read may succeed later.
-    #[error("store unavailable: {0}")]
-    Unavailable(String),
-    /// What is stored cannot be read.
-    #[error("store corrupt: {0}")]
-    Corrupt(String),
 }

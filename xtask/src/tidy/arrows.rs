@@ -19,6 +19,7 @@ const TABLE: &[&str] = &[
     "shard, store <- sim",
     "sdk, embedded, sdk-testing <- abide <- cli, examples",
     "core, store, store-sqlite, shard <- benches",
+    "sqlite-disk <- store-sqlite",
     "xtask",
 ];
 

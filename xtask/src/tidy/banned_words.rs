@@ -91,6 +91,7 @@ const EXCEPTIONS: &[(&str, Option<&str>)] = &[
     ("STYLE.md", None),
     // SQLite's own word, as in `PRAGMA journal_mode`.
     ("crates/store-sqlite/", Some("journal")),
+    ("crates/sqlite-disk/", Some("journal")),
 ];
 
 /// Finds banned words in text files.

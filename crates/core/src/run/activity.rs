@@ -22,7 +22,7 @@ use super::{
 use crate::{
     event::{
         ActivityCancelled, ActivityCompleted, ActivityFailed, ActivityScheduled, ActivityStarted,
-        ActivityTimedOut, Delivery, Event, Fact,
+        ActivityTimedOut, Body, Delivery, Event, Fact,
     },
     failure::{Failure, FailureKind, TimeoutKind},
     ids::EventNumber,
@@ -250,11 +250,9 @@ fn time_out(
 /// Closes the activity: the start of its last attempt, if there was one, and the close, as inputs.
 fn close(draft: &mut Draft<'_>, scheduled: EventNumber, closing: impl Into<Fact>) {
     draft.run.volatile.heartbeats.remove(&scheduled);
-    if let Some(started) = draft.run.activities.get(&scheduled).and_then(Activity::started) {
-        let started = ActivityStarted { scheduled, ..started };
-        draft.input(started);
-    }
-    draft.input(closing);
+    let started = draft.run.activities.get(&scheduled).and_then(Activity::started);
+    let started = started.map(|started| Body::new(ActivityStarted { scheduled, ..started }));
+    draft.input_bodies(started.into_iter().chain([Body::new(closing)]));
 }
 
 impl Activity {

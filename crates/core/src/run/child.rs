@@ -15,8 +15,8 @@ use super::{
 use crate::{
     effect::{Action, Answer, ChildClosed, ChildOutcome, Effect, StartChild},
     event::{
-        CancelMode, ChildCancelled, ChildCompleted, ChildFailed, ChildInitiated, ChildStartFailed,
-        ChildStarted, ChildTerminated, ChildTimedOut, DeliveryFailure, Event,
+        Body, CancelMode, ChildCancelled, ChildCompleted, ChildFailed, ChildInitiated,
+        ChildStartFailed, ChildStarted, ChildTerminated, ChildTimedOut, DeliveryFailure, Event,
         ExternalCancelDelivered, ExternalCancelFailed, ExternalSignalDelivered,
         ExternalSignalFailed, Fact, Parent, RunCancelRequested, RunReference, RunTerminated,
         SignalReceived, Target,
@@ -72,10 +72,8 @@ fn close_child(draft: &mut Draft<'_>, closed: ChildClosed) {
     let Some(child) = draft.run.children.get(&initiated).filter(|child| !child.closing) else {
         return;
     };
-    if !child.started {
-        draft.input(ChildStarted { initiated, run: first_run });
-    }
-    let fact: Fact = match outcome {
+    let started = (!child.started).then(|| Body::new(ChildStarted { initiated, run: first_run }));
+    let closed: Fact = match outcome {
         ChildOutcome::Completed(result) => ChildCompleted { initiated, run, result }.into(),
         ChildOutcome::Failed { failure, retry_state } => {
             ChildFailed { initiated, run, failure, retry_state }.into()
@@ -86,7 +84,7 @@ fn close_child(draft: &mut Draft<'_>, closed: ChildClosed) {
         ChildOutcome::Cancelled(details) => ChildCancelled { initiated, run, details }.into(),
         ChildOutcome::Terminated { reason } => ChildTerminated { initiated, run, reason }.into(),
     };
-    draft.input(fact);
+    draft.input_bodies(started.into_iter().chain([Body::new(closed)]));
 }
 
 /// An effect of this run has its answer.

@@ -8,10 +8,11 @@ use crate::{
     event::{
         Body, CancelMode, CompletedUpdate, Event, Fact, Initiator, ParentClosePolicy, PreviousRun,
         RunCompleted, RunContinuedAsNew, RunFailed, RunTimedOut, Target, UpdateAdmitted,
+        UpdateRequest,
     },
     failure::{Failure, TimeoutKind},
-    ids::RunId,
-    payload::Payloads,
+    ids::{RunId, UpdateId},
+    payload::{Extension, Payloads},
     retry::{RetryState, Verdict},
     run::Update,
     time::Timestamp,
@@ -54,7 +55,7 @@ pub(super) fn time_out(mut draft: Draft<'_>) -> Decision {
     draft.finish(Reply::Done)
 }
 
-/// Goes on in a new run, with the inputs that code has not read.
+/// Goes on in a new run, with the inputs that code has not read and the updates it has not completed.
 pub(super) fn continue_as_new(
     draft: &mut Draft<'_>,
     command: ContinueAsNew,
@@ -64,17 +65,31 @@ pub(super) fn continue_as_new(
     let previous = previous(draft.run, draft.context, Initiator::ContinueAsNew);
     let mut start = successor(draft.run, draft.context, previous);
     start.spec = spec.clone();
-    start.inputs = carried.into_iter().map(admit_again).collect();
+    // An update may have been accepted by this very task.
+    let accepted = draft.events().iter().map(|event| event.body.clone());
+    let bodies: Vec<_> = carried.into_iter().chain(accepted).collect();
+    let unread = bodies.iter().filter(|body| matches!(body.fact, Fact::SignalReceived(_)));
+    let unfinished = updates.iter().filter_map(|update| admit_again(draft.run, update, &bodies));
+    start.inputs = unread.cloned().chain(unfinished).collect();
     let next_run = start.run;
     draft.follow(start);
     RunContinuedAsNew { next_run, spec, signals, updates }.into()
 }
 
-/// An accepted update is delivered to the new run again; other inputs keep their bodies.
-fn admit_again(body: Body) -> Body {
-    let Fact::UpdateAccepted(accepted) = body.fact else { return body };
-    let admitted = UpdateAdmitted { update: accepted.update, request: accepted.request };
-    Body::new(admitted).with_extension(body.extension)
+/// An update that has no outcome is delivered to the new run again.
+fn admit_again(run: &Run, update: &UpdateId, bodies: &[Body]) -> Option<Body> {
+    let again = |request: &UpdateRequest, extension: &Extension| {
+        let admitted = UpdateAdmitted { update: update.clone(), request: request.clone() };
+        Body::new(admitted).with_extension(extension.clone())
+    };
+    match run.updates.get(update)? {
+        Update::Admitted(request) => Some(again(request, &Extension::new())),
+        Update::Accepted { .. } => bodies.iter().find_map(|body| {
+            let Fact::UpdateAccepted(accepted) = &body.fact else { return None };
+            (accepted.update == *update).then(|| again(&accepted.request, &body.extension))
+        }),
+        Update::Completed(_) => None,
+    }
 }
 
 fn retry_or_cron(

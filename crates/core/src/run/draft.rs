@@ -67,12 +67,27 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn input_body(&mut self, body: Body) {
-        if self.run.volatile.turn.is_some() {
-            self.note(Note::InputBuffered(body));
-        } else {
-            self.body(body);
+        self.input_bodies([body]);
+    }
+
+    /// Takes inputs that belong together: one task shows them all.
+    pub(super) fn input_bodies(&mut self, bodies: impl IntoIterator<Item = Body>) {
+        let buffered = self.run.volatile.turn.is_some();
+        for body in bodies {
+            if buffered {
+                self.note(Note::InputBuffered(body));
+            } else {
+                self.body(body);
+            }
+        }
+        if !buffered {
             self.wake();
         }
+    }
+
+    /// The events that this decision has made so far.
+    pub(super) fn events(&self) -> &[Event] {
+        &self.events
     }
 
     /// Schedules a workflow task if there is something that code has not seen.

@@ -263,6 +263,18 @@ fn heartbeats_are_written_now_and_then() {
     assert_eq!(world.heartbeat("a", "3").names, ["Heartbeat"]);
 }
 
+/// Whatever the attempt before it wrote a moment ago.
+#[test]
+fn the_first_heartbeat_of_every_attempt_is_written() {
+    let mut world = started(retried);
+    world.heartbeat("a", "1");
+    world.fail_activity("a");
+    world.pass(1);
+    world.activity_due("a");
+    world.start_activity("a");
+    assert_eq!(world.heartbeat("a", "2").names, ["Heartbeat"]);
+}
+
 /// What was not written goes into the note of the attempt's end.
 #[test]
 fn the_next_attempt_gets_the_last_details() {
@@ -383,6 +395,28 @@ fn a_buffered_result_overtakes_a_cancel_request() {
     let names = world.complete([Ask::CancelActivity("a".into())]).names;
     let expected = ["ActivityCancelRequested", "ActivityStarted", "ActivityCompleted"];
     assert_eq!(names[2..5], expected);
+}
+
+/// The timeout of an activity that no worker has is in the buffer when code asks.
+#[test]
+fn a_buffered_timeout_overtakes_a_cancel_request() {
+    let mut world = pending(|spec| spec.schedule_to_start = Some(seconds(5)));
+    world.signal("go");
+    world.start_task();
+    world.go_to(5);
+    world.activity_due("a");
+    let names = world.complete([Ask::CancelActivity("a".into())]).names;
+    assert_eq!(names[2..4], ["ActivityCancelRequested", "ActivityTimedOut"]);
+    assert!(!names.contains(&"ActivityCancelled".into()));
+}
+
+#[test]
+fn an_activity_is_cancelled_once() {
+    let mut world = pending(|_| {});
+    world.signal("stop");
+    let asks = [Ask::CancelActivity("a".into()), Ask::CancelActivity("a".into())];
+    let names = world.task(asks).names;
+    assert_eq!(names.iter().filter(|name| *name == "ActivityCancelled").count(), 1);
 }
 
 #[test]

@@ -237,6 +237,15 @@ fn after_a_refused_close_signals_wait_for_the_redo() {
     assert_eq!(world.run.liveness(), Liveness::Closed);
 }
 
+/// They are numbered before the redo starts, so it sees them.
+#[test]
+fn signals_are_taken_until_the_redo_starts() {
+    let mut world = running();
+    world.signal("go");
+    world.complete([complete_run()]);
+    assert_eq!(world.signal("in time").names, ["SignalReceived"]);
+}
+
 #[test]
 fn signals_are_taken_again_when_the_redo_ends_without_a_close() {
     for ends in [|world: &mut World| world.complete([]), |world: &mut World| world.fail_task()] {

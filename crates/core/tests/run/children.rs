@@ -115,7 +115,7 @@ fn a_close_that_overtakes_the_start_writes_the_start_first() {
     for (outcome, name) in outcomes() {
         let mut world = initiated();
         let took = world.deliver(closed(&world, outcome));
-        assert_eq!(took.names, ["ChildStarted", "TaskScheduled", name]);
+        assert_eq!(took.names, ["ChildStarted", name, "TaskScheduled"]);
         assert_eq!(world.answer(1, Answer::Applied).reply, Reply::Repeat);
     }
 }

@@ -157,6 +157,17 @@ fn retried() -> World {
 }
 
 #[test]
+fn an_update_accepted_by_the_task_that_continues_as_new_is_carried_over() {
+    let mut world = World::after([]);
+    world.update("u");
+    world.start_task();
+    let next = ContinueAsNew { spec: spec(), signals: Vec::new(), updates: vec!["u".into()] };
+    let took = world.complete([accept("u"), Ask::ContinueAsNew(Box::new(next))]);
+    let successor = world.successor(&took);
+    assert_eq!(successor.history(), ["RunStarted", "UpdateAdmitted", "TaskScheduled"]);
+}
+
+#[test]
 fn a_failed_run_is_tried_again_after_the_delay() {
     let mut world = retried();
     world.go_to(5);

@@ -104,6 +104,19 @@ fn the_clock_may_jump_back_but_history_does_not() {
     assert_eq!(world.event("TimerStarted").time, at(100));
 }
 
+/// What code saw as `now()` is what history has.
+#[test]
+fn a_worker_sees_the_time_of_history_when_the_clock_jumped_back() {
+    let mut world = World::new();
+    world.go_to(100);
+    world.signal("go");
+    world.go_to(0);
+    let given = world.start_task();
+    world.complete([]);
+    assert_eq!(given.tail, [world.event("TaskStarted")]);
+    assert_eq!(given.tail[0].time, at(100));
+}
+
 /// Every kind of answer needs the present start id.
 #[test]
 fn an_answer_with_another_start_id_is_refused() {

@@ -329,16 +329,19 @@ impl Shard {
         };
         let reply = decision.reply.clone();
         let mut decisions = vec![decision];
+        let mut started = Vec::new();
         if let (Reply::TaskTaken { .. }, Some(turn)) = (&reply, &turn) {
             if let Some(entry) = self.cache.get(run) {
                 entry.affinity = Some(turn.session.clone());
             }
-            let eager = self.start_eager(run, turn, completion.eager_activities);
-            decisions.extend(eager);
+            for (scheduled, decision) in self.start_eager(run, turn, completion.eager_activities) {
+                started.push(scheduled);
+                decisions.push(decision);
+            }
         }
         self.record(run, decisions);
         if let Some(turn) = turn {
-            self.dispatch_eager(run, &turn);
+            self.dispatch_eager(run, &turn, &started);
         }
         self.answer(run, ticket, Ok(reply));
     }

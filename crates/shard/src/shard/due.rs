@@ -10,7 +10,7 @@ use abide_store::{
     rows::{DueKey, DueRow, RunRow},
 };
 
-use super::{Reading, Shard, Todo, open::State};
+use super::{Reading, Shard, Todo, open::State, transition::due_entry};
 use crate::{alarm::Alarm, cache, message::Fetch, rows::Row};
 
 impl Shard {
@@ -27,6 +27,7 @@ impl Shard {
                 Alarm::TaskReady(run) => self.with_run(run, Todo::Reoffer),
                 Alarm::Grace(run, scheduled) => self.grace_over(run, scheduled, at),
                 Alarm::Resend => self.resend(),
+                Alarm::Forget(source, number) => self.forget_effect(source, number),
                 Alarm::Sweep => self.sweep(),
             }
         }
@@ -37,6 +38,18 @@ impl Shard {
         let window = self.limits.near_window;
         let Some(after) = self.alarms.begin_read(self.now(), window) else { return };
         let until = self.alarms.reading_until().unwrap_or_default();
+        // The read does not see what is not committed yet.
+        let pipeline = &self.pipeline;
+        let uncommitted: Vec<_> = self
+            .cache
+            .iter()
+            .filter(|(_, entry)| !pipeline.durable(entry.written_in))
+            .flat_map(|(_, entry)| entry.rows.values().flatten().cloned())
+            .filter_map(due_entry)
+            .collect();
+        for (row, key) in uncommitted {
+            self.alarms.set_due(row.due, row.run, key);
+        }
         self.fetch(Reading::Due, Fetch::Due(after, until, self.due_page()));
     }
 

@@ -1,5 +1,6 @@
 //! What runs do to other workflows. The source's outbox row stays until the answer is recorded; the
-//! target's inbox row, written with the effect, answers repeats; the source's confirmation removes it.
+//! target's inbox row, written with the effect, answers repeats; some time after the source's
+//! confirmation it is removed.
 //! Effects of one run on one workflow go one after the other.
 
 use abide_core::{
@@ -163,11 +164,15 @@ impl Shard {
         }
     }
 
+    /// The source has the answer. A repeat that was sent before may still be under way, so the answer
+    /// is kept a little longer.
     pub(super) fn effect_confirmed(&mut self, key: &EffectKey) {
-        if !self.incoming.contains(key) {
-            let delete = Write::DeleteInbox { source: key.run, number: key.number };
-            self.pipeline.push(None, vec![delete]);
-        }
+        let forget_at = self.now().saturating_add(self.limits.confirmed_retention);
+        self.alarms.set(forget_at, Alarm::Forget(key.run, key.number));
+    }
+
+    pub(super) fn forget_effect(&mut self, source: RunId, number: u64) {
+        self.pipeline.push(None, vec![Write::DeleteInbox { source, number }]);
     }
 
     /// Another run does something to a workflow of this shard: first, was it done before?

@@ -56,6 +56,14 @@ pub(super) enum Todo {
     EnsureRows,
 }
 
+/// What waits to learn which run of a workflow is the current one.
+#[derive(Debug)]
+pub(super) struct HeadSearch {
+    parked: Vec<Todo>,
+    /// A run began after the read did.
+    pub(super) stale: bool,
+}
+
 /// A run that is being read.
 #[derive(Debug, Default)]
 pub(super) struct Load {
@@ -120,11 +128,15 @@ impl Shard {
         if let Some(run) = self.cache.head(workflow) {
             return self.carry_on(run, todo);
         }
-        if let Some(parked) = self.heads.get_mut(workflow) {
-            parked.push(todo);
+        if let Some(search) = self.heads.get_mut(workflow) {
+            search.parked.push(todo);
             return;
         }
-        self.heads.insert(workflow.clone(), vec![todo]);
+        self.heads.insert(workflow.clone(), HeadSearch { parked: vec![todo], stale: false });
+        self.read_head(workflow);
+    }
+
+    fn read_head(&mut self, workflow: &WorkflowKey) {
         let runs = WorkflowRuns {
             namespace: workflow.namespace.clone(),
             workflow: workflow.workflow.clone(),
@@ -134,7 +146,14 @@ impl Shard {
     }
 
     fn head_read(&mut self, workflow: &WorkflowKey, rows: Vec<RunRow>) {
-        let parked = self.heads.remove(workflow).unwrap_or_default();
+        let Some(search) = self.heads.remove(workflow) else { return };
+        if search.stale && self.cache.head(workflow).is_none() {
+            // The run that began meanwhile is durable, or it would be in memory: read again.
+            let search = HeadSearch { stale: false, ..search };
+            self.heads.insert(workflow.clone(), search);
+            return self.read_head(workflow);
+        }
+        let parked = search.parked;
         match rows.first() {
             Some(row) => {
                 for todo in parked {

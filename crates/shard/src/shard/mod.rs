@@ -41,7 +41,7 @@ mod work;
 
 use call::Waiter;
 use effects::Sending;
-use load::{Load, Reading, Todo};
+use load::{HeadSearch, Load, Reading, Todo};
 use open::State;
 use query::PendingQuery;
 use work::Attempt;
@@ -77,10 +77,12 @@ pub struct Shard {
     early: Vec<(Ticket, Call)>,
     cache: Cache,
     loads: BTreeMap<RunId, Load>,
-    heads: BTreeMap<WorkflowKey, Vec<Todo>>,
+    heads: BTreeMap<WorkflowKey, HeadSearch>,
     /// What waits for a busy run, until its workflow task ends.
     busy: BTreeMap<RunId, VecDeque<Todo>>,
     pipeline: Pipeline,
+    /// The store has not answered the last batch yet.
+    committing: bool,
     alarms: Alarms,
     waiters: BTreeMap<RunId, Vec<Waiter>>,
     queries: BTreeMap<Ticket, PendingQuery>,
@@ -118,6 +120,7 @@ impl Shard {
             heads: BTreeMap::new(),
             busy: BTreeMap::new(),
             pipeline: Pipeline::new(id, 0),
+            committing: false,
             alarms: Alarms::new(limits.near_timers),
             waiters: BTreeMap::new(),
             queries: BTreeMap::new(),
@@ -191,7 +194,7 @@ impl Shard {
         let pipeline = &self.pipeline;
         self.cache.shrink(self.limits.cached_runs, |batch| pipeline.durable(batch));
         if let Some(batch) = self.pipeline.take_batch() {
-            self.emit(Output::Commit(batch));
+            self.commit(batch);
         }
         self.look_ahead();
     }

@@ -6,7 +6,7 @@
 //! | Closed | Open | Reading |
 //! | Reading | shard row | Claiming: the epoch is raised before anything else is read |
 //! | Claiming | committed | Open |
-//! | Claiming, Open | commit failed or unknown | Closed, to be opened again |
+//! | Claiming, Open | commit failed or unknown, read failed | Closed, to be opened again |
 //! | any | stale epoch, store stopped | Halted |
 
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(super) const REFUSALS_MAX: u32 = 2;
 
 impl Shard {
     pub(super) fn open(&mut self) {
-        if self.state == State::Closed {
+        if self.state == State::Closed && !self.committing {
             self.state = State::Reading;
             self.fetch(Reading::Shard, Fetch::Shard);
         }
@@ -56,10 +56,18 @@ impl Shard {
         self.epoch = row.epoch + 1;
         let claim = Write::Claim { epoch: self.epoch, owner: self.owner.clone() };
         let batch = Batch { shard: self.id, epoch: row.epoch, writes: vec![claim] };
+        self.commit(batch);
+    }
+
+    /// Hands a batch to the store. There is one at a time: a new incarnation waits for the answer to
+    /// the last one's.
+    pub(super) fn commit(&mut self, batch: Batch) {
+        self.committing = true;
         self.emit(Output::Commit(batch));
     }
 
     pub(super) fn committed(&mut self, result: Result<(), CommitError>) {
+        self.committing = false;
         match (self.state, result) {
             (State::Claiming, Ok(())) => self.opened(),
             (State::Open, Ok(())) => {
@@ -84,7 +92,9 @@ impl Shard {
                 }
                 self.reset();
             }
-            (State::Closed | State::Reading | State::Halted, _) => {}
+            // The commit of an incarnation that a failed read has ended.
+            (State::Closed, _) => self.alarms.set(self.now(), Alarm::Reopen),
+            (State::Reading | State::Halted, _) => {}
         }
     }
 

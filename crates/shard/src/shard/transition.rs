@@ -59,6 +59,9 @@ impl Shard {
         let id = run.id;
         let workflow = run.workflow.clone();
         self.cache.insert(Entry::new(run, false));
+        if let Some(search) = self.heads.get_mut(&workflow) {
+            search.stale = true;
+        }
         self.cache.set_head(workflow, id);
         self.record(id, vec![decision]);
     }
@@ -207,7 +210,8 @@ fn log_row(entry: &mut Entry, records: &[Record]) -> LogRow {
     }
 }
 
-fn due_entry(row: Row) -> Option<(DueRow, TimerKey)> {
+/// The due time of a row, if it has one.
+pub(super) fn due_entry(row: Row) -> Option<(DueRow, TimerKey)> {
     let Row::Due(row) = row else { return None };
     let key = TimerKey::from_bytes(&row.timer)?;
     Some((row, key))

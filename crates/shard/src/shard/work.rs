@@ -195,6 +195,8 @@ impl Shard {
         };
         let given = match self.decide(run, Input::StartTask(input)) {
             Ok(Reply::TaskGiven(given)) => *given,
+            // Nobody can have it, so it is not offered again.
+            Err(CallError::SetAside(_)) => return self.emit(Output::Unmatched(offer, worker)),
             Ok(_) | Err(_) => {
                 self.emit(Output::Unmatched(offer, worker));
                 return self.offer_task(run);
@@ -232,11 +234,18 @@ impl Shard {
 
     /// Activities that the worker of a completed task takes at once: their start costs no commit of
     /// its own.
-    pub(super) fn start_eager(&mut self, run: RunId, turn: &Turn, most: usize) -> Vec<Decision> {
+    pub(super) fn start_eager(
+        &mut self,
+        run: RunId,
+        turn: &Turn,
+        most: usize,
+    ) -> Vec<(EventNumber, Decision)> {
         let worker = Worker::of(turn);
         self.eager_candidates(run, most)
             .into_iter()
-            .filter_map(|scheduled| self.start_activity(run, scheduled, &worker).ok())
+            .filter_map(|scheduled| {
+                Some((scheduled, self.start_activity(run, scheduled, &worker).ok()?))
+            })
             .collect()
     }
 
@@ -253,21 +262,10 @@ impl Shard {
     }
 
     /// Sends the activities that were started with the completion of the worker's task.
-    pub(super) fn dispatch_eager(&mut self, run: RunId, turn: &Turn) {
-        let Some(entry) = self.cache.peek(run) else { return };
-        let started: Vec<_> = entry
-            .run
-            .activities
-            .range(entry.run.completed..)
-            .filter(|(_, activity)| activity.starts == 1)
-            .filter(|(_, activity)| {
-                matches!(&activity.phase, Phase::Started { session, .. } if *session == turn.session)
-            })
-            .map(|(scheduled, _)| *scheduled)
-            .collect();
+    pub(super) fn dispatch_eager(&mut self, run: RunId, turn: &Turn, started: &[EventNumber]) {
         for scheduled in started {
             let reply = Reply::ActivityGiven { start: 1 };
-            self.dispatch_activity(run, scheduled, &reply, Worker::of(turn));
+            self.dispatch_activity(run, *scheduled, &reply, Worker::of(turn));
         }
     }
 

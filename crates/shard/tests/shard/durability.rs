@@ -1,10 +1,10 @@
 //! Nothing leaves a shard before what it rests on is durable; a failed commit drops its memory.
 
 use abide_core::{command::Ask, run::Refusal};
-use abide_shard::message::{Call, CallError, CallReply};
+use abide_shard::message::{Call, CallError, CallReply, Message};
 use abide_store::CommitError;
 
-use crate::harness::{World, shard_of, target};
+use crate::harness::{Reads, World, shard_of, target, worker};
 
 #[test]
 fn a_start_is_answered_and_offered_only_after_its_commit() {
@@ -118,6 +118,58 @@ fn a_run_whose_writes_are_refused_twice_is_set_aside() {
         world.pass(std::time::Duration::from_secs(5));
     }
     assert_eq!(world.signal("w", "a").unwrap_err(), CallError::SetAside(run));
+}
+
+#[test]
+fn work_of_a_run_that_is_set_aside_is_not_offered_again_and_again() {
+    let mut world = World::new();
+    world.start("w");
+    for _ in 0..2 {
+        world.commit_at_once = false;
+        world.call(shard_of("w"), signal_call("a"));
+        // A second write of the run in the same batch is refused with it, not once more.
+        world.call(shard_of("w"), signal_call("b"));
+        world.commit_at_once = true;
+        world.commit(Err(CommitError::Refused("a row is too large".into())));
+        world.pass(std::time::Duration::from_secs(5));
+    }
+    let offer = world.offers.last().cloned().expect("its task is offered");
+    world.offers.clear();
+    world.send(shard_of("w"), Message::Matched(offer, worker("session")));
+    assert!(world.dispatches.is_empty() && world.offers.is_empty());
+}
+
+#[test]
+fn one_refusal_does_not_set_a_run_aside_however_often_it_is_in_the_batch() {
+    let mut world = World::new();
+    world.start("w");
+    world.commit_at_once = false;
+    for key in ["a", "b", "c"] {
+        world.call(shard_of("w"), signal_call(key));
+    }
+    world.commit(Ok(()));
+    world.commit_at_once = true;
+    world.commit(Err(CommitError::Refused("a row is too large".into())));
+    world.pass(std::time::Duration::from_secs(5));
+    assert!(world.signal("w", "b").is_ok());
+}
+
+#[test]
+fn a_shard_that_a_failed_read_reset_waits_for_the_commit_under_way() {
+    let mut world = World::new();
+    let run = world.start("w");
+    world.commit_at_once = false;
+    world.call(shard_of("w"), signal_call("a"));
+    world.reads = Reads::Failing;
+    world.call(shard_of("w"), Call::Describe(target(&same_shard("w"))));
+    world.reads = Reads::Answered;
+    world.pass(std::time::Duration::from_secs(5));
+    assert_eq!(world.commits.len(), 1, "the claim waits");
+    world.commit(Ok(()));
+    world.commit_at_once = true;
+    world.pass(std::time::Duration::from_secs(5));
+    assert!(matches!(world.signal("w", "a"), Ok(CallReply::Done { repeat: true, .. })));
+    assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled", "SignalReceived"]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use abide_core::{
     effect::Action,
     event::{ChildSpec, ParentClosePolicy, RunSpec, Target},
     ids::RunId,
+    limits::Limits,
 };
 use abide_shard::message::{Call, EffectKey, Envelope, Message};
 
@@ -75,7 +76,11 @@ fn a_repeated_delivery_is_answered_from_the_inbox_and_changes_nothing() {
     }
     assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled", "SignalReceived"]);
     assert!(world.tables.inbox(shard_of("w"), RunId::MAX, 1).is_some());
-    world.send(shard_of("w"), Message::Confirmed(key));
+    world.send(shard_of("w"), Message::Confirmed(key.clone()));
+    // A repeat that was sent before the confirmation may come after it.
+    world.send(shard_of("w"), Message::Deliver(Box::new(Envelope { key, effect })));
+    assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled", "SignalReceived"]);
+    world.pass(Limits::default().confirmed_retention);
     assert!(world.tables.inbox(shard_of("w"), RunId::MAX, 1).is_none());
 }
 

@@ -23,7 +23,7 @@ use abide_shard::{
     },
     shard::{Moment, Shard},
 };
-use abide_store::{Batch, CommitError, memory::Tables, rows::LogRow};
+use abide_store::{Batch, CommitError, ReadError, memory::Tables, rows::LogRow};
 
 /// Shards on one store.
 pub(crate) struct World {
@@ -34,6 +34,9 @@ pub(crate) struct World {
     pub(crate) commits: VecDeque<Batch>,
     /// Commits are answered at once.
     pub(crate) commit_at_once: bool,
+    pub(crate) reads: Reads,
+    /// Answers of the store that wait for [`World::answer_read`].
+    held: VecDeque<(ShardId, Message)>,
     pub(crate) replies: BTreeMap<Ticket, Result<CallReply, CallError>>,
     pub(crate) offers: Vec<Offer>,
     pub(crate) dispatches: Vec<Dispatch>,
@@ -41,6 +44,17 @@ pub(crate) struct World {
     pub(crate) entropy: u128,
     tickets: Ticket,
     limits: Arc<Limits>,
+}
+
+/// What becomes of reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reads {
+    /// They are answered at once.
+    Answered,
+    /// They begin now and are answered later.
+    Held,
+    /// They fail.
+    Failing,
 }
 
 impl World {
@@ -55,6 +69,8 @@ impl World {
             shards: BTreeMap::new(),
             commits: VecDeque::new(),
             commit_at_once: true,
+            reads: Reads::Answered,
+            held: VecDeque::new(),
             replies: BTreeMap::new(),
             offers: Vec::new(),
             dispatches: Vec::new(),
@@ -91,8 +107,16 @@ impl World {
     fn carry_out(&mut self, id: ShardId, output: Output) -> Option<(ShardId, Message)> {
         match output {
             Output::Fetch(ticket, fetch) => {
-                let fetched = self.fetch(id, fetch);
-                return Some((id, Message::Fetched(ticket, Ok(fetched))));
+                let fetched = match self.reads {
+                    Reads::Answered | Reads::Held => Ok(self.fetch(id, fetch)),
+                    Reads::Failing => Err(ReadError::Unavailable("no answer".into())),
+                };
+                let answer = (id, Message::Fetched(ticket, fetched));
+                if self.reads == Reads::Held {
+                    self.held.push_back(answer);
+                    return None;
+                }
+                return Some(answer);
             }
             Output::Commit(batch) if self.commit_at_once => {
                 let result = self.tables.apply(&batch);
@@ -147,6 +171,12 @@ impl World {
         let batch = self.commits.pop_front().expect("a commit waits");
         let result = answer.and_then(|()| self.tables.apply(&batch));
         self.deliver(batch.shard, Message::Committed(result));
+    }
+
+    /// Answers the oldest read that was held, with what the store had when it began.
+    pub(crate) fn answer_read(&mut self) {
+        let (shard, answer) = self.held.pop_front().expect("a read waits");
+        self.deliver(shard, answer);
     }
 
     /// Moves the clock and lets every shard know.

@@ -3,12 +3,13 @@
 use abide_core::{
     command::Ask,
     event::{ReusePolicy, SignalReceived},
+    limits::Limits,
 };
 use abide_shard::message::{Call, CallError, CallReply, ConflictPolicy, StartCall};
 
 use abide_store::RunFilter;
 
-use crate::harness::{World, shard_of, target};
+use crate::harness::{Reads, World, shard_of, target};
 
 fn start(world: &mut World, change: impl FnOnce(&mut StartCall)) -> Result<CallReply, CallError> {
     let mut call = world.start_call("w");
@@ -102,4 +103,25 @@ fn bad_requests_say_what_is_wrong_and_change_nothing() {
     let reply = world.ask(shard_of("w"), Call::Describe(target("w")));
     assert_eq!(reply.unwrap_err(), CallError::NotFound);
     assert!(world.tables.runs(&RunFilter::default(), 1).is_empty());
+}
+
+#[test]
+fn a_start_that_read_the_current_run_before_another_began_looks_again() {
+    let mut world = World::with_limits(Limits { cached_runs: 0, ..Limits::default() });
+    world.start("w");
+    world.reads = Reads::Held;
+    let replace = |world: &mut World| {
+        let call = world.start_call("w");
+        let call = StartCall { conflict: ConflictPolicy::TerminateExisting, ..call };
+        world.call(shard_of("w"), Call::Start(Box::new(call)));
+    };
+    replace(&mut world);
+    world.answer_read();
+    // The first knows the current run and reads it; the second asks which one that is.
+    replace(&mut world);
+    world.reads = Reads::Answered;
+    world.answer_read();
+    world.answer_read();
+    assert_eq!(world.describe("w").ordinal, 3);
+    assert_eq!(world.tables.runs(&RunFilter::default(), 9).len(), 3);
 }

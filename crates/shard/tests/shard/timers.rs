@@ -8,7 +8,7 @@ use abide_core::{
     limits::Limits,
     time::Timestamp,
 };
-use abide_shard::message::{Call, CallReply};
+use abide_shard::message::{Call, CallReply, TaskCompletion};
 use abide_store::{WaitFilter, Write, rows::DueKey};
 
 use crate::harness::{World, shard_of, target, timer};
@@ -36,6 +36,24 @@ fn a_timer_far_away_fires_exactly_when_it_is_due() {
     world.pass(Duration::from_nanos(1));
     assert_eq!(fired(&world, "w", run), 1);
     world.pass(HOUR);
+    assert_eq!(fired(&world, "w", run), 1);
+}
+
+#[test]
+fn a_timer_whose_row_is_not_committed_when_the_index_is_read_is_not_missed() {
+    let mut world = World::new();
+    let run = world.start("w");
+    let token = world.take_task();
+    world.commit_at_once = false;
+    let fire_at = world.now.saturating_add(Duration::from_secs(80));
+    let completion =
+        TaskCompletion { commands: vec![timer("t", fire_at).into()], ..TaskCompletion::default() };
+    world.call(shard_of("w"), Call::CompleteTask(token, Box::new(completion)));
+    // The next part of the index is read while the commit is under way.
+    world.pass(Duration::from_secs(40));
+    world.commit_at_once = true;
+    world.commit(Ok(()));
+    world.pass(Duration::from_secs(40));
     assert_eq!(fired(&world, "w", run), 1);
 }
 

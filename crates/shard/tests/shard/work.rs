@@ -52,6 +52,17 @@ fn an_eager_start_is_in_the_row_that_schedules_the_activity() {
 }
 
 #[test]
+fn an_activity_that_was_sent_with_one_task_is_not_sent_again_with_the_next() {
+    let mut world = World::new();
+    with_activity(&mut world, Delivery::AtLeastOnce);
+    world.signal("w", "key").expect("it is taken");
+    let token = world.take_task();
+    let completion = TaskCompletion { eager_activities: 1, ..TaskCompletion::default() };
+    world.ask(shard_of("w"), Call::CompleteTask(token, Box::new(completion))).expect("it is taken");
+    assert!(world.dispatches.is_empty());
+}
+
+#[test]
 fn a_completion_counts_only_for_the_current_attempt() {
     let mut world = World::new();
     let token = with_activity(&mut world, Delivery::AtLeastOnce);

@@ -9,6 +9,8 @@ CREATE TABLE shards (
     owner TEXT NOT NULL
 ) STRICT;
 
+-- A rowid table: rows are appended whole, in the order of commits, and pages are full. Kept in the order
+-- of runs instead, each commit would touch the pages of all runs that are under way.
 CREATE TABLE log (
     run BLOB NOT NULL,
     shard INTEGER NOT NULL,
@@ -17,7 +19,7 @@ CREATE TABLE log (
     events BLOB NOT NULL,
     notes BLOB NOT NULL,
     PRIMARY KEY (run, shard, sequence)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE snapshots (
     run BLOB NOT NULL,

@@ -8,7 +8,7 @@ use std::sync::{
 
 use rusqlite::Connection;
 
-use crate::{Options, fault::Fault};
+use crate::fault::Fault;
 
 pub(super) struct Checkpoint {
     /// Pages in the log after the last commit.
@@ -20,8 +20,8 @@ pub(super) struct Checkpoint {
 }
 
 impl Checkpoint {
-    pub(super) fn new(log_pages: Arc<AtomicU32>, options: &Options) -> Self {
-        let pages_between = (options.checkpoint_bytes / options.page_bytes.max(512)).max(1);
+    pub(super) fn new(log_pages: Arc<AtomicU32>, bytes_between: u32, page_bytes: u32) -> Self {
+        let pages_between = bytes_between.checked_div(page_bytes).unwrap_or_default().max(1);
         Self { log_pages, copied_pages: 0, pages_between }
     }
 

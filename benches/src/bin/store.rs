@@ -1,0 +1,217 @@
+//! Measures the SQLite store: transitions per second beside a raw log, after two million transitions,
+//! and with a million sleeping runs. Progress goes to stderr, the table (or JSON) to stdout.
+
+use std::{
+    error::Error,
+    fmt,
+    io::{self, Write as _},
+    path::PathBuf,
+    time::Duration,
+};
+
+use abide_benches::{
+    clients::{Measured, Until, drive},
+    raw_log::RawLog,
+    workload::{self, Client, Hello, Sleep},
+};
+use abide_store::Store;
+use abide_store_sqlite::{Options, SqliteStore};
+use clap::Parser;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Measures the SQLite store against a raw log.
+#[derive(Parser)]
+struct Arguments {
+    /// One JSON object per line instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// Seconds per measurement.
+    #[arg(long, default_value_t = 5.0)]
+    seconds: f64,
+    /// How often each pair is measured, in turn; the median counts.
+    #[arg(long, default_value_t = 3)]
+    repetitions: usize,
+    /// A short look: one second each, once, and a tenth of the rows.
+    #[arg(long)]
+    quick: bool,
+    /// Where to put the files; a new directory there is removed at the end.
+    #[arg(long, default_value = ".")]
+    directory: PathBuf,
+}
+
+/// How much to measure.
+struct Plan {
+    time: Until,
+    repetitions: usize,
+    aged_transitions: u64,
+    sleepers: u64,
+    directory: PathBuf,
+}
+
+/// One line of the result.
+struct Line {
+    name: &'static str,
+    clients: usize,
+    measured: Measured,
+    /// The rate divided by that of the line that it is compared with.
+    ratio: Option<(&'static str, f64)>,
+}
+
+fn main() -> Outcome<()> {
+    let arguments = Arguments::parse();
+    let directory = tempfile::tempdir_in(&arguments.directory)?;
+    let seconds = if arguments.quick { 1.0 } else { arguments.seconds };
+    let plan = Plan {
+        time: Until::Elapsed(Duration::from_secs_f64(seconds)),
+        repetitions: if arguments.quick { 1 } else { arguments.repetitions },
+        aged_transitions: if arguments.quick { 200_000 } else { 2_000_000 },
+        sleepers: if arguments.quick { 100_000 } else { 1_000_000 },
+        directory: directory.path().to_owned(),
+    };
+    let mut lines = beside_a_raw_log(&plan)?;
+    lines.extend(after_many_transitions(&plan)?);
+    lines.extend(with_sleepers(&plan)?);
+    print(&lines, arguments.json)?;
+    Ok(())
+}
+
+fn progress(message: fmt::Arguments<'_>) {
+    // Progress that cannot be shown is no reason to stop.
+    let _ = writeln!(io::stderr(), "{message}");
+}
+
+fn beside_a_raw_log(plan: &Plan) -> Outcome<Vec<Line>> {
+    let mut lines = Vec::new();
+    for clients in [1, 16, 256, 2048] {
+        let (mut raw, mut sqlite) = (Vec::new(), Vec::new());
+        for repetition in 0..plan.repetitions {
+            progress(format_args!("{clients} clients, repetition {}", repetition + 1));
+            let log = RawLog::create(&plan.directory.join("raw"))?;
+            raw.push(drive(&log, &mut crowd(clients, Hello::new), plan.time)?);
+            drop(log);
+            std::fs::remove_file(plan.directory.join("raw"))?;
+            let store = fresh(plan)?;
+            sqlite.push(drive(&store, &mut crowd(clients, Hello::new), plan.time)?);
+            remove(plan, store)?;
+        }
+        let (raw, sqlite) = (median(raw), median(sqlite));
+        let ratio = Some(("raw log", sqlite.rate() / raw.rate()));
+        lines.push(Line { name: "raw log", clients, measured: raw, ratio: None });
+        lines.push(Line { name: "sqlite", clients, measured: sqlite, ratio });
+    }
+    Ok(lines)
+}
+
+fn after_many_transitions(plan: &Plan) -> Outcome<Vec<Line>> {
+    let numbered = aged(plan, "after many transitions", Hello::new)?;
+    let random = aged(plan, "after many transitions, random ids", Hello::with_random_ids)?;
+    Ok(numbered.into_iter().chain(random).collect())
+}
+
+fn aged(plan: &Plan, name: &'static str, client: fn(u64) -> Hello) -> Outcome<Vec<Line>> {
+    progress(format_args!("{} transitions", plan.aged_transitions));
+    let store = fresh_at(plan, name)?;
+    drive(&store, &mut crowd(2048, client), Until::Transitions(plan.aged_transitions))?;
+    compared(plan, &store, name, client)
+}
+
+fn with_sleepers(plan: &Plan) -> Outcome<Vec<Line>> {
+    progress(format_args!("{} sleeping runs", plan.sleepers));
+    let full = fresh_at(plan, "full")?;
+    fill(&full, plan.sleepers)?;
+    let mut lines = compared(plan, &full, "hello beside sleepers", Hello::new)?;
+    lines.extend(compared(plan, &full, "sleep beside sleepers", Sleep::new)?);
+    Ok(lines)
+}
+
+/// Commits in large pieces, since only the rows count here.
+fn fill(store: &SqliteStore, runs: u64) -> Outcome<()> {
+    let mut pending = Vec::new();
+    for batch in workload::sleepers(runs, 0) {
+        pending.push(store.commit(batch));
+        if pending.len() == 4096 {
+            pending.drain(..).try_for_each(pollster::block_on)?;
+        }
+    }
+    pending.into_iter().try_for_each(pollster::block_on)?;
+    Ok(())
+}
+
+/// Measures at 256 clients, in turn with a fresh store.
+fn compared<C: Client>(
+    plan: &Plan,
+    store: &SqliteStore,
+    name: &'static str,
+    client: fn(u64) -> C,
+) -> Outcome<Vec<Line>> {
+    let (mut there, mut here) = (Vec::new(), Vec::new());
+    for repetition in 0..plan.repetitions {
+        progress(format_args!("{name}, repetition {}", repetition + 1));
+        let empty = fresh(plan)?;
+        there.push(drive(&empty, &mut crowd(256, client), plan.time)?);
+        remove(plan, empty)?;
+        here.push(drive(store, &mut crowd(256, client), plan.time)?);
+    }
+    let (there, here) = (median(there), median(here));
+    let ratio = Some(("fresh", here.rate() / there.rate()));
+    Ok(vec![
+        Line { name: "fresh", clients: 256, measured: there, ratio: None },
+        Line { name, clients: 256, measured: here, ratio },
+    ])
+}
+
+/// Clients whose seeds no earlier crowd has had.
+fn crowd<C>(clients: usize, new: fn(u64) -> C) -> Vec<C> {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    static SEED: AtomicU64 = AtomicU64::new(1 << 32);
+    (0..clients).map(|_| new(SEED.fetch_add(1 << 20, Relaxed))).collect()
+}
+
+fn fresh(plan: &Plan) -> Outcome<SqliteStore> {
+    fresh_at(plan, "fresh")
+}
+
+fn fresh_at(plan: &Plan, name: &str) -> Outcome<SqliteStore> {
+    Ok(SqliteStore::open(&Options::new(plan.directory.join(name)))?)
+}
+
+fn remove(plan: &Plan, store: SqliteStore) -> io::Result<()> {
+    drop(store);
+    for suffix in ["", "-wal", "-shm", ".lock"] {
+        let path = plan.directory.join(format!("fresh{suffix}"));
+        if path.exists() {
+            std::fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+fn median(mut measured: Vec<Measured>) -> Measured {
+    measured.sort_by(|left, right| left.rate().total_cmp(&right.rate()));
+    measured.swap_remove(measured.len() / 2)
+}
+
+fn print(lines: &[Line], json: bool) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if !json {
+        writeln!(out, "| what | clients | transitions/s | p50 ms | p99 ms | ratio |")?;
+        writeln!(out, "|---|---|---|---|---|---|")?;
+    }
+    for Line { name, clients, measured, ratio } in lines {
+        let rate = measured.rate();
+        let (p50, p99) = (measured.percentile_ms(50), measured.percentile_ms(99));
+        if json {
+            let ratio = ratio.map_or("null".to_owned(), |(_, ratio)| format!("{ratio:.3}"));
+            writeln!(
+                out,
+                "{{\"name\":\"{name}\",\"clients\":{clients},\"transitions_per_s\":{rate:.0},\
+                 \"p50_ms\":{p50:.3},\"p99_ms\":{p99:.3},\"ratio\":{ratio}}}"
+            )?;
+        } else {
+            let ratio = ratio.map_or(String::new(), |(of, ratio)| format!("{ratio:.2} of {of}"));
+            writeln!(out, "| {name} | {clients} | {rate:.0} | {p50:.2} | {p99:.2} | {ratio} |")?;
+        }
+    }
+    Ok(())
+}

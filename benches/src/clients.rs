@@ -1,0 +1,148 @@
+//! Closed-loop clients: each sends its next batch when the last one is answered. One thread drives
+//! them all, so that what is measured is the store.
+
+use std::{
+    mem::take,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, Wake, Waker},
+    thread::{self, Thread},
+    time::{Duration, Instant},
+};
+
+use abide_store::{Batch, CommitError, Pending, Store};
+
+use crate::{raw_log::RawLog, workload::Client};
+
+/// Something that makes batches durable.
+pub trait Target {
+    /// Answers when the batch is on the disk.
+    fn submit(&self, batch: Batch) -> Pending<'_, (), CommitError>;
+}
+
+impl<S: Store> Target for S {
+    fn submit(&self, batch: Batch) -> Pending<'_, (), CommitError> {
+        self.commit(batch)
+    }
+}
+
+impl Target for RawLog {
+    fn submit(&self, batch: Batch) -> Pending<'_, (), CommitError> {
+        self.append(&batch)
+    }
+}
+
+/// When to stop.
+#[derive(Clone, Copy, Debug)]
+pub enum Until {
+    /// After this time.
+    Elapsed(Duration),
+    /// After this many transitions.
+    Transitions(u64),
+}
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Batches that were answered.
+    pub transitions: u64,
+    /// In which time.
+    pub elapsed: Duration,
+    /// How long each took, shortest first.
+    latencies: Vec<Duration>,
+}
+
+impl Measured {
+    /// Batches per second.
+    pub fn rate(&self) -> f64 {
+        self.transitions as f64 / self.elapsed.as_secs_f64()
+    }
+
+    /// The latency that `percent` of all batches do not exceed, in milliseconds.
+    pub fn percentile_ms(&self, percent: usize) -> f64 {
+        let index = (self.latencies.len() * percent / 100).min(self.latencies.len().max(1) - 1);
+        self.latencies.get(index).map_or(0.0, |latency| latency.as_secs_f64() * 1e3)
+    }
+}
+
+/// The clients that can go on, and the thread that drives them.
+struct Ready {
+    clients: Mutex<Vec<usize>>,
+    driver: Thread,
+}
+
+impl Ready {
+    fn take(&self) -> Vec<usize> {
+        take(&mut *self.clients.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Puts one client into the list of those that can go on.
+struct Signal {
+    client: usize,
+    ready: Arc<Ready>,
+}
+
+impl Wake for Signal {
+    fn wake(self: Arc<Self>) {
+        let mut clients = self.ready.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = clients.is_empty();
+        clients.push(self.client);
+        drop(clients);
+        if first {
+            self.ready.driver.unpark();
+        }
+    }
+}
+
+/// Drives the clients until it is time to stop and every batch is answered.
+///
+/// # Errors
+/// The first error that a client got.
+pub fn drive<C: Client>(
+    target: &impl Target,
+    clients: &mut [C],
+    until: Until,
+) -> Result<Measured, CommitError> {
+    let started = Instant::now();
+    let ready = Arc::new(Ready {
+        clients: Mutex::new((0..clients.len()).collect()),
+        driver: thread::current(),
+    });
+    let wakers: Vec<Waker> = (0..clients.len())
+        .map(|client| Waker::from(Arc::new(Signal { client, ready: Arc::clone(&ready) })))
+        .collect();
+    let mut pending: Vec<Option<(Pending<'_, (), CommitError>, Instant)>> =
+        (0..clients.len()).map(|_| None).collect();
+    let (mut latencies, mut sent, mut open) = (Vec::new(), 0_u64, 0_usize);
+    loop {
+        for client in ready.take() {
+            let mut context = Context::from_waker(&wakers[client]);
+            loop {
+                if let Some((future, since)) = &mut pending[client] {
+                    let Poll::Ready(answer) = future.as_mut().poll(&mut context) else { break };
+                    answer?;
+                    latencies.push(since.elapsed());
+                    pending[client] = None;
+                    open -= 1;
+                }
+                let stop = match until {
+                    Until::Elapsed(limit) => started.elapsed() >= limit,
+                    Until::Transitions(limit) => sent >= limit,
+                };
+                if stop {
+                    break;
+                }
+                let batch = clients[client].next_batch();
+                pending[client] = Some((target.submit(batch), Instant::now()));
+                (sent, open) = (sent + 1, open + 1);
+            }
+        }
+        if open == 0 {
+            break;
+        }
+        thread::park();
+    }
+    let elapsed = started.elapsed();
+    latencies.sort_unstable();
+    Ok(Measured { transitions: sent, elapsed, latencies })
+}

@@ -1,0 +1,11 @@
+//! What the benchmarks share.
+//!
+//! - [`workload`]: the batches that are committed.
+//! - [`clients`]: many closed-loop clients on one thread.
+//! - [`raw_log`]: the limit to compare with, an append-only file with group commit.
+//! - [`random`]: a small seeded generator.
+
+pub mod clients;
+pub mod random;
+pub mod raw_log;
+pub mod workload;

@@ -1,0 +1,81 @@
+//! What workers were given: durable before, current, and never twice where that is forbidden.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use abide_core::{
+    event::Delivery,
+    ids::{EventNumber, RunId, StartId},
+    run::{ActivityGiven, GivenTask},
+};
+use abide_shard::message::{ActivityToken, TaskToken};
+
+use super::{Check, Checked, Violation, ledger::Ledger};
+
+/// What workers were given so far.
+#[derive(Debug, Default)]
+pub struct Dispatches {
+    tasks: BTreeSet<(RunId, StartId)>,
+    /// The last attempt that was given, and all starts.
+    attempts: BTreeMap<(RunId, EventNumber), (u32, BTreeSet<u32>)>,
+}
+
+impl Dispatches {
+    /// A workflow task goes out. Its start may be over by now; the worker will learn.
+    pub fn task(
+        &mut self,
+        ledger: &Ledger,
+        token: &TaskToken,
+        given: &GivenTask,
+        last_event: EventNumber,
+    ) -> Checked {
+        let wrong = |check, what: String| Err(Violation::of(check, token.run, what));
+        let Some(story) = ledger.stories.get(&token.run) else {
+            return wrong(Check::DurableDispatch, "a task of a run that is not committed".into());
+        };
+        if last_event > story.run.last_event || given.previous > story.run.completed {
+            let committed = story.run.last_event;
+            let what = format!("a task on event {last_event}, {committed} are committed");
+            return wrong(Check::DurableDispatch, what);
+        }
+        if given.tail.first().is_none_or(|event| event.number != last_event + 1) {
+            let what = format!("a task whose own events do not follow event {last_event}");
+            return wrong(Check::DurableDispatch, what);
+        }
+        if !self.tasks.insert((token.run, token.start)) {
+            return wrong(Check::NoSecondDispatch, format!("task start {:?}", token.start));
+        }
+        Ok(())
+    }
+
+    /// An activity goes out. `owner`: by the machine that owns the shard.
+    pub fn activity(
+        &mut self,
+        ledger: &Ledger,
+        token: &ActivityToken,
+        given: &ActivityGiven,
+        owner: bool,
+    ) -> Checked {
+        let ActivityToken { run, scheduled, start, .. } = *token;
+        let wrong = |check, what: &str| {
+            let what = format!("activity {scheduled}, start {start}: {what}");
+            Err(Violation::of(check, run, what))
+        };
+        let story = ledger.stories.get(&run);
+        let Some(story) = story.filter(|story| story.attempts.contains(&(scheduled, start))) else {
+            return wrong(Check::DurableDispatch, "its start is not committed");
+        };
+        // A timeout may have ended it in the very batch that started it; an answer may not.
+        if owner && story.completed.contains(&scheduled) {
+            return wrong(Check::NoSecondDispatch, "it is completed");
+        }
+        let (last, starts) = self.attempts.entry((run, scheduled)).or_default();
+        if !starts.insert(start) {
+            return wrong(Check::NoSecondDispatch, "it was given before");
+        }
+        if given.spec.delivery == Delivery::AtMostOnce && given.attempt <= *last {
+            return wrong(Check::NoSecondDispatch, "an at-most-once attempt was given before");
+        }
+        *last = given.attempt.max(*last);
+        Ok(())
+    }
+}

@@ -1,0 +1,188 @@
+//! What is committed: every applied batch is folded here at once, with the checks on each record. The
+//! machines never see this; it is what the world is judged by.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use abide_core::{
+    codec,
+    event::{Event, Fact},
+    ids::{EventNumber, RunId, ShardId, WorkflowKey},
+    note::{Note, Record},
+    run::{FoldError, Run},
+    time::Timestamp,
+};
+use abide_store::{Batch, Write, rows::LogRow};
+
+use super::{Check, Checked, Violation, records, writers};
+
+/// Everything that is committed.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// By run.
+    pub stories: BTreeMap<RunId, Story>,
+    /// Runs of each workflow, in order of their first row.
+    pub workflows: BTreeMap<WorkflowKey, Vec<RunId>>,
+    /// Who claimed each shard last.
+    pub claims: BTreeMap<ShardId, writers::Claim>,
+    /// The latest moment that any clock showed.
+    pub latest: Timestamp,
+}
+
+/// One run as its log tells it.
+#[derive(Debug)]
+pub struct Story {
+    /// The fold of all rows.
+    pub run: Run,
+    /// Its shard.
+    pub shard: ShardId,
+    /// Its history.
+    pub events: Vec<Event>,
+    /// Starts of attempts: scheduled, start.
+    pub attempts: BTreeSet<(EventNumber, u32)>,
+    /// Activities that were completed.
+    pub completed: BTreeSet<EventNumber>,
+    /// Effects without a result event that are done, and whether they took place.
+    pub settled: BTreeMap<u64, bool>,
+    /// Names of buffered inputs that no longer applied.
+    pub dropped: Vec<String>,
+    /// Where the history stands.
+    pub place: records::Place,
+}
+
+impl Ledger {
+    /// Takes a batch that the store applied for `writer`.
+    pub fn apply(&mut self, writer: u32, batch: &Batch) -> Checked {
+        writers::owner_writes(self, writer, batch)?;
+        for write in &batch.writes {
+            #[expect(clippy::wildcard_enum_match_arm, reason = "other rows are compared later")]
+            match write {
+                Write::AppendLog(row) => self.append(batch.shard, row)?,
+                Write::PutSnapshot(row) => writers::snapshot_is_fold(self, row)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The current run of a workflow.
+    pub fn current(&self, workflow: &WorkflowKey) -> Option<&Story> {
+        let runs = self.workflows.get(workflow)?;
+        let stories = runs.iter().filter_map(|run| self.stories.get(run));
+        stories.max_by_key(|story| story.run.ordinal)
+    }
+
+    /// Stories of a workflow, in order of their first row.
+    pub fn of_workflow(&self, workflow: &WorkflowKey) -> impl Iterator<Item = &Story> {
+        let runs = self.workflows.get(workflow).into_iter().flatten();
+        runs.filter_map(|run| self.stories.get(run))
+    }
+
+    fn append(&mut self, shard: ShardId, row: &LogRow) -> Checked {
+        let unreadable = |error: codec::DecodeError| {
+            Violation::of(Check::LogDense, row.run, format!("unreadable row: {error}"))
+        };
+        let encoded = codec::Row { events: row.events.clone(), notes: row.notes.clone() };
+        let records = codec::decode_row(&encoded).map_err(unreadable)?;
+        let latest = self.latest;
+        match self.stories.get_mut(&row.run) {
+            Some(story) => story.append(row, records, latest),
+            None => {
+                let story = Story::begin(shard, row, records, latest)?;
+                self.workflows.entry(story.run.workflow.clone()).or_default().push(row.run);
+                self.stories.insert(row.run, story);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Story {
+    fn begin(
+        shard: ShardId,
+        row: &LogRow,
+        records: Vec<Record>,
+        latest: Timestamp,
+    ) -> Result<Self, Violation> {
+        if row.sequence != 1 {
+            let what = format!("the log begins with row {}", row.sequence);
+            return Err(Violation::of(Check::LogDense, row.run, what));
+        }
+        let (first, rest) = records.split_at(1.min(records.len()));
+        let run = Run::fold(first).map_err(|error| gap(row, &error))?;
+        let mut story = Self {
+            run,
+            shard,
+            events: Vec::new(),
+            attempts: BTreeSet::new(),
+            completed: BTreeSet::new(),
+            settled: BTreeMap::new(),
+            dropped: Vec::new(),
+            place: records::Place::default(),
+        };
+        for record in first {
+            if let Record::Event(event) = record {
+                records::not_in_the_future(&story.run, event, latest)?;
+                story.events.push(event.clone());
+            }
+        }
+        story.take(row, rest.to_vec(), latest)?;
+        Ok(story)
+    }
+
+    fn append(&mut self, row: &LogRow, records: Vec<Record>, latest: Timestamp) -> Checked {
+        if row.sequence != self.run.log_rows + 1 {
+            let what = format!("row {} follows row {}", row.sequence, self.run.log_rows);
+            return Err(Violation::of(Check::LogDense, row.run, what));
+        }
+        if row.first_event != self.run.last_event + 1 {
+            let last = self.run.last_event;
+            let what = format!("a row that begins at {} follows event {last}", row.first_event);
+            return Err(Violation::of(Check::LogDense, row.run, what));
+        }
+        self.take(row, records, latest)
+    }
+
+    fn take(&mut self, row: &LogRow, records: Vec<Record>, latest: Timestamp) -> Checked {
+        for record in records {
+            if let Record::Event(event) = &record {
+                records::check(&self.run, &mut self.place, event, latest)?;
+            }
+            self.run.fold_more([&record]).map_err(|error| gap(row, &error))?;
+            match record {
+                Record::Event(event) => {
+                    if let Fact::ActivityCompleted(completed) = &event.body.fact {
+                        self.completed.insert(completed.scheduled);
+                    }
+                    self.events.push(event);
+                }
+                Record::Note(note) => self.note(note),
+            }
+        }
+        self.run.logged(row.events.len());
+        self.run.take_touched();
+        Ok(())
+    }
+
+    fn note(&mut self, note: Note) {
+        match note {
+            Note::AttemptStarted(started) => {
+                self.attempts.insert((started.scheduled, started.start));
+            }
+            Note::EffectSettled { number, delivered } => {
+                self.settled.insert(number, delivered);
+            }
+            Note::BufferReleased { dropped } => self.dropped.extend(dropped),
+            Note::InputBuffered(_)
+            | Note::AttemptEnded(_)
+            | Note::AttemptReady { .. }
+            | Note::Heartbeat { .. }
+            | Note::TaskAttemptFailed(_)
+            | Note::UpdateRejected { .. }
+            | Note::Repaired { .. } => {}
+        }
+    }
+}
+
+fn gap(row: &LogRow, error: &FoldError) -> Violation {
+    Violation::of(Check::LogDense, row.run, error.to_string())
+}

@@ -1,0 +1,126 @@
+//! What must be true of every world, one function per invariant.
+//!
+//! - `ledger`: what is committed, folded as it is written. Everything else is judged against it.
+//! - `records`: every record fits what came before it; numbers, times, order, timers, activities.
+//! - `writers`: who may write, and that rows and snapshots are written as the log says.
+//! - `promises`: what callers were told is in the store, once.
+//! - `dispatches`: what workers were given was durable before, and never given twice where it must not.
+//! - `replays`: every history replays, whole and at every cut.
+//! - `families`: parents and children, chains of runs, effects on other workflows.
+//! - `rows`: rows are the projection of the folded runs, no more and no less.
+//! - `settled`: what could go on has gone on.
+
+use std::fmt;
+
+use abide_core::ids::RunId;
+
+pub mod dispatches;
+pub mod families;
+pub mod ledger;
+pub mod promises;
+pub mod records;
+pub mod replays;
+pub mod rows;
+pub mod settled;
+pub mod writers;
+
+/// Something that must never happen, and did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The invariant.
+    pub check: Check,
+    /// The run concerned, if it is about one.
+    pub run: Option<RunId>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl Violation {
+    /// A violation by a run.
+    pub fn of(check: Check, run: RunId, what: impl Into<String>) -> Self {
+        Self { check, run: Some(run), what: what.into() }
+    }
+
+    /// A violation by no run in particular.
+    pub fn new(check: Check, what: impl Into<String>) -> Self {
+        Self { check, run: None, what: what.into() }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.check, self.what)?;
+        match self.run {
+            Some(run) => write!(f, " (run {run})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The outcome of a check.
+pub type Checked = Result<(), Violation>;
+
+macro_rules! checks {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// An invariant.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Check {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl fmt::Display for Check {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Self::$name => $text,)*
+                })
+            }
+        }
+    };
+}
+
+checks! {
+    /// Events are dense, rows are dense, logs fold.
+    LogDense = "log is dense",
+    /// Times of events never run backwards and are never in the future.
+    Times = "times are monotonic",
+    /// Order of events: starts, completions, commands, inputs, close.
+    Order = "order of events",
+    /// A timer fires once, not early, and not after it was cancelled.
+    Timers = "timers",
+    /// An activity has one end.
+    Activities = "activities",
+    /// Only the owner of a shard writes to it, and every claim raises the epoch.
+    Epochs = "epochs",
+    /// One commit at a time.
+    OneCommit = "one commit at a time",
+    /// A snapshot is the fold of the log up to its row.
+    Snapshots = "snapshots",
+    /// What a caller was told is committed when it is told.
+    AckedIsDurable = "acknowledged is durable",
+    /// Nothing acknowledged is lost.
+    NothingLost = "nothing acknowledged is lost",
+    /// No input is applied twice.
+    NothingTwice = "nothing is applied twice",
+    /// What is shown of a run is what its log says.
+    Shown = "shown is folded",
+    /// Work is durable before a worker gets it.
+    DurableDispatch = "dispatch is durable",
+    /// Work is not given again after its end, and at-most-once work never twice.
+    NoSecondDispatch = "no second dispatch",
+    /// Right code fits every history.
+    Replays = "history replays",
+    /// A parent knows how its children stand.
+    Families = "parent and child agree",
+    /// Runs of a workflow are a chain with one current run.
+    Chains = "chain of runs",
+    /// An effect takes place once.
+    Effects = "effects once",
+    /// Rows are the projection of the runs.
+    Rows = "rows are the projection",
+    /// Everything that could go on has gone on.
+    Liveness = "liveness",
+    /// Recovery changes nothing.
+    Recovery = "recovery changes nothing",
+    /// A machine did not panic.
+    NoPanic = "no panic",
+}

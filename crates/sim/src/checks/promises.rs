@@ -1,0 +1,270 @@
+//! What callers were told: it is committed when they are told, it is still there at the end, and it
+//! happened once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use abide_core::{
+    event::{Fact, Initiator, Mover},
+    ids::{Key, RunId, UpdateId, WorkflowKey},
+    run::{Stage, Update},
+};
+use abide_shard::message::{Call, CallReply, RunTarget};
+
+use super::{
+    Check, Checked, Violation,
+    ledger::{Ledger, Story},
+};
+
+/// What callers were told and must hold at the end.
+#[derive(Debug, Default)]
+pub struct Promises {
+    signals: BTreeSet<(WorkflowKey, Key)>,
+    starts: BTreeMap<(WorkflowKey, Key), RunId>,
+    updates: BTreeMap<(WorkflowKey, UpdateId), Stage>,
+    rejected: BTreeSet<(WorkflowKey, UpdateId)>,
+    moves: BTreeSet<(RunId, Key)>,
+    ends: BTreeSet<RunId>,
+}
+
+impl Promises {
+    /// A caller was told this.
+    pub fn told(&mut self, ledger: &Ledger, call: &Call, reply: &CallReply) -> Checked {
+        match (call, reply) {
+            (Call::Start(start), CallReply::Started { run, started }) => {
+                let story = story(ledger, *run)?;
+                if let Some(key) = start.key.as_ref().filter(|_| *started) {
+                    durable(story, story.run.key.as_ref() == Some(key), "the start's key")?;
+                    self.starts.insert((start.workflow.clone(), key.clone()), *run);
+                }
+                if let Some(key) = start.signal.as_ref().and_then(|signal| signal.key.clone()) {
+                    durable(story, story.run.signal_keys.contains(&key), "the start's signal")?;
+                    self.signals.insert((start.workflow.clone(), key));
+                }
+                Ok(())
+            }
+            (Call::Signal(target, signal, _), CallReply::Done { run, .. }) => {
+                let story = story(ledger, *run)?;
+                let Some(key) = &signal.key else { return Ok(()) };
+                durable(story, story.run.signal_keys.contains(key), "the signal")?;
+                self.signals.insert((target.workflow.clone(), key.clone()));
+                Ok(())
+            }
+            (Call::RequestCancel { .. }, CallReply::Done { run, .. }) => {
+                let story = story(ledger, *run)?;
+                durable(story, story.run.cancel_requested, "the cancel request")
+            }
+            (Call::Terminate { .. } | Call::AwaitClose(_), CallReply::Done { run, .. }) => {
+                let story = story(ledger, *run)?;
+                self.ends.insert(*run);
+                durable(story, !story.run.open(), "the end")
+            }
+            (Call::RescheduleTimer { key: Some(key), .. }, CallReply::Done { run, .. }) => {
+                let story = story(ledger, *run)?;
+                self.moves.insert((*run, key.clone()));
+                durable(story, story.run.reschedule_keys.contains(key), "the timer's move")
+            }
+            (Call::Update { target, update, .. }, reply) => {
+                self.told_update(ledger, target, update, reply)
+            }
+            (Call::Describe(_) | Call::AwaitClose(_), CallReply::Run(shown)) => {
+                let story = story(ledger, shown.id)?;
+                let same = shown.log_rows < story.run.log_rows
+                    || shown.to_snapshot() == story.run.to_snapshot();
+                if same {
+                    return Ok(());
+                }
+                let what = format!(
+                    "shown with {} rows, {} are committed, or they differ",
+                    shown.log_rows, story.run.log_rows
+                );
+                Err(Violation::of(Check::Shown, shown.id, what))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn told_update(
+        &mut self,
+        ledger: &Ledger,
+        target: &RunTarget,
+        update: &UpdateId,
+        reply: &CallReply,
+    ) -> Checked {
+        let name = (target.workflow.clone(), update.clone());
+        match reply {
+            CallReply::UpdateRejected(_) => {
+                self.rejected.insert(name);
+            }
+            CallReply::Update { run, stage } => {
+                let story = story(ledger, *run)?;
+                durable(story, update_fits(story, update, stage), "the update's stage")?;
+                self.updates.insert(name, stage.clone());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Everything that was acknowledged is in a history.
+    pub fn nothing_is_lost(&self, ledger: &Ledger) -> Checked {
+        for (workflow, key) in &self.signals {
+            let has = |story: &Story| signal_keys(story).any(|signal| signal == key);
+            if !ledger.of_workflow(workflow).any(has) {
+                return Err(lost(format!("signal {key} to {workflow}")));
+            }
+        }
+        for ((workflow, key), run) in &self.starts {
+            let story = ledger.stories.get(run);
+            if !story.is_some_and(|story| story.run.key.as_ref() == Some(key)) {
+                return Err(lost(format!("start {key} of {workflow}")));
+            }
+        }
+        for ((workflow, update), stage) in &self.updates {
+            if !ledger.of_workflow(workflow).any(|story| update_fits(story, update, stage)) {
+                return Err(lost(format!("update {update} of {workflow}, told as {stage:?}")));
+            }
+        }
+        for run in &self.ends {
+            if ledger.stories.get(run).is_none_or(|story| story.run.open()) {
+                return Err(lost(format!("the end of run {run}")));
+            }
+        }
+        self.moves.iter().try_for_each(|(run, key)| move_is_kept(ledger, *run, key))
+    }
+
+    /// A rejected update left no event.
+    pub fn rejected_leave_nothing(&self, ledger: &Ledger) -> Checked {
+        for (workflow, update) in &self.rejected {
+            for story in ledger.of_workflow(workflow) {
+                if accepted(story).any(|accepted| accepted == update) {
+                    let what = format!("update {update} was told rejected and is accepted");
+                    return Err(Violation::of(Check::NothingTwice, story.run.id, what));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An outside move of a timer is in history, or was dropped with a note because the timer was gone.
+fn move_is_kept(ledger: &Ledger, run: RunId, key: &Key) -> Checked {
+    let story = story(ledger, run)?;
+    let dropped = story.dropped.iter().any(|name| name == "TimerRescheduled");
+    if dropped || !story.run.open() || moves(story).any(|moved| moved == key) {
+        return Ok(());
+    }
+    let waits = story.run.reschedule_keys.contains(key) && !story.run.buffer.is_empty();
+    if waits { Ok(()) } else { Err(lost(format!("move {key} of a timer of run {run}"))) }
+}
+
+/// No input stands twice in the histories of a chain.
+pub fn nothing_is_applied_twice(ledger: &Ledger) -> Checked {
+    let mut seen = BTreeSet::new();
+    let mut starts = BTreeSet::new();
+    for story in ledger.stories.values() {
+        let twice = |what: String| Err(Violation::of(Check::NothingTwice, story.run.id, what));
+        for key in signal_keys(story).skip(carried_signals(ledger, story)) {
+            if !seen.insert((story.run.first_run, key.clone())) {
+                return twice(format!("signal {key}"));
+            }
+        }
+        if let Some(key) = &story.run.key
+            && !starts.insert((story.run.workflow.clone(), key.clone()))
+        {
+            return twice(format!("start {key}"));
+        }
+        let mut moved = BTreeSet::new();
+        if let Some(key) = moves(story).find(|key| !moved.insert((*key).clone())) {
+            return twice(format!("move of a timer {key}"));
+        }
+        let mut updates = BTreeSet::new();
+        if let Some(update) = accepted(story).find(|update| !updates.insert((*update).clone())) {
+            return twice(format!("update {update}"));
+        }
+        let cancel = |fact: &&Fact| matches!(fact, Fact::RunCancelRequested(_));
+        if facts(story).filter(cancel).count() > 1 {
+            return twice("cancel request".into());
+        }
+    }
+    Ok(())
+}
+
+/// How many of the run's first signals came over from the run before.
+pub fn carried_signals(ledger: &Ledger, story: &Story) -> usize {
+    let Some(Fact::RunStarted(started)) = facts(story).next() else { return 0 };
+    let Some(previous) = &started.previous else { return 0 };
+    if previous.initiator != Initiator::ContinueAsNew {
+        return 0;
+    }
+    let before = ledger.stories.get(&previous.run);
+    let last = before.and_then(|before| before.events.last());
+    match last.map(|event| &event.body.fact) {
+        Some(Fact::RunContinuedAsNew(closed)) => {
+            let keyed = |number: &&u64| {
+                let index = usize::try_from(**number).unwrap_or_default().wrapping_sub(1);
+                let event = before.and_then(|before| before.events.get(index));
+                matches!(
+                    event.map(|event| &event.body.fact),
+                    Some(Fact::SignalReceived(signal)) if signal.key.is_some()
+                )
+            };
+            closed.signals.iter().filter(keyed).count()
+        }
+        _ => 0,
+    }
+}
+
+fn story(ledger: &Ledger, run: RunId) -> Result<&Story, Violation> {
+    let missing = || Violation::of(Check::AckedIsDurable, run, "the run is not committed");
+    ledger.stories.get(&run).ok_or_else(missing)
+}
+
+fn durable(story: &Story, holds: bool, what: &str) -> Checked {
+    if holds {
+        return Ok(());
+    }
+    Err(Violation::of(Check::AckedIsDurable, story.run.id, format!("{what} is not committed")))
+}
+
+fn lost(what: String) -> Violation {
+    Violation::new(Check::NothingLost, what)
+}
+
+fn update_fits(story: &Story, update: &UpdateId, stage: &Stage) -> bool {
+    let carried = story.run.carried_updates.iter().any(|carried| carried.update == *update);
+    match (story.run.updates.get(update), stage) {
+        (Some(Update::Completed(recorded)), Stage::Completed(told)) => recorded == told,
+        (Some(Update::Accepted { .. } | Update::Completed(_)), Stage::Accepted)
+        | (_, Stage::Admitted) => true,
+        (None, _) => carried,
+        (Some(_), _) => false,
+    }
+}
+
+fn facts(story: &Story) -> impl Iterator<Item = &Fact> {
+    story.events.iter().map(|event| &event.body.fact)
+}
+
+fn signal_keys(story: &Story) -> impl Iterator<Item = &Key> {
+    facts(story).filter_map(|fact| match fact {
+        Fact::SignalReceived(signal) => signal.key.as_ref(),
+        _ => None,
+    })
+}
+
+fn moves(story: &Story) -> impl Iterator<Item = &Key> {
+    facts(story).filter_map(|fact| match fact {
+        Fact::TimerRescheduled(moved) => match &moved.by {
+            Mover::Outside { key, .. } => key.as_ref(),
+            Mover::Code => None,
+        },
+        _ => None,
+    })
+}
+
+fn accepted(story: &Story) -> impl Iterator<Item = &UpdateId> {
+    facts(story).filter_map(|fact| match fact {
+        Fact::UpdateAccepted(accepted) => Some(&accepted.update),
+        _ => None,
+    })
+}

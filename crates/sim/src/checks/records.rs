@@ -1,0 +1,198 @@
+//! Every event fits the run as it was before it: its time, its place among the others, and what it
+//! opens or closes.
+
+use abide_core::{
+    event::{Event, Fact, Mover, TimerFired},
+    ids::EventNumber,
+    run::Run,
+    time::Timestamp,
+};
+
+use super::{Check, Checked, Violation};
+
+/// Where a history stands between two tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// Inputs may follow.
+    #[default]
+    Between,
+    /// A task was started: only its end may follow.
+    Started,
+    /// A task was completed, by this event: its commands may follow.
+    Commands(EventNumber),
+}
+
+/// All checks on one event.
+pub fn check(run: &Run, place: &mut Place, event: &Event, latest: Timestamp) -> Checked {
+    nothing_after_the_close(run, event)?;
+    times_run_on(run, event)?;
+    not_in_the_future(run, event, latest)?;
+    order(run, place, event)?;
+    timers(run, event, latest)?;
+    activities(run, event)?;
+    children(run, event)
+}
+
+fn nothing_after_the_close(run: &Run, event: &Event) -> Checked {
+    if run.open() {
+        return Ok(());
+    }
+    let what = format!("{} after the close", show(event));
+    Err(Violation::of(Check::Order, run.id, what))
+}
+
+fn times_run_on(run: &Run, event: &Event) -> Checked {
+    if event.time >= run.last_time {
+        return Ok(());
+    }
+    let what = format!("{} at {} after {}", show(event), event.time, run.last_time);
+    Err(Violation::of(Check::Times, run.id, what))
+}
+
+/// No clock has shown a later time than the event's.
+pub fn not_in_the_future(run: &Run, event: &Event, latest: Timestamp) -> Checked {
+    if event.time <= latest {
+        return Ok(());
+    }
+    let what = format!("{} at {} while it is {latest}", show(event), event.time);
+    Err(Violation::of(Check::Times, run.id, what))
+}
+
+/// Commands directly after TaskCompleted, the end of a task directly after its start.
+fn order(run: &Run, place: &mut Place, event: &Event) -> Checked {
+    let fact = &event.body.fact;
+    let wrong =
+        |why: &str| Err(Violation::of(Check::Order, run.id, format!("{} {why}", show(event))));
+    let ends_task =
+        matches!(fact, Fact::TaskCompleted(_) | Fact::TaskFailed(_) | Fact::TaskTimedOut(_));
+    if (*place == Place::Started) != ends_task {
+        return wrong("does not stand between the start of a task and its end, or does");
+    }
+    if let Some(by) = command_of(fact) {
+        return match *place {
+            Place::Commands(completed) if by.is_none_or(|by| by == completed) => Ok(()),
+            Place::Commands(_) | Place::Between | Place::Started => {
+                wrong("does not follow its TaskCompleted")
+            }
+        };
+    }
+    *place = match fact {
+        Fact::TaskStarted(_) => Place::Started,
+        Fact::TaskCompleted(_) => Place::Commands(event.number),
+        _ => Place::Between,
+    };
+    Ok(())
+}
+
+/// For the event of a command: the TaskCompleted that it names, if it names one.
+#[expect(clippy::wildcard_enum_match_arm, reason = "all others come from outside")]
+fn command_of(fact: &Fact) -> Option<Option<EventNumber>> {
+    Some(match fact {
+        Fact::ActivityScheduled(event) => Some(event.task_completed),
+        Fact::ActivityCancelRequested(event) => Some(event.task_completed),
+        Fact::TimerStarted(event) => Some(event.task_completed),
+        Fact::WaitOpened(event) => Some(event.task_completed),
+        Fact::ChildInitiated(event) => Some(event.task_completed),
+        Fact::ExternalSignalInitiated(event) => Some(event.task_completed),
+        Fact::ExternalCancelInitiated(event) => Some(event.task_completed),
+        Fact::MarkerRecorded(event) => Some(event.task_completed),
+        Fact::SearchAttributesUpserted(event) => Some(event.task_completed),
+        Fact::MemoUpserted(event) => Some(event.task_completed),
+        Fact::TimerRescheduled(event) if event.by == Mover::Code => None,
+        Fact::TimerCancelled(_)
+        | Fact::WaitSatisfied(_)
+        | Fact::WaitTimedOut(_)
+        | Fact::WaitCancelled(_)
+        | Fact::UpdateAccepted(_)
+        | Fact::UpdateCompleted(_)
+        | Fact::RunCompleted(_)
+        | Fact::RunFailed(_)
+        | Fact::RunCancelled(_)
+        | Fact::RunContinuedAsNew(_) => None,
+        _ => return None,
+    })
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "all others are not about timers")]
+fn timers(run: &Run, event: &Event, latest: Timestamp) -> Checked {
+    match &event.body.fact {
+        Fact::TimerFired(fired) => timer_fires_once_and_in_time(run, event, fired, latest),
+        Fact::TimerCancelled(cancelled) if !run.timers.contains_key(&cancelled.timer) => {
+            let what = format!("{} of timer {}, which is not open", show(event), cancelled.timer);
+            Err(Violation::of(Check::Timers, run.id, what))
+        }
+        Fact::TimerStarted(started) if run.timers.contains_key(&started.spec.timer) => {
+            let what = format!("{} of timer {}, which is open", show(event), started.spec.timer);
+            Err(Violation::of(Check::Timers, run.id, what))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn timer_fires_once_and_in_time(
+    run: &Run,
+    event: &Event,
+    fired: &TimerFired,
+    latest: Timestamp,
+) -> Checked {
+    let wrong = |why: String| {
+        let what = format!("{} of timer {} {why}", show(event), fired.timer);
+        Err(Violation::of(Check::Timers, run.id, what))
+    };
+    let Some(timer) = run.timers.get(&fired.timer) else {
+        return wrong("which is not open".into());
+    };
+    if timer.started != fired.started {
+        return wrong("of another start".into());
+    }
+    if event.time < fired.fire_at || latest < fired.fire_at || fired.fire_at < timer.spec.fire_at {
+        let due = timer.spec.fire_at;
+        return wrong(format!("at {}, due at {}, open until {due}", event.time, fired.fire_at));
+    }
+    Ok(())
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "all others do not end an activity")]
+fn activities(run: &Run, event: &Event) -> Checked {
+    let scheduled = match &event.body.fact {
+        Fact::ActivityStarted(started) => started.scheduled,
+        Fact::ActivityCompleted(close) => close.scheduled,
+        Fact::ActivityFailed(close) => close.scheduled,
+        Fact::ActivityTimedOut(close) => close.scheduled,
+        Fact::ActivityCancelled(close) => close.scheduled,
+        _ => return Ok(()),
+    };
+    if run.activities.contains_key(&scheduled) {
+        return Ok(());
+    }
+    let what = format!("{} of activity {scheduled}, which is not pending", show(event));
+    Err(Violation::of(Check::Activities, run.id, what))
+}
+
+/// A child is started once and before it is closed, and closed once.
+#[expect(clippy::wildcard_enum_match_arm, reason = "all others are not about children")]
+fn children(run: &Run, event: &Event) -> Checked {
+    let (initiated, must_be_started) = match &event.body.fact {
+        Fact::ChildStarted(started) => (started.initiated, false),
+        Fact::ChildStartFailed(failed) => (failed.initiated, false),
+        Fact::ChildCompleted(close) => (close.initiated, true),
+        Fact::ChildFailed(close) => (close.initiated, true),
+        Fact::ChildTimedOut(close) => (close.initiated, true),
+        Fact::ChildCancelled(close) => (close.initiated, true),
+        Fact::ChildTerminated(close) => (close.initiated, true),
+        _ => return Ok(()),
+    };
+    let wrong = |why: &str| {
+        let what = format!("{} of child {initiated}, which {why}", show(event));
+        Err(Violation::of(Check::Families, run.id, what))
+    };
+    match run.children.get(&initiated) {
+        None => wrong("is not pending"),
+        Some(child) if must_be_started && !child.started => wrong("was not started"),
+        Some(_) => Ok(()),
+    }
+}
+
+fn show(event: &Event) -> String {
+    format!("event {} {}", event.number, event.body.fact.name())
+}

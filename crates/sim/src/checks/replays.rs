@@ -1,0 +1,62 @@
+//! Every history replays with the right code: whole, and cut at every task that was completed. At each
+//! cut a machine runs the task as a worker would; what it asks for must be what history has.
+
+use abide_core::{
+    event::{Event, Fact, UpdateAdmitted},
+    program::Interpreter,
+    replay::Replay,
+};
+
+use super::{
+    Check, Checked, Violation,
+    ledger::{Ledger, Story},
+};
+use crate::programs::{Build, Catalog};
+
+/// All histories, at every cut.
+pub fn every_history_replays(ledger: &Ledger, catalog: &Catalog) -> Checked {
+    ledger.stories.values().try_for_each(|story| history_replays(story, catalog))
+}
+
+fn history_replays(story: &Story, catalog: &Catalog) -> Checked {
+    let Some(program) = catalog.program(Build::Right, &story.run.spec.workflow_type) else {
+        return Ok(());
+    };
+    let mut whole = Replay::new(program.code());
+    for (index, event) in story.events.iter().enumerate() {
+        whole.feed([event.clone()]).map_err(|error| mismatch(story, event, &error))?;
+        let next = story.events.get(index + 1).map(|event| &event.body.fact);
+        let completed = matches!(next, Some(Fact::TaskCompleted(_)));
+        if completed && matches!(event.body.fact, Fact::TaskStarted(_)) {
+            cut_replays(whole.clone(), story, index + 1)?;
+        }
+    }
+    match story.events.last() {
+        Some(last) => whole.settle().map_err(|error| mismatch(story, last, &error)),
+        None => Ok(()),
+    }
+}
+
+/// Runs the task whose TaskCompleted is at `index`, then shows it what history has of it.
+fn cut_replays(mut machine: Replay<Interpreter>, story: &Story, index: usize) -> Checked {
+    let rest = &story.events[index..];
+    let end = rest.iter().position(|event| matches!(event.body.fact, Fact::TaskScheduled(_)));
+    let task = &rest[..end.unwrap_or(rest.len())];
+    let updates: Vec<_> = task.iter().filter_map(accepted).collect();
+    machine.turn(&updates).map_err(|error| mismatch(story, &rest[0], &error))?;
+    machine
+        .feed(task.iter().cloned())
+        .and_then(|()| machine.settle())
+        .map_err(|error| mismatch(story, &rest[0], &error))
+}
+
+fn accepted(event: &Event) -> Option<UpdateAdmitted> {
+    let Fact::UpdateAccepted(accepted) = &event.body.fact else { return None };
+    let accepted = accepted.clone();
+    Some(UpdateAdmitted { update: accepted.update, request: accepted.request })
+}
+
+fn mismatch(story: &Story, event: &Event, error: &impl std::fmt::Display) -> Violation {
+    let what = format!("at event {}: {error}", event.number);
+    Violation::of(Check::Replays, story.run.id, what)
+}

@@ -1,0 +1,114 @@
+//! Rows are the projection of the folded runs: no wait without a row, no row without a wait, and the
+//! same for tasks, due times, effects and runs. And what a shard reads back is what it had.
+
+use std::collections::BTreeMap;
+
+use abide_core::{codec, ids::ShardId, run::Run, time::Timestamp};
+use abide_shard::rows::{Row, project};
+use abide_store::{
+    RunFilter, WaitFilter,
+    memory::Tables,
+    rows::{DueKey, TaskKey},
+};
+use bytes::Bytes;
+
+use super::{
+    Check, Checked, Violation,
+    ledger::{Ledger, Story},
+};
+
+/// The place of a row.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Task(TaskKey),
+    Due(DueKey),
+    Wait(abide_core::ids::RunId, Bytes),
+    Outbox(abide_core::ids::RunId, u64),
+    Run(abide_core::ids::RunId),
+}
+
+/// All rows of all shards are those that the log asks for.
+pub fn rows_are_the_projection(
+    ledger: &Ledger,
+    tables: &Tables,
+    shards: impl Iterator<Item = ShardId>,
+) -> Checked {
+    let mut wanted = BTreeMap::new();
+    for story in ledger.stories.values() {
+        for part in story.run.parts() {
+            for row in project(&story.run, &part) {
+                wanted.insert(place(&row), row);
+            }
+        }
+    }
+    let stored = stored_rows(tables, shards);
+    for (place, row) in &wanted {
+        match stored.get(place) {
+            None => return Err(wrong(format!("missing: {row:?}"), place)),
+            Some(found) if found != row => {
+                return Err(wrong(format!("stored {found:?} instead of {row:?}"), place));
+            }
+            Some(_) => {}
+        }
+    }
+    match stored.iter().find(|(place, _)| !wanted.contains_key(place)) {
+        Some((place, row)) => Err(wrong(format!("left over: {row:?}"), place)),
+        None => Ok(()),
+    }
+}
+
+fn wrong(what: String, place: &Place) -> Violation {
+    let run = match place {
+        Place::Task(key) => key.run,
+        Place::Due(key) => key.run,
+        Place::Wait(run, _) | Place::Outbox(run, _) | Place::Run(run) => *run,
+    };
+    Violation::of(Check::Rows, run, what)
+}
+
+fn place(row: &Row) -> Place {
+    match row {
+        Row::Task(row) => Place::Task(row.key.clone()),
+        Row::Due(row) => Place::Due(row.key()),
+        Row::Wait(row) => Place::Wait(row.run, row.wait.clone()),
+        Row::Outbox(row) => Place::Outbox(row.run, row.number),
+        Row::Run(row) => Place::Run(row.run),
+    }
+}
+
+fn stored_rows(tables: &Tables, shards: impl Iterator<Item = ShardId>) -> BTreeMap<Place, Row> {
+    let mut rows = Vec::new();
+    for shard in shards {
+        rows.extend(tables.tasks(shard, None, usize::MAX).into_iter().map(Row::Task));
+        let due = tables.due(shard, None, Timestamp::NEVER, usize::MAX);
+        rows.extend(due.into_iter().map(Row::Due));
+        rows.extend(tables.outbox(shard, None, usize::MAX).into_iter().map(Row::Outbox));
+    }
+    let waits = tables.waits(&WaitFilter::default(), usize::MAX);
+    rows.extend(waits.into_iter().map(|(_, row)| Row::Wait(row)));
+    rows.extend(tables.runs(&RunFilter::default(), usize::MAX).into_iter().map(Row::Run));
+    rows.into_iter().map(|row| (place(&row), row)).collect()
+}
+
+/// A snapshot and the rows after it make the same run as all rows.
+pub fn snapshots_and_tails_fold_to_the_same(ledger: &Ledger, tables: &Tables) -> Checked {
+    ledger.stories.values().try_for_each(|story| same_from_snapshot(story, tables))
+}
+
+fn same_from_snapshot(story: &Story, tables: &Tables) -> Checked {
+    let id = story.run.id;
+    let broken = |what: String| Violation::of(Check::Snapshots, id, what);
+    let Some(row) = tables.snapshot(story.shard, id) else { return Ok(()) };
+    let unreadable = || broken("the snapshot cannot be read".into());
+    let mut run = Run::from_snapshot(&row.state).ok_or_else(unreadable)?;
+    for row in tables.log(story.shard, id, row.sequence, usize::MAX) {
+        let encoded = codec::Row { events: row.events.clone(), notes: row.notes.clone() };
+        let records = codec::decode_row(&encoded).map_err(|error| broken(error.to_string()))?;
+        run.fold_more(&records).map_err(|error| broken(error.to_string()))?;
+        run.logged(row.events.len());
+    }
+    if run.to_snapshot() == story.run.to_snapshot() {
+        return Ok(());
+    }
+    Err(broken("snapshot and tail fold to another run than the whole log".into()))
+}

@@ -1,0 +1,97 @@
+//! The one source of chance: SplitMix64. Small, quick, and the same on every machine, so that a seed
+//! is a whole world.
+
+/// A stream of chance.
+#[derive(Clone, Debug)]
+pub struct Rng {
+    state: u64,
+}
+
+impl Rng {
+    /// The stream of a seed.
+    pub const fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    /// A stream of its own that begins here, so that what it is used for does not shift this one.
+    pub fn fork(&mut self) -> Self {
+        Self::new(self.next())
+    }
+
+    /// The next 64 bits.
+    pub fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// 128 bits.
+    pub fn entropy(&mut self) -> u128 {
+        u128::from(self.next()) << 64 | u128::from(self.next())
+    }
+
+    /// A number below `bound`; zero if that is zero.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next().checked_rem(bound).unwrap_or_default()
+    }
+
+    /// A number from `low` to `high`, both included.
+    pub fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high.saturating_sub(low) + 1)
+    }
+
+    /// True this many times in a thousand.
+    pub fn chance(&mut self, permille: u64) -> bool {
+        self.below(1000) < permille
+    }
+
+    /// An index below `length`.
+    pub fn index(&mut self, length: usize) -> usize {
+        let bound = u64::try_from(length).unwrap_or(u64::MAX);
+        usize::try_from(self.below(bound)).unwrap_or_default()
+    }
+
+    /// One of these.
+    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
+        items.get(self.index(items.len()))
+    }
+
+    /// The index of one of these weights.
+    pub fn weighted(&mut self, weights: &[u64]) -> usize {
+        let mut left = self.below(weights.iter().sum());
+        for (index, weight) in weights.iter().enumerate() {
+            if left < *weight {
+                return index;
+            }
+            left -= weight;
+        }
+        weights.len().saturating_sub(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_pinned() {
+        let mut rng = Rng::new(42);
+        assert_eq!(
+            [rng.next(), rng.next()],
+            [13_679_457_532_755_275_413, 2_949_826_092_126_892_291]
+        );
+    }
+
+    #[test]
+    fn bounds_hold() {
+        let mut rng = Rng::new(1);
+        for _ in 0..1000 {
+            assert!((3..=5).contains(&rng.between(3, 5)));
+            assert_eq!(rng.weighted(&[0, 7, 0]), 1);
+        }
+        assert_eq!(rng.below(0), 0);
+        assert!(rng.pick::<u8>(&[]).is_none());
+    }
+}

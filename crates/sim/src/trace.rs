@@ -1,0 +1,57 @@
+//! What happened, for people: kept only when a seed is repeated to be read.
+
+use std::fmt;
+
+use abide_core::ids::RunId;
+
+/// How many lines of a run are shown.
+const LINES_MAX: usize = 60;
+
+/// Lines in order, each with the run that it is about.
+#[derive(Debug, Default)]
+pub struct Trace {
+    on: bool,
+    lines: Vec<(Option<RunId>, String)>,
+}
+
+impl Trace {
+    /// Keeps everything, or nothing.
+    pub const fn new(on: bool) -> Self {
+        Self { on, lines: Vec::new() }
+    }
+
+    /// Keeps a line.
+    pub fn note(&mut self, run: Option<RunId>, line: impl FnOnce() -> String) {
+        if self.on {
+            let line = line();
+            self.lines.push((run, line));
+        }
+    }
+
+    /// It is wanted.
+    pub const fn on(&self) -> bool {
+        self.on
+    }
+
+    /// The last lines about the run, or about everything.
+    pub fn of(&self, run: Option<RunId>) -> Vec<String> {
+        let concerned = |line: &&(Option<RunId>, String)| run.is_none() || line.0 == run;
+        let lines: Vec<_> =
+            self.lines.iter().filter(concerned).map(|(_, line)| line.clone()).collect();
+        lines[lines.len().saturating_sub(LINES_MAX)..].to_vec()
+    }
+
+    /// Everything.
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().map(|(_, line)| line.as_str())
+    }
+}
+
+/// A value on one line of bounded length.
+pub fn brief(value: &impl fmt::Debug) -> String {
+    let text = format!("{value:?}");
+    match text.char_indices().nth(200) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

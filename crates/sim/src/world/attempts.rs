@@ -1,0 +1,243 @@
+//! Activities at a worker: attempts that end, fail, report, outlive their stream, or never end.
+
+use abide_core::{
+    failure::Failure,
+    ids::{EventNumber, RunId, ShardId},
+    payload::Payload,
+    run::{ActivityGiven, Resolution},
+};
+use abide_shard::message::{ActivityToken, Call as Request, CallError, CallReply, WorkKind};
+
+use super::{
+    Event, World,
+    workers::{Call, WorkerEvent},
+};
+use crate::{
+    checks::Checked,
+    schedule::{MILLIS, Micros, SECOND},
+    settings::delay,
+};
+
+/// An attempt that a worker has.
+pub(crate) struct Held {
+    token: ActivityToken,
+    resolution: Resolution,
+    /// It has ended, and the server must be told.
+    ended: bool,
+    /// How long it waits between two signs of life.
+    beat: Option<Micros>,
+}
+
+impl World {
+    /// An attempt arrives at a worker.
+    pub(super) fn take_attempt(
+        &mut self,
+        index: usize,
+        token: ActivityToken,
+        given: &ActivityGiven,
+    ) {
+        let (duration, resolution) = self.draw_attempt(given);
+        let Some(session) = self.workers.get(index).map(|worker| worker.session_number) else {
+            return;
+        };
+        let ActivityToken { run, scheduled, start, .. } = token;
+        let beat = given.spec.heartbeat.map(|limit| {
+            let limit = Micros::try_from(limit.as_micros()).unwrap_or(SECOND);
+            if self.trouble(60) { limit * 2 } else { limit / 3 }
+        });
+        if let Some(beat) = beat {
+            let event = WorkerEvent::Beat(run, scheduled, start);
+            self.plan_in(beat, Event::Worker(index, session, event));
+        }
+        if self.trouble(self.settings.odds.worker_hangs) {
+            let give_up = WorkerEvent::GiveUp(WorkKind::Activity);
+            return self.plan_in(6 * SECOND, Event::Worker(index, session, give_up));
+        }
+        let held = Held { token, resolution, ended: false, beat };
+        let Some(worker) = self.workers.get_mut(index) else { return };
+        if worker.held.insert((run, scheduled), held).is_some() {
+            // An older start of the same activity: the worker stops it.
+            let give_up = WorkerEvent::GiveUp(WorkKind::Activity);
+            self.plan_in(0, Event::Worker(index, session, give_up));
+        }
+        let event = WorkerEvent::Finish(run, scheduled, start);
+        self.plan_in(duration, Event::Worker(index, session, event));
+    }
+
+    /// How long an attempt takes and how it ends.
+    fn draw_attempt(&mut self, given: &ActivityGiven) -> (Micros, Resolution) {
+        let limit = given
+            .spec
+            .start_to_close
+            .map_or(SECOND, |limit| Micros::try_from(limit.as_micros()).unwrap_or(SECOND));
+        let quick = delay(&mut self.rng, 150 * MILLIS, false);
+        let done = Resolution::Completed(vec![Payload::new("done")]);
+        if self.calm {
+            return (quick, done);
+        }
+        let failure = |non_retryable| {
+            let failure = Failure { message: "drawn".into(), non_retryable, ..Failure::default() };
+            Resolution::Failed(failure)
+        };
+        match given.spec.activity_type.as_str() {
+            "flaky" if self.trouble(400) => (quick, failure(false)),
+            "fatal" if self.trouble(500) => (quick, failure(true)),
+            "slow" => (self.rng.between(limit / 2, limit * 3 / 2), done),
+            "beat" => (self.rng.between(limit / 4, limit), done),
+            _ => (quick, done),
+        }
+    }
+
+    fn held(&self, index: usize, run: RunId, scheduled: EventNumber, start: u32) -> Option<&Held> {
+        let held = self.workers.get(index)?.held.get(&(run, scheduled))?;
+        (held.token.start == start).then_some(held)
+    }
+
+    /// An attempt reports.
+    pub(super) fn beat(
+        &mut self,
+        index: usize,
+        run: RunId,
+        scheduled: EventNumber,
+        start: u32,
+    ) -> Checked {
+        let Some(held) = self.held(index, run, scheduled, start).filter(|held| !held.ended) else {
+            return Ok(());
+        };
+        let (token, beat) = (held.token.clone(), held.beat.unwrap_or(SECOND));
+        let Some(worker) = self.workers.get(index) else { return Ok(()) };
+        let (session, connected) = (worker.session_number, worker.connected());
+        if connected {
+            let details = vec![Payload::new(format!("at {}", self.now))];
+            let shard = token.workflow.slot().shard();
+            let call = Call::Alive(run, scheduled, start);
+            self.worker_asks(index, shard, Request::Heartbeat(token, details), call);
+        }
+        let event = WorkerEvent::Beat(run, scheduled, start);
+        self.plan_in(beat, Event::Worker(index, session, event));
+        Ok(())
+    }
+
+    /// An attempt ends.
+    pub(super) fn finish(
+        &mut self,
+        index: usize,
+        run: RunId,
+        scheduled: EventNumber,
+        start: u32,
+    ) -> Checked {
+        if self.held(index, run, scheduled, start).is_none() {
+            return Ok(());
+        }
+        if let Some(worker) = self.workers.get_mut(index)
+            && let Some(held) = worker.held.get_mut(&(run, scheduled))
+        {
+            held.ended = true;
+        }
+        self.tell_end(index, run, scheduled);
+        if self.trouble(self.settings.odds.worker_twice) {
+            self.tell_end(index, run, scheduled);
+        }
+        Ok(())
+    }
+
+    fn tell_end(&mut self, index: usize, run: RunId, scheduled: EventNumber) {
+        let Some(worker) = self.workers.get(index).filter(|worker| worker.connected()) else {
+            return;
+        };
+        let Some(held) = worker.held.get(&(run, scheduled)) else { return };
+        let (token, resolution) = (held.token.clone(), held.resolution.clone());
+        let shard = token.workflow.slot().shard();
+        let call = Call::Resolve(run, scheduled, token.start);
+        self.worker_asks(index, shard, Request::ResolveActivity(token, resolution), call);
+    }
+
+    /// The server has heard of the end, or says that nobody waits for it.
+    pub(super) fn resolved(
+        &mut self,
+        index: usize,
+        run: RunId,
+        scheduled: EventNumber,
+        start: u32,
+        result: &Result<CallReply, CallError>,
+    ) -> Checked {
+        if let Err(CallError::Reset | CallError::Overloaded) = result {
+            self.try_again(index, run, scheduled, start);
+            return Ok(());
+        }
+        if self.held(index, run, scheduled, start).is_none() {
+            return Ok(());
+        }
+        if let Some(worker) = self.workers.get_mut(index) {
+            worker.held.remove(&(run, scheduled));
+        }
+        self.credit(index, WorkKind::Activity, 1)
+    }
+
+    /// The server may not have heard of the end: the worker says it again.
+    pub(super) fn try_again(
+        &mut self,
+        index: usize,
+        run: RunId,
+        scheduled: EventNumber,
+        start: u32,
+    ) {
+        let Some(session) = self.workers.get(index).map(|worker| worker.session_number) else {
+            return;
+        };
+        let later = self.rng.between(20 * MILLIS, 300 * MILLIS);
+        let event = WorkerEvent::Finish(run, scheduled, start);
+        self.plan_in(later, Event::Worker(index, session, event));
+    }
+
+    /// A worker says what it holds on a shard, and what has ended meanwhile.
+    pub(super) fn present(&mut self, index: usize, shard: ShardId) -> Checked {
+        let Some(worker) = self.workers.get(index).filter(|worker| worker.connected()) else {
+            return Ok(());
+        };
+        let session = worker.session.clone();
+        let here = |held: &&Held| held.token.workflow.slot().shard() == shard;
+        let held: Vec<_> =
+            worker.held.values().filter(here).map(|h| (h.token.clone(), h.ended)).collect();
+        for (token, ended) in held {
+            let (run, scheduled, start) = (token.run, token.scheduled, token.start);
+            if ended {
+                self.tell_end(index, run, scheduled);
+            } else {
+                let call = Call::Alive(run, scheduled, start);
+                let request = Request::PresentAttempt(token, session.clone());
+                self.worker_asks(index, shard, request, call);
+            }
+        }
+        Ok(())
+    }
+
+    /// The server knows of the attempt: it should go on, or cancel itself, or is void.
+    pub(super) fn told_alive(
+        &mut self,
+        index: usize,
+        run: RunId,
+        scheduled: EventNumber,
+        start: u32,
+        result: &Result<CallReply, CallError>,
+    ) -> Checked {
+        if self.held(index, run, scheduled, start).is_none() {
+            return Ok(());
+        }
+        let cancels = self.rng.chance(600);
+        let Some(worker) = self.workers.get_mut(index) else { return Ok(()) };
+        match result {
+            Ok(CallReply::Alive { cancel_requested: true }) if cancels => {
+                if let Some(held) = worker.held.get_mut(&(run, scheduled)) {
+                    held.resolution = Resolution::Cancelled(Vec::new());
+                }
+                self.finish(index, run, scheduled, start)
+            }
+            Err(CallError::Refused(_) | CallError::NotFound) => {
+                worker.held.remove(&(run, scheduled));
+                self.credit(index, WorkKind::Activity, 1)
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Clients: each operation is one request, repeated with the same key until it is answered or the
+//! client has no more patience.
+
+use abide_core::{
+    event::RunUnpaused,
+    ids::{RunId, ShardId, WorkflowKey},
+};
+use abide_shard::message::{Call, CallError, CallReply, Message, RunTarget, Ticket};
+
+use super::{Caller, Event, World};
+use crate::{
+    checks::Checked,
+    schedule::{MILLIS, Micros, SECOND},
+    settings::delay,
+};
+
+/// How often a client repeats a request.
+const PATIENCE: u32 = 8;
+
+/// One request of a client.
+#[derive(Debug, Default)]
+pub(crate) struct Operation {
+    /// What is asked; drawn when it is asked first.
+    call: Option<Box<Call>>,
+    waiting: Option<Ticket>,
+    attempts: u32,
+    over: bool,
+}
+
+impl World {
+    /// Asks, for the first time or again.
+    pub(super) fn ask(&mut self, index: usize) -> Checked {
+        let drawn = self.operations.get(index).is_some_and(|operation| operation.call.is_some());
+        if !drawn {
+            let call = self.draw_request(index);
+            if let Some(operation) = self.operations.get_mut(index) {
+                operation.call = call.map(Box::new);
+            }
+        }
+        let Some(operation) = self.operations.get_mut(index) else { return Ok(()) };
+        let Some(call) = operation.call.clone() else { return Ok(()) };
+        if operation.over || operation.waiting.is_some() {
+            return Ok(());
+        }
+        operation.attempts += 1;
+        if operation.attempts > PATIENCE {
+            operation.over = true;
+            return Ok(());
+        }
+        let Some(slot) = shard_of(&call).and_then(|shard| self.addressed(shard)) else {
+            return self.retry(index);
+        };
+        let call = Box::new(self.saboteur.repeated(*call, self.operations[index].attempts));
+        let ticket = self.ticket(slot, Caller::Client(index));
+        if let Some(operation) = self.operations.get_mut(index) {
+            operation.waiting = Some(ticket);
+        }
+        let later = delay(&mut self.rng, 5 * MILLIS, false);
+        self.plan_in(later, Event::ToSlot(slot, Message::Call(ticket, call)));
+        let patience = self.rng.between(SECOND, 8 * SECOND);
+        self.plan_in(later + patience, Event::ClientTimeout(index, ticket));
+        Ok(())
+    }
+
+    /// Asks again some time later.
+    pub(super) fn retry(&mut self, index: usize) -> Checked {
+        if let Some(operation) = self.operations.get_mut(index) {
+            operation.waiting = None;
+        }
+        let later: Micros = self.rng.between(20 * MILLIS, SECOND);
+        self.plan_in(later, Event::Client(index));
+        Ok(())
+    }
+
+    /// No answer came for a long time: the client asks again.
+    pub(super) fn give_up_waiting(&mut self, index: usize, ticket: Ticket) -> Checked {
+        let waiting = self.operations.get(index).and_then(|operation| operation.waiting);
+        if waiting != Some(ticket) {
+            return Ok(());
+        }
+        if let Some((slot, _)) = self.tickets.remove(&ticket) {
+            self.plan_in(0, Event::ToSlot(slot, Message::Forget(ticket)));
+        }
+        self.retry(index)
+    }
+
+    /// An answer came.
+    pub(super) fn answered(
+        &mut self,
+        index: usize,
+        result: Result<CallReply, CallError>,
+    ) -> Checked {
+        if self.trouble(self.settings.odds.reply_lost) {
+            return self.retry(index);
+        }
+        if matches!(result, Err(CallError::Reset | CallError::Overloaded)) {
+            return self.retry(index);
+        }
+        let Some(operation) = self.operations.get_mut(index) else { return Ok(()) };
+        operation.waiting = None;
+        operation.over = true;
+        let Some(call) = operation.call.clone() else { return Ok(()) };
+        match result {
+            Ok(reply) => {
+                self.counts.acknowledged += 1;
+                self.promises.told(&self.ledger, &call, &reply)
+            }
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// A client asks for something besides what was planned.
+    pub(super) fn ask_now(&mut self, call: Call) {
+        let index = self.operations.len();
+        self.operations.push(Operation { call: Some(Box::new(call)), ..Operation::default() });
+        let later = self.rng.below(SECOND);
+        self.plan_in(later, Event::Client(index));
+    }
+
+    /// Ends all pauses.
+    pub(super) fn unpause_all(&mut self) {
+        let paused: Vec<_> = self
+            .ledger
+            .stories
+            .values()
+            .filter(|story| story.run.open() && story.run.paused)
+            .map(|story| (story.run.workflow.clone(), story.run.id))
+            .collect();
+        for (workflow, run) in paused {
+            self.ask_now(Call::Unpause(exactly(workflow, run), RunUnpaused::default()));
+        }
+    }
+}
+
+/// This very run.
+pub(super) fn exactly(workflow: WorkflowKey, run: RunId) -> RunTarget {
+    RunTarget { workflow, run: Some(run) }
+}
+
+fn shard_of(call: &Call) -> Option<ShardId> {
+    call.place().map(|(workflow, _)| workflow.slot().shard())
+}

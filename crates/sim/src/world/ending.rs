@@ -1,0 +1,163 @@
+//! The end of a world: trouble stops, workers are healthy, time goes on until nothing is left to do.
+//! Then everything is judged; and once more after a crash and recovery.
+
+use std::collections::BTreeMap;
+
+use abide_core::{
+    event::TaskFailureCause, ids::RunId, limits::TASK_BACKOFF_MAX, run::Task, time::Timestamp,
+};
+use abide_shard::message::Call;
+use bytes::Bytes;
+
+use super::{World, clients::exactly};
+use crate::{
+    checks::{
+        Check, Checked, Violation, families, ledger::Story, promises, replays, rows, settled,
+    },
+    names::shards,
+    programs::Build,
+    schedule::{Micros, SECOND},
+};
+
+/// How often the clock may jump until everything has settled.
+const ROUNDS_MAX: u32 = 400;
+
+impl World {
+    /// Lets everything settle, judges it, and does so again after a crash.
+    pub(super) fn settle(&mut self) -> Checked {
+        self.calm = true;
+        for index in 0..self.workers.len() {
+            self.kill(index, Build::Right)?;
+        }
+        self.go_on_until_settled()?;
+        self.end_some();
+        self.go_on_until_settled()?;
+        self.judge()?;
+        let before = self.states();
+        self.crash()?;
+        self.run_until(self.now + Self::a_while())?;
+        self.go_on_until_settled()?;
+        self.judge()?;
+        match self.states() == before {
+            true => Ok(()),
+            false => Err(Violation::new(Check::Recovery, "a crash at rest changed a run")),
+        }
+    }
+
+    /// Time goes on, with jumps over the time in which nothing happens.
+    fn go_on_until_settled(&mut self) -> Checked {
+        for _ in 0..ROUNDS_MAX {
+            self.unpause_all();
+            self.end_hopeless();
+            self.run_until(self.now + Self::a_while())?;
+            if self.left_to_do().is_none() {
+                return Ok(());
+            }
+            self.skip_ahead();
+        }
+        settled::every_run_went_on(&self.ledger)?;
+        families::nothing_is_on_its_way(&self.ledger)?;
+        let left = self.left_to_do().unwrap_or_default();
+        Err(Violation::new(Check::Liveness, format!("there is no end of it: {left}")))
+    }
+
+    /// Clocks jump to a second before the next thing is due, but not over the longest delay of which
+    /// the store does not know.
+    fn skip_ahead(&mut self) {
+        let next = self.next_due().saturating_sub(self.now + SECOND);
+        let most = Micros::try_from(TASK_BACKOFF_MAX.as_micros()).unwrap_or(SECOND);
+        let jump = if next == 0 { 10 * SECOND } else { next.min(most) };
+        self.jump(jump, true);
+    }
+
+    /// What is left to do, if anything.
+    fn left_to_do(&self) -> Option<String> {
+        for shard in shards() {
+            if let Some(task) = self.tables.tasks(shard, None, 1).first() {
+                return Some(format!("task {task:?}"));
+            }
+            if let Some(due) = self.tables.due(shard, None, Timestamp::NEVER, 1).first() {
+                return Some(format!("due {due:?}"));
+            }
+            if let Some(effect) = self.tables.outbox(shard, None, 1).first() {
+                return Some(format!("effect {} of {}", effect.number, effect.run));
+            }
+            if !self.owners.contains_key(&shard) {
+                return Some(format!("shard {shard} has no owner"));
+            }
+        }
+        let waits = |story: &&Story| story.run.open() && (story.run.paused || story.run.unseen);
+        let story = self.ledger.stories.values().find(waits)?;
+        Some(format!("run {} is paused, or has something to show", story.run.id))
+    }
+
+    /// When the next row of the due index is due, as far as the clock tells.
+    fn next_due(&self) -> Micros {
+        let due = |shard| self.tables.due(shard, None, Timestamp::NEVER, 1).into_iter().next();
+        let next = shards().filter_map(due).map(|row| row.due).min();
+        next.map_or(0, |due| self.when(due))
+    }
+
+    /// Some of the runs that wait for ever are ended, so that families end too.
+    fn end_some(&mut self) {
+        let open: Vec<_> = self
+            .ledger
+            .stories
+            .values()
+            .filter(|story| story.run.open())
+            .map(|story| (story.run.workflow.clone(), story.run.id))
+            .collect();
+        for (workflow, run) in open {
+            let (reason, identity) = (String::from("the world ends"), String::from("client"));
+            let target = exactly(workflow, run);
+            match self.rng.below(3) {
+                0 => {
+                    let details = Vec::new();
+                    self.ask_now(Call::Terminate { target, reason, identity, details });
+                }
+                1 => self.ask_now(Call::RequestCancel { target, reason, identity, key: None }),
+                _ => {}
+            }
+        }
+    }
+
+    /// Ends runs whose code asks for more than the bounds of this world allow.
+    fn end_hopeless(&mut self) {
+        let hopeless = |task: &Task| match task {
+            Task::Retry(retry) => retry.cause == TaskFailureCause::BadCommand && retry.attempt > 3,
+            Task::Idle | Task::Scheduled { .. } => false,
+        };
+        let runs: Vec<_> = self
+            .ledger
+            .stories
+            .values()
+            .filter(|story| story.run.open() && hopeless(&story.run.task))
+            .map(|story| (story.run.workflow.clone(), story.run.id))
+            .collect();
+        for (workflow, run) in runs {
+            let (reason, identity) = (String::from("hopeless"), String::from("client"));
+            let target = exactly(workflow, run);
+            self.ask_now(Call::Terminate { target, reason, identity, details: Vec::new() });
+        }
+    }
+
+    /// All that can be judged only at rest.
+    fn judge(&self) -> Checked {
+        rows::rows_are_the_projection(&self.ledger, &self.tables, shards())?;
+        rows::snapshots_and_tails_fold_to_the_same(&self.ledger, &self.tables)?;
+        settled::every_run_went_on(&self.ledger)?;
+        families::nothing_is_on_its_way(&self.ledger)?;
+        families::runs_are_chains(&self.ledger)?;
+        families::parents_and_children_agree(&self.ledger)?;
+        families::effects_take_place_once(&self.ledger)?;
+        promises::nothing_is_applied_twice(&self.ledger)?;
+        self.promises.nothing_is_lost(&self.ledger)?;
+        self.promises.rejected_leave_nothing(&self.ledger)?;
+        replays::every_history_replays(&self.ledger, &self.catalog)
+    }
+
+    fn states(&self) -> BTreeMap<RunId, Bytes> {
+        let stories = self.ledger.stories.iter();
+        stories.map(|(run, story)| (*run, story.run.to_snapshot())).collect()
+    }
+}

@@ -1,0 +1,305 @@
+//! A world: shards, a store, queues, workers and clients, driven by one seed on one thread. Time is
+//! virtual; what happens next is the earliest planned thing. A driver of the machines as the engine is
+//! one, with trouble added.
+//!
+//! - `slots`: machines of shards, live ones and zombies; messages in, outputs out.
+//! - `store`: commits and reads, and how they fail.
+//! - `links`: messages between shards and to the queues.
+//! - `workers`, `turns`, `attempts`: sessions, workflow tasks, activities.
+//! - `clients`, `requests`: who asks, and what for.
+//! - `faults`: crashes, takeovers, clock jumps, lost sessions.
+//! - `ending`: the trouble stops, everything settles, and is judged.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use abide_core::{
+    ids::{RunId, ShardId},
+    time::Timestamp,
+};
+use abide_shard::{
+    message::{CallError, CallReply, Message, Ticket},
+    queue::Queues,
+};
+use abide_store::memory::Tables;
+
+use crate::{
+    checks::{Checked, Violation, dispatches::Dispatches, ledger::Ledger, promises::Promises},
+    programs::Catalog,
+    rng::Rng,
+    sabotage::Saboteur,
+    schedule::{MILLIS, Micros, SECOND, Schedule},
+    settings::Settings,
+    trace::Trace,
+};
+
+mod attempts;
+mod clients;
+mod ending;
+mod faults;
+mod links;
+mod requests;
+mod slots;
+mod store;
+mod turns;
+mod workers;
+
+use clients::Operation;
+use slots::{Slot, SlotId};
+use workers::{Worker, WorkerEvent};
+
+/// Where clocks begin.
+const EPOCH_MILLIS: u64 = 1_800_000_000_000;
+
+/// How much a world went through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Things that happened to shards: requests, matches, effects, lost sessions, due times.
+    pub inputs: u64,
+    /// All messages to shards, answers of the store and ticks included.
+    pub messages: u64,
+    /// Faults.
+    pub faults: u64,
+    /// Runs that were started.
+    pub runs: u64,
+    /// Events in all histories.
+    pub events: u64,
+    /// Requests that were acknowledged.
+    pub acknowledged: u64,
+}
+
+/// One world.
+pub struct World {
+    rng: Rng,
+    settings: Settings,
+    catalog: Catalog,
+    now: Micros,
+    /// What clocks show more than the time that passed.
+    skew: Micros,
+    schedule: Schedule<Event>,
+    tables: Tables,
+    slots: BTreeMap<SlotId, Slot>,
+    owners: BTreeMap<ShardId, SlotId>,
+    slots_made: SlotId,
+    queues: Queues,
+    workers: Vec<Worker>,
+    sessions_made: u64,
+    operations: Vec<Operation>,
+    tickets: BTreeMap<Ticket, (SlotId, Caller)>,
+    tickets_made: Ticket,
+    /// Trouble is over: everything is quick and nothing fails.
+    calm: bool,
+    ledger: Ledger,
+    promises: Promises,
+    dispatches: Dispatches,
+    saboteur: Saboteur,
+    counts: Counts,
+    trace: Trace,
+    /// Shards that are being opened again.
+    reopening: BTreeSet<ShardId>,
+    /// Runs whose writes were refused by chance.
+    refused: BTreeSet<RunId>,
+}
+
+/// Something that will happen.
+pub(crate) enum Event {
+    /// A machine should look at the clock.
+    Tick(SlotId, Micros),
+    /// A message reaches a machine.
+    ToSlot(SlotId, Message),
+    /// A message reaches whoever owns the shard then.
+    ToShard(ShardId, Message),
+    /// The store gets to a commit.
+    Commit(SlotId, Box<abide_store::Batch>),
+    /// A shard is taken into memory.
+    Open(ShardId),
+    /// A former owner notices.
+    Forget(SlotId),
+    /// A reply reaches its caller.
+    Reply(Ticket, Box<Result<CallReply, CallError>>),
+    /// Something happens at a worker.
+    Worker(usize, u64, WorkerEvent),
+    /// A client goes on with an operation.
+    Client(usize),
+    /// A client has waited long enough.
+    ClientTimeout(usize, Ticket),
+    /// Something breaks.
+    Fault,
+}
+
+/// Who waits for a reply.
+#[derive(Clone, Debug)]
+pub(crate) enum Caller {
+    Client(usize),
+    Worker(usize, u64, workers::Call),
+}
+
+impl World {
+    /// The world of a seed, perhaps with a saboteur in it.
+    pub fn new(seed: u64, saboteur: Saboteur, trace: Trace) -> Self {
+        let mut rng = Rng::new(seed);
+        let settings = Settings::draw(&mut rng);
+        let catalog = Catalog::draw(&mut rng);
+        let queues = Queues::new(settings.limits.queued_offers);
+        let mut world = Self {
+            rng,
+            settings,
+            catalog,
+            now: 0,
+            skew: 10 * SECOND,
+            schedule: Schedule::new(),
+            tables: Tables::default(),
+            slots: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            slots_made: 0,
+            queues,
+            workers: Vec::new(),
+            sessions_made: 0,
+            operations: Vec::new(),
+            tickets: BTreeMap::new(),
+            tickets_made: 0,
+            calm: false,
+            ledger: Ledger::default(),
+            promises: Promises::default(),
+            dispatches: Dispatches::default(),
+            saboteur,
+            counts: Counts::default(),
+            trace,
+            reopening: BTreeSet::new(),
+            refused: BTreeSet::new(),
+        };
+        world.begin();
+        world
+    }
+
+    /// Lives through the whole world.
+    pub fn run(&mut self) -> Checked {
+        let outcome = self.live_on();
+        self.counts.runs = u64::try_from(self.ledger.stories.len()).unwrap_or_default();
+        let events = self.ledger.stories.values().map(|story| story.run.last_event);
+        self.counts.events = events.sum();
+        outcome
+    }
+
+    /// How much it went through.
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// What happened, if that was asked for.
+    pub fn trace(&self, violation: &Violation) -> Vec<String> {
+        self.trace.of(violation.run)
+    }
+
+    /// Everything that happened, if that was asked for.
+    pub fn all_trace(&self) -> impl Iterator<Item = &str> {
+        self.trace.all()
+    }
+
+    /// Plans the whole life: shards, workers, requests, faults.
+    fn begin(&mut self) {
+        self.look_at_clock();
+        for shard in crate::names::shards() {
+            let at = self.rng.below(20 * MILLIS);
+            self.schedule.plan(at, Event::Open(shard));
+        }
+        self.hire_workers();
+        for index in 0..self.settings.operations {
+            let at = self.rng.below(self.settings.span);
+            let operation = usize::try_from(index).unwrap_or_default();
+            self.operations.push(Operation::default());
+            self.schedule.plan(at, Event::Client(operation));
+        }
+        for _ in 0..self.settings.planned_faults {
+            let at = self.rng.below(self.settings.span);
+            self.schedule.plan(at, Event::Fault);
+        }
+    }
+
+    fn live_on(&mut self) -> Checked {
+        self.run_until(self.settings.span)?;
+        self.settle()
+    }
+
+    fn run_until(&mut self, end: Micros) -> Checked {
+        while self.now < end {
+            match self.schedule.next() {
+                Some((at, event)) => {
+                    self.now = self.now.max(at);
+                    self.happen(event)?;
+                }
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn happen(&mut self, event: Event) -> Checked {
+        match event {
+            Event::Tick(slot, at) => self.tick(slot, at),
+            Event::ToSlot(slot, message) => self.deliver(slot, message),
+            Event::ToShard(shard, message) => self.deliver_to_owner(shard, message),
+            Event::Commit(slot, batch) => self.carry_out_commit(slot, *batch),
+            Event::Open(shard) => self.open(shard),
+            Event::Forget(slot) => self.drop_slot(slot),
+            Event::Reply(ticket, result) => self.replied(ticket, *result),
+            Event::Worker(worker, session, event) => self.worker_event(worker, session, event),
+            Event::Client(operation) => self.ask(operation),
+            Event::ClientTimeout(operation, ticket) => self.give_up_waiting(operation, ticket),
+            Event::Fault => self.break_something(),
+        }
+    }
+
+    /// What clocks show.
+    fn clock(&self) -> Timestamp {
+        let since = Duration::from_micros(self.now + self.skew);
+        Timestamp::from_unix_millis(EPOCH_MILLIS).saturating_add(since)
+    }
+
+    /// When clocks will show this, if they do not jump.
+    fn when(&self, clock: Timestamp) -> Micros {
+        let since = clock.saturating_since(Timestamp::from_unix_millis(EPOCH_MILLIS));
+        let micros = u64::try_from(since.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX);
+        micros.saturating_sub(self.skew)
+    }
+
+    fn look_at_clock(&mut self) -> Timestamp {
+        let clock = self.clock();
+        self.ledger.latest = self.ledger.latest.max(clock);
+        clock
+    }
+
+    fn plan_in(&mut self, delay: Micros, event: Event) {
+        self.schedule.plan(self.now + delay, event);
+    }
+
+    /// A trouble happens if chance wants it, and is counted.
+    fn trouble(&mut self, permille: u64) -> bool {
+        let happens = !self.calm && self.rng.chance(permille);
+        self.counts.faults += u64::from(happens);
+        happens
+    }
+
+    fn ticket(&mut self, slot: SlotId, caller: Caller) -> Ticket {
+        self.tickets_made += 1;
+        self.tickets.insert(self.tickets_made, (slot, caller));
+        self.tickets_made
+    }
+
+    fn replied(&mut self, ticket: Ticket, result: Result<CallReply, CallError>) -> Checked {
+        let Some((_, caller)) = self.tickets.remove(&ticket) else { return Ok(()) };
+        match caller {
+            Caller::Client(operation) => self.answered(operation, result),
+            Caller::Worker(worker, session, call) => {
+                self.worker_replied(worker, session, call, result)
+            }
+        }
+    }
+
+    /// The longest time that anything of the world's own making takes.
+    const fn a_while() -> Micros {
+        5 * SECOND
+    }
+}

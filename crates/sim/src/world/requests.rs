@@ -1,0 +1,171 @@
+//! What clients ask for.
+
+use std::time::Duration;
+
+use abide_core::{
+    event::{ReusePolicy, RunPaused, RunSpec, RunUnpaused, SignalReceived, UpdateRequest},
+    ids::{Key, RunId, WorkflowKey},
+    payload::{Extension, Payload},
+    retry::RetryPolicy,
+};
+use abide_shard::message::{Call, ConflictPolicy, Query, RunTarget, StartCall, UpdateWait};
+
+use super::{World, clients::exactly, workers::QUEUE};
+use crate::{
+    names::{Names, key},
+    programs::{Catalog, SIGNALS},
+    rng::Rng,
+};
+
+impl World {
+    /// Draws a request.
+    pub(super) fn draw_request(&mut self, number: usize) -> Option<Call> {
+        // The first requests start workflows, so that there is something to ask.
+        if number < 6 {
+            return Some(self.draw_start(number));
+        }
+        let target = self.draw_target();
+        let identity = String::from("client");
+        let own = Key::from(format!("key{number}"));
+        match self.rng.weighted(&[24, 34, 4, 3, 4, 4, 14, 7, 6, 3, 4, 3]) {
+            0 => Some(self.draw_start(number)),
+            1 => Some(Call::Signal(target, self.draw_signal(own), Extension::new())),
+            2 => {
+                let reason = String::from("drawn");
+                Some(Call::RequestCancel { target, reason, identity, key: Some(own) })
+            }
+            3 => {
+                let (reason, details) = (String::from("drawn"), Vec::new());
+                Some(Call::Terminate { target, reason, identity, details })
+            }
+            4 => Some(Call::Pause(target, RunPaused::default())),
+            5 => Some(Call::Unpause(target, RunUnpaused::default())),
+            6 => Some(self.draw_update(number, target)),
+            7 => {
+                let query = Query { name: "trace".into(), input: Vec::new() };
+                Some(Call::Query { target, query })
+            }
+            8 => self.draw_move(own),
+            9 => Some(Call::Repair { target, identity }),
+            10 => Some(Call::Describe(target)),
+            _ => Some(Call::AwaitClose(target)),
+        }
+    }
+
+    /// A workflow, and sometimes the very run that is current.
+    fn draw_target(&mut self) -> RunTarget {
+        let names = Names::get();
+        let pool = match self.rng.weighted(&[8, 1, 1]) {
+            0 => &names.roots,
+            1 => &names.children,
+            _ => &names.retried,
+        };
+        let workflow = key(self.rng.pick(pool).map_or("", |name| name));
+        let current = self.ledger.current(&workflow).map(|story| story.run.id);
+        match current {
+            Some(run) if self.rng.chance(250) => exactly(workflow, run),
+            _ => RunTarget { workflow, run: None },
+        }
+    }
+
+    fn draw_start(&mut self, number: usize) -> Call {
+        let clock = self.clock();
+        let rng = &mut self.rng;
+        let names = Names::get();
+        let workflow = key(rng.pick(&names.roots).map_or("", |name| name));
+        let conflict = match rng.weighted(&[5, 3, 2]) {
+            0 => ConflictPolicy::Reject,
+            1 => ConflictPolicy::UseExisting,
+            _ => ConflictPolicy::TerminateExisting,
+        };
+        let reuse = match rng.weighted(&[6, 2, 1]) {
+            0 => ReusePolicy::Allow,
+            1 => ReusePolicy::AllowIfFailed,
+            _ => ReusePolicy::Reject,
+        };
+        let first_task_at = rng
+            .chance(150)
+            .then(|| clock.saturating_add(Duration::from_millis(rng.between(0, 4000))));
+        let run = RunId::from_parts(clock, rng.entropy());
+        let spec = draw_spec(rng);
+        let signal = rng.chance(200).then(|| Key::from(format!("start-signal{number}")));
+        let signal = signal.map(|key| self.draw_signal(key));
+        Call::Start(Box::new(StartCall {
+            workflow,
+            run,
+            spec,
+            identity: "client".into(),
+            key: Some(Key::from(format!("start{number}"))),
+            conflict,
+            reuse,
+            first_task_at,
+            signal,
+        }))
+    }
+
+    fn draw_signal(&mut self, key: Key) -> SignalReceived {
+        let name = (*self.rng.pick(&SIGNALS).unwrap_or(&"go")).to_owned();
+        let input = vec![Payload::new(key.as_str().to_owned())];
+        SignalReceived { name, input, key: Some(key), ..SignalReceived::default() }
+    }
+
+    fn draw_update(&mut self, number: usize, target: RunTarget) -> Call {
+        let name = if self.rng.chance(250) { "reject" } else { "accept" };
+        let request = UpdateRequest { name: name.into(), ..UpdateRequest::default() };
+        let until = if self.rng.chance(500) { UpdateWait::Accepted } else { UpdateWait::Completed };
+        Call::Update { target, update: format!("update{number}").into(), request, until }
+    }
+
+    /// Moves a timer that is open now.
+    fn draw_move(&mut self, own: Key) -> Option<Call> {
+        let candidates: Vec<(WorkflowKey, RunId, _)> = self
+            .ledger
+            .stories
+            .values()
+            .filter(|story| story.run.open())
+            .flat_map(|story| {
+                let run = &story.run;
+                run.timers.keys().map(|timer| (run.workflow.clone(), run.id, timer.clone()))
+            })
+            .collect();
+        let (workflow, run, timer) = self.rng.pick(&candidates)?.clone();
+        let later = Duration::from_millis(self.rng.between(0, 6000));
+        let fire_at = self.clock().saturating_add(later);
+        let identity = String::from("client");
+        let target = exactly(workflow, run);
+        Some(Call::RescheduleTimer { target, timer, fire_at, identity, key: Some(own) })
+    }
+}
+
+fn draw_spec(rng: &mut Rng) -> RunSpec {
+    let retry = rng.chance(250).then(|| RetryPolicy {
+        initial_interval: Duration::from_millis(rng.between(50, 1500)),
+        maximum_attempts: u32::try_from(rng.between(2, 3)).unwrap_or(2),
+        ..RetryPolicy::default()
+    });
+    RunSpec {
+        workflow_type: Catalog::pick_type(rng),
+        queue: QUEUE.into(),
+        run_timeout: rng.chance(150).then(|| Duration::from_millis(rng.between(1000, 20_000))),
+        execution_timeout: rng.chance(100).then(|| Duration::from_secs(rng.between(5, 60))),
+        task_timeout: rng.chance(200).then(|| Duration::from_millis(rng.between(300, 2000))),
+        retry,
+        cron: rng.chance(20).then(|| String::from("* * * * *")),
+        ..RunSpec::default()
+    }
+    .bounded()
+}
+
+/// Keeps a schedule from going on for ever.
+trait Bounded {
+    fn bounded(self) -> Self;
+}
+
+impl Bounded for RunSpec {
+    fn bounded(mut self) -> Self {
+        if self.cron.is_some() {
+            self.execution_timeout = Some(Duration::from_secs(200));
+        }
+        self
+    }
+}

@@ -1,0 +1,141 @@
+//! The store as machines see it: commits and reads that take time and fail, on tables that never do.
+
+use abide_core::{
+    codec,
+    ids::{RunId, ShardId},
+    note::Record,
+};
+use abide_shard::message::{Fetch, Fetched, Message, Ticket};
+use abide_store::{Batch, CommitError, ReadError, Write, memory::Tables};
+
+use super::{Event, World, slots::SlotId};
+use crate::{
+    checks::Checked, sabotage::CommitSabotage, schedule::MILLIS, settings::delay, trace::brief,
+};
+
+impl World {
+    /// A machine asks for a commit.
+    pub(super) fn begin_commit(&mut self, id: SlotId, batch: Batch) -> Checked {
+        self.one_commit(id)?;
+        let batch = self.saboteur.batch(&self.ledger, batch);
+        if self.saboteur.commits_early() {
+            self.plan_in(0, Event::ToSlot(id, Message::Committed(Ok(()))));
+        }
+        let slow = self.trouble(self.settings.odds.commit_slow);
+        let later = delay(&mut self.rng, 8 * MILLIS, slow);
+        self.plan_in(later, Event::Commit(id, Box::new(batch)));
+        Ok(())
+    }
+
+    /// The store gets to a commit. Its machine may be gone by now; the writes are made all the same.
+    pub(super) fn carry_out_commit(&mut self, id: SlotId, batch: Batch) -> Checked {
+        let sabotage = self.saboteur.commit(&self.tables, &batch);
+        if sabotage == CommitSabotage::AnswerOnly {
+            return self.apply(id, &batch).map(|_| ());
+        }
+        let odds = &self.settings.odds;
+        let (refused, unavailable, unknown) =
+            (odds.commit_refused, odds.commit_unavailable, odds.commit_unknown);
+        let answer = if self.may_refuse(&batch) && self.trouble(refused) {
+            self.refused.extend(runs_of(&batch));
+            Err(CommitError::Refused("by chance".into()))
+        } else if self.trouble(unavailable) {
+            Err(CommitError::Unavailable("by chance".into()))
+        } else if self.trouble(unknown) {
+            if self.rng.chance(500) {
+                self.apply(id, &batch)?.ok();
+            }
+            Err(CommitError::Unknown("by chance".into()))
+        } else {
+            self.apply(id, &batch)?
+        };
+        let answer = self.saboteur.commit_answer(answer);
+        let later = self.rng.below(2 * MILLIS);
+        self.plan_in(later, Event::ToSlot(id, Message::Committed(answer)));
+        Ok(())
+    }
+
+    /// A store that refuses a run's writes twice is right: the run would be set aside.
+    fn may_refuse(&self, batch: &Batch) -> bool {
+        !runs_of(batch).any(|run| self.refused.contains(&run))
+    }
+
+    /// Writes the batch, and the ledger with it.
+    pub(super) fn apply(
+        &mut self,
+        id: SlotId,
+        batch: &Batch,
+    ) -> Result<Result<(), CommitError>, crate::checks::Violation> {
+        let applied = match self.saboteur.unfenced(&self.tables, batch) {
+            Some(batch) => self.tables.apply(&batch),
+            None => self.tables.apply(batch),
+        };
+        if applied.is_ok() {
+            if self.trace.on() {
+                self.trace_batch(id, batch);
+            }
+            self.ledger.apply(id, batch)?;
+            self.shard_claimed(batch);
+        }
+        Ok(applied)
+    }
+
+    /// Keeps a line for each log row that is committed.
+    fn trace_batch(&mut self, id: SlotId, batch: &Batch) {
+        for write in &batch.writes {
+            let Write::AppendLog(row) = write else { continue };
+            let encoded = codec::Row { events: row.events.clone(), notes: row.notes.clone() };
+            let records = codec::decode_row(&encoded).unwrap_or_default();
+            let names: Vec<_> = records.iter().map(record_name).collect();
+            let (now, sequence) = (self.now, row.sequence);
+            self.trace.note(Some(row.run), || {
+                format!("{now:>12} #{id} committed row {sequence}: {}", names.join(", "))
+            });
+        }
+    }
+
+    /// A machine asks for a read. What was committed before is seen; what comes later may be.
+    pub(super) fn read(&mut self, id: SlotId, shard: ShardId, ticket: Ticket, fetch: &Fetch) {
+        let slow = self.trouble(self.settings.odds.read_slow);
+        let later = delay(&mut self.rng, 2 * MILLIS, slow);
+        let answer = if self.trouble(self.settings.odds.read_fails) {
+            Err(ReadError::Unavailable("by chance".into()))
+        } else {
+            let fetched = fetch_from(&self.tables, shard, fetch);
+            Ok(self.saboteur.fetched(shard, fetch, fetched))
+        };
+        self.plan_in(later, Event::ToSlot(id, Message::Fetched(ticket, answer)));
+    }
+}
+
+fn runs_of(batch: &Batch) -> impl Iterator<Item = RunId> {
+    batch.writes.iter().filter_map(|write| match write {
+        Write::AppendLog(row) => Some(row.run),
+        _ => None,
+    })
+}
+
+fn record_name(record: &Record) -> String {
+    match record {
+        Record::Event(event) => format!("{} {}", event.number, event.body.fact.name()),
+        Record::Note(note) => brief(note),
+    }
+}
+
+/// What the tables have.
+pub(crate) fn fetch_from(tables: &Tables, shard: ShardId, fetch: &Fetch) -> Fetched {
+    match fetch {
+        Fetch::Shard => Fetched::Shard(tables.shard(shard)),
+        Fetch::RunsOf(workflow, limit) => Fetched::Runs(tables.runs_of(shard, workflow, *limit)),
+        Fetch::Run(run) => Fetched::Run(tables.run(shard, *run)),
+        Fetch::Snapshot(run) => Fetched::Snapshot(tables.snapshot(shard, *run)),
+        Fetch::Log(run, after, limit) => Fetched::Log(tables.log(shard, *run, *after, *limit)),
+        Fetch::Tasks(after, limit) => Fetched::Tasks(tables.tasks(shard, after.as_ref(), *limit)),
+        Fetch::Due(after, until, limit) => {
+            Fetched::Due(tables.due(shard, after.as_ref(), *until, *limit))
+        }
+        Fetch::Outbox(after, limit) => Fetched::Outbox(tables.outbox(shard, *after, *limit)),
+        Fetch::Inbox(source, number) => Fetched::Inbox(tables.inbox(shard, *source, *number)),
+        Fetch::Stranded(after, limit) => Fetched::Runs(tables.stranded(shard, *after, *limit)),
+    }
+}

@@ -1,0 +1,297 @@
+//! Workflow and query tasks: a worker replays the run's history, from memory or from the log, runs the
+//! open task and answers; in time, late, twice or never.
+
+use abide_core::{
+    codec,
+    event::{Blocked, Event as Fact, TaskFailureCause, UpdateAdmitted},
+    failure::{Failure, FailureKind},
+    ids::{EventNumber, RunId, StartId},
+    payload::Payload,
+    program::Interpreter,
+    replay::{Completion, Error, Replay},
+    run::GivenTask,
+};
+use abide_shard::message::{
+    Call as Request, CallError, CallReply, QueryToken, TaskCompletion, TaskToken, WorkKind,
+};
+use bytes::Bytes;
+
+use super::{
+    Caller, Event, World,
+    slots::SlotId,
+    workers::{Call, WorkerEvent},
+};
+use crate::{
+    checks::{Check, Checked, Violation},
+    programs::Build,
+    schedule::{MILLIS, SECOND},
+    settings::delay,
+};
+
+/// How many runs a worker keeps in memory.
+const CACHE_MAX: usize = 3;
+
+/// What a worker says to a task.
+pub(crate) enum Answer {
+    /// To a workflow task.
+    Task(Box<Request>, RunId, StartId),
+    /// To a query, at the machine that asked.
+    Query(Box<Request>, SlotId),
+}
+
+impl World {
+    /// A workflow task arrives at a worker.
+    pub(super) fn take_turn(
+        &mut self,
+        index: usize,
+        token: TaskToken,
+        given: &GivenTask,
+        last_event: EventNumber,
+        recent: Option<Vec<Bytes>>,
+    ) -> Checked {
+        self.trace.note(Some(token.run), || {
+            let kept = recent.is_some();
+            let tail: Vec<_> = given.tail.iter().map(|event| event.number).collect();
+            let on = format!("on event {last_event} after task {}", given.previous);
+            format!("{:>12} worker {index} has a task {on}, {tail:?}, in memory {kept}", self.now)
+        });
+        let kept = self.from_memory(index, &token, given, recent);
+        let turn = match kept {
+            Some(machine) => Ok(machine),
+            None => self
+                .from_log(index, token.run, last_event)
+                .and_then(|mut machine| machine.feed(given.tail.iter().cloned()).map(|()| machine)),
+        };
+        let updates: Vec<_> = given
+            .updates
+            .iter()
+            .map(|(update, request)| UpdateAdmitted {
+                update: update.clone(),
+                request: request.clone(),
+            })
+            .collect();
+        let turn = turn.and_then(|mut machine| {
+            let completion = machine.turn(&updates)?;
+            Ok((machine, completion))
+        });
+        let request = match turn {
+            Ok(_) if self.declines(index, given) => could_not_run(&token),
+            Ok((machine, completion)) => {
+                self.keep_turn(index, &token, machine);
+                self.completion(&token, completion)
+            }
+            Err(error) => self.blocked(index, &token, &error)?,
+        };
+        self.plan_answer(index, token, request);
+        Ok(())
+    }
+
+    /// The run as the worker has it in memory, if that is good for the task.
+    fn from_memory(
+        &mut self,
+        index: usize,
+        token: &TaskToken,
+        given: &GivenTask,
+        recent: Option<Vec<Bytes>>,
+    ) -> Option<Replay<Interpreter>> {
+        let forgets = self.trouble(self.settings.odds.cache_lost);
+        let worker = self.workers.get_mut(index)?;
+        if forgets {
+            worker.cache.clear();
+        }
+        let good = |(run, machine): &(RunId, Replay<Interpreter>)| {
+            *run == token.run && given.tail.first().is_some_and(|own| machine.seen() < own.number)
+        };
+        let position = worker.cache.iter().position(good)?;
+        let (_, mut machine) = worker.cache.remove(position);
+        for row in recent? {
+            machine.feed(codec::decode_events(row).ok()?).ok()?;
+        }
+        machine.feed(given.tail.iter().cloned()).ok()?;
+        (machine.acknowledged() == given.previous).then_some(machine)
+    }
+
+    /// A machine that has replayed the log up to an event.
+    fn from_log(
+        &self,
+        index: usize,
+        run: RunId,
+        last_event: EventNumber,
+    ) -> Result<Replay<Interpreter>, Error> {
+        let build = self.workers.get(index).map_or(Build::Right, |worker| worker.build);
+        let missing = || Error::Gap { expected: 1, found: 0 };
+        let story = self.ledger.stories.get(&run).ok_or_else(missing)?;
+        let workflow_type = &story.run.spec.workflow_type;
+        let program = self.catalog.program(build, workflow_type).ok_or_else(missing)?;
+        let mut machine = Replay::new(program.code());
+        let seen = |event: &&Fact| event.number <= last_event;
+        machine.feed(story.events.iter().take_while(seen).cloned())?;
+        Ok(machine)
+    }
+
+    /// Wrong code would begin a run in a way that right code cannot go on with; and code may panic.
+    fn declines(&mut self, index: usize, given: &GivenTask) -> bool {
+        let wrong = self.workers.get(index).is_some_and(|worker| worker.build == Build::Wrong);
+        (wrong && given.previous == 0) || self.trouble(self.settings.odds.worker_fails)
+    }
+
+    fn keep_turn(&mut self, index: usize, token: &TaskToken, machine: Replay<Interpreter>) {
+        if let Some(worker) = self.workers.get_mut(index) {
+            worker.turns.insert((token.run, token.start), machine);
+        }
+    }
+
+    fn completion(&mut self, token: &TaskToken, completion: Completion) -> Request {
+        let completion = self.saboteur.completion(completion);
+        let completion = TaskCompletion {
+            commands: completion.commands,
+            flags: completion.flags,
+            force_next: self.rng.chance(20),
+            eager_activities: self.rng.index(3),
+            ..TaskCompletion::default()
+        };
+        Request::CompleteTask(token.clone(), Box::new(completion))
+    }
+
+    /// Code does not fit. Right code always does.
+    fn blocked(
+        &mut self,
+        index: usize,
+        token: &TaskToken,
+        error: &Error,
+    ) -> Result<Request, Violation> {
+        let wrong = self.workers.get(index).is_some_and(|worker| worker.build == Build::Wrong);
+        let Error::Mismatch(mismatch) = error else {
+            return Err(Violation::of(Check::Replays, token.run, error.to_string()));
+        };
+        if !wrong {
+            let what = format!("right code is blocked: {error}");
+            return Err(Violation::of(Check::Replays, token.run, what));
+        }
+        self.counts.faults += 1;
+        Ok(Request::FailTask {
+            token: token.clone(),
+            cause: TaskFailureCause::ReplayBlocked,
+            failure: Failure::server(FailureKind::Application, "does not fit"),
+            blocked: Some(Blocked::from(&**mismatch)),
+        })
+    }
+
+    fn plan_answer(&mut self, index: usize, token: TaskToken, request: Request) {
+        let odds = &self.settings.odds;
+        let (hangs, late, twice) = (odds.worker_hangs, odds.worker_late, odds.worker_twice);
+        let Some(session) = self.workers.get(index).map(|worker| worker.session_number) else {
+            return;
+        };
+        let give_up = WorkerEvent::GiveUp(WorkKind::Workflow);
+        if self.trouble(hangs) {
+            return self.plan_in(8 * SECOND, Event::Worker(index, session, give_up));
+        }
+        let think = if !self.calm && self.rng.chance(250) { 400 * MILLIS } else { 15 * MILLIS };
+        let mut later = delay(&mut self.rng, think, false);
+        if self.trouble(late) {
+            later += 4 * SECOND;
+        }
+        let answer = |request: Request| Answer::Task(Box::new(request), token.run, token.start);
+        if self.trouble(twice) {
+            let again = WorkerEvent::Answer(Box::new(answer(request.clone())));
+            let behind = self.rng.below(20 * MILLIS);
+            self.plan_in(later + behind, Event::Worker(index, session, again));
+        }
+        let event = WorkerEvent::Answer(Box::new(answer(request)));
+        self.plan_in(later, Event::Worker(index, session, event));
+        self.plan_in(later, Event::Worker(index, session, give_up));
+    }
+
+    /// A worker sends its answer, if it has a stream.
+    pub(super) fn answer(&mut self, index: usize, answer: Answer) -> Checked {
+        let Some(worker) = self.workers.get(index).filter(|worker| worker.connected()) else {
+            return Ok(());
+        };
+        let session = worker.session_number;
+        match answer {
+            Answer::Task(request, run, start) => {
+                let shard = self.ledger.stories.get(&run).map(|story| story.shard);
+                let call = match &*request {
+                    Request::CompleteTask(..) => Call::Turn(run, start),
+                    _ => Call::Other,
+                };
+                if let Some(shard) = shard {
+                    self.worker_asks(index, shard, *request, call);
+                }
+            }
+            Answer::Query(request, slot) => {
+                let ticket = self.ticket(slot, Caller::Worker(index, session, Call::Other));
+                let message = abide_shard::message::Message::Call(ticket, request);
+                self.plan_in(MILLIS, Event::ToSlot(slot, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// The server has taken a turn, or has not: the worker keeps the run in memory, or forgets it.
+    pub(super) fn turn_ended(
+        &mut self,
+        index: usize,
+        run: RunId,
+        start: StartId,
+        result: &Result<CallReply, CallError>,
+    ) -> Checked {
+        let Some(worker) = self.workers.get_mut(index) else { return Ok(()) };
+        let Some(machine) = worker.turns.remove(&(run, start)) else { return Ok(()) };
+        let Ok(CallReply::TaskTaken { completed }) = result else { return Ok(()) };
+        worker.cache.retain(|(kept, _)| *kept != run);
+        worker.cache.push((run, machine));
+        if worker.cache.len() > CACHE_MAX {
+            worker.cache.remove(0);
+        }
+        self.task_is_committed(run, *completed)
+    }
+
+    /// A worker is told that its task was taken only when that is durable.
+    fn task_is_committed(&self, run: RunId, completed: EventNumber) -> Checked {
+        let story = self.ledger.stories.get(&run);
+        if story.is_some_and(|story| story.run.completed >= completed) {
+            return Ok(());
+        }
+        let what = format!("the task completed by event {completed} is not committed");
+        Err(Violation::of(Check::AckedIsDurable, run, what))
+    }
+
+    /// A query arrives at a worker: it answers from the log.
+    pub(super) fn take_query(
+        &mut self,
+        index: usize,
+        slot: SlotId,
+        token: QueryToken,
+        run: RunId,
+        last_event: EventNumber,
+    ) {
+        let replayed = self.from_log(index, run, last_event).and_then(|mut machine| {
+            machine.settle()?;
+            Ok(machine)
+        });
+        let answer = match replayed {
+            Ok(machine) => Ok(vec![Payload::new(machine.code().trace().join(";"))]),
+            Err(error) => Err(Failure::server(FailureKind::Application, error.to_string())),
+        };
+        let Some(session) = self.workers.get(index).map(|worker| worker.session_number) else {
+            return;
+        };
+        let later = delay(&mut self.rng, 10 * MILLIS, false);
+        let request = Box::new(Request::AnswerQuery(token, answer));
+        let event = WorkerEvent::Answer(Box::new(Answer::Query(request, slot)));
+        self.plan_in(later, Event::Worker(index, session, event));
+        let give_up = WorkerEvent::GiveUp(WorkKind::Workflow);
+        self.plan_in(later, Event::Worker(index, session, give_up));
+    }
+}
+
+fn could_not_run(token: &TaskToken) -> Request {
+    Request::FailTask {
+        token: token.clone(),
+        cause: TaskFailureCause::WorkerFailure,
+        failure: Failure::server(FailureKind::Application, "panicked"),
+        blocked: None,
+    }
+}
