@@ -40,7 +40,7 @@ impl Driver {
     /// Runs until the engine closes and everything in flight has come back.
     pub(crate) async fn run(mut self) {
         self.step(Message::Open);
-        while !(self.closing && self.under_way == 0) && !self.halted {
+        while !(self.halted || self.closing && self.under_way == 0) {
             let now = self.node.clock.now();
             let wake_at = self.shard.wake_at().unwrap_or_else(|| now.saturating_add(IDLE));
             if wake_at <= now {

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use abide_core::{
     event::{RunSpec, SignalReceived, UpdateAdmitted},
     ids::{RunId, ShardId, WorkflowKey},
-    program::{Node, Program},
+    program::{Activity, Node, Program},
     replay::Replay,
     run::{Close, Resolution, Run, Status},
     time::Timestamp,
@@ -109,11 +109,13 @@ async fn work(engine: Arc<Engine>, mut session: Session, programs: Programs) {
                 };
                 let shard = token.workflow.slot().shard();
                 let call = Call::CompleteTask(token, Box::new(completion));
+                // A refusal shows in the run, which the tests look at.
                 drop(engine.call(shard, call).await);
             }
             Dispatch::Activity { token, .. } => {
                 let shard = token.workflow.slot().shard();
                 let call = Call::ResolveActivity(token, Resolution::Completed(Vec::new()));
+                // A refusal shows in the run, which the tests look at.
                 drop(engine.call(shard, call).await);
             }
             Dispatch::Query { .. } => {}
@@ -123,6 +125,14 @@ async fn work(engine: Arc<Engine>, mut session: Session, programs: Programs) {
 
 fn programs(programs: impl IntoIterator<Item = (&'static str, Vec<Node>)>) -> Programs {
     Arc::new(programs.into_iter().map(|(name, steps)| (name.into(), Program::new(steps))).collect())
+}
+
+fn activity(activity_type: &str) -> Node {
+    Node::Activity(Activity {
+        activity_type: activity_type.into(),
+        start_to_close: Some(Duration::from_secs(10)),
+        ..Activity::default()
+    })
 }
 
 fn sqlite(folder: &tempfile::TempDir) -> Arc<dyn Store> {
@@ -138,7 +148,7 @@ async fn a_hello_completes_on_both_stores() {
     let stores: [Arc<dyn Store>; 2] = [Arc::new(MemoryStore::default()), sqlite(&folder)];
     for store in stores {
         let engine = Arc::new(Engine::start(store, Options::default()));
-        let programs = programs([("hello", vec![Node::activity("greet")])]);
+        let programs = programs([("hello", vec![activity("greet")])]);
         let worker = tokio::spawn(work(Arc::clone(&engine), connect(&engine, "one"), programs));
         for n in 0..20 {
             start(&engine, &format!("hello-{n}"), "hello").await;
@@ -194,7 +204,7 @@ async fn parents_await_children_and_signals_on_other_shards() {
     let engine = Arc::new(Engine::start(store, Options::default()));
     let programs = programs([
         ("parent", vec![Node::child("child"), Node::signal("go")]),
-        ("child", vec![Node::activity("work")]),
+        ("child", vec![activity("work")]),
     ]);
     let worker = tokio::spawn(work(Arc::clone(&engine), connect(&engine, "one"), programs));
     start(&engine, "family", "parent").await;
