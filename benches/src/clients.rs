@@ -11,7 +11,7 @@ use std::{
 
 use abide_store::{Batch, CommitError, Pending, Store};
 
-use crate::{raw_log::RawLog, workload::Client};
+use crate::{raw_log::RawLog, workload::Repeat};
 
 /// Something that makes batches durable.
 pub trait Target {
@@ -98,9 +98,9 @@ impl Wake for Signal {
 ///
 /// # Errors
 /// The first error that a client got.
-pub fn drive<C: Client>(
+pub fn drive(
     target: &impl Target,
-    clients: &mut [C],
+    clients: &mut [Repeat],
     until: Until,
 ) -> Result<Measured, CommitError> {
     let started = Instant::now();

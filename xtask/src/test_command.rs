@@ -15,10 +15,10 @@ use crate::{
 const SIMULATOR: &str = "abide-sim";
 
 /// Seeds of a simulator run, unless `--seeds` says otherwise.
-const SEEDS: u64 = 1000;
+const SEEDS: u64 = 10_000;
 
 /// The simulator stops after this many seconds, however many seeds are left.
-const SIMULATOR_SECONDS: u64 = 120;
+const SIMULATOR_SECONDS: u64 = 90;
 
 /// The hunt for the deliberate bugs stops after this many seconds.
 const BUG_HUNT_SECONDS: u64 = 60;
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(
             lines[3..],
             [
-                "cargo run --release --locked -p abide-sim -- --seeds 7 --seconds 120",
+                "cargo run --release --locked -p abide-sim -- --seeds 7 --seconds 90",
                 "cargo run --release --locked -p abide-sim -- --bugs --seconds 60",
             ]
         );

@@ -12,7 +12,7 @@ use std::{
 use abide_benches::{
     clients::{Measured, Until, drive},
     raw_log::RawLog,
-    workload::{self, Client, Hello, Sleep},
+    workload::{self, Repeat, Workload},
 };
 use abide_store::Store;
 use abide_store_sqlite::{Options, SqliteStore};
@@ -88,11 +88,11 @@ fn beside_a_raw_log(plan: &Plan) -> Outcome<Vec<Line>> {
         for repetition in 0..plan.repetitions {
             progress(format_args!("{clients} clients, repetition {}", repetition + 1));
             let log = RawLog::create(&plan.directory.join("raw"))?;
-            raw.push(drive(&log, &mut crowd(clients, Hello::new), plan.time)?);
+            raw.push(drive(&log, &mut crowd(clients, Workload::Hello), plan.time)?);
             drop(log);
             std::fs::remove_file(plan.directory.join("raw"))?;
             let store = fresh(plan)?;
-            sqlite.push(drive(&store, &mut crowd(clients, Hello::new), plan.time)?);
+            sqlite.push(drive(&store, &mut crowd(clients, Workload::Hello), plan.time)?);
             remove(plan, store)?;
         }
         let (raw, sqlite) = (median(raw), median(sqlite));
@@ -104,24 +104,24 @@ fn beside_a_raw_log(plan: &Plan) -> Outcome<Vec<Line>> {
 }
 
 fn after_many_transitions(plan: &Plan) -> Outcome<Vec<Line>> {
-    let numbered = aged(plan, "after many transitions", Hello::new)?;
-    let random = aged(plan, "after many transitions, random ids", Hello::with_random_ids)?;
+    let numbered = aged(plan, "after many transitions", Workload::Hello)?;
+    let random = aged(plan, "after many transitions, random ids", Workload::HelloRandomIds)?;
     Ok(numbered.into_iter().chain(random).collect())
 }
 
-fn aged(plan: &Plan, name: &'static str, client: fn(u64) -> Hello) -> Outcome<Vec<Line>> {
+fn aged(plan: &Plan, name: &'static str, workload: Workload) -> Outcome<Vec<Line>> {
     progress(format_args!("{} transitions", plan.aged_transitions));
     let store = fresh_at(plan, name)?;
-    drive(&store, &mut crowd(2048, client), Until::Transitions(plan.aged_transitions))?;
-    compared(plan, &store, name, client)
+    drive(&store, &mut crowd(2048, workload), Until::Transitions(plan.aged_transitions))?;
+    compared(plan, &store, name, workload)
 }
 
 fn with_sleepers(plan: &Plan) -> Outcome<Vec<Line>> {
     progress(format_args!("{} sleeping runs", plan.sleepers));
     let full = fresh_at(plan, "full")?;
     fill(&full, plan.sleepers)?;
-    let mut lines = compared(plan, &full, "hello beside sleepers", Hello::new)?;
-    lines.extend(compared(plan, &full, "sleep beside sleepers", Sleep::new)?);
+    let mut lines = compared(plan, &full, "hello beside sleepers", Workload::Hello)?;
+    lines.extend(compared(plan, &full, "sleep beside sleepers", Workload::Sleep)?);
     Ok(lines)
 }
 
@@ -139,19 +139,19 @@ fn fill(store: &SqliteStore, runs: u64) -> Outcome<()> {
 }
 
 /// Measures at 256 clients, in turn with a fresh store.
-fn compared<C: Client>(
+fn compared(
     plan: &Plan,
     store: &SqliteStore,
     name: &'static str,
-    client: fn(u64) -> C,
+    workload: Workload,
 ) -> Outcome<Vec<Line>> {
     let (mut there, mut here) = (Vec::new(), Vec::new());
     for repetition in 0..plan.repetitions {
         progress(format_args!("{name}, repetition {}", repetition + 1));
         let empty = fresh(plan)?;
-        there.push(drive(&empty, &mut crowd(256, client), plan.time)?);
+        there.push(drive(&empty, &mut crowd(256, workload), plan.time)?);
         remove(plan, empty)?;
-        here.push(drive(store, &mut crowd(256, client), plan.time)?);
+        here.push(drive(store, &mut crowd(256, workload), plan.time)?);
     }
     let (there, here) = (median(there), median(here));
     let ratio = Some(("fresh", here.rate() / there.rate()));
@@ -162,10 +162,10 @@ fn compared<C: Client>(
 }
 
 /// Clients whose seeds no earlier crowd has had.
-fn crowd<C>(clients: usize, new: fn(u64) -> C) -> Vec<C> {
+fn crowd(clients: usize, workload: Workload) -> Vec<Repeat> {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
     static SEED: AtomicU64 = AtomicU64::new(1 << 32);
-    (0..clients).map(|_| new(SEED.fetch_add(1 << 20, Relaxed))).collect()
+    (0..clients).map(|_| workload.client(SEED.fetch_add(1 << 20, Relaxed))).collect()
 }
 
 fn fresh(plan: &Plan) -> Outcome<SqliteStore> {

@@ -46,7 +46,7 @@ pub struct Limits {
     pub session_grace: Duration,
     /// Runs that a shard keeps in memory, those with work in flight not counted.
     pub cached_runs: usize,
-    /// Log rows after which a run's snapshot is renewed when it leaves the memory.
+    /// Log rows after which a run's snapshot is renewed.
     pub snapshot_rows: u64,
     /// Rows that are read at once.
     pub page_rows: usize,

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, FailureKind, TimeoutKind};
 
+/// No delay of a policy is shorter: attempts that fail at once must not fill the log.
+pub const MINIMUM_INTERVAL: Duration = Duration::from_millis(10);
+
 /// How failed attempts are repeated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RetryPolicy {
@@ -88,7 +91,9 @@ impl RetryPolicy {
             }
             delay = delay.saturating_mul(self.backoff_permille) / 1000;
         }
-        if self.maximum_interval.is_zero() { delay } else { delay.min(self.maximum_interval) }
+        let delay =
+            if self.maximum_interval.is_zero() { delay } else { delay.min(self.maximum_interval) };
+        delay.max(MINIMUM_INTERVAL)
     }
 
     fn forbids(&self, failure: &Failure) -> bool {

@@ -16,6 +16,8 @@ use bytes::Bytes;
 pub enum Alarm {
     /// A due entry of a run.
     Due(RunId, TimerKey),
+    /// A due time that only memory knows: the stored one has passed, and the run was alive since.
+    LookAgain(RunId, TimerKey),
     /// A started workflow task's time is up.
     Turn(RunId, StartId),
     /// A workflow task that was held back can be handed out.

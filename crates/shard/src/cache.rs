@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use abide_core::{
-    ids::{RunId, SessionId, WorkflowKey},
+    ids::{Key, RunId, SessionId, WorkflowKey},
     run::{Run, Touch},
 };
 use bytes::Bytes;
@@ -102,6 +102,13 @@ impl Cache {
     /// The current run of a workflow, if it is known.
     pub fn head(&self, workflow: &WorkflowKey) -> Option<RunId> {
         self.heads.get(workflow).copied()
+    }
+
+    /// The run of a workflow that was started with this key, if it is in memory.
+    pub fn run_of_start(&self, workflow: &WorkflowKey, key: Option<&Key>) -> Option<RunId> {
+        let started =
+            |entry: &&Entry| entry.run.key.as_ref() == key && entry.run.workflow == *workflow;
+        self.entries.values().find(started).map(|entry| entry.run.id)
     }
 
     /// Remembers the current run of a workflow, which is in memory.

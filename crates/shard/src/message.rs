@@ -83,6 +83,10 @@ pub enum Output {
     Answer(ShardId, EffectKey, Answer),
     /// Tell the target shard that the answer is recorded.
     Confirm(ShardId, EffectKey),
+    /// The shard is in memory: workers may present their attempts.
+    Opened,
+    /// The shard's memory was dropped: its offers are void. It is opened again by itself.
+    Closed,
     /// The shard belongs to another owner now, or the store has stopped.
     Halted(String),
 }
@@ -94,8 +98,6 @@ pub enum Fetch {
     Shard,
     /// The retained runs of a workflow.
     RunsOf(WorkflowRuns, usize),
-    /// One run's row.
-    Run(RunId),
     /// A snapshot.
     Snapshot(RunId),
     /// Log rows after a sequence.
@@ -119,8 +121,6 @@ pub enum Fetched {
     Shard(ShardRow),
     /// Rows of runs.
     Runs(Vec<RunRow>),
-    /// One run's row.
-    Run(Option<RunRow>),
     /// A snapshot.
     Snapshot(Option<SnapshotRow>),
     /// Log rows.
@@ -434,6 +434,9 @@ pub enum CallError {
         /// Why.
         reason: String,
     },
+    /// The shard is served by another node, or its store has stopped.
+    #[error("the shard is not served here any more")]
+    NotServed,
     /// It may or may not have happened; repeat it with the same key.
     #[error("the shard was reset: repeat the call with the same key")]
     Reset,
@@ -525,6 +528,8 @@ pub enum Dispatch {
         token: ActivityToken,
         /// What to run.
         given: Box<ActivityGiven>,
+        /// It was taken with the completion that scheduled it, and costs no credit of the queue.
+        eager: bool,
     },
     /// A query task, on the state after the last completed task.
     Query {

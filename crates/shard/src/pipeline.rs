@@ -2,7 +2,7 @@
 //! before what it rests on is durable. Transitions that come while a commit is in flight join the next
 //! batch.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use abide_core::ids::{RunId, ShardId};
 use abide_store::{Batch, Write};
@@ -19,7 +19,11 @@ pub struct Pipeline {
     epoch: u64,
     committed: BatchNumber,
     flight: Option<Group>,
-    open: Group,
+    /// Groups that wait, oldest first; the last one is being filled unless it is sealed.
+    open: VecDeque<Group>,
+    /// What one message leads to is committed alone: the store refused a batch, and only the guilty
+    /// run shall suffer for it.
+    alone: bool,
 }
 
 #[derive(Debug, Default)]
@@ -27,19 +31,37 @@ struct Group {
     writes: Vec<Write>,
     runs: BTreeSet<RunId>,
     after: Vec<Output>,
+    sealed: bool,
 }
 
 impl Pipeline {
     /// An empty pipeline of the shard's owner at `epoch`.
-    pub fn new(shard: ShardId, epoch: u64) -> Self {
-        Self { shard, epoch, committed: 0, flight: None, open: Group::default() }
+    pub fn new(shard: ShardId, epoch: u64, alone: bool) -> Self {
+        Self { shard, epoch, committed: 0, flight: None, open: VecDeque::new(), alone }
     }
 
     /// Adds writes of a run; answers the batch they will be in.
     pub fn push(&mut self, run: Option<RunId>, writes: Vec<Write>) -> BatchNumber {
-        self.open.writes.extend(writes);
-        self.open.runs.extend(run);
-        self.open_number()
+        if self.open.back().is_none_or(|group| group.sealed) {
+            self.open.push_back(Group::default());
+        }
+        if let Some(group) = self.open.back_mut() {
+            group.writes.extend(writes);
+            group.runs.extend(run);
+        }
+        self.first_open() + u64::try_from(self.open.len()).unwrap_or_default() - 1
+    }
+
+    /// Whether messages share a batch.
+    pub fn set_alone(&mut self, alone: bool) {
+        self.alone = alone;
+    }
+
+    /// What one message led to is complete.
+    pub fn seal(&mut self) {
+        if let Some(group) = self.open.back_mut().filter(|_| self.alone) {
+            group.sealed = true;
+        }
     }
 
     /// Lets an output out once the batch is committed: now, if it is.
@@ -47,11 +69,18 @@ impl Pipeline {
         if batch <= self.committed {
             return Some(output);
         }
-        match &mut self.flight {
-            Some(flight) if batch == self.committed + 1 => flight.after.push(output),
-            _ => self.open.after.push(output),
+        let first_open = self.first_open();
+        let group = match batch.checked_sub(first_open) {
+            None => self.flight.as_mut(),
+            Some(place) => usize::try_from(place).ok().and_then(|place| self.open.get_mut(place)),
+        };
+        match group {
+            Some(group) => {
+                group.after.push(output);
+                None
+            }
+            None => Some(output),
         }
-        None
     }
 
     /// The batch is durable.
@@ -61,10 +90,10 @@ impl Pipeline {
 
     /// The next batch for the store, if none is in flight and there is something to write.
     pub fn take_batch(&mut self) -> Option<Batch> {
-        if self.flight.is_some() || self.open.writes.is_empty() {
+        if self.flight.is_some() {
             return None;
         }
-        let mut group = std::mem::take(&mut self.open);
+        let mut group = self.open.pop_front()?;
         let writes = std::mem::take(&mut group.writes);
         self.flight = Some(group);
         Some(Batch { shard: self.shard, epoch: self.epoch, writes })
@@ -78,12 +107,18 @@ impl Pipeline {
     }
 
     /// The runs whose writes are in flight.
-    pub fn runs_in_flight(&self) -> BTreeSet<RunId> {
-        self.flight.as_ref().map(|flight| flight.runs.clone()).unwrap_or_default()
+    pub fn runs_in_flight(&self) -> Vec<RunId> {
+        self.flight.iter().flat_map(|flight| &flight.runs).copied().collect()
     }
 
-    /// Number of the batch that is being filled.
-    fn open_number(&self) -> BatchNumber {
+    /// Everything that waits for a commit, in order.
+    pub fn take_waiting(&mut self) -> Vec<Output> {
+        let groups = self.flight.take().into_iter().chain(self.open.drain(..));
+        groups.flat_map(|group| group.after).collect()
+    }
+
+    /// Number of the first batch that is not on its way.
+    fn first_open(&self) -> BatchNumber {
         self.committed + 1 + u64::from(self.flight.is_some())
     }
 }
@@ -93,7 +128,7 @@ mod tests {
     use super::*;
 
     fn pipeline() -> Pipeline {
-        Pipeline::new(ShardId::new(3).unwrap(), 7)
+        Pipeline::new(ShardId::new(3).unwrap(), 7, false)
     }
 
     fn write(number: u64) -> Write {
@@ -144,5 +179,21 @@ mod tests {
         pipeline.take_batch();
         assert_eq!(names(&pipeline.commit_done()), ["second"]);
         assert!(pipeline.durable(second));
+    }
+
+    #[test]
+    fn after_a_refusal_each_message_is_committed_alone() {
+        let mut pipeline = Pipeline::new(ShardId::new(3).unwrap(), 7, true);
+        let first = pipeline.push(None, vec![write(1)]);
+        pipeline.seal();
+        let second = pipeline.push(None, vec![write(2)]);
+        assert_eq!(pipeline.push(None, vec![write(3)]), second, "one message, one batch");
+        pipeline.seal();
+        assert!(pipeline.after(second, halted("second")).is_none());
+        assert!(pipeline.after(first, halted("first")).is_none());
+        assert_eq!(pipeline.take_batch().unwrap().writes, [write(1)]);
+        assert_eq!(names(&pipeline.commit_done()), ["first"]);
+        assert_eq!(pipeline.take_batch().unwrap().writes, [write(2), write(3)]);
+        assert_eq!(names(&pipeline.commit_done()), ["second"]);
     }
 }

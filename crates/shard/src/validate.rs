@@ -2,10 +2,11 @@
 
 use abide_core::{
     cron,
-    event::{RunSpec, SignalReceived},
+    event::{RunPaused, RunSpec, RunUnpaused, SignalReceived},
     failure::Failure,
+    ids::Key,
     limits::Limits,
-    payload::{self, PayloadMap, Payloads},
+    payload::{self, Extension, PayloadMap, Payloads},
     run::Resolution,
 };
 
@@ -16,14 +17,17 @@ pub(crate) fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
     let check = Check { limits };
     match call {
         Call::Start(start) => check.start(start),
-        Call::Signal(target, signal, _) => {
+        Call::Signal(target, signal, extension) => {
             check.target(target)?;
+            check.extension(extension)?;
             check.signal(signal)
         }
         Call::Update { target, update, request, .. } => {
             check.target(target)?;
             check.name("update id", update.as_str())?;
             check.name("update name", &request.name)?;
+            check.label("identity", &request.identity)?;
+            check.map("update header", &request.header)?;
             check.payloads("update input", &request.input)
         }
         Call::Query { target, query } => {
@@ -31,20 +35,35 @@ pub(crate) fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
             check.name("query name", &query.name)?;
             check.payloads("query input", &query.input)
         }
-        Call::RescheduleTimer { target, timer, .. } => {
+        Call::RescheduleTimer { target, timer, key, identity, .. } => {
             check.target(target)?;
+            check.key(key.as_ref())?;
+            check.label("identity", identity)?;
             check.name("timer id", timer.as_str())
         }
-        Call::Terminate { target, details, .. } => {
+        Call::Terminate { target, details, reason, identity } => {
             check.target(target)?;
+            check.label("identity", identity)?;
+            check.label("reason", reason)?;
             check.payloads("details", details)
         }
-        Call::RequestCancel { target, .. }
-        | Call::Pause(target, _)
-        | Call::Unpause(target, _)
-        | Call::Repair { target, .. }
-        | Call::Describe(target)
-        | Call::AwaitClose(target) => check.target(target),
+        Call::RequestCancel { target, reason, identity, key } => {
+            check.target(target)?;
+            check.key(key.as_ref())?;
+            check.label("identity", identity)?;
+            check.label("reason", reason)
+        }
+        Call::Pause(target, RunPaused { reason, identity })
+        | Call::Unpause(target, RunUnpaused { reason, identity }) => {
+            check.target(target)?;
+            check.label("identity", identity)?;
+            check.label("reason", reason)
+        }
+        Call::Repair { target, identity } => {
+            check.target(target)?;
+            check.label("identity", identity)
+        }
+        Call::Describe(target) | Call::AwaitClose(target) => check.target(target),
         Call::Heartbeat(_, details) => check.payloads("heartbeat details", details),
         Call::ResolveActivity(_, Resolution::Completed(result) | Resolution::Cancelled(result)) => {
             check.payloads("activity result", result)
@@ -55,7 +74,8 @@ pub(crate) fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
         Call::AnswerQuery(_, Ok(result)) => check.payloads("query result", result),
         Call::AnswerQuery(_, Err(failure)) => check.failure(failure),
         // Commands are checked one by one by the run.
-        Call::CompleteTask(..) | Call::PresentAttempt(..) => Ok(()),
+        Call::CompleteTask(_, completion) => check.extension(&completion.sdk_metadata),
+        Call::PresentAttempt(..) => Ok(()),
     }
 }
 
@@ -67,6 +87,8 @@ impl Check<'_> {
     fn start(&self, start: &StartCall) -> Result<(), CallError> {
         self.name("workflow id", start.workflow.workflow.as_str())?;
         self.name("namespace", start.workflow.namespace.as_str())?;
+        self.key(start.key.as_ref())?;
+        self.label("identity", &start.identity)?;
         self.spec(&start.spec)?;
         start.signal.as_ref().map_or(Ok(()), |signal| self.signal(signal))
     }
@@ -88,6 +110,8 @@ impl Check<'_> {
 
     fn signal(&self, signal: &SignalReceived) -> Result<(), CallError> {
         self.name("signal name", &signal.name)?;
+        self.key(signal.key.as_ref())?;
+        self.label("identity", &signal.identity)?;
         self.payloads("signal input", &signal.input)?;
         self.map("signal header", &signal.header)
     }
@@ -99,6 +123,20 @@ impl Check<'_> {
 
     fn name(&self, field: &'static str, name: &str) -> Result<(), CallError> {
         self.limits.check_name(field, name).map_err(CallError::Invalid)
+    }
+
+    /// Text that may be empty.
+    fn label(&self, field: &'static str, text: &str) -> Result<(), CallError> {
+        if text.is_empty() { Ok(()) } else { self.name(field, text) }
+    }
+
+    fn key(&self, key: Option<&Key>) -> Result<(), CallError> {
+        key.map_or(Ok(()), |key| self.name("key", key.as_str()))
+    }
+
+    fn extension(&self, extension: &Extension) -> Result<(), CallError> {
+        let size = extension.iter().map(|(name, value)| name.len() + value.len()).sum();
+        self.limits.check_size("extension", size).map_err(CallError::Invalid)
     }
 
     fn payloads(&self, field: &'static str, payloads: &Payloads) -> Result<(), CallError> {

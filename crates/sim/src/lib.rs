@@ -5,6 +5,7 @@ pub mod checks;
 pub mod names;
 pub mod programs;
 pub mod rng;
+pub mod runner;
 pub mod sabotage;
 pub mod schedule;
 pub mod settings;

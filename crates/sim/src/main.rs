@@ -1,50 +1,143 @@
-//! x
-use abide_sim::{sabotage::Saboteur, trace::Trace, world::World};
-fn main() {
-    let first: u64 = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(0);
-    let n: u64 = std::env::args().nth(2).and_then(|s| s.parse().ok()).unwrap_or(1);
-    let trace = std::env::args().nth(3).is_some();
-    let begin = std::time::Instant::now();
-    let mut total = abide_sim::world::Counts::default();
-    let mut bad = 0;
-    for seed in first..first + n {
-        let r = std::panic::catch_unwind(|| {
-            let mut w = World::new(seed, Saboteur::default(), Trace::new(trace));
-            let r = w.run();
-            if trace {
-                if let Err(v) = &r {
-                    let _ = v;
-                    for l in w.all_trace() {
-                        println!("{l}");
-                    }
-                }
-            }
-            (r, w.counts())
+//! The simulator on the command line: runs seeds, or shows that it finds every deliberate bug.
+
+#![expect(clippy::print_stdout, reason = "this is what the program is for")]
+
+mod progress;
+
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use abide_sim::{
+    runner::{self, Campaign, Outcome, Summary},
+    sabotage::Bug,
+};
+use clap::Parser;
+
+use crate::progress::Progress;
+
+/// Seeds that are run if nobody says how many.
+const SEEDS: u64 = 1_000;
+
+/// Runs worlds of shards, stores, workers and clients in which much fails, and checks what must hold.
+#[derive(Parser)]
+struct Arguments {
+    /// How many seeds to run.
+    #[arg(long)]
+    seeds: Option<u64>,
+    /// The first seed; alone, the only one.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Begin no seed after this many seconds.
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Show that every deliberate bug is found.
+    #[arg(long)]
+    bugs: bool,
+    /// Put this deliberate bug into every world.
+    #[arg(long, value_parser = bug)]
+    bug: Option<Bug>,
+    /// Print everything that happened in the failing seed.
+    #[arg(long)]
+    trace: bool,
+}
+
+fn bug(name: &str) -> Result<Bug, String> {
+    let found = Bug::ALL.iter().find(|bug| bug.name() == name).copied();
+    let names = || Bug::ALL.iter().map(|bug| bug.name()).collect::<Vec<_>>().join(", ");
+    found.ok_or_else(|| format!("the bugs are {}", names()))
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    runner::silence_panics();
+    if arguments.bugs { find_bugs(&arguments) } else { run_seeds(&arguments) }
+}
+
+fn run_seeds(arguments: &Arguments) -> ExitCode {
+    let alone = if arguments.seed.is_some() { 1 } else { SEEDS };
+    let seeds = arguments.seeds.unwrap_or_else(|| match arguments.bug {
+        Some(bug) if arguments.seed.is_none() => bug.found_within(),
+        _ => alone,
+    });
+    let campaign = arguments.campaign(seeds, arguments.bug);
+    let progress = Progress::new(seeds);
+    let summary = campaign.run(|summary| progress.show(summary));
+    progress.finish();
+    println!("{}", describe(&summary, progress.elapsed()));
+    match &summary.failure {
+        Some(failure) => {
+            explain(failure, arguments);
+            ExitCode::FAILURE
+        }
+        None => ExitCode::SUCCESS,
+    }
+}
+
+impl Arguments {
+    fn campaign(&self, seeds: u64, bug: Option<Bug>) -> Campaign {
+        let until = self.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        Campaign { first: self.seed.unwrap_or_default(), seeds, until, bug }
+    }
+}
+
+fn describe(summary: &Summary, elapsed: Duration) -> String {
+    let counts = summary.counts;
+    let each = |count: u64| count / summary.seeds.max(1);
+    let rate = progress::rate(summary.seeds, elapsed);
+    format!(
+        "{} seeds in {:.1} s ({rate:.0} per second); each on average: {} inputs, {} faults, {} runs, \
+         {} events, {} requests acknowledged",
+        summary.seeds,
+        elapsed.as_secs_f64(),
+        each(counts.inputs),
+        each(counts.faults),
+        each(counts.runs),
+        each(counts.events),
+        each(counts.acknowledged),
+    )
+}
+
+/// Shows what was wrong, what happened before, and how to see it again.
+fn explain(failure: &Outcome, arguments: &Arguments) {
+    let again = runner::trace_seed(failure.seed, arguments.bug);
+    let Some(violation) = &again.violation else { return };
+    println!("\nseed {} is wrong", failure.seed);
+    println!("{violation}");
+    let shown = if arguments.trace { again.trace.len() } else { TRACE_LINES };
+    let from = again.trace.len().saturating_sub(shown);
+    for line in &again.trace[from..] {
+        println!("  {line}");
+    }
+    let bug = arguments.bug.map_or_else(String::new, |bug| format!(" --bug {}", bug.name()));
+    println!("\nrepeat it: cargo run --release -p abide-sim -- --seed {}{bug}", failure.seed);
+}
+
+/// Lines of what happened that are shown unless all are asked for.
+const TRACE_LINES: usize = 30;
+
+fn find_bugs(arguments: &Arguments) -> ExitCode {
+    let bugs: Vec<_> = match arguments.bug {
+        Some(bug) => vec![bug],
+        None => Bug::ALL.to_vec(),
+    };
+    let mut missed = 0;
+    println!("{:<24} {:>6} {:>8}  found by", "bug", "seed", "within");
+    for bug in bugs {
+        let seeds = arguments.seeds.unwrap_or_else(|| bug.found_within());
+        let summary = arguments.campaign(seeds, Some(bug)).run(|_| {});
+        let found = summary.failure.as_ref().and_then(|failure| {
+            let violation = failure.violation.as_ref()?;
+            Some((failure.seed, violation.check))
         });
-        match r {
-            Ok((r, c)) => {
-                total.inputs += c.inputs;
-                total.messages += c.messages;
-                total.faults += c.faults;
-                total.runs += c.runs;
-                total.events += c.events;
-                total.acknowledged += c.acknowledged;
-                if let Err(v) = r {
-                    bad += 1;
-                    let s = v.to_string();
-                    println!("seed {seed}: {}", s.chars().take(700).collect::<String>());
-                }
-            }
-            Err(_) => {
-                bad += 1;
-                println!("seed {seed}: panic");
+        match found {
+            Some((seed, check)) => println!("{:<24} {seed:>6} {seeds:>8}  {check}", bug.name()),
+            None => {
+                missed += 1;
+                println!("{:<24} {:>6} {seeds:>8}  NOT FOUND: {}", bug.name(), "-", bug.what());
             }
         }
     }
-    println!(
-        "{bad} bad of {n}; {:?} {:?} per seed {:?}",
-        begin.elapsed(),
-        total,
-        begin.elapsed() / n as u32
-    );
+    if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

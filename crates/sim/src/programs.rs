@@ -81,14 +81,14 @@ fn draw_program(rng: &mut Rng, number: usize) -> Program {
     Program {
         body: Node::Sequence(steps),
         on_cancel: if rng.chance(700) { OnCancel::Close } else { OnCancel::Ignore },
-        update_delay: rng.chance(600).then(|| short(rng)),
+        update_delay: rng.chance(600).then(|| Duration::from_millis(rng.between(1, 4000))),
     }
 }
 
 fn draw_node(rng: &mut Rng, number: usize, depth: u32) -> Node {
     let nested = if depth > 0 { 3 } else { 0 };
     let child = if number > 0 { 4 } else { 0 };
-    let weights = [nested, nested, nested, 5, 8, 4, 3, child, 2, 1, 2, 1, 2, 1, 1];
+    let weights = [nested, nested, nested, 5, 8, 4, 3, child, 2, 1, 2, 1, 2, 2, 1];
     match rng.weighted(&weights) {
         0 => Node::Sequence(draw_nodes(rng, number, depth)),
         1 => Node::Join(draw_nodes(rng, number, depth)),
@@ -103,7 +103,7 @@ fn draw_node(rng: &mut Rng, number: usize, depth: u32) -> Node {
         6 => {
             let key = rng.chance(700).then(|| format!("key.{}", rng.below(3)));
             let condition = Condition { key, fingerprint: Some("f1".into()) };
-            let (signal, at_least) = (signal(rng), rng.between(1, 3));
+            let (signal, at_least) = (signal(rng), rng.between(1, 2));
             Node::WaitUntil { condition, signal, at_least, timeout: draw_timeout(rng) }
         }
         7 => Node::Child(draw_child(rng, number)),

@@ -15,11 +15,11 @@ impl Rng {
 
     /// A stream of its own that begins here, so that what it is used for does not shift this one.
     pub fn fork(&mut self) -> Self {
-        Self::new(self.next())
+        Self::new(self.draw())
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -29,12 +29,12 @@ impl Rng {
 
     /// 128 bits.
     pub fn entropy(&mut self) -> u128 {
-        u128::from(self.next()) << 64 | u128::from(self.next())
+        u128::from(self.draw()) << 64 | u128::from(self.draw())
     }
 
     /// A number below `bound`; zero if that is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next().checked_rem(bound).unwrap_or_default()
+        self.draw().checked_rem(bound).unwrap_or_default()
     }
 
     /// A number from `low` to `high`, both included.
@@ -79,7 +79,7 @@ mod tests {
     fn a_seed_is_pinned() {
         let mut rng = Rng::new(42);
         assert_eq!(
-            [rng.next(), rng.next()],
+            [rng.draw(), rng.draw()],
             [13_679_457_532_755_275_413, 2_949_826_092_126_892_291]
         );
     }

@@ -68,7 +68,7 @@ impl Settings {
         Self {
             limits: Arc::new(limits(rng)),
             span,
-            operations: rng.between(60, 140),
+            operations: rng.between(70, 150),
             planned_faults: rng.between(2, 9),
             odds: Odds::draw(rng),
         }

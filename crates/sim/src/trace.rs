@@ -4,9 +4,6 @@ use std::fmt;
 
 use abide_core::ids::RunId;
 
-/// How many lines of a run are shown.
-const LINES_MAX: usize = 60;
-
 /// Lines in order, each with the run that it is about.
 #[derive(Debug, Default)]
 pub struct Trace {
@@ -33,17 +30,10 @@ impl Trace {
         self.on
     }
 
-    /// The last lines about the run, or about everything.
+    /// The lines about the run, or about everything.
     pub fn of(&self, run: Option<RunId>) -> Vec<String> {
         let concerned = |line: &&(Option<RunId>, String)| run.is_none() || line.0 == run;
-        let lines: Vec<_> =
-            self.lines.iter().filter(concerned).map(|(_, line)| line.clone()).collect();
-        lines[lines.len().saturating_sub(LINES_MAX)..].to_vec()
-    }
-
-    /// Everything.
-    pub fn all(&self) -> impl Iterator<Item = &str> {
-        self.lines.iter().map(|(_, line)| line.as_str())
+        self.lines.iter().filter(concerned).map(|(_, line)| line.clone()).collect()
     }
 }
 

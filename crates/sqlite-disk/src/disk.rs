@@ -31,11 +31,15 @@ pub struct Disk {
 
 struct State {
     files: BTreeMap<String, File>,
+    /// How many files without a name there were.
+    nameless: u64,
     shared: BTreeMap<String, Arc<Shared>>,
     power: Power,
     syncs_lie: bool,
     /// The next sync of a file whose name ends like this fails.
     failing_sync: Option<String>,
+    /// The next write to a file whose name ends like this fails.
+    failing_write: Option<String>,
     bytes_max: usize,
 }
 
@@ -48,10 +52,12 @@ impl Disk {
     pub fn register(name: &str) -> Self {
         let state = State {
             files: BTreeMap::new(),
+            nameless: 0,
             shared: BTreeMap::new(),
             power: Power::On,
             syncs_lie: false,
             failing_sync: None,
+            failing_write: None,
             bytes_max: usize::MAX,
         };
         let disk = Self { state: Arc::new(Mutex::new(state)) };
@@ -63,9 +69,7 @@ impl Disk {
     pub fn erase(&self) {
         let mut state = self.state();
         state.files.clear();
-        state.shared.clear();
-        (state.power, state.syncs_lie) = (Power::On, false);
-        (state.failing_sync, state.bytes_max) = (None, usize::MAX);
+        state.repair();
     }
 
     /// Switches the power.
@@ -88,6 +92,11 @@ impl Disk {
         self.state().failing_sync = Some(suffix.to_owned());
     }
 
+    /// Makes the next write to a file whose name ends like this fail.
+    pub fn fail_next_write_of(&self, suffix: &str) {
+        self.state().failing_write = Some(suffix.to_owned());
+    }
+
     /// Limits the bytes of all files together.
     pub fn set_capacity(&self, bytes: usize) {
         self.state().bytes_max = bytes;
@@ -103,9 +112,21 @@ impl Disk {
     pub fn restart(&self, mut survives: impl FnMut() -> bool) {
         let mut state = self.state();
         state.files.values_mut().for_each(|file| file.lose(&mut survives));
-        state.shared.clear();
-        (state.power, state.syncs_lie) = (Power::On, false);
-        (state.failing_sync, state.bytes_max) = (None, usize::MAX);
+        state.repair();
+    }
+
+    /// After the death of the process, with the power on: what connections shared in memory is gone,
+    /// what they wrote is seen as before, synced or not. No file may be open.
+    pub fn end_process(&self) {
+        self.state().shared.clear();
+    }
+
+    /// Writes all files whose names end like this again as they are seen, and syncs them. What a failed
+    /// sync left unsaved is saved then.
+    pub fn rewrite(&self, suffix: &str) {
+        let mut state = self.state();
+        let files = state.files.iter_mut().filter(|(name, _)| name.ends_with(suffix));
+        files.for_each(|(_, file)| file.rewrite());
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -117,6 +138,20 @@ impl Disk {
         state.running(ffi::SQLITE_CANTOPEN)?;
         state.files.entry(name.to_owned()).or_default();
         Ok(())
+    }
+
+    /// A name for a file that was opened without one.
+    pub(crate) fn nameless(&self) -> String {
+        let mut state = self.state();
+        state.nameless += 1;
+        format!("nameless-{}", state.nameless)
+    }
+
+    /// Removes a file that was to last only until it is closed.
+    pub(crate) fn forget(&self, name: &str) {
+        let mut state = self.state();
+        state.files.remove(name);
+        state.shared.remove(name);
     }
 
     /// A deleted file stays deleted, as after a sync of its directory. The store's only one is the
@@ -149,6 +184,9 @@ impl Disk {
     pub(crate) fn write(&self, name: &str, offset: usize, bytes: &[u8]) -> Answer<()> {
         let mut state = self.state();
         state.spend(ffi::SQLITE_IOERR_WRITE)?;
+        if state.failing_write.take_if(|suffix| name.ends_with(suffix.as_str())).is_some() {
+            return Err(ffi::SQLITE_IOERR_WRITE);
+        }
         let grown = (offset + bytes.len()).saturating_sub(state.file(name)?.size());
         if grown > 0 && state.used() + grown > state.bytes_max {
             return Err(ffi::SQLITE_FULL);
@@ -183,6 +221,14 @@ impl Disk {
 }
 
 impl State {
+    /// A new process on a disk without faults.
+    fn repair(&mut self) {
+        self.shared.clear();
+        (self.power, self.syncs_lie) = (Power::On, false);
+        (self.failing_sync, self.failing_write) = (None, None);
+        self.bytes_max = usize::MAX;
+    }
+
     fn file(&mut self, name: &str) -> Answer<&mut File> {
         self.files.get_mut(name).ok_or(ffi::SQLITE_IOERR)
     }

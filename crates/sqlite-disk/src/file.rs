@@ -53,6 +53,13 @@ impl File {
         self.unsynced.clear();
     }
 
+    /// Writes again what the process sees, and syncs it.
+    pub(crate) fn rewrite(&mut self) {
+        self.resize(self.seen.len());
+        self.write(0, &self.seen.clone());
+        self.sync();
+    }
+
     /// Leaves of the unsynced changes those sectors that `survives` picks.
     pub(crate) fn lose(&mut self, survives: &mut impl FnMut() -> bool) {
         for change in self.unsynced.drain(..) {

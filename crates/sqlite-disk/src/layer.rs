@@ -31,6 +31,8 @@ struct Handle {
 struct OpenFile {
     disk: Disk,
     name: String,
+    /// Whether the file goes when it is closed.
+    temporary: bool,
     shared: Arc<Shared>,
     held: Held,
 }
@@ -98,12 +100,9 @@ unsafe fn opened<'a>(file: *mut ffi::sqlite3_file) -> &'a mut OpenFile {
 }
 
 /// # Safety
-/// `text` is a C string that outlives the answer, or null for a file without a name.
+/// `text` is a C string.
 unsafe fn name_of(text: *const c_char) -> String {
-    if text.is_null() {
-        return "temporary".to_owned();
-    }
-    // SAFETY: not null, so it is a C string.
+    // SAFETY: the caller passes a C string.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
@@ -119,12 +118,15 @@ unsafe extern "C" fn open(
     // if the open fails; null says that there is nothing to close.
     unsafe {
         (*handle).methods.pMethods = ptr::null();
-        let (disk, name) = (disk(layer), name_of(name));
+        let disk = disk(layer);
+        let name = if name.is_null() { disk.nameless() } else { name_of(name) };
         if let Err(code) = disk.open(&name) {
             return code;
         }
         let shared = disk.shared(&name);
-        let file = OpenFile { disk: disk.clone(), name, shared, held: Held::default() };
+        let (disk, held) = (disk.clone(), Held::default());
+        let temporary = flags & ffi::SQLITE_OPEN_DELETEONCLOSE != 0;
+        let file = OpenFile { disk, name, temporary, shared, held };
         (*handle).file = Box::into_raw(Box::new(file));
         (*handle).methods.pMethods = &METHODS;
         if !flags_out.is_null() {
@@ -175,6 +177,9 @@ unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
     // SAFETY: the file is open, and SQLite does not use it again.
     let mut open = unsafe { Box::from_raw((*file.cast::<Handle>()).file) };
     open.shared.release(&mut open.held);
+    if open.temporary {
+        open.disk.forget(&open.name);
+    }
     ffi::SQLITE_OK
 }
 
@@ -308,4 +313,38 @@ unsafe extern "C" fn shm_unmap(file: *mut ffi::sqlite3_file, _delete: c_int) -> 
     let file = unsafe { opened(file) };
     file.shared.release(&mut file.held);
     ffi::SQLITE_OK
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::{Connection, OpenFlags};
+
+    use super::*;
+
+    /// Two connections whose temporary tables do not fit into their caches.
+    #[test]
+    fn files_without_a_name_are_apart_and_do_not_stay() {
+        let disk = Disk::register("nameless");
+        let fill = |byte: u8| {
+            let flags = OpenFlags::default();
+            let connection =
+                Connection::open_with_flags_and_vfs("main", flags, "nameless").unwrap();
+            let sql = format!(
+                "PRAGMA temp_store = file; CREATE TEMP TABLE t (x); PRAGMA temp.cache_size = 5;
+                 WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)
+                 INSERT INTO t SELECT replace(hex(zeroblob(2000)), '00', '{byte}') FROM n;"
+            );
+            connection.execute_batch(&sql).unwrap();
+            connection
+        };
+        let connections = [(1, fill(1)), (2, fill(2))];
+        assert!(disk.used() > 0, "the tables are on the disk");
+        for (byte, connection) in &connections {
+            let sql = format!("SELECT count(*) FROM t WHERE x LIKE '{byte}%{byte}'");
+            let rows: i64 = connection.query_row(&sql, [], |row| row.get(0)).unwrap();
+            assert_eq!(rows, 100);
+        }
+        drop(connections);
+        assert_eq!(disk.used(), 0);
+    }
 }

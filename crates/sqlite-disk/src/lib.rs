@@ -1,6 +1,6 @@
 //! A disk in memory for tests of SQLite. It knows which writes were synced, so it can lose the others
-//! as a power cut would; it can fail a sync, and it can be full. `kill -9` tests none of that, because
-//! the cache of the operating system outlives a process.
+//! as a power cut would; it can fail a write or a sync, and it can be full. `kill -9` tests none of
+//! that, because the cache of the operating system outlives a process.
 //!
 //! - [`Disk`]: the files and the faults, in safe code.
 //! - `layer`: the table of C functions through which SQLite uses it, and the only unsafe code.

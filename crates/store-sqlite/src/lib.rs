@@ -2,7 +2,7 @@
 //!
 //! - [`Options`]: where the file is and how it is kept; each has a default with its reason.
 //! - [`SqliteStore`]: the handle. One thread writes, a few read; dropping it finishes what is queued.
-//! - `open`: lock, checks, migrations. A file that is not ours, or newer than we are, is not touched.
+//! - `open`: lock, checks, migrations. A file that is not ours, or newer than we are, keeps its content.
 //! - `writer`: group commit. All batches that wait, of whatever shard, go into one transaction.
 //! - `readers`: connections that only read, each on its own thread.
 //! - `tables`: one file per table with its SQL.

@@ -1,13 +1,14 @@
 //! Opens the file: takes the lock, looks before it touches, brings the schema up to date. A file that
-//! is in use, not ours, newer or damaged is left as it was.
+//! is in use, not ours, newer or damaged keeps its content.
 
 use std::{
     fs::{File, TryLockError},
+    io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags, config::DbConfig};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
 
 use crate::{Options, fault::Fault};
 
@@ -64,13 +65,26 @@ pub enum OpenError {
     },
 }
 
+/// The one name of the file, through whatever links it was given. The lock stands beside that name, so
+/// that a file has one lock.
+pub(crate) fn canonical(path: &Path) -> Result<PathBuf, OpenError> {
+    let unavailable = |reason: String| OpenError::Unavailable { path: path.to_owned(), reason };
+    if path.symlink_metadata().is_ok() {
+        return path.canonicalize().map_err(|error| unavailable(error.to_string()));
+    }
+    let name = path.file_name().ok_or_else(|| unavailable("it names no file".to_owned()))?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new(".")).canonicalize();
+    Ok(directory.map_err(|error| unavailable(format!("its directory: {error}")))?.join(name))
+}
+
 /// Holds the lock on the store as long as it lives.
 pub(crate) struct Lock(#[expect(dead_code, reason = "closing the file releases the lock")] File);
 
 /// Takes the lock. It is a file of its own: closing any handle of the database itself would drop the
 /// locks that SQLite holds on it.
 pub(crate) fn lock(path: &Path) -> Result<Lock, OpenError> {
-    let unavailable = |error: std::io::Error| OpenError::Unavailable {
+    let unavailable = |error: io::Error| OpenError::Unavailable {
         path: path.to_owned(),
         reason: format!("its lock file: {error}"),
     };
@@ -95,6 +109,11 @@ pub(crate) fn writer(options: &Options) -> Result<Connection, OpenError> {
     let mut connection = connect(options, options.writer_cache_bytes).map_err(failed)?;
     let version = version(&connection, &options.path)?;
     prepare(&connection, options).map_err(failed)?;
+    begin_log(&connection, &options.path)?;
+    if options.file_layer.is_none() {
+        rewrite_log(&mut connection, &options.path)?;
+    }
+    empty_log(&connection, &options.path)?;
     migrate(&mut connection, version).map_err(failed)?;
     if version == 0 && options.file_layer.is_none() {
         sync_directory(&options.path)?;
@@ -112,11 +131,14 @@ pub(crate) fn reader(options: &Options) -> Result<Connection, OpenError> {
     open().map_err(|error| failed(&options.path, error))
 }
 
-fn failed(path: &Path, error: rusqlite::Error) -> OpenError {
+/// What an error of SQLite says about the file.
+pub(crate) fn failed(path: &Path, error: rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     match Fault::from(error) {
         Fault::Corrupt(reason) => OpenError::Corrupt { path, reason },
-        Fault::Unavailable(reason) | Fault::Io(reason) => OpenError::Unavailable { path, reason },
+        Fault::Full(reason) | Fault::Unavailable(reason) | Fault::Io(reason) => {
+            OpenError::Unavailable { path, reason }
+        }
         Fault::Refused(error) => OpenError::Corrupt { path, reason: error.to_string() },
     }
 }
@@ -133,6 +155,7 @@ fn connect(options: &Options, cache_bytes: u32) -> rusqlite::Result<Connection> 
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.set_prepared_statement_cache_capacity(64);
+    connection.pragma_update(None, "temp_store", "memory")?;
     connection.pragma_update(None, "cache_size", -i64::from(cache_bytes >> 10))?;
     Ok(connection)
 }
@@ -157,16 +180,67 @@ fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
 
 fn prepare(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
     connection.pragma_update(None, "page_size", options.page_bytes)?;
-    connection.pragma_update_and_check(None, "journal_mode", "wal", |row| {
-        match row.get_ref(0)?.as_str()? {
-            "wal" => Ok(()),
-            mode => Err(rusqlite::Error::InvalidParameterName(format!("journal mode {mode}"))),
-        }
-    })?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     // A log that a long read kept from starting over shrinks again.
     connection.pragma_update(None, "journal_size_limit", options.checkpoint_bytes)
+}
+
+/// Takes the file to a write-ahead log, which not every file system allows.
+fn begin_log(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let mode = connection
+        .query_row("PRAGMA journal_mode = wal", [], |row| row.get::<_, String>(0))
+        .map_err(|error| failed(path, error))?;
+    if mode != "wal" {
+        let reason = "its file system does not allow a write-ahead log, which needs memory that \
+            processes share: use a local disk";
+        return Err(OpenError::Unavailable { path: path.to_owned(), reason: reason.to_owned() });
+    }
+    Ok(())
+}
+
+/// Writes the log again as it is, and syncs it. After a failed sync the log is read back from the cache
+/// of the operating system and looks whole, but the disk need not have it, and a later sync does not
+/// write what the cache takes for written. If it were copied into the file like that, a power cut on the
+/// way would leave half of it there, and no log to finish it from.
+fn rewrite_log(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    // Keeps others from beginning the log anew meanwhile.
+    let _alone = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(|error| failed(path, error))?;
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    rewrite(Path::new(&log)).map_err(|error| OpenError::Unavailable {
+        path: path.to_owned(),
+        reason: format!("its log: {error}"),
+    })
+}
+
+fn rewrite(path: &Path) -> io::Result<()> {
+    let mut file = File::options().read(true).write(true).open(path)?;
+    let mut chunk = vec![0; 1 << 20];
+    loop {
+        let at = file.stream_position()?;
+        let length = file.read(&mut chunk)?;
+        if length == 0 {
+            return file.sync_all();
+        }
+        file.seek(SeekFrom::Start(at))?;
+        file.write_all(&chunk[..length])?;
+    }
+}
+
+/// Copies what the log holds into the file, syncs that, and cuts the log, so that nothing is written
+/// behind what a failed sync may have left.
+fn empty_log(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let busy = connection
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))
+        .map_err(|error| failed(path, error))?;
+    if busy {
+        let reason = "its log is being read by another program".to_owned();
+        return Err(OpenError::Unavailable { path: path.to_owned(), reason });
+    }
+    Ok(())
 }
 
 fn migrate(connection: &mut Connection, version: i64) -> rusqlite::Result<()> {
@@ -185,8 +259,39 @@ fn sync_directory(path: &Path) -> Result<(), OpenError> {
     if !cfg!(unix) {
         return Ok(());
     }
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(parent.unwrap_or(Path::new("."))).and_then(|directory| directory.sync_all()).map_err(
-        |error| OpenError::Unavailable { path: path.to_owned(), reason: error.to_string() },
-    )
+    let directory = File::open(path.parent().unwrap_or(path));
+    directory.and_then(|directory| directory.sync_all()).map_err(|error| OpenError::Unavailable {
+        path: path.to_owned(),
+        reason: format!("its directory: {error}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rewriting_changes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        for length in [0, 1, (1 << 20) - 1, 1 << 20, (3 << 20) + 5] {
+            let bytes: Vec<u8> = (0_u8..=250).cycle().take(length).collect();
+            std::fs::write(&path, &bytes).unwrap();
+            rewrite(&path).unwrap();
+            assert!(std::fs::read(&path).unwrap() == bytes, "{length} bytes");
+        }
+        assert!(rewrite(&directory.path().join("missing")).is_err());
+    }
+
+    /// What a statement sorts or gathers must not fail because a second disk is full.
+    #[test]
+    fn connections_keep_temporary_data_in_memory() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options::new(directory.path().join("store"));
+        for connection in [writer(&options).unwrap(), reader(&options).unwrap()] {
+            let place: i64 =
+                connection.query_row("PRAGMA temp_store", [], |row| row.get(0)).unwrap();
+            assert_eq!(place, 2);
+        }
+    }
 }

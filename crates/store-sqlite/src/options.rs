@@ -18,12 +18,13 @@ pub struct Options {
     pub reader_cache_bytes: u32,
     /// Size of the write-ahead log at which its pages are copied into the file. Default 256 MiB: a page
     /// that changes often is copied once for all its changes. More would make opening after a crash
-    /// slow, since the log is read then.
+    /// slow, since the log is read then. At twice this size commits wait for reads to end, so that the
+    /// log can start over; it grows further only by one group, or if a read takes longer than 5 s.
     pub checkpoint_bytes: u32,
     /// Connections that read at one time, each with a thread. Default 4.
     pub readers: usize,
     /// Most batches in one transaction. Default 4,096: bounds how long the first one waits for the
-    /// last, and the memory of one commit.
+    /// last.
     pub group_batches_max: usize,
     /// Name of a file layer (VFS) that is registered with SQLite, instead of that of the operating
     /// system. Default none.

@@ -38,6 +38,7 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the file, or makes it.
     pub fn open(options: &Options) -> Result<Self, OpenError> {
+        let options = &Options { path: open::canonical(&options.path)?, ..options.clone() };
         let unavailable =
             |reason: String| OpenError::Unavailable { path: options.path.clone(), reason };
         let lock = open::lock(&options.path)?;
@@ -45,7 +46,7 @@ impl SqliteStore {
         let connections =
             (0..options.readers.max(1)).map(|_| open::reader(options)).collect::<Result<_, _>>()?;
         let writer =
-            Writer::new(connection, options).map_err(|error| unavailable(error.to_string()))?;
+            Writer::new(connection, options).map_err(|error| open::failed(&options.path, error))?;
         Ok(Self {
             readers: Readers::start(connections).map_err(|error| unavailable(error.to_string()))?,
             writer: WriterThread::start(writer).map_err(|error| unavailable(error.to_string()))?,
@@ -71,11 +72,13 @@ impl WriterThread {
     /// Queues at once, so that order is the order of calls and not of polls.
     fn write(&self, work: Work) -> impl Future<Output = Answer> + Send + 'static {
         let (reply, answer) = oneshot::channel();
-        if let Some(queue) = &self.queue {
-            // If the writer has ended, the job is dropped and with it the reply.
-            let _ = queue.send(Job { work, reply });
-        }
+        let job = Job { work, reply };
+        let queued = self.queue.as_ref().is_some_and(|queue| queue.send(job).is_ok());
         async move {
+            if !queued {
+                return Err(CommitError::Stopped("the writer has ended".to_owned()));
+            }
+            // A writer that ends on the way drops the reply, and nobody knows how far it came.
             let ended = |_| CommitError::Unknown("the writer has ended".to_owned());
             answer.await.map_err(ended)?
         }
@@ -185,5 +188,26 @@ impl Store for SqliteStore {
 
     fn put_registry(&self, row: RegistryRow) -> Pending<'_, bool, CommitError> {
         Box::pin(self.writer.write(Work::Registry(row)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch() -> Work {
+        Work::Batch(Batch { shard: ShardId::new(0).unwrap(), epoch: 0, writes: Vec::new() })
+    }
+
+    #[test]
+    fn a_writer_that_has_ended_wrote_nothing() {
+        let (queue, jobs) = channel();
+        let writer = WriterThread { queue: Some(queue), thread: None };
+        let queued = writer.write(batch());
+        drop(jobs);
+        let unknown = pollster::block_on(queued);
+        assert!(matches!(unknown, Err(CommitError::Unknown(_))), "{unknown:?}");
+        let stopped = pollster::block_on(writer.write(batch()));
+        assert!(matches!(stopped, Err(CommitError::Stopped(_))), "{stopped:?}");
     }
 }

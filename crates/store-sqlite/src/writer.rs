@@ -12,7 +12,12 @@ use abide_store::{Batch, CommitError, Write, rows::RegistryRow};
 use futures_channel::oneshot;
 use rusqlite::Connection;
 
-use crate::{Options, fault::Fault, tables, writer::epochs::Epochs};
+use crate::{
+    Options,
+    fault::{self, Fault},
+    tables,
+    writer::epochs::Epochs,
+};
 
 mod checkpoint;
 mod epochs;
@@ -76,15 +81,25 @@ impl Writer {
             let more = jobs.try_iter().take(self.group_batches_max - 1);
             let group: Vec<Job> = std::iter::once(first).chain(more).collect();
             self.commit(group);
-            if self.stopped.is_none()
-                && let Err(Fault::Io(reason) | Fault::Corrupt(reason)) =
-                    self.checkpoint.when_due(&self.connection)
-            {
-                self.stopped = Some(reason);
-            }
+            self.copy_when_due();
         }
         if self.stopped.is_none() {
             self.checkpoint.at_the_end(&self.connection);
+        }
+    }
+
+    fn copy_when_due(&mut self) {
+        if self.stopped.is_none() {
+            let copied = self.checkpoint.when_due(&self.connection);
+            self.stop_unless_sound(copied);
+        }
+    }
+
+    /// A copy that was not made leaves the log as it was; one that failed half-way may not be told apart
+    /// from a whole one later.
+    fn stop_unless_sound(&mut self, copied: Result<(), Fault>) {
+        if let Err(Fault::Io(reason) | Fault::Corrupt(reason)) = copied {
+            self.stopped = Some(reason);
         }
     }
 
@@ -98,37 +113,58 @@ impl Writer {
         }
     }
 
-    /// Commits the group together; if one is at fault, again with each on its own.
+    /// Commits the group together. On a full disk it makes room and tries again, then each batch by
+    /// itself: a small one may fit where the group does not.
     fn answers(&mut self, group: &[Work]) -> Vec<Answer> {
-        let all = |error: CommitError| vec![Err(error); group.len()];
-        if let Some(reason) = &self.stopped {
-            return all(CommitError::Stopped(reason.clone()));
+        let mut outcome = self.attempt(group);
+        if matches!(outcome, Err(Fault::Full(_))) {
+            let made = self.checkpoint.make_room(&self.connection);
+            self.stop_unless_sound(made);
+            outcome = self.attempt(group);
         }
-        let outcome = match self.attempt(group, Undo::Group) {
-            Err(Fault::Refused(_)) => self.attempt(group, Undo::Batch),
-            outcome => outcome,
-        };
-        match outcome {
-            Ok(answers) => answers,
-            Err(Fault::Refused(error)) => all(error),
-            // On a full disk a small batch may fit where the group does not.
-            Err(Fault::Unavailable(_)) if group.len() > 1 => {
-                group.chunks(1).flat_map(|one| self.answers(one)).collect()
+        if matches!(outcome, Err(Fault::Full(_))) && group.len() > 1 {
+            let mut answers = Vec::with_capacity(group.len());
+            for one in group.chunks(1) {
+                let outcome = self.attempt(one);
+                answers.extend(self.told(one.len(), outcome));
             }
-            Err(Fault::Unavailable(reason)) => all(CommitError::Unavailable(reason)),
+            return answers;
+        }
+        self.told(group.len(), outcome)
+    }
+
+    /// What the callers of a group are told, and whether the writer goes on.
+    fn told(&mut self, batches: usize, outcome: Result<Vec<Answer>, Fault>) -> Vec<Answer> {
+        let error = match outcome {
+            Ok(answers) => return answers,
+            Err(Fault::Refused(error)) => error,
+            Err(Fault::Full(reason) | Fault::Unavailable(reason)) => {
+                CommitError::Unavailable(reason)
+            }
             Err(Fault::Io(reason)) => {
                 self.stopped = Some(reason.clone());
-                all(CommitError::Unknown(reason))
+                CommitError::Unknown(reason)
             }
             Err(Fault::Corrupt(reason)) => {
                 self.stopped = Some(reason.clone());
-                all(CommitError::Stopped(reason))
+                CommitError::Stopped(reason)
             }
+        };
+        vec![Err(error); batches]
+    }
+
+    /// One transaction, or two if a batch is refused in the first. If it fails, nothing of it is left.
+    fn attempt(&mut self, group: &[Work]) -> Result<Vec<Answer>, Fault> {
+        if let Some(reason) = &self.stopped {
+            return Ok(vec![Err(CommitError::Stopped(reason.clone())); group.len()]);
+        }
+        match self.whole_transaction(group, Undo::Group) {
+            Err(Fault::Refused(_)) => self.whole_transaction(group, Undo::Batch),
+            outcome => outcome,
         }
     }
 
-    /// One transaction. If it fails, nothing of it is left.
-    fn attempt(&mut self, group: &[Work], undo: Undo) -> Result<Vec<Answer>, Fault> {
+    fn whole_transaction(&mut self, group: &[Work], undo: Undo) -> Result<Vec<Answer>, Fault> {
         let outcome = self.transaction(group, undo);
         match &outcome {
             Ok(_) => self.epochs.settle(),
@@ -146,7 +182,10 @@ impl Writer {
                 Undo::Batch => self.apply_or_undo(work)?,
             });
         }
-        self.execute("COMMIT")?;
+        self.connection
+            .prepare_cached("COMMIT")
+            .and_then(|mut statement| statement.execute([]))
+            .map_err(fault::of_commit)?;
         Ok(answers)
     }
 
@@ -161,6 +200,8 @@ impl Writer {
         rolled_back.map_err(|error| Fault::Io(format!("cannot roll back: {error}")))
     }
 
+    /// A batch that is refused is undone by itself. Other errors may have ended the transaction and with
+    /// it the savepoint, and undo the group.
     fn apply_or_undo(&mut self, work: &Work) -> Result<Answer, Fault> {
         let epochs = self.epochs.clone();
         self.execute("SAVEPOINT batch")?;
@@ -171,8 +212,9 @@ impl Writer {
             self.execute("RELEASE batch")?;
             return Ok(Err(error));
         }
+        let answer = outcome?;
         self.execute("RELEASE batch")?;
-        outcome
+        Ok(answer)
     }
 
     fn apply(&mut self, work: &Work) -> Result<Answer, Fault> {
@@ -202,3 +244,6 @@ impl Writer {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,9 +5,9 @@ use abide_core::{
     ids::{RunId, ShardId},
     time::Timestamp,
 };
-use abide_sqlite_disk::Disk;
+use abide_sqlite_disk::{Disk, Power};
 use abide_store::{Batch, CommitError, Store, Write, rows::LogRow};
-use abide_store_sqlite::{Options, SqliteStore};
+use abide_store_sqlite::{OpenError, Options, SqliteStore};
 use bytes::Bytes;
 
 const RUN: u128 = 1;
@@ -53,6 +53,13 @@ impl Bench {
         SqliteStore::open(&self.options).unwrap()
     }
 
+    /// The process ends and another begins; the power stays on.
+    fn reopen(&self, store: SqliteStore) -> SqliteStore {
+        drop(store);
+        self.disk.end_process();
+        self.open()
+    }
+
     /// The power fails and all that was not synced is lost.
     fn restart(&self, store: SqliteStore) -> SqliteStore {
         drop(store);
@@ -75,6 +82,66 @@ fn a_failed_sync_of_a_commit_stops_the_store() {
     let store = bench.restart(store);
     assert_eq!(sequences(&store), [1]);
     assert_eq!(append(&store, 2, 100), Ok(()));
+}
+
+/// Without a power cut the next process still sees what was not synced. It must not write behind it: a
+/// later power cut would take that away, and all that follows in the log with it.
+#[test]
+fn nothing_is_written_behind_what_was_not_synced() {
+    let bench = Bench::new("failed-then-reopened");
+    let store = bench.open();
+    assert_eq!(append(&store, 1, 100), Ok(()));
+    bench.disk.fail_next_sync_of("-wal");
+    let unknown = append(&store, 2, 100);
+    assert!(matches!(unknown, Err(CommitError::Unknown(_))), "{unknown:?}");
+    let store = bench.reopen(store);
+    assert_eq!(append(&store, 3, 100), Ok(()));
+    let before = sequences(&store);
+    let store = bench.restart(store);
+    assert!(before.contains(&3));
+    assert_eq!(sequences(&store), before, "what was seen or acknowledged is there");
+}
+
+/// A power cut while the log of a failed sync is copied into the file. The store writes such a log again
+/// before it copies it; files of the operating system alone can be reached for that, so here the disk
+/// does it.
+#[test]
+fn a_power_cut_while_opening_after_a_failed_sync_leaves_the_file_whole() {
+    let bench = Bench::new("failed-then-cut");
+    for operations in 0..30 {
+        bench.disk.erase();
+        let store = bench.open();
+        for sequence in 1..10 {
+            assert_eq!(append(&store, sequence, 3000), Ok(()));
+        }
+        let store = bench.reopen(store);
+        assert_eq!(append(&store, 10, 100), Ok(()));
+        bench.disk.fail_next_sync_of("-wal");
+        assert!(append(&store, 11, 20_000).is_err());
+        drop(store);
+        bench.disk.end_process();
+        bench.disk.rewrite("-wal");
+        bench.disk.set_power(Power::OnFor(operations));
+        let store = SqliteStore::open(&bench.options);
+        bench.disk.set_power(Power::Off);
+        drop(store);
+        bench.disk.restart(|| true);
+        assert_eq!(sequences(&bench.open()), (1..12).collect::<Vec<_>>(), "cut at {operations}");
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_copied_at_the_start_is_an_error() {
+    let bench = Bench::new("failed-opening");
+    let store = bench.open();
+    assert_eq!(append(&store, 1, 100), Ok(()));
+    bench.disk.fail_next_sync_of("-wal");
+    assert!(append(&store, 2, 100).is_err());
+    drop(store);
+    bench.disk.end_process();
+    bench.disk.fail_next_sync_of("store");
+    let error = SqliteStore::open(&bench.options).err();
+    assert!(matches!(error, Some(OpenError::Unavailable { .. })), "{error:?}");
 }
 
 #[test]

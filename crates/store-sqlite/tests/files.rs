@@ -49,6 +49,51 @@ fn a_file_is_open_once() {
     open(&path).unwrap();
 }
 
+#[cfg(unix)]
+#[test]
+fn a_file_is_open_once_under_all_its_names() {
+    use std::os::unix::fs::symlink;
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    symlink(&path, directory.path().join("link")).unwrap();
+    symlink(directory.path(), directory.path().join("folder")).unwrap();
+    let error = refused(&directory.path().join("link"));
+    assert!(matches!(error, OpenError::Unavailable { .. }), "leads nowhere: {error:?}");
+    let store = open(&directory.path().join("folder").join("store")).unwrap();
+    let in_use = OpenError::InUse { path: path.canonicalize().unwrap() };
+    for name in ["store", "link", "folder/store", "folder/link", "./store"] {
+        assert_eq!(refused(&directory.path().join(name)), in_use);
+    }
+    drop(store);
+    open(&directory.path().join("link")).unwrap();
+}
+
+/// Runs itself in a second process, which is told by the environment what to open and where to answer.
+#[test]
+fn another_process_is_told_that_the_file_is_in_use() {
+    const PATH: &str = "ABIDE_TEST_STORE";
+    if let Some(path) = std::env::var_os(PATH) {
+        let path = Path::new(&path);
+        fs::write(path.with_extension("answer"), refused(path).to_string()).unwrap();
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().canonicalize().unwrap().join("store");
+    let store = open(&path).unwrap();
+    pollster::block_on(store.commit(append(1))).unwrap();
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "another_process_is_told_that_the_file_is_in_use"])
+        .env(PATH, &path)
+        .stdout(std::process::Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success(), "{status}");
+    let expected = format!("{} is in use by another process, or twice by this one", path.display());
+    assert_eq!(fs::read_to_string(path.with_extension("answer")).unwrap(), expected);
+    pollster::block_on(store.commit(append(2))).unwrap();
+}
+
 #[test]
 fn dropping_finishes_what_is_queued() {
     let directory = tempfile::tempdir().unwrap();
@@ -130,4 +175,28 @@ fn a_directory_that_is_not_there_is_named() {
     let error = refused(&path);
     assert!(matches!(error, OpenError::Unavailable { .. }), "{error:?}");
     assert!(error.to_string().contains("missing"), "{error}");
+}
+
+#[test]
+fn a_shard_that_no_store_writes_is_damage() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    drop(open(&path).unwrap());
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch("INSERT INTO shards VALUES (999, 1, 'x')").unwrap();
+    drop(connection);
+    let error = refused(&path);
+    assert!(matches!(error, OpenError::Corrupt { .. }), "{error:?}");
+}
+
+/// A file layer of SQLite that cannot share memory stands for a file system that cannot.
+#[cfg(unix)]
+#[test]
+fn a_file_system_without_a_log_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = Options::new(directory.path().join("store"));
+    options.file_layer = Some("unix-none".to_owned());
+    let error = SqliteStore::open(&options).err();
+    let Some(OpenError::Unavailable { reason, .. }) = error else { panic!("{error:?}") };
+    assert!(reason.contains("write-ahead log"), "{reason}");
 }

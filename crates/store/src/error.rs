@@ -24,7 +24,7 @@ pub enum CommitError {
     /// The writes may or may not be there. Claim the shard anew, then read.
     #[error("outcome of the commit unknown: {0}")]
     Unknown(String),
-    /// The store takes no further write until it is opened again.
+    /// The store takes no further write until it is opened again. Nothing of this batch was written.
     #[error("store stopped: {0}")]
     Stopped(String),
 }

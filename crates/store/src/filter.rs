@@ -1,4 +1,4 @@
-//! Which rows a list asks for, and where its next page begins.
+//! Which rows a list asks for, which rows pass, and where the next page begins.
 
 use abide_core::{
     ids::{NamespaceId, RunId, ShardId, WorkflowId},
@@ -6,7 +6,7 @@ use abide_core::{
 };
 use bytes::Bytes;
 
-use crate::rows::{RunStatus, WaitKind};
+use crate::rows::{RunRow, RunStatus, WaitKind, WaitRow};
 
 /// Which runs of which workflow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +38,19 @@ pub struct RunFilter {
     pub after: Option<(Timestamp, RunId)>,
 }
 
+impl RunFilter {
+    /// Whether the row passes; how a backend finds the rows is its own affair.
+    pub fn matches(&self, row: &RunRow) -> bool {
+        self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
+            && self.workflow.as_ref().is_none_or(|workflow| row.workflow == *workflow)
+            && self.workflow_type.as_ref().is_none_or(|name| row.workflow_type == *name)
+            && (self.statuses.is_empty() || self.statuses.contains(&row.status))
+            && self.started_from.is_none_or(|from| row.started_at >= from)
+            && self.started_before.is_none_or(|before| row.started_at < before)
+            && self.after.is_none_or(|after| (row.started_at, row.run) < after)
+    }
+}
+
 /// Which waits to list. Empty lists everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitFilter {
@@ -55,6 +68,18 @@ pub struct WaitFilter {
     pub after: Option<WaitPosition>,
 }
 
+impl WaitFilter {
+    /// Whether the row at this position passes.
+    pub fn matches(&self, position: &WaitPosition, row: &WaitRow) -> bool {
+        self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
+            && self.run.is_none_or(|run| run == (position.shard, position.run))
+            && self.kind.is_none_or(|kind| row.kind == kind)
+            && self.name.as_ref().is_none_or(|name| row.name == *name)
+            && self.until.is_none_or(|until| row.until <= until)
+            && self.after.as_ref().is_none_or(|after| position > after)
+    }
+}
+
 /// A place in a list of waits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WaitPosition {
@@ -67,4 +92,11 @@ pub struct WaitPosition {
     pub shard: ShardId,
     /// The wait within the run.
     pub wait: Bytes,
+}
+
+impl WaitPosition {
+    /// Where the row stands in lists.
+    pub fn of(shard: ShardId, row: &WaitRow) -> Self {
+        Self { until: row.until, run: row.run, shard, wait: row.wait.clone() }
+    }
 }

@@ -47,16 +47,6 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// A store that begins with these rows.
-    pub fn new(tables: Tables) -> Self {
-        Self { tables: Arc::new(Mutex::new(tables)) }
-    }
-
-    /// A copy of all rows as they are now.
-    pub fn snapshot_of_all(&self) -> Tables {
-        self.tables().clone()
-    }
-
     /// A panic elsewhere cannot leave a batch half applied, so a poisoned lock is taken as it is.
     fn tables(&self) -> MutexGuard<'_, Tables> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
@@ -168,5 +158,6 @@ mod tests {
     #[test]
     fn conforms() {
         crate::conformance::run(MemoryStore::default);
+        crate::conformance::run_reopened(MemoryStore::default(), |store| store);
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// One line per golden file: the path and the hash of its content.
-const MANIFEST: &str = "xtask/golden.txt";
+pub(super) const MANIFEST: &str = "xtask/golden.txt";
 
 /// Finds golden files that changed, are gone, or are not recorded yet.
 pub(crate) fn check(files: &[File]) -> Vec<Problem> {

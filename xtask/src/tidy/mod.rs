@@ -8,6 +8,7 @@ mod examples;
 pub(crate) mod golden;
 mod markdown;
 mod module_docs;
+mod promises;
 mod sizes;
 
 use crate::{
@@ -43,6 +44,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), Vec<Problem>> {
 fn check(workspace: &Workspace) -> Result<Vec<(&'static str, Vec<Problem>)>, Problem> {
     let files = files::read(&workspace.root)?;
     let mut found = vec![("crate arrows", arrows::check(&workspace.packages))];
+    found.push(("promises", promises::check(&workspace.root, &files)));
     found.extend(FILE_CHECKS.iter().map(|(name, check)| (*name, check(&files))));
     Ok(found)
 }

@@ -27,7 +27,7 @@ mod tests {
         let files = [
             File::new("crates/a/src/good.rs", "//! Good.\n"),
             File::new("crates/a/src/bad.rs", "use std::fmt;\n//! Too late.\n"),
-            File::new("crates/a/src/generated/wire.rs", "struct Wire;\n"),
+            File::new("crates/core/src/codec/generated.rs", "struct Wire;\n"),
             File::new("notes.md", "# Notes\n"),
         ];
         let places: Vec<String> = check(&files).into_iter().map(|found| found.place).collect();

@@ -15,7 +15,7 @@ const FILE_LINES_MAX: usize = 600;
 const LIB_LINES_MAX: usize = 150;
 
 /// Exceptions, one per line: a path and the lines it has.
-const RATCHET: &str = "xtask/ratchet.txt";
+pub(super) const RATCHET: &str = "xtask/ratchet.txt";
 
 /// Finds files that are too long and exceptions that no longer hold.
 pub(crate) fn check(files: &[File]) -> Vec<Problem> {
@@ -117,7 +117,7 @@ mod tests {
     fn limits_are_inclusive() {
         assert!(check_one("a/src/run.rs", 600, "").is_empty());
         assert!(check_one("a/src/lib.rs", 150, "").is_empty());
-        assert!(check_one("a/src/generated/wire.rs", 9000, "").is_empty());
+        assert!(check_one("crates/core/src/codec/generated.rs", 9000, "").is_empty());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::{Run, draft::Draft};
 use crate::{
     event::{Body, Fact, Mover},
     note::Note,
+    time::Timestamp,
 };
 
 impl Run {
@@ -64,7 +65,10 @@ impl Run {
                     timer.started == fired.started && fired.fire_at >= timer.spec.fire_at
                 })
             }
-            Fact::TimerRescheduled(moved) => self.timers.contains_key(&moved.timer),
+            // The mark tells the timer that was moved from a new one of the same id.
+            Fact::TimerRescheduled(moved) => {
+                self.timers.get(&moved.timer).is_some_and(|timer| timer.moved_to.is_some())
+            }
             Fact::ActivityStarted(started) => self.activities.contains_key(&started.scheduled),
             Fact::ActivityCompleted(close) => self.activities.contains_key(&close.scheduled),
             Fact::ActivityFailed(close) => self.activities.contains_key(&close.scheduled),
@@ -92,12 +96,17 @@ pub(super) fn release(draft: &mut Draft<'_>) {
     let mut dropped = Vec::new();
     for body in buffer {
         if draft.run.applies(&body.fact) {
-            draft.body(body);
+            draft.body_at(numbered_at(draft.now(), &body.fact), body);
         } else {
             dropped.push(body.fact.name().to_owned());
         }
     }
     draft.note(Note::BufferReleased { dropped });
+}
+
+/// A firing is never numbered before its due time, also if the clock was set back since it came.
+fn numbered_at(now: Timestamp, fact: &Fact) -> Timestamp {
+    if let Fact::TimerFired(fired) = fact { now.max(fired.fire_at) } else { now }
 }
 
 /// Keeps buffered bodies in snapshots as the bytes of the log.

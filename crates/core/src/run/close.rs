@@ -1,8 +1,12 @@
 //! How a run ends: what becomes of its children, who is told, and whether another run follows.
 
-use super::{Close, Context, Decision, Reply, Run, StartRun, Status, cancel, draft::Draft};
+use std::collections::BTreeSet;
+
+use super::{
+    Close, CompleteTask, Context, Decision, Reply, Run, StartRun, Status, cancel, draft::Draft,
+};
 use crate::{
-    command::ContinueAsNew,
+    command::{Ask, ContinueAsNew},
     cron,
     effect::{Action, ChildClosed, ChildOutcome},
     event::{
@@ -11,7 +15,7 @@ use crate::{
         UpdateRequest,
     },
     failure::{Failure, TimeoutKind},
-    ids::{RunId, UpdateId},
+    ids::{EventNumber, RunId, UpdateId},
     payload::{Extension, Payloads},
     retry::{RetryState, Verdict},
     run::Update,
@@ -74,6 +78,17 @@ pub(super) fn continue_as_new(
     let next_run = start.run;
     draft.follow(start);
     RunContinuedAsNew { next_run, spec, signals, updates }.into()
+}
+
+/// A signal that a continue-as-new names but that was not found.
+pub(super) fn not_carried(input: &CompleteTask) -> Option<EventNumber> {
+    let Some(Ask::ContinueAsNew(command)) = input.commands.last().map(|command| &command.ask)
+    else {
+        return None;
+    };
+    let found = input.carried.iter().filter(|body| matches!(body.fact, Fact::SignalReceived(_)));
+    let wanted: BTreeSet<_> = command.signals.iter().collect();
+    if found.count() == wanted.len() { None } else { command.signals.last().copied() }
 }
 
 /// An update that has no outcome is delivered to the new run again.

@@ -6,12 +6,13 @@ use std::{collections::BTreeSet, fmt};
 use super::{Phase, Run, Update, close, draft::Draft, update};
 use crate::{
     command::{Ask, Command},
+    cron,
     event::{
         ActivityCancelRequested, ActivityCancelled, ActivityScheduled, ActivitySpec, Body,
         ChildInitiated, ExternalCancelInitiated, ExternalSignalInitiated, Fact, MarkerRecorded,
         MemoUpserted, Mover, Origin, Outcome, RunCancelled, RunSpec, SearchAttributesUpserted,
-        TimerCancelled, TimerRescheduled, TimerStarted, WaitCancelled, WaitOpened, WaitSatisfied,
-        WaitTimedOut,
+        TimerCancelled, TimerRescheduled, TimerStarted, WaitCancelled, WaitDetails, WaitOpened,
+        WaitSatisfied, WaitTimedOut,
     },
     ids::{ActivityId, EventNumber, RunId, TimerId, UpdateId, WaitId},
     limits::{Exceeded, Limits, valid_condition_key},
@@ -39,6 +40,7 @@ struct Ledger<'a> {
     waits: Overlay<WaitId>,
     activities: Overlay<ActivityId>,
     accepted: Overlay<UpdateId>,
+    rejected: BTreeSet<UpdateId>,
     children: usize,
 }
 
@@ -97,6 +99,7 @@ pub(super) fn check(run: &Run, limits: &Limits, commands: &[Command]) -> Result<
         waits: Overlay::new(run.waits.len()),
         activities: Overlay::new(run.activities.len()),
         accepted: Overlay::new(0),
+        rejected: BTreeSet::new(),
         children: run.children.len() + run.externals.len(),
     };
     if commands.len() > limits.commands {
@@ -156,7 +159,11 @@ impl Ledger<'_> {
                 let before = matches!(run.updates.get(update), Some(Update::Accepted { .. }));
                 self.accepted.close(update, before, "accepted update")
             }
-            Ask::RejectUpdate { update, .. } => self.check_unanswered(update),
+            Ask::RejectUpdate { update, .. } => {
+                self.check_unanswered(update)?;
+                self.rejected.insert(update.clone());
+                Ok(())
+            }
             Ask::RecordMarker(_)
             | Ask::UpsertSearchAttributes(_)
             | Ask::UpsertMemo(_)
@@ -193,6 +200,9 @@ impl Ledger<'_> {
         if before || self.accepted.touched(update) {
             return Err(format!("update {update} was accepted before"));
         }
+        if self.rejected.contains(update) {
+            return Err(format!("update {update} was rejected before"));
+        }
         Ok(())
     }
 }
@@ -206,8 +216,14 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), String> {
             limits.check_size("header", map_size(&spec.header))?;
             limits.check_size("input", size(&spec.input))
         }
-        Ask::StartTimer(spec) => limits.check_name("timer id", spec.timer.as_str()),
-        Ask::OpenWait(spec) => limits.check_name("wait id", spec.wait.as_str()),
+        Ask::StartTimer(spec) => {
+            limits.check_name("timer id", spec.timer.as_str())?;
+            check_details(spec.details.as_ref(), limits)
+        }
+        Ask::OpenWait(spec) => {
+            limits.check_name("wait id", spec.wait.as_str())?;
+            check_details(spec.details.as_ref(), limits)
+        }
         Ask::StartChild(child) => {
             limits.check_name("workflow id", child.workflow.workflow.as_str())?;
             check_spec(&child.spec, limits)
@@ -226,7 +242,10 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), String> {
         Ask::UpsertSearchAttributes(map) | Ask::UpsertMemo(map) => {
             limits.check_size("attributes", map_size(map))
         }
-        Ask::AcceptUpdate { request, .. } => limits.check_size("update", size(&request.input)),
+        Ask::AcceptUpdate { update, request } => {
+            limits.check_name("update id", update.as_str())?;
+            limits.check_size("update", size(&request.input) + map_size(&request.header))
+        }
         Ask::CompleteUpdate { outcome, .. } => match outcome {
             Outcome::Completed(result) => limits.check_size("update result", size(result)),
             Outcome::Failed(failure) => limits.check_failure(failure),
@@ -245,13 +264,25 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), String> {
     }
 }
 
+fn check_details(details: Option<&WaitDetails>, limits: &Limits) -> Result<(), String> {
+    let size = details.map_or(0, |details| {
+        let actors: usize = details.actors.iter().map(String::len).sum();
+        details.subject.len() + actors + map_size(&details.data)
+    });
+    limits.check_size("details of the wait", size)
+}
+
 fn check_spec(spec: &RunSpec, limits: &Limits) -> Result<(), String> {
     limits.check_name("workflow type", &spec.workflow_type)?;
     limits.check_name("queue", &spec.queue)?;
     limits.check_size("header", map_size(&spec.header))?;
     limits.check_size("memo", map_size(&spec.memo))?;
     limits.check_size("search attributes", map_size(&spec.search_attributes))?;
-    limits.check_size("input", size(&spec.input))
+    limits.check_size("input", size(&spec.input))?;
+    match &spec.cron {
+        Some(cron) if !cron::valid(cron) => Err(format!("cron {cron:?} is not a cron expression")),
+        _ => Ok(()),
+    }
 }
 
 fn check_key(key: Option<&str>) -> Result<(), String> {

@@ -169,6 +169,8 @@ pub struct Retry {
     pub blocked: Option<Blocked>,
     /// Code that was tried at this length of history and does not fit.
     pub tried: BTreeSet<BuildId>,
+    /// It is not tried again before this.
+    pub not_before: Option<Timestamp>,
 }
 
 /// An open timer.

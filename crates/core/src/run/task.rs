@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::{
     CompleteTask, Context, Decision, FailTask, Refusal, Reply, Retry, Run, StartTask, Task, Touch,
-    Turn, apply::shown_to_code, buffer, commands, draft::Draft, update,
+    Turn, apply::shown_to_code, buffer, close, commands, draft::Draft, update,
 };
 use crate::{
     command::Ask,
@@ -69,6 +69,7 @@ pub(super) fn start(draft: Draft<'_>, start: StartTask) -> Result<Decision, Refu
         timeout: run.task_timeout(draft.context.limits),
     };
     draft.run.volatile.turn = Some(turn);
+    draft.run.volatile.task_not_before = None;
     Ok(draft.finish(Reply::TaskGiven(Box::new(given))))
 }
 
@@ -124,6 +125,10 @@ pub(super) fn complete(mut draft: Draft<'_>, input: CompleteTask) -> Result<Deci
     let turn = draft.run.current_turn(input.start)?;
     if let Err(bad) = commands::check(draft.run, draft.context.limits, &input.commands) {
         let message = bad.to_string();
+        return Ok(refuse(draft, turn, TaskFailureCause::BadCommand, message));
+    }
+    if let Some(missing) = close::not_carried(&input) {
+        let message = format!("signal {missing} to carry over is not in the history");
         return Ok(refuse(draft, turn, TaskFailureCause::BadCommand, message));
     }
     let closes = input.commands.last().is_some_and(|command| command.ask.closes());
@@ -299,6 +304,12 @@ fn backoff(failures: u32) -> Duration {
     RetryPolicy { maximum_interval, ..RetryPolicy::default() }.delay_after(failures)
 }
 
+/// A failed task waits before it is tried again. A blocked one waits for other code instead, which may
+/// try it at once, unless the code that failed cannot be told from other code.
+fn hold(failed_at: Timestamp, failures: u32, waits_for_other_code: bool) -> Option<Timestamp> {
+    (!waits_for_other_code).then(|| failed_at.saturating_add(backoff(failures)))
+}
+
 impl Run {
     /// How long a worker may take for a workflow task of this run.
     pub fn task_timeout(&self, limits: &Limits) -> Duration {
@@ -325,7 +336,11 @@ impl Run {
 
     /// The task is held back until this: it failed or killed its worker.
     pub fn task_not_before(&self) -> Option<Timestamp> {
-        self.volatile.task_not_before
+        let failed = match &self.task {
+            Task::Retry(retry) => retry.not_before,
+            Task::Idle | Task::Scheduled { .. } => None,
+        };
+        failed.max(self.volatile.task_not_before)
     }
 
     /// This code was tried at this length of history and does not fit.
@@ -399,8 +414,9 @@ impl Run {
             failure: failed.failure.clone(),
             blocked: failed.blocked.clone(),
             tried: failed.build.iter().filter(|_| blocked).cloned().collect(),
+            not_before: hold(failed_at, 1, blocked && failed.build.is_some()),
         }));
-        self.hold_task(1);
+        self.volatile.lost_starts = 0;
         self.touch(Touch::Run);
     }
 
@@ -411,11 +427,12 @@ impl Run {
             retry.cause = failed.cause;
             retry.failure = failed.failure.clone();
             retry.blocked = failed.blocked.clone();
-            if failed.blocked.is_some() {
-                retry.tried.extend(failed.build.clone());
-            }
+            let blocked = failed.blocked.is_some();
+            retry.tried.extend(failed.build.clone().filter(|_| blocked));
+            let other_code = blocked && failed.build.is_some();
+            retry.not_before = hold(failed.at, failed.attempt, other_code);
         }
-        self.hold_task(failed.attempt);
+        self.volatile.lost_starts = 0;
         self.touch(Touch::Task);
         self.touch(Touch::Run);
     }
@@ -423,16 +440,9 @@ impl Run {
     pub(super) fn apply_repaired(&mut self) {
         if let Task::Retry(retry) = &mut self.task {
             retry.tried.clear();
+            retry.not_before = None;
         }
         self.forget_attempts();
         self.touch(Touch::Task);
-    }
-
-    /// A failed task waits before it is tried again; other code may try a blocked one at once.
-    fn hold_task(&mut self, failures: u32) {
-        self.volatile.lost_starts = 0;
-        let Task::Retry(retry) = &self.task else { return };
-        self.volatile.task_not_before =
-            (retry.blocked.is_none()).then(|| retry.failed_at.saturating_add(backoff(failures)));
     }
 }

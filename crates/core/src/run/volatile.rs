@@ -22,7 +22,7 @@ pub struct Volatile {
     pub admissions: u64,
     /// Starts of the present task that were lost with their worker.
     pub lost_starts: u32,
-    /// The task is not handed out before this.
+    /// After lost starts, the task is not handed out before this.
     pub task_not_before: Option<Timestamp>,
     /// Last signs of life of running attempts.
     pub heartbeats: BTreeMap<EventNumber, Beat>,
@@ -82,6 +82,5 @@ impl Volatile {
             && self.admitted.is_empty()
             && self.heartbeats.is_empty()
             && self.task_not_before.is_none()
-            && self.lost_starts == 0
     }
 }

@@ -42,6 +42,18 @@ fn nothing_fires_early_or_twice() {
 }
 
 #[test]
+fn a_buffered_firing_is_not_early_although_the_clock_was_set_back() {
+    let mut world = sleeping();
+    world.signal("go");
+    world.start_task();
+    world.go_to(10);
+    assert_eq!(world.fire("t").names, ["InputBuffered"]);
+    world.now = at(4);
+    world.crash();
+    assert_eq!(world.event("TimerFired").time, at(10));
+}
+
+#[test]
 fn a_timer_in_the_past_is_due_at_once() {
     let mut world = World::new();
     world.go_to(60);

@@ -31,7 +31,7 @@ pub(super) struct Waiter {
 #[derive(Debug)]
 enum Until {
     Closed,
-    Update(UpdateId, UpdateWait),
+    Update(Box<Call>),
 }
 
 impl Call {
@@ -66,7 +66,7 @@ impl Shard {
         self.calls.insert(ticket);
         match self.state {
             State::Open => {}
-            State::Halted => return self.reply(ticket, Err(CallError::Reset)),
+            State::Halted => return self.reply(ticket, Err(CallError::NotServed)),
             State::Closed | State::Reading | State::Claiming => {
                 return self.await_opening(ticket, call);
             }
@@ -111,6 +111,7 @@ impl Shard {
             Todo::Call(ticket, call) => self.serve(run, ticket, call),
             Todo::Matched(offer, worker) => self.start_work(run, offer, worker),
             Todo::Due(at, timer) => self.fall_due(run, at, timer),
+            Todo::LookAgain(timer) => self.look_again(run, timer),
             Todo::Grace(scheduled) => self.lose_attempt(run, scheduled),
             Todo::Answered(key, answer) => self.record_answer(run, key, answer),
             Todo::Deliver(envelope) => self.deliver_to(run, *envelope),
@@ -144,12 +145,13 @@ impl Shard {
                 self.present_attempt(run, ticket, &token, session);
             }
             Call::Repair { identity, .. } => {
+                self.refused.remove(&run);
                 let reply = self.decide(run, Input::Repair { identity });
                 self.ensure_rows(run);
                 self.answer(run, ticket, reply);
             }
             other => match self.input_of(other.clone()) {
-                Some(input) => match self.decide(run, input) {
+                Some(input) => match self.decide_spoken_for(run, &other, input) {
                     Err(error) if Self::busy(&error) => {
                         self.park_busy(run, Todo::Call(ticket, Box::new(other)));
                     }
@@ -158,6 +160,20 @@ impl Shard {
                 None => self.reply(ticket, Err(CallError::StaleQuery)),
             },
         }
+    }
+
+    /// A worker that heartbeats or answers for an attempt has not lost it.
+    fn decide_spoken_for(
+        &mut self,
+        run: RunId,
+        call: &Call,
+        input: Input,
+    ) -> Result<Reply, CallError> {
+        let reply = self.decide(run, input);
+        if let (Ok(Reply::Alive { .. }), Call::Heartbeat(token, _)) = (&reply, call) {
+            self.attempt_alive(token);
+        }
+        reply
     }
 
     /// Calls that are one input to the run.
@@ -229,13 +245,13 @@ impl Shard {
     }
 
     fn update(&mut self, run: RunId, ticket: Ticket, call: Box<Call>) {
-        let Call::Update { update, request, until, .. } = (*call).clone() else { return };
+        let Call::Update { update, request, .. } = (*call).clone() else { return };
         match self.decide(run, Input::AdmitUpdate { update: update.clone(), request }) {
             Ok(Reply::Update(Stage::CompletedIn(earlier))) => {
                 self.with_run(earlier, Todo::Call(ticket, Box::new(at_run(*call, earlier))))
             }
             Ok(_) => {
-                let waiter = Waiter { ticket, until: Until::Update(update, until) };
+                let waiter = Waiter { ticket, until: Until::Update(call) };
                 self.waiters.entry(run).or_default().push(waiter);
                 self.check_waiters(run, &[]);
             }
@@ -250,10 +266,19 @@ impl Shard {
         let Some(waiters) = self.waiters.remove(&run) else { return };
         let mut answers = Vec::new();
         let mut waiting = Vec::new();
+        let next_run = match entry.run.status {
+            Status::Closed { next_run, .. } => next_run,
+            Status::Open => None,
+        };
         for waiter in waiters {
-            match waiter.answer(&entry.run, rejected) {
-                Some(answer) => answers.push((waiter.ticket, answer)),
-                None => waiting.push(waiter),
+            match (waiter.answer(&entry.run, rejected), waiter.until, next_run) {
+                (Some(answer), _, _) => answers.push((waiter.ticket, answer)),
+                // The next run has the update, or gets it now.
+                (None, Until::Update(call), Some(next)) => {
+                    let todo = Todo::Call(waiter.ticket, Box::new(at_run(*call, next)));
+                    self.woken.push_back((next, todo));
+                }
+                (None, until, _) => waiting.push(Waiter { until, ..waiter }),
             }
         }
         if !waiting.is_empty() {
@@ -355,7 +380,8 @@ impl Waiter {
     ) -> Option<Result<CallReply, CallError>> {
         match &self.until {
             Until::Closed => (!run.open()).then(|| Ok(CallReply::Run(Box::new(run.clone())))),
-            Until::Update(update, until) => {
+            Until::Update(call) => {
+                let Call::Update { update, until, .. } = &**call else { return None };
                 if let Some((_, failure)) = rejected.iter().find(|(id, _)| id == update) {
                     return Some(Ok(CallReply::UpdateRejected(failure.clone())));
                 }
@@ -377,11 +403,8 @@ fn update_answer(
         (Some(stage @ Stage::Accepted), _) if until == UpdateWait::Accepted => {
             Some(Ok(CallReply::Update { run: run.id, stage }))
         }
-        (Some(_), Status::Open) => None,
-        // The next run may have it, or the caller repeats it there.
-        (_, Status::Closed { next_run: Some(_), .. }) | (None, Status::Open) => {
-            Some(Err(CallError::Reset))
-        }
+        (Some(_), Status::Open) | (_, Status::Closed { next_run: Some(_), .. }) => None,
+        (None, Status::Open) => Some(Err(CallError::Reset)),
         (_, Status::Closed { next_run: None, .. }) => Some(Err(CallError::UpdateAborted)),
     }
 }

@@ -19,6 +19,7 @@ impl Shard {
             match alarm {
                 Alarm::Reopen => self.open(),
                 Alarm::Due(run, key) => self.with_run(run, Todo::Due(at, key)),
+                Alarm::LookAgain(run, key) => self.with_run(run, Todo::LookAgain(key)),
                 Alarm::Turn(run, start) => {
                     if self.cache.peek(run).is_some() {
                         self.decide_quietly(run, Input::TimeOutTask { start });
@@ -72,11 +73,25 @@ impl Shard {
         }
     }
 
+    /// A due time that only memory knew has come.
+    pub(super) fn look_again(&mut self, run: RunId, timer: TimerKey) {
+        match self.decide(run, Input::Due { timer: timer.clone() }) {
+            Ok(Reply::NotDue) => {
+                let again = self.cache.peek(run).and_then(|entry| entry.run.look_again_at(&timer));
+                if let Some(again) = again {
+                    self.alarms.set(again, Alarm::LookAgain(run, timer));
+                }
+            }
+            Err(error) if Self::busy(&error) => self.park_busy(run, Todo::LookAgain(timer)),
+            Ok(_) | Err(_) => {}
+        }
+    }
+
     /// Removes exactly the hint that was wrong, and looks again when the timer is really due.
     fn correct_hint(&mut self, run: RunId, at: Timestamp, timer: TimerKey) {
         let Some(entry) = self.cache.peek(run) else { return };
         if let Some(again) = entry.run.look_again_at(&timer) {
-            self.alarms.set(again, Alarm::Due(run, timer.clone()));
+            self.alarms.set(again, Alarm::LookAgain(run, timer.clone()));
         }
         let key = DueKey { due: at, run, timer: timer.to_bytes() };
         let known = |row: &Row| matches!(row, Row::Due(row) if row.key() == key);
@@ -112,6 +127,10 @@ impl Shard {
     pub(super) fn ensure_rows(&mut self, run: RunId) {
         let Some(entry) = self.cache.get(run) else { return };
         entry.rows = cache::project_all(&entry.run);
+        // A run that waits for a child or an update needs no row but its own.
+        if entry.rows.values().flatten().all(|row| matches!(row, Row::Run(_))) {
+            return;
+        }
         let puts: Vec<_> = entry.rows.values().flatten().cloned().map(Row::put).collect();
         let due: Vec<_> = entry.run.due_keys();
         let waiting = entry.run.task != Task::Idle;

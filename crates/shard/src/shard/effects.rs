@@ -57,25 +57,24 @@ impl Shard {
     /// The run's effect is new, changed, or settled.
     pub(super) fn track_effect(&mut self, run: RunId, number: u64) {
         let Some(entry) = self.cache.peek(run) else { return };
-        match entry.run.outbox.get(&number) {
-            Some(effect) => {
-                let key = EffectKey { workflow: entry.run.workflow.clone(), run, number };
-                let effect = effect.clone();
-                let new = Sending { key, effect, sent_at: None, settled: false };
-                self.sending.entry((run, number)).or_insert(new);
-                self.send(run, number);
-            }
-            None => {
-                // While it is under way, its answer will still come and must be confirmed.
-                if let Some(sending) = self.sending.get_mut(&(run, number)) {
-                    sending.settled = true;
-                    if sending.sent_at.is_none() {
-                        self.sending.remove(&(run, number));
-                    }
-                }
-                self.send_next(run);
+        // Earlier ones may not have been read from the outbox yet, and they must go first.
+        for (number, effect) in entry.run.outbox.range(..=number) {
+            let workflow = entry.run.workflow.clone();
+            let key = EffectKey { workflow, run, number: *number };
+            let effect = effect.clone();
+            let new = Sending { key, effect, sent_at: None, settled: false };
+            self.sending.entry((run, *number)).or_insert(new);
+        }
+        if !entry.run.outbox.contains_key(&number)
+            && let Some(sending) = self.sending.get_mut(&(run, number))
+        {
+            // While it is under way, its answer will still come and must be confirmed.
+            sending.settled = true;
+            if sending.sent_at.is_none() {
+                self.sending.remove(&(run, number));
             }
         }
+        self.send_next(run);
     }
 
     /// Sends an effect unless an earlier one of the run to the same workflow is not settled.
@@ -184,11 +183,13 @@ impl Shard {
     }
 
     pub(super) fn inbox_read(&mut self, envelope: Envelope, row: Option<InboxRow>) {
-        let known = row.and_then(|row| codec::decode_answer(row.outcome).ok());
-        if let Some(answer) = known {
+        if let Some(row) = row {
             self.incoming.remove(&envelope.key);
-            let shard = envelope.key.shard();
-            return self.emit(Output::Answer(shard, envelope.key, answer));
+            // An answer that only a newer version can read is left for it: the source asks again.
+            if let Ok(answer) = codec::decode_answer(row.outcome) {
+                self.emit(Output::Answer(envelope.key.shard(), envelope.key, answer));
+            }
+            return;
         }
         let target = envelope.effect.target.clone();
         let todo = Todo::Deliver(Box::new(envelope));

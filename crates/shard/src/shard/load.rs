@@ -16,12 +16,11 @@ use abide_store::{
     rows::{DueKey, LogRow, RunRow, SnapshotRow},
 };
 
-use super::{Shard, start::StartScan};
+use super::{Shard, start::StartScan, work::Refill};
 use crate::{
     cache::Entry,
     message::{
-        Call, CallError, EffectKey, Envelope, Fetch, Fetched, Offer, Output, QueueKey, Ticket,
-        Worker,
+        Call, CallError, EffectKey, Envelope, Fetch, Fetched, Offer, Output, Ticket, Worker,
     },
 };
 
@@ -33,7 +32,7 @@ pub(super) enum Reading {
     Snapshot(RunId),
     Log(RunId),
     Tasks,
-    Refill(QueueKey),
+    Refill(Box<Refill>),
     Due,
     Outbox,
     Inbox(Box<Envelope>),
@@ -48,6 +47,7 @@ pub(super) enum Todo {
     Call(Ticket, Box<Call>),
     Matched(Offer, Worker),
     Due(Timestamp, TimerKey),
+    LookAgain(TimerKey),
     Grace(EventNumber),
     Answered(EffectKey, Answer),
     Deliver(Box<Envelope>),
@@ -101,7 +101,7 @@ impl Shard {
             (Reading::Snapshot(run), Fetched::Snapshot(row)) => self.snapshot_read(run, row),
             (Reading::Log(run), Fetched::Log(rows)) => self.log_read(run, rows),
             (Reading::Tasks, Fetched::Tasks(rows)) => self.tasks_scanned(rows),
-            (Reading::Refill(queue), Fetched::Tasks(rows)) => self.refill_read(queue, rows),
+            (Reading::Refill(refill), Fetched::Tasks(rows)) => self.refill_read(*refill, rows),
             (Reading::Due, Fetched::Due(rows)) => self.due_read(rows),
             (Reading::Outbox, Fetched::Outbox(rows)) => self.outbox_read(rows),
             (Reading::Inbox(envelope), Fetched::Inbox(row)) => self.inbox_read(*envelope, row),
@@ -133,10 +133,6 @@ impl Shard {
             return;
         }
         self.heads.insert(workflow.clone(), HeadSearch { parked: vec![todo], stale: false });
-        self.read_head(workflow);
-    }
-
-    fn read_head(&mut self, workflow: &WorkflowKey) {
         let runs = WorkflowRuns {
             namespace: workflow.namespace.clone(),
             workflow: workflow.workflow.clone(),
@@ -147,11 +143,12 @@ impl Shard {
 
     fn head_read(&mut self, workflow: &WorkflowKey, rows: Vec<RunRow>) {
         let Some(search) = self.heads.remove(workflow) else { return };
-        if search.stale && self.cache.head(workflow).is_none() {
-            // The run that began meanwhile is durable, or it would be in memory: read again.
-            let search = HeadSearch { stale: false, ..search };
-            self.heads.insert(workflow.clone(), search);
-            return self.read_head(workflow);
+        if search.stale {
+            // What began meanwhile is in memory, or it is durable and a new read will find it.
+            for todo in search.parked {
+                self.with_head(workflow, todo);
+            }
+            return;
         }
         let parked = search.parked;
         match rows.first() {
@@ -225,6 +222,13 @@ impl Shard {
 
     fn loaded(&mut self, id: RunId) {
         let Some(load) = self.loads.remove(&id) else { return };
+        if self.cache.peek(id).is_some() {
+            // The run began while its log was being read.
+            for todo in load.parked {
+                self.with_run(id, todo);
+            }
+            return;
+        }
         let Some(mut run) = load.run else {
             for todo in load.parked {
                 self.without_run(Some(id), todo, &CallError::NotFound);
@@ -265,6 +269,14 @@ impl Shard {
         }
     }
 
+    /// What waited for a busy run. Another run of the workflow may be the current one by now.
+    pub(super) fn carry_on_woken(&mut self, run: RunId, todo: Todo) {
+        match todo.workflow().cloned() {
+            Some(workflow) if todo.wants_head() => self.with_head(&workflow, todo),
+            _ => self.with_run(run, todo),
+        }
+    }
+
     fn load_failed(&mut self, run: RunId, error: &CallError) {
         let Some(load) = self.loads.remove(&run) else { return };
         for todo in load.parked {
@@ -282,15 +294,26 @@ impl Shard {
                 _ => self.reply(ticket, Err(error.clone())),
             },
             Todo::Matched(offer, worker) => self.emit(Output::Unmatched(offer, worker)),
-            Todo::Deliver(envelope) => self.deliver_nowhere(*envelope),
+            Todo::Deliver(envelope) if *error == CallError::NotFound => {
+                self.deliver_nowhere(*envelope);
+            }
+            // The source sends it again.
+            Todo::Deliver(envelope) => drop(self.incoming.remove(&envelope.key)),
             Todo::Due(due, timer) => {
                 if let Some(run) = run.filter(|_| *error == CallError::NotFound) {
                     let key = DueKey { due, run, timer: timer.to_bytes() };
                     self.pipeline.push(None, vec![Write::DeleteDue(key)]);
                 }
             }
-            Todo::Requery(ticket) => self.reply(ticket, Err(error.clone())),
-            Todo::Answered(..) | Todo::Grace(_) | Todo::Reoffer | Todo::EnsureRows => {}
+            Todo::Requery(ticket) => {
+                self.queries.remove(&ticket);
+                self.reply(ticket, Err(error.clone()));
+            }
+            Todo::Answered(..)
+            | Todo::Grace(_)
+            | Todo::LookAgain(_)
+            | Todo::Reoffer
+            | Todo::EnsureRows => {}
         }
     }
 
@@ -323,6 +346,18 @@ impl Shard {
 }
 
 impl Load {
+    /// The matches that wait for the run.
+    pub(super) fn take_matched(&mut self) -> Vec<(Offer, Worker)> {
+        let parked = std::mem::take(&mut self.parked);
+        parked
+            .into_iter()
+            .filter_map(|todo| match todo {
+                Todo::Matched(offer, worker) => Some((offer, worker)),
+                _ => None,
+            })
+            .collect()
+    }
+
     fn fold(&mut self, row: LogRow) -> Result<(), String> {
         let event_bytes = row.events.len();
         let records = codec::decode_row(&Row { events: row.events, notes: row.notes })
@@ -339,13 +374,30 @@ impl Load {
 }
 
 impl Todo {
+    /// The workflow that it is about, if it says so.
+    fn workflow(&self) -> Option<&WorkflowKey> {
+        match self {
+            Self::Call(_, call) => call.place().map(|(workflow, _)| workflow),
+            Self::Deliver(envelope) => Some(&envelope.effect.target.workflow),
+            Self::Matched(..)
+            | Self::Due(..)
+            | Self::LookAgain(_)
+            | Self::Grace(_)
+            | Self::Answered(..)
+            | Self::Reoffer
+            | Self::Requery(_)
+            | Self::EnsureRows => None,
+        }
+    }
+
     /// It is meant for whatever run of the workflow is current.
-    fn wants_head(&self) -> bool {
+    pub(super) fn wants_head(&self) -> bool {
         match self {
             Self::Call(_, call) => call.place().is_some_and(|(_, run)| run.is_none()),
             Self::Deliver(envelope) => envelope.effect.target.run.is_none(),
             Self::Matched(..)
             | Self::Due(..)
+            | Self::LookAgain(_)
             | Self::Grace(_)
             | Self::Answered(..)
             | Self::Reoffer

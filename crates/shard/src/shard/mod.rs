@@ -21,11 +21,12 @@ use abide_core::{
     run::Context,
     time::Timestamp,
 };
+use abide_store::rows::TaskKey;
 
 use crate::{
     alarm::Alarms,
     cache::Cache,
-    message::{Call, CallError, CallReply, EffectKey, Message, Output, Ticket},
+    message::{Call, CallError, CallReply, EffectKey, Message, Output, QueueKey, Ticket},
     pipeline::Pipeline,
 };
 
@@ -80,6 +81,8 @@ pub struct Shard {
     heads: BTreeMap<WorkflowKey, HeadSearch>,
     /// What waits for a busy run, until its workflow task ends.
     busy: BTreeMap<RunId, VecDeque<Todo>>,
+    /// What no longer has to wait; taken up when the present decision is done.
+    woken: VecDeque<(RunId, Todo)>,
     pipeline: Pipeline,
     /// The store has not answered the last batch yet.
     committing: bool,
@@ -90,8 +93,12 @@ pub struct Shard {
     sending: BTreeMap<(RunId, u64), Sending>,
     /// Effects of other shards that are being applied.
     incoming: BTreeSet<EffectKey>,
-    /// How often the store refused writes of a run.
+    /// How often the store refused writes of a run that it was given alone.
     refused: BTreeMap<RunId, u32>,
+    /// Commits that must succeed before messages share a batch again.
+    alone_for: u32,
+    /// Where the last search for tasks that were left as rows ended, by queue.
+    refilled: BTreeMap<QueueKey, TaskKey>,
     /// An alarm to send effects again is set.
     resend_set: bool,
     sweep_after: Option<RunId>,
@@ -119,7 +126,8 @@ impl Shard {
             loads: BTreeMap::new(),
             heads: BTreeMap::new(),
             busy: BTreeMap::new(),
-            pipeline: Pipeline::new(id, 0),
+            woken: VecDeque::new(),
+            pipeline: Pipeline::new(id, 0, false),
             committing: false,
             alarms: Alarms::new(limits.near_timers),
             waiters: BTreeMap::new(),
@@ -128,6 +136,8 @@ impl Shard {
             sending: BTreeMap::new(),
             incoming: BTreeSet::new(),
             refused: BTreeMap::new(),
+            alone_for: 0,
+            refilled: BTreeMap::new(),
             resend_set: false,
             sweep_after: None,
             limits,
@@ -148,7 +158,7 @@ impl Shard {
             _ if self.state != State::Open => self.decline(message),
             Message::Matched(offer, worker) => self.matched(offer, worker),
             Message::Refill(queue) => self.refill(queue),
-            Message::NewBuild(queue, _) => self.refill(queue),
+            Message::NewBuild(queue, _) => self.new_build(queue),
             Message::SessionLost(session) => self.session_lost(&session),
             Message::Deliver(envelope) => self.deliver(*envelope),
             Message::Answered(key, answer) => self.effect_answered(key, answer),
@@ -188,9 +198,13 @@ impl Shard {
 
     /// After each message: forget what may leave memory, and commit what is ready.
     fn settle(&mut self) {
+        while let Some((run, todo)) = self.woken.pop_front() {
+            self.carry_on_woken(run, todo);
+        }
         if self.state != State::Open {
             return;
         }
+        self.pipeline.seal();
         let pipeline = &self.pipeline;
         self.cache.shrink(self.limits.cached_runs, |batch| pipeline.durable(batch));
         if let Some(batch) = self.pipeline.take_batch() {

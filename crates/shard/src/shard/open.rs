@@ -14,7 +14,7 @@ use std::time::Duration;
 use abide_core::retry::RetryPolicy;
 use abide_store::{Batch, CommitError, Write, rows::ShardRow};
 
-use super::{Reading, Shard};
+use super::{Load, Reading, Shard};
 use crate::{
     alarm::{Alarm, Alarms},
     cache::Cache,
@@ -39,6 +39,10 @@ pub(super) enum State {
 
 /// How often the store may refuse a run's writes before the run is set aside.
 pub(super) const REFUSALS_MAX: u32 = 2;
+
+/// After a refused batch, this many commits hold what one message led to, so that the next refusal
+/// shows whose fault it is.
+const ALONE_COMMITS: u32 = 100;
 
 impl Shard {
     pub(super) fn open(&mut self) {
@@ -72,6 +76,8 @@ impl Shard {
             (State::Claiming, Ok(())) => self.opened(),
             (State::Open, Ok(())) => {
                 self.resets = 0;
+                self.alone_for = self.alone_for.saturating_sub(1);
+                self.pipeline.set_alone(self.alone_for > 0);
                 for run in self.pipeline.runs_in_flight() {
                     self.refused.remove(&run);
                 }
@@ -86,9 +92,7 @@ impl Shard {
             }
             (State::Claiming | State::Open, Err(error)) => {
                 if matches!(error, CommitError::Refused(_)) {
-                    for run in self.pipeline.runs_in_flight() {
-                        *self.refused.entry(run).or_default() += 1;
-                    }
+                    self.suspect();
                 }
                 self.reset();
             }
@@ -98,11 +102,22 @@ impl Shard {
         }
     }
 
+    /// The store refused a batch. Whose fault it is shows only if a message was committed alone.
+    fn suspect(&mut self) {
+        if self.alone_for > 0 {
+            for run in self.pipeline.runs_in_flight() {
+                *self.refused.entry(run).or_default() += 1;
+            }
+        }
+        self.alone_for = ALONE_COMMITS;
+    }
+
     fn opened(&mut self) {
         self.state = State::Open;
         self.opened_at = self.now();
         self.starts = 0;
-        self.pipeline = Pipeline::new(self.id, self.epoch);
+        self.pipeline = Pipeline::new(self.id, self.epoch, self.alone_for > 0);
+        self.emit(Output::Opened);
         self.scan_tasks(None);
         self.scan_outbox(None);
         let sweep_at = self.now().saturating_add(self.limits.sweep_interval);
@@ -119,23 +134,45 @@ impl Shard {
         for ticket in std::mem::take(&mut self.calls) {
             self.emit(Output::Reply(ticket, Err(CallError::Reset)));
         }
+        if self.state == State::Open {
+            self.give_back();
+            self.emit(Output::Closed);
+        }
         self.state = State::Closed;
         self.early.clear();
+        self.woken.clear();
         self.reads.clear();
         self.cache = Cache::default();
         self.loads.clear();
         self.heads.clear();
         self.busy.clear();
-        self.pipeline = Pipeline::new(self.id, 0);
+        self.pipeline = Pipeline::new(self.id, 0, false);
         self.alarms = Alarms::new(self.limits.near_timers);
         self.waiters.clear();
         self.queries.clear();
         self.attempts.clear();
         self.sending.clear();
         self.incoming.clear();
+        self.refilled.clear();
         self.resend_set = false;
         self.resets += 1;
         self.alarms.set(self.now().saturating_add(self.reopen_delay()), Alarm::Reopen);
+    }
+
+    /// Workers whose match comes to nothing have their credit back.
+    fn give_back(&mut self) {
+        let waiting = self.pipeline.take_waiting();
+        let parked = self.loads.values_mut().flat_map(Load::take_matched).collect::<Vec<_>>();
+        for (offer, worker) in parked {
+            self.emit(Output::Unmatched(offer, worker));
+        }
+        for output in waiting {
+            if let Output::Dispatch(worker, dispatch) = output
+                && let Some(offer) = self.credit_of(&dispatch)
+            {
+                self.emit(Output::Unmatched(offer, worker));
+            }
+        }
     }
 
     /// The first reset is repeated at once; a store that keeps failing is asked less often.

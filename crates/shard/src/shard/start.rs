@@ -3,7 +3,7 @@
 use abide_core::{
     event::{Body, ReusePolicy, RunTerminated},
     ids::RunId,
-    run::{Close, Input, Run, Signal, StartRun, Status},
+    run::{Close, Decision, Input, Run, Signal, StartRun, Status},
 };
 use abide_store::{WorkflowRuns, rows::RunRow};
 
@@ -46,6 +46,10 @@ impl Shard {
             return self.start_over(head, ticket, start);
         }
         let ordinal = entry.run.ordinal;
+        // The store does not have the runs yet that are not committed; they are in memory.
+        if let Some(run) = self.cache.run_of_start(&start.workflow, start.key.as_ref()) {
+            return self.reply_after(run, ticket, Ok(CallReply::Started { run, started: true }));
+        }
         self.scan_starts(StartScan { ticket, start, head }, ordinal);
     }
 
@@ -100,8 +104,10 @@ impl Shard {
                     identity: start.identity.clone(),
                     ..RunTerminated::default()
                 };
-                match self.decide(head, Input::Terminate(terminated)) {
-                    Ok(_) => self.begin_called(ticket, start, ordinal),
+                match self.judge(head, Input::Terminate(terminated)) {
+                    Ok(decision) => {
+                        self.replace(head, decision, ticket, self.called(start, ordinal))
+                    }
                     Err(error) => self.reply(ticket, Err(error)),
                 }
             }
@@ -113,7 +119,8 @@ impl Shard {
     }
 
     fn use_existing(&mut self, head: RunId, ticket: Ticket, start: StartCall) {
-        if let Some(signal) = start.signal.clone() {
+        if let Some(mut signal) = start.signal.clone() {
+            signal.received_at = self.now();
             let input = Signal { signal, extension: Default::default() };
             match self.decide(head, Input::Signal(Box::new(input))) {
                 Err(error) if Self::busy(&error) => {
@@ -129,21 +136,35 @@ impl Shard {
     }
 
     fn begin_called(&mut self, ticket: Ticket, start: StartCall, ordinal: u64) {
+        let start = self.called(start, ordinal);
         let run = start.run;
+        self.begin(start);
+        self.reply_after(run, ticket, Ok(CallReply::Started { run, started: true }));
+    }
+
+    /// The new run follows before anything that waited for the old one looks for the current run.
+    fn replace(&mut self, head: RunId, decision: Decision, ticket: Ticket, start: StartRun) {
+        let run = start.run;
+        let successor = Some(Box::new(start));
+        self.record(head, vec![Decision { successor, ..decision }]);
+        self.reply_after(run, ticket, Ok(CallReply::Started { run, started: true }));
+    }
+
+    /// The run that a call asks for.
+    fn called(&self, start: StartCall, ordinal: u64) -> StartRun {
         let received_at = self.now();
         let signal = start.signal.map(|mut signal| {
             signal.received_at = received_at;
             Body::new(signal)
         });
-        self.begin(StartRun {
+        StartRun {
             ordinal,
             identity: start.identity,
             key: start.key,
             first_task_at: start.first_task_at,
             inputs: signal.into_iter().collect(),
-            ..StartRun::new(start.workflow, run, start.spec)
-        });
-        self.reply_after(run, ticket, Ok(CallReply::Started { run, started: true }));
+            ..StartRun::new(start.workflow, start.run, start.spec)
+        }
     }
 }
 

@@ -1,8 +1,6 @@
 //! One decision and everything that follows from it: the log row, the rows that changed, alarms,
 //! offers, effects, answers. All of it goes into one batch; what leaves the shard waits for that.
 
-use std::collections::VecDeque;
-
 use abide_core::{
     codec,
     event::Fact,
@@ -76,7 +74,11 @@ impl Shard {
             rejected.extend(decision.rejected);
             successor = successor.or(decision.successor);
         }
-        // Within a row events fold before notes; only the first decision may have events.
+        let notes = records.iter().skip_while(|record| matches!(record, Record::Event(_)));
+        debug_assert!(
+            notes.clone().all(|record| matches!(record, Record::Note(_))),
+            "within a row events fold before notes: only the first decision may have events"
+        );
         let touched = self.write(run, &records);
         if let Some(start) = successor {
             self.begin(*start);
@@ -161,12 +163,8 @@ impl Shard {
     /// The run may take again what it could not take while its task was started.
     fn wake_busy(&mut self, run: RunId) {
         let started = self.cache.peek(run).is_some_and(|entry| entry.run.volatile.turn.is_some());
-        if started {
-            return;
-        }
-        let parked: VecDeque<_> = self.busy.remove(&run).unwrap_or_default();
-        for todo in parked {
-            self.with_run(run, todo);
+        if !started && let Some(parked) = self.busy.remove(&run) {
+            self.woken.extend(parked.into_iter().map(|todo| (run, todo)));
         }
     }
 

@@ -30,6 +30,18 @@ pub(super) struct Attempt {
     lost_at: Option<Timestamp>,
 }
 
+/// A search for tasks of a queue that were left as rows.
+#[derive(Debug)]
+pub(super) struct Refill {
+    queue: QueueKey,
+    /// Where it began.
+    from: TaskKey,
+    /// How many tasks may still be offered.
+    left: usize,
+    /// It went round to the beginning of the queue.
+    wrapped: bool,
+}
+
 impl Shard {
     /// After the shard was taken into memory: all work that can be handed out, and all attempts.
     pub(super) fn scan_tasks(&mut self, after: Option<TaskKey>) {
@@ -41,13 +53,10 @@ impl Shard {
             self.scan_tasks(rows.last().map(|row| row.key.clone()));
         }
         for row in rows {
-            match (row.phase, row.key.kind) {
-                (TaskPhase::Ready, _) => self.offer_row(&row),
-                // Blocked, or paused: the run knows.
-                (TaskPhase::Held, TaskKind::Workflow) => self.with_run(row.key.run, Todo::Reoffer),
-                (TaskPhase::Started, _) => self.await_presentation(row.key.run, row.key.scheduled),
-                (TaskPhase::Held, TaskKind::Activity) => {}
+            if row.phase == TaskPhase::Started {
+                self.await_presentation(row.key.run, row.key.scheduled);
             }
+            self.take_row(&row);
         }
     }
 
@@ -75,32 +84,64 @@ impl Shard {
         self.emit(Output::Offer(offer));
     }
 
-    /// A queue has room again, or a new build: whatever was left as a row is offered.
+    /// A queue has room again for what was left as rows. The search goes on where the last one ended,
+    /// and offers more than the queue can hold: what it turns away makes it ask again.
     pub(super) fn refill(&mut self, queue: QueueKey) {
-        let first = queue.first_task();
-        self.fetch(Reading::Refill(queue), Fetch::Tasks(Some(first), self.limits.page_rows));
+        let most = 2 * self.limits.queued_offers + 1;
+        let from = self.refilled.remove(&queue).unwrap_or_else(|| queue.first_task());
+        self.read_refill(Refill { queue, from: from.clone(), left: most, wrapped: false }, from);
         self.reoffer_updates();
         self.reoffer_queries();
     }
 
-    pub(super) fn refill_read(&mut self, queue: QueueKey, rows: Vec<TaskRow>) {
+    /// Workers have a new build, which any blocked run of the queue may fit.
+    pub(super) fn new_build(&mut self, queue: QueueKey) {
+        let from = queue.first_task();
+        let all = usize::MAX;
+        self.read_refill(Refill { queue, from: from.clone(), left: all, wrapped: false }, from);
+    }
+
+    fn read_refill(&mut self, refill: Refill, after: TaskKey) {
+        let fetch = Fetch::Tasks(Some(after), self.limits.page_rows);
+        self.fetch(Reading::Refill(Box::new(refill)), fetch);
+    }
+
+    pub(super) fn refill_read(&mut self, mut refill: Refill, rows: Vec<TaskRow>) {
         let full = rows.len() >= self.limits.page_rows;
-        let last = rows.last().map(|row| row.key.clone());
-        let mut left_queue = false;
-        for row in rows {
-            let same = row.key.namespace == queue.namespace && row.key.queue == queue.queue;
-            left_queue |= !same;
-            if !same || WorkKind::from(row.key.kind) != queue.kind {
-                continue;
+        for row in &rows {
+            if !refill.queue.holds(&row.key) {
+                return self.wrap_refill(refill);
             }
-            match (row.phase, row.key.kind) {
-                (TaskPhase::Ready, _) => self.offer_row(&row),
-                (TaskPhase::Held, TaskKind::Workflow) => self.with_run(row.key.run, Todo::Reoffer),
-                (TaskPhase::Held | TaskPhase::Started, _) => {}
+            if refill.left == 0 || (refill.wrapped && row.key > refill.from) {
+                self.refilled.insert(refill.queue, row.key.clone());
+                return;
             }
+            if row.phase == TaskPhase::Ready {
+                refill.left -= 1;
+            }
+            self.take_row(row);
         }
-        if full && !left_queue {
-            self.fetch(Reading::Refill(queue), Fetch::Tasks(last, self.limits.page_rows));
+        match rows.last() {
+            Some(last) if full => self.read_refill(refill, last.key.clone()),
+            _ => self.wrap_refill(refill),
+        }
+    }
+
+    /// The end of the queue: what stands before the beginning of the search is left.
+    fn wrap_refill(&mut self, refill: Refill) {
+        let first = refill.queue.first_task();
+        if !refill.wrapped && refill.from != first {
+            self.read_refill(Refill { wrapped: true, ..refill }, first);
+        }
+    }
+
+    /// Offers what a row stands for, or lets its run do so.
+    fn take_row(&mut self, row: &TaskRow) {
+        match (row.phase, row.key.kind) {
+            (TaskPhase::Ready, _) => self.offer_row(row),
+            // Blocked, or paused: the run knows.
+            (TaskPhase::Held, TaskKind::Workflow) => self.with_run(row.key.run, Todo::Reoffer),
+            (TaskPhase::Started, _) | (TaskPhase::Held, TaskKind::Activity) => {}
         }
     }
 
@@ -176,7 +217,7 @@ impl Shard {
                     Ok(decision) => {
                         let reply = decision.reply.clone();
                         self.record(run, vec![decision]);
-                        self.dispatch_activity(run, scheduled, &reply, worker);
+                        self.dispatch_activity(run, scheduled, &reply, worker, false);
                     }
                     Err(_) => self.emit(Output::Unmatched(offer, worker)),
                 }
@@ -252,20 +293,19 @@ impl Shard {
     fn eager_candidates(&self, run: RunId, most: usize) -> Vec<EventNumber> {
         let Some(entry) = self.cache.peek(run) else { return Vec::new() };
         let run = &entry.run;
-        let scheduled_now = run.activities.range(run.completed..).rev().take(most);
-        let mut scheduled: Vec<_> = scheduled_now
+        run.activities
+            .range(run.completed..)
             .filter(|(_, activity)| activity.spec.queue == run.spec.queue && activity.starts == 0)
             .map(|(scheduled, _)| *scheduled)
-            .collect();
-        scheduled.reverse();
-        scheduled
+            .take(most)
+            .collect()
     }
 
     /// Sends the activities that were started with the completion of the worker's task.
     pub(super) fn dispatch_eager(&mut self, run: RunId, turn: &Turn, started: &[EventNumber]) {
         for scheduled in started {
             let reply = Reply::ActivityGiven { start: 1 };
-            self.dispatch_activity(run, *scheduled, &reply, Worker::of(turn));
+            self.dispatch_activity(run, *scheduled, &reply, Worker::of(turn), true);
         }
     }
 
@@ -275,14 +315,39 @@ impl Shard {
         scheduled: EventNumber,
         reply: &Reply,
         worker: Worker,
+        eager: bool,
     ) {
         let Reply::ActivityGiven { start } = *reply else { return };
         let Some(entry) = self.cache.peek(run) else { return };
         let Some(given) = entry.run.activity_given(scheduled) else { return };
         let workflow = entry.run.workflow.clone();
         let token = ActivityToken { workflow, run, scheduled, start };
-        let dispatch = Dispatch::Activity { token, given: Box::new(given) };
+        let dispatch = Dispatch::Activity { token, given: Box::new(given), eager };
         self.emit_after(run, Output::Dispatch(worker, Box::new(dispatch)));
+    }
+
+    /// The credit that a worker gave for work which does not reach it: the queue, and an offer of it.
+    pub(super) fn credit_of(&self, dispatch: &Dispatch) -> Option<Offer> {
+        let (run, work) = match dispatch {
+            // A worker's own slot, no credit of the queue.
+            Dispatch::Activity { eager: true, .. } => return None,
+            Dispatch::Activity { token, .. } => (token.run, Work::Activity(token.scheduled)),
+            Dispatch::Workflow { token, .. } => (token.run, Work::Workflow),
+            Dispatch::Query { token, run, .. } => (*run, Work::Query(token.ticket)),
+        };
+        let entry = self.cache.peek(run)?;
+        let queue = match dispatch {
+            Dispatch::Activity { given, .. } => given.spec.queue.clone(),
+            Dispatch::Workflow { .. } | Dispatch::Query { .. } => entry.run.spec.queue.clone(),
+        };
+        Some(self.offer_of(entry, queue, work))
+    }
+
+    /// An attempt that its worker speaks for is not lost.
+    pub(super) fn attempt_alive(&mut self, token: &ActivityToken) {
+        if let Some(attempt) = self.attempts.get_mut(&(token.run, token.scheduled)) {
+            attempt.lost_at = None;
+        }
     }
 
     /// Keeps track of who has which attempt. The worker that started it may have come back as another
@@ -421,12 +486,21 @@ impl Worker {
 }
 
 impl QueueKey {
+    fn holds(&self, task: &TaskKey) -> bool {
+        task.namespace == self.namespace
+            && task.queue == self.queue
+            && WorkKind::from(task.kind) == self.kind
+    }
+
     /// A key before all tasks of the queue.
     fn first_task(&self) -> TaskKey {
         TaskKey {
             namespace: self.namespace.clone(),
             queue: self.queue.clone(),
-            kind: TaskKind::Workflow,
+            kind: match self.kind {
+                WorkKind::Workflow => TaskKind::Workflow,
+                WorkKind::Activity => TaskKind::Activity,
+            },
             run: RunId::MIN,
             scheduled: 0,
         }

@@ -110,7 +110,7 @@ fn a_commit_of_unknown_outcome_that_was_applied_is_found_by_its_key() {
 fn a_run_whose_writes_are_refused_twice_is_set_aside() {
     let mut world = World::new();
     let run = world.start("w");
-    for _ in 0..2 {
+    for _ in 0..3 {
         world.commit_at_once = false;
         world.call(shard_of("w"), signal_call("a"));
         world.commit_at_once = true;
@@ -124,7 +124,7 @@ fn a_run_whose_writes_are_refused_twice_is_set_aside() {
 fn work_of_a_run_that_is_set_aside_is_not_offered_again_and_again() {
     let mut world = World::new();
     world.start("w");
-    for _ in 0..2 {
+    for _ in 0..3 {
         world.commit_at_once = false;
         world.call(shard_of("w"), signal_call("a"));
         // A second write of the run in the same batch is refused with it, not once more.

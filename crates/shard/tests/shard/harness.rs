@@ -41,6 +41,8 @@ pub(crate) struct World {
     pub(crate) offers: Vec<Offer>,
     pub(crate) dispatches: Vec<Dispatch>,
     pub(crate) halted: Vec<String>,
+    /// Matches that came to nothing.
+    pub(crate) unmatched: usize,
     pub(crate) entropy: u128,
     tickets: Ticket,
     limits: Arc<Limits>,
@@ -75,6 +77,7 @@ impl World {
             offers: Vec::new(),
             dispatches: Vec::new(),
             halted: Vec::new(),
+            unmatched: 0,
             tickets: 0,
             entropy: 1,
             limits: Arc::new(limits),
@@ -126,7 +129,7 @@ impl World {
             Output::Reply(ticket, reply) => drop(self.replies.insert(ticket, reply)),
             Output::Offer(offer) => self.offers.push(offer),
             Output::Dispatch(_, dispatch) => self.dispatches.push(*dispatch),
-            Output::Unmatched(..) => {}
+            Output::Unmatched(..) => self.unmatched += 1,
             Output::Deliver(shard, envelope) => {
                 self.ensure(shard);
                 return Some((shard, Message::Deliver(envelope)));
@@ -135,6 +138,7 @@ impl World {
                 return Some((shard, Message::Answered(key, answer)));
             }
             Output::Confirm(shard, key) => return Some((shard, Message::Confirmed(key))),
+            Output::Opened | Output::Closed => {}
             Output::Halted(reason) => self.halted.push(reason),
         }
         None
@@ -151,7 +155,6 @@ impl World {
         match fetch {
             Fetch::Shard => Fetched::Shard(tables.shard(shard)),
             Fetch::RunsOf(runs, limit) => Fetched::Runs(tables.runs_of(shard, &runs, limit)),
-            Fetch::Run(run) => Fetched::Run(tables.run(shard, run)),
             Fetch::Snapshot(run) => Fetched::Snapshot(tables.snapshot(shard, run)),
             Fetch::Log(run, after, limit) => Fetched::Log(tables.log(shard, run, after, limit)),
             Fetch::Tasks(after, limit) => {

@@ -3,6 +3,7 @@
 mod durability;
 mod effects;
 mod harness;
+mod races;
 mod starts;
 mod timers;
 mod work;

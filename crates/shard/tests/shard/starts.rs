@@ -1,7 +1,7 @@
 //! At most one open run per workflow id, one run per key, and policies for what exists.
 
 use abide_core::{
-    command::Ask,
+    command::{Ask, ContinueAsNew},
     event::{ReusePolicy, SignalReceived},
     limits::Limits,
 };
@@ -40,6 +40,67 @@ fn an_open_run_can_be_used_with_a_signal() {
     });
     assert!(matches!(reply, Ok(CallReply::Started { run: used, started: false }) if used == run));
     assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled", "SignalReceived"]);
+}
+
+#[test]
+fn what_waited_for_a_busy_run_goes_to_the_run_that_follows_it() {
+    let mut world = World::with_limits(Limits { buffered_inputs: 0, ..Limits::default() });
+    world.start("w");
+    let token = world.take_task();
+    let mut call = world.start_call("w");
+    call.conflict = ConflictPolicy::UseExisting;
+    call.signal = Some(SignalReceived { name: "hello".into(), ..Default::default() });
+    let ticket = world.call(shard_of("w"), Call::Start(Box::new(call)));
+    assert!(!world.replies.contains_key(&ticket), "it waits for the task to end");
+    let spec = world.describe("w").spec;
+    let next = ContinueAsNew { spec, signals: Vec::new(), updates: Vec::new() };
+    world.complete(token, vec![Ask::ContinueAsNew(Box::new(next))]);
+    let next = world.describe("w");
+    let reply = world.replies.remove(&ticket).expect("it is answered");
+    let used = matches!(reply, Ok(CallReply::Started { run, started: false }) if run == next.id);
+    assert!(used, "{reply:?}");
+    assert_eq!(world.history("w", next.id), ["RunStarted", "TaskScheduled", "SignalReceived"]);
+}
+
+#[test]
+fn what_waited_for_a_run_that_is_replaced_goes_to_the_new_one() {
+    let mut world = World::with_limits(Limits { buffered_inputs: 0, ..Limits::default() });
+    world.start("w");
+    world.take_task();
+    let mut call = world.start_call("w");
+    call.conflict = ConflictPolicy::UseExisting;
+    call.signal = Some(SignalReceived { name: "hello".into(), ..Default::default() });
+    let ticket = world.call(shard_of("w"), Call::Start(Box::new(call)));
+    start(&mut world, |call| call.conflict = ConflictPolicy::TerminateExisting).expect("it is new");
+    let next = world.describe("w");
+    assert_eq!(next.ordinal, 2);
+    let reply = world.replies.remove(&ticket).expect("it is answered");
+    let used = matches!(reply, Ok(CallReply::Started { run, started: false }) if run == next.id);
+    assert!(used, "{reply:?}");
+}
+
+#[test]
+fn a_repeated_start_finds_its_run_also_before_that_is_committed() {
+    let mut world = World::new();
+    world.start("w");
+    world.commit_at_once = false;
+    let calls: Vec<_> = ["a", "b"]
+        .map(|key| StartCall {
+            key: Some(key.into()),
+            conflict: ConflictPolicy::TerminateExisting,
+            ..world.start_call("w")
+        })
+        .into();
+    for call in &calls {
+        world.call(shard_of("w"), Call::Start(Box::new(call.clone())));
+    }
+    let again = world.call(shard_of("w"), Call::Start(Box::new(calls[0].clone())));
+    world.commit(Ok(()));
+    world.commit(Ok(()));
+    let reply = world.replies.remove(&again).expect("it is answered");
+    let found = matches!(reply, Ok(CallReply::Started { run, .. }) if run == calls[0].run);
+    assert!(found, "{reply:?}");
+    assert_eq!(world.tables.runs(&RunFilter::default(), 9).len(), 3);
 }
 
 #[test]

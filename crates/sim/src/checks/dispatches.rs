@@ -79,3 +79,20 @@ impl Dispatches {
         Ok(())
     }
 }
+
+/// A result was taken: no later start of the activity exists.
+pub fn only_the_last_start_counts(
+    ledger: &Ledger,
+    run: RunId,
+    scheduled: EventNumber,
+    start: u32,
+) -> Checked {
+    let Some(story) = ledger.stories.get(&run) else { return Ok(()) };
+    let last = story.attempts.range((scheduled, 0)..=(scheduled, u32::MAX)).next_back();
+    if last == Some(&(scheduled, start)) {
+        return Ok(());
+    }
+    let what =
+        format!("activity {scheduled}: the result of start {start} was taken after {last:?}");
+    Err(Violation::of(Check::Activities, run, what))
+}

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
     codec,
-    event::{Event, Fact},
+    event::{Body, Event, Fact},
     ids::{EventNumber, RunId, ShardId, WorkflowKey},
     note::{Note, Record},
     run::{FoldError, Run},
@@ -26,6 +26,8 @@ pub struct Ledger {
     pub claims: BTreeMap<ShardId, writers::Claim>,
     /// The latest moment that any clock showed.
     pub latest: Timestamp,
+    /// Timers that fired in the last batch, with their due times.
+    pub fired: Vec<(RunId, Timestamp)>,
 }
 
 /// One run as its log tells it.
@@ -53,6 +55,7 @@ impl Ledger {
     /// Takes a batch that the store applied for `writer`.
     pub fn apply(&mut self, writer: u32, batch: &Batch) -> Checked {
         writers::owner_writes(self, writer, batch)?;
+        self.fired.clear();
         for write in &batch.writes {
             #[expect(clippy::wildcard_enum_match_arm, reason = "other rows are compared later")]
             match write {
@@ -84,6 +87,12 @@ impl Ledger {
         let encoded = codec::Row { events: row.events.clone(), notes: row.notes.clone() };
         let records = codec::decode_row(&encoded).map_err(unreadable)?;
         let latest = self.latest;
+        self.fired.extend(records.iter().filter_map(|record| match record {
+            Record::Event(Event { body: Body { fact: Fact::TimerFired(fired), .. }, .. }) => {
+                Some((row.run, fired.fire_at))
+            }
+            Record::Event(_) | Record::Note(_) => None,
+        }));
         match self.stories.get_mut(&row.run) {
             Some(story) => story.append(row, records, latest),
             None => {

@@ -87,6 +87,8 @@ checks! {
     Order = "order of events",
     /// A timer fires once, not early, and not after it was cancelled.
     Timers = "timers",
+    /// A timer fires when it is due, unless something is in the way.
+    Punctual = "timers are punctual",
     /// An activity has one end.
     Activities = "activities",
     /// Only the owner of a shard writes to it, and every claim raises the epoch.

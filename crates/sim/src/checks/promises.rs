@@ -9,6 +9,7 @@ use abide_core::{
     run::{Stage, Update},
 };
 use abide_shard::message::{Call, CallReply, RunTarget};
+use bytes::Bytes;
 
 use super::{
     Check, Checked, Violation,
@@ -115,7 +116,7 @@ impl Promises {
         }
         for ((workflow, key), run) in &self.starts {
             let story = ledger.stories.get(run);
-            if !story.is_some_and(|story| story.run.key.as_ref() == Some(key)) {
+            if story.is_none_or(|story| story.run.key.as_ref() != Some(key)) {
                 return Err(lost(format!("start {key} of {workflow}")));
             }
         }
@@ -163,9 +164,9 @@ pub fn nothing_is_applied_twice(ledger: &Ledger) -> Checked {
     let mut starts = BTreeSet::new();
     for story in ledger.stories.values() {
         let twice = |what: String| Err(Violation::of(Check::NothingTwice, story.run.id, what));
-        for key in signal_keys(story).skip(carried_signals(ledger, story)) {
-            if !seen.insert((story.run.first_run, key.clone())) {
-                return twice(format!("signal {key}"));
+        for text in signal_texts(story).skip(carried_signals(ledger, story)) {
+            if !seen.insert((story.run.first_run, text.clone())) {
+                return twice(format!("signal {text:?}"));
             }
         }
         if let Some(key) = &story.run.key
@@ -189,7 +190,7 @@ pub fn nothing_is_applied_twice(ledger: &Ledger) -> Checked {
     Ok(())
 }
 
-/// How many of the run's first signals came over from the run before.
+/// How many of the run's first signals of clients came over from the run before.
 pub fn carried_signals(ledger: &Ledger, story: &Story) -> usize {
     let Some(Fact::RunStarted(started)) = facts(story).next() else { return 0 };
     let Some(previous) = &started.previous else { return 0 };
@@ -200,15 +201,15 @@ pub fn carried_signals(ledger: &Ledger, story: &Story) -> usize {
     let last = before.and_then(|before| before.events.last());
     match last.map(|event| &event.body.fact) {
         Some(Fact::RunContinuedAsNew(closed)) => {
-            let keyed = |number: &&u64| {
+            let of_a_client = |number: &&u64| {
                 let index = usize::try_from(**number).unwrap_or_default().wrapping_sub(1);
                 let event = before.and_then(|before| before.events.get(index));
                 matches!(
                     event.map(|event| &event.body.fact),
-                    Some(Fact::SignalReceived(signal)) if signal.key.is_some()
+                    Some(Fact::SignalReceived(signal)) if !signal.input.is_empty()
                 )
             };
-            closed.signals.iter().filter(keyed).count()
+            closed.signals.iter().filter(of_a_client).count()
         }
         _ => 0,
     }
@@ -248,6 +249,14 @@ fn facts(story: &Story) -> impl Iterator<Item = &Fact> {
 fn signal_keys(story: &Story) -> impl Iterator<Item = &Key> {
     facts(story).filter_map(|fact| match fact {
         Fact::SignalReceived(signal) => signal.key.as_ref(),
+        _ => None,
+    })
+}
+
+/// What clients wrote into their signals: each wrote something else, whatever became of the key.
+fn signal_texts(story: &Story) -> impl Iterator<Item = &Bytes> {
+    facts(story).filter_map(|fact| match fact {
+        Fact::SignalReceived(signal) => signal.input.first().map(|payload| &payload.data),
         _ => None,
     })
 }

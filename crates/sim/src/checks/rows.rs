@@ -3,8 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use abide_core::{codec, ids::ShardId, run::Run, time::Timestamp};
-use abide_shard::rows::{Row, project};
+use abide_core::{
+    codec,
+    ids::{RunId, ShardId},
+    run::Run,
+    time::Timestamp,
+};
+use abide_shard::{
+    rows::{Row, project},
+    shard::Shard,
+};
 use abide_store::{
     RunFilter, WaitFilter,
     memory::Tables,
@@ -22,9 +30,9 @@ use super::{
 enum Place {
     Task(TaskKey),
     Due(DueKey),
-    Wait(abide_core::ids::RunId, Bytes),
-    Outbox(abide_core::ids::RunId, u64),
-    Run(abide_core::ids::RunId),
+    Wait(RunId, Bytes),
+    Outbox(RunId, u64),
+    Run(RunId),
 }
 
 /// All rows of all shards are those that the log asks for.
@@ -88,6 +96,18 @@ fn stored_rows(tables: &Tables, shards: impl Iterator<Item = ShardId>) -> BTreeM
     rows.extend(waits.into_iter().map(|(_, row)| Row::Wait(row)));
     rows.extend(tables.runs(&RunFilter::default(), usize::MAX).into_iter().map(Row::Run));
     rows.into_iter().map(|row| (place(&row), row)).collect()
+}
+
+/// A run in memory, at rest, is the fold of its log.
+pub fn memory_is_the_fold(ledger: &Ledger, machine: &Shard) -> Checked {
+    for story in ledger.stories.values() {
+        let held = machine.peek(story.run.id);
+        if held.is_some_and(|run| run.to_snapshot() != story.run.to_snapshot()) {
+            let what = "the run in memory is not the fold of its log";
+            return Err(Violation::of(Check::Recovery, story.run.id, what));
+        }
+    }
+    Ok(())
 }
 
 /// A snapshot and the rows after it make the same run as all rows.

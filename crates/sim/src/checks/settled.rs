@@ -1,6 +1,9 @@
 //! When all trouble is over and time has passed, everything that could go on has gone on.
 
-use abide_core::run::{Run, Status, Task};
+use abide_core::{
+    ids::RunId,
+    run::{Run, Status, Task},
+};
 
 use super::{Check, Checked, Violation, ledger::Ledger};
 
@@ -42,7 +45,7 @@ fn could_go_on(ledger: &Ledger, run: &Run) -> Option<String> {
     None
 }
 
-fn chain_is_open(ledger: &Ledger, run: abide_core::ids::RunId) -> bool {
+fn chain_is_open(ledger: &Ledger, run: RunId) -> bool {
     let mut next = Some(run);
     while let Some(story) = next.and_then(|run| ledger.stories.get(&run)) {
         match story.run.status {

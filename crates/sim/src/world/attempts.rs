@@ -13,7 +13,7 @@ use super::{
     workers::{Call, WorkerEvent},
 };
 use crate::{
-    checks::Checked,
+    checks::{Checked, dispatches},
     schedule::{MILLIS, Micros, SECOND},
     settings::delay,
 };
@@ -165,8 +165,9 @@ impl World {
             self.try_again(index, run, scheduled, start);
             return Ok(());
         }
-        if self.held(index, run, scheduled, start).is_none() {
-            return Ok(());
+        let Some(held) = self.held(index, run, scheduled, start) else { return Ok(()) };
+        if result.is_ok() && matches!(held.resolution, Resolution::Completed(_)) {
+            dispatches::only_the_last_start_counts(&self.ledger, run, scheduled, start)?;
         }
         if let Some(worker) = self.workers.get_mut(index) {
             worker.held.remove(&(run, scheduled));

@@ -50,7 +50,14 @@ impl World {
         let Some(slot) = shard_of(&call).and_then(|shard| self.addressed(shard)) else {
             return self.retry(index);
         };
-        let call = Box::new(self.saboteur.repeated(*call, self.operations[index].attempts));
+        let attempts = self.operations.get(index).map_or(1, |operation| operation.attempts);
+        let mut call = Box::new(self.saboteur.repeated(*call, attempts));
+        if let Call::Start(start) = &mut *call
+            && attempts > 1
+        {
+            // A repeated start is told by its key; its run would have another id.
+            start.run = RunId::from_parts(self.clock(), self.rng.entropy());
+        }
         let ticket = self.ticket(slot, Caller::Client(index));
         if let Some(operation) = self.operations.get_mut(index) {
             operation.waiting = Some(ticket);

@@ -26,6 +26,7 @@ impl World {
     /// Lets everything settle, judges it, and does so again after a crash.
     pub(super) fn settle(&mut self) -> Checked {
         self.calm = true;
+        self.clock_set.push((self.now, self.skew));
         for index in 0..self.workers.len() {
             self.kill(index, Build::Right)?;
         }
@@ -38,10 +39,10 @@ impl World {
         self.run_until(self.now + Self::a_while())?;
         self.go_on_until_settled()?;
         self.judge()?;
-        match self.states() == before {
-            true => Ok(()),
-            false => Err(Violation::new(Check::Recovery, "a crash at rest changed a run")),
+        if self.states() != before {
+            return Err(Violation::new(Check::Recovery, "a crash at rest changed a run"));
         }
+        replays::every_history_replays(&self.ledger, &self.catalog)
     }
 
     /// Time goes on, with jumps over the time in which nothing happens.
@@ -145,6 +146,9 @@ impl World {
     fn judge(&self) -> Checked {
         rows::rows_are_the_projection(&self.ledger, &self.tables, shards())?;
         rows::snapshots_and_tails_fold_to_the_same(&self.ledger, &self.tables)?;
+        for slot in self.slots.values() {
+            rows::memory_is_the_fold(&self.ledger, &slot.machine)?;
+        }
         settled::every_run_went_on(&self.ledger)?;
         families::nothing_is_on_its_way(&self.ledger)?;
         families::runs_are_chains(&self.ledger)?;
@@ -152,8 +156,7 @@ impl World {
         families::effects_take_place_once(&self.ledger)?;
         promises::nothing_is_applied_twice(&self.ledger)?;
         self.promises.nothing_is_lost(&self.ledger)?;
-        self.promises.rejected_leave_nothing(&self.ledger)?;
-        replays::every_history_replays(&self.ledger, &self.catalog)
+        self.promises.rejected_leave_nothing(&self.ledger)
     }
 
     fn states(&self) -> BTreeMap<RunId, Bytes> {

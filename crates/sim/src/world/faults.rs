@@ -97,6 +97,9 @@ impl World {
     /// Clocks jump.
     pub(super) fn jump(&mut self, micros: u64, forwards: bool) {
         self.skew = if forwards { self.skew + micros } else { self.skew.saturating_sub(micros) };
+        if self.calm {
+            self.clock_set.push((self.now, self.skew));
+        }
         let slots: Vec<_> = self.slots.keys().copied().collect();
         for slot in slots {
             self.tick_soon(slot);

@@ -33,7 +33,7 @@ impl World {
     }
 
     /// Something happens to the queues; what they ask for is carried out.
-    pub(super) fn to_queues(&mut self, message: QueueMessage) -> Checked {
+    pub(super) fn tell_queues(&mut self, message: QueueMessage) -> Checked {
         self.trace.note(None, || format!("{:>12} queues <- {}", self.now, brief(&message)));
         self.queues.handle(message);
         while let Some(output) = self.queues.poll() {

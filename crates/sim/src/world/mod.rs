@@ -26,7 +26,7 @@ use abide_shard::{
 use abide_store::memory::Tables;
 
 use crate::{
-    checks::{Checked, Violation, dispatches::Dispatches, ledger::Ledger, promises::Promises},
+    checks::{Checked, dispatches::Dispatches, ledger::Ledger, promises::Promises},
     programs::Catalog,
     rng::Rng,
     sabotage::Saboteur,
@@ -70,6 +70,18 @@ pub struct Counts {
     pub acknowledged: u64,
 }
 
+impl Counts {
+    /// Adds another world's.
+    pub const fn add(&mut self, other: &Self) {
+        self.inputs += other.inputs;
+        self.messages += other.messages;
+        self.faults += other.faults;
+        self.runs += other.runs;
+        self.events += other.events;
+        self.acknowledged += other.acknowledged;
+    }
+}
+
 /// One world.
 pub struct World {
     rng: Rng,
@@ -101,6 +113,8 @@ pub struct World {
     reopening: BTreeSet<ShardId>,
     /// Runs whose writes were refused by chance.
     refused: BTreeSet<RunId>,
+    /// When clocks were set since trouble is over, and to what.
+    clock_set: Vec<(Micros, Micros)>,
 }
 
 /// Something that will happen.
@@ -149,7 +163,7 @@ impl World {
             catalog,
             now: 0,
             skew: 10 * SECOND,
-            schedule: Schedule::new(),
+            schedule: Schedule::default(),
             tables: Tables::default(),
             slots: BTreeMap::new(),
             owners: BTreeMap::new(),
@@ -169,6 +183,7 @@ impl World {
             trace,
             reopening: BTreeSet::new(),
             refused: BTreeSet::new(),
+            clock_set: Vec::new(),
         };
         world.begin();
         world
@@ -189,13 +204,8 @@ impl World {
     }
 
     /// What happened, if that was asked for.
-    pub fn trace(&self, violation: &Violation) -> Vec<String> {
-        self.trace.of(violation.run)
-    }
-
-    /// Everything that happened, if that was asked for.
-    pub fn all_trace(&self) -> impl Iterator<Item = &str> {
-        self.trace.all()
+    pub fn trace(&self, run: Option<RunId>) -> Vec<String> {
+        self.trace.of(run)
     }
 
     /// Plans the whole life: shards, workers, requests, faults.
@@ -225,7 +235,7 @@ impl World {
 
     fn run_until(&mut self, end: Micros) -> Checked {
         while self.now < end {
-            match self.schedule.next() {
+            match self.schedule.take_next() {
                 Some((at, event)) => {
                     self.now = self.now.max(at);
                     self.happen(event)?;
@@ -263,6 +273,18 @@ impl World {
         let since = clock.saturating_since(Timestamp::from_unix_millis(EPOCH_MILLIS));
         let micros = u64::try_from(since.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX);
         micros.saturating_sub(self.skew)
+    }
+
+    /// Since when clocks show at least this, not counting the first while after the trouble.
+    fn due_since(&self, clock: Timestamp) -> Option<Micros> {
+        let (calm_since, _) = self.clock_set.first()?;
+        let since_epoch = self.when(clock) + self.skew;
+        let ends = self.clock_set.iter().skip(1).map(|(at, _)| *at).chain([Micros::MAX]);
+        let due = self.clock_set.iter().zip(ends).find_map(|((at, skew), end)| {
+            let due = since_epoch.saturating_sub(*skew).max(*at);
+            (due < end).then_some(due)
+        });
+        due.map(|due| due.max(calm_since + 2 * Self::a_while()))
     }
 
     fn look_at_clock(&mut self) -> Timestamp {

@@ -52,15 +52,15 @@ impl World {
         }
     }
 
-    /// A workflow, and sometimes the very run that is current.
+    /// A workflow, most often one that exists, and sometimes the very run that is current.
     fn draw_target(&mut self) -> RunTarget {
-        let names = Names::get();
-        let pool = match self.rng.weighted(&[8, 1, 1]) {
-            0 => &names.roots,
-            1 => &names.children,
-            _ => &names.retried,
+        let known: Vec<_> = self.ledger.workflows.keys().collect();
+        let elsewhere = self.rng.chance(100);
+        let known = self.rng.pick(&known).filter(|_| !elsewhere);
+        let workflow = match known {
+            Some(workflow) => (*workflow).clone(),
+            None => key(self.rng.pick(&Names::get().roots).map_or("", |name| name)),
         };
-        let workflow = key(self.rng.pick(pool).map_or("", |name| name));
         let current = self.ledger.current(&workflow).map(|story| story.run.id);
         match current {
             Some(run) if self.rng.chance(250) => exactly(workflow, run),
@@ -143,29 +143,19 @@ fn draw_spec(rng: &mut Rng) -> RunSpec {
         maximum_attempts: u32::try_from(rng.between(2, 3)).unwrap_or(2),
         ..RetryPolicy::default()
     });
-    RunSpec {
+    let mut spec = RunSpec {
         workflow_type: Catalog::pick_type(rng),
         queue: QUEUE.into(),
         run_timeout: rng.chance(150).then(|| Duration::from_millis(rng.between(1000, 20_000))),
         execution_timeout: rng.chance(100).then(|| Duration::from_secs(rng.between(5, 60))),
         task_timeout: rng.chance(200).then(|| Duration::from_millis(rng.between(300, 2000))),
         retry,
-        cron: rng.chance(20).then(|| String::from("* * * * *")),
         ..RunSpec::default()
+    };
+    if rng.chance(20) {
+        // A few runs, not one each minute for ever.
+        spec.cron = Some("* * * * *".into());
+        spec.execution_timeout = Some(Duration::from_secs(200));
     }
-    .bounded()
-}
-
-/// Keeps a schedule from going on for ever.
-trait Bounded {
-    fn bounded(self) -> Self;
-}
-
-impl Bounded for RunSpec {
-    fn bounded(mut self) -> Self {
-        if self.cron.is_some() {
-            self.execution_timeout = Some(Duration::from_secs(200));
-        }
-        self
-    }
+    spec
 }

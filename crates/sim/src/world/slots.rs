@@ -24,7 +24,7 @@ pub(crate) type SlotId = u32;
 /// A machine of a shard.
 pub(crate) struct Slot {
     pub(super) shard: ShardId,
-    machine: Shard,
+    pub(super) machine: Shard,
     /// When its next tick is planned.
     tick_at: Option<Micros>,
     /// A commit is on its way.
@@ -77,11 +77,11 @@ impl World {
             }
         }
         for (offer, taker) in slot.matches {
-            self.to_queues(QueueMessage::Unmatched(offer, taker))?;
+            self.tell_queues(QueueMessage::Unmatched(offer, taker))?;
         }
         if self.owners.get(&shard) == Some(&id) {
             self.owners.remove(&shard);
-            self.to_queues(QueueMessage::ShardClosed(shard))?;
+            self.tell_queues(QueueMessage::ShardClosed(shard))?;
             self.reopen(shard);
         }
         Ok(())
@@ -102,7 +102,7 @@ impl World {
         match (self.owners.get(&shard), message) {
             (Some(owner), message) => self.deliver(*owner, message),
             (None, Message::Matched(offer, taker)) => {
-                self.to_queues(QueueMessage::Unmatched(offer, taker))
+                self.tell_queues(QueueMessage::Unmatched(offer, taker))
             }
             (None, _) => Ok(()),
         }
@@ -130,7 +130,7 @@ impl World {
 
     /// A message reaches a machine; what it asks for is carried out.
     pub(super) fn deliver(&mut self, id: SlotId, message: Message) -> Checked {
-        for message in self.saboteur.incoming(&self.ledger, message) {
+        if let Some(message) = self.saboteur.incoming(&self.ledger, message) {
             self.handle(id, message)?;
         }
         for early in self.saboteur.take_early() {
@@ -143,7 +143,7 @@ impl World {
     fn handle(&mut self, id: SlotId, message: Message) -> Checked {
         let clock = self.look_at_clock();
         let entropy = self.rng.entropy();
-        let now = self.saboteur.clock(clock);
+        let now = self.saboteur.clock(clock, matches!(message, Message::Tick));
         let Some(slot) = self.slots.get_mut(&id) else { return Ok(()) };
         self.counts.messages += 1;
         self.counts.inputs += u64::from(is_input(&message));
@@ -158,7 +158,7 @@ impl World {
         }
         slot.machine.handle(Moment { now, entropy }, message);
         while let Some(output) = self.slots.get_mut(&id).and_then(|slot| slot.machine.poll()) {
-            for output in self.saboteur.outgoing(&self.ledger, output) {
+            for output in self.saboteur.outgoing(output) {
                 self.carry_out(id, output)?;
             }
         }
@@ -169,7 +169,10 @@ impl World {
         let Some(wake_at) = self.slots.get(&id).and_then(|slot| slot.machine.wake_at()) else {
             return;
         };
-        let at = self.when(wake_at).max(self.now + MILLIS);
+        let mut at = self.when(wake_at).max(self.now + MILLIS);
+        if self.saboteur.oversleeps() {
+            at += 20 * SECOND;
+        }
         let Some(slot) = self.slots.get_mut(&id) else { return };
         if slot.tick_at.is_none_or(|planned| planned > at || planned <= self.now) {
             slot.tick_at = Some(at);
@@ -196,14 +199,14 @@ impl World {
                 self.plan_in(usual, Event::Reply(ticket, Box::new(result)));
                 Ok(())
             }
-            Output::Offer(offer) => self.to_queues(QueueMessage::Offer(offer)),
+            Output::Offer(offer) => self.tell_queues(QueueMessage::Offer(offer)),
             Output::Dispatch(taker, dispatch) => {
                 slot.matched(&taker.session, work_of(&dispatch));
                 self.dispatch(id, taker, dispatch)
             }
             Output::Unmatched(offer, taker) => {
                 slot.matched(&taker.session, Some((offer.run, offer.work)));
-                self.to_queues(QueueMessage::Unmatched(offer, taker))
+                self.tell_queues(QueueMessage::Unmatched(offer, taker))
             }
             Output::Deliver(target, envelope) => {
                 self.send(target, Message::Deliver(envelope));
@@ -217,6 +220,13 @@ impl World {
                 self.send(target, Message::Confirmed(key));
                 Ok(())
             }
+            // The world sees the claim itself, and brings attempts back to workers then.
+            Output::Opened => Ok(()),
+            // Offers of a zombie's successor are not its to take back.
+            Output::Closed if self.owners.get(&shard) == Some(&id) => {
+                self.tell_queues(QueueMessage::ShardClosed(shard))
+            }
+            Output::Closed => Ok(()),
             Output::Halted(reason) => {
                 self.trace.note(None, || format!("shard {shard}#{id} halted: {reason}"));
                 self.drop_slot(id)
@@ -232,7 +242,7 @@ impl World {
             Dispatch::Workflow { token, given, last_event, .. } => {
                 self.dispatches.task(&self.ledger, token, given, *last_event)?;
             }
-            Dispatch::Activity { token, given } => {
+            Dispatch::Activity { token, given, .. } => {
                 self.dispatches.activity(&self.ledger, token, given, owner)?;
             }
             Dispatch::Query { .. } => {}

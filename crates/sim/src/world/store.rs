@@ -10,15 +10,22 @@ use abide_store::{Batch, CommitError, ReadError, Write, memory::Tables};
 
 use super::{Event, World, slots::SlotId};
 use crate::{
-    checks::Checked, sabotage::CommitSabotage, schedule::MILLIS, settings::delay, trace::brief,
+    checks::{Check, Checked, Violation},
+    schedule::{MILLIS, Micros, SECOND},
+    settings::delay,
+    trace::brief,
 };
+
+/// How long after its time a timer may fire when nothing is in the way: drivers notice within a second
+/// that the clock was set, and a run may have to be read first.
+const LATE: Micros = 3 * SECOND;
 
 impl World {
     /// A machine asks for a commit.
     pub(super) fn begin_commit(&mut self, id: SlotId, batch: Batch) -> Checked {
         self.one_commit(id)?;
-        let batch = self.saboteur.batch(&self.ledger, batch);
-        if self.saboteur.commits_early() {
+        let batch = self.saboteur.batch(batch);
+        if self.saboteur.answers_early(id) {
             self.plan_in(0, Event::ToSlot(id, Message::Committed(Ok(()))));
         }
         let slow = self.trouble(self.settings.odds.commit_slow);
@@ -29,14 +36,15 @@ impl World {
 
     /// The store gets to a commit. Its machine may be gone by now; the writes are made all the same.
     pub(super) fn carry_out_commit(&mut self, id: SlotId, batch: Batch) -> Checked {
-        let sabotage = self.saboteur.commit(&self.tables, &batch);
-        if sabotage == CommitSabotage::AnswerOnly {
+        if self.saboteur.was_answered(id) {
             return self.apply(id, &batch).map(|_| ());
         }
         let odds = &self.settings.odds;
         let (refused, unavailable, unknown) =
             (odds.commit_refused, odds.commit_unavailable, odds.commit_unknown);
-        let answer = if self.may_refuse(&batch) && self.trouble(refused) {
+        let answer = if self.saboteur.loses(&batch) {
+            Ok(())
+        } else if self.may_refuse(&batch) && self.trouble(refused) {
             self.refused.extend(runs_of(&batch));
             Err(CommitError::Refused("by chance".into()))
         } else if self.trouble(unavailable) {
@@ -65,7 +73,7 @@ impl World {
         &mut self,
         id: SlotId,
         batch: &Batch,
-    ) -> Result<Result<(), CommitError>, crate::checks::Violation> {
+    ) -> Result<Result<(), CommitError>, Violation> {
         let applied = match self.saboteur.unfenced(&self.tables, batch) {
             Some(batch) => self.tables.apply(&batch),
             None => self.tables.apply(batch),
@@ -75,9 +83,22 @@ impl World {
                 self.trace_batch(id, batch);
             }
             self.ledger.apply(id, batch)?;
+            self.timers_are_punctual()?;
             self.shard_claimed(batch);
         }
         Ok(applied)
+    }
+
+    /// With no trouble around, a timer fires soon after its time.
+    fn timers_are_punctual(&self) -> Checked {
+        for (run, fire_at) in &self.ledger.fired {
+            let Some(due) = self.due_since(*fire_at) else { continue };
+            if self.now > due + LATE {
+                let what = format!("a timer due at {fire_at} fired {} µs late", self.now - due);
+                return Err(Violation::of(Check::Punctual, *run, what));
+            }
+        }
+        Ok(())
     }
 
     /// Keeps a line for each log row that is committed.
@@ -102,7 +123,7 @@ impl World {
             Err(ReadError::Unavailable("by chance".into()))
         } else {
             let fetched = fetch_from(&self.tables, shard, fetch);
-            Ok(self.saboteur.fetched(shard, fetch, fetched))
+            Ok(self.saboteur.fetched(fetch, fetched))
         };
         self.plan_in(later, Event::ToSlot(id, Message::Fetched(ticket, answer)));
     }
@@ -127,7 +148,6 @@ pub(crate) fn fetch_from(tables: &Tables, shard: ShardId, fetch: &Fetch) -> Fetc
     match fetch {
         Fetch::Shard => Fetched::Shard(tables.shard(shard)),
         Fetch::RunsOf(workflow, limit) => Fetched::Runs(tables.runs_of(shard, workflow, *limit)),
-        Fetch::Run(run) => Fetched::Run(tables.run(shard, *run)),
         Fetch::Snapshot(run) => Fetched::Snapshot(tables.snapshot(shard, *run)),
         Fetch::Log(run, after, limit) => Fetched::Log(tables.log(shard, *run, *after, *limit)),
         Fetch::Tasks(after, limit) => Fetched::Tasks(tables.tasks(shard, after.as_ref(), *limit)),

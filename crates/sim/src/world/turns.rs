@@ -55,11 +55,11 @@ impl World {
             let on = format!("on event {last_event} after task {}", given.previous);
             format!("{:>12} worker {index} has a task {on}, {tail:?}, in memory {kept}", self.now)
         });
-        let kept = self.from_memory(index, &token, given, recent);
+        let kept = self.replayed_in_memory(index, &token, given, recent);
         let turn = match kept {
             Some(machine) => Ok(machine),
             None => self
-                .from_log(index, token.run, last_event)
+                .replayed_from_log(index, token.run, last_event)
                 .and_then(|mut machine| machine.feed(given.tail.iter().cloned()).map(|()| machine)),
         };
         let updates: Vec<_> = given
@@ -87,7 +87,7 @@ impl World {
     }
 
     /// The run as the worker has it in memory, if that is good for the task.
-    fn from_memory(
+    fn replayed_in_memory(
         &mut self,
         index: usize,
         token: &TaskToken,
@@ -112,7 +112,7 @@ impl World {
     }
 
     /// A machine that has replayed the log up to an event.
-    fn from_log(
+    fn replayed_from_log(
         &self,
         index: usize,
         run: RunId,
@@ -266,17 +266,23 @@ impl World {
         token: QueryToken,
         run: RunId,
         last_event: EventNumber,
-    ) {
-        let replayed = self.from_log(index, run, last_event).and_then(|mut machine| {
+    ) -> Checked {
+        let replayed = self.replayed_from_log(index, run, last_event).and_then(|mut machine| {
             machine.settle()?;
             Ok(machine)
         });
+        if let (Err(error), Some(worker)) = (&replayed, self.workers.get(index))
+            && worker.build == Build::Right
+        {
+            let what = format!("right code cannot answer a query: {error}");
+            return Err(Violation::of(Check::Replays, run, what));
+        }
         let answer = match replayed {
             Ok(machine) => Ok(vec![Payload::new(machine.code().trace().join(";"))]),
             Err(error) => Err(Failure::server(FailureKind::Application, error.to_string())),
         };
         let Some(session) = self.workers.get(index).map(|worker| worker.session_number) else {
-            return;
+            return Ok(());
         };
         let later = delay(&mut self.rng, 10 * MILLIS, false);
         let request = Box::new(Request::AnswerQuery(token, answer));
@@ -284,6 +290,7 @@ impl World {
         self.plan_in(later, Event::Worker(index, session, event));
         let give_up = WorkerEvent::GiveUp(WorkKind::Workflow);
         self.plan_in(later, Event::Worker(index, session, give_up));
+        Ok(())
     }
 }
 

@@ -153,7 +153,7 @@ impl World {
         };
         let worker = worker.taker();
         let queue = QueueKey { namespace: NAMESPACE.into(), queue: QUEUE.into(), kind };
-        self.to_queues(QueueMessage::Credit { queue, worker, credits })
+        self.tell_queues(QueueMessage::Credit { queue, worker, credits })
     }
 
     fn take_work(&mut self, index: usize, slot: SlotId, dispatch: Dispatch) -> Checked {
@@ -165,10 +165,9 @@ impl World {
                 self.take_turn(index, token, &given, last_event, cached.then_some(recent))
             }
             Dispatch::Query { token, run, last_event, .. } => {
-                self.take_query(index, slot, token, run, last_event);
-                Ok(())
+                self.take_query(index, slot, token, run, last_event)
             }
-            Dispatch::Activity { token, given } => {
+            Dispatch::Activity { token, given, .. } => {
                 self.take_attempt(index, token, &given);
                 Ok(())
             }
@@ -281,7 +280,7 @@ impl World {
     /// The server's side of a stream ends: queues and shards learn of it.
     fn tell_gone(&mut self, session: SessionId) -> Checked {
         self.send_to_all(&Message::SessionLost(session.clone()));
-        self.to_queues(QueueMessage::Gone(session))
+        self.tell_queues(QueueMessage::Gone(session))
     }
 
     /// All streams end with the server's process, which tells nobody.

@@ -1,7 +1,12 @@
 //! The due index. Rows lie in buckets of an hour, within an hour by shard, within a shard in the order
 //! of the key, so that a page is read bucket by bucket and is in order as it comes.
 
-use abide_core::{ids::ShardId, time::Timestamp};
+use std::collections::BTreeSet;
+
+use abide_core::{
+    ids::{RunId, ShardId},
+    time::Timestamp,
+};
 use abide_store::rows::{DueKey, DueRow};
 use rusqlite::{Connection, Result, params};
 
@@ -52,6 +57,28 @@ pub(crate) fn page(
         next = bucket + 1;
     }
     Ok(found)
+}
+
+/// Leaves of these runs those that have no entry in the shard. Goes through the shard's part of each
+/// hour, until none is left.
+pub(crate) fn remove_due(
+    connection: &Connection,
+    shard: ShardId,
+    runs: &mut BTreeSet<RunId>,
+) -> Result<()> {
+    const SQL: &str = "SELECT run FROM due WHERE hour = ? AND shard = ?";
+    let mut statement = connection.prepare_cached(SQL)?;
+    let mut next = i64::MIN;
+    while !runs.is_empty()
+        && let Some(bucket) = first_bucket(connection, next, i64::MAX)?
+    {
+        let mut entries = statement.query(params![bucket, shard.number()])?;
+        while let Some(entry) = entries.next()? {
+            runs.remove(&entry.run(0)?);
+        }
+        next = bucket + 1;
+    }
+    Ok(())
 }
 
 /// The first bucket of this range that holds a row of any shard.

@@ -2,10 +2,10 @@
 
 use abide_core::ids::{RunId, ShardId};
 use abide_store::{CommitError, rows::LogRow};
-use rusqlite::{Connection, ErrorCode, Result, params};
+use rusqlite::{Connection, Result, params};
 
 use crate::{
-    fault::Fault,
+    fault::{self, Fault},
     tables::{execute, rows},
     values::{Columns, bound, limit, number},
 };
@@ -13,7 +13,7 @@ use crate::{
 /// Adds a row; one that is there already is the batch's fault.
 pub(crate) fn append(connection: &Connection, shard: ShardId, row: &LogRow) -> Result<(), Fault> {
     insert(connection, shard, row).map_err(|error| {
-        if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) {
+        if fault::of_existing_row(&error) {
             Fault::Refused(CommitError::log_row_exists(row.run, row.sequence))
         } else {
             error.into()
@@ -55,4 +55,28 @@ pub(crate) fn page(
             notes: row.bytes(3)?,
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_row_that_exists_is_said_to() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(include_str!("../migrations/0001_tables.sql")).unwrap();
+        let run = RunId::from_parts(abide_core::time::Timestamp::EPOCH, 1);
+        let shard = ShardId::new(1).unwrap();
+        let row = |sequence| {
+            let (events, notes) = (bytes::Bytes::new(), bytes::Bytes::new());
+            LogRow { run, sequence, first_event: 1, events, notes }
+        };
+        append(&connection, shard, &row(1)).unwrap();
+        let exists = Fault::Refused(CommitError::log_row_exists(run, 1));
+        assert_eq!(append(&connection, shard, &row(1)), Err(exists));
+        let rule = "CREATE TRIGGER rule BEFORE INSERT ON log BEGIN SELECT raise(ABORT, 'no'); END";
+        connection.execute_batch(rule).unwrap();
+        let exists = Fault::Refused(CommitError::log_row_exists(run, 2));
+        assert_ne!(append(&connection, shard, &row(2)), Err(exists));
+    }
 }

@@ -1,5 +1,7 @@
 //! One row per run: for lists, as the current pointer of its workflow, as the start key.
 
+use std::collections::BTreeSet;
+
 use abide_core::ids::{RunId, ShardId};
 use abide_store::{
     RunFilter, WorkflowRuns,
@@ -8,12 +10,15 @@ use abide_store::{
 use rusqlite::{Connection, Result, Row, params, params_from_iter};
 
 use crate::{
-    tables::{conditions::Conditions, execute, row, rows},
+    tables::{conditions::Conditions, due, execute, row, rows},
     values::{Columns, bound, limit, number, time},
 };
 
 const COLUMNS: &str = "run, namespace, workflow, ordinal, workflow_type, status, start_key, \
     started_at, closed_at, details";
+
+/// Open runs that are looked up in the due index at one time.
+const CANDIDATES: usize = 4096;
 
 /// Replaces the run's row. In the life of a run only what no index holds changes, and then the indexes
 /// are left alone; otherwise the whole row is written anew.
@@ -123,25 +128,40 @@ fn conditions(filter: &RunFilter) -> Conditions {
     conditions
 }
 
-/// Open runs that nothing in the store would resume. What is keyed by run is looked up first; the runs
-/// of tasks and of the due index are gathered only if one is left.
+/// Open runs that nothing in the store would resume. The due index is not kept by run: many candidates
+/// at a time are looked up in the shard's part of it.
 pub(crate) fn stranded(
     connection: &Connection,
     shard: ShardId,
-    after: Option<RunId>,
+    mut after: Option<RunId>,
     page: usize,
 ) -> Result<Vec<RunRow>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM runs INDEXED BY runs_open \
-         WHERE status <= 3 AND shard = ?1 AND run > ?2 \
-         AND NOT EXISTS (SELECT 1 FROM waits WHERE waits.run = runs.run AND waits.shard = ?1) \
-         AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.shard = ?1 AND outbox.run = runs.run) \
-         AND run NOT IN (SELECT run FROM tasks WHERE shard = ?1) \
-         AND run NOT IN (SELECT run FROM due WHERE shard = ?1) \
-         ORDER BY run LIMIT ?3"
-    );
+    let mut found = Vec::new();
+    while found.len() < page {
+        let mut runs = idle(connection, shard, after)?;
+        after = runs.last().copied().filter(|_| runs.len() == CANDIDATES);
+        due::remove_due(connection, shard, &mut runs)?;
+        for run in runs.into_iter().take(page - found.len()) {
+            found.extend(read(connection, shard, run)?);
+        }
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// The next open runs that have no row in tasks, waits and outbox.
+fn idle(connection: &Connection, shard: ShardId, after: Option<RunId>) -> Result<BTreeSet<RunId>> {
+    const SQL: &str = "SELECT run FROM runs INDEXED BY runs_open \
+        WHERE status <= 3 AND shard = ?1 AND run > ?2 \
+        AND NOT EXISTS (SELECT 1 FROM waits WHERE waits.run = runs.run AND waits.shard = ?1) \
+        AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.shard = ?1 AND outbox.run = runs.run) \
+        AND run NOT IN (SELECT run FROM tasks WHERE shard = ?1) \
+        ORDER BY run LIMIT ?3";
     let after = after.map_or_else(Vec::new, |run| run.as_bytes().to_vec());
-    rows(connection, &sql, params![shard.number(), after, limit(page)], decode)
+    let params = params![shard.number(), after, limit(CANDIDATES)];
+    Ok(rows(connection, SQL, params, |row| row.run(0))?.into_iter().collect())
 }
 
 fn decode(row: &Row<'_>) -> Result<RunRow> {
@@ -158,3 +178,6 @@ fn decode(row: &Row<'_>) -> Result<RunRow> {
         details: row.bytes(9)?,
     })
 }
+
+#[cfg(test)]
+mod tests;

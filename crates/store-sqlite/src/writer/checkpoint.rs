@@ -14,7 +14,7 @@ pub(super) struct Checkpoint {
     /// Pages in the log after the last commit.
     log_pages: Arc<AtomicU32>,
     /// Pages in the log when they were last copied. More is copied only after as many again, also when
-    /// a reader or a full disk kept the log from starting over.
+    /// a reader kept the log from starting over.
     copied_pages: u32,
     pages_between: u32,
 }
@@ -25,7 +25,9 @@ impl Checkpoint {
         Self { log_pages, copied_pages: 0, pages_between }
     }
 
-    /// Copies pages if enough have gathered. A full disk is no failure: the log keeps them.
+    /// Copies pages if enough have gathered. Below twice that, it lets reads go on and copies what none of
+    /// them needs in the log; above, it waits for them, since with a read always under way the log would
+    /// never start over. A full disk is no failure: the log keeps the pages.
     pub(super) fn when_due(&mut self, connection: &Connection) -> Result<(), Fault> {
         let pages = self.log_pages.load(Relaxed);
         if pages < self.copied_pages {
@@ -34,8 +36,18 @@ impl Checkpoint {
         if pages - self.copied_pages < self.pages_between {
             return Ok(());
         }
+        if pages < self.pages_between.saturating_mul(2) {
+            copy(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
+        } else {
+            copy(connection, "PRAGMA wal_checkpoint(RESTART)")?;
+        }
         self.copied_pages = pages;
-        copy(connection, "PRAGMA wal_checkpoint(PASSIVE)")
+        Ok(())
+    }
+
+    /// Gives the room of the log back to the disk, if the file has room for its pages.
+    pub(super) fn make_room(&self, connection: &Connection) -> Result<(), Fault> {
+        copy(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
     }
 
     /// Leaves an empty log behind. If that fails, the next open reads the log.
@@ -44,6 +56,7 @@ impl Checkpoint {
     }
 }
 
+/// A read that lasts longer than the busy timeout is no failure: the next copy gets further.
 fn copy(connection: &Connection, sql: &str) -> Result<(), Fault> {
     Ok(connection.prepare_cached(sql)?.query_row([], |_| Ok(()))?)
 }

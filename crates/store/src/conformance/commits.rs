@@ -1,7 +1,9 @@
 //! Checks of the commit itself: whole or nothing, in order, at the right epoch.
 
+use abide_core::time::Timestamp;
+
 use crate::{
-    Batch, CommitError, Store, Write,
+    Batch, CommitError, Store, WaitFilter, Write,
     conformance::{
         Check, checks, commit, read,
         samples::{everything_of, inbox_row, log_row, outbox_row, run, run_row, shard, time},
@@ -52,6 +54,8 @@ fn a_refused_batch_leaves_no_trace(store: &dyn Store) {
     assert_eq!(read(store.run(shard(1), run(1))), None);
     assert_eq!(read(store.snapshot(shard(1), run(1))), None);
     assert!(read(store.tasks(shard(1), None, 10)).is_empty());
+    assert!(read(store.due(shard(1), None, Timestamp::NEVER, 10)).is_empty());
+    assert!(read(store.waits(WaitFilter::default(), 10)).is_empty());
     assert!(read(store.outbox(shard(1), None, 10)).is_empty());
     assert_eq!(read(store.inbox(shard(1), run(1), 1)), None);
 }

@@ -1,5 +1,6 @@
-//! The suite that every backend runs by one call of [`run`]. Each check gets a fresh, empty store; a
-//! check that is added here reaches all backends. It knows nothing of how a backend stores rows.
+//! The suite that every backend runs by one call of [`run`], and one of [`run_reopened`] if it is
+//! durable. Each check gets a fresh, empty store; a check that is added here reaches all backends. It
+//! knows nothing of how a backend stores rows.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -38,6 +39,12 @@ pub fn run<S: Store>(mut fresh: impl FnMut() -> S) {
         }
     }
     assert!(failures.is_empty(), "the store does not conform:\n{}", failures.join("\n"));
+}
+
+/// Writes to the store and opens it anew, many times, and panics unless all that was committed is there
+/// each time, epochs included. `reopen` may close the store or let it crash.
+pub fn run_reopened<S: Store>(store: S, reopen: impl FnMut(S) -> S) {
+    model::survives(store, reopen);
 }
 
 fn message(panic: &(dyn std::any::Any + Send)) -> &str {

@@ -1,10 +1,12 @@
 //! Checks a backend against [`Tables`]: the same random batches go to both, and every answer and every
 //! read must agree.
 
+use std::fmt::Debug;
+
 use abide_core::{ids::ShardId, time::Timestamp};
 
 use crate::{
-    CommitError, RunFilter, Store, WaitFilter, WorkflowRuns,
+    CommitError, RunFilter, Store, WaitFilter, WaitPosition, WorkflowRuns,
     conformance::{
         Check, checks,
         random::{RUNS, Random, SHARDS},
@@ -12,7 +14,7 @@ use crate::{
         samples::{run, shard, time},
     },
     memory::Tables,
-    rows::WaitKind,
+    rows::{DueRow, LogRow, OutboxRow, RunRow, TaskRow, WaitKind, WaitRow},
 };
 
 pub(super) const CHECKS: &[Check] =
@@ -35,24 +37,71 @@ fn random_batches_4(store: &dyn Store) {
 }
 
 fn agrees_with_the_model(store: &dyn Store, seed: u64) {
-    let mut random = Random(seed);
-    let mut tables = Tables::default();
-    for step in 0..400 {
-        let epochs: Vec<_> = shards().map(|shard| tables.shard(shard).epoch).collect();
-        let batch = random.batch(&epochs);
-        let expected = tables.apply(&batch).map_err(without_reason);
-        let answer = pollster::block_on(store.commit(batch.clone())).map_err(without_reason);
-        assert_eq!(answer, expected, "seed {seed}, step {step}: {batch:?}");
-        if random.below(8) == 0 {
-            let row = random.registry_row();
-            let answer = pollster::block_on(store.put_registry(row.clone()));
-            assert_eq!(answer, Ok(tables.put_registry(row)), "seed {seed}, step {step}");
+    let mut model = Model::new(seed);
+    for _ in 0..20 {
+        model.write(store, 6);
+        model.compare(store);
+    }
+}
+
+/// The store agrees with the model also when it is opened anew again and again.
+pub(super) fn survives<S: Store>(mut store: S, mut reopen: impl FnMut(S) -> S) {
+    let mut model = Model::new(5);
+    for _ in 0..20 {
+        model.write(&store, 3);
+        store = reopen(store);
+        model.compare(&store);
+    }
+}
+
+/// What a store should hold, and where the next writes come from.
+struct Model {
+    random: Random,
+    tables: Tables,
+    seed: u64,
+    groups: u32,
+}
+
+impl Model {
+    fn new(seed: u64) -> Self {
+        Self { random: Random(seed), tables: Tables::default(), seed, groups: 0 }
+    }
+
+    fn write(&mut self, store: &dyn Store, groups: u32) {
+        for _ in 0..groups {
+            self.groups += 1;
+            self.write_group(store);
         }
-        if step % 20 == 19 {
-            let context = format!("seed {seed}, step {step}");
-            shards().for_each(|shard| compare_shard(store, &tables, shard, &context));
-            compare_lists(store, &tables, &context);
+    }
+
+    /// Sends a few batches before it waits for the first, so that a store may commit them together.
+    fn write_group(&mut self, store: &dyn Store) {
+        let context = format!("seed {}, group {}", self.seed, self.groups);
+        let mut sent = Vec::new();
+        for _ in 0..=self.random.below(8) {
+            let epochs: Vec<_> = shards().map(|shard| self.tables.shard(shard).epoch).collect();
+            let batch = self.random.batch(&epochs);
+            let expected = self.tables.apply(&batch).map_err(without_reason);
+            sent.push((store.commit(batch.clone()), expected, batch));
         }
+        let row = self.random.registry_row();
+        let put = store.put_registry(row.clone());
+        for (answer, expected, batch) in sent {
+            let answer = pollster::block_on(answer).map_err(without_reason);
+            assert_eq!(answer, expected, "{context}: {batch:?}");
+        }
+        assert_eq!(pollster::block_on(put), Ok(self.tables.put_registry(row)), "{context}");
+    }
+
+    fn compare(&mut self, store: &dyn Store) {
+        let limit = 1 + usize::try_from(self.random.below(7)).unwrap_or_default();
+        let context = format!("seed {}, group {}, pages of {limit}", self.seed, self.groups);
+        let both = Both { store, tables: &self.tables, limit, context: &context };
+        for shard in shards() {
+            both.compare_shard(shard);
+            both.compare_pages_of(shard);
+        }
+        both.compare_lists();
     }
 }
 
@@ -68,40 +117,104 @@ fn shards() -> impl Iterator<Item = ShardId> {
     (0..SHARDS).map(shard)
 }
 
-fn compare_shard(store: &dyn Store, tables: &Tables, of: ShardId, context: &str) {
-    assert_eq!(read(store.shard(of)), tables.shard(of), "{context}");
-    assert_eq!(read(store.tasks(of, None, 99)), tables.tasks(of, None, 99), "{context}");
-    assert_eq!(read(store.outbox(of, None, 99)), tables.outbox(of, None, 99), "{context}");
-    assert_eq!(read(store.stranded(of, None, 99)), tables.stranded(of, None, 99), "{context}");
-    for until in [time(0, 0), time(1_800_000_003, 0), Timestamp::NEVER] {
-        let expected = tables.due(of, None, until, 99);
-        assert_eq!(read(store.due(of, None, until, 99)), expected, "{context}");
-    }
-    for run in (0..RUNS).map(run) {
-        assert_eq!(read(store.run(of, run)), tables.run(of, run), "{context}");
-        assert_eq!(read(store.snapshot(of, run)), tables.snapshot(of, run), "{context}");
-        assert_eq!(read(store.log(of, run, 0, 99)), tables.log(of, run, 0, 99), "{context}");
-        for number in 0..3 {
-            let expected = tables.inbox(of, run, number);
-            assert_eq!(read(store.inbox(of, run, number)), expected, "{context}");
-        }
-    }
-    for name in ["", "a", "b", "ü"] {
-        let workflow = WorkflowRuns { namespace: "a".into(), workflow: name.into(), before: None };
-        let expected = tables.runs_of(of, &workflow, 99);
-        assert_eq!(read(store.runs_of(of, workflow, 99)), expected, "{context}");
-    }
+/// A store and the tables that it should hold.
+struct Both<'a> {
+    store: &'a dyn Store,
+    tables: &'a Tables,
+    /// Rows of a page.
+    limit: usize,
+    context: &'a str,
 }
 
-fn compare_lists(store: &dyn Store, tables: &Tables, context: &str) {
-    let all = RunFilter::default();
-    assert_eq!(read(store.runs(all.clone(), 99)), tables.runs(&all, 99), "{context}");
-    assert_eq!(read(store.registry(String::new())), tables.registry(""), "{context}");
-    for kind in WaitKind::ALL.map(Some).into_iter().chain([None]) {
-        for name in [None, Some(String::new()), Some("a".to_owned())] {
-            let filter = WaitFilter { kind, name, ..WaitFilter::default() };
-            let expected = tables.waits(&filter, 99);
-            assert_eq!(read(store.waits(filter, 99)), expected, "{context}");
+impl Both<'_> {
+    fn compare_shard(&self, of: ShardId) {
+        let Self { store, tables, context, .. } = self;
+        assert_eq!(read(store.shard(of)), tables.shard(of), "{context}");
+        for run in (0..RUNS).map(run) {
+            assert_eq!(read(store.run(of, run)), tables.run(of, run), "{context}");
+            assert_eq!(read(store.snapshot(of, run)), tables.snapshot(of, run), "{context}");
+            for number in 0..3 {
+                let expected = tables.inbox(of, run, number);
+                assert_eq!(read(store.inbox(of, run, number)), expected, "{context}");
+            }
+        }
+    }
+
+    fn compare_pages_of(&self, of: ShardId) {
+        let Self { store, tables, limit, .. } = *self;
+        self.pages(|last: Option<&TaskRow>| {
+            let after = last.map(|row| row.key.clone());
+            let expected = tables.tasks(of, after.as_ref(), limit);
+            (read(store.tasks(of, after, limit)), expected)
+        });
+        self.pages(|last: Option<&OutboxRow>| {
+            let after = last.map(|row| (row.run, row.number));
+            (read(store.outbox(of, after, limit)), tables.outbox(of, after, limit))
+        });
+        self.pages(|last: Option<&RunRow>| {
+            let after = last.map(|row| row.run);
+            (read(store.stranded(of, after, limit)), tables.stranded(of, after, limit))
+        });
+        for until in [time(0, 0), time(1_800_000_003, 0), Timestamp::NEVER] {
+            self.pages(|last: Option<&DueRow>| {
+                let after = last.map(DueRow::key);
+                let expected = tables.due(of, after.as_ref(), until, limit);
+                (read(store.due(of, after, until, limit)), expected)
+            });
+        }
+        for run in (0..RUNS).map(run) {
+            // Sequences begin at zero, which the first page, after zero, leaves out.
+            self.pages(|last: Option<&LogRow>| {
+                let after = last.map_or(0, |row| row.sequence);
+                (read(store.log(of, run, after, limit)), tables.log(of, run, after, limit))
+            });
+        }
+        for name in ["", "a", "b", "ü"] {
+            self.pages(|last: Option<&RunRow>| {
+                let before = last.map(|row| row.ordinal);
+                let workflow =
+                    WorkflowRuns { namespace: "a".into(), workflow: name.into(), before };
+                let expected = tables.runs_of(of, &workflow, limit);
+                (read(store.runs_of(of, workflow, limit)), expected)
+            });
+        }
+    }
+
+    fn compare_lists(&self) {
+        let Self { store, tables, limit, context } = *self;
+        assert_eq!(read(store.registry(String::new())), tables.registry(""), "{context}");
+        self.pages(|last: Option<&RunRow>| {
+            let after = last.map(|row| (row.started_at, row.run));
+            let filter = RunFilter { after, ..RunFilter::default() };
+            let expected = tables.runs(&filter, limit);
+            (read(store.runs(filter, limit)), expected)
+        });
+        for kind in WaitKind::ALL.map(Some).into_iter().chain([None]) {
+            for name in [None, Some(String::new()), Some("a".to_owned())] {
+                self.pages(|last: Option<&(ShardId, WaitRow)>| {
+                    let after = last.map(|(shard, row)| WaitPosition::of(*shard, row));
+                    let filter =
+                        WaitFilter { kind, name: name.clone(), after, ..WaitFilter::default() };
+                    let expected = tables.waits(&filter, limit);
+                    (read(store.waits(filter, limit)), expected)
+                });
+            }
+        }
+    }
+
+    /// Walks all pages in step. `next` reads the page that begins after the given row, of both.
+    fn pages<T: Clone + Debug + PartialEq>(
+        &self,
+        mut next: impl FnMut(Option<&T>) -> (Vec<T>, Vec<T>),
+    ) {
+        let mut last = None;
+        loop {
+            let (page, expected) = next(last.as_ref());
+            assert_eq!(page, expected, "{}", self.context);
+            if page.len() < self.limit {
+                return;
+            }
+            last = page.last().cloned();
         }
     }
 }

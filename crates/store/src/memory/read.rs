@@ -151,35 +151,3 @@ impl Tables {
             || self.outbox.keys().any(|(of, of_run, _)| (*of, *of_run) == here)
     }
 }
-
-impl RunFilter {
-    /// Whether the row passes; how a backend finds the rows is its own affair.
-    pub fn matches(&self, row: &RunRow) -> bool {
-        self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
-            && self.workflow.as_ref().is_none_or(|workflow| row.workflow == *workflow)
-            && self.workflow_type.as_ref().is_none_or(|name| row.workflow_type == *name)
-            && (self.statuses.is_empty() || self.statuses.contains(&row.status))
-            && self.started_from.is_none_or(|from| row.started_at >= from)
-            && self.started_before.is_none_or(|before| row.started_at < before)
-            && self.after.is_none_or(|after| (row.started_at, row.run) < after)
-    }
-}
-
-impl WaitFilter {
-    /// Whether the row at this position passes.
-    pub fn matches(&self, position: &WaitPosition, row: &WaitRow) -> bool {
-        self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
-            && self.run.is_none_or(|run| run == (position.shard, position.run))
-            && self.kind.is_none_or(|kind| row.kind == kind)
-            && self.name.as_ref().is_none_or(|name| row.name == *name)
-            && self.until.is_none_or(|until| row.until <= until)
-            && self.after.as_ref().is_none_or(|after| position > after)
-    }
-}
-
-impl WaitPosition {
-    /// Where the row stands in lists.
-    pub fn of(shard: ShardId, row: &WaitRow) -> Self {
-        Self { until: row.until, run: row.run, shard, wait: row.wait.clone() }
-    }
-}

@@ -1,0 +1,133 @@
+//! Bugs in what reaches machines and what leaves them.
+
+use abide_core::{
+    effect::{Action, Answer},
+    event::Outcome,
+    replay::Completion,
+    run::Stage,
+};
+use abide_shard::message::{
+    ActivityToken, Call, CallReply, Dispatch, Envelope, Message, Offer, Output, Work, Worker,
+};
+
+use super::{Bug, Saboteur};
+use crate::checks::ledger::Ledger;
+
+impl Saboteur {
+    /// The message as the machine gets it, if it does.
+    pub fn incoming(&mut self, ledger: &Ledger, mut message: Message) -> Option<Message> {
+        if self.bug.is_none() {
+            return Some(message);
+        }
+        match &mut message {
+            Message::Matched(offer, worker) => {
+                if self.strikes(Bug::LostMatch) {
+                    return None;
+                }
+                self.dispatch_early(ledger, offer, worker);
+            }
+            Message::Deliver(envelope) if self.answers_for(envelope) => return None,
+            Message::Call(_, call) => {
+                if let Call::ResolveActivity(token, _) = &mut **call
+                    && self.bug == Some(Bug::TamperedToken)
+                {
+                    tamper(ledger, token);
+                }
+            }
+            _ => {}
+        }
+        Some(message)
+    }
+
+    fn dispatch_early(&mut self, ledger: &Ledger, offer: &Offer, worker: &Worker) {
+        let Work::Activity(scheduled) = offer.work else { return };
+        if !self.strikes(Bug::EarlyDispatch) {
+            return;
+        }
+        let Some(story) = ledger.stories.get(&offer.run) else { return };
+        let Some(activity) = story.run.activities.get(&scheduled) else { return };
+        let Some(given) = story.run.activity_given(scheduled) else { return };
+        let (workflow, run) = (offer.workflow.clone(), offer.run);
+        let token = ActivityToken { workflow, run, scheduled, start: activity.starts + 1 };
+        let dispatch = Dispatch::Activity { token, given: Box::new(given), eager: false };
+        self.early.push(Output::Dispatch(worker.clone(), Box::new(dispatch)));
+    }
+
+    /// Answers an effect in place of the machine; `true` if the machine never hears of it.
+    fn answers_for(&mut self, envelope: &Envelope) -> bool {
+        let closes = matches!(envelope.effect.action, Action::ChildClosed(_));
+        let lost = closes && self.strikes(Bug::LostChildClose);
+        if lost || self.strikes(Bug::EarlyAnswer) {
+            let key = envelope.key.clone();
+            self.early.push(Output::Answer(key.shard(), key, Answer::Applied));
+        }
+        lost
+    }
+
+    /// The output as the world gets it, once or twice.
+    pub fn outgoing(&mut self, mut output: Output) -> Vec<Output> {
+        if self.bug.is_none() {
+            return vec![output];
+        }
+        match &mut output {
+            Output::Dispatch(_, dispatch) => match &mut **dispatch {
+                Dispatch::Workflow { last_event, .. } if self.strikes(Bug::WrongLastEvent) => {
+                    *last_event -= 1;
+                }
+                Dispatch::Activity { .. } if self.strikes(Bug::DuplicateDispatch) => {
+                    return vec![output.clone(), output];
+                }
+                _ => {}
+            },
+            Output::Reply(_, Ok(reply)) => self.alter_reply(reply),
+            _ => {}
+        }
+        vec![output]
+    }
+
+    fn alter_reply(&mut self, reply: &mut CallReply) {
+        match reply {
+            CallReply::Update { stage: Stage::Completed(outcome), .. }
+                if self.strikes(Bug::WrongOutcome) =>
+            {
+                *outcome = Outcome::Completed(Vec::new());
+            }
+            CallReply::UpdateRejected(_) if self.bug == Some(Bug::RejectionAsAcceptance) => {
+                let run = abide_core::ids::RunId::MIN;
+                *reply = CallReply::Update { run, stage: Stage::Accepted };
+            }
+            _ => {}
+        }
+    }
+
+    /// What a worker answers.
+    pub fn completion(&mut self, mut completion: Completion) -> Completion {
+        let commands = &mut completion.commands;
+        let open = commands.iter().take_while(|command| !command.ask.closes()).count();
+        if open >= 2 && self.strikes(Bug::SwappedCommands) {
+            commands.swap(0, 1);
+        }
+        completion
+    }
+
+    /// The request of a client at its `attempt`.
+    pub fn repeated(&mut self, mut call: Call, attempt: u32) -> Call {
+        if attempt > 1 && self.bug == Some(Bug::KeyDropped) {
+            match &mut call {
+                Call::Signal(_, signal, _) => signal.key = None,
+                Call::Start(start) => start.key = None,
+                Call::RequestCancel { key, .. } | Call::RescheduleTimer { key, .. } => *key = None,
+                _ => {}
+            }
+        }
+        call
+    }
+}
+
+/// Makes the token name the start that is current.
+fn tamper(ledger: &Ledger, token: &mut ActivityToken) {
+    let story = ledger.stories.get(&token.run);
+    if let Some(activity) = story.and_then(|story| story.run.activities.get(&token.scheduled)) {
+        token.start = activity.starts;
+    }
+}

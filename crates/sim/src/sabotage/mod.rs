@@ -1,0 +1,205 @@
+//! Deliberate bugs. A saboteur sits between the machines and the world and alters what passes; the
+//! machines themselves know nothing of it. Each bug is one that an implementation could have, and the
+//! checks must find it within a stated number of seeds.
+//!
+//! - `batches`: what is written.
+//! - `messages`: what reaches machines and what leaves them.
+//! - `reads`: what machines read.
+
+use std::collections::BTreeMap;
+
+use abide_core::{ids::RunId, time::Timestamp};
+use abide_shard::message::Output;
+use bytes::Bytes;
+
+use crate::rng::Rng;
+
+mod batches;
+mod messages;
+mod reads;
+
+macro_rules! bugs {
+    ($($bug:ident $name:literal $within:literal $what:literal,)*) => {
+        /// A deliberate bug.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Bug {
+            $(#[doc = $what] $bug,)*
+        }
+
+        impl Bug {
+            /// All bugs.
+            pub const ALL: &'static [Self] = &[$(Self::$bug,)*];
+
+            /// Its name on the command line.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$bug => $name,)*
+                }
+            }
+
+            /// What is wrong.
+            pub const fn what(self) -> &'static str {
+                match self {
+                    $(Self::$bug => $what,)*
+                }
+            }
+
+            /// Within how many seeds it must be found.
+            pub const fn found_within(self) -> u64 {
+                match self {
+                    $(Self::$bug => $within,)*
+                }
+            }
+        }
+    };
+}
+
+bugs! {
+    EarlyAcknowledgement "early-acknowledgement" 20
+        "A commit counts as done before the store has written it.",
+    EarlyDispatch "early-dispatch" 20
+        "An activity is sent to its worker before its start is committed.",
+    EarlyAnswer "early-answer" 50
+        "The source of an effect is told that it took place before it did.",
+    LostCommit "lost-commit" 20
+        "A commit that was never written counts as done.",
+    UnknownTakenAsDone "unknown-taken-as-done" 200
+        "A commit of unknown outcome counts as done.",
+    TornBatch "torn-batch" 200
+        "A crash writes one half of a batch.",
+    StaleWriter "stale-writer" 500
+        "The store accepts writes of a former owner.",
+    LostDueRow "lost-due-row" 50
+        "An entry of the due index is not written.",
+    LostWaitRow "lost-wait-row" 50
+        "A wait is not written.",
+    LostTaskRow "lost-task-row" 50
+        "A task is not written.",
+    LostOutboxRow "lost-outbox-row" 100
+        "An effect on another workflow is not written.",
+    LostInboxRow "lost-inbox-row" 1000
+        "The answer of an effect is not written.",
+    LostRunRow "lost-run-row" 50
+        "A change of a run's row is not written.",
+    KeptDueRow "kept-due-row" 50
+        "An entry of the due index is not removed.",
+    KeptWaitRow "kept-wait-row" 50
+        "A wait is not removed.",
+    KeptTaskRow "kept-task-row" 50
+        "A task is not removed.",
+    KeptOutboxRow "kept-outbox-row" 100
+        "A settled effect is not removed.",
+    OpenAfterClose "open-after-close" 50
+        "The row of a closed run still says that it is running.",
+    StartKeyMissing "start-key-missing" 50
+        "The row of a run lacks the key of its start.",
+    LostNotes "lost-notes" 50
+        "The notes of a log row are not written.",
+    LostBufferedInput "lost-buffered-input" 50
+        "An input that came while a task was started is not written.",
+    SwappedRows "swapped-rows" 100
+        "Two log rows of one batch have each other's events.",
+    EventInFuture "event-in-future" 20
+        "An event is written with a time that has not come.",
+    SnapshotNumber "snapshot-number" 20
+        "A snapshot claims to hold one log row more than it does.",
+    OutdatedSnapshot "outdated-snapshot" 50
+        "A snapshot has the state of the one before it.",
+    ClockAhead "clock-ahead" 50
+        "A machine is woken with a clock that is ahead, so timers fire early.",
+    Oversleeping "oversleeping" 100
+        "A machine is woken long after it asked to be.",
+    StaleLogRead "stale-log-read" 100
+        "A read of a log misses its last row.",
+    BlindInbox "blind-inbox" 1000
+        "A repeated effect does not find the answer of the first.",
+    BlindOutbox "blind-outbox" 500
+        "Effects that were on their way are forgotten when a shard is opened.",
+    BlindTasks "blind-tasks" 500
+        "Tasks that waited are forgotten when a shard is opened.",
+    BlindTimers "blind-timers" 100
+        "A read of the due index misses its last entry.",
+    WorkflowNotFound "workflow-not-found" 50
+        "A search for the current run of a workflow finds none.",
+    LostMatch "lost-match" 50
+        "A match of work and worker gets lost on its way to the shard.",
+    LostChildClose "lost-child-close" 200
+        "The news of a child's close is answered but not taken in.",
+    KeyDropped "key-dropped" 200
+        "A repeated request has lost its key.",
+    TamperedToken "tampered-token" 2000
+        "The result of an old start of an activity is taken for that of the current one.",
+    DuplicateDispatch "duplicate-dispatch" 20
+        "An activity is sent to its worker twice.",
+    WrongLastEvent "wrong-last-event" 20
+        "A worker is told to replay one event less than there is.",
+    SwappedCommands "swapped-commands" 20
+        "A worker sends two commands in another order than its code asked for them.",
+    WrongOutcome "wrong-outcome" 100
+        "The caller of an update is told another outcome than the recorded one.",
+    RejectionAsAcceptance "rejection-as-acceptance" 100
+        "The caller of a rejected update is told that it was accepted.",
+}
+
+/// Puts one bug into a world, now and then, by a chance of its own.
+#[derive(Debug)]
+pub struct Saboteur {
+    bug: Option<Bug>,
+    rng: Rng,
+    /// Outputs that leave a machine before their time.
+    early: Vec<Output>,
+    /// Commits that were answered before they were written, by machine.
+    answered: BTreeMap<u32, u32>,
+    snapshots: BTreeMap<RunId, Bytes>,
+}
+
+impl Saboteur {
+    /// A saboteur of one bug, or an idle one.
+    pub const fn new(bug: Option<Bug>, seed: u64) -> Self {
+        Self {
+            bug,
+            rng: Rng::new(seed ^ 0x5ab0_7a6e),
+            early: Vec::new(),
+            answered: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
+        }
+    }
+
+    /// The bug is this one, and it is its turn.
+    fn strikes(&mut self, bug: Bug) -> bool {
+        self.bug == Some(bug) && self.rng.chance(150)
+    }
+
+    /// Outputs that leave a machine before their time.
+    pub fn take_early(&mut self) -> Vec<Output> {
+        std::mem::take(&mut self.early)
+    }
+
+    /// A machine is woken too late.
+    pub fn oversleeps(&mut self) -> bool {
+        self.strikes(Bug::Oversleeping)
+    }
+
+    /// What a machine's clock shows when it is woken.
+    pub fn clock(&mut self, clock: Timestamp, tick: bool) -> Timestamp {
+        if tick && self.strikes(Bug::ClockAhead) {
+            return clock.saturating_add(std::time::Duration::from_secs(2));
+        }
+        clock
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn bugs_are_told_apart_and_bounded() {
+        let names: BTreeSet<_> = Bug::ALL.iter().map(|bug| bug.name()).collect();
+        assert_eq!(names.len(), Bug::ALL.len());
+        assert!(names.len() >= 25);
+        assert!(Bug::ALL.iter().all(|bug| bug.found_within() <= 10_000));
+    }
+}

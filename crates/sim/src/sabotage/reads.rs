@@ -1,0 +1,39 @@
+//! Bugs in what machines read: rows that are there and not seen.
+
+use abide_shard::message::{Fetch, Fetched};
+
+use super::{Bug, Saboteur};
+
+impl Saboteur {
+    /// What the store answers.
+    pub fn fetched(&mut self, fetch: &Fetch, mut fetched: Fetched) -> Fetched {
+        if self.bug.is_none() {
+            return fetched;
+        }
+        match (fetch, &mut fetched) {
+            (Fetch::Log(..), Fetched::Log(rows))
+                if rows.last().is_some_and(|row| row.sequence > 1)
+                    && self.strikes(Bug::StaleLogRead) =>
+            {
+                rows.pop();
+            }
+            (_, Fetched::Inbox(row)) if self.bug == Some(Bug::BlindInbox) => *row = None,
+            (_, Fetched::Outbox(rows)) if self.bug == Some(Bug::BlindOutbox) => rows.clear(),
+            (Fetch::Tasks(None, _), Fetched::Tasks(rows)) if self.bug == Some(Bug::BlindTasks) => {
+                rows.clear();
+            }
+            (Fetch::Due(_, _, limit), Fetched::Due(rows))
+                if rows.len() < *limit && self.strikes(Bug::BlindTimers) =>
+            {
+                rows.pop();
+            }
+            (Fetch::RunsOf(workflow, _), Fetched::Runs(rows))
+                if workflow.before.is_none() && self.strikes(Bug::WorkflowNotFound) =>
+            {
+                rows.clear();
+            }
+            _ => {}
+        }
+        fetched
+    }
+}
