@@ -119,6 +119,8 @@ impl Driver {
             Output::Confirm(shard, key) => {
                 node.post(shard, Post::Message(Message::Confirmed(key)));
             }
+            Output::Opened => node.ask_for_attempts(self.id),
+            Output::Closed => node.queue(QueueMessage::ShardClosed(self.id)),
             Output::Halted(reason) => {
                 tracing::error!(shard = %self.id, reason, "shard stopped");
                 node.queue(QueueMessage::ShardClosed(self.id));
@@ -141,7 +143,6 @@ async fn read(store: &dyn Store, shard: ShardId, fetch: Fetch) -> Result<Fetched
     Ok(match fetch {
         Fetch::Shard => Fetched::Shard(store.shard(shard).await?),
         Fetch::RunsOf(runs, limit) => Fetched::Runs(store.runs_of(shard, runs, limit).await?),
-        Fetch::Run(run) => Fetched::Run(store.run(shard, run).await?),
         Fetch::Snapshot(run) => Fetched::Snapshot(store.snapshot(shard, run).await?),
         Fetch::Log(run, after, limit) => Fetched::Log(store.log(shard, run, after, limit).await?),
         Fetch::Tasks(after, limit) => Fetched::Tasks(store.tasks(shard, after, limit).await?),

@@ -113,8 +113,8 @@ impl Engine {
 
     /// Connects a worker. What it is given arrives on the session.
     pub fn connect(&self, worker: Worker) -> Session {
-        let dispatches = self.node.connect(worker.session.clone());
-        Session::new(Arc::clone(&self.node), worker, dispatches)
+        let given = self.node.connect(worker.session.clone());
+        Session::new(Arc::clone(&self.node), worker, given)
     }
 
     /// Events of a run after event `after`, at most `up_to`.

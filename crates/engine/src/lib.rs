@@ -15,4 +15,4 @@ mod node;
 mod session;
 
 pub use engine::{Engine, EngineError, Options};
-pub use session::Session;
+pub use session::{Given, Session};

@@ -16,7 +16,7 @@ use abide_shard::{
 use abide_store::Store;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::clock::Clock;
+use crate::{clock::Clock, session::Given};
 
 /// An answer on its way to its caller.
 pub(crate) type Answer = oneshot::Sender<Result<CallReply, CallError>>;
@@ -40,7 +40,7 @@ pub(crate) struct Node {
     pub(crate) name: String,
     shards: BTreeMap<ShardId, mpsc::UnboundedSender<Post>>,
     queues: Mutex<Queues>,
-    sessions: Mutex<BTreeMap<SessionId, mpsc::UnboundedSender<Dispatch>>>,
+    sessions: Mutex<BTreeMap<SessionId, mpsc::UnboundedSender<Given>>>,
 }
 
 impl Node {
@@ -93,7 +93,7 @@ impl Node {
         }
     }
 
-    pub(crate) fn connect(&self, session: SessionId) -> mpsc::UnboundedReceiver<Dispatch> {
+    pub(crate) fn connect(&self, session: SessionId) -> mpsc::UnboundedReceiver<Given> {
         let (sender, receiver) = mpsc::unbounded_channel();
         lock(&self.sessions).insert(session, sender);
         receiver
@@ -105,11 +105,19 @@ impl Node {
         self.post_all(&Message::SessionLost(session.clone()));
     }
 
+    /// A shard is in memory again and does not know who has which attempt.
+    pub(crate) fn ask_for_attempts(&self, shard: ShardId) {
+        for sender in lock(&self.sessions).values() {
+            // A worker that has gone has nothing to present.
+            drop(sender.send(Given::PresentAttempts(shard)));
+        }
+    }
+
     /// Gives work to a worker; one that is gone loses it as if its stream had ended.
     pub(crate) fn dispatch(&self, worker: &Worker, dispatch: Dispatch) {
         let sent = lock(&self.sessions)
             .get(&worker.session)
-            .is_some_and(|sender| sender.send(dispatch).is_ok());
+            .is_some_and(|sender| sender.send(Given::Work(dispatch)).is_ok());
         if !sent {
             self.post_all(&Message::SessionLost(worker.session.clone()));
         }

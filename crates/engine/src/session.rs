@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use abide_core::ids::ShardId;
 use abide_shard::{
     message::{Dispatch, QueueKey, Worker},
     queue::QueueMessage,
@@ -11,20 +12,31 @@ use tokio::sync::mpsc;
 
 use crate::node::Node;
 
+/// What a worker is given.
+#[derive(Debug)]
+pub enum Given {
+    /// Work.
+    Work(Dispatch),
+    /// The shard was taken into memory anew: the worker presents the attempts of its runs that it
+    /// still has, by [`Call::PresentAttempt`](abide_shard::message::Call::PresentAttempt), within the
+    /// session's grace.
+    PresentAttempts(ShardId),
+}
+
 /// A connected worker.
 pub struct Session {
     node: Arc<Node>,
     worker: Worker,
-    dispatches: mpsc::UnboundedReceiver<Dispatch>,
+    given: mpsc::UnboundedReceiver<Given>,
 }
 
 impl Session {
     pub(crate) fn new(
         node: Arc<Node>,
         worker: Worker,
-        dispatches: mpsc::UnboundedReceiver<Dispatch>,
+        given: mpsc::UnboundedReceiver<Given>,
     ) -> Self {
-        Self { node, worker, dispatches }
+        Self { node, worker, given }
     }
 
     /// The worker.
@@ -38,9 +50,9 @@ impl Session {
         self.node.queue(QueueMessage::Credit { queue, worker, credits });
     }
 
-    /// The next piece of work; none when the engine has stopped.
-    pub async fn next(&mut self) -> Option<Dispatch> {
-        self.dispatches.recv().await
+    /// What comes next; nothing when the engine has stopped.
+    pub async fn next(&mut self) -> Option<Given> {
+        self.given.recv().await
     }
 }
 

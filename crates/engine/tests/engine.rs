@@ -11,7 +11,7 @@ use abide_core::{
     run::{Close, Resolution, Run, Status},
     time::Timestamp,
 };
-use abide_engine::{Engine, Options, Session, clock::ManualClock};
+use abide_engine::{Engine, Given, Options, Session, clock::ManualClock};
 use abide_shard::message::{
     Call, CallReply, ConflictPolicy, Dispatch, QueueKey, RunTarget, StartCall, TaskCompletion,
     WorkKind, Worker,
@@ -82,7 +82,8 @@ fn connect(engine: &Engine, session: &str) -> Session {
 
 /// Works until it is cancelled.
 async fn work(engine: Arc<Engine>, mut session: Session, programs: Programs) {
-    while let Some(dispatch) = session.next().await {
+    while let Some(given) = session.next().await {
+        let Given::Work(dispatch) = given else { continue };
         match dispatch {
             Dispatch::Workflow { token, given, last_event, .. } => {
                 let mut events = engine
