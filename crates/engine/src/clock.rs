@@ -1,0 +1,116 @@
+//! Where time comes from. The machines never ask; the driver does, here and nowhere else.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Mutex,
+    time::{Duration, SystemTime},
+};
+
+use abide_core::time::Timestamp;
+use tokio::sync::watch;
+
+/// A future that ends when its time has come.
+pub type Sleep<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// A source of time.
+pub trait Clock: Send + Sync {
+    /// The present.
+    fn now(&self) -> Timestamp;
+
+    /// Ends at `until`, or a little later.
+    fn sleep_until(&self, until: Timestamp) -> Sleep<'_>;
+}
+
+/// The system's time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+/// A jump of the system's clock is noticed within this time.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
+    fn now(&self) -> Timestamp {
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Timestamp::EPOCH.saturating_add(since_epoch.unwrap_or_default())
+    }
+
+    fn sleep_until(&self, until: Timestamp) -> Sleep<'_> {
+        let duration = until.saturating_since(self.now()).min(LONGEST_SLEEP);
+        Box::pin(tokio::time::sleep(duration))
+    }
+}
+
+/// Time that stands still until somebody moves it.
+#[derive(Debug)]
+pub struct ManualClock {
+    now: watch::Sender<Timestamp>,
+    alarms: Mutex<Vec<Timestamp>>,
+}
+
+impl ManualClock {
+    /// A clock that shows `now`.
+    pub fn new(now: Timestamp) -> Self {
+        Self { now: watch::Sender::new(now), alarms: Mutex::default() }
+    }
+
+    /// Moves the clock forwards; backwards it never goes.
+    pub fn move_to(&self, to: Timestamp) {
+        self.now.send_if_modified(|now| {
+            let later = to > *now;
+            *now = to.max(*now);
+            later
+        });
+    }
+
+    /// The earliest time that somebody sleeps until.
+    pub fn next_alarm(&self) -> Option<Timestamp> {
+        let alarms = self.alarms.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        alarms.iter().min().copied()
+    }
+
+    fn set_alarm(&self, at: Timestamp, set: bool) {
+        let mut alarms = self.alarms.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if set {
+            alarms.push(at);
+        } else if let Some(place) = alarms.iter().position(|alarm| *alarm == at) {
+            alarms.swap_remove(place);
+        }
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        *self.now.borrow()
+    }
+
+    fn sleep_until(&self, until: Timestamp) -> Sleep<'_> {
+        let alarm = Alarm::set(self, until);
+        Box::pin(async move {
+            let _alarm = alarm;
+            let mut now = self.now.subscribe();
+            // The sender lives as long as `self`, so waiting cannot fail.
+            drop(now.wait_for(|now| *now >= until).await);
+        })
+    }
+}
+
+/// An alarm that is forgotten with the sleep that set it.
+struct Alarm<'a> {
+    clock: &'a ManualClock,
+    at: Timestamp,
+}
+
+impl<'a> Alarm<'a> {
+    fn set(clock: &'a ManualClock, at: Timestamp) -> Self {
+        clock.set_alarm(at, true);
+        Self { clock, at }
+    }
+}
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        self.clock.set_alarm(self.at, false);
+    }
+}

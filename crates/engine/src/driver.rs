@@ -1,0 +1,156 @@
+//! One task per shard. It takes what comes, lets the machine step, and carries out what it asks for;
+//! reads and commits run beside it and come back as messages.
+
+use std::{sync::Arc, time::Duration};
+
+use abide_core::ids::ShardId;
+use abide_shard::{
+    message::{Fetch, Fetched, Message, Output, Ticket},
+    queue::QueueMessage,
+    shard::{Moment, Shard},
+};
+use abide_store::{ReadError, Store};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use crate::node::{Callers, Node, Post};
+
+/// Without any alarm the driver still looks after callers that have gone.
+const IDLE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Driver {
+    id: ShardId,
+    node: Arc<Node>,
+    shard: Shard,
+    callers: Callers,
+    posts: mpsc::UnboundedReceiver<Post>,
+    /// Reads and commits that have not come back.
+    under_way: usize,
+    closing: bool,
+    halted: bool,
+}
+
+impl Driver {
+    pub(crate) fn new(id: ShardId, node: Arc<Node>, posts: mpsc::UnboundedReceiver<Post>) -> Self {
+        let shard = Shard::new(id, node.name.clone(), Arc::clone(&node.limits));
+        let callers = Callers::default();
+        Self { id, node, shard, callers, posts, under_way: 0, closing: false, halted: false }
+    }
+
+    /// Runs until the engine closes and everything in flight has come back.
+    pub(crate) async fn run(mut self) {
+        self.step(Message::Open);
+        while !(self.halted || self.closing && self.under_way == 0) {
+            let now = self.node.clock.now();
+            let wake_at = self.shard.wake_at().unwrap_or_else(|| now.saturating_add(IDLE));
+            if wake_at <= now {
+                self.step(Message::Tick);
+                tokio::task::yield_now().await;
+            }
+            let clock = Arc::clone(&self.node.clock);
+            tokio::select! {
+                biased;
+                post = self.posts.recv() => match post {
+                    Some(post) => self.take(post),
+                    None => return,
+                },
+                () = clock.sleep_until(wake_at) => self.forget_gone(),
+            }
+        }
+    }
+
+    fn take(&mut self, post: Post) {
+        match post {
+            Post::Message(message) => {
+                if matches!(message, Message::Fetched(..) | Message::Committed(_)) {
+                    self.under_way -= 1;
+                }
+                self.step(message);
+            }
+            Post::Call(call, answer) => {
+                let ticket = self.callers.add(answer);
+                self.step(Message::Call(ticket, call));
+            }
+            Post::Close => self.closing = true,
+        }
+    }
+
+    fn forget_gone(&mut self) {
+        if !self.callers.is_empty() {
+            for ticket in self.callers.take_gone() {
+                self.step(Message::Forget(ticket));
+            }
+        }
+    }
+
+    fn step(&mut self, message: Message) {
+        let entropy = Uuid::new_v4().as_u128();
+        let moment = Moment { now: self.node.clock.now(), entropy };
+        self.shard.handle(moment, message);
+        while let Some(output) = self.shard.poll() {
+            self.carry_out(output);
+        }
+    }
+
+    fn carry_out(&mut self, output: Output) {
+        let node = &self.node;
+        match output {
+            Output::Fetch(ticket, fetch) => self.fetch(ticket, fetch),
+            Output::Commit(batch) => {
+                self.under_way += 1;
+                let (node, id) = (Arc::clone(node), self.id);
+                tokio::spawn(async move {
+                    let result = node.store.commit(batch).await;
+                    node.post(id, Post::Message(Message::Committed(result)));
+                });
+            }
+            Output::Reply(ticket, reply) => self.callers.answer(ticket, reply),
+            Output::Offer(offer) => node.queue(QueueMessage::Offer(offer)),
+            Output::Dispatch(worker, dispatch) => node.dispatch(&worker, *dispatch),
+            Output::Unmatched(offer, worker) => {
+                node.queue(QueueMessage::Unmatched(offer, worker));
+            }
+            Output::Deliver(shard, envelope) => {
+                node.post(shard, Post::Message(Message::Deliver(envelope)));
+            }
+            Output::Answer(shard, key, answer) => {
+                node.post(shard, Post::Message(Message::Answered(key, answer)));
+            }
+            Output::Confirm(shard, key) => {
+                node.post(shard, Post::Message(Message::Confirmed(key)));
+            }
+            Output::Opened => node.ask_for_attempts(self.id),
+            Output::Closed => node.queue(QueueMessage::ShardClosed(self.id)),
+            Output::Halted(reason) => {
+                tracing::error!(shard = %self.id, reason, "shard stopped");
+                node.queue(QueueMessage::ShardClosed(self.id));
+                self.halted = true;
+            }
+        }
+    }
+
+    fn fetch(&mut self, ticket: Ticket, fetch: Fetch) {
+        self.under_way += 1;
+        let (node, id) = (Arc::clone(&self.node), self.id);
+        tokio::spawn(async move {
+            let fetched = read(&*node.store, id, fetch).await;
+            node.post(id, Post::Message(Message::Fetched(ticket, fetched)));
+        });
+    }
+}
+
+async fn read(store: &dyn Store, shard: ShardId, fetch: Fetch) -> Result<Fetched, ReadError> {
+    Ok(match fetch {
+        Fetch::Shard => Fetched::Shard(store.shard(shard).await?),
+        Fetch::RunsOf(runs, limit) => Fetched::Runs(store.runs_of(shard, runs, limit).await?),
+        Fetch::Snapshot(run) => Fetched::Snapshot(store.snapshot(shard, run).await?),
+        Fetch::Log(run, after, limit) => Fetched::Log(store.log(shard, run, after, limit).await?),
+        Fetch::Tasks(after, limit) => Fetched::Tasks(store.tasks(shard, after, limit).await?),
+        Fetch::Due(after, until, limit) => {
+            Fetched::Due(store.due(shard, after, until, limit).await?)
+        }
+        Fetch::Outbox(after, limit) => Fetched::Outbox(store.outbox(shard, after, limit).await?),
+        Fetch::Inbox(run, number) => Fetched::Inbox(store.inbox(shard, run, number).await?),
+        Fetch::Stranded(after, limit) => Fetched::Runs(store.stranded(shard, after, limit).await?),
+    })
+}

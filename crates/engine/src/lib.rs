@@ -1,0 +1,18 @@
+//! The async driver: it carries messages between the machines of `abide-shard`, a store and workers,
+//! and decides nothing. An `if` about workflow state here is a bug.
+//!
+//! - [`Engine`]: the handle; calls go in, answers come out, workers connect.
+//! - [`Worker session`](Session): one connected worker; what it is given arrives on its stream.
+//! - [`clock`]: real time, or time that a test moves.
+//! - `driver`: one task per shard: fetch, step, commit, deliver.
+
+#![warn(missing_docs)]
+
+pub mod clock;
+mod driver;
+mod engine;
+mod node;
+mod session;
+
+pub use engine::{Engine, EngineError, Options};
+pub use session::{Given, Session};

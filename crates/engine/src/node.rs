@@ -1,0 +1,166 @@
+//! What all parts of one engine share: the store, the clock, the queues, the way to each shard.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use abide_core::{
+    ids::{SessionId, ShardId},
+    limits::Limits,
+};
+use abide_shard::{
+    message::{CallError, CallReply, Dispatch, Message, Ticket, Worker},
+    queue::{QueueMessage, QueueOutput, Queues},
+};
+use abide_store::Store;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{clock::Clock, session::Given};
+
+/// An answer on its way to its caller.
+pub(crate) type Answer = oneshot::Sender<Result<CallReply, CallError>>;
+
+/// What a driver takes.
+#[derive(Debug)]
+pub(crate) enum Post {
+    /// For the machine.
+    Message(Message),
+    /// A call, with the way back.
+    Call(Box<abide_shard::message::Call>, Answer),
+    /// Finish what is in flight, then end.
+    Close,
+}
+
+/// What all parts of one engine share.
+pub(crate) struct Node {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) name: String,
+    shards: BTreeMap<ShardId, mpsc::UnboundedSender<Post>>,
+    queues: Mutex<Queues>,
+    sessions: Mutex<BTreeMap<SessionId, mpsc::UnboundedSender<Given>>>,
+}
+
+impl Node {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        limits: Limits,
+        name: String,
+        shards: BTreeMap<ShardId, mpsc::UnboundedSender<Post>>,
+    ) -> Self {
+        let queues = Mutex::new(Queues::new(limits.queued_offers));
+        let limits = Arc::new(limits);
+        Self { store, clock, limits, name, shards, queues, sessions: Mutex::default() }
+    }
+
+    /// Sends something to a shard. A shard that has ended takes nothing; its callers see the end.
+    pub(crate) fn post(&self, shard: ShardId, post: Post) {
+        if let Some(sender) = self.shards.get(&shard) {
+            drop(sender.send(post));
+        }
+    }
+
+    pub(crate) fn post_all(&self, message: &Message) {
+        for shard in self.shards.keys() {
+            self.post(*shard, Post::Message(message.clone()));
+        }
+    }
+
+    /// Tells the queues, and tells shards what they answer.
+    pub(crate) fn queue(&self, message: QueueMessage) {
+        let mut outputs = Vec::new();
+        {
+            let mut queues = lock(&self.queues);
+            queues.handle(message);
+            while let Some(output) = queues.poll() {
+                outputs.push(output);
+            }
+        }
+        for output in outputs {
+            match output {
+                QueueOutput::Match(offer, worker) => {
+                    let shard = offer.shard;
+                    self.post(shard, Post::Message(Message::Matched(offer, worker)));
+                }
+                QueueOutput::Refill(queue) => self.post_all(&Message::Refill(queue)),
+                QueueOutput::NewBuild(queue, build) => {
+                    self.post_all(&Message::NewBuild(queue, build));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn connect(&self, session: SessionId) -> mpsc::UnboundedReceiver<Given> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        lock(&self.sessions).insert(session, sender);
+        receiver
+    }
+
+    pub(crate) fn disconnect(&self, session: &SessionId) {
+        lock(&self.sessions).remove(session);
+        self.queue(QueueMessage::Gone(session.clone()));
+        self.post_all(&Message::SessionLost(session.clone()));
+    }
+
+    /// A shard is in memory again and does not know who has which attempt.
+    pub(crate) fn ask_for_attempts(&self, shard: ShardId) {
+        for sender in lock(&self.sessions).values() {
+            // A worker that has gone has nothing to present.
+            drop(sender.send(Given::PresentAttempts(shard)));
+        }
+    }
+
+    /// Gives work to a worker; one that is gone loses it as if its stream had ended.
+    pub(crate) fn dispatch(&self, worker: &Worker, dispatch: Dispatch) {
+        let sent = lock(&self.sessions)
+            .get(&worker.session)
+            .is_some_and(|sender| sender.send(Given::Work(dispatch)).is_ok());
+        if !sent {
+            self.post_all(&Message::SessionLost(worker.session.clone()));
+        }
+    }
+}
+
+/// The data behind these locks is whole whenever they are released, also by a panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Callers of one shard, by ticket.
+#[derive(Default)]
+pub(crate) struct Callers {
+    waiting: BTreeMap<Ticket, Answer>,
+    tickets: Ticket,
+}
+
+impl Callers {
+    pub(crate) fn add(&mut self, answer: Answer) -> Ticket {
+        self.tickets += 1;
+        self.waiting.insert(self.tickets, answer);
+        self.tickets
+    }
+
+    pub(crate) fn answer(&mut self, ticket: Ticket, reply: Result<CallReply, CallError>) {
+        if let Some(answer) = self.waiting.remove(&ticket) {
+            // A caller that has gone needs no answer.
+            drop(answer.send(reply));
+        }
+    }
+
+    /// Callers that have gone.
+    pub(crate) fn take_gone(&mut self) -> Vec<Ticket> {
+        let gone: Vec<_> =
+            self.waiting.iter().filter(|(_, answer)| answer.is_closed()).map(|(t, _)| *t).collect();
+        for ticket in &gone {
+            self.waiting.remove(ticket);
+        }
+        gone
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}

@@ -1,0 +1,63 @@
+//! A connected worker. Its stream ends when the session is dropped: tasks go back at once, attempts of
+//! activities have a grace.
+
+use std::sync::Arc;
+
+use abide_core::ids::ShardId;
+use abide_shard::{
+    message::{Dispatch, QueueKey, Worker},
+    queue::QueueMessage,
+};
+use tokio::sync::mpsc;
+
+use crate::node::Node;
+
+/// What a worker is given.
+#[derive(Debug)]
+pub enum Given {
+    /// Work.
+    Work(Dispatch),
+    /// The shard was taken into memory anew: the worker presents the attempts of its runs that it
+    /// still has, by [`Call::PresentAttempt`](abide_shard::message::Call::PresentAttempt), within the
+    /// session's grace.
+    PresentAttempts(ShardId),
+}
+
+/// A connected worker.
+pub struct Session {
+    node: Arc<Node>,
+    worker: Worker,
+    given: mpsc::UnboundedReceiver<Given>,
+}
+
+impl Session {
+    pub(crate) fn new(
+        node: Arc<Node>,
+        worker: Worker,
+        given: mpsc::UnboundedReceiver<Given>,
+    ) -> Self {
+        Self { node, worker, given }
+    }
+
+    /// The worker.
+    pub fn worker(&self) -> &Worker {
+        &self.worker
+    }
+
+    /// Says how much more work of a queue the worker takes.
+    pub fn credit(&self, queue: QueueKey, credits: usize) {
+        let worker = self.worker.clone();
+        self.node.queue(QueueMessage::Credit { queue, worker, credits });
+    }
+
+    /// What comes next; nothing when the engine has stopped.
+    pub async fn next(&mut self) -> Option<Given> {
+        self.given.recv().await
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.node.disconnect(&self.worker.session);
+    }
+}

@@ -1,0 +1,217 @@
+//! The engine drives the true machines on true stores: runs go on after a restart, sleeps end when they
+//! should, children on other shards are awaited. Workers here run interpreted programs.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use abide_core::{
+    event::{RunSpec, SignalReceived, UpdateAdmitted},
+    ids::{RunId, ShardId, WorkflowKey},
+    program::{Activity, Node, Program},
+    replay::Replay,
+    run::{Close, Resolution, Run, Status},
+    time::Timestamp,
+};
+use abide_engine::{Engine, Given, Options, Session, clock::ManualClock};
+use abide_shard::message::{
+    Call, CallReply, ConflictPolicy, Dispatch, QueueKey, RunTarget, StartCall, TaskCompletion,
+    WorkKind, Worker,
+};
+use abide_store::{Store, memory::MemoryStore};
+use abide_store_sqlite::SqliteStore;
+
+type Programs = Arc<BTreeMap<String, Program>>;
+
+fn workflow(id: &str) -> WorkflowKey {
+    WorkflowKey { namespace: "default".into(), workflow: id.into() }
+}
+
+fn shard(id: &str) -> ShardId {
+    workflow(id).slot().shard()
+}
+
+fn target(id: &str) -> RunTarget {
+    RunTarget { workflow: workflow(id), run: None }
+}
+
+async fn start(engine: &Engine, id: &str, workflow_type: &str) -> RunId {
+    let call = StartCall {
+        workflow: workflow(id),
+        run: engine.new_run_id(),
+        spec: RunSpec {
+            workflow_type: workflow_type.into(),
+            queue: "queue".into(),
+            ..RunSpec::default()
+        },
+        identity: "test".into(),
+        key: Some(id.into()),
+        conflict: ConflictPolicy::Reject,
+        reuse: Default::default(),
+        first_task_at: None,
+        signal: None,
+    };
+    match engine.call(shard(id), Call::Start(Box::new(call))).await {
+        Ok(CallReply::Started { run, .. }) => run,
+        other => panic!("not started: {other:?}"),
+    }
+}
+
+async fn closed(engine: &Engine, id: &str) -> Run {
+    match engine.call(shard(id), Call::AwaitClose(target(id))).await {
+        Ok(CallReply::Run(run)) => *run,
+        other => panic!("not closed: {other:?}"),
+    }
+}
+
+fn how(run: &Run) -> Option<Close> {
+    match run.status {
+        Status::Closed { how, .. } => Some(how),
+        Status::Open => None,
+    }
+}
+
+fn connect(engine: &Engine, session: &str) -> Session {
+    let worker =
+        Worker { session: session.into(), identity: session.into(), build: Some("build".into()) };
+    let session = engine.connect(worker);
+    for kind in [WorkKind::Workflow, WorkKind::Activity] {
+        let queue = QueueKey { namespace: "default".into(), queue: "queue".into(), kind };
+        session.credit(queue, 1000);
+    }
+    session
+}
+
+/// Works until it is cancelled.
+async fn work(engine: Arc<Engine>, mut session: Session, programs: Programs) {
+    while let Some(given) = session.next().await {
+        let Given::Work(dispatch) = given else { continue };
+        match dispatch {
+            Dispatch::Workflow { token, given, last_event, .. } => {
+                let mut events = engine
+                    .history(&token.workflow, token.run, 0, last_event)
+                    .await
+                    .expect("the history is there");
+                events.extend(given.tail);
+                let abide_core::event::Fact::RunStarted(started) = &events[0].body.fact else {
+                    panic!("a history begins with RunStarted");
+                };
+                let mut replay = Replay::new(programs[&started.spec.workflow_type].code());
+                replay.feed(events).expect("the history fits");
+                let updates: Vec<_> = given
+                    .updates
+                    .into_iter()
+                    .map(|(update, request)| UpdateAdmitted { update, request })
+                    .collect();
+                let completion = replay.turn(&updates).expect("the code fits");
+                let completion = TaskCompletion {
+                    commands: completion.commands,
+                    flags: completion.flags,
+                    eager_activities: 1,
+                    ..TaskCompletion::default()
+                };
+                let shard = token.workflow.slot().shard();
+                let call = Call::CompleteTask(token, Box::new(completion));
+                // A refusal shows in the run, which the tests look at.
+                drop(engine.call(shard, call).await);
+            }
+            Dispatch::Activity { token, .. } => {
+                let shard = token.workflow.slot().shard();
+                let call = Call::ResolveActivity(token, Resolution::Completed(Vec::new()));
+                // A refusal shows in the run, which the tests look at.
+                drop(engine.call(shard, call).await);
+            }
+            Dispatch::Query { .. } => {}
+        }
+    }
+}
+
+fn programs(programs: impl IntoIterator<Item = (&'static str, Vec<Node>)>) -> Programs {
+    Arc::new(programs.into_iter().map(|(name, steps)| (name.into(), Program::new(steps))).collect())
+}
+
+fn activity(activity_type: &str) -> Node {
+    Node::Activity(Activity {
+        activity_type: activity_type.into(),
+        start_to_close: Some(Duration::from_secs(10)),
+        ..Activity::default()
+    })
+}
+
+fn sqlite(folder: &tempfile::TempDir) -> Arc<dyn Store> {
+    Arc::new(
+        SqliteStore::open(&abide_store_sqlite::Options::new(folder.path().join("abide.db")))
+            .expect("the file opens"),
+    )
+}
+
+#[tokio::test]
+async fn a_hello_completes_on_both_stores() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let stores: [Arc<dyn Store>; 2] = [Arc::new(MemoryStore::default()), sqlite(&folder)];
+    for store in stores {
+        let engine = Arc::new(Engine::start(store, Options::default()));
+        let programs = programs([("hello", vec![activity("greet")])]);
+        let worker = tokio::spawn(work(Arc::clone(&engine), connect(&engine, "one"), programs));
+        for n in 0..20 {
+            start(&engine, &format!("hello-{n}"), "hello").await;
+        }
+        for n in 0..20 {
+            let run = closed(&engine, &format!("hello-{n}")).await;
+            assert_eq!(how(&run), Some(Close::Completed));
+        }
+        worker.abort();
+    }
+}
+
+#[tokio::test]
+async fn a_month_of_sleep_ends_when_the_clock_says_so_over_a_restart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let begin = Timestamp::from_unix_millis(1_800_000_000_000);
+    let month = Duration::from_secs(30 * 24 * 3600);
+    let programs = programs([("sleeper", vec![Node::Sleep(month)])]);
+
+    let clock = Arc::new(ManualClock::new(begin));
+    let options = Options { clock: clock.clone(), ..Options::default() };
+    let engine = Arc::new(Engine::start(sqlite(&folder), options.clone()));
+    let worker =
+        tokio::spawn(work(Arc::clone(&engine), connect(&engine, "one"), Arc::clone(&programs)));
+    start(&engine, "sleeper", "sleeper").await;
+    wait_for_waits(&engine, 1).await;
+    worker.abort();
+    drop(worker.await);
+    Arc::into_inner(engine).expect("nobody else has it").shutdown().await;
+
+    clock.move_to(begin.saturating_add(month - Duration::from_nanos(1)));
+    let engine = Arc::new(Engine::start(sqlite(&folder), options));
+    let worker = tokio::spawn(work(Arc::clone(&engine), connect(&engine, "two"), programs));
+    wait_for_waits(&engine, 1).await;
+    clock.move_to(begin.saturating_add(month));
+    let run = closed(&engine, "sleeper").await;
+    assert_eq!(how(&run), Some(Close::Completed));
+    assert_eq!(run.last_time, begin.saturating_add(month));
+    worker.abort();
+}
+
+/// Follows the list of waits until it has `count` entries. The list is in the same transaction as the
+/// log, so this ends as soon as the run has come to its wait.
+async fn wait_for_waits(engine: &Engine, count: usize) {
+    while engine.waits(Default::default(), 10).await.expect("the list").len() != count {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn parents_await_children_and_signals_on_other_shards() {
+    let store = Arc::new(MemoryStore::default());
+    let engine = Arc::new(Engine::start(store, Options::default()));
+    let programs = programs([
+        ("parent", vec![Node::child("child"), Node::signal("go")]),
+        ("child", vec![activity("work")]),
+    ]);
+    let worker = tokio::spawn(work(Arc::clone(&engine), connect(&engine, "one"), programs));
+    start(&engine, "family", "parent").await;
+    let signal = SignalReceived { name: "go".into(), ..SignalReceived::default() };
+    let call = Call::Signal(target("family"), signal, Default::default());
+    engine.call(shard("family"), call).await.expect("the signal is taken");
+    assert_eq!(how(&closed(&engine, "family").await), Some(Close::Completed));
+    worker.abort();
+}
