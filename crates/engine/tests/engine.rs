@@ -1,4 +1,4 @@
-//! The engine drives the true machines on true stores: runs go on after a restart, sleeps end when they
+//! The engine drives the true machines on a true store: runs go on after a restart, sleeps end when they
 //! should, children on other shards are awaited. Workers here run interpreted programs.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -17,7 +17,6 @@ use abide_shard::message::{
     WorkKind, Worker,
 };
 use abide_store::{Store, memory::MemoryStore};
-use abide_store_sqlite::SqliteStore;
 
 type Programs = Arc<BTreeMap<String, Program>>;
 
@@ -136,42 +135,31 @@ fn activity(activity_type: &str) -> Node {
     })
 }
 
-fn sqlite(folder: &tempfile::TempDir) -> Arc<dyn Store> {
-    Arc::new(
-        SqliteStore::open(&abide_store_sqlite::Options::new(folder.path().join("abide.db")))
-            .expect("the file opens"),
-    )
-}
-
 #[tokio::test]
-async fn a_hello_completes_on_both_stores() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let stores: [Arc<dyn Store>; 2] = [Arc::new(MemoryStore::default()), sqlite(&folder)];
-    for store in stores {
-        let engine = Arc::new(Engine::start(store, Options::default()));
-        let programs = programs([("hello", vec![activity("greet")])]);
-        let worker = tokio::spawn(work(Arc::clone(&engine), connect(&engine, "one"), programs));
-        for n in 0..20 {
-            start(&engine, &format!("hello-{n}"), "hello").await;
-        }
-        for n in 0..20 {
-            let run = closed(&engine, &format!("hello-{n}")).await;
-            assert_eq!(how(&run), Some(Close::Completed));
-        }
-        worker.abort();
+async fn a_hello_completes() {
+    let engine = Arc::new(Engine::start(Arc::new(MemoryStore::default()), Options::default()));
+    let programs = programs([("hello", vec![activity("greet")])]);
+    let worker = tokio::spawn(work(Arc::clone(&engine), connect(&engine, "one"), programs));
+    for n in 0..20 {
+        start(&engine, &format!("hello-{n}"), "hello").await;
     }
+    for n in 0..20 {
+        let run = closed(&engine, &format!("hello-{n}")).await;
+        assert_eq!(how(&run), Some(Close::Completed));
+    }
+    worker.abort();
 }
 
 #[tokio::test]
 async fn a_month_of_sleep_ends_when_the_clock_says_so_over_a_restart() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let store = Arc::new(MemoryStore::default());
     let begin = Timestamp::from_unix_millis(1_800_000_000_000);
     let month = Duration::from_secs(30 * 24 * 3600);
     let programs = programs([("sleeper", vec![Node::Sleep(month)])]);
 
     let clock = Arc::new(ManualClock::new(begin));
     let options = Options { clock: clock.clone(), ..Options::default() };
-    let engine = Arc::new(Engine::start(sqlite(&folder), options.clone()));
+    let engine = Arc::new(Engine::start(Arc::clone(&store) as Arc<dyn Store>, options.clone()));
     let worker =
         tokio::spawn(work(Arc::clone(&engine), connect(&engine, "one"), Arc::clone(&programs)));
     start(&engine, "sleeper", "sleeper").await;
@@ -181,7 +169,7 @@ async fn a_month_of_sleep_ends_when_the_clock_says_so_over_a_restart() {
     Arc::into_inner(engine).expect("nobody else has it").shutdown().await;
 
     clock.move_to(begin.saturating_add(month - Duration::from_nanos(1)));
-    let engine = Arc::new(Engine::start(sqlite(&folder), options));
+    let engine = Arc::new(Engine::start(store, options));
     let worker = tokio::spawn(work(Arc::clone(&engine), connect(&engine, "two"), programs));
     wait_for_waits(&engine, 1).await;
     clock.move_to(begin.saturating_add(month));
