@@ -15,13 +15,13 @@ use crate::{
 const SIMULATOR: &str = "abide-sim";
 
 /// Seeds of a simulator run, unless `--seeds` says otherwise.
-const SEEDS: u64 = 10_000;
+const SEEDS: u64 = 20_000;
 
 /// The simulator stops after this many seconds, however many seeds are left.
-const SIMULATOR_SECONDS: u64 = 90;
+const SIMULATOR_SECONDS: u64 = 150;
 
 /// The hunt for the deliberate bugs stops after this many seconds.
-const BUG_HUNT_SECONDS: u64 = 60;
+const BUG_HUNT_SECONDS: u64 = 30;
 
 /// One cargo command.
 struct Step {
@@ -137,8 +137,8 @@ mod tests {
         assert_eq!(
             lines[3..],
             [
-                "cargo run --release --locked -p abide-sim -- --seeds 7 --seconds 90",
-                "cargo run --release --locked -p abide-sim -- --bugs --seconds 60",
+                "cargo run --release --locked -p abide-sim -- --seeds 7 --seconds 150",
+                "cargo run --release --locked -p abide-sim -- --bugs --seconds 30",
             ]
         );
     }
