@@ -16,7 +16,7 @@ use abide_store::{
     rows::{DueKey, LogRow, RunRow, SnapshotRow},
 };
 
-use super::{Shard, start::StartScan, work::Refill};
+use super::{Shard, backlog::Refill, start::StartScan};
 use crate::{
     cache::Entry,
     message::{

@@ -6,7 +6,7 @@
 //! - `load`: finding runs and folding their logs.
 //! - `call`, `start`, `query`: requests of clients and workers.
 //! - `transition`: one decision and everything that follows from it.
-//! - `work`: offers, matches, sessions, attempts.
+//! - `work`, `backlog`, `attempts`: what is offered, what is left as rows, what workers have.
 //! - `effects`: what runs do to other workflows, out and in.
 //! - `due`: alarms and the due index.
 
@@ -30,6 +30,8 @@ use crate::{
     pipeline::Pipeline,
 };
 
+mod attempts;
+mod backlog;
 mod call;
 mod due;
 mod effects;
@@ -40,12 +42,12 @@ mod start;
 mod transition;
 mod work;
 
+use attempts::Attempt;
 use call::Waiter;
 use effects::Sending;
 use load::{HeadSearch, Load, Reading, Todo};
 use open::State;
 use query::PendingQuery;
-use work::Attempt;
 
 /// The present, and randomness for new ids: machines have neither of their own.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,139 @@
+//! Attempts of activities that workers have: who holds which, and what happens when a worker is lost.
+
+use abide_core::{
+    ids::{EventNumber, RunId, SessionId},
+    run::{Input, Phase, Refusal},
+    time::Timestamp,
+};
+
+use super::{Shard, Todo};
+use crate::{
+    alarm::Alarm,
+    message::{ActivityToken, CallReply, Ticket},
+};
+
+/// An attempt of an activity that a worker has.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    /// Whose it is; none after a restart, until the worker presents it.
+    session: Option<SessionId>,
+    /// Which start it is; zero after a restart, until the run is in memory.
+    start: u32,
+    /// When it is given up, unless the worker presents it.
+    lost_at: Option<Timestamp>,
+}
+
+impl Shard {
+    /// An attempt that its worker speaks for is not lost.
+    pub(super) fn attempt_alive(&mut self, token: &ActivityToken) {
+        if let Some(attempt) = self.attempts.get_mut(&(token.run, token.scheduled)) {
+            attempt.lost_at = None;
+        }
+    }
+
+    /// Keeps track of who has which attempt. The worker that started it may have come back as another
+    /// session since, so a start that is known is left as it is.
+    pub(super) fn keep_attempt(
+        &mut self,
+        run: RunId,
+        scheduled: EventNumber,
+        started: Option<(SessionId, u32)>,
+    ) {
+        let Some((session, start)) = started else {
+            self.attempts.remove(&(run, scheduled));
+            return;
+        };
+        match self.attempts.get_mut(&(run, scheduled)) {
+            Some(attempt) if attempt.start == 0 => attempt.start = start,
+            Some(attempt) if attempt.start == start => {}
+            _ => {
+                let attempt = Attempt { session: Some(session), start, lost_at: None };
+                self.attempts.insert((run, scheduled), attempt);
+            }
+        }
+    }
+
+    /// The worker of a started activity must present itself after a restart of the shard.
+    pub(super) fn await_presentation(&mut self, run: RunId, scheduled: EventNumber) {
+        if self.attempts.contains_key(&(run, scheduled)) {
+            return;
+        }
+        let lost_at = self.now().saturating_add(self.limits.session_grace);
+        self.attempts
+            .insert((run, scheduled), Attempt { session: None, start: 0, lost_at: Some(lost_at) });
+        self.alarms.set(lost_at, Alarm::Grace(run, scheduled));
+    }
+
+    pub(super) fn session_lost(&mut self, session: &SessionId) {
+        let turns: Vec<_> = self
+            .cache
+            .iter()
+            .filter_map(|(run, entry)| Some((*run, entry.run.volatile.turn.as_ref()?)))
+            .filter(|(_, turn)| turn.session == *session)
+            .map(|(run, turn)| (run, turn.start))
+            .collect();
+        for (run, start) in turns {
+            self.decide_quietly(run, Input::LoseTask { start });
+        }
+        self.take_back_queries(session);
+        let lost_at = self.now().saturating_add(self.limits.session_grace);
+        for ((run, scheduled), attempt) in &mut self.attempts {
+            if attempt.session.as_ref() == Some(session) && attempt.lost_at.is_none() {
+                attempt.lost_at = Some(lost_at);
+                self.alarms.set(lost_at, Alarm::Grace(*run, *scheduled));
+            }
+        }
+    }
+
+    /// A worker that came back says that it still has the attempt.
+    pub(super) fn present_attempt(
+        &mut self,
+        run: RunId,
+        ticket: Ticket,
+        token: &ActivityToken,
+        session: SessionId,
+    ) {
+        let current = self.cache.peek(run).and_then(|entry| {
+            let activity = entry.run.activities.get(&token.scheduled)?;
+            let started = matches!(activity.phase, Phase::Started { .. });
+            (started && !activity.closing && activity.starts == token.start)
+                .then_some(activity.cancel_requested)
+        });
+        let Some(cancel_requested) = current else {
+            let error = Refusal::StaleAttempt.into();
+            return self.reply(ticket, Err(error));
+        };
+        let attempt = Attempt { session: Some(session), start: token.start, lost_at: None };
+        self.attempts.insert((run, token.scheduled), attempt);
+        self.reply_after(run, ticket, Ok(CallReply::Alive { cancel_requested }));
+    }
+
+    pub(super) fn grace_over(&mut self, run: RunId, scheduled: EventNumber, at: Timestamp) {
+        let lost = self.attempts.get(&(run, scheduled)).and_then(|attempt| attempt.lost_at);
+        if lost == Some(at) {
+            self.with_run(run, Todo::Grace(scheduled));
+        }
+    }
+
+    pub(super) fn lose_attempt(&mut self, run: RunId, scheduled: EventNumber) {
+        let presented = self
+            .attempts
+            .get(&(run, scheduled))
+            .is_none_or(|attempt| attempt.lost_at.is_none_or(|at| at > self.moment.now));
+        let start = self
+            .cache
+            .peek(run)
+            .and_then(|entry| entry.run.activities.get(&scheduled))
+            .map(|activity| activity.starts);
+        let Some(start) = start.filter(|_| !presented) else { return };
+        self.attempts.remove(&(run, scheduled));
+        match self.decide(run, Input::LoseAttempt { scheduled, start }) {
+            Err(error) if Self::busy(&error) => {
+                let lost_at = Some(self.now());
+                self.attempts.insert((run, scheduled), Attempt { session: None, start, lost_at });
+                self.park_busy(run, Todo::Grace(scheduled));
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+}

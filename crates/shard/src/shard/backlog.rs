@@ -1,0 +1,170 @@
+//! Work that stands in the store as rows: found when the shard is taken into memory, and again when a
+//! queue that had turned it away has room.
+
+use std::collections::BTreeSet;
+
+use abide_core::ids::{RunId, WorkflowKey};
+use abide_store::rows::{TaskKey, TaskKind, TaskPhase, TaskRow};
+
+use super::{Reading, Shard, Todo};
+use crate::message::{Fetch, Offer, Output, QueueKey, Work, WorkKind};
+
+/// A search for tasks of a queue that were left as rows.
+#[derive(Debug)]
+pub(super) struct Refill {
+    queue: QueueKey,
+    /// Where it began.
+    from: TaskKey,
+    /// How many tasks may still be offered.
+    left: usize,
+    /// It went round to the beginning of the queue.
+    wrapped: bool,
+}
+
+impl Shard {
+    /// After the shard was taken into memory: all work that can be handed out, and all attempts.
+    pub(super) fn scan_tasks(&mut self, after: Option<TaskKey>) {
+        self.fetch(Reading::Tasks, Fetch::Tasks(after, self.limits.page_rows));
+    }
+
+    pub(super) fn tasks_scanned(&mut self, rows: Vec<TaskRow>) {
+        if rows.len() >= self.limits.page_rows {
+            self.scan_tasks(rows.last().map(|row| row.key.clone()));
+        }
+        for row in rows {
+            if row.phase == TaskPhase::Started {
+                self.await_presentation(row.key.run, row.key.scheduled);
+            }
+            self.take_row(&row);
+        }
+    }
+
+    fn offer_row(&mut self, row: &TaskRow) {
+        let work = match row.key.kind {
+            TaskKind::Workflow => Work::Workflow,
+            TaskKind::Activity => Work::Activity(row.key.scheduled),
+        };
+        let offer = Offer {
+            queue: QueueKey {
+                namespace: row.key.namespace.clone(),
+                queue: row.key.queue.clone(),
+                kind: work.kind(),
+            },
+            shard: self.id,
+            workflow: WorkflowKey {
+                namespace: row.key.namespace.clone(),
+                workflow: row.workflow.clone(),
+            },
+            run: row.key.run,
+            work,
+            prefer: self.session_of(row.key.run),
+            except: BTreeSet::new(),
+        };
+        self.emit(Output::Offer(offer));
+    }
+
+    /// A queue has room again for what was left as rows. The search goes on where the last one ended,
+    /// and offers more than the queue can hold: what it turns away makes it ask again.
+    pub(super) fn refill(&mut self, queue: QueueKey) {
+        let most = 2 * self.limits.queued_offers + 1;
+        let from = self.refilled.remove(&queue).unwrap_or_else(|| queue.first_task());
+        self.read_refill(Refill { queue, from: from.clone(), left: most, wrapped: false }, from);
+        self.reoffer_updates();
+        self.reoffer_queries();
+    }
+
+    /// Workers have a new build, which any blocked run of the queue may fit.
+    pub(super) fn new_build(&mut self, queue: QueueKey) {
+        let from = queue.first_task();
+        let all = usize::MAX;
+        self.read_refill(Refill { queue, from: from.clone(), left: all, wrapped: false }, from);
+    }
+
+    fn read_refill(&mut self, refill: Refill, after: TaskKey) {
+        let fetch = Fetch::Tasks(Some(after), self.limits.page_rows);
+        self.fetch(Reading::Refill(Box::new(refill)), fetch);
+    }
+
+    pub(super) fn refill_read(&mut self, mut refill: Refill, rows: Vec<TaskRow>) {
+        let full = rows.len() >= self.limits.page_rows;
+        for row in &rows {
+            if !refill.queue.holds(&row.key) {
+                return self.wrap_refill(refill);
+            }
+            if refill.left == 0 || (refill.wrapped && row.key > refill.from) {
+                self.refilled.insert(refill.queue, row.key.clone());
+                return;
+            }
+            if row.phase == TaskPhase::Ready {
+                refill.left -= 1;
+            }
+            self.take_row(row);
+        }
+        match rows.last() {
+            Some(last) if full => self.read_refill(refill, last.key.clone()),
+            _ => self.wrap_refill(refill),
+        }
+    }
+
+    /// The end of the queue: what stands before the beginning of the search is left.
+    fn wrap_refill(&mut self, refill: Refill) {
+        let first = refill.queue.first_task();
+        if !refill.wrapped && refill.from != first {
+            self.read_refill(Refill { wrapped: true, ..refill }, first);
+        }
+    }
+
+    /// Offers what a row stands for, or lets its run do so.
+    fn take_row(&mut self, row: &TaskRow) {
+        match (row.phase, row.key.kind) {
+            (TaskPhase::Ready, _) => self.offer_row(row),
+            // Blocked, or paused: the run knows.
+            (TaskPhase::Held, TaskKind::Workflow) => self.with_run(row.key.run, Todo::Reoffer),
+            (TaskPhase::Started, _) | (TaskPhase::Held, TaskKind::Activity) => {}
+        }
+    }
+
+    /// Tasks whose only cause is an update have no row.
+    fn reoffer_updates(&mut self) {
+        let waiting: Vec<_> = self
+            .cache
+            .iter()
+            .filter(|(_, entry)| !entry.run.volatile.admitted.is_empty())
+            .map(|(run, _)| *run)
+            .collect();
+        for run in waiting {
+            self.offer_task(run);
+        }
+    }
+}
+
+impl From<TaskKind> for WorkKind {
+    fn from(kind: TaskKind) -> Self {
+        match kind {
+            TaskKind::Workflow => Self::Workflow,
+            TaskKind::Activity => Self::Activity,
+        }
+    }
+}
+
+impl QueueKey {
+    fn holds(&self, task: &TaskKey) -> bool {
+        task.namespace == self.namespace
+            && task.queue == self.queue
+            && WorkKind::from(task.kind) == self.kind
+    }
+
+    /// A key before all tasks of the queue.
+    fn first_task(&self) -> TaskKey {
+        TaskKey {
+            namespace: self.namespace.clone(),
+            queue: self.queue.clone(),
+            kind: match self.kind {
+                WorkKind::Workflow => TaskKind::Workflow,
+                WorkKind::Activity => TaskKind::Activity,
+            },
+            run: RunId::MIN,
+            scheduled: 0,
+        }
+    }
+}
