@@ -36,7 +36,7 @@ pub struct Limits {
     pub updates: usize,
     /// Commands of one task.
     pub commands: usize,
-    /// Signal keys that the next run of a chain takes over, the newest ones.
+    /// Keys of one kind that the next run of a chain takes over, the newest ones.
     pub carried_keys: usize,
     /// How long a workflow task may take, unless the run says otherwise.
     pub task_timeout: Duration,

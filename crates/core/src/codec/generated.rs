@@ -344,6 +344,8 @@ pub struct PreviousRun {
     pub signal_keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(message, repeated, tag = "6")]
     pub completed_updates: ::prost::alloc::vec::Vec<CompletedUpdate>,
+    #[prost(string, repeated, tag = "7")]
+    pub reschedule_keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Where the outcome of an update stands.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

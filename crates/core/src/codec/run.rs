@@ -38,7 +38,15 @@ messages! {
         parent,
         root,
     }
-    PreviousRun { run, initiator, failure, last_result, signal_keys, completed_updates }
+    PreviousRun {
+        run,
+        initiator,
+        failure,
+        last_result,
+        signal_keys,
+        reschedule_keys,
+        completed_updates,
+    }
     CompletedUpdate { update, run }
     Parent { run, initiated }
     RunReference { workflow, run }

@@ -87,6 +87,8 @@ pub struct PreviousRun {
     pub last_result: Option<Payloads>,
     /// Keys of signals that the chain has taken: a repeat stays a repeat.
     pub signal_keys: Vec<Key>,
+    /// The same of moves of timers: ids of timers are counted anew in each run.
+    pub reschedule_keys: Vec<Key>,
     /// Updates that were completed, and in which run: a repeat gets the same outcome.
     pub completed_updates: Vec<CompletedUpdate>,
 }

@@ -159,6 +159,7 @@ fn previous(run: &Run, context: &Context<'_>, initiator: Initiator) -> PreviousR
         failure: None,
         last_result: run.last_result.clone(),
         signal_keys: run.signal_keys.newest(context.limits.carried_keys),
+        reschedule_keys: run.reschedule_keys.newest(context.limits.carried_keys),
         completed_updates,
     }
 }

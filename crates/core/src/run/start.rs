@@ -110,11 +110,9 @@ fn started(context: &Context<'_>, start: StartRun) -> RunStarted {
 
 impl Run {
     pub(super) fn from_started(started: &RunStarted, at: Timestamp) -> Self {
-        let mut signal_keys = Keys::default();
-        for key in started.previous.iter().flat_map(|previous| &previous.signal_keys) {
-            signal_keys.insert(key);
-        }
         let previous = started.previous.as_ref();
+        let signal_keys = previous.map(|previous| Keys::of(&previous.signal_keys));
+        let reschedule_keys = previous.map(|previous| Keys::of(&previous.reschedule_keys));
         Self {
             id: started.run,
             workflow: WorkflowKey {
@@ -154,8 +152,8 @@ impl Run {
             externals: Default::default(),
             updates: Default::default(),
             carried_updates: previous.map(|p| p.completed_updates.clone()).unwrap_or_default(),
-            signal_keys,
-            reschedule_keys: Keys::default(),
+            signal_keys: signal_keys.unwrap_or_default(),
+            reschedule_keys: reschedule_keys.unwrap_or_default(),
             outbox: Default::default(),
             effects: 0,
             volatile: Volatile { touched: [Touch::Run].into(), ..Volatile::default() },

@@ -298,6 +298,15 @@ pub struct Keys {
 }
 
 impl Keys {
+    /// These keys, oldest first.
+    pub fn of(keys: &[Key]) -> Self {
+        let mut known = Self::default();
+        for key in keys {
+            known.insert(key);
+        }
+        known
+    }
+
     /// Remembers a key.
     pub fn insert(&mut self, key: &Key) {
         if self.known.insert(key.clone()) {

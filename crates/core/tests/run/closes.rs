@@ -97,6 +97,19 @@ fn carried_signals_keep_their_bodies_and_keys() {
     assert_eq!(next.take(again).reply, Reply::Repeat);
 }
 
+/// Ids of timers are counted anew, so a repeated move must not hit a timer of the new run.
+#[test]
+fn keys_of_moves_are_carried_over() {
+    let mut world = World::after([timer("t", 60)]);
+    let input = World::move_input("t", at(90), Some("k"));
+    assert_eq!(world.take(input.clone()).reply, Reply::Done);
+    world.signal("wake");
+    let took = continue_as_new(&mut world, Vec::new(), Vec::new());
+    let mut next = world.successor(&took);
+    next.task([timer("t", 60)]);
+    assert_eq!(next.take(input).reply, Reply::Repeat);
+}
+
 #[test]
 fn keys_of_read_signals_are_carried_too_the_newest_of_them() {
     let mut world = World::new();
