@@ -58,6 +58,10 @@ fn signal_with_start(world: &mut World) -> u64 {
     world.call(shard_of("w"), Call::Start(Box::new(call)))
 }
 
+fn update(request: &UpdateRequest, until: UpdateWait) -> Call {
+    Call::Update { target: target("w"), update: "u".into(), request: request.clone(), until }
+}
+
 fn running(world: &World) -> usize {
     let rows = world.tables.runs(&RunFilter::default(), 99);
     rows.iter().filter(|row| row.status == RunStatus::Running).count()
@@ -112,13 +116,7 @@ fn a_caller_that_waits_for_an_update_follows_it_into_the_next_run() {
     let token = world.take_task();
     world.complete(token, Vec::new());
     let request = UpdateRequest { name: "change".into(), ..Default::default() };
-    let call = Call::Update {
-        target: target("w"),
-        update: "u".into(),
-        request: request.clone(),
-        until: UpdateWait::Completed,
-    };
-    let ticket = world.call(shard_of("w"), call);
+    let ticket = world.call(shard_of("w"), update(&request, UpdateWait::Completed));
     let token = world.take_task();
     let accept = Ask::AcceptUpdate { update: "u".into(), request: request.clone() };
     world.complete(token, vec![accept.clone(), continue_as_new(vec!["u"])]);
@@ -245,13 +243,7 @@ fn an_update_is_not_rejected_and_accepted() {
     let token = world.take_task();
     world.complete(token, Vec::new());
     let request = UpdateRequest { name: "change".into(), ..Default::default() };
-    let call = Call::Update {
-        target: target("w"),
-        update: "u".into(),
-        request: request.clone(),
-        until: UpdateWait::Accepted,
-    };
-    world.call(shard_of("w"), call);
+    world.call(shard_of("w"), update(&request, UpdateWait::Accepted));
     let token = world.take_task();
     let reject = Ask::RejectUpdate { update: "u".into(), failure: Default::default() };
     let accept = Ask::AcceptUpdate { update: "u".into(), request };
