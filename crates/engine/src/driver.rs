@@ -3,9 +3,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use abide_core::ids::ShardId;
+use abide_core::{call::Ticket, ids::ShardId};
 use abide_shard::{
-    message::{Fetch, Fetched, Message, Output, Ticket},
+    message::{Fetch, Fetched, Message, Output},
     queue::QueueMessage,
     shard::{Moment, Shard},
 };

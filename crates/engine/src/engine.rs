@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use abide_core::{
+    call::{Call, CallError, CallReply, Worker},
     event::Event,
     ids::{EventNumber, RunId, ShardId, WorkflowKey},
     limits::Limits,
     time::Timestamp,
 };
-use abide_shard::message::{Call, CallError, CallReply, Worker};
 use abide_store::{
     ReadError, RunFilter, Store, WaitFilter,
     rows::{RunRow, WaitRow},
@@ -95,7 +95,8 @@ impl Engine {
     }
 
     /// Makes a call to the shard of its workflow.
-    pub async fn call(&self, shard: ShardId, call: Call) -> Result<CallReply, EngineError> {
+    pub async fn call(&self, call: Call) -> Result<CallReply, EngineError> {
+        let shard = call.place().0.slot().shard();
         let (answer, reply) = oneshot::channel();
         self.node.post(shard, Post::Call(Box::new(call), answer));
         Ok(reply.await.map_err(|_| EngineError::Stopped)??)

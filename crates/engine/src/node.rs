@@ -6,11 +6,12 @@ use std::{
 };
 
 use abide_core::{
+    call::{CallError, CallReply, Dispatch, Ticket, Worker},
     ids::{SessionId, ShardId},
     limits::Limits,
 };
 use abide_shard::{
-    message::{CallError, CallReply, Dispatch, Message, Ticket, Worker},
+    message::Message,
     queue::{QueueMessage, QueueOutput, Queues},
 };
 use abide_store::Store;
@@ -27,7 +28,7 @@ pub(crate) enum Post {
     /// For the machine.
     Message(Message),
     /// A call, with the way back.
-    Call(Box<abide_shard::message::Call>, Answer),
+    Call(Box<abide_core::call::Call>, Answer),
     /// Finish what is in flight, then end.
     Close,
 }

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use abide_core::ids::ShardId;
-use abide_shard::{
-    message::{Dispatch, QueueKey, Worker},
-    queue::QueueMessage,
+use abide_core::{
+    call::{Dispatch, QueueKey, Worker},
+    ids::ShardId,
 };
+use abide_shard::queue::QueueMessage;
 use tokio::sync::mpsc;
 
 use crate::node::Node;
@@ -18,7 +18,7 @@ pub enum Given {
     /// Work.
     Work(Dispatch),
     /// The shard was taken into memory anew: the worker presents the attempts of its runs that it
-    /// still has, by [`Call::PresentAttempt`](abide_shard::message::Call::PresentAttempt), within the
+    /// still has, by [`Call::PresentAttempt`](abide_core::call::Call::PresentAttempt), within the
     /// session's grace.
     PresentAttempts(ShardId),
 }

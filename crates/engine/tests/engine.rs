@@ -4,28 +4,24 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use abide_core::{
+    call::{
+        Call, CallReply, ConflictPolicy, Dispatch, QueueKey, RunTarget, StartCall, TaskCompletion,
+        WorkKind, Worker,
+    },
     event::{RunSpec, SignalReceived, UpdateAdmitted},
-    ids::{RunId, ShardId, WorkflowKey},
+    ids::{RunId, WorkflowKey},
     program::{Activity, Node, Program},
     replay::Replay,
-    run::{Close, Resolution, Run, Status},
+    run::{Close, Resolution},
     time::Timestamp,
 };
 use abide_engine::{Engine, Given, Options, Session, clock::ManualClock};
-use abide_shard::message::{
-    Call, CallReply, ConflictPolicy, Dispatch, QueueKey, RunTarget, StartCall, TaskCompletion,
-    WorkKind, Worker,
-};
 use abide_store::{Store, memory::MemoryStore};
 
 type Programs = Arc<BTreeMap<String, Program>>;
 
 fn workflow(id: &str) -> WorkflowKey {
     WorkflowKey { namespace: "default".into(), workflow: id.into() }
-}
-
-fn shard(id: &str) -> ShardId {
-    workflow(id).slot().shard()
 }
 
 fn target(id: &str) -> RunTarget {
@@ -48,23 +44,16 @@ async fn start(engine: &Engine, id: &str, workflow_type: &str) -> RunId {
         first_task_at: None,
         signal: None,
     };
-    match engine.call(shard(id), Call::Start(Box::new(call))).await {
+    match engine.call(Call::Start(Box::new(call))).await {
         Ok(CallReply::Started { run, .. }) => run,
         other => panic!("not started: {other:?}"),
     }
 }
 
-async fn closed(engine: &Engine, id: &str) -> Run {
-    match engine.call(shard(id), Call::AwaitClose(target(id))).await {
-        Ok(CallReply::Run(run)) => *run,
+async fn closed(engine: &Engine, id: &str) -> (RunId, Close) {
+    match engine.call(Call::AwaitClose(target(id))).await {
+        Ok(CallReply::Closed { run, how, .. }) => (run, how),
         other => panic!("not closed: {other:?}"),
-    }
-}
-
-fn how(run: &Run) -> Option<Close> {
-    match run.status {
-        Status::Closed { how, .. } => Some(how),
-        Status::Open => None,
     }
 }
 
@@ -107,16 +96,14 @@ async fn work(engine: Arc<Engine>, mut session: Session, programs: Programs) {
                     eager_activities: 1,
                     ..TaskCompletion::default()
                 };
-                let shard = token.workflow.slot().shard();
                 let call = Call::CompleteTask(token, Box::new(completion));
                 // A refusal shows in the run, which the tests look at.
-                drop(engine.call(shard, call).await);
+                drop(engine.call(call).await);
             }
             Dispatch::Activity { token, .. } => {
-                let shard = token.workflow.slot().shard();
                 let call = Call::ResolveActivity(token, Resolution::Completed(Vec::new()));
                 // A refusal shows in the run, which the tests look at.
-                drop(engine.call(shard, call).await);
+                drop(engine.call(call).await);
             }
             Dispatch::Query { .. } => {}
         }
@@ -144,8 +131,8 @@ async fn a_hello_completes() {
         start(&engine, &format!("hello-{n}"), "hello").await;
     }
     for n in 0..20 {
-        let run = closed(&engine, &format!("hello-{n}")).await;
-        assert_eq!(how(&run), Some(Close::Completed));
+        let (_, how) = closed(&engine, &format!("hello-{n}")).await;
+        assert_eq!(how, Close::Completed);
     }
     worker.abort();
 }
@@ -173,9 +160,11 @@ async fn a_month_of_sleep_ends_when_the_clock_says_so_over_a_restart() {
     let worker = tokio::spawn(work(Arc::clone(&engine), connect(&engine, "two"), programs));
     wait_for_waits(&engine, 1).await;
     clock.move_to(begin.saturating_add(month));
-    let run = closed(&engine, "sleeper").await;
-    assert_eq!(how(&run), Some(Close::Completed));
-    assert_eq!(run.last_time, begin.saturating_add(month));
+    let (run, how) = closed(&engine, "sleeper").await;
+    assert_eq!(how, Close::Completed);
+    let history = engine.history(&workflow("sleeper"), run, 0, u64::MAX).await.expect("history");
+    let end = history.last().expect("an event").time;
+    assert_eq!(end, begin.saturating_add(month));
     worker.abort();
 }
 
@@ -199,7 +188,7 @@ async fn parents_await_children_and_signals_on_other_shards() {
     start(&engine, "family", "parent").await;
     let signal = SignalReceived { name: "go".into(), ..SignalReceived::default() };
     let call = Call::Signal(target("family"), signal, Default::default());
-    engine.call(shard("family"), call).await.expect("the signal is taken");
-    assert_eq!(how(&closed(&engine, "family").await), Some(Close::Completed));
+    engine.call(call).await.expect("the signal is taken");
+    assert_eq!(closed(&engine, "family").await.1, Close::Completed);
     worker.abort();
 }

@@ -1,6 +1,7 @@
 //! Requests are checked before anything is read or written: names, sizes, combinations.
 
 use abide_core::{
+    call::{Call, CallError, RunTarget, StartCall},
     cron,
     event::{RunPaused, RunSpec, RunUnpaused, SignalReceived},
     failure::Failure,
@@ -9,8 +10,6 @@ use abide_core::{
     payload::{self, Extension, PayloadMap, Payloads},
     run::Resolution,
 };
-
-use crate::message::{Call, CallError, RunTarget, StartCall};
 
 /// Refuses a malformed request with the field at fault.
 pub(crate) fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {

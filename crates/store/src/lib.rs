@@ -20,13 +20,13 @@ pub mod batch;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod error;
-mod filter;
 pub mod memory;
 pub mod rows;
 
+pub use abide_core::list::{RunFilter, WaitFilter, WaitPosition};
 pub use batch::{Batch, Write};
 pub use error::{CommitError, ReadError};
-pub use filter::{RunFilter, WaitFilter, WaitPosition, WorkflowRuns};
+pub use rows::WorkflowRuns;
 use rows::{
     DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
     TaskKey, TaskRow, WaitRow,

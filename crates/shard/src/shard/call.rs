@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
+    call::{Call, CallError, CallReply, RunTarget, TaskCompletion, TaskToken, Ticket, UpdateWait},
     command::Ask,
     event::{Body, RunCancelRequested, RunTerminated},
     failure::Failure,
-    ids::{EventNumber, RunId, UpdateId, WorkflowKey},
+    ids::{EventNumber, RunId, UpdateId},
     run::{
         CompleteTask, FailTask, Input, Refusal, Reply, RescheduleTimer, ResolveActivity, Run,
         Signal, Stage, Status, Update,
@@ -14,12 +15,7 @@ use abide_core::{
 };
 
 use super::{Reading, Shard, Todo, load::Carried, open::State};
-use crate::{
-    message::{
-        Call, CallError, CallReply, Fetch, RunTarget, TaskCompletion, TaskToken, Ticket, UpdateWait,
-    },
-    validate,
-};
+use crate::{message::Fetch, validate};
 
 /// Somebody who waits for something to happen to a run.
 #[derive(Debug)]
@@ -32,33 +28,6 @@ pub(super) struct Waiter {
 enum Until {
     Closed,
     Update(Box<Call>),
-}
-
-impl Call {
-    /// The workflow that the call is about, and the run if it names one.
-    pub fn place(&self) -> Option<(&WorkflowKey, Option<RunId>)> {
-        match self {
-            Self::Start(start) => Some((&start.workflow, None)),
-            Self::Signal(target, ..)
-            | Self::RequestCancel { target, .. }
-            | Self::Terminate { target, .. }
-            | Self::Pause(target, _)
-            | Self::Unpause(target, _)
-            | Self::Update { target, .. }
-            | Self::Query { target, .. }
-            | Self::RescheduleTimer { target, .. }
-            | Self::Repair { target, .. }
-            | Self::Describe(target)
-            | Self::AwaitClose(target) => Some((&target.workflow, target.run)),
-            Self::CompleteTask(token, _) | Self::FailTask { token, .. } => {
-                Some((&token.workflow, Some(token.run)))
-            }
-            Self::ResolveActivity(token, _)
-            | Self::Heartbeat(token, _)
-            | Self::PresentAttempt(token, _) => Some((&token.workflow, Some(token.run))),
-            Self::AnswerQuery(..) => None,
-        }
-    }
 }
 
 impl Shard {
@@ -77,7 +46,7 @@ impl Shard {
         if let Call::AnswerQuery(token, answer) = call {
             return self.query_answered(ticket, token, answer);
         }
-        let Some((workflow, run)) = call.place() else { return };
+        let (workflow, run) = call.place();
         let workflow = workflow.clone();
         let todo = Todo::Call(ticket, Box::new(call));
         match run {
@@ -122,9 +91,8 @@ impl Shard {
     }
 
     fn serve(&mut self, run: RunId, ticket: Ticket, call: Box<Call>) {
-        let belongs = self.cache.peek(run).is_some_and(|entry| {
-            call.place().is_none_or(|(workflow, _)| *workflow == entry.run.workflow)
-        });
+        let belongs =
+            self.cache.peek(run).is_some_and(|entry| *call.place().0 == entry.run.workflow);
         if !belongs {
             return self.reply(ticket, Err(CallError::NotFound));
         }
@@ -379,7 +347,7 @@ impl Waiter {
         rejected: &[(UpdateId, Failure)],
     ) -> Option<Result<CallReply, CallError>> {
         match &self.until {
-            Until::Closed => (!run.open()).then(|| Ok(CallReply::Run(Box::new(run.clone())))),
+            Until::Closed => closed(run).map(Ok),
             Until::Update(call) => {
                 let Call::Update { update, until, .. } = &**call else { return None };
                 if let Some((_, failure)) = rejected.iter().find(|(id, _)| id == update) {
@@ -389,6 +357,11 @@ impl Waiter {
             }
         }
     }
+}
+
+fn closed(run: &Run) -> Option<CallReply> {
+    let Status::Closed { how, next_run, .. } = run.status else { return None };
+    Some(CallReply::Closed { run: run.id, how, outcome: run.outcome.clone(), next_run })
 }
 
 fn update_answer(

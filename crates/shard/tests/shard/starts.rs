@@ -1,11 +1,11 @@
 //! At most one open run per workflow id, one run per key, and policies for what exists.
 
 use abide_core::{
+    call::{Call, CallError, CallReply, ConflictPolicy, StartCall},
     command::{Ask, ContinueAsNew},
     event::{ReusePolicy, SignalReceived},
     limits::Limits,
 };
-use abide_shard::message::{Call, CallError, CallReply, ConflictPolicy, StartCall};
 
 use abide_store::RunFilter;
 

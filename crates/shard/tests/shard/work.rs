@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use abide_core::{
+    call::{
+        ActivityToken, Call, CallError, CallReply, Dispatch, Query, TaskCompletion, UpdateWait,
+    },
     command::{Ask, Command},
     event::{Delivery, UpdateRequest},
     ids::EventNumber,
     limits::Limits,
     run::{Refusal, Resolution},
 };
-use abide_shard::message::{
-    ActivityToken, Call, CallError, CallReply, Dispatch, Message, Query, TaskCompletion, UpdateWait,
-};
+use abide_shard::message::Message;
 
 use crate::harness::{World, activity, shard_of, target};
 

@@ -2,6 +2,9 @@
 //! open task and answers; in time, late, twice or never.
 
 use abide_core::{
+    call::{
+        Call as Request, CallError, CallReply, QueryToken, TaskCompletion, TaskToken, WorkKind,
+    },
     codec,
     event::{Blocked, Event as Fact, TaskFailureCause, UpdateAdmitted},
     failure::{Failure, FailureKind},
@@ -10,9 +13,6 @@ use abide_core::{
     program::Interpreter,
     replay::{Completion, Error, Replay},
     run::GivenTask,
-};
-use abide_shard::message::{
-    Call as Request, CallError, CallReply, QueryToken, TaskCompletion, TaskToken, WorkKind,
 };
 use bytes::Bytes;
 
@@ -264,9 +264,9 @@ impl World {
         index: usize,
         slot: SlotId,
         token: QueryToken,
-        run: RunId,
         last_event: EventNumber,
     ) -> Checked {
+        let run = token.run;
         let replayed = self.replayed_from_log(index, run, last_event).and_then(|mut machine| {
             machine.settle()?;
             Ok(machine)
