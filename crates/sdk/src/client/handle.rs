@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use abide_core::{
     call::{Call, CallReply, Query, RunTarget},
     effect::RunOutcome,
-    ids::{Key, RunId, WorkflowId, WorkflowKey},
+    ids::{RunId, WorkflowId, WorkflowKey},
     payload::Payloads,
     run::Description,
 };

@@ -82,7 +82,7 @@ async fn execute(
         // Retried: a worker that knows it may be on its way.
         return ActivityEnd::Failed(unknown(shared, name));
     };
-    let timeout = given.spec.heartbeat_timeout;
+    let timeout = given.spec.heartbeat;
     let link = Heartbeats::new(Arc::clone(shared), Arc::clone(attempt), timeout);
     let input = std::mem::take(&mut given.spec.input);
     let token = &attempt.token;
