@@ -148,8 +148,8 @@ fn the_first_task_comes_with_the_whole_history() {
 }
 
 fn numbers(rows: Option<Vec<Bytes>>) -> Vec<EventNumber> {
-    let events = |row| abide_core::codec::decode_events(row).unwrap();
-    rows.unwrap().into_iter().flat_map(events).map(|event| event.number).collect()
+    let events = |row| abide_core::codec::decode_events(row).expect("readable");
+    rows.expect("rows at hand").into_iter().flat_map(events).map(|event| event.number).collect()
 }
 
 #[test]
