@@ -131,7 +131,7 @@ impl Life {
         match dispatch {
             Dispatch::Workflow { token, given, last_event, recent, .. } => {
                 let slot = TaskSlot::take(&self.shared);
-                let log = TaskLog::Recent(recent);
+                let log = TaskLog::Recent(recent.unwrap_or_default());
                 let run = token.run;
                 let order = TaskOrder { sender, token, given, last_event, log, slot };
                 self.threads.order(run, Order::Task(Box::new(order)));
