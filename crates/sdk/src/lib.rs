@@ -29,7 +29,7 @@ pub mod registry;
 pub mod select;
 
 #[cfg(feature = "macros")]
-pub use abide_sdk_macros::activity;
+pub use abide_sdk_macros::{activities, activity, workflow};
 
 pub use self::{
     activity::{ActivityContext, ActivityDef, ActivityError},
@@ -51,7 +51,7 @@ pub use abide_core::{
 /// What workflows and activities need, to be imported as a whole.
 pub mod prelude {
     #[cfg(feature = "macros")]
-    pub use crate::activity;
+    pub use abide_sdk_macros::{activities, activity, workflow};
     pub use crate::{
         ActivityContext, ActivityError, Context, Error, Outcome, RetryPolicy, join, join_all,
         select,
