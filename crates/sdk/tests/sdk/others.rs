@@ -66,7 +66,9 @@ fn a_handle_signals_cancels_and_awaits_its_child() {
     world.answer(Answer::Applied);
     let target = world.run.outbox.values().next().unwrap().target.clone();
     assert!(target.child.is_some(), "only this run's own child is meant");
-    assert!(matches!(world.answer(Answer::Applied), Action::Signal { name, .. } if name == "hurry"));
+    assert!(
+        matches!(world.answer(Answer::Applied), Action::Signal { name, .. } if name == "hurry")
+    );
     let cancel = world.answer(Answer::Applied);
     assert!(matches!(cancel, Action::Cancel { mode: CancelMode::Request, .. }));
     world.close_child(completed(4));

@@ -52,7 +52,8 @@ impl Careless {
 fn a_wake_from_outside_is_caught_and_named() {
     let mut world = World::<Careless>::start(true);
     let outside = std::thread::Builder::new().name("outsider".into());
-    let wake = || WAKERS.lock().unwrap_or_else(PoisonError::into_inner).drain(..).for_each(Waker::wake);
+    let wake =
+        || WAKERS.lock().unwrap_or_else(PoisonError::into_inner).drain(..).for_each(Waker::wake);
     outside.spawn(wake).unwrap().join().unwrap();
     world.pass(seconds(60));
     let message = &world.faults[0].failure.message;
@@ -203,8 +204,7 @@ fn logging_is_silent_on_replay_and_names_the_run() {
     });
     let lines = lines.lock().unwrap();
     let run = crate::world::run_id(1);
-    let expected =
-        format!("workflow workflow_id=order-1 run_id={run} workflow_type=Loud: before");
+    let expected = format!("workflow workflow_id=order-1 run_id={run} workflow_type=Loud: before");
     assert_eq!(lines[0], expected);
     assert!(lines[2].ends_with(": after"));
 }
