@@ -62,10 +62,10 @@ pub use abide_core::{
 
 /// What workflows and activities need, to be imported as a whole.
 pub mod prelude {
-    #[cfg(feature = "macros")]
-    pub use abide_sdk_macros::{activities, activity, workflow};
     pub use crate::{
         ActivityContext, ActivityError, Context, Error, Outcome, RetryPolicy, join, join_all,
         select,
     };
+    #[cfg(feature = "macros")]
+    pub use abide_sdk_macros::{activities, activity, workflow};
 }
