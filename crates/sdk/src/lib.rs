@@ -38,11 +38,6 @@ pub mod worker;
 #[cfg(feature = "macros")]
 pub use abide_sdk_macros::{activities, activity, workflow};
 
-#[cfg(feature = "worker")]
-pub use self::{
-    client::{Client, ClientError, WorkflowHandle},
-    worker::{Worker, WorkerError},
-};
 pub use self::{
     activity::{ActivityContext, ActivityDef, ActivityError},
     context::{Context, Outcome},
@@ -52,6 +47,11 @@ pub use self::{
     payload::{Data, PayloadError, RawPayload},
     raised::{BoxError, Raised},
     registry::Registry,
+};
+#[cfg(feature = "worker")]
+pub use self::{
+    client::{Client, ClientError, WorkflowHandle},
+    worker::{Worker, WorkerError},
 };
 pub use abide_core::{
     event::{ParentClosePolicy, ReusePolicy},
