@@ -5,6 +5,7 @@
 // The macros name the crate as its users know it.
 extern crate abide_sdk as abide;
 
+mod activities;
 mod basics;
 mod cancelling;
 mod concurrency;
