@@ -58,3 +58,6 @@
 #![warn(missing_docs)]
 
 pub use abide_sdk::*;
+
+#[cfg(feature = "embedded")]
+pub use abide_embedded as embedded;

@@ -70,12 +70,12 @@ pub struct ChildClosed {
     /// The run that closed.
     pub run: RunId,
     /// How it closed.
-    pub outcome: ChildOutcome,
+    pub outcome: RunOutcome,
 }
 
-/// How a child closed.
+/// What came of a run that no other run follows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum ChildOutcome {
+pub enum RunOutcome {
     /// With a result.
     Completed(Payloads),
     /// With a failure.

@@ -3,6 +3,7 @@
 //! - Words: [`ids`], [`time`], [`payload`], [`failure`], [`retry`], [`cron`], [`limits`].
 //! - Tables: [`event`] (what happened), [`note`] (what else the log keeps), [`command`] (what code
 //!   asks for), [`effect`] (what a run does to other workflows).
+//! - Borders: [`call`] (what an engine is asked), [`list`] (which runs and waits it shows).
 //! - Machines: [`run`] (the server half), [`replay`] (the worker half); [`codec`] is the log's format.
 //!
 //! Nothing here performs I/O, awaits, reads a clock, draws a random number or depends on the order of
@@ -11,6 +12,7 @@
 #![warn(missing_docs)]
 #![warn(clippy::wildcard_enum_match_arm)]
 
+pub mod call;
 pub mod codec;
 pub mod command;
 pub mod cron;
@@ -19,6 +21,7 @@ pub mod event;
 pub mod failure;
 pub mod ids;
 pub mod limits;
+pub mod list;
 pub mod note;
 pub mod payload;
 pub mod program;

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use abide_core::ids::ShardId;
-use abide_shard::{
-    message::{Dispatch, QueueKey, Worker},
-    queue::QueueMessage,
+use abide_core::{
+    call::{Dispatch, QueueKey, Worker},
+    ids::ShardId,
 };
+use abide_shard::queue::QueueMessage;
 use tokio::sync::mpsc;
 
 use crate::node::Node;
@@ -18,7 +18,7 @@ pub enum Given {
     /// Work.
     Work(Dispatch),
     /// The shard was taken into memory anew: the worker presents the attempts of its runs that it
-    /// still has, by [`Call::PresentAttempt`](abide_shard::message::Call::PresentAttempt), within the
+    /// still has, by [`Call::PresentAttempt`](abide_core::call::Call::PresentAttempt), within the
     /// session's grace.
     PresentAttempts(ShardId),
 }
@@ -27,6 +27,7 @@ pub enum Given {
 pub struct Session {
     node: Arc<Node>,
     worker: Worker,
+    stream: u64,
     given: mpsc::UnboundedReceiver<Given>,
 }
 
@@ -34,9 +35,9 @@ impl Session {
     pub(crate) fn new(
         node: Arc<Node>,
         worker: Worker,
-        given: mpsc::UnboundedReceiver<Given>,
+        (stream, given): (u64, mpsc::UnboundedReceiver<Given>),
     ) -> Self {
-        Self { node, worker, given }
+        Self { node, worker, stream, given }
     }
 
     /// The worker.
@@ -46,8 +47,12 @@ impl Session {
 
     /// Says how much more work of a queue the worker takes.
     pub fn credit(&self, queue: QueueKey, credits: usize) {
-        let worker = self.worker.clone();
-        self.node.queue(QueueMessage::Credit { queue, worker, credits });
+        self.credits().give(queue, credits);
+    }
+
+    /// The way to give credit while something else waits for what comes next.
+    pub fn credits(&self) -> Credits {
+        Credits { node: Arc::clone(&self.node), worker: self.worker.clone() }
     }
 
     /// What comes next; nothing when the engine has stopped.
@@ -56,8 +61,22 @@ impl Session {
     }
 }
 
+/// Says for a connected worker how much more work it takes.
+pub struct Credits {
+    node: Arc<Node>,
+    worker: Worker,
+}
+
+impl Credits {
+    /// So much more work of a queue.
+    pub fn give(&self, queue: QueueKey, credits: usize) {
+        let worker = self.worker.clone();
+        self.node.queue(QueueMessage::Credit { queue, worker, credits });
+    }
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
-        self.node.disconnect(&self.worker.session);
+        self.node.disconnect(&self.worker.session, self.stream);
     }
 }

@@ -4,28 +4,25 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use abide_core::{
-    event::{RunSpec, SignalReceived, UpdateAdmitted},
-    ids::{RunId, ShardId, WorkflowKey},
+    call::{
+        Call, CallError, CallReply, ConflictPolicy, Dispatch, HistoryRequest, QueueKey, RunTarget,
+        StartCall, TaskCompletion, WorkKind, Worker,
+    },
+    codec::decode_events,
+    event::{Event, RunSpec, SignalReceived, UpdateAdmitted},
+    ids::{RunId, WorkflowKey},
     program::{Activity, Node, Program},
     replay::Replay,
-    run::{Close, Resolution, Run, Status},
+    run::{Close, Resolution},
     time::Timestamp,
 };
 use abide_engine::{Engine, Given, Options, Session, clock::ManualClock};
-use abide_shard::message::{
-    Call, CallReply, ConflictPolicy, Dispatch, QueueKey, RunTarget, StartCall, TaskCompletion,
-    WorkKind, Worker,
-};
 use abide_store::{Store, memory::MemoryStore};
 
 type Programs = Arc<BTreeMap<String, Program>>;
 
 fn workflow(id: &str) -> WorkflowKey {
     WorkflowKey { namespace: "default".into(), workflow: id.into() }
-}
-
-fn shard(id: &str) -> ShardId {
-    workflow(id).slot().shard()
 }
 
 fn target(id: &str) -> RunTarget {
@@ -48,23 +45,16 @@ async fn start(engine: &Engine, id: &str, workflow_type: &str) -> RunId {
         first_task_at: None,
         signal: None,
     };
-    match engine.call(shard(id), Call::Start(Box::new(call))).await {
+    match engine.call(Call::Start(Box::new(call))).await {
         Ok(CallReply::Started { run, .. }) => run,
         other => panic!("not started: {other:?}"),
     }
 }
 
-async fn closed(engine: &Engine, id: &str) -> Run {
-    match engine.call(shard(id), Call::AwaitClose(target(id))).await {
-        Ok(CallReply::Run(run)) => *run,
+async fn closed(engine: &Engine, id: &str) -> (RunId, Close) {
+    match engine.call(Call::AwaitClose(target(id))).await {
+        Ok(CallReply::Closed { run, how, .. }) => (run, how),
         other => panic!("not closed: {other:?}"),
-    }
-}
-
-fn how(run: &Run) -> Option<Close> {
-    match run.status {
-        Status::Closed { how, .. } => Some(how),
-        Status::Open => None,
     }
 }
 
@@ -79,16 +69,31 @@ fn connect(engine: &Engine, session: &str) -> Session {
     session
 }
 
+/// All events of a run.
+async fn history(engine: &Engine, workflow: &WorkflowKey, run: RunId) -> Vec<Event> {
+    let target = RunTarget { workflow: workflow.clone(), run: Some(run) };
+    let (mut from, mut events) = (0, Vec::new());
+    loop {
+        let request = HistoryRequest { target: target.clone(), from, follow: None };
+        let page = engine.history(request).await.expect("the history is there");
+        for row in page.rows {
+            events.extend(decode_events(row).expect("it can be read"));
+        }
+        if !page.more {
+            return events;
+        }
+        from = page.next;
+    }
+}
+
 /// Works until it is cancelled.
 async fn work(engine: Arc<Engine>, mut session: Session, programs: Programs) {
     while let Some(given) = session.next().await {
         let Given::Work(dispatch) = given else { continue };
         match dispatch {
             Dispatch::Workflow { token, given, last_event, .. } => {
-                let mut events = engine
-                    .history(&token.workflow, token.run, 0, last_event)
-                    .await
-                    .expect("the history is there");
+                let mut events = history(&engine, &token.workflow, token.run).await;
+                events.retain(|event| event.number <= last_event);
                 events.extend(given.tail);
                 let abide_core::event::Fact::RunStarted(started) = &events[0].body.fact else {
                     panic!("a history begins with RunStarted");
@@ -107,16 +112,14 @@ async fn work(engine: Arc<Engine>, mut session: Session, programs: Programs) {
                     eager_activities: 1,
                     ..TaskCompletion::default()
                 };
-                let shard = token.workflow.slot().shard();
                 let call = Call::CompleteTask(token, Box::new(completion));
                 // A refusal shows in the run, which the tests look at.
-                drop(engine.call(shard, call).await);
+                drop(engine.call(call).await);
             }
             Dispatch::Activity { token, .. } => {
-                let shard = token.workflow.slot().shard();
                 let call = Call::ResolveActivity(token, Resolution::Completed(Vec::new()));
                 // A refusal shows in the run, which the tests look at.
-                drop(engine.call(shard, call).await);
+                drop(engine.call(call).await);
             }
             Dispatch::Query { .. } => {}
         }
@@ -144,8 +147,8 @@ async fn a_hello_completes() {
         start(&engine, &format!("hello-{n}"), "hello").await;
     }
     for n in 0..20 {
-        let run = closed(&engine, &format!("hello-{n}")).await;
-        assert_eq!(how(&run), Some(Close::Completed));
+        let (_, how) = closed(&engine, &format!("hello-{n}")).await;
+        assert_eq!(how, Close::Completed);
     }
     worker.abort();
 }
@@ -166,16 +169,18 @@ async fn a_month_of_sleep_ends_when_the_clock_says_so_over_a_restart() {
     wait_for_waits(&engine, 1).await;
     worker.abort();
     drop(worker.await);
-    Arc::into_inner(engine).expect("nobody else has it").shutdown().await;
+    engine.shutdown().await;
 
     clock.move_to(begin.saturating_add(month - Duration::from_nanos(1)));
     let engine = Arc::new(Engine::start(store, options));
     let worker = tokio::spawn(work(Arc::clone(&engine), connect(&engine, "two"), programs));
     wait_for_waits(&engine, 1).await;
     clock.move_to(begin.saturating_add(month));
-    let run = closed(&engine, "sleeper").await;
-    assert_eq!(how(&run), Some(Close::Completed));
-    assert_eq!(run.last_time, begin.saturating_add(month));
+    let (run, how) = closed(&engine, "sleeper").await;
+    assert_eq!(how, Close::Completed);
+    let history = history(&engine, &workflow("sleeper"), run).await;
+    let end = history.last().expect("an event").time;
+    assert_eq!(end, begin.saturating_add(month));
     worker.abort();
 }
 
@@ -199,7 +204,77 @@ async fn parents_await_children_and_signals_on_other_shards() {
     start(&engine, "family", "parent").await;
     let signal = SignalReceived { name: "go".into(), ..SignalReceived::default() };
     let call = Call::Signal(target("family"), signal, Default::default());
-    engine.call(shard("family"), call).await.expect("the signal is taken");
-    assert_eq!(how(&closed(&engine, "family").await), Some(Close::Completed));
+    engine.call(call).await.expect("the signal is taken");
+    assert_eq!(closed(&engine, "family").await.1, Close::Completed);
     worker.abort();
+}
+
+#[tokio::test]
+async fn a_followed_history_arrives_when_it_is_written() {
+    let engine = Arc::new(Engine::start(Arc::new(MemoryStore::default()), Options::default()));
+    let programs = programs([("waiter", vec![Node::signal("go")])]);
+    let worker = tokio::spawn(work(Arc::clone(&engine), connect(&engine, "one"), programs));
+    start(&engine, "waiter", "waiter").await;
+    wait_for_waits(&engine, 1).await;
+    let request = |from, follow| HistoryRequest { target: target("waiter"), from, follow };
+    let seen = engine.history(request(0, None)).await.expect("a page");
+    assert!(!seen.closed && !seen.more);
+    let last = seen.rows.into_iter().flat_map(|row| decode_events(row).expect("readable")).last();
+    let follow = request(seen.next, last.map(|event| event.number));
+    let following = tokio::spawn({
+        let engine = Arc::clone(&engine);
+        async move { engine.history(follow).await.expect("a page") }
+    });
+    let signal = SignalReceived { name: "go".into(), ..SignalReceived::default() };
+    let call = Call::Signal(target("waiter"), signal, Default::default());
+    engine.call(call).await.expect("the signal is taken");
+    let page = following.await.expect("it ends");
+    let names: Vec<_> = page
+        .rows
+        .into_iter()
+        .flat_map(|row| decode_events(row).expect("readable"))
+        .map(|event| event.body.fact.name())
+        .collect();
+    assert_eq!(names[0], "SignalReceived");
+    worker.abort();
+}
+
+#[tokio::test]
+async fn a_session_that_comes_back_keeps_its_new_stream() {
+    let engine = Arc::new(Engine::start(Arc::new(MemoryStore::default()), Options::default()));
+    let programs = programs([("hello", vec![activity("greet")])]);
+    let mut old = connect(&engine, "one");
+    let new = connect(&engine, "one");
+    assert!(old.next().await.is_none(), "the old stream has ended");
+    drop(old);
+    let worker = tokio::spawn(work(Arc::clone(&engine), new, programs));
+    start(&engine, "hello", "hello").await;
+    assert_eq!(closed(&engine, "hello").await.1, Close::Completed);
+    worker.abort();
+}
+
+#[tokio::test]
+async fn an_unknown_namespace_is_refused_with_the_known_ones() {
+    let engine = Engine::start(Arc::new(MemoryStore::default()), Options::default());
+    let mut elsewhere = target("hello");
+    elsewhere.workflow.namespace = "elsewhere".into();
+    let error = engine.call(Call::Describe(elsewhere)).await.expect_err("refused");
+    assert_eq!(error.to_string(), r#"namespace "elsewhere" does not exist; there is: default"#);
+}
+
+#[tokio::test]
+async fn a_shutdown_tells_callers_and_ends_streams() {
+    let engine = Arc::new(Engine::start(Arc::new(MemoryStore::default()), Options::default()));
+    engine.ready().await;
+    let mut session = connect(&engine, "one");
+    start(&engine, "hello", "hello").await;
+    let waiting = tokio::spawn({
+        let engine = Arc::clone(&engine);
+        async move { engine.call(Call::AwaitClose(target("hello"))).await }
+    });
+    tokio::task::yield_now().await;
+    engine.shutdown().await;
+    let error = waiting.await.expect("it ends").expect_err("it did not close");
+    assert!(matches!(error, CallError::Unavailable(_)));
+    while session.next().await.is_some() {}
 }

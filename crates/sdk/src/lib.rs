@@ -17,6 +17,10 @@
 extern crate self as abide;
 
 pub mod activity;
+#[cfg(feature = "worker")]
+mod backoff;
+#[cfg(feature = "worker")]
+pub mod client;
 pub mod context;
 pub mod definition;
 mod error;
@@ -27,6 +31,9 @@ pub mod payload;
 mod raised;
 pub mod registry;
 pub mod select;
+pub mod transport;
+#[cfg(feature = "worker")]
+pub mod worker;
 
 #[cfg(feature = "macros")]
 pub use abide_sdk_macros::{activities, activity, workflow};
@@ -40,6 +47,11 @@ pub use self::{
     payload::{Data, PayloadError, RawPayload},
     raised::{BoxError, Raised},
     registry::Registry,
+};
+#[cfg(feature = "worker")]
+pub use self::{
+    client::{Client, ClientError, WorkflowHandle},
+    worker::{Worker, WorkerError},
 };
 pub use abide_core::{
     event::{ParentClosePolicy, ReusePolicy},

@@ -5,15 +5,12 @@ use abide_core::{
     codec::{self, RunDetails},
     event::Origin,
     ids::{EventNumber, TimerId, WaitId},
-    run::{Activity, Close, Phase, Run, Status, Task, TimerKey, Touch},
+    run::{Activity, Phase, Run, Task, TimerKey, Touch},
     time::Timestamp,
 };
 use abide_store::{
     Write,
-    rows::{
-        DueRow, OutboxRow, RunRow, RunStatus, TaskKey, TaskKind, TaskPhase, TaskRow, WaitKind,
-        WaitRow,
-    },
+    rows::{DueRow, OutboxRow, RunRow, TaskKey, TaskPhase, TaskRow, WaitKind, WaitRow, WorkKind},
 };
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -95,12 +92,6 @@ impl Row {
 }
 
 fn run_row(run: &Run) -> RunRow {
-    let (status, closed_at) = match run.status {
-        Status::Open if run.paused => (RunStatus::Paused, None),
-        Status::Open if run.replay_blocked() => (RunStatus::ReplayBlocked, None),
-        Status::Open => (RunStatus::Running, None),
-        Status::Closed { how, at, .. } => (closed_status(how), Some(at)),
-    };
     let details = RunDetails {
         memo: run.spec.memo.clone(),
         search_attributes: run.spec.search_attributes.clone(),
@@ -111,22 +102,11 @@ fn run_row(run: &Run) -> RunRow {
         workflow: run.workflow.workflow.clone(),
         ordinal: run.ordinal,
         workflow_type: run.spec.workflow_type.clone(),
-        status,
+        status: run.shown_status(),
         start_key: run.key.as_ref().map(|key| key.as_str().to_owned()),
         started_at: run.started_at,
-        closed_at,
+        closed_at: run.closed_at(),
         details: codec::encode_run_details(&details),
-    }
-}
-
-fn closed_status(how: Close) -> RunStatus {
-    match how {
-        Close::Completed => RunStatus::Completed,
-        Close::Failed => RunStatus::Failed,
-        Close::TimedOut => RunStatus::TimedOut,
-        Close::Cancelled => RunStatus::Cancelled,
-        Close::Terminated => RunStatus::Terminated,
-        Close::ContinuedAsNew => RunStatus::ContinuedAsNew,
     }
 }
 
@@ -140,7 +120,7 @@ fn due_row(run: &Run, key: &TimerKey) -> Option<Row> {
     }))
 }
 
-fn task_key(run: &Run, queue: &str, kind: TaskKind, scheduled: u64) -> TaskKey {
+fn task_key(run: &Run, queue: &str, kind: WorkKind, scheduled: u64) -> TaskKey {
     let namespace = run.workflow.namespace.clone();
     TaskKey { namespace, queue: queue.to_owned(), kind, run: run.id, scheduled }
 }
@@ -153,7 +133,7 @@ fn workflow_task(run: &Run) -> Option<Row> {
         Task::Retry(retry) if retry.blocked.is_some() => TaskPhase::Held,
         Task::Retry(_) => TaskPhase::Ready,
     };
-    let key = task_key(run, &run.spec.queue, TaskKind::Workflow, 0);
+    let key = task_key(run, &run.spec.queue, WorkKind::Workflow, 0);
     Some(Row::Task(TaskRow { key, workflow: run.workflow.workflow.clone(), phase }))
 }
 
@@ -193,7 +173,7 @@ fn activity_rows(run: &Run, scheduled: EventNumber) -> Vec<Row> {
     let Some(activity) = run.activities.get(&scheduled).filter(|activity| !activity.closing) else {
         return Vec::new();
     };
-    let key = task_key(run, &activity.spec.queue, TaskKind::Activity, scheduled);
+    let key = task_key(run, &activity.spec.queue, WorkKind::Activity, scheduled);
     let phase = activity_phase(run, activity);
     let mut rows = vec![Row::Task(TaskRow { key, workflow: run.workflow.workflow.clone(), phase })];
     rows.extend(due_row(run, &TimerKey::Activity(scheduled)));

@@ -20,13 +20,13 @@ pub mod batch;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod error;
-mod filter;
 pub mod memory;
 pub mod rows;
 
+pub use abide_core::list::{RunFilter, WaitFilter, WaitPosition};
 pub use batch::{Batch, Write};
 pub use error::{CommitError, ReadError};
-pub use filter::{RunFilter, WaitFilter, WaitPosition, WorkflowRuns};
+pub use rows::WorkflowRuns;
 use rows::{
     DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
     TaskKey, TaskRow, WaitRow,
@@ -99,6 +99,9 @@ pub trait Store: Send + Sync {
 
     /// Runs over all shards, newest first, as `filter` says.
     fn runs(&self, filter: RunFilter, limit: usize) -> Pending<'_, Vec<RunRow>>;
+
+    /// How many runs pass the filter.
+    fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64>;
 
     /// Open runs, after run `after`, that have no row in tasks, due index, waits and outbox: nothing
     /// in the store would ever resume them.

@@ -9,7 +9,7 @@ use super::{
     table::{messages, union},
     wire::Wire,
 };
-use crate::effect::{Action, Answer, ChildClosed, ChildOutcome, Effect, StartChild};
+use crate::effect::{Action, Answer, ChildClosed, Effect, RunOutcome, StartChild};
 
 messages! {
     Effect { target, action, initiated }
@@ -28,7 +28,7 @@ union! {
 }
 
 union! {
-    ChildOutcome = child_outcome::Case in ChildOutcome {
+    RunOutcome = child_outcome::Case in ChildOutcome {
         whole { Completed, Cancelled }
         parts {
             Failed(ChildFailure) { failure, retry_state },

@@ -11,7 +11,7 @@ use super::{
     *,
 };
 use crate::{
-    effect::{Action, ChildClosed, ChildOutcome},
+    effect::{Action, ChildClosed, RunOutcome},
     event::{
         ActivityScheduled, ActivitySpec, ActivityTimedOut, Blocked, BlockedReason, CancelMode,
         ChildInitiated, ChildSpec, ChildStartFailed, Delivery, DeliveryFailure,
@@ -57,7 +57,7 @@ pub(super) fn all() -> Vec<Example> {
         let effect = Effect { action, ..Source::full().part("Effect") };
         all.push(example(&format!("Effect{name}"), &effect, encode_effect, decode_effect));
     }
-    for (name, draw) in ChildOutcome::cases() {
+    for (name, draw) in RunOutcome::cases() {
         let closed = ChildClosed { outcome: draw(&mut Source::full()), ..least() };
         let effect = Effect { action: Action::ChildClosed(closed), ..least() };
         all.push(example(&format!("ChildOutcome{name}"), &effect, encode_effect, decode_effect));

@@ -49,6 +49,7 @@ mod wire;
 
 pub use details::RunDetails;
 pub use error::{DecodeError, Problem};
+pub use wire::Wire;
 
 /// The bytes of one log row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

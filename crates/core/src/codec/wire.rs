@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::error::{DecodeError, Problem};
 
 /// A value whose form on the wire is `W`.
-pub(super) trait Wire<W>: Sized {
+pub trait Wire<W>: Sized {
     /// The form on the wire.
     fn to_wire(&self) -> W;
 

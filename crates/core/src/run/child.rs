@@ -13,7 +13,7 @@ use super::{
     Child, Context, Decision, Input, Refusal, Reply, Run, Signal, Touch, cancel, draft::Draft,
 };
 use crate::{
-    effect::{Action, Answer, ChildClosed, ChildOutcome, Effect, StartChild},
+    effect::{Action, Answer, ChildClosed, Effect, RunOutcome, StartChild},
     event::{
         Body, CancelMode, ChildCancelled, ChildCompleted, ChildFailed, ChildInitiated,
         ChildStartFailed, ChildStarted, ChildTerminated, ChildTimedOut, DeliveryFailure, Event,
@@ -74,15 +74,15 @@ fn close_child(draft: &mut Draft<'_>, closed: ChildClosed) {
     };
     let started = (!child.started).then(|| Body::new(ChildStarted { initiated, run: first_run }));
     let closed: Fact = match outcome {
-        ChildOutcome::Completed(result) => ChildCompleted { initiated, run, result }.into(),
-        ChildOutcome::Failed { failure, retry_state } => {
+        RunOutcome::Completed(result) => ChildCompleted { initiated, run, result }.into(),
+        RunOutcome::Failed { failure, retry_state } => {
             ChildFailed { initiated, run, failure, retry_state }.into()
         }
-        ChildOutcome::TimedOut { retry_state } => {
+        RunOutcome::TimedOut { retry_state } => {
             ChildTimedOut { initiated, run, retry_state }.into()
         }
-        ChildOutcome::Cancelled(details) => ChildCancelled { initiated, run, details }.into(),
-        ChildOutcome::Terminated { reason } => ChildTerminated { initiated, run, reason }.into(),
+        RunOutcome::Cancelled(details) => ChildCancelled { initiated, run, details }.into(),
+        RunOutcome::Terminated { reason } => ChildTerminated { initiated, run, reason }.into(),
     };
     draft.input_bodies(started.into_iter().chain([Body::new(closed)]));
 }

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     command::{Ask, ContinueAsNew},
     cron,
-    effect::{Action, ChildClosed, ChildOutcome},
+    effect::{Action, ChildClosed, RunOutcome},
     event::{
         Body, CancelMode, CompletedUpdate, Event, Fact, Initiator, ParentClosePolicy, PreviousRun,
         RunCompleted, RunContinuedAsNew, RunFailed, RunTimedOut, Target, UpdateAdmitted,
@@ -182,8 +182,9 @@ impl Run {
         self.touch_everything();
         self.close_children();
         if next_run.is_none() {
-            self.tell_parent(outcome);
+            self.tell_parent(outcome.clone());
         }
+        self.outcome = outcome;
         self.status = Status::Closed { how, at: event.time, next_run };
         self.buffer.clear();
         self.timers.clear();
@@ -223,7 +224,7 @@ impl Run {
         }
     }
 
-    fn tell_parent(&mut self, outcome: Option<ChildOutcome>) {
+    fn tell_parent(&mut self, outcome: Option<RunOutcome>) {
         let (Some(parent), Some(outcome)) = (self.parent.clone(), outcome) else { return };
         let target =
             Target { workflow: parent.run.workflow, run: Some(parent.run.run), child: None };
@@ -238,26 +239,26 @@ impl Run {
 }
 
 /// How a fact ends the run, what follows it, and what a parent is told.
-fn ending(fact: &Fact) -> Option<(Close, Option<RunId>, Option<ChildOutcome>)> {
+fn ending(fact: &Fact) -> Option<(Close, Option<RunId>, Option<RunOutcome>)> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "other facts end no run")]
     let ending = match fact {
         Fact::RunCompleted(closed) => {
-            let outcome = ChildOutcome::Completed(closed.result.clone());
+            let outcome = RunOutcome::Completed(closed.result.clone());
             (Close::Completed, closed.next_run, Some(outcome))
         }
         Fact::RunFailed(closed) => {
             let (failure, retry_state) = (closed.failure.clone(), closed.retry_state);
-            (Close::Failed, closed.next_run, Some(ChildOutcome::Failed { failure, retry_state }))
+            (Close::Failed, closed.next_run, Some(RunOutcome::Failed { failure, retry_state }))
         }
         Fact::RunTimedOut(closed) => {
-            let outcome = ChildOutcome::TimedOut { retry_state: closed.retry_state };
+            let outcome = RunOutcome::TimedOut { retry_state: closed.retry_state };
             (Close::TimedOut, closed.next_run, Some(outcome))
         }
         Fact::RunCancelled(closed) => {
-            (Close::Cancelled, None, Some(ChildOutcome::Cancelled(closed.details.clone())))
+            (Close::Cancelled, None, Some(RunOutcome::Cancelled(closed.details.clone())))
         }
         Fact::RunTerminated(closed) => {
-            let outcome = ChildOutcome::Terminated { reason: closed.reason.clone() };
+            let outcome = RunOutcome::Terminated { reason: closed.reason.clone() };
             (Close::Terminated, None, Some(outcome))
         }
         Fact::RunContinuedAsNew(closed) => (Close::ContinuedAsNew, Some(closed.next_run), None),

@@ -14,6 +14,7 @@ mod cancel;
 mod child;
 mod close;
 mod commands;
+mod describe;
 mod draft;
 mod due;
 mod input;
@@ -32,6 +33,7 @@ mod wait;
 
 pub use activity::ActivityGiven;
 pub use apply::FoldError;
+pub use describe::{Description, ShownActivity, ShownChild, ShownWait, TaskTrouble};
 pub use due::TimerKey;
 pub use input::*;
 pub use liveness::{Liveness, ResumeSource};

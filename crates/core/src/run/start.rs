@@ -133,6 +133,7 @@ impl Run {
             first_task_at: started.first_task_at,
             begins_at: started.first_task_at.map_or(at, |first| first.max(at)),
             status: Status::Open,
+            outcome: None,
             last_event: 1,
             last_time: at,
             log_rows: 0,

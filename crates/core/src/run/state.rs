@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{buffer, volatile::Volatile};
 use crate::{
-    effect::Effect,
+    effect::{Effect, RunOutcome},
     event::{
         ActivitySpec, Blocked, Body, ChildSpec, CompletedUpdate, Outcome, Parent, RunReference,
         RunSpec, TaskFailureCause, TimerSpec, UpdateRequest, WaitSpec,
@@ -55,6 +55,8 @@ pub struct Run {
     pub begins_at: Timestamp,
     /// Open, or how it closed.
     pub status: Status,
+    /// What came of it, once it is closed; nothing if it went on as a new run.
+    pub outcome: Option<RunOutcome>,
     /// Number of the last event.
     pub last_event: EventNumber,
     /// Time of the last event.

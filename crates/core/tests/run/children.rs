@@ -1,7 +1,7 @@
 //! Children and requests to other workflows: the outbox, the answers, and what others do to this run.
 
 use abide_core::{
-    effect::{Action, Answer, ChildClosed, ChildOutcome},
+    effect::{Action, Answer, ChildClosed, RunOutcome},
     event::*,
     ids::RunId,
     retry::RetryState,
@@ -26,7 +26,7 @@ fn running() -> World {
     world
 }
 
-fn closed(world: &World, outcome: ChildOutcome) -> Action {
+fn closed(world: &World, outcome: RunOutcome) -> Action {
     let run = match world.fact("ChildInitiated") {
         Fact::ChildInitiated(initiated) => initiated.run,
         other => panic!("{other:?}"),
@@ -34,14 +34,14 @@ fn closed(world: &World, outcome: ChildOutcome) -> Action {
     Action::ChildClosed(ChildClosed { initiated: 5, first_run: run, run, outcome })
 }
 
-fn outcomes() -> [(ChildOutcome, &'static str); 5] {
+fn outcomes() -> [(RunOutcome, &'static str); 5] {
     let (failure, retry_state) = (failure("boom"), RetryState::PolicyNotSet);
     [
-        (ChildOutcome::Completed(payloads("result")), "ChildCompleted"),
-        (ChildOutcome::Failed { failure, retry_state }, "ChildFailed"),
-        (ChildOutcome::TimedOut { retry_state }, "ChildTimedOut"),
-        (ChildOutcome::Cancelled(Vec::new()), "ChildCancelled"),
-        (ChildOutcome::Terminated { reason: "enough".into() }, "ChildTerminated"),
+        (RunOutcome::Completed(payloads("result")), "ChildCompleted"),
+        (RunOutcome::Failed { failure, retry_state }, "ChildFailed"),
+        (RunOutcome::TimedOut { retry_state }, "ChildTimedOut"),
+        (RunOutcome::Cancelled(Vec::new()), "ChildCancelled"),
+        (RunOutcome::Terminated { reason: "enough".into() }, "ChildTerminated"),
     ]
 }
 
@@ -126,7 +126,7 @@ fn a_close_that_overtakes_the_start_in_the_buffer_writes_one_start() {
     world.signal("go");
     world.start_task();
     world.answer(1, Answer::Applied);
-    let action = closed(&world, ChildOutcome::Completed(Vec::new()));
+    let action = closed(&world, RunOutcome::Completed(Vec::new()));
     assert_eq!(world.deliver(action.clone()).names, ["InputBuffered"]);
     assert!(world.deliver(action).names.is_empty(), "a repeat");
     assert_eq!(world.complete([]).names[2..4], ["ChildStarted", "ChildCompleted"]);
@@ -135,7 +135,7 @@ fn a_close_that_overtakes_the_start_in_the_buffer_writes_one_start() {
 #[test]
 fn a_close_of_an_unknown_child_changes_nothing() {
     let mut world = running();
-    let action = closed(&world, ChildOutcome::Completed(Vec::new()));
+    let action = closed(&world, RunOutcome::Completed(Vec::new()));
     world.deliver(action.clone());
     let again = world.deliver(action);
     assert_eq!((again.reply, again.names.len()), (Reply::Delivered(Answer::Applied), 0));
@@ -173,7 +173,7 @@ fn a_child_that_is_being_started_is_ended_too() {
 #[test]
 fn a_child_that_has_closed_is_left_alone() {
     let mut world = running();
-    world.deliver(closed(&world, ChildOutcome::Completed(Vec::new())));
+    world.deliver(closed(&world, RunOutcome::Completed(Vec::new())));
     world.task([complete_run()]);
     assert!(world.run.outbox.is_empty());
 }
@@ -274,7 +274,7 @@ fn a_child_tells_its_parent_how_it_closed() {
     let effect = world.effects()[0];
     let target = Target { run: Some(other().run), ..target("other") };
     assert_eq!(effect.target, target);
-    let outcome = ChildOutcome::Completed(payloads("result"));
+    let outcome = RunOutcome::Completed(payloads("result"));
     let closed = ChildClosed { initiated: 5, first_run: run_id(1), run: run_id(1), outcome };
     assert_eq!(effect.action, Action::ChildClosed(closed));
     assert!(matches!(world.run.status, Status::Closed { how: Close::Completed, .. }));

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use abide_core::{
-    effect::{Action, Answer, ChildClosed, ChildOutcome},
+    effect::{Action, Answer, ChildClosed, RunOutcome},
     event::{Condition, Delivery, DeliveryFailure, Fact},
     ids::EventNumber,
     program::{Activity, Child, Node, OnCancel, Program},
@@ -272,10 +272,10 @@ impl Play {
         let run = self.world.run.children[&initiated].run;
         let retry_state = RetryState::PolicyNotSet;
         let outcome = match choice % 4 {
-            0 => ChildOutcome::Completed(payloads("done")),
-            1 => ChildOutcome::Failed { failure: failure("boom"), retry_state },
-            2 => ChildOutcome::TimedOut { retry_state },
-            _ => ChildOutcome::Cancelled(Vec::new()),
+            0 => RunOutcome::Completed(payloads("done")),
+            1 => RunOutcome::Failed { failure: failure("boom"), retry_state },
+            2 => RunOutcome::TimedOut { retry_state },
+            _ => RunOutcome::Cancelled(Vec::new()),
         };
         let closed = ChildClosed { initiated, first_run: run, run, outcome };
         Input::Deliver { source: other(), action: Action::ChildClosed(closed) }

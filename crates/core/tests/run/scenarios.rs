@@ -1,7 +1,7 @@
 //! A scenario for each row of the table of waits: a program, and what happens to it.
 
 use abide_core::{
-    effect::{Action, Answer, ChildClosed, ChildOutcome},
+    effect::{Action, Answer, ChildClosed, RunOutcome},
     event::Fact,
     program::{Activity, Child, Node, Program},
     retry::{RetryPolicy, RetryState},
@@ -204,17 +204,17 @@ fn retries() -> Vec<Scenario> {
             worker.drain(world);
             world.go_to(5);
             let (failure, retry_state) = (failure("boom"), RetryState::PolicyNotSet);
-            close_child(world, ChildOutcome::Failed { failure, retry_state });
+            close_child(world, RunOutcome::Failed { failure, retry_state });
             until_due(world, worker, 6, "timer-1");
             worker.drain(world);
             world.answer(2, Answer::Applied);
-            close_child(world, ChildOutcome::Completed(payloads("shipped")));
+            close_child(world, RunOutcome::Completed(payloads("shipped")));
         }),
     ]
 }
 
 /// The last child closes.
-fn close_child(world: &mut World, outcome: ChildOutcome) {
+fn close_child(world: &mut World, outcome: RunOutcome) {
     let initiated = world.event("ChildInitiated");
     let Fact::ChildInitiated(child) = initiated.body.fact else { panic!("no child") };
     let (first_run, run) = (child.run, child.run);

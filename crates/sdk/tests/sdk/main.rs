@@ -9,6 +9,7 @@ mod activities;
 mod basics;
 mod cancelling;
 mod concurrency;
+mod drawn;
 mod log;
 mod others;
 mod rules;

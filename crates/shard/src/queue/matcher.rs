@@ -12,7 +12,10 @@
 //! what is worth most: an offer that somebody may take displaces one that nobody may, and else a
 //! query displaces a task, for a task has a row to come back from.
 
-use abide_core::ids::{SessionId, ShardId};
+use abide_core::{
+    call::{QueueKey, Worker},
+    ids::{SessionId, ShardId},
+};
 
 use super::{
     QueueOutput,
@@ -20,7 +23,7 @@ use super::{
     offers::{Name, Offers, Urgency},
     workers::Workers,
 };
-use crate::message::{Offer, QueueKey, Worker};
+use crate::message::Offer;
 
 /// Which offers were turned away since the last refill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

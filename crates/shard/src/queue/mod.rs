@@ -28,10 +28,13 @@ pub(crate) mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use abide_core::ids::{BuildId, SessionId, ShardId};
+use abide_core::{
+    call::{QueueKey, Worker},
+    ids::{BuildId, SessionId, ShardId},
+};
 
 use self::matcher::Matcher;
-use crate::message::{Offer, QueueKey, Worker};
+use crate::message::Offer;
 
 /// Queues without offers and workers that are remembered, only to know which builds they had seen.
 /// Users name queues freely, per host for example: names must not pile up. A forgotten queue that

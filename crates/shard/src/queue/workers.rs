@@ -3,10 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use abide_core::ids::{BuildId, SessionId};
+use abide_core::{
+    call::Worker,
+    ids::{BuildId, SessionId},
+};
 
 use super::offers::allowed;
-use crate::message::{Offer, Worker};
+use crate::message::Offer;
 
 #[derive(Debug)]
 struct Connected {

@@ -1,16 +1,14 @@
 //! Attempts of activities that workers have: who holds which, and what happens when a worker is lost.
 
 use abide_core::{
+    call::{ActivityToken, CallReply, Ticket},
     ids::{EventNumber, RunId, SessionId},
     run::{Input, Phase, Refusal},
     time::Timestamp,
 };
 
 use super::{Shard, Todo};
-use crate::{
-    alarm::Alarm,
-    message::{ActivityToken, CallReply, Ticket},
-};
+use crate::alarm::Alarm;
 
 /// An attempt of an activity that a worker has.
 #[derive(Debug)]

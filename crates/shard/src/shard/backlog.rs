@@ -3,11 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use abide_core::ids::{RunId, WorkflowKey};
-use abide_store::rows::{TaskKey, TaskKind, TaskPhase, TaskRow};
+use abide_core::{
+    call::{QueueKey, WorkKind},
+    ids::{RunId, WorkflowKey},
+};
+use abide_store::rows::{TaskKey, TaskPhase, TaskRow};
 
 use super::{Reading, Shard, Todo};
-use crate::message::{Fetch, Offer, Output, QueueKey, Work, WorkKind};
+use crate::message::{Fetch, Offer, Output, Work};
 
 /// A search for tasks of a queue that were left as rows.
 #[derive(Debug)]
@@ -41,8 +44,8 @@ impl Shard {
 
     fn offer_row(&mut self, row: &TaskRow) {
         let work = match row.key.kind {
-            TaskKind::Workflow => Work::Workflow,
-            TaskKind::Activity => Work::Activity(row.key.scheduled),
+            WorkKind::Workflow => Work::Workflow,
+            WorkKind::Activity => Work::Activity(row.key.scheduled),
         };
         let offer = Offer {
             queue: QueueKey {
@@ -67,7 +70,7 @@ impl Shard {
     /// and offers more than the queue can hold: what it turns away makes it ask again.
     pub(super) fn refill(&mut self, queue: QueueKey) {
         let most = 2 * self.limits.queued_offers + 1;
-        let from = self.refilled.remove(&queue).unwrap_or_else(|| queue.first_task());
+        let from = self.refilled.remove(&queue).unwrap_or_else(|| first_task(&queue));
         self.read_refill(Refill { queue, from: from.clone(), left: most, wrapped: false }, from);
         self.reoffer_updates();
         self.reoffer_queries();
@@ -75,7 +78,7 @@ impl Shard {
 
     /// Workers have a new build, which any blocked run of the queue may fit.
     pub(super) fn new_build(&mut self, queue: QueueKey) {
-        let from = queue.first_task();
+        let from = first_task(&queue);
         let all = usize::MAX;
         self.read_refill(Refill { queue, from: from.clone(), left: all, wrapped: false }, from);
     }
@@ -88,7 +91,7 @@ impl Shard {
     pub(super) fn refill_read(&mut self, mut refill: Refill, rows: Vec<TaskRow>) {
         let full = rows.len() >= self.limits.page_rows;
         for row in &rows {
-            if !refill.queue.holds(&row.key) {
+            if !holds(&refill.queue, &row.key) {
                 return self.wrap_refill(refill);
             }
             if refill.left == 0 || (refill.wrapped && row.key > refill.from) {
@@ -108,7 +111,7 @@ impl Shard {
 
     /// The end of the queue: what stands before the beginning of the search is left.
     fn wrap_refill(&mut self, refill: Refill) {
-        let first = refill.queue.first_task();
+        let first = first_task(&refill.queue);
         if !refill.wrapped && refill.from != first {
             self.read_refill(Refill { wrapped: true, ..refill }, first);
         }
@@ -119,8 +122,8 @@ impl Shard {
         match (row.phase, row.key.kind) {
             (TaskPhase::Ready, _) => self.offer_row(row),
             // Blocked, or paused: the run knows.
-            (TaskPhase::Held, TaskKind::Workflow) => self.with_run(row.key.run, Todo::Reoffer),
-            (TaskPhase::Started, _) | (TaskPhase::Held, TaskKind::Activity) => {}
+            (TaskPhase::Held, WorkKind::Workflow) => self.with_run(row.key.run, Todo::Reoffer),
+            (TaskPhase::Started, _) | (TaskPhase::Held, WorkKind::Activity) => {}
         }
     }
 
@@ -138,33 +141,17 @@ impl Shard {
     }
 }
 
-impl From<TaskKind> for WorkKind {
-    fn from(kind: TaskKind) -> Self {
-        match kind {
-            TaskKind::Workflow => Self::Workflow,
-            TaskKind::Activity => Self::Activity,
-        }
-    }
+fn holds(queue: &QueueKey, task: &TaskKey) -> bool {
+    task.namespace == queue.namespace && task.queue == queue.queue && task.kind == queue.kind
 }
 
-impl QueueKey {
-    fn holds(&self, task: &TaskKey) -> bool {
-        task.namespace == self.namespace
-            && task.queue == self.queue
-            && WorkKind::from(task.kind) == self.kind
-    }
-
-    /// A key before all tasks of the queue.
-    fn first_task(&self) -> TaskKey {
-        TaskKey {
-            namespace: self.namespace.clone(),
-            queue: self.queue.clone(),
-            kind: match self.kind {
-                WorkKind::Workflow => TaskKind::Workflow,
-                WorkKind::Activity => TaskKind::Activity,
-            },
-            run: RunId::MIN,
-            scheduled: 0,
-        }
+/// A key before all tasks of the queue.
+fn first_task(queue: &QueueKey) -> TaskKey {
+    TaskKey {
+        namespace: queue.namespace.clone(),
+        queue: queue.queue.clone(),
+        kind: queue.kind,
+        run: RunId::MIN,
+        scheduled: 0,
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
+    call::{Call, CallError, CallReply, RunTarget, TaskCompletion, TaskToken, Ticket, UpdateWait},
     command::Ask,
     event::{Body, RunCancelRequested, RunTerminated},
     failure::Failure,
-    ids::{EventNumber, RunId, UpdateId, WorkflowKey},
+    ids::{EventNumber, RunId, UpdateId},
     run::{
         CompleteTask, FailTask, Input, Refusal, Reply, RescheduleTimer, ResolveActivity, Run,
         Signal, Stage, Status, Update,
@@ -14,12 +15,7 @@ use abide_core::{
 };
 
 use super::{Reading, Shard, Todo, load::Carried, open::State};
-use crate::{
-    message::{
-        Call, CallError, CallReply, Fetch, RunTarget, TaskCompletion, TaskToken, Ticket, UpdateWait,
-    },
-    validate,
-};
+use crate::{message::Fetch, validate};
 
 /// Somebody who waits for something to happen to a run.
 #[derive(Debug)]
@@ -31,34 +27,8 @@ pub(super) struct Waiter {
 #[derive(Debug)]
 enum Until {
     Closed,
+    Events(EventNumber),
     Update(Box<Call>),
-}
-
-impl Call {
-    /// The workflow that the call is about, and the run if it names one.
-    pub fn place(&self) -> Option<(&WorkflowKey, Option<RunId>)> {
-        match self {
-            Self::Start(start) => Some((&start.workflow, None)),
-            Self::Signal(target, ..)
-            | Self::RequestCancel { target, .. }
-            | Self::Terminate { target, .. }
-            | Self::Pause(target, _)
-            | Self::Unpause(target, _)
-            | Self::Update { target, .. }
-            | Self::Query { target, .. }
-            | Self::RescheduleTimer { target, .. }
-            | Self::Repair { target, .. }
-            | Self::Describe(target)
-            | Self::AwaitClose(target) => Some((&target.workflow, target.run)),
-            Self::CompleteTask(token, _) | Self::FailTask { token, .. } => {
-                Some((&token.workflow, Some(token.run)))
-            }
-            Self::ResolveActivity(token, _)
-            | Self::Heartbeat(token, _)
-            | Self::PresentAttempt(token, _) => Some((&token.workflow, Some(token.run))),
-            Self::AnswerQuery(..) => None,
-        }
-    }
 }
 
 impl Shard {
@@ -77,7 +47,7 @@ impl Shard {
         if let Call::AnswerQuery(token, answer) = call {
             return self.query_answered(ticket, token, answer);
         }
-        let Some((workflow, run)) = call.place() else { return };
+        let (workflow, run) = call.place();
         let workflow = workflow.clone();
         let todo = Todo::Call(ticket, Box::new(call));
         match run {
@@ -122,9 +92,8 @@ impl Shard {
     }
 
     fn serve(&mut self, run: RunId, ticket: Ticket, call: Box<Call>) {
-        let belongs = self.cache.peek(run).is_some_and(|entry| {
-            call.place().is_none_or(|(workflow, _)| *workflow == entry.run.workflow)
-        });
+        let belongs =
+            self.cache.peek(run).is_some_and(|entry| *call.place().0 == entry.run.workflow);
         if !belongs {
             return self.reply(ticket, Err(CallError::NotFound));
         }
@@ -133,9 +102,9 @@ impl Shard {
             Call::Update { .. } => self.update(run, ticket, call),
             Call::Query { query, .. } => self.query(run, ticket, query),
             Call::Describe(_) => self.describe(run, ticket),
-            Call::AwaitClose(_) => {
-                self.waiters.entry(run).or_default().push(Waiter { ticket, until: Until::Closed });
-                self.check_waiters(run, &[]);
+            Call::AwaitClose(_) => self.await_run(run, Waiter { ticket, until: Until::Closed }),
+            Call::AwaitEvents(_, after) => {
+                self.await_run(run, Waiter { ticket, until: Until::Events(after) });
             }
             Call::CompleteTask(ref token, ref completion) => {
                 let (token, completion) = (token.clone(), completion.clone());
@@ -214,6 +183,7 @@ impl Shard {
             | Call::Repair { .. }
             | Call::Describe(_)
             | Call::AwaitClose(_)
+            | Call::AwaitEvents(..)
             | Call::CompleteTask(..)
             | Call::AnswerQuery(..)
             | Call::PresentAttempt(..) => return None,
@@ -250,14 +220,15 @@ impl Shard {
             Ok(Reply::Update(Stage::CompletedIn(earlier))) => {
                 self.with_run(earlier, Todo::Call(ticket, Box::new(at_run(*call, earlier))))
             }
-            Ok(_) => {
-                let waiter = Waiter { ticket, until: Until::Update(call) };
-                self.waiters.entry(run).or_default().push(waiter);
-                self.check_waiters(run, &[]);
-            }
+            Ok(_) => self.await_run(run, Waiter { ticket, until: Until::Update(call) }),
             Err(error) if Self::busy(&error) => self.park_busy(run, Todo::Call(ticket, call)),
             Err(error) => self.reply(ticket, Err(error)),
         }
+    }
+
+    fn await_run(&mut self, run: RunId, waiter: Waiter) {
+        self.waiters.entry(run).or_default().push(waiter);
+        self.check_waiters(run, &[]);
     }
 
     /// Answers everybody whose time has come.
@@ -379,7 +350,12 @@ impl Waiter {
         rejected: &[(UpdateId, Failure)],
     ) -> Option<Result<CallReply, CallError>> {
         match &self.until {
-            Until::Closed => (!run.open()).then(|| Ok(CallReply::Run(Box::new(run.clone())))),
+            Until::Closed => closed(run).map(Ok),
+            Until::Events(after) => {
+                let (last_event, closed) = (run.last_event, !run.open());
+                (last_event > *after || closed)
+                    .then(|| Ok(CallReply::History { run: run.id, last_event, closed }))
+            }
             Until::Update(call) => {
                 let Call::Update { update, until, .. } = &**call else { return None };
                 if let Some((_, failure)) = rejected.iter().find(|(id, _)| id == update) {
@@ -389,6 +365,11 @@ impl Waiter {
             }
         }
     }
+}
+
+fn closed(run: &Run) -> Option<CallReply> {
+    let Status::Closed { how, next_run, .. } = run.status else { return None };
+    Some(CallReply::Closed { run: run.id, how, outcome: run.outcome.clone(), next_run })
 }
 
 fn update_answer(

@@ -4,6 +4,7 @@
 //! Effects of one run on one workflow go one after the other.
 
 use abide_core::{
+    call::CallError,
     codec,
     effect::{Action, Answer, Effect, StartChild},
     event::DeliveryFailure,
@@ -19,7 +20,7 @@ use abide_store::{
 use super::{Reading, Shard, Todo, start::child_may_start};
 use crate::{
     alarm::Alarm,
-    message::{CallError, EffectKey, Envelope, Fetch, Output},
+    message::{EffectKey, Envelope, Fetch, Output},
 };
 
 /// An effect on its way.

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
+    call::{Call, CallError, Ticket, Worker},
     codec::{self, Row},
     effect::Answer,
     event::{Body, Fact},
@@ -19,9 +20,7 @@ use abide_store::{
 use super::{Shard, backlog::Refill, start::StartScan};
 use crate::{
     cache::Entry,
-    message::{
-        Call, CallError, EffectKey, Envelope, Fetch, Fetched, Offer, Output, Ticket, Worker,
-    },
+    message::{EffectKey, Envelope, Fetch, Fetched, Offer, Output},
 };
 
 /// What a read is for.
@@ -377,7 +376,7 @@ impl Todo {
     /// The workflow that it is about, if it says so.
     fn workflow(&self) -> Option<&WorkflowKey> {
         match self {
-            Self::Call(_, call) => call.place().map(|(workflow, _)| workflow),
+            Self::Call(_, call) => Some(call.place().0),
             Self::Deliver(envelope) => Some(&envelope.effect.target.workflow),
             Self::Matched(..)
             | Self::Due(..)
@@ -393,7 +392,7 @@ impl Todo {
     /// It is meant for whatever run of the workflow is current.
     pub(super) fn wants_head(&self) -> bool {
         match self {
-            Self::Call(_, call) => call.place().is_some_and(|(_, run)| run.is_none()),
+            Self::Call(_, call) => call.place().1.is_none(),
             Self::Deliver(envelope) => envelope.effect.target.run.is_none(),
             Self::Matched(..)
             | Self::Due(..)

@@ -16,6 +16,7 @@ use std::{
 };
 
 use abide_core::{
+    call::{Call, CallError, CallReply, QueueKey, Ticket},
     ids::{EventNumber, RunId, SessionId, ShardId, WorkflowKey},
     limits::Limits,
     run::Context,
@@ -26,7 +27,7 @@ use abide_store::rows::TaskKey;
 use crate::{
     alarm::Alarms,
     cache::Cache,
-    message::{Call, CallError, CallReply, EffectKey, Message, Output, QueueKey, Ticket},
+    message::{EffectKey, Message, Output},
     pipeline::Pipeline,
 };
 

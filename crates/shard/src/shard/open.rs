@@ -11,14 +11,14 @@
 
 use std::time::Duration;
 
-use abide_core::retry::RetryPolicy;
+use abide_core::{call::CallError, retry::RetryPolicy};
 use abide_store::{Batch, CommitError, Write, rows::ShardRow};
 
 use super::{Load, Reading, Shard};
 use crate::{
     alarm::{Alarm, Alarms},
     cache::Cache,
-    message::{CallError, Fetch, Output},
+    message::{Fetch, Output},
     pipeline::Pipeline,
 };
 

@@ -2,6 +2,7 @@
 //! then run on the last completed state.
 
 use abide_core::{
+    call::{CallError, CallReply, Dispatch, Query, QueryToken, QueueKey, Ticket, WorkKind, Worker},
     failure::Failure,
     ids::{RunId, SessionId},
     payload::Payloads,
@@ -9,10 +10,7 @@ use abide_core::{
 };
 
 use super::Shard;
-use crate::message::{
-    CallError, CallReply, Dispatch, Offer, Output, Query, QueryToken, QueueKey, Ticket, Work,
-    WorkKind, Worker,
-};
+use crate::message::{Offer, Output, Work};
 
 /// A query that has no answer yet.
 #[derive(Debug)]
@@ -85,10 +83,9 @@ impl Shard {
         };
         pending.attempt += 1;
         pending.given_to = Some(worker.session.clone());
+        let workflow = entry.run.workflow.clone();
         let dispatch = Dispatch::Query {
-            token: QueryToken { ticket, attempt: pending.attempt },
-            workflow: entry.run.workflow.clone(),
-            run,
+            token: QueryToken { workflow, run, ticket, attempt: pending.attempt },
             last_event: entry.run.last_event,
             query: pending.query.clone(),
         };
@@ -102,7 +99,7 @@ impl Shard {
         answer: Result<Payloads, Failure>,
     ) {
         match self.queries.get(&token.ticket) {
-            Some(query) if query.attempt == token.attempt => {
+            Some(query) if query.run == token.run && query.attempt == token.attempt => {
                 let run = query.run;
                 self.queries.remove(&token.ticket);
                 self.reply(token.ticket, Ok(CallReply::Query(answer)));

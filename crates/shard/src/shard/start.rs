@@ -1,6 +1,7 @@
 //! Starts: at most one open run per workflow id, one run per key, and policies for what exists.
 
 use abide_core::{
+    call::{Call, CallError, CallReply, ConflictPolicy, StartCall, Ticket},
     event::{Body, ReusePolicy, RunTerminated},
     ids::RunId,
     run::{Close, Decision, Input, Run, Signal, StartRun, Status},
@@ -8,7 +9,7 @@ use abide_core::{
 use abide_store::{WorkflowRuns, rows::RunRow};
 
 use super::{Reading, Shard, Todo};
-use crate::message::{Call, CallError, CallReply, ConflictPolicy, Fetch, StartCall, Ticket};
+use crate::message::Fetch;
 
 /// A look through older runs for the key of a start.
 #[derive(Debug)]

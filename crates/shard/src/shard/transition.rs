@@ -2,6 +2,7 @@
 //! offers, effects, answers. All of it goes into one batch; what leaves the shard waits for that.
 
 use abide_core::{
+    call::CallError,
     codec,
     event::Fact,
     failure::Failure,
@@ -17,7 +18,6 @@ use abide_store::{
 use super::{Shard, Todo, open::REFUSALS_MAX};
 use crate::{
     cache::Entry,
-    message::CallError,
     rows::{self, Row},
 };
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
+    call::{ActivityToken, CallError, Dispatch, QueueKey, TaskToken, WorkKind, Worker},
     ids::{EventNumber, RunId, StartId},
     run::{Decision, Input, Phase, Reply, StartActivity, StartTask, Task, Turn},
 };
@@ -11,10 +12,7 @@ use super::{Shard, Todo};
 use crate::{
     alarm::Alarm,
     cache::Entry,
-    message::{
-        ActivityToken, CallError, Dispatch, Offer, Output, QueueKey, TaskToken, Work, WorkKind,
-        Worker,
-    },
+    message::{Offer, Output, Work},
 };
 
 impl Shard {
@@ -108,13 +106,13 @@ impl Shard {
         if let Some(at) = entry.run.turn_deadline(&self.limits) {
             self.alarms.set(at, Alarm::Turn(run, start));
         }
-        let cached = entry.affinity.as_ref() == Some(&worker.session) && entry.recent.is_some();
+        let begins = given.previous == 0;
+        let in_memory = begins || entry.affinity.as_ref() == Some(&worker.session);
         let dispatch = Dispatch::Workflow {
             token: TaskToken { workflow: entry.run.workflow.clone(), run, start },
             given,
             last_event: entry.run.last_event,
-            recent: entry.recent.clone().filter(|_| cached).unwrap_or_default(),
-            cached,
+            recent: entry.recent.clone().filter(|_| in_memory),
         };
         self.emit_after(run, Output::Dispatch(worker, Box::new(dispatch)));
     }
@@ -141,7 +139,7 @@ impl Shard {
         turn: &Turn,
         most: usize,
     ) -> Vec<(EventNumber, Decision)> {
-        let worker = Worker::of(turn);
+        let worker = worker_of(turn);
         self.eager_candidates(run, most)
             .into_iter()
             .filter_map(|scheduled| {
@@ -165,7 +163,7 @@ impl Shard {
     pub(super) fn dispatch_eager(&mut self, run: RunId, turn: &Turn, started: &[EventNumber]) {
         for scheduled in started {
             let reply = Reply::ActivityGiven { start: 1 };
-            self.dispatch_activity(run, *scheduled, &reply, Worker::of(turn), true);
+            self.dispatch_activity(run, *scheduled, &reply, worker_of(turn), true);
         }
     }
 
@@ -192,7 +190,7 @@ impl Shard {
             // A worker's own slot, no credit of the queue.
             return None;
         }
-        let (run, work) = dispatch.work();
+        let (run, work) = Work::of(dispatch);
         let entry = self.cache.peek(run)?;
         let queue = match dispatch {
             Dispatch::Activity { given, .. } => given.spec.queue.clone(),
@@ -211,12 +209,10 @@ impl Work {
     }
 }
 
-impl Worker {
-    fn of(turn: &Turn) -> Self {
-        Self {
-            session: turn.session.clone(),
-            identity: turn.identity.clone(),
-            build: turn.build.clone(),
-        }
+fn worker_of(turn: &Turn) -> Worker {
+    Worker {
+        session: turn.session.clone(),
+        identity: turn.identity.clone(),
+        build: turn.build.clone(),
     }
 }

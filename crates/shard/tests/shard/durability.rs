@@ -1,7 +1,11 @@
 //! Nothing leaves a shard before what it rests on is durable; a failed commit drops its memory.
 
-use abide_core::{command::Ask, run::Refusal};
-use abide_shard::message::{Call, CallError, CallReply, Message};
+use abide_core::{
+    call::{Call, CallError, CallReply},
+    command::Ask,
+    run::Refusal,
+};
+use abide_shard::message::Message;
 use abide_store::CommitError;
 
 use crate::harness::{Reads, World, shard_of, target, worker};
@@ -15,7 +19,7 @@ fn a_start_is_answered_and_offered_only_after_its_commit() {
     let call = world.start_call("warm-2");
     // The same shard as the first workflow, so that it is open already.
     let id = same_shard("warm");
-    let call = abide_shard::message::StartCall { workflow: crate::harness::workflow(&id), ..call };
+    let call = abide_core::call::StartCall { workflow: crate::harness::workflow(&id), ..call };
     let ticket = world.call(shard_of(&id), Call::Start(Box::new(call)));
     assert!(world.replies.is_empty() && world.offers.is_empty());
     world.commit(Ok(()));

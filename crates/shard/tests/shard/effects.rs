@@ -1,13 +1,14 @@
 //! What a run does to another workflow happens once, whatever is lost on the way.
 
 use abide_core::{
+    call::Call,
     command::Ask,
     effect::Action,
     event::{ChildSpec, ParentClosePolicy, RunSpec, Target},
     ids::RunId,
     limits::Limits,
 };
-use abide_shard::message::{Call, EffectKey, Envelope, Message};
+use abide_shard::message::{EffectKey, Envelope, Message};
 
 use crate::harness::{World, shard_of, target, workflow};
 
@@ -40,7 +41,7 @@ fn empty_boxes(world: &World) -> bool {
         && world.tables.outbox(shard_of("kid"), None, 9).is_empty()
 }
 
-fn take_task_of(world: &mut World, run: RunId) -> abide_shard::message::TaskToken {
+fn take_task_of(world: &mut World, run: RunId) -> abide_core::call::TaskToken {
     let place = world.offers.iter().rposition(|offer| offer.run == run).expect("it is offered");
     let offer = world.offers.remove(place);
     world.offers.push(offer);
@@ -92,7 +93,7 @@ fn an_undelivered_effect_is_sent_after_a_crash() {
     world.shards.remove(&shard_of("kid"));
     world.commit_at_once = false;
     let commands = vec![child("kid", ParentClosePolicy::Abandon).into()];
-    let completion = abide_shard::message::TaskCompletion { commands, ..Default::default() };
+    let completion = abide_core::call::TaskCompletion { commands, ..Default::default() };
     world.call(shard_of("parent"), Call::CompleteTask(token, Box::new(completion)));
     let batch = world.commits.pop_front().expect("the completion");
     world.tables.apply(&batch).expect("it is written but nobody hears of it");

@@ -8,6 +8,10 @@ use std::{
 };
 
 use abide_core::{
+    call::{
+        Call, CallError, CallReply, ConflictPolicy, Dispatch, RunTarget, StartCall, TaskCompletion,
+        TaskToken, Ticket, Worker,
+    },
     command::{Ask, Command},
     event::{ActivitySpec, Delivery, Fact, RunSpec, SignalReceived, TimerSpec},
     ids::{RunId, ShardId, WorkflowKey},
@@ -17,10 +21,7 @@ use abide_core::{
     time::Timestamp,
 };
 use abide_shard::{
-    message::{
-        Call, CallError, CallReply, ConflictPolicy, Dispatch, Fetch, Fetched, Message, Offer,
-        Output, RunTarget, StartCall, TaskCompletion, TaskToken, Ticket, Worker,
-    },
+    message::{Fetch, Fetched, Message, Offer, Output},
     shard::{Moment, Shard},
 };
 use abide_store::{Batch, CommitError, ReadError, memory::Tables, rows::LogRow};

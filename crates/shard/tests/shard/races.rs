@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use abide_core::{
+    call::{Call, CallReply, ConflictPolicy, Dispatch, TaskToken, UpdateWait, Worker},
     command::{Ask, ContinueAsNew},
     effect::{Action, Effect},
     event::{
@@ -11,10 +12,7 @@ use abide_core::{
     ids::RunId,
     limits::Limits,
 };
-use abide_shard::message::{
-    Call, CallReply, ConflictPolicy, Dispatch, EffectKey, Envelope, Message, TaskToken, UpdateWait,
-    Worker,
-};
+use abide_shard::message::{EffectKey, Envelope, Message};
 use abide_store::{
     Batch, CommitError, RunFilter, Write,
     rows::{LogRow, RunStatus},

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use abide_core::{
+    call::{Call, CallReply, TaskCompletion},
     event::{Origin, TimerSpec},
     ids::ShardId,
     limits::Limits,
     time::Timestamp,
 };
-use abide_shard::message::{Call, CallReply, TaskCompletion};
 use abide_store::{WaitFilter, Write, rows::DueKey};
 
 use crate::harness::{World, shard_of, target, timer};

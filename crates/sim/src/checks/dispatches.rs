@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
+    call::{ActivityToken, TaskToken},
     event::Delivery,
     ids::{EventNumber, RunId, StartId},
     run::{ActivityGiven, GivenTask},
 };
-use abide_shard::message::{ActivityToken, TaskToken};
 
 use super::{Check, Checked, Violation, ledger::Ledger};
 

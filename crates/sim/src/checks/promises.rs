@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
+    call::{Call, CallReply, RunTarget},
     event::{Fact, Initiator, Mover},
     ids::{Key, RunId, UpdateId, WorkflowKey},
     run::{Stage, Update},
 };
-use abide_shard::message::{Call, CallReply, RunTarget};
 use bytes::Bytes;
 
 use super::{
@@ -54,10 +54,15 @@ impl Promises {
                 let story = story(ledger, *run)?;
                 durable(story, story.run.cancel_requested, "the cancel request")
             }
-            (Call::Terminate { .. } | Call::AwaitClose(_), CallReply::Done { run, .. }) => {
+            (Call::Terminate { .. }, CallReply::Done { run, .. }) => {
                 let story = story(ledger, *run)?;
                 self.ends.insert(*run);
                 durable(story, !story.run.open(), "the end")
+            }
+            (Call::AwaitClose(_), CallReply::Closed { run, outcome, .. }) => {
+                let story = story(ledger, *run)?;
+                self.ends.insert(*run);
+                durable(story, !story.run.open() && story.run.outcome == *outcome, "the outcome")
             }
             (Call::RescheduleTimer { key: Some(key), .. }, CallReply::Done { run, .. }) => {
                 let story = story(ledger, *run)?;
@@ -67,7 +72,7 @@ impl Promises {
             (Call::Update { target, update, .. }, reply) => {
                 self.told_update(ledger, target, update, reply)
             }
-            (Call::Describe(_) | Call::AwaitClose(_), CallReply::Run(shown)) => {
+            (Call::Describe(_), CallReply::Run(shown)) => {
                 let story = story(ledger, shown.id)?;
                 let same = shown.log_rows < story.run.log_rows
                     || shown.to_snapshot() == story.run.to_snapshot();

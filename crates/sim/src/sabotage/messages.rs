@@ -1,14 +1,13 @@
 //! Bugs in what reaches machines and what leaves them.
 
 use abide_core::{
+    call::{ActivityToken, Call, CallReply, Dispatch, Worker},
     effect::{Action, Answer},
     event::Outcome,
     replay::Completion,
     run::Stage,
 };
-use abide_shard::message::{
-    ActivityToken, Call, CallReply, Dispatch, Envelope, Message, Offer, Output, Work, Worker,
-};
+use abide_shard::message::{Envelope, Message, Offer, Output, Work};
 
 use super::{Bug, Saboteur};
 use crate::checks::ledger::Ledger;

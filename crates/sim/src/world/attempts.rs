@@ -1,12 +1,12 @@
 //! Activities at a worker: attempts that end, fail, report, outlive their stream, or never end.
 
 use abide_core::{
+    call::{ActivityToken, Call as Request, CallError, CallReply, WorkKind},
     failure::Failure,
     ids::{EventNumber, RunId, ShardId},
     payload::Payload,
     run::{ActivityGiven, Resolution},
 };
-use abide_shard::message::{ActivityToken, Call as Request, CallError, CallReply, WorkKind};
 
 use super::{
     Event, World,

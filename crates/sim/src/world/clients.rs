@@ -2,10 +2,11 @@
 //! client has no more patience.
 
 use abide_core::{
+    call::{Call, CallError, CallReply, RunTarget, Ticket},
     event::RunUnpaused,
     ids::{RunId, ShardId, WorkflowKey},
 };
-use abide_shard::message::{Call, CallError, CallReply, Message, RunTarget, Ticket};
+use abide_shard::message::Message;
 
 use super::{Caller, Event, World};
 use crate::{
@@ -47,7 +48,7 @@ impl World {
             operation.over = true;
             return Ok(());
         }
-        let Some(slot) = shard_of(&call).and_then(|shard| self.addressed(shard)) else {
+        let Some(slot) = self.addressed(shard_of(&call)) else {
             return self.retry(index);
         };
         let attempts = self.operations.get(index).map_or(1, |operation| operation.attempts);
@@ -144,6 +145,6 @@ pub(super) fn exactly(workflow: WorkflowKey, run: RunId) -> RunTarget {
     RunTarget { workflow, run: Some(run) }
 }
 
-fn shard_of(call: &Call) -> Option<ShardId> {
-    call.place().map(|(workflow, _)| workflow.slot().shard())
+fn shard_of(call: &Call) -> ShardId {
+    call.place().0.slot().shard()
 }

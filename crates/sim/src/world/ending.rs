@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use abide_core::{
-    event::TaskFailureCause, ids::RunId, limits::TASK_BACKOFF_MAX, run::Task, time::Timestamp,
+    call::Call, event::TaskFailureCause, ids::RunId, limits::TASK_BACKOFF_MAX, run::Task,
+    time::Timestamp,
 };
-use abide_shard::message::Call;
 use bytes::Bytes;
 
 use super::{World, clients::exactly};

@@ -16,13 +16,11 @@ use std::{
 };
 
 use abide_core::{
+    call::{CallError, CallReply, Ticket},
     ids::{RunId, ShardId},
     time::Timestamp,
 };
-use abide_shard::{
-    message::{CallError, CallReply, Message, Ticket},
-    queue::Queues,
-};
+use abide_shard::{message::Message, queue::Queues};
 use abide_store::memory::Tables;
 
 use crate::{

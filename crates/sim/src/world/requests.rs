@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use abide_core::{
+    call::{Call, ConflictPolicy, Query, RunTarget, StartCall, UpdateWait},
     event::{ReusePolicy, RunPaused, RunSpec, RunUnpaused, SignalReceived, UpdateRequest},
     ids::{Key, RunId, WorkflowKey},
     payload::{Extension, Payload},
     retry::RetryPolicy,
 };
-use abide_shard::message::{Call, ConflictPolicy, Query, RunTarget, StartCall, UpdateWait};
 
 use super::{World, clients::exactly, workers::QUEUE};
 use crate::{

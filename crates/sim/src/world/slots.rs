@@ -3,9 +3,12 @@
 
 use std::sync::Arc;
 
-use abide_core::ids::{RunId, SessionId, ShardId};
+use abide_core::{
+    call::{Dispatch, Worker as Taker},
+    ids::{RunId, SessionId, ShardId},
+};
 use abide_shard::{
-    message::{Dispatch, Message, Offer, Output, Work, Worker as Taker},
+    message::{Message, Offer, Output, Work},
     queue::QueueMessage,
     shard::{Moment, Shard},
 };
@@ -201,7 +204,7 @@ impl World {
             }
             Output::Offer(offer) => self.tell_queues(QueueMessage::Offer(offer)),
             Output::Dispatch(taker, dispatch) => {
-                slot.matched(&taker.session, dispatch.work());
+                slot.matched(&taker.session, Work::of(&dispatch));
                 self.dispatch(id, taker, dispatch)
             }
             Output::Unmatched(offer, taker) => {
@@ -319,7 +322,7 @@ const fn is_input(message: &Message) -> bool {
 fn run_of(message: &Message) -> Option<RunId> {
     match message {
         Message::Matched(offer, _) => Some(offer.run),
-        Message::Call(_, call) => call.place().and_then(|(_, run)| run),
+        Message::Call(_, call) => call.place().1,
         Message::Deliver(envelope) => Some(envelope.key.run),
         Message::Answered(key, _) | Message::Confirmed(key) => Some(key.run),
         _ => None,
@@ -329,7 +332,7 @@ fn run_of(message: &Message) -> Option<RunId> {
 fn run_of_output(output: &Output) -> Option<RunId> {
     match output {
         Output::Offer(offer) | Output::Unmatched(offer, _) => Some(offer.run),
-        Output::Dispatch(_, dispatch) => Some(dispatch.work().0),
+        Output::Dispatch(_, dispatch) => Some(Work::of(dispatch).0),
         Output::Deliver(_, envelope) => Some(envelope.key.run),
         Output::Answer(_, key, _) | Output::Confirm(_, key) => Some(key.run),
         _ => None,

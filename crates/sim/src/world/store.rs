@@ -1,11 +1,12 @@
 //! The store as machines see it: commits and reads that take time and fail, on tables that never do.
 
 use abide_core::{
+    call::Ticket,
     codec,
     ids::{RunId, ShardId},
     note::Record,
 };
-use abide_shard::message::{Fetch, Fetched, Message, Ticket};
+use abide_shard::message::{Fetch, Fetched, Message};
 use abide_store::{Batch, CommitError, ReadError, Write, memory::Tables};
 
 use super::{Event, World, slots::SlotId};

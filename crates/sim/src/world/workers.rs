@@ -3,17 +3,12 @@
 use std::collections::BTreeMap;
 
 use abide_core::{
+    call::{Call as Request, CallError, CallReply, Dispatch, QueueKey, WorkKind, Worker as Taker},
     ids::{BuildId, EventNumber, RunId, SessionId, ShardId, StartId},
     program::Interpreter,
     replay::Replay,
 };
-use abide_shard::{
-    message::{
-        Call as Request, CallError, CallReply, Dispatch, Message, QueueKey, WorkKind,
-        Worker as Taker,
-    },
-    queue::QueueMessage,
-};
+use abide_shard::{message::Message, queue::QueueMessage};
 
 use super::{Caller, Event, World, attempts::Held, slots::SlotId, turns::Answer};
 use crate::{
@@ -160,11 +155,11 @@ impl World {
             return Ok(());
         }
         match dispatch {
-            Dispatch::Workflow { token, given, last_event, recent, cached } => {
-                self.take_turn(index, token, &given, last_event, cached.then_some(recent))
+            Dispatch::Workflow { token, given, last_event, recent } => {
+                self.take_turn(index, token, &given, last_event, recent)
             }
-            Dispatch::Query { token, run, last_event, .. } => {
-                self.take_query(index, slot, token, run, last_event)
+            Dispatch::Query { token, last_event, .. } => {
+                self.take_query(index, slot, token, last_event)
             }
             Dispatch::Activity { token, given, eager } => {
                 self.take_attempt(index, token, &given, eager);

@@ -1,7 +1,7 @@
 //! Work for workers, in the order in which a shard offers it.
 
 use abide_core::ids::ShardId;
-use abide_store::rows::{TaskKey, TaskKind, TaskPhase, TaskRow};
+use abide_store::rows::{TaskKey, TaskPhase, TaskRow, WorkKind};
 use rusqlite::{Connection, Result, params, params_from_iter, types::Value};
 
 use crate::{
@@ -68,7 +68,7 @@ pub(crate) fn page(
         let key = TaskKey {
             namespace: row.text(0)?,
             queue: row.text(1)?,
-            kind: row.choice(2, TaskKind::from_number)?,
+            kind: row.choice(2, WorkKind::from_number)?,
             run: row.run(3)?,
             scheduled: row.number(4)?,
         };

@@ -13,7 +13,7 @@ use crate::{
             wait_row,
         },
     },
-    rows::{DueRow, LogRow, OutboxRow, RunRow, TaskKey, TaskKind, TaskRow},
+    rows::{DueRow, LogRow, OutboxRow, RunRow, TaskKey, TaskRow, WorkKind},
 };
 
 pub(super) const CHECKS: &[Check] = checks![
@@ -74,15 +74,15 @@ fn tasks(store: &dyn Store) {
         scheduled,
     };
     let rows = [
-        key("a", "", TaskKind::Activity, 9, 900),
-        key("a", "q", TaskKind::Workflow, 2, 0),
-        key("a", "q", TaskKind::Activity, 1, 5),
-        key("a", "q", TaskKind::Activity, 1, 300),
-        key("a", "q", TaskKind::Activity, 2, 1),
-        key("a", "q ", TaskKind::Workflow, 1, 0),
-        key("a\0", "q", TaskKind::Workflow, 1, 0),
-        key("ab", "p", TaskKind::Workflow, 1, 0),
-        key("ä", "p", TaskKind::Workflow, 1, 0),
+        key("a", "", WorkKind::Activity, 9, 900),
+        key("a", "q", WorkKind::Workflow, 2, 0),
+        key("a", "q", WorkKind::Activity, 1, 5),
+        key("a", "q", WorkKind::Activity, 1, 300),
+        key("a", "q", WorkKind::Activity, 2, 1),
+        key("a", "q ", WorkKind::Workflow, 1, 0),
+        key("a\0", "q", WorkKind::Workflow, 1, 0),
+        key("ab", "p", WorkKind::Workflow, 1, 0),
+        key("ä", "p", WorkKind::Workflow, 1, 0),
     ]
     .map(task_row);
     commit(store, shard(1), rows.iter().rev().cloned().map(Write::PutTask).collect());

@@ -15,7 +15,7 @@ use crate::{
         task_row, time, wait_row,
     },
     rows::{
-        DueRow, RegistryRow, RunRow, RunStatus, TaskKind, TaskPhase, TaskRow, WaitKind, WaitRow,
+        DueRow, RegistryRow, RunRow, RunStatus, TaskPhase, TaskRow, WaitKind, WaitRow, WorkKind,
     },
 };
 
@@ -107,7 +107,7 @@ impl Random {
     fn task_row(&mut self, run: RunId) -> TaskRow {
         let mut row = task_row(task_key(run));
         row.key.queue = self.name().to_owned();
-        row.key.kind = self.pick(&[TaskKind::Workflow, TaskKind::Activity]);
+        row.key.kind = self.pick(&[WorkKind::Workflow, WorkKind::Activity]);
         row.key.scheduled = self.below(2);
         row.phase = self.pick(&[TaskPhase::Ready, TaskPhase::Started, TaskPhase::Held]);
         row

@@ -12,7 +12,7 @@ use crate::{
             shard, snapshot_row, task_key, task_row, time, wait_row,
         },
     },
-    rows::{RegistryRow, RunStatus, TaskKind, TaskPhase, WaitKind},
+    rows::{RegistryRow, RunStatus, TaskPhase, WaitKind, WorkKind},
 };
 
 pub(super) const CHECKS: &[Check] = checks![
@@ -84,7 +84,7 @@ fn deleted_runs(store: &dyn Store) {
 
 fn tasks(store: &dyn Store) {
     let mut workflow = task_row(task_key(run(1)));
-    (workflow.key.kind, workflow.key.scheduled) = (TaskKind::Workflow, 0);
+    (workflow.key.kind, workflow.key.scheduled) = (WorkKind::Workflow, 0);
     let mut activity = task_row(task_key(run(1)));
     for phase in [TaskPhase::Ready, TaskPhase::Started, TaskPhase::Held] {
         (workflow.phase, activity.phase) = (phase, phase);

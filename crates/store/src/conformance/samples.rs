@@ -11,7 +11,7 @@ use crate::{
     Write,
     rows::{
         DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, RunStatus, SnapshotRow, TaskKey,
-        TaskKind, TaskPhase, TaskRow, WaitKind, WaitRow,
+        TaskPhase, TaskRow, WaitKind, WaitRow, WorkKind,
     },
 };
 
@@ -67,7 +67,7 @@ pub(super) fn task_key(run: RunId) -> TaskKey {
     TaskKey {
         namespace: "namespace".into(),
         queue: "queue".to_owned(),
-        kind: TaskKind::Activity,
+        kind: WorkKind::Activity,
         run,
         scheduled: 5,
     }

@@ -7,12 +7,13 @@ mod rules;
 use std::collections::BTreeSet;
 
 use abide_core::{
+    call::{QueueKey, WorkKind, Worker},
     ids::{BuildId, RunId, SessionId, ShardId, WorkflowKey},
     time::Timestamp,
 };
 
 use super::{QueueMessage, QueueOutput, Queues};
-use crate::message::{Offer, QueueKey, Work, WorkKind, Worker};
+use crate::message::{Offer, Work};
 
 pub(super) fn queue(name: &str) -> QueueKey {
     QueueKey { namespace: "default".into(), queue: name.into(), kind: WorkKind::Workflow }

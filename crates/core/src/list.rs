@@ -1,0 +1,238 @@
+//! Lists of runs and of waits: what a row shows, which rows pass a filter, where the next page begins.
+
+use bytes::Bytes;
+
+use crate::{
+    ids::{NamespaceId, RunId, ShardId, WorkflowId},
+    time::Timestamp,
+};
+
+/// One run, for lists, as the current pointer and as the start key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRow {
+    /// The run.
+    pub run: RunId,
+    /// Its namespace.
+    pub namespace: NamespaceId,
+    /// Its workflow's id.
+    pub workflow: WorkflowId,
+    /// Counts the runs of the workflow id; the highest is the current one.
+    pub ordinal: u64,
+    /// The workflow's type.
+    pub workflow_type: String,
+    /// How the run stands.
+    pub status: RunStatus,
+    /// Idempotency key of the start that made the run.
+    pub start_key: Option<String>,
+    /// When the run started.
+    pub started_at: Timestamp,
+    /// When it closed.
+    pub closed_at: Option<Timestamp>,
+    /// Memo, search attributes and the like, opaque to stores.
+    pub details: Bytes,
+}
+
+/// How a run stands, as lists show and filter it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RunStatus {
+    /// Open.
+    Running,
+    /// Open; nothing new is scheduled until it is unpaused.
+    Paused,
+    /// Open; its code does not fit its history.
+    ReplayBlocked,
+    /// Closed with a result.
+    Completed,
+    /// Closed with a failure.
+    Failed,
+    /// Closed by its run or execution timeout.
+    TimedOut,
+    /// Closed by its own answer to a cancel request.
+    Cancelled,
+    /// Closed from outside.
+    Terminated,
+    /// Closed; the next run of the workflow goes on.
+    ContinuedAsNew,
+}
+
+impl RunStatus {
+    /// All statuses, in the order of their numbers.
+    pub const ALL: [Self; 9] = [
+        Self::Running,
+        Self::Paused,
+        Self::ReplayBlocked,
+        Self::Completed,
+        Self::Failed,
+        Self::TimedOut,
+        Self::Cancelled,
+        Self::Terminated,
+        Self::ContinuedAsNew,
+    ];
+
+    /// The number that stands in a column. Never reused.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Running => 1,
+            Self::Paused => 2,
+            Self::ReplayBlocked => 3,
+            Self::Completed => 4,
+            Self::Failed => 5,
+            Self::TimedOut => 6,
+            Self::Cancelled => 7,
+            Self::Terminated => 8,
+            Self::ContinuedAsNew => 9,
+        }
+    }
+
+    /// The status of a number, if it is known.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.number() == number)
+    }
+
+    /// The run may still change.
+    pub const fn open(self) -> bool {
+        matches!(self, Self::Running | Self::Paused | Self::ReplayBlocked)
+    }
+}
+
+/// One thing that a run waits for, as lists and inboxes show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitRow {
+    /// The run.
+    pub run: RunId,
+    /// The wait within the run; opaque to stores.
+    pub wait: Bytes,
+    /// The run's namespace.
+    pub namespace: NamespaceId,
+    /// The run's workflow.
+    pub workflow: WorkflowId,
+    /// What is waited for.
+    pub kind: WaitKind,
+    /// Name of the signal, key of the condition, id of the timer.
+    pub name: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// Until when; [`Timestamp::NEVER`] without a deadline.
+    pub until: Timestamp,
+    /// Subject, who may act, data: opaque to stores.
+    pub details: Bytes,
+}
+
+/// What a run waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WaitKind {
+    /// Time to pass.
+    Timer,
+    /// A signal.
+    Signal,
+    /// A condition on the run's own state.
+    Condition,
+    /// The next attempt of an activity.
+    ActivityRetry,
+    /// The next attempt of a child.
+    ChildRetry,
+}
+
+impl WaitKind {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [Self; 5] =
+        [Self::Timer, Self::Signal, Self::Condition, Self::ActivityRetry, Self::ChildRetry];
+
+    /// The number that stands in a column. Never reused.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Timer => 1,
+            Self::Signal => 2,
+            Self::Condition => 3,
+            Self::ActivityRetry => 4,
+            Self::ChildRetry => 5,
+        }
+    }
+
+    /// The kind of a number, if it is known.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.number() == number)
+    }
+}
+
+/// Which runs to list. Empty lists everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Only this namespace.
+    pub namespace: Option<NamespaceId>,
+    /// Only this workflow id.
+    pub workflow: Option<WorkflowId>,
+    /// Only this type.
+    pub workflow_type: Option<String>,
+    /// Only these statuses; none means all.
+    pub statuses: Vec<RunStatus>,
+    /// Only runs started at or after this.
+    pub started_from: Option<Timestamp>,
+    /// Only runs started before this.
+    pub started_before: Option<Timestamp>,
+    /// Where the page before ended.
+    pub after: Option<(Timestamp, RunId)>,
+}
+
+impl RunFilter {
+    /// Whether the row passes; how a backend finds the rows is its own affair.
+    pub fn matches(&self, row: &RunRow) -> bool {
+        self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
+            && self.workflow.as_ref().is_none_or(|workflow| row.workflow == *workflow)
+            && self.workflow_type.as_ref().is_none_or(|name| row.workflow_type == *name)
+            && (self.statuses.is_empty() || self.statuses.contains(&row.status))
+            && self.started_from.is_none_or(|from| row.started_at >= from)
+            && self.started_before.is_none_or(|before| row.started_at < before)
+            && self.after.is_none_or(|after| (row.started_at, row.run) < after)
+    }
+}
+
+/// Which waits to list. Empty lists everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaitFilter {
+    /// Only this namespace.
+    pub namespace: Option<NamespaceId>,
+    /// Only waits of this run.
+    pub run: Option<(ShardId, RunId)>,
+    /// Only this kind.
+    pub kind: Option<WaitKind>,
+    /// Only this name; needs a kind.
+    pub name: Option<String>,
+    /// Only waits that end at or before this.
+    pub until: Option<Timestamp>,
+    /// Where the page before ended: order is by `until`, run, shard and wait.
+    pub after: Option<WaitPosition>,
+}
+
+impl WaitFilter {
+    /// Whether the row at this position passes.
+    pub fn matches(&self, position: &WaitPosition, row: &WaitRow) -> bool {
+        self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
+            && self.run.is_none_or(|run| run == (position.shard, position.run))
+            && self.kind.is_none_or(|kind| row.kind == kind)
+            && self.name.as_ref().is_none_or(|name| row.name == *name)
+            && self.until.is_none_or(|until| row.until <= until)
+            && self.after.as_ref().is_none_or(|after| position > after)
+    }
+}
+
+/// A place in a list of waits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WaitPosition {
+    /// Until when the wait lasts.
+    pub until: Timestamp,
+    /// Its run. Stands before the shard, because run ids grow with time and shards do not: new
+    /// waits without a deadline then go to one end of an index.
+    pub run: RunId,
+    /// Its shard.
+    pub shard: ShardId,
+    /// The wait within the run.
+    pub wait: Bytes,
+}
+
+impl WaitPosition {
+    /// Where the row stands in lists.
+    pub fn of(shard: ShardId, row: &WaitRow) -> Self {
+        Self { until: row.until, run: row.run, shard, wait: row.wait.clone() }
+    }
+}
