@@ -17,6 +17,7 @@ use crate::{
         BuildId, EventNumber, Key, NamespaceId, RunId, SessionId, StartId, TimerId, UpdateId,
         WorkflowKey,
     },
+    limits::InvalidField,
     payload::{Extension, Payloads},
     run::{ActivityGiven, Close, GivenTask, Refusal, Resolution, Run, Stage},
     time::Timestamp,
@@ -109,6 +110,8 @@ pub enum Call {
     Describe(RunTarget),
     /// Wait until a run is closed.
     AwaitClose(RunTarget),
+    /// Wait until a run has an event after this one, or is closed.
+    AwaitEvents(RunTarget, EventNumber),
     /// A worker's answer to a workflow task.
     CompleteTask(TaskToken, Box<TaskCompletion>),
     /// A worker could not run a workflow task.
@@ -147,7 +150,8 @@ impl Call {
             | Self::RescheduleTimer { target, .. }
             | Self::Repair { target, .. }
             | Self::Describe(target)
-            | Self::AwaitClose(target) => (&target.workflow, target.run),
+            | Self::AwaitClose(target)
+            | Self::AwaitEvents(target, _) => (&target.workflow, target.run),
             Self::CompleteTask(token, _) | Self::FailTask { token, .. } => {
                 (&token.workflow, Some(token.run))
             }
@@ -305,6 +309,15 @@ pub enum CallReply {
         /// The run that follows it.
         next_run: Option<RunId>,
     },
+    /// So far the run's history goes.
+    History {
+        /// The run.
+        run: RunId,
+        /// Number of its last event.
+        last_event: EventNumber,
+        /// Nothing can follow.
+        closed: bool,
+    },
     /// The task was taken; the worker may keep the run up to this TaskCompleted.
     TaskTaken {
         /// Number of the task's TaskCompleted.
@@ -330,8 +343,8 @@ pub enum CallReply {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// The request is malformed: the field at fault and what is wrong with it.
-    #[error("{0}")]
-    Invalid(String),
+    #[error(transparent)]
+    Invalid(#[from] InvalidField),
     /// There is no such workflow or run.
     #[error("there is no such workflow run")]
     NotFound,
@@ -380,29 +393,29 @@ pub enum CallError {
     Overloaded,
 }
 
-/// Asks for a part of a run's history.
+/// Asks for a page of a run's history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryRequest {
     /// Which run.
     pub target: RunTarget,
-    /// Only events after this one.
-    pub after: EventNumber,
-    /// Only events up to this one.
-    pub up_to: EventNumber,
-    /// If there are none yet, wait until there are, or until the run is closed.
-    pub follow: bool,
+    /// Where the page begins: zero, or the `next` of the page before.
+    pub from: u64,
+    /// Wait until the run has an event after this one, or is closed.
+    pub follow: Option<EventNumber>,
 }
 
-/// A part of a run's history.
+/// A page of a run's history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryPage {
     /// The run.
     pub run: RunId,
-    /// Whole log rows: pieces of a `History` message. The first may begin before what was asked for.
+    /// Log rows as they are stored: pieces of a `History` message.
     pub rows: Vec<Bytes>,
-    /// There is more now: ask again after the last event of this page.
+    /// Where the next page begins.
+    pub next: u64,
+    /// There is more already.
     pub more: bool,
-    /// The run is closed, so nothing can follow the last page.
+    /// The run is closed: nothing will follow the last page.
     pub closed: bool,
 }
 

@@ -122,31 +122,51 @@ impl fmt::Display for Exceeded {
 
 impl Limits {
     /// The name is neither empty nor too long.
-    pub fn check_name(&self, what: &'static str, name: &str) -> Result<(), String> {
+    pub fn check_name(&self, field: &'static str, name: &str) -> Result<(), InvalidField> {
         match name.len() {
-            0 => Err(format!("{what} is empty")),
-            length if length > self.id_bytes => {
-                Err(format!("{what} has {length} bytes, the limit is {}", self.id_bytes))
-            }
+            0 => Err(InvalidField::new(field, "is empty")),
+            length if length > self.id_bytes => Err(InvalidField::new(
+                field,
+                format!("has {length} bytes, the limit is {}", self.id_bytes),
+            )),
             _ => Ok(()),
         }
     }
 
     /// The data is not too large.
-    pub fn check_size(&self, what: &'static str, size: usize) -> Result<(), String> {
+    pub fn check_size(&self, field: &'static str, size: usize) -> Result<(), InvalidField> {
         if size <= self.payload_bytes {
             return Ok(());
         }
-        Err(format!("{what} has {size} bytes, the limit is {}", self.payload_bytes))
+        let problem = format!("has {size} bytes, the limit is {}", self.payload_bytes);
+        Err(InvalidField::new(field, problem))
     }
 
     /// The failure is neither too large nor nested too deeply.
-    pub fn check_failure(&self, failure: &Failure) -> Result<(), String> {
+    pub fn check_failure(&self, failure: &Failure) -> Result<(), InvalidField> {
         let depth = failure.depth();
         if depth > self.failure_depth {
-            return Err(format!("failure has {depth} causes, the limit is {}", self.failure_depth));
+            let problem = format!("has {depth} causes, the limit is {}", self.failure_depth);
+            return Err(InvalidField::new("failure", problem));
         }
         self.check_size("failure", failure.size())
+    }
+}
+
+/// A part of a request that cannot be, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} {problem}")]
+pub struct InvalidField {
+    /// Which part.
+    pub field: String,
+    /// What is wrong with it, with the bound if there is one.
+    pub problem: String,
+}
+
+impl InvalidField {
+    /// The field `field` and what is wrong with it.
+    pub fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { field: field.into(), problem: problem.into() }
     }
 }
 

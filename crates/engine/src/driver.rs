@@ -119,11 +119,15 @@ impl Driver {
             Output::Confirm(shard, key) => {
                 node.post(shard, Post::Message(Message::Confirmed(key)));
             }
-            Output::Opened => node.ask_for_attempts(self.id),
+            Output::Opened => {
+                node.opened(self.id);
+                node.ask_for_attempts(self.id);
+            }
             Output::Closed => node.queue(QueueMessage::ShardClosed(self.id)),
             Output::Halted(reason) => {
                 tracing::error!(shard = %self.id, reason, "shard stopped");
                 node.queue(QueueMessage::ShardClosed(self.id));
+                node.opened(self.id);
                 self.halted = true;
             }
         }

@@ -1,20 +1,21 @@
 //! The handle of an engine: calls go in, answers come out, workers connect.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use abide_core::{
-    call::{Call, CallError, CallReply, Worker},
-    event::Event,
-    ids::{EventNumber, RunId, ShardId, WorkflowKey},
-    limits::Limits,
+    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget, Worker},
+    ids::{NamespaceId, RunId, ShardId},
+    limits::{InvalidField, Limits},
+    list::{RunFilter, RunRow, WaitFilter, WaitRow},
+    run::Description,
     time::Timestamp,
 };
-use abide_store::{
-    ReadError, RunFilter, Store, WaitFilter,
-    rows::{RunRow, WaitRow},
-};
+use abide_store::{ReadError, Store};
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{Mutex, mpsc, oneshot},
     task::JoinSet,
 };
 use uuid::Uuid;
@@ -35,40 +36,33 @@ pub struct Options {
     pub limits: Limits,
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
+    /// The namespaces that exist; calls to others are refused.
+    pub namespaces: BTreeSet<NamespaceId>,
 }
+
+/// The namespace of those who do not choose one.
+pub const DEFAULT_NAMESPACE: &str = "default";
 
 impl Default for Options {
     fn default() -> Self {
-        let clock = Arc::new(SystemClock);
-        Self { name: "local".into(), limits: Limits::default(), clock }
+        Self {
+            name: "local".into(),
+            limits: Limits::default(),
+            clock: Arc::new(SystemClock),
+            namespaces: BTreeSet::from([DEFAULT_NAMESPACE.into()]),
+        }
     }
-}
-
-/// Why the engine could not answer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EngineError {
-    /// The call was refused or failed.
-    #[error(transparent)]
-    Call(#[from] CallError),
-    /// A read failed.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// What is stored cannot be decoded.
-    #[error("the history cannot be read: {0}")]
-    History(String),
-    /// The engine is shutting down, or its store has stopped.
-    #[error("the engine has stopped")]
-    Stopped,
 }
 
 /// A running engine.
 pub struct Engine {
     node: Arc<Node>,
-    drivers: JoinSet<()>,
+    namespaces: BTreeSet<NamespaceId>,
+    drivers: Mutex<JoinSet<()>>,
 }
 
 impl Engine {
-    /// Starts an engine on a store. All shards are its own.
+    /// Starts an engine on a store. All shards are its own. Needs a tokio runtime.
     pub fn start(store: Arc<dyn Store>, options: Options) -> Self {
         let mut senders = BTreeMap::new();
         let mut receivers = Vec::new();
@@ -77,29 +71,100 @@ impl Engine {
             senders.insert(shard, sender);
             receivers.push((shard, receiver));
         }
-        let Options { name, limits, clock } = options;
+        let Options { name, limits, clock, namespaces } = options;
         let node = Arc::new(Node::new(store, clock, limits, name, senders));
         let mut drivers = JoinSet::new();
         for (shard, receiver) in receivers {
             drivers.spawn(Driver::new(shard, Arc::clone(&node), receiver).run());
         }
-        Self { node, drivers }
+        Self { node, namespaces, drivers: Mutex::new(drivers) }
     }
 
-    /// Finishes what is in flight and stops. What was acknowledged is durable.
-    pub async fn shutdown(mut self) {
+    /// Waits until every shard is in memory, or has ended.
+    pub async fn ready(&self) {
+        self.node.all_opened().await;
+    }
+
+    /// Finishes what is in flight and stops: what was acknowledged is durable, waiting callers are
+    /// told that the engine cannot be reached, and the streams of workers end.
+    pub async fn shutdown(&self) {
+        self.node.disconnect_all();
         for shard in ShardId::all() {
             self.node.post(shard, Post::Close);
         }
-        while self.drivers.join_next().await.is_some() {}
+        let mut drivers = self.drivers.lock().await;
+        while drivers.join_next().await.is_some() {}
     }
 
-    /// Makes a call to the shard of its workflow.
-    pub async fn call(&self, call: Call) -> Result<CallReply, EngineError> {
-        let shard = call.place().0.slot().shard();
+    /// Makes a call.
+    pub async fn call(&self, call: Call) -> Result<CallReply, CallError> {
+        let (workflow, _) = call.place();
+        self.check_namespace(&workflow.namespace)?;
+        let shard = workflow.slot().shard();
         let (answer, reply) = oneshot::channel();
         self.node.post(shard, Post::Call(Box::new(call), answer));
-        Ok(reply.await.map_err(|_| EngineError::Stopped)??)
+        reply.await.map_err(|_| stopped())?
+    }
+
+    /// Shows a run.
+    pub async fn describe(&self, target: RunTarget) -> Result<Description, CallError> {
+        match self.call(Call::Describe(target)).await? {
+            CallReply::Run(run) => Ok(run.describe()),
+            _ => Err(CallError::NotFound),
+        }
+    }
+
+    /// A page of a run's history, as it is stored.
+    pub async fn history(&self, request: HistoryRequest) -> Result<HistoryPage, CallError> {
+        let HistoryRequest { target, from, follow } = request;
+        let shard = target.workflow.slot().shard();
+        let reply = self.call(Call::AwaitEvents(target, follow.unwrap_or_default())).await?;
+        let CallReply::History { run, closed, .. } = reply else {
+            return Err(CallError::NotFound);
+        };
+        let limit = self.node.limits.page_rows;
+        let rows = self.node.store.log(shard, run, from, limit).await.map_err(unreadable)?;
+        let more = rows.len() == limit;
+        let next = rows.last().map_or(from, |row| row.sequence);
+        let with_events = rows.into_iter().map(|row| row.events).filter(|row| !row.is_empty());
+        Ok(HistoryPage { run, rows: with_events.collect(), next, more, closed })
+    }
+
+    /// Runs over all shards, newest first.
+    pub async fn runs(&self, filter: RunFilter, limit: usize) -> Result<Vec<RunRow>, CallError> {
+        let limit = limit.min(self.node.limits.page_rows);
+        self.node.store.runs(filter, limit).await.map_err(unreadable)
+    }
+
+    /// How many runs pass the filter.
+    pub async fn count_runs(&self, filter: RunFilter) -> Result<u64, CallError> {
+        self.node.store.count_runs(filter).await.map_err(unreadable)
+    }
+
+    /// Waits over all shards, by their end.
+    pub async fn waits(
+        &self,
+        filter: WaitFilter,
+        limit: usize,
+    ) -> Result<Vec<(ShardId, WaitRow)>, CallError> {
+        let limit = limit.min(self.node.limits.page_rows);
+        self.node.store.waits(filter, limit).await.map_err(unreadable)
+    }
+
+    /// Connects a worker. What it is given arrives on the session.
+    pub fn connect(&self, worker: Worker) -> Session {
+        let stream = self.node.connect(&worker.session);
+        Session::new(Arc::clone(&self.node), worker, stream)
+    }
+
+    /// The namespace exists.
+    pub fn check_namespace(&self, namespace: &NamespaceId) -> Result<(), CallError> {
+        if self.namespaces.contains(namespace) {
+            return Ok(());
+        }
+        let known: Vec<_> = self.namespaces.iter().map(NamespaceId::as_str).collect();
+        let problem = format!("{namespace:?} does not exist; there is: {}", known.join(", "));
+        Err(InvalidField::new("namespace", problem).into())
     }
 
     /// A fresh run id.
@@ -112,51 +177,16 @@ impl Engine {
         self.node.clock.now()
     }
 
-    /// Connects a worker. What it is given arrives on the session.
-    pub fn connect(&self, worker: Worker) -> Session {
-        let given = self.node.connect(worker.session.clone());
-        Session::new(Arc::clone(&self.node), worker, given)
+    /// All bounds.
+    pub fn limits(&self) -> &Limits {
+        &self.node.limits
     }
+}
 
-    /// Events of a run after event `after`, at most `up_to`.
-    pub async fn history(
-        &self,
-        workflow: &WorkflowKey,
-        run: RunId,
-        after: EventNumber,
-        up_to: EventNumber,
-    ) -> Result<Vec<Event>, EngineError> {
-        let shard = workflow.slot().shard();
-        let page = self.node.limits.page_rows;
-        let mut events = Vec::new();
-        let mut sequence = 0;
-        loop {
-            let rows = self.node.store.log(shard, run, sequence, page).await?;
-            let last_page = rows.len() < page;
-            for row in rows {
-                sequence = row.sequence;
-                let decoded = abide_core::codec::decode_events(row.events)
-                    .map_err(|error| EngineError::History(error.to_string()))?;
-                events
-                    .extend(decoded.into_iter().filter(|e| e.number > after && e.number <= up_to));
-            }
-            if last_page || events.last().is_some_and(|event| event.number >= up_to) {
-                return Ok(events);
-            }
-        }
-    }
+fn stopped() -> CallError {
+    CallError::Unavailable("it has stopped".into())
+}
 
-    /// Runs over all shards, newest first.
-    pub async fn runs(&self, filter: RunFilter, limit: usize) -> Result<Vec<RunRow>, EngineError> {
-        Ok(self.node.store.runs(filter, limit).await?)
-    }
-
-    /// Waits over all shards, by their end.
-    pub async fn waits(
-        &self,
-        filter: WaitFilter,
-        limit: usize,
-    ) -> Result<Vec<(ShardId, WaitRow)>, EngineError> {
-        Ok(self.node.store.waits(filter, limit).await?)
-    }
+fn unreadable(error: ReadError) -> CallError {
+    CallError::Unavailable(error.to_string())
 }

@@ -14,5 +14,5 @@ mod engine;
 mod node;
 mod session;
 
-pub use engine::{Engine, EngineError, Options};
+pub use engine::{DEFAULT_NAMESPACE, Engine, Options};
 pub use session::{Given, Session};

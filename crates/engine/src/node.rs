@@ -1,7 +1,7 @@
 //! What all parts of one engine share: the store, the clock, the queues, the way to each shard.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -15,7 +15,7 @@ use abide_shard::{
     queue::{QueueMessage, QueueOutput, Queues},
 };
 use abide_store::Store;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{clock::Clock, session::Given};
 
@@ -41,7 +41,9 @@ pub(crate) struct Node {
     pub(crate) name: String,
     shards: BTreeMap<ShardId, mpsc::UnboundedSender<Post>>,
     queues: Mutex<Queues>,
-    sessions: Mutex<BTreeMap<SessionId, mpsc::UnboundedSender<Given>>>,
+    sessions: Mutex<Streams>,
+    /// Shards that have not been in memory yet.
+    unopened: watch::Sender<BTreeSet<ShardId>>,
 }
 
 impl Node {
@@ -54,7 +56,8 @@ impl Node {
     ) -> Self {
         let queues = Mutex::new(Queues::new(limits.queued_offers));
         let limits = Arc::new(limits);
-        Self { store, clock, limits, name, shards, queues, sessions: Mutex::default() }
+        let unopened = watch::Sender::new(shards.keys().copied().collect());
+        Self { store, clock, limits, name, shards, queues, sessions: Mutex::default(), unopened }
     }
 
     /// Sends something to a shard. A shard that has ended takes nothing; its callers see the end.
@@ -94,21 +97,57 @@ impl Node {
         }
     }
 
-    pub(crate) fn connect(&self, session: SessionId) -> mpsc::UnboundedReceiver<Given> {
+    /// Opens a stream for the session. A stream that the session had before has ended by that,
+    /// though its end may not have been noticed yet.
+    pub(crate) fn connect(&self, session: &SessionId) -> (u64, mpsc::UnboundedReceiver<Given>) {
         let (sender, receiver) = mpsc::unbounded_channel();
-        lock(&self.sessions).insert(session, sender);
-        receiver
+        let (stream, replaced) = {
+            let mut streams = lock(&self.sessions);
+            streams.opened += 1;
+            let stream = streams.opened;
+            (stream, streams.open.insert(session.clone(), (stream, sender)).is_some())
+        };
+        if replaced {
+            self.lose(session);
+        }
+        (stream, receiver)
     }
 
-    pub(crate) fn disconnect(&self, session: &SessionId) {
-        lock(&self.sessions).remove(session);
+    /// A stream has ended.
+    pub(crate) fn disconnect(&self, session: &SessionId, stream: u64) {
+        {
+            let mut streams = lock(&self.sessions);
+            if streams.open.get(session).is_none_or(|(open, _)| *open != stream) {
+                return;
+            }
+            streams.open.remove(session);
+        }
+        self.lose(session);
+    }
+
+    fn lose(&self, session: &SessionId) {
         self.queue(QueueMessage::Gone(session.clone()));
         self.post_all(&Message::SessionLost(session.clone()));
     }
 
+    /// The streams of all workers end.
+    pub(crate) fn disconnect_all(&self) {
+        lock(&self.sessions).open.clear();
+    }
+
+    /// A shard is in memory for the first time, or will never be.
+    pub(crate) fn opened(&self, shard: ShardId) {
+        self.unopened.send_if_modified(|unopened| unopened.remove(&shard));
+    }
+
+    pub(crate) async fn all_opened(&self) {
+        // The sender lives as long as `self`, so waiting cannot fail.
+        drop(self.unopened.subscribe().wait_for(BTreeSet::is_empty).await);
+    }
+
     /// A shard is in memory again and does not know who has which attempt.
     pub(crate) fn ask_for_attempts(&self, shard: ShardId) {
-        for sender in lock(&self.sessions).values() {
+        for (_, sender) in lock(&self.sessions).open.values() {
             // A worker that has gone has nothing to present.
             drop(sender.send(Given::PresentAttempts(shard)));
         }
@@ -117,12 +156,21 @@ impl Node {
     /// Gives work to a worker; one that is gone loses it as if its stream had ended.
     pub(crate) fn dispatch(&self, worker: &Worker, dispatch: Dispatch) {
         let sent = lock(&self.sessions)
+            .open
             .get(&worker.session)
-            .is_some_and(|sender| sender.send(Given::Work(dispatch)).is_ok());
+            .is_some_and(|(_, sender)| sender.send(Given::Work(dispatch)).is_ok());
         if !sent {
             self.post_all(&Message::SessionLost(worker.session.clone()));
         }
     }
+}
+
+/// The open streams of sessions. A session has one; streams are numbered, because the end of an old
+/// one may be noticed after a new one was opened.
+#[derive(Default)]
+struct Streams {
+    open: BTreeMap<SessionId, (u64, mpsc::UnboundedSender<Given>)>,
+    opened: u64,
 }
 
 /// The data behind these locks is whole whenever they are released, also by a panic.

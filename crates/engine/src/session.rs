@@ -27,6 +27,7 @@ pub enum Given {
 pub struct Session {
     node: Arc<Node>,
     worker: Worker,
+    stream: u64,
     given: mpsc::UnboundedReceiver<Given>,
 }
 
@@ -34,9 +35,9 @@ impl Session {
     pub(crate) fn new(
         node: Arc<Node>,
         worker: Worker,
-        given: mpsc::UnboundedReceiver<Given>,
+        (stream, given): (u64, mpsc::UnboundedReceiver<Given>),
     ) -> Self {
-        Self { node, worker, given }
+        Self { node, worker, stream, given }
     }
 
     /// The worker.
@@ -58,6 +59,6 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.node.disconnect(&self.worker.session);
+        self.node.disconnect(&self.worker.session, self.stream);
     }
 }

@@ -5,10 +5,11 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use abide_core::{
     call::{
-        Call, CallReply, ConflictPolicy, Dispatch, QueueKey, RunTarget, StartCall, TaskCompletion,
-        WorkKind, Worker,
+        Call, CallError, CallReply, ConflictPolicy, Dispatch, HistoryRequest, QueueKey, RunTarget,
+        StartCall, TaskCompletion, WorkKind, Worker,
     },
-    event::{RunSpec, SignalReceived, UpdateAdmitted},
+    codec::decode_events,
+    event::{Event, RunSpec, SignalReceived, UpdateAdmitted},
     ids::{RunId, WorkflowKey},
     program::{Activity, Node, Program},
     replay::Replay,
@@ -68,16 +69,31 @@ fn connect(engine: &Engine, session: &str) -> Session {
     session
 }
 
+/// All events of a run.
+async fn history(engine: &Engine, workflow: &WorkflowKey, run: RunId) -> Vec<Event> {
+    let target = RunTarget { workflow: workflow.clone(), run: Some(run) };
+    let (mut from, mut events) = (0, Vec::new());
+    loop {
+        let request = HistoryRequest { target: target.clone(), from, follow: None };
+        let page = engine.history(request).await.expect("the history is there");
+        for row in page.rows {
+            events.extend(decode_events(row).expect("it can be read"));
+        }
+        if !page.more {
+            return events;
+        }
+        from = page.next;
+    }
+}
+
 /// Works until it is cancelled.
 async fn work(engine: Arc<Engine>, mut session: Session, programs: Programs) {
     while let Some(given) = session.next().await {
         let Given::Work(dispatch) = given else { continue };
         match dispatch {
             Dispatch::Workflow { token, given, last_event, .. } => {
-                let mut events = engine
-                    .history(&token.workflow, token.run, 0, last_event)
-                    .await
-                    .expect("the history is there");
+                let mut events = history(&engine, &token.workflow, token.run).await;
+                events.retain(|event| event.number <= last_event);
                 events.extend(given.tail);
                 let abide_core::event::Fact::RunStarted(started) = &events[0].body.fact else {
                     panic!("a history begins with RunStarted");
@@ -153,7 +169,7 @@ async fn a_month_of_sleep_ends_when_the_clock_says_so_over_a_restart() {
     wait_for_waits(&engine, 1).await;
     worker.abort();
     drop(worker.await);
-    Arc::into_inner(engine).expect("nobody else has it").shutdown().await;
+    engine.shutdown().await;
 
     clock.move_to(begin.saturating_add(month - Duration::from_nanos(1)));
     let engine = Arc::new(Engine::start(store, options));
@@ -162,7 +178,7 @@ async fn a_month_of_sleep_ends_when_the_clock_says_so_over_a_restart() {
     clock.move_to(begin.saturating_add(month));
     let (run, how) = closed(&engine, "sleeper").await;
     assert_eq!(how, Close::Completed);
-    let history = engine.history(&workflow("sleeper"), run, 0, u64::MAX).await.expect("history");
+    let history = history(&engine, &workflow("sleeper"), run).await;
     let end = history.last().expect("an event").time;
     assert_eq!(end, begin.saturating_add(month));
     worker.abort();
@@ -191,4 +207,74 @@ async fn parents_await_children_and_signals_on_other_shards() {
     engine.call(call).await.expect("the signal is taken");
     assert_eq!(closed(&engine, "family").await.1, Close::Completed);
     worker.abort();
+}
+
+#[tokio::test]
+async fn a_followed_history_arrives_when_it_is_written() {
+    let engine = Arc::new(Engine::start(Arc::new(MemoryStore::default()), Options::default()));
+    let programs = programs([("waiter", vec![Node::signal("go")])]);
+    let worker = tokio::spawn(work(Arc::clone(&engine), connect(&engine, "one"), programs));
+    start(&engine, "waiter", "waiter").await;
+    wait_for_waits(&engine, 1).await;
+    let request = |from, follow| HistoryRequest { target: target("waiter"), from, follow };
+    let seen = engine.history(request(0, None)).await.expect("a page");
+    assert!(!seen.closed && !seen.more);
+    let last = seen.rows.into_iter().flat_map(|row| decode_events(row).expect("readable")).last();
+    let follow = request(seen.next, last.map(|event| event.number));
+    let following = tokio::spawn({
+        let engine = Arc::clone(&engine);
+        async move { engine.history(follow).await.expect("a page") }
+    });
+    let signal = SignalReceived { name: "go".into(), ..SignalReceived::default() };
+    let call = Call::Signal(target("waiter"), signal, Default::default());
+    engine.call(call).await.expect("the signal is taken");
+    let page = following.await.expect("it ends");
+    let names: Vec<_> = page
+        .rows
+        .into_iter()
+        .flat_map(|row| decode_events(row).expect("readable"))
+        .map(|event| event.body.fact.name())
+        .collect();
+    assert_eq!(names[0], "SignalReceived");
+    worker.abort();
+}
+
+#[tokio::test]
+async fn a_session_that_comes_back_keeps_its_new_stream() {
+    let engine = Arc::new(Engine::start(Arc::new(MemoryStore::default()), Options::default()));
+    let programs = programs([("hello", vec![activity("greet")])]);
+    let mut old = connect(&engine, "one");
+    let new = connect(&engine, "one");
+    assert!(old.next().await.is_none(), "the old stream has ended");
+    drop(old);
+    let worker = tokio::spawn(work(Arc::clone(&engine), new, programs));
+    start(&engine, "hello", "hello").await;
+    assert_eq!(closed(&engine, "hello").await.1, Close::Completed);
+    worker.abort();
+}
+
+#[tokio::test]
+async fn an_unknown_namespace_is_refused_with_the_known_ones() {
+    let engine = Engine::start(Arc::new(MemoryStore::default()), Options::default());
+    let mut elsewhere = target("hello");
+    elsewhere.workflow.namespace = "elsewhere".into();
+    let error = engine.call(Call::Describe(elsewhere)).await.expect_err("refused");
+    assert_eq!(error.to_string(), r#"namespace "elsewhere" does not exist; there is: default"#);
+}
+
+#[tokio::test]
+async fn a_shutdown_tells_callers_and_ends_streams() {
+    let engine = Arc::new(Engine::start(Arc::new(MemoryStore::default()), Options::default()));
+    engine.ready().await;
+    let mut session = connect(&engine, "one");
+    start(&engine, "hello", "hello").await;
+    let waiting = tokio::spawn({
+        let engine = Arc::clone(&engine);
+        async move { engine.call(Call::AwaitClose(target("hello"))).await }
+    });
+    tokio::task::yield_now().await;
+    engine.shutdown().await;
+    let error = waiting.await.expect("it ends").expect_err("it did not close");
+    assert!(matches!(error, CallError::Unavailable(_)));
+    while session.next().await.is_some() {}
 }

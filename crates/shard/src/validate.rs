@@ -6,7 +6,7 @@ use abide_core::{
     event::{RunPaused, RunSpec, RunUnpaused, SignalReceived},
     failure::Failure,
     ids::Key,
-    limits::Limits,
+    limits::{InvalidField, Limits},
     payload::{self, Extension, PayloadMap, Payloads},
     run::Resolution,
 };
@@ -62,7 +62,9 @@ pub(crate) fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
             check.target(target)?;
             check.label("identity", identity)
         }
-        Call::Describe(target) | Call::AwaitClose(target) => check.target(target),
+        Call::Describe(target) | Call::AwaitClose(target) | Call::AwaitEvents(target, _) => {
+            check.target(target)
+        }
         Call::Heartbeat(_, details) => check.payloads("heartbeat details", details),
         Call::ResolveActivity(_, Resolution::Completed(result) | Resolution::Cancelled(result)) => {
             check.payloads("activity result", result)
@@ -101,7 +103,7 @@ impl Check<'_> {
         self.map("search attributes", &spec.search_attributes)?;
         match &spec.cron {
             Some(cron) if !cron::valid(cron) => {
-                Err(CallError::Invalid(format!("cron: {cron:?} is not a cron expression")))
+                Err(InvalidField::new("cron", format!("{cron:?} is not a cron expression")).into())
             }
             _ => Ok(()),
         }

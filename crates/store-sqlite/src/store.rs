@@ -173,6 +173,10 @@ impl Store for SqliteStore {
         self.readers.read(move |connection| runs::list(connection, &filter, limit))
     }
 
+    fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64> {
+        self.readers.read(move |connection| runs::count(connection, &filter))
+    }
+
     fn stranded(
         &self,
         shard: ShardId,

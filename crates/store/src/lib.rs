@@ -100,6 +100,9 @@ pub trait Store: Send + Sync {
     /// Runs over all shards, newest first, as `filter` says.
     fn runs(&self, filter: RunFilter, limit: usize) -> Pending<'_, Vec<RunRow>>;
 
+    /// How many runs pass the filter.
+    fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64>;
+
     /// Open runs, after run `after`, that have no row in tasks, due index, waits and outbox: nothing
     /// in the store would ever resume them.
     fn stranded(

@@ -133,6 +133,10 @@ impl Store for MemoryStore {
         answer(Ok(self.tables().runs(&filter, limit)))
     }
 
+    fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64> {
+        answer(Ok(self.tables().count_runs(&filter)))
+    }
+
     fn stranded(
         &self,
         shard: ShardId,

@@ -15,7 +15,7 @@ use crate::{
         WaitSatisfied, WaitTimedOut,
     },
     ids::{ActivityId, EventNumber, RunId, TimerId, UpdateId, WaitId},
-    limits::{Exceeded, Limits, valid_condition_key},
+    limits::{Exceeded, InvalidField, Limits, valid_condition_key},
     payload::{map_size, size},
 };
 
@@ -112,7 +112,9 @@ pub(super) fn check(run: &Run, limits: &Limits, commands: &[Command]) -> Result<
         let checked = if command.ask.closes() && !last {
             Err("a close must be the last command".to_owned())
         } else {
-            check_sizes(&command.ask, limits).and_then(|()| ledger.check(&command.ask))
+            check_sizes(&command.ask, limits)
+                .map_err(|invalid| invalid.to_string())
+                .and_then(|()| ledger.check(&command.ask))
         };
         checked.map_err(|reason| BadCommand { index, reason })?;
     }
@@ -141,7 +143,6 @@ impl Ledger<'_> {
                 self.timers.close(timer, run.timers.contains_key(timer), "timer")
             }
             Ask::OpenWait(spec) => {
-                check_key(spec.condition.key.as_deref())?;
                 let before = run.waits.contains_key(&spec.wait);
                 self.waits.open(&spec.wait, before, "wait", self.limits.pending_timers)
             }
@@ -208,7 +209,7 @@ impl Ledger<'_> {
 }
 
 /// Names and data of a command are within bounds.
-fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), String> {
+fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), InvalidField> {
     match ask {
         Ask::ScheduleActivity(spec) => {
             limits.check_name("activity id", spec.activity.as_str())?;
@@ -222,6 +223,7 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), String> {
         }
         Ask::OpenWait(spec) => {
             limits.check_name("wait id", spec.wait.as_str())?;
+            check_key(spec.condition.key.as_deref())?;
             check_details(spec.details.as_ref(), limits)
         }
         Ask::StartChild(child) => {
@@ -264,7 +266,7 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), String> {
     }
 }
 
-fn check_details(details: Option<&WaitDetails>, limits: &Limits) -> Result<(), String> {
+fn check_details(details: Option<&WaitDetails>, limits: &Limits) -> Result<(), InvalidField> {
     let size = details.map_or(0, |details| {
         let actors: usize = details.actors.iter().map(String::len).sum();
         details.subject.len() + actors + map_size(&details.data)
@@ -272,7 +274,7 @@ fn check_details(details: Option<&WaitDetails>, limits: &Limits) -> Result<(), S
     limits.check_size("details of the wait", size)
 }
 
-fn check_spec(spec: &RunSpec, limits: &Limits) -> Result<(), String> {
+fn check_spec(spec: &RunSpec, limits: &Limits) -> Result<(), InvalidField> {
     limits.check_name("workflow type", &spec.workflow_type)?;
     limits.check_name("queue", &spec.queue)?;
     limits.check_size("header", map_size(&spec.header))?;
@@ -280,15 +282,18 @@ fn check_spec(spec: &RunSpec, limits: &Limits) -> Result<(), String> {
     limits.check_size("search attributes", map_size(&spec.search_attributes))?;
     limits.check_size("input", size(&spec.input))?;
     match &spec.cron {
-        Some(cron) if !cron::valid(cron) => Err(format!("cron {cron:?} is not a cron expression")),
+        Some(cron) if !cron::valid(cron) => {
+            Err(InvalidField::new("cron", format!("{cron:?} is not a cron expression")))
+        }
         _ => Ok(()),
     }
 }
 
-fn check_key(key: Option<&str>) -> Result<(), String> {
+fn check_key(key: Option<&str>) -> Result<(), InvalidField> {
     match key {
-        Some(key) if !valid_condition_key(key) => Err(format!(
-            "condition key {key:?} is not 1 to 128 letters, digits and . _ - : characters"
+        Some(key) if !valid_condition_key(key) => Err(InvalidField::new(
+            "condition key",
+            format!("{key:?} is not 1 to 128 letters, digits and . _ - : characters"),
         )),
         _ => Ok(()),
     }

@@ -27,6 +27,7 @@ pub(super) struct Waiter {
 #[derive(Debug)]
 enum Until {
     Closed,
+    Events(EventNumber),
     Update(Box<Call>),
 }
 
@@ -101,9 +102,9 @@ impl Shard {
             Call::Update { .. } => self.update(run, ticket, call),
             Call::Query { query, .. } => self.query(run, ticket, query),
             Call::Describe(_) => self.describe(run, ticket),
-            Call::AwaitClose(_) => {
-                self.waiters.entry(run).or_default().push(Waiter { ticket, until: Until::Closed });
-                self.check_waiters(run, &[]);
+            Call::AwaitClose(_) => self.await_run(run, Waiter { ticket, until: Until::Closed }),
+            Call::AwaitEvents(_, after) => {
+                self.await_run(run, Waiter { ticket, until: Until::Events(after) });
             }
             Call::CompleteTask(ref token, ref completion) => {
                 let (token, completion) = (token.clone(), completion.clone());
@@ -182,6 +183,7 @@ impl Shard {
             | Call::Repair { .. }
             | Call::Describe(_)
             | Call::AwaitClose(_)
+            | Call::AwaitEvents(..)
             | Call::CompleteTask(..)
             | Call::AnswerQuery(..)
             | Call::PresentAttempt(..) => return None,
@@ -218,14 +220,15 @@ impl Shard {
             Ok(Reply::Update(Stage::CompletedIn(earlier))) => {
                 self.with_run(earlier, Todo::Call(ticket, Box::new(at_run(*call, earlier))))
             }
-            Ok(_) => {
-                let waiter = Waiter { ticket, until: Until::Update(call) };
-                self.waiters.entry(run).or_default().push(waiter);
-                self.check_waiters(run, &[]);
-            }
+            Ok(_) => self.await_run(run, Waiter { ticket, until: Until::Update(call) }),
             Err(error) if Self::busy(&error) => self.park_busy(run, Todo::Call(ticket, call)),
             Err(error) => self.reply(ticket, Err(error)),
         }
+    }
+
+    fn await_run(&mut self, run: RunId, waiter: Waiter) {
+        self.waiters.entry(run).or_default().push(waiter);
+        self.check_waiters(run, &[]);
     }
 
     /// Answers everybody whose time has come.
@@ -348,6 +351,11 @@ impl Waiter {
     ) -> Option<Result<CallReply, CallError>> {
         match &self.until {
             Until::Closed => closed(run).map(Ok),
+            Until::Events(after) => {
+                let (last_event, closed) = (run.last_event, !run.open());
+                (last_event > *after || closed)
+                    .then(|| Ok(CallReply::History { run: run.id, last_event, closed }))
+            }
             Until::Update(call) => {
                 let Call::Update { update, until, .. } = &**call else { return None };
                 if let Some((_, failure)) = rejected.iter().find(|(id, _)| id == update) {

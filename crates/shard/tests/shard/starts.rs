@@ -160,7 +160,7 @@ fn bad_requests_say_what_is_wrong_and_change_nothing() {
     let text = "workflow type has 1001 bytes, the limit is 1000";
     assert_eq!(reply.unwrap_err().to_string(), text);
     let reply = start(&mut world, |call| call.spec.cron = Some("soon".into()));
-    assert_eq!(reply.unwrap_err().to_string(), "cron: \"soon\" is not a cron expression");
+    assert_eq!(reply.unwrap_err().to_string(), "cron \"soon\" is not a cron expression");
     let reply = world.ask(shard_of("w"), Call::Describe(target("w")));
     assert_eq!(reply.unwrap_err(), CallError::NotFound);
     assert!(world.tables.runs(&RunFilter::default(), 1).is_empty());

@@ -87,8 +87,7 @@ pub(crate) fn list(
     filter: &RunFilter,
     page: usize,
 ) -> Result<Vec<RunRow>> {
-    let by_workflow = filter.namespace.is_some() && filter.workflow.is_some();
-    let index = if by_workflow { "runs_by_workflow" } else { "runs_by_start" };
+    let index = index(filter);
     let mut conditions = conditions(filter);
     conditions.params.push(limit(page).into());
     let sql = format!(
@@ -97,6 +96,20 @@ pub(crate) fn list(
         conditions.sql
     );
     rows(connection, &sql, params_from_iter(conditions.params), decode)
+}
+
+/// How many runs pass the filter.
+pub(crate) fn count(connection: &Connection, filter: &RunFilter) -> Result<u64> {
+    let conditions = conditions(filter);
+    let sql =
+        format!("SELECT count(*) FROM runs INDEXED BY {} WHERE {}", index(filter), conditions.sql);
+    let mut statement = connection.prepare_cached(&sql)?;
+    statement.query_row(params_from_iter(conditions.params), |row| row.number(0))
+}
+
+fn index(filter: &RunFilter) -> &'static str {
+    let by_workflow = filter.namespace.is_some() && filter.workflow.is_some();
+    if by_workflow { "runs_by_workflow" } else { "runs_by_start" }
 }
 
 fn conditions(filter: &RunFilter) -> Conditions {

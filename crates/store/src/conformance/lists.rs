@@ -23,6 +23,8 @@ fn filters_of_runs(store: &dyn Store) {
     for filter in run_filters() {
         let expected: Vec<_> = rows.iter().filter(|row| filter.matches(row)).cloned().collect();
         assert_eq!(read(store.runs(filter.clone(), 100)), expected, "{filter:?}");
+        let count = u64::try_from(expected.len()).expect("few rows");
+        assert_eq!(read(store.count_runs(filter.clone())), count, "counted: {filter:?}");
         let paged = pages_of_two(|last: Option<&RunRow>| {
             let after = last.map(|row| (row.started_at, row.run)).or(filter.after);
             read(store.runs(RunFilter { after, ..filter.clone() }, 2))

@@ -123,6 +123,11 @@ impl Tables {
         rows
     }
 
+    /// How many runs pass the filter.
+    pub fn count_runs(&self, filter: &RunFilter) -> u64 {
+        self.runs.values().filter(|row| filter.matches(row)).map(|_| 1).sum()
+    }
+
     /// Open runs that have no row in tasks, due index, waits and outbox.
     pub fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Vec<RunRow> {
         self.runs_of_shard(shard, after)
