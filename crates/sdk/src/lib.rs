@@ -1,0 +1,3 @@
+//! Workflows and activities as Rust code.
+
+pub mod transport;
