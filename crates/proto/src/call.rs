@@ -4,12 +4,12 @@ use abide_core::{
     call::{Call, ConflictPolicy, Query, StartCall, UpdateWait},
     codec::Wire,
     event::{ReusePolicy, RunPaused, RunUnpaused, SignalReceived},
+    limits::InvalidField,
 };
 
 use crate::{
-    Malformed,
+    field::{Inside, case, enumeration, missing, part, word},
     generated::{self as wire, completion::Completion, numbered_call::Call as Asked},
-    malformed::{case, enumeration, part, word},
     worker,
 };
 
@@ -25,6 +25,8 @@ pub(crate) enum WireCall {
     Client(Asked),
     /// A worker's.
     Worker(Completion),
+    /// A part of an operation that the engine composes.
+    Part,
 }
 
 impl From<Call> for WireCall {
@@ -82,6 +84,7 @@ impl From<Call> for WireCall {
             Call::AwaitClose(target) => {
                 Asked::AwaitClose(wire::AwaitCloseRequest { target: Some(target.into()) })
             }
+            Call::AwaitEvents(..) => return Self::Part,
             Call::CompleteTask(token, completion) => {
                 return Self::Worker(worker::complete_task(token, *completion));
             }
@@ -113,7 +116,7 @@ impl From<Call> for WireCall {
 }
 
 /// The call that a client's message asks for; lists, histories and descriptions are no calls.
-pub(crate) fn from_wire(asked: Asked) -> Result<Call, Malformed> {
+pub(crate) fn from_wire(asked: Asked) -> Result<Call, InvalidField> {
     Ok(match asked {
         Asked::Start(start) => Call::Start(Box::new(start.try_into()?)),
         Asked::Signal(request) => Call::Signal(
@@ -162,7 +165,7 @@ pub(crate) fn from_wire(asked: Asked) -> Result<Call, Malformed> {
             Call::Repair { target: part("target", request.target)?, identity: request.identity }
         }
         Asked::History(_) | Asked::ListRuns(_) | Asked::CountRuns(_) | Asked::ListWaits(_) => {
-            return Err(Malformed::new("call", "is a list, not a call"));
+            return Err(InvalidField::new("call", "is a list, not a call"));
         }
     })
 }
@@ -184,10 +187,10 @@ impl From<StartCall> for wire::StartRunRequest {
 }
 
 impl TryFrom<wire::StartRunRequest> for StartCall {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: wire::StartRunRequest) -> Result<Self, Malformed> {
-        let run = wire.run.ok_or_else(|| Malformed::missing("run"))?;
+    fn try_from(wire: wire::StartRunRequest) -> Result<Self, InvalidField> {
+        let run = wire.run.ok_or_else(|| missing("run"))?;
         let signal = wire.signal.map(SignalReceived::try_from).transpose();
         Ok(Self {
             workflow: word("workflow", wire.workflow)?,
@@ -220,9 +223,9 @@ impl From<SignalReceived> for wire::Signal {
 }
 
 impl TryFrom<wire::Signal> for SignalReceived {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: wire::Signal) -> Result<Self, Malformed> {
+    fn try_from(wire: wire::Signal) -> Result<Self, InvalidField> {
         Ok(Self {
             name: wire.name,
             input: word("input", wire.input)?,

@@ -3,12 +3,12 @@
 use abide_core::{
     codec::Wire,
     command::{Ask, Command, ContinueAsNew},
+    limits::InvalidField,
 };
 
 use crate::{
-    Malformed,
+    field::word,
     generated::{self as wire, command::Ask as WireAsk},
-    malformed::word,
 };
 
 impl From<Command> for wire::Command {
@@ -18,10 +18,10 @@ impl From<Command> for wire::Command {
 }
 
 impl TryFrom<wire::Command> for Command {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: wire::Command) -> Result<Self, Malformed> {
-        let ask = wire.ask.ok_or_else(|| Malformed::new("ask", "has no known case set"))?;
+    fn try_from(wire: wire::Command) -> Result<Self, InvalidField> {
+        let ask = wire.ask.ok_or_else(|| InvalidField::new("ask", "has no known case set"))?;
         Ok(Self { ask: ask.try_into()?, extension: wire.extension })
     }
 }
@@ -84,9 +84,9 @@ impl From<Ask> for WireAsk {
 }
 
 impl TryFrom<WireAsk> for Ask {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: WireAsk) -> Result<Self, Malformed> {
+    fn try_from(wire: WireAsk) -> Result<Self, InvalidField> {
         Ok(match wire {
             WireAsk::ScheduleActivity(spec) => {
                 Self::ScheduleActivity(word("schedule_activity", spec)?)

@@ -6,12 +6,12 @@ use abide_core::{
     codec::Wire,
     event::RunReference,
     ids::{RunId, WorkflowKey},
+    limits::InvalidField,
 };
 
 use crate::{
-    Malformed,
+    field::word,
     generated::{ErrorCode, ErrorDetail},
-    malformed::word,
 };
 
 /// The form of an error on the wire.
@@ -24,7 +24,9 @@ pub fn to_detail(error: CallError) -> ErrorDetail {
         ..ErrorDetail::default()
     };
     match error {
-        CallError::Invalid(_) => detail(ErrorCode::Invalid),
+        CallError::Invalid(invalid) => {
+            ErrorDetail { field: invalid.field, ..detail(ErrorCode::Invalid) }
+        }
         CallError::NotFound => detail(ErrorCode::NotFound),
         CallError::AlreadyExists { workflow, run } => {
             let run = RunReference { workflow, run }.to_wire();
@@ -58,8 +60,14 @@ pub fn to_detail(error: CallError) -> ErrorDetail {
 /// The error that a detail stands for.
 pub fn from_detail(detail: ErrorDetail) -> CallError {
     let code = detail.code();
-    let message = detail.message.clone();
-    read(code, detail).unwrap_or(CallError::Invalid(message))
+    let invalid = invalid(&detail);
+    read(code, detail).unwrap_or(CallError::Invalid(invalid))
+}
+
+/// The message of an invalid field begins with its name.
+fn invalid(detail: &ErrorDetail) -> InvalidField {
+    let problem = detail.message.strip_prefix(&detail.field).unwrap_or(&detail.message);
+    InvalidField::new(detail.field.as_str(), problem.trim_start())
 }
 
 /// Nothing where the detail does not hold what its code needs.
@@ -67,7 +75,7 @@ fn read(code: ErrorCode, detail: ErrorDetail) -> Option<CallError> {
     let run =
         |detail: &ErrorDetail| -> Option<RunReference> { word("run", detail.run.clone()).ok() };
     Some(match code {
-        ErrorCode::Unspecified | ErrorCode::Invalid => CallError::Invalid(detail.message),
+        ErrorCode::Unspecified | ErrorCode::Invalid => CallError::Invalid(invalid(&detail)),
         ErrorCode::NotFound => CallError::NotFound,
         ErrorCode::AlreadyExists => {
             let RunReference { workflow, run } = run(&detail)?;
@@ -88,20 +96,8 @@ fn read(code: ErrorCode, detail: ErrorDetail) -> Option<CallError> {
     })
 }
 
-impl From<Malformed> for ErrorDetail {
-    fn from(malformed: Malformed) -> Self {
-        Self {
-            code: ErrorCode::Invalid.into(),
-            message: malformed.to_string(),
-            hint: hint(ErrorCode::Invalid).to_owned(),
-            field: malformed.field,
-            ..Self::default()
-        }
-    }
-}
-
 /// The engine answered with something that makes no sense here, so nobody knows what happened.
-pub(crate) fn unreadable_answer(malformed: Malformed) -> CallError {
+pub(crate) fn unreadable_answer(malformed: InvalidField) -> CallError {
     CallError::Unavailable(format!("its answer cannot be read: {malformed}"))
 }
 
@@ -137,7 +133,7 @@ pub use status::{from_status, to_status};
 mod status {
     //! The details of a gRPC status, laid out as `google.rpc.Status`, as other clients expect.
 
-    use abide_core::call::CallError;
+    use abide_core::{call::CallError, limits::InvalidField};
     use prost::Message;
     use tonic::{Code, Status};
 
@@ -181,7 +177,7 @@ mod status {
         match ours.and_then(|any| ErrorDetail::decode(any.value.as_slice()).ok()) {
             Some(detail) => from_detail(detail),
             None if status.code() == Code::InvalidArgument || status.code() == Code::OutOfRange => {
-                CallError::Invalid(status.message().to_owned())
+                InvalidField::new("request", status.message()).into()
             }
             None => CallError::Unavailable(status.message().to_owned()),
         }

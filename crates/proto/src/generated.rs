@@ -478,7 +478,7 @@ pub struct HistoryPosition {
     #[prost(bytes = "bytes", tag = "1")]
     pub run: ::prost::bytes::Bytes,
     #[prost(uint64, tag = "2")]
-    pub after: u64,
+    pub from: u64,
 }
 /// How a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -857,14 +857,8 @@ pub struct AwaitCloseResponse {
 pub struct GetHistoryRequest {
     #[prost(message, optional, tag = "1")]
     pub target: ::core::option::Option<RunTarget>,
-    /// Only events after this one.
-    #[prost(uint64, tag = "2")]
-    pub after: u64,
-    /// Only events up to this one; none means all.
-    #[prost(uint64, optional, tag = "3")]
-    pub up_to: ::core::option::Option<u64>,
-    /// Goes on where a page ended; the target must be the same.
-    #[prost(bytes = "bytes", tag = "4")]
+    /// Goes on where a page ended, in the run of that page.
+    #[prost(bytes = "bytes", tag = "2")]
     pub page_token: ::prost::bytes::Bytes,
 }
 /// Follows a run's history.
@@ -1065,30 +1059,32 @@ pub mod numbered_answer {
         Waits(super::ListWaitsResponse),
     }
 }
-/// Asks for a part of a run's log as it is stored.
+/// Asks for a page of a run's log as it is stored.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HistoryRowsRequest {
     #[prost(message, optional, tag = "1")]
     pub target: ::core::option::Option<RunTarget>,
+    /// Where the page begins: zero, or the `next` of the page before.
     #[prost(uint64, tag = "2")]
-    pub after: u64,
-    #[prost(uint64, tag = "3")]
-    pub up_to: u64,
-    /// If there is nothing yet, wait until there is, or until the run is closed.
-    #[prost(bool, tag = "4")]
-    pub follow: bool,
+    pub from: u64,
+    /// Wait until the run has an event after this one, or is closed.
+    #[prost(uint64, optional, tag = "3")]
+    pub follow: ::core::option::Option<u64>,
 }
-/// Whole log rows. Each is an encoded `abide.history.v1.History`, and so are all of them put together;
-/// the first may begin before what was asked for.
+/// Whole log rows. Each is an encoded `abide.history.v1.History`, and so are all of them put together.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HistoryRows {
     #[prost(bytes = "bytes", tag = "1")]
     pub run: ::prost::bytes::Bytes,
     #[prost(bytes = "bytes", repeated, tag = "2")]
     pub rows: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
-    #[prost(bool, tag = "3")]
-    pub more: bool,
+    /// Where the next page begins.
+    #[prost(uint64, tag = "3")]
+    pub next: u64,
+    /// There is more already.
     #[prost(bool, tag = "4")]
+    pub more: bool,
+    #[prost(bool, tag = "5")]
     pub closed: bool,
 }
 /// What a start does if a run of the workflow is open. By default it is refused.
@@ -3163,12 +3159,16 @@ pub struct WorkflowTask {
     /// The last event in the log that the worker must have.
     #[prost(uint64, tag = "7")]
     pub last_event: u64,
-    /// The log rows since the last completed task: pieces of an encoded `abide.history.v1.History`.
-    #[prost(bytes = "bytes", repeated, tag = "8")]
-    pub recent: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
-    /// The worker had the run in memory when it last completed a task of it.
-    #[prost(bool, tag = "9")]
-    pub cached: bool,
+    /// The log rows since `previous`; absent if they are not at hand, and then the worker asks for the
+    /// history.
+    #[prost(message, optional, tag = "8")]
+    pub recent: ::core::option::Option<LogRows>,
+}
+/// Pieces of an encoded `abide.history.v1.History`.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LogRows {
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    pub rows: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
 }
 /// An update to be accepted or rejected.
 #[derive(Clone, PartialEq, ::prost::Message)]

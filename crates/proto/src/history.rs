@@ -3,42 +3,42 @@
 use abide_core::{
     call::{HistoryPage, HistoryRequest},
     codec::Wire,
+    limits::InvalidField,
 };
 
 use crate::{
-    Malformed,
+    field::{part, word},
     generated::{HistoryRows, HistoryRowsRequest},
-    malformed::{part, word},
 };
 
 impl From<HistoryRequest> for HistoryRowsRequest {
     fn from(request: HistoryRequest) -> Self {
-        let HistoryRequest { target, after, up_to, follow } = request;
-        Self { target: Some(target.into()), after, up_to, follow }
+        let HistoryRequest { target, from, follow } = request;
+        Self { target: Some(target.into()), from, follow }
     }
 }
 
 impl TryFrom<HistoryRowsRequest> for HistoryRequest {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: HistoryRowsRequest) -> Result<Self, Malformed> {
-        let HistoryRowsRequest { target, after, up_to, follow } = wire;
-        Ok(Self { target: part("target", target)?, after, up_to, follow })
+    fn try_from(wire: HistoryRowsRequest) -> Result<Self, InvalidField> {
+        let HistoryRowsRequest { target, from, follow } = wire;
+        Ok(Self { target: part("target", target)?, from, follow })
     }
 }
 
 impl From<HistoryPage> for HistoryRows {
     fn from(page: HistoryPage) -> Self {
-        let HistoryPage { run, rows, more, closed } = page;
-        Self { run: run.to_wire(), rows, more, closed }
+        let HistoryPage { run, rows, next, more, closed } = page;
+        Self { run: run.to_wire(), rows, next, more, closed }
     }
 }
 
 impl TryFrom<HistoryRows> for HistoryPage {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: HistoryRows) -> Result<Self, Malformed> {
-        let HistoryRows { run, rows, more, closed } = wire;
-        Ok(Self { run: word("run", run)?, rows, more, closed })
+    fn try_from(wire: HistoryRows) -> Result<Self, InvalidField> {
+        let HistoryRows { run, rows, next, more, closed } = wire;
+        Ok(Self { run: word("run", run)?, rows, next, more, closed })
     }
 }

@@ -5,10 +5,9 @@
 //! - [`operation`]: everything that a client can ask and be told; [`worker`]: what a worker and a
 //!   server say to each other.
 //! - [`error`]: how a failed call travels, so that the caller gets the very same error.
-//! - [`Malformed`]: why a message makes no sense, with the field at fault.
 //!
 //! Conversions are total: what the core can say has a form on the wire. The other way they refuse
-//! what makes no sense; bounds and rules are the engine's affair.
+//! what makes no sense with the field at fault; bounds and rules are the engine's affair.
 
 #![warn(missing_docs)]
 
@@ -26,16 +25,14 @@ pub mod error;
 )]
 #[rustfmt::skip]
 pub mod generated;
+mod field;
 mod history;
 mod list;
-mod malformed;
 pub mod operation;
 mod refusal;
 mod reply;
 mod run;
 pub mod worker;
-
-pub use malformed::Malformed;
 
 /// The version of the worker protocol that is spoken here.
 pub const PROTOCOL_VERSION: u32 = 1;

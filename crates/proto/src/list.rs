@@ -3,15 +3,15 @@
 use abide_core::{
     codec::{self, Wire},
     ids::{ShardId, WorkflowKey},
+    limits::InvalidField,
     list::{RunFilter, RunRow, RunStatus, WaitFilter, WaitPosition, WaitRow},
 };
 use bytes::Bytes;
 use prost::Message;
 
 use crate::{
-    Malformed,
+    field::{Inside, case, missing, word},
     generated::{self as wire, run_place::Place},
-    malformed::{case, word},
     operation::Page,
 };
 
@@ -34,9 +34,9 @@ impl From<RunRow> for wire::RunSummary {
 }
 
 impl TryFrom<wire::RunSummary> for RunRow {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: wire::RunSummary) -> Result<Self, Malformed> {
+    fn try_from(wire: wire::RunSummary) -> Result<Self, InvalidField> {
         let WorkflowKey { namespace, workflow } = word("workflow", wire.workflow)?;
         let details: codec::RunDetails = word("details", wire.details.unwrap_or_default())?;
         Ok(Self {
@@ -76,9 +76,9 @@ impl From<(ShardId, WaitRow)> for wire::WaitSummary {
 pub(crate) struct PlacedWait(pub(crate) ShardId, pub(crate) WaitRow);
 
 impl TryFrom<wire::WaitSummary> for PlacedWait {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: wire::WaitSummary) -> Result<Self, Malformed> {
+    fn try_from(wire: wire::WaitSummary) -> Result<Self, InvalidField> {
         let WorkflowKey { namespace, workflow } = word("workflow", wire.workflow)?;
         let details: Option<abide_core::event::WaitDetails> = word("details", wire.details)?;
         let row = WaitRow {
@@ -135,9 +135,9 @@ impl From<Page<RunFilter>> for wire::ListRunsRequest {
 }
 
 impl TryFrom<wire::ListRunsRequest> for Page<RunFilter> {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: wire::ListRunsRequest) -> Result<Self, Malformed> {
+    fn try_from(wire: wire::ListRunsRequest) -> Result<Self, InvalidField> {
         let mut filter = filter::<RunFilter, _>(wire.filter)?;
         if !wire.page_token.is_empty() {
             let position: wire::RunPosition = token(wire.page_token)?;
@@ -160,9 +160,9 @@ impl From<Page<WaitFilter>> for wire::ListWaitsRequest {
 }
 
 impl TryFrom<wire::ListWaitsRequest> for Page<WaitFilter> {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: wire::ListWaitsRequest) -> Result<Self, Malformed> {
+    fn try_from(wire: wire::ListWaitsRequest) -> Result<Self, InvalidField> {
         let mut filter = filter::<WaitFilter, _>(wire.filter)?;
         if !wire.page_token.is_empty() {
             let position: wire::WaitPosition = token(wire.page_token)?;
@@ -192,9 +192,9 @@ impl From<RunFilter> for wire::RunFilter {
 }
 
 impl TryFrom<wire::RunFilter> for RunFilter {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: wire::RunFilter) -> Result<Self, Malformed> {
+    fn try_from(wire: wire::RunFilter) -> Result<Self, InvalidField> {
         let status = |number| case::<RunStatus, wire::RunStatus>("statuses", number);
         Ok(Self {
             namespace: word("namespace", wire.namespace)?,
@@ -226,15 +226,15 @@ impl From<WaitFilter> for wire::WaitFilter {
 }
 
 impl TryFrom<wire::WaitFilter> for WaitFilter {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: wire::WaitFilter) -> Result<Self, Malformed> {
+    fn try_from(wire: wire::WaitFilter) -> Result<Self, InvalidField> {
         let kind = match wire.kind {
             0 => None,
             number => Some(case::<_, wire::WaitKind>("kind", number)?),
         };
         if wire.name.is_some() && kind.is_none() {
-            return Err(Malformed::new("name", "needs a kind beside it"));
+            return Err(InvalidField::new("name", "needs a kind beside it"));
         }
         Ok(Self {
             namespace: word("namespace", wire.namespace)?,
@@ -247,31 +247,35 @@ impl TryFrom<wire::WaitFilter> for WaitFilter {
     }
 }
 
-fn run_place(wire: wire::RunPlace) -> Result<(ShardId, abide_core::ids::RunId), Malformed> {
+fn run_place(wire: wire::RunPlace) -> Result<(ShardId, abide_core::ids::RunId), InvalidField> {
     let shard = match wire.place {
         Some(Place::Shard(number)) => shard("shard", number)?,
         Some(Place::Workflow(workflow)) => {
             word::<WorkflowKey, _>("workflow", workflow)?.slot().shard()
         }
-        None => return Err(Malformed::missing("workflow")),
+        None => return Err(missing("workflow")),
     };
     Ok((shard, word("run", wire.run)?))
 }
 
-fn filter<T, W>(wire: Option<W>) -> Result<T, Malformed>
+fn filter<T, W>(wire: Option<W>) -> Result<T, InvalidField>
 where
-    T: TryFrom<W, Error = Malformed> + Default,
+    T: TryFrom<W, Error = InvalidField> + Default,
 {
     wire.map_or_else(|| Ok(T::default()), T::try_from).map_err(|error| error.inside("filter"))
 }
 
-fn token<T: Message + Default>(bytes: Bytes) -> Result<T, Malformed> {
-    T::decode(bytes).map_err(|_| Malformed::new("page_token", "was not given out by this server"))
+fn token<T: Message + Default>(bytes: Bytes) -> Result<T, InvalidField> {
+    T::decode(bytes)
+        .map_err(|_| InvalidField::new("page_token", "was not given out by this server"))
 }
 
-pub(crate) fn shard(field: &str, number: u32) -> Result<ShardId, Malformed> {
+pub(crate) fn shard(field: &str, number: u32) -> Result<ShardId, InvalidField> {
     u8::try_from(number).ok().and_then(ShardId::new).ok_or_else(|| {
-        Malformed::new(field, format!("is {number}; shards have numbers below {}", ShardId::COUNT))
+        InvalidField::new(
+            field,
+            format!("is {number}; shards have numbers below {}", ShardId::COUNT),
+        )
     })
 }
 

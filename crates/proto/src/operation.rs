@@ -3,19 +3,17 @@
 use abide_core::{
     call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget},
     ids::ShardId,
+    limits::InvalidField,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     run::Description,
 };
 
 use crate::{
-    Malformed,
     call::{WireCall, from_wire},
     error,
-    generated::{
-        self as wire, completion::Completion, numbered_answer::Answer, numbered_call::Call as Asked,
-    },
+    field::{Inside, part, parts, word},
+    generated::{self as wire, numbered_answer::Answer, numbered_call::Call as Asked},
     list::{PlacedWait, run_token, wait_token},
-    malformed::{part, parts, word},
 };
 
 /// What a client asks.
@@ -79,11 +77,13 @@ pub enum Reply {
 ///
 /// # Errors
 /// A worker's call has none here: it belongs on the stream of the worker's session.
-pub fn operation_to_wire(operation: Operation) -> Result<Asked, Box<Completion>> {
+pub fn operation_to_wire(operation: Operation) -> Result<Asked, InvalidField> {
     Ok(match operation {
         Operation::Call(call) => match WireCall::from(call) {
             WireCall::Client(asked) => asked,
-            WireCall::Worker(completion) => return Err(Box::new(completion)),
+            WireCall::Worker(_) | WireCall::Part => {
+                return Err(InvalidField::new("call", "belongs on the stream of a worker"));
+            }
         },
         Operation::Start(start) => {
             Asked::Start(wire::StartRunRequest { run: None, ..start.0.into() })
@@ -101,9 +101,9 @@ pub fn operation_to_wire(operation: Operation) -> Result<Asked, Box<Completion>>
 }
 
 impl TryFrom<Asked> for Operation {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(asked: Asked) -> Result<Self, Malformed> {
+    fn try_from(asked: Asked) -> Result<Self, InvalidField> {
         Ok(match asked {
             Asked::Start(mut start) if start.run.is_none() => {
                 // Any id will do until the server has drawn one.
@@ -115,7 +115,7 @@ impl TryFrom<Asked> for Operation {
             Asked::ListRuns(request) => Self::Runs(request.try_into()?),
             Asked::CountRuns(request) => {
                 let filter = request.filter.unwrap_or_default().try_into();
-                Self::CountRuns(filter.map_err(|error: Malformed| error.inside("filter"))?)
+                Self::CountRuns(filter.map_err(|error: InvalidField| error.inside("filter"))?)
             }
             Asked::ListWaits(request) => Self::Waits(request.try_into()?),
             other => Self::Call(from_wire(other)?),
@@ -177,14 +177,14 @@ pub fn answer_from_wire(answer: Answer) -> Result<Reply, CallError> {
 }
 
 impl TryFrom<Answer> for CallReply {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(answer: Answer) -> Result<Self, Malformed> {
+    fn try_from(answer: Answer) -> Result<Self, InvalidField> {
         crate::reply::from_wire(answer)
     }
 }
 
 /// A run id on the wire.
-pub fn run_id(field: &str, bytes: bytes::Bytes) -> Result<abide_core::ids::RunId, Malformed> {
+pub fn run_id(field: &str, bytes: bytes::Bytes) -> Result<abide_core::ids::RunId, InvalidField> {
     word(field, bytes)
 }

@@ -1,11 +1,16 @@
 //! Why a run refuses an input, with what the refusal is about.
 
-use abide_core::{codec::Wire, ids::TimerId, limits::Exceeded, run::Refusal, time::Timestamp};
+use abide_core::{
+    codec::Wire,
+    ids::TimerId,
+    limits::{Exceeded, InvalidField},
+    run::Refusal,
+    time::Timestamp,
+};
 
 use crate::{
-    Malformed,
+    field::{missing, word},
     generated::{self as wire, RefusalCode},
-    malformed::word,
 };
 
 impl From<Refusal> for wire::Refusal {
@@ -55,14 +60,14 @@ fn compared(code: RefusalCode, fire_at: Timestamp, with: Timestamp) -> wire::Ref
 }
 
 impl TryFrom<wire::Refusal> for Refusal {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: wire::Refusal) -> Result<Self, Malformed> {
+    fn try_from(wire: wire::Refusal) -> Result<Self, InvalidField> {
         let code = wire.code();
         let timer = || -> TimerId { wire.timer.clone().unwrap_or_default().into() };
         let limit = wire.limit.unwrap_or_default();
         Ok(match code {
-            RefusalCode::Unspecified => return Err(Malformed::missing("code")),
+            RefusalCode::Unspecified => return Err(missing("code")),
             RefusalCode::RunClosed => Self::RunClosed,
             RefusalCode::Busy => Self::Busy,
             RefusalCode::Limit => {

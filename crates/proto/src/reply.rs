@@ -1,11 +1,10 @@
 //! What a client is told about its call.
 
-use abide_core::{call::CallReply, codec::Wire, event::Outcome, run::Stage};
+use abide_core::{call::CallReply, codec::Wire, event::Outcome, limits::InvalidField, run::Stage};
 
 use crate::{
-    Malformed,
+    field::{case, missing, word},
     generated::{self as wire, numbered_answer::Answer, update_run_response::Stage as WireStage},
-    malformed::{case, word},
     worker,
 };
 
@@ -38,16 +37,17 @@ impl From<CallReply> for Answer {
                     next_run: next_run.to_wire(),
                 })
             }
-            // Only workers are told these, on their own stream.
+            // Only workers are told these, on their own stream, and the engine itself.
             CallReply::TaskTaken { .. }
             | CallReply::TaskDiscarded
             | CallReply::TaskRefused { .. }
-            | CallReply::Alive { .. } => Self::Done(wire::DoneResponse::default()),
+            | CallReply::Alive { .. }
+            | CallReply::History { .. } => Self::Done(wire::DoneResponse::default()),
         }
     }
 }
 
-pub(crate) fn from_wire(answer: Answer) -> Result<CallReply, Malformed> {
+pub(crate) fn from_wire(answer: Answer) -> Result<CallReply, InvalidField> {
     Ok(match answer {
         Answer::Started(wire::StartRunResponse { run, started }) => {
             CallReply::Started { run: word("run", run)?, started }
@@ -59,12 +59,12 @@ pub(crate) fn from_wire(answer: Answer) -> Result<CallReply, Malformed> {
             CallReply::Query(worker::result(word("outcome", outcome)?))
         }
         Answer::Update(wire::UpdateRunResponse { run, stage }) => {
-            match stage.ok_or_else(|| Malformed::missing("stage"))? {
+            match stage.ok_or_else(|| missing("stage"))? {
                 WireStage::Rejected(failure) => {
                     CallReply::UpdateRejected(word("rejected", failure)?)
                 }
                 stage => CallReply::Update {
-                    run: word("run", run.ok_or_else(|| Malformed::missing("run"))?)?,
+                    run: word("run", run.ok_or_else(|| missing("run"))?)?,
                     stage: stage.try_into()?,
                 },
             }
@@ -80,7 +80,7 @@ pub(crate) fn from_wire(answer: Answer) -> Result<CallReply, Malformed> {
         | Answer::History(_)
         | Answer::Runs(_)
         | Answer::Count(_)
-        | Answer::Waits(_) => return Err(Malformed::new("answer", "is not that of a call")),
+        | Answer::Waits(_) => return Err(InvalidField::new("answer", "is not that of a call")),
     })
 }
 
@@ -96,9 +96,9 @@ impl From<Stage> for WireStage {
 }
 
 impl TryFrom<WireStage> for Stage {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: WireStage) -> Result<Self, Malformed> {
+    fn try_from(wire: WireStage) -> Result<Self, InvalidField> {
         Ok(match wire {
             WireStage::Admitted(_) => Self::Admitted,
             WireStage::Accepted(_) => Self::Accepted,
@@ -106,7 +106,7 @@ impl TryFrom<WireStage> for Stage {
                 Self::Completed(word::<Outcome, _>("completed", outcome)?)
             }
             WireStage::CompletedIn(run) => Self::CompletedIn(word("completed_in", run)?),
-            WireStage::Rejected(_) => return Err(Malformed::new("rejected", "is no stage")),
+            WireStage::Rejected(_) => return Err(InvalidField::new("rejected", "is no stage")),
         })
     }
 }

@@ -3,14 +3,14 @@
 use abide_core::{
     call::RunTarget,
     codec::Wire,
+    limits::InvalidField,
     list::{RunStatus, WaitKind},
     run::{Close, Description, Liveness, Phase, ShownActivity, ShownChild, ShownWait, TaskTrouble},
 };
 
 use crate::{
-    Malformed,
+    field::{Inside, case, enumeration, missing, parts, word},
     generated::{self as wire, shown_activity},
-    malformed::{case, enumeration, parts, word},
 };
 
 enumeration!(
@@ -55,9 +55,9 @@ impl From<RunTarget> for wire::RunTarget {
 }
 
 impl TryFrom<wire::RunTarget> for RunTarget {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: wire::RunTarget) -> Result<Self, Malformed> {
+    fn try_from(wire: wire::RunTarget) -> Result<Self, InvalidField> {
         let wire::RunTarget { workflow, run } = wire;
         Ok(Self { workflow: word("workflow", workflow)?, run: word("run", run)? })
     }
@@ -95,9 +95,9 @@ impl From<Description> for wire::RunDescription {
 }
 
 impl TryFrom<wire::RunDescription> for Description {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: wire::RunDescription) -> Result<Self, Malformed> {
+    fn try_from(wire: wire::RunDescription) -> Result<Self, InvalidField> {
         let trouble = wire.trouble.map(TaskTrouble::try_from).transpose();
         Ok(Self {
             workflow: word("workflow", wire.workflow)?,
@@ -142,9 +142,9 @@ impl From<TaskTrouble> for wire::TaskTrouble {
 }
 
 impl TryFrom<wire::TaskTrouble> for TaskTrouble {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: wire::TaskTrouble) -> Result<Self, Malformed> {
+    fn try_from(wire: wire::TaskTrouble) -> Result<Self, InvalidField> {
         Ok(Self {
             attempt: wire.attempt,
             failed_at: word("failed_at", wire.failed_at)?,
@@ -170,9 +170,9 @@ impl From<ShownWait> for wire::ShownWait {
 }
 
 impl TryFrom<wire::ShownWait> for ShownWait {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: wire::ShownWait) -> Result<Self, Malformed> {
+    fn try_from(wire: wire::ShownWait) -> Result<Self, InvalidField> {
         Ok(Self {
             kind: case::<_, wire::WaitKind>("kind", wire.kind)?,
             name: wire.name,
@@ -200,10 +200,10 @@ impl From<ShownActivity> for wire::ShownActivity {
 }
 
 impl TryFrom<wire::ShownActivity> for ShownActivity {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: wire::ShownActivity) -> Result<Self, Malformed> {
-        let phase = wire.phase.ok_or_else(|| Malformed::missing("phase"))?;
+    fn try_from(wire: wire::ShownActivity) -> Result<Self, InvalidField> {
+        let phase = wire.phase.ok_or_else(|| missing("phase"))?;
         Ok(Self {
             activity: word("activity", wire.activity)?,
             activity_type: wire.activity_type,
@@ -234,9 +234,9 @@ impl From<Phase> for shown_activity::Phase {
 }
 
 impl TryFrom<shown_activity::Phase> for Phase {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: shown_activity::Phase) -> Result<Self, Malformed> {
+    fn try_from(wire: shown_activity::Phase) -> Result<Self, InvalidField> {
         Ok(match wire {
             shown_activity::Phase::Ready(ready) => {
                 Self::Ready { since: word("ready.since", ready.since)? }
@@ -265,9 +265,9 @@ impl From<ShownChild> for wire::ShownChild {
 }
 
 impl TryFrom<wire::ShownChild> for ShownChild {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: wire::ShownChild) -> Result<Self, Malformed> {
+    fn try_from(wire: wire::ShownChild) -> Result<Self, InvalidField> {
         Ok(Self {
             workflow: word("workflow", wire.workflow)?,
             run: word("run", wire.run)?,

@@ -9,19 +9,19 @@ use abide_core::{
     event::Outcome,
     failure::Failure,
     ids::{SessionId, ShardId},
+    limits::InvalidField,
     payload::Payloads,
     run::{ActivityGiven, GivenTask, Resolution},
 };
 
 use crate::{
-    Malformed,
     call::WireCall,
     error,
+    field::{Inside, case, enumeration, missing, part, parts, unreadable, word},
     generated::{
         self as wire, acknowledgement::Acknowledgement as Acknowledged, completion::Completion,
         resolve_activity::Resolution as WireResolution, task::Task as WireTask,
     },
-    malformed::{case, enumeration, part, parts, word},
 };
 
 enumeration!(WorkKind, WorkKind { Workflow, Activity });
@@ -36,9 +36,9 @@ macro_rules! token {
         }
 
         impl TryFrom<wire::$name> for $name {
-            type Error = Malformed;
+            type Error = InvalidField;
 
-            fn try_from(wire: wire::$name) -> Result<Self, Malformed> {
+            fn try_from(wire: wire::$name) -> Result<Self, InvalidField> {
                 let wire::$name { $($word,)* $($plain,)* } = wire;
                 Ok(Self { $($word: word(stringify!($word), $word)?,)* $($plain,)* })
             }
@@ -61,7 +61,7 @@ pub fn credit_to_wire(queue: QueueKey, credits: usize) -> wire::Credit {
 }
 
 /// The queue of a credit, and how much of it.
-pub fn credit_from_wire(wire: wire::Credit) -> Result<(QueueKey, usize), Malformed> {
+pub fn credit_from_wire(wire: wire::Credit) -> Result<(QueueKey, usize), InvalidField> {
     let queue = QueueKey {
         namespace: wire.namespace.into(),
         queue: wire.queue,
@@ -73,13 +73,13 @@ pub fn credit_from_wire(wire: wire::Credit) -> Result<(QueueKey, usize), Malform
 /// The form of a worker's call on the wire; none if the call is a client's.
 pub fn completion_to_wire(call: Call) -> Option<Completion> {
     match WireCall::from(call) {
-        WireCall::Client(_) => None,
+        WireCall::Client(_) | WireCall::Part => None,
         WireCall::Worker(completion) => Some(completion),
     }
 }
 
 /// The call that a worker's completion stands for.
-pub fn completion_from_wire(wire: Completion, session: &SessionId) -> Result<Call, Malformed> {
+pub fn completion_from_wire(wire: Completion, session: &SessionId) -> Result<Call, InvalidField> {
     Ok(match wire {
         Completion::CompleteTask(wire) => Call::CompleteTask(
             part("token", wire.token)?,
@@ -101,7 +101,7 @@ pub fn completion_from_wire(wire: Completion, session: &SessionId) -> Result<Cal
             Call::AnswerQuery(part("token", wire.token)?, result(word("outcome", wire.outcome)?))
         }
         Completion::ResolveActivity(wire) => {
-            let resolution = wire.resolution.ok_or_else(|| Malformed::missing("resolution"))?;
+            let resolution = wire.resolution.ok_or_else(|| missing("resolution"))?;
             let resolution = match resolution {
                 WireResolution::Completed(result) => {
                     Resolution::Completed(word("completed", result)?)
@@ -179,7 +179,8 @@ pub fn acknowledgement_to_wire(result: Result<CallReply, CallError>) -> Acknowle
         Ok(
             CallReply::Started { run, .. }
             | CallReply::Update { run, .. }
-            | CallReply::Closed { run, .. },
+            | CallReply::Closed { run, .. }
+            | CallReply::History { run, .. },
         ) => Acknowledged::Done(wire::DoneAcknowledgement { run: run.to_wire(), repeat: false }),
         Ok(CallReply::UpdateRejected(_) | CallReply::Query(_) | CallReply::Run(_)) => {
             Acknowledged::TaskDiscarded(Default::default())
@@ -253,10 +254,10 @@ impl From<Dispatch> for wire::Task {
 }
 
 impl TryFrom<wire::Task> for Dispatch {
-    type Error = Malformed;
+    type Error = InvalidField;
 
-    fn try_from(wire: wire::Task) -> Result<Self, Malformed> {
-        Ok(match wire.task.ok_or_else(|| Malformed::new("task", "has no known case set"))? {
+    fn try_from(wire: wire::Task) -> Result<Self, InvalidField> {
+        Ok(match wire.task.ok_or_else(|| InvalidField::new("task", "has no known case set"))? {
             WireTask::Workflow(task) => workflow_task(task)?,
             WireTask::Activity(task) => Self::Activity {
                 token: part("token", task.token)?,
@@ -278,7 +279,7 @@ impl TryFrom<wire::Task> for Dispatch {
     }
 }
 
-fn workflow_task(task: wire::WorkflowTask) -> Result<Dispatch, Malformed> {
+fn workflow_task(task: wire::WorkflowTask) -> Result<Dispatch, InvalidField> {
     let token: TaskToken = part("token", task.token)?;
     let update =
         |wire: wire::GivenUpdate| Ok((wire.update.into(), word("updates.request", wire.request)?));
@@ -288,8 +289,8 @@ fn workflow_task(task: wire::WorkflowTask) -> Result<Dispatch, Malformed> {
             start: token.start,
             attempt: task.attempt,
             previous: task.previous,
-            tail: tail.map_err(|error| Malformed::from(error).inside("tail"))?,
-            updates: task.updates.into_iter().map(update).collect::<Result<_, Malformed>>()?,
+            tail: tail.map_err(|error| unreadable(&error).inside("tail"))?,
+            updates: task.updates.into_iter().map(update).collect::<Result<_, InvalidField>>()?,
             timeout: word("timeout", task.timeout)?,
         },
         token,
@@ -300,6 +301,6 @@ fn workflow_task(task: wire::WorkflowTask) -> Result<Dispatch, Malformed> {
 }
 
 /// The shard of this number.
-pub fn shard_from_wire(number: u32) -> Result<ShardId, Malformed> {
+pub fn shard_from_wire(number: u32) -> Result<ShardId, InvalidField> {
     crate::list::shard("present_attempts", number)
 }
