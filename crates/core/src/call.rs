@@ -480,10 +480,10 @@ pub enum Dispatch {
         given: GivenTask,
         /// The last event in the log that the worker must have.
         last_event: EventNumber,
-        /// The log rows since the last completed task, for a worker that has the run in memory.
-        recent: Vec<Bytes>,
-        /// The worker had the run in memory when it last completed a task of it.
-        cached: bool,
+        /// The log rows since the completed task on which this one builds: all that is needed by a
+        /// worker that has the run in memory so far, and by any worker if no task was completed yet.
+        /// None if they are not at hand; then the worker asks for the history.
+        recent: Option<Vec<Bytes>>,
     },
     /// An activity task.
     Activity {

@@ -210,7 +210,7 @@ pub fn acknowledgement_from_wire(wire: Acknowledged) -> Result<CallReply, CallEr
 impl From<Dispatch> for wire::Task {
     fn from(dispatch: Dispatch) -> Self {
         let task = match dispatch {
-            Dispatch::Workflow { token, given, last_event, recent, cached } => {
+            Dispatch::Workflow { token, given, last_event, recent } => {
                 let GivenTask { start: _, attempt, previous, tail, updates, timeout } = given;
                 let update = |(update, request): (abide_core::ids::UpdateId, _)| {
                     let request = abide_core::event::UpdateRequest::to_wire(&request);
@@ -224,8 +224,7 @@ impl From<Dispatch> for wire::Task {
                     updates: updates.into_iter().map(update).collect(),
                     timeout: timeout.to_wire(),
                     last_event,
-                    recent,
-                    cached,
+                    recent: recent.map(|rows| wire::LogRows { rows }),
                 })
             }
             Dispatch::Activity { token, given, eager } => {
@@ -295,8 +294,7 @@ fn workflow_task(task: wire::WorkflowTask) -> Result<Dispatch, InvalidField> {
         },
         token,
         last_event: task.last_event,
-        recent: task.recent,
-        cached: task.cached,
+        recent: task.recent.map(|recent| recent.rows),
     })
 }
 

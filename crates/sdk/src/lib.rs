@@ -1,3 +1,63 @@
-//! Workflows and activities as Rust code.
+//! Workflows and activities in Rust.
+//!
+//! A workflow is a struct with a run, signals, queries and updates; an activity is an async function.
+//! The attributes `#[workflow]`, `#[activity]` and `#[activities]` (feature `macros`) turn them into
+//! definitions: typed values that clients and workflows name by path.
+//!
+//! - [`Context`] is what workflow code holds; [`ActivityContext`] is what activities hold.
+//! - [`definition`] says what a workflow is made of, [`payload`] how its data travels, [`Error`] what
+//!   can go wrong.
+//! - [`executor`] runs workflow code deterministically; [`registry`] is what a worker can run.
+//!
+//! Without features nothing here needs a runtime or a network.
 
+#![warn(missing_docs)]
+
+// The macros name this crate as its users know it.
+extern crate self as abide;
+
+pub mod activity;
+pub mod context;
+pub mod definition;
+mod error;
+pub mod executor;
+pub mod future;
+#[cfg(feature = "grpc")]
+pub mod grpc;
+pub mod join;
+pub mod payload;
+mod raised;
+pub mod registry;
+pub mod select;
+#[cfg(feature = "worker")]
 pub mod transport;
+
+#[cfg(feature = "macros")]
+pub use abide_sdk_macros::activity;
+
+pub use self::{
+    activity::{ActivityContext, ActivityDef, ActivityError},
+    context::{Context, Outcome},
+    definition::{QueryDef, SignalDef, UpdateDef, Workflow},
+    error::{ActivityFailure, ChildFailure, Error, ExternalFailure, NextRun, Result},
+    join::join_all,
+    payload::{Data, PayloadError, RawPayload},
+    raised::{BoxError, Raised},
+    registry::Registry,
+};
+pub use abide_core::{
+    event::{ParentClosePolicy, ReusePolicy},
+    failure::Failure,
+    retry::RetryPolicy,
+    time::Timestamp,
+};
+
+/// What workflows and activities need, to be imported as a whole.
+pub mod prelude {
+    #[cfg(feature = "macros")]
+    pub use crate::activity;
+    pub use crate::{
+        ActivityContext, ActivityError, Context, Error, Outcome, RetryPolicy, join, join_all,
+        select,
+    };
+}

@@ -31,7 +31,7 @@ pub struct Entry {
     pub snapshot_rows: u64,
     /// The session that completed the last task.
     pub affinity: Option<SessionId>,
-    /// Events since the last completed task, for that session; none if they are not known.
+    /// Events since the last completed task, or since the start; none if they are not known.
     pub recent: Option<Vec<Bytes>>,
     used: u64,
 }
@@ -41,7 +41,8 @@ impl Entry {
     pub fn new(run: Run, stored: bool) -> Self {
         let rows = if stored { project_all(&run) } else { BTreeMap::new() };
         let snapshot_rows = run.log_rows;
-        Self { run, rows, written_in: 0, snapshot_rows, affinity: None, recent: None, used: 0 }
+        let recent = (!stored).then(Vec::new);
+        Self { run, rows, written_in: 0, snapshot_rows, affinity: None, recent, used: 0 }
     }
 
     /// Keeps the events of a new row for the worker that has the run in memory.

@@ -106,13 +106,13 @@ impl Shard {
         if let Some(at) = entry.run.turn_deadline(&self.limits) {
             self.alarms.set(at, Alarm::Turn(run, start));
         }
-        let cached = entry.affinity.as_ref() == Some(&worker.session) && entry.recent.is_some();
+        let begins = given.previous == 0;
+        let in_memory = begins || entry.affinity.as_ref() == Some(&worker.session);
         let dispatch = Dispatch::Workflow {
             token: TaskToken { workflow: entry.run.workflow.clone(), run, start },
             given,
             last_event: entry.run.last_event,
-            recent: entry.recent.clone().filter(|_| cached).unwrap_or_default(),
-            cached,
+            recent: entry.recent.clone().filter(|_| in_memory),
         };
         self.emit_after(run, Output::Dispatch(worker, Box::new(dispatch)));
     }

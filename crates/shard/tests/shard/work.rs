@@ -13,6 +13,7 @@ use abide_core::{
     run::{Refusal, Resolution},
 };
 use abide_shard::message::Message;
+use bytes::Bytes;
 
 use crate::harness::{World, activity, shard_of, target};
 
@@ -130,16 +131,25 @@ fn the_worker_that_has_the_run_in_memory_gets_only_what_is_new() {
     let token = world.take_task();
     world.complete(token, Vec::new());
     world.signal("w", "a").unwrap();
-    let Dispatch::Workflow { cached, recent, last_event, given, .. } = world.take("session") else {
+    let Dispatch::Workflow { recent, last_event, given, .. } = world.take("session") else {
         panic!("a workflow task");
     };
-    assert!(cached);
-    let events: Vec<EventNumber> = recent
-        .into_iter()
-        .flat_map(|row| abide_core::codec::decode_events(row).unwrap())
-        .map(|event| event.number)
-        .collect();
-    assert_eq!((events, last_event, given.previous), (vec![3, 4, 5, 6], 6, 4));
+    assert_eq!((numbers(recent), last_event, given.previous), (vec![3, 4, 5, 6], 6, 4));
+}
+
+#[test]
+fn the_first_task_comes_with_the_whole_history() {
+    let mut world = World::new();
+    world.start("w");
+    let Dispatch::Workflow { recent, last_event, .. } = world.take("session") else {
+        panic!("a workflow task");
+    };
+    assert_eq!((numbers(recent), last_event), (vec![1, 2], 2));
+}
+
+fn numbers(rows: Option<Vec<Bytes>>) -> Vec<EventNumber> {
+    let events = |row| abide_core::codec::decode_events(row).expect("readable");
+    rows.expect("rows at hand").into_iter().flat_map(events).map(|event| event.number).collect()
 }
 
 #[test]

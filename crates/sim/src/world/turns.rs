@@ -102,8 +102,13 @@ impl World {
         let good = |(run, machine): &(RunId, Replay<Interpreter>)| {
             *run == token.run && given.tail.first().is_some_and(|own| machine.seen() < own.number)
         };
-        let position = worker.cache.iter().position(good)?;
-        let (_, mut machine) = worker.cache.remove(position);
+        let position = worker.cache.iter().position(good);
+        let kept = position.map(|position| worker.cache.remove(position).1);
+        let mut machine = match kept {
+            Some(machine) => machine,
+            None if given.previous == 0 => self.unused_machine(index, token.run).ok()?,
+            None => return None,
+        };
         for row in recent? {
             machine.feed(codec::decode_events(row).ok()?).ok()?;
         }
@@ -118,15 +123,21 @@ impl World {
         run: RunId,
         last_event: EventNumber,
     ) -> Result<Replay<Interpreter>, Error> {
+        let mut machine = self.unused_machine(index, run)?;
+        let events = self.ledger.stories.get(&run).map_or(&[][..], |story| &story.events);
+        let seen = |event: &&Fact| event.number <= last_event;
+        machine.feed(events.iter().take_while(seen).cloned())?;
+        Ok(machine)
+    }
+
+    /// A machine at the beginning of a run.
+    fn unused_machine(&self, index: usize, run: RunId) -> Result<Replay<Interpreter>, Error> {
         let build = self.workers.get(index).map_or(Build::Right, |worker| worker.build);
         let missing = || Error::Gap { expected: 1, found: 0 };
         let story = self.ledger.stories.get(&run).ok_or_else(missing)?;
         let workflow_type = &story.run.spec.workflow_type;
         let program = self.catalog.program(build, workflow_type).ok_or_else(missing)?;
-        let mut machine = Replay::new(program.code());
-        let seen = |event: &&Fact| event.number <= last_event;
-        machine.feed(story.events.iter().take_while(seen).cloned())?;
-        Ok(machine)
+        Ok(Replay::new(program.code()))
     }
 
     /// Wrong code would begin a run in a way that right code cannot go on with; and code may panic.

@@ -155,8 +155,8 @@ impl World {
             return Ok(());
         }
         match dispatch {
-            Dispatch::Workflow { token, given, last_event, recent, cached } => {
-                self.take_turn(index, token, &given, last_event, cached.then_some(recent))
+            Dispatch::Workflow { token, given, last_event, recent } => {
+                self.take_turn(index, token, &given, last_event, recent)
             }
             Dispatch::Query { token, last_event, .. } => {
                 self.take_query(index, slot, token, last_event)

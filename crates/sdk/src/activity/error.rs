@@ -1,0 +1,96 @@
+//! The error of an activity that wants to say more than a message: whether and when to try again, and
+//! what the workflow should know.
+
+use std::time::Duration;
+
+use abide_core::{
+    failure::{Failure, FailureKind},
+    payload::Payloads,
+};
+
+use super::ActivityEnd;
+use crate::{
+    payload::{self, Data, PayloadError},
+    raised::{BoxError, cause_of},
+};
+
+/// An error with instructions. Any other error may be returned by an activity too; it is then retried
+/// as the policy says.
+#[derive(Debug, Default, thiserror::Error)]
+#[error("{message}")]
+pub struct ActivityError {
+    message: String,
+    error_type: String,
+    non_retryable: bool,
+    retry_after: Option<Duration>,
+    details: Payloads,
+    cancelled: bool,
+    source: Option<BoxError>,
+}
+
+impl ActivityError {
+    /// An error that is retried as the policy says.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..Self::default() }
+    }
+
+    /// An error because of another.
+    pub fn from_source(source: impl Into<BoxError>) -> Self {
+        let source = source.into();
+        Self { message: source.to_string(), source: Some(source), ..Self::default() }
+    }
+
+    /// The activity stopped because it was asked to.
+    pub fn cancelled() -> Self {
+        Self { message: "cancelled".into(), cancelled: true, ..Self::default() }
+    }
+
+    /// Never tried again, whatever the policy says.
+    #[must_use]
+    pub fn non_retryable(mut self) -> Self {
+        self.non_retryable = true;
+        self
+    }
+
+    /// Tried again after this time instead of the policy's.
+    #[must_use]
+    pub fn retry_after(mut self, delay: Duration) -> Self {
+        self.retry_after = Some(delay);
+        self
+    }
+
+    /// The name by which programs know the error, and by which a policy excludes it.
+    #[must_use]
+    pub fn error_type(mut self, name: impl Into<String>) -> Self {
+        self.error_type = name.into();
+        self
+    }
+
+    /// Data for the workflow.
+    pub fn details<T: Data>(mut self, details: &T) -> Result<Self, PayloadError> {
+        self.details = payload::encode(details).map_err(|error| error.of("details of an error"))?;
+        Ok(self)
+    }
+
+    pub(crate) fn into_failure(self) -> Failure {
+        let source = self.source.as_ref();
+        Failure {
+            cause: source.and_then(|source| cause_of(source.source())),
+            message: self.message,
+            error_type: self.error_type,
+            kind: if self.cancelled { FailureKind::Cancelled } else { FailureKind::Application },
+            non_retryable: self.non_retryable,
+            next_retry_delay: self.retry_after,
+            details: self.details,
+            ..Failure::default()
+        }
+    }
+
+    pub(super) fn into_end(self) -> ActivityEnd {
+        if self.cancelled {
+            ActivityEnd::Cancelled(self.details)
+        } else {
+            ActivityEnd::Failed(self.into_failure())
+        }
+    }
+}

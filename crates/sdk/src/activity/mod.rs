@@ -1,0 +1,180 @@
+//! Activities: async functions with side effects, as values that a workflow calls and a worker runs.
+
+mod cancel;
+mod context;
+mod error;
+
+use std::{fmt, sync::Arc};
+
+use abide_core::payload::{Payload, Payloads};
+
+pub use self::{
+    cancel::{CancelToken, Cancelled},
+    context::{ActivityContext, ActivityInfo, AttemptLink},
+    error::ActivityError,
+};
+use crate::{
+    future::BoxFuture,
+    payload::{self, Arguments, Data, PayloadError},
+    raised::Raised,
+};
+
+/// The code of an activity.
+pub type ActivityFn<S, I, O> =
+    for<'a> fn(&'a S, ActivityContext, I) -> BoxFuture<'a, Result<O, Raised>>;
+
+/// An activity as a value: shared state `S`, arguments `I`, result `O`. Made by `#[activity]`.
+pub struct ActivityDef<S: 'static, I: 'static, O: 'static> {
+    name: &'static str,
+    arguments: Arguments<I>,
+    code: ActivityFn<S, I, O>,
+}
+
+impl<S, I, O> Clone for ActivityDef<S, I, O> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S, I, O> Copy for ActivityDef<S, I, O> {}
+
+impl<S, I, O> ActivityDef<S, I, O> {
+    /// An activity of this wire name.
+    pub const fn new(
+        name: &'static str,
+        arguments: Arguments<I>,
+        code: ActivityFn<S, I, O>,
+    ) -> Self {
+        Self { name, arguments, code }
+    }
+
+    /// The name on the wire.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The arguments as they travel.
+    pub fn encode(&self, input: &I) -> Result<Payloads, PayloadError> {
+        self.arguments.encode(input).map_err(|error| error.of(self.input_subject()))
+    }
+
+    /// Runs the code as it is, once and here: for tests of the activity itself.
+    pub async fn call(&self, shared: &S, ctx: ActivityContext, input: I) -> Result<O, Raised> {
+        (self.code)(shared, ctx, input).await
+    }
+
+    fn input_subject(&self) -> String {
+        format!("input of activity {}", self.name)
+    }
+
+    pub(crate) fn decode_input(&self, input: &[Payload]) -> Result<I, PayloadError> {
+        self.arguments.decode(input).map_err(|error| error.of(self.input_subject()))
+    }
+}
+
+impl<S, I, O: Data> ActivityDef<S, I, O> {
+    /// The result as it was sent.
+    pub fn decode(&self, result: &[Payload]) -> Result<O, PayloadError> {
+        payload::decode(result)
+            .map_err(|error: PayloadError| error.of(format!("result of activity {}", self.name)))
+    }
+}
+
+impl<S, I, O> fmt::Debug for ActivityDef<S, I, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "activity {}", self.name)
+    }
+}
+
+/// Activities that share state. Made by `#[activities]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no activities",
+    note = "put `#[activities]` on its impl block and `#[activity]` on the methods"
+)]
+pub trait Activities: Send + Sync + Sized + 'static {
+    /// Every activity of the impl block.
+    const ACTIVITIES: &'static [&'static dyn ActivityHandler<Self>];
+}
+
+/// An activity without the types of its arguments and result.
+pub trait ActivityHandler<S>: Send + Sync {
+    /// The name on the wire.
+    fn name(&self) -> &'static str;
+
+    /// The activity together with its state, ready to run.
+    fn bind(&self, shared: Arc<S>) -> Arc<dyn ActivityCode>;
+}
+
+/// An activity as a worker runs it.
+pub trait ActivityCode: Send + Sync {
+    /// Runs one attempt. The future may panic if the activity does.
+    fn run(&self, ctx: ActivityContext, input: Payloads) -> BoxFuture<'static, ActivityEnd>;
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ActivityEnd {
+    /// With a result.
+    Completed(Payloads),
+    /// With a failure.
+    Failed(abide_core::failure::Failure),
+    /// By cancelling itself, as it was asked to.
+    Cancelled(Payloads),
+}
+
+impl ActivityEnd {
+    /// The end that an activity's result stands for.
+    pub(crate) fn of<O: Data>(result: Result<O, Raised>) -> Self {
+        match result.map(|value| payload::encode(&value)) {
+            Ok(Ok(result)) => Self::Completed(result),
+            Ok(Err(error)) => Self::Failed(Raised::new(error.of("result")).into_failure()),
+            Err(raised) => match raised.downcast::<ActivityError>() {
+                Ok(error) => error.into_end(),
+                Err(raised) => Self::Failed(raised.into_failure()),
+            },
+        }
+    }
+
+    /// The end of an attempt whose arguments cannot be read: trying again is useless.
+    pub(crate) fn unreadable(error: PayloadError) -> Self {
+        let failure = Raised::new(error).into_failure();
+        Self::Failed(abide_core::failure::Failure { non_retryable: true, ..failure })
+    }
+}
+
+impl<S, I, O> ActivityHandler<S> for ActivityDef<S, I, O>
+where
+    S: Send + Sync + 'static,
+    I: Send + 'static,
+    O: Data,
+{
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn bind(&self, shared: Arc<S>) -> Arc<dyn ActivityCode> {
+        Arc::new(Bound { definition: *self, shared })
+    }
+}
+
+struct Bound<S: 'static, I: 'static, O: 'static> {
+    definition: ActivityDef<S, I, O>,
+    shared: Arc<S>,
+}
+
+impl<S, I, O> ActivityCode for Bound<S, I, O>
+where
+    S: Send + Sync + 'static,
+    I: Send + 'static,
+    O: Data,
+{
+    fn run(&self, ctx: ActivityContext, input: Payloads) -> BoxFuture<'static, ActivityEnd> {
+        let (definition, shared) = (self.definition, self.shared.clone());
+        Box::pin(async move {
+            match definition.decode_input(&input) {
+                Ok(input) => ActivityEnd::of((definition.code)(&shared, ctx, input).await),
+                Err(error) => ActivityEnd::unreadable(error),
+            }
+        })
+    }
+}

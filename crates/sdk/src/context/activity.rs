@@ -1,0 +1,168 @@
+//! Calling an activity.
+
+use std::{marker::PhantomData, rc::Rc, time::Duration};
+
+use abide_core::{
+    event::{ActivitySpec, Delivery, Origin},
+    ids::ExecutionId,
+    payload::PayloadMap,
+    retry::{RetryPolicy, RetryState, Verdict},
+};
+
+use super::operation::{Answer, Operation, Progress, awaitable};
+use crate::{
+    activity::ActivityDef,
+    error::{ActivityFailure, Error, Result},
+    executor::{ActivityOutcome, Board, Resolution},
+    payload::{self, Data, PayloadError},
+};
+
+/// One attempt may take this long, unless the call says otherwise.
+const START_TO_CLOSE: Duration = Duration::from_secs(60);
+
+/// A call of an activity; see [`Context::activity`](super::Context::activity).
+#[derive(Debug)]
+#[must_use = "nothing happens until it is awaited"]
+pub struct ActivityCall<O> {
+    board: Rc<Board>,
+    spec: ActivitySpec,
+    unsendable: Option<PayloadError>,
+    /// For retries that the run makes itself: how many attempts there were.
+    attempt: u32,
+    output: PhantomData<fn() -> O>,
+}
+
+impl<O> ActivityCall<O> {
+    pub(super) fn new<S, I>(
+        board: Rc<Board>,
+        definition: &ActivityDef<S, I, O>,
+        input: &I,
+    ) -> Self {
+        let (input, unsendable) = match definition.encode(input) {
+            Ok(input) => (input, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        let spec = ActivitySpec {
+            activity: "".into(),
+            activity_type: definition.name().into(),
+            queue: board.started().spec.queue.clone(),
+            input,
+            header: PayloadMap::new(),
+            schedule_to_close: None,
+            schedule_to_start: None,
+            start_to_close: None,
+            heartbeat: None,
+            retry: Some(RetryPolicy::default()),
+            delivery: Delivery::AtLeastOnce,
+            retry_of: None,
+        };
+        Self { board, spec, unsendable, attempt: 0, output: PhantomData }
+    }
+
+    /// Limits one attempt; 60 seconds if neither this nor `schedule_to_close` is set.
+    pub const fn start_to_close(mut self, limit: Duration) -> Self {
+        self.spec.start_to_close = Some(limit);
+        self
+    }
+
+    /// Limits the whole activity, retries included.
+    pub const fn schedule_to_close(mut self, limit: Duration) -> Self {
+        self.spec.schedule_to_close = Some(limit);
+        self
+    }
+
+    /// Limits how long an attempt waits for a worker.
+    pub const fn schedule_to_start(mut self, limit: Duration) -> Self {
+        self.spec.schedule_to_start = Some(limit);
+        self
+    }
+
+    /// Limits the time between two heartbeats of an attempt.
+    pub const fn heartbeat_timeout(mut self, limit: Duration) -> Self {
+        self.spec.heartbeat = Some(limit);
+        self
+    }
+
+    /// How failed attempts are repeated; without it, without limit and with growing delays.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.spec.retry = Some(policy);
+        self
+    }
+
+    /// The queue whose workers may take it; without it, that of the run.
+    pub fn queue(mut self, queue: impl Into<String>) -> Self {
+        self.spec.queue = queue.into();
+        self
+    }
+
+    /// An attempt that is lost with its worker is never repeated: the activity fails instead.
+    pub const fn at_most_once(mut self) -> Self {
+        self.spec.delivery = Delivery::AtMostOnce;
+        self
+    }
+
+    /// The delay before the next attempt, if the run makes its retries itself and there is one.
+    fn recorded_retry(&self, outcome: &ActivityOutcome) -> Option<Duration> {
+        let policy = self.spec.retry.as_ref().filter(|policy| policy.recorded)?;
+        let (failure, _) = outcome.result.as_ref().err()?;
+        match (RetryPolicy { recorded: false, ..policy.clone() }).judge(self.attempt, failure) {
+            Verdict::After(delay) => Some(delay),
+            Verdict::Stop(_) => None,
+        }
+    }
+
+    fn closed(&mut self, outcome: ActivityOutcome) -> Progress<Result<O>>
+    where
+        O: Data,
+    {
+        if let Some(delay) = self.recorded_retry(&outcome) {
+            let execution: ExecutionId =
+                self.spec.retry_of.get_or_insert(outcome.execution).clone();
+            let origin = Origin::ActivityRetry { execution };
+            return Progress::Waits(self.board.start_timer(delay, origin));
+        }
+        Progress::Done(match outcome.result {
+            Ok(result) => payload::decode(&result).map_err(|error: PayloadError| {
+                error.of(format!("result of activity {}", self.spec.activity_type)).into()
+            }),
+            Err((failure, retry_state)) => Err(self.failed(failure, retry_state)),
+        })
+    }
+
+    fn failed(&self, failure: abide_core::failure::Failure, retry_state: RetryState) -> Error {
+        Error::Activity(Box::new(ActivityFailure {
+            activity_type: self.spec.activity_type.clone(),
+            activity: self.spec.activity.clone(),
+            failure,
+            retry_state,
+        }))
+    }
+}
+
+awaitable!([O: Data] ActivityCall<O> => Result<O>);
+
+impl<O: Data> Operation for ActivityCall<O> {
+    type Output = Result<O>;
+
+    fn begin(&mut self) -> Progress<Self::Output> {
+        if let Some(error) = self.unsendable.take() {
+            return Progress::Done(Err(error.into()));
+        }
+        if self.spec.start_to_close.is_none() && self.spec.schedule_to_close.is_none() {
+            self.spec.start_to_close = Some(START_TO_CLOSE);
+        }
+        self.attempt += 1;
+        let (activity, wait) = self.board.schedule_activity(&self.spec);
+        self.spec.activity = activity;
+        Progress::Waits(wait)
+    }
+
+    fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
+        match answer.0 {
+            Resolution::Activity(outcome) => self.closed(*outcome),
+            // The delay before a retry that the run makes itself is over.
+            Resolution::Fired => self.begin(),
+            _ => Progress::Done(Err(Error::Cancelled)),
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Children: runs that this run starts and may wait for.
+
+use std::{fmt, marker::PhantomData, rc::Rc, time::Duration};
+
+use abide_core::{
+    event::{ChildSpec, DeliveryFailure, ParentClosePolicy, ReusePolicy, RunSpec},
+    failure::Failure,
+    ids::WorkflowId,
+    payload::Payloads,
+    retry::RetryPolicy,
+};
+
+use super::{
+    external::{ExternalCall, ExternalWorkflow},
+    operation::{Answer, Operation, Pending, Progress},
+};
+use crate::{
+    definition::{SignalDef, Workflow},
+    error::{ChildFailure, Error, Result},
+    executor::{Board, Resolution, Subject, Wait},
+    payload::PayloadError,
+};
+
+/// A call of a child; see [`Context::child`](super::Context::child). Awaited, it gives the result.
+#[must_use = "nothing happens until it is awaited"]
+pub struct ChildCall<C: Workflow> {
+    link: Link<C>,
+    spec: ChildSpec,
+    unsendable: Option<PayloadError>,
+}
+
+/// A child that is to run; gives its handle when it does.
+#[must_use = "nothing happens until it is awaited"]
+pub struct ChildStart<C: Workflow>(ChildCall<C>);
+
+/// A child that runs. Dropping the handle leaves the child alone.
+pub struct ChildHandle<C: Workflow> {
+    link: Link<C>,
+}
+
+/// The result of a child that runs.
+#[must_use = "nothing happens until it is awaited"]
+pub struct ChildResult<C: Workflow> {
+    link: Link<C>,
+}
+
+/// Which child it is.
+struct Link<C> {
+    board: Rc<Board>,
+    workflow: WorkflowId,
+    /// Counts the children of the run; zero before it was asked for.
+    number: u64,
+    child: PhantomData<fn() -> C>,
+}
+
+impl<C: Workflow> ChildCall<C> {
+    pub(super) fn new(board: Rc<Board>, workflow: WorkflowId, input: &C::Input) -> Self {
+        let (input, unsendable) = match C::encode_input(input) {
+            Ok(input) => (input, None),
+            Err(error) => (Payloads::new(), Some(error)),
+        };
+        let spec = RunSpec {
+            workflow_type: C::NAME.into(),
+            queue: board.started().spec.queue.clone(),
+            input,
+            ..RunSpec::default()
+        };
+        let spec = ChildSpec {
+            workflow: board.neighbour(workflow.clone()),
+            spec,
+            parent_close: ParentClosePolicy::default(),
+            reuse: ReusePolicy::default(),
+            retry_of: None,
+        };
+        let link = Link { board, workflow, number: 0, child: PhantomData };
+        Self { link, spec, unsendable }
+    }
+
+    /// The queue whose workers run it; without it, that of this run.
+    pub fn queue(mut self, queue: impl Into<String>) -> Self {
+        self.spec.spec.queue = queue.into();
+        self
+    }
+
+    /// What happens to the child when this run closes first; without it, it is terminated.
+    pub const fn parent_close(mut self, policy: ParentClosePolicy) -> Self {
+        self.spec.parent_close = policy;
+        self
+    }
+
+    /// Whether the id of a closed workflow may be used again; without it, it may.
+    pub const fn reuse(mut self, policy: ReusePolicy) -> Self {
+        self.spec.reuse = policy;
+        self
+    }
+
+    /// Limits each run of the child.
+    pub const fn run_timeout(mut self, limit: Duration) -> Self {
+        self.spec.spec.run_timeout = Some(limit);
+        self
+    }
+
+    /// Limits the child with all its runs.
+    pub const fn execution_timeout(mut self, limit: Duration) -> Self {
+        self.spec.spec.execution_timeout = Some(limit);
+        self
+    }
+
+    /// Starts a new run of the child when one fails.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.spec.spec.retry = Some(policy);
+        self
+    }
+
+    /// Begins at once; gives a handle when the child runs.
+    pub fn start(self) -> Pending<ChildStart<C>> {
+        Pending::begun(ChildStart(self))
+    }
+
+    /// Asks for the child and waits for what `subject` makes of its number.
+    fn ask(&mut self, subject: fn(u64) -> Subject) -> Result<Wait> {
+        if let Some(error) = self.unsendable.take() {
+            return Err(error.into());
+        }
+        self.link.number = self.link.board.start_child(self.spec.clone());
+        Ok(self.link.board.wait_for_child(subject(self.link.number)))
+    }
+}
+
+impl<C: Workflow> IntoFuture for ChildCall<C> {
+    type Output = Result<C::Output>;
+    type IntoFuture = Pending<Self>;
+
+    fn into_future(self) -> Pending<Self> {
+        Pending::new(self)
+    }
+}
+
+impl<C: Workflow> Operation for ChildCall<C> {
+    type Output = Result<C::Output>;
+
+    fn begin(&mut self) -> Progress<Self::Output> {
+        match self.ask(Subject::ChildClose) {
+            Ok(wait) => Progress::Waits(wait),
+            Err(error) => Progress::Done(Err(error)),
+        }
+    }
+
+    fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
+        Progress::Done(self.link.closed(&answer))
+    }
+}
+
+impl<C: Workflow> Operation for ChildStart<C> {
+    type Output = Result<ChildHandle<C>>;
+
+    fn begin(&mut self) -> Progress<Self::Output> {
+        match self.0.ask(Subject::ChildStart) {
+            Ok(wait) => Progress::Waits(wait),
+            Err(error) => Progress::Done(Err(error)),
+        }
+    }
+
+    fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
+        Progress::Done(match answer.0 {
+            Resolution::ChildStarted => Ok(ChildHandle { link: self.0.link.clone() }),
+            Resolution::Cancelled => Err(Error::Cancelled),
+            _ => Err(self.0.link.outcome().err().unwrap_or_else(|| {
+                Error::fail(format!("child {} closed before it started", self.0.link.workflow))
+            })),
+        })
+    }
+}
+
+impl<C: Workflow> ChildHandle<C> {
+    /// The child's workflow id.
+    pub const fn workflow_id(&self) -> &WorkflowId {
+        &self.link.workflow
+    }
+
+    /// Waits for the child's result, over all its runs. Can be asked for again.
+    #[track_caller]
+    pub fn result(&self) -> ChildResult<C> {
+        self.link.board.mark(std::panic::Location::caller());
+        ChildResult { link: self.link.clone() }
+    }
+
+    /// Signals the child; ready when it has the signal.
+    #[track_caller]
+    pub fn signal<I>(&self, signal: SignalDef<C, I>, input: I) -> ExternalCall {
+        self.external().signal(signal, input)
+    }
+
+    /// Asks the child to cancel itself; ready when it has the request.
+    #[track_caller]
+    pub fn cancel(&self) -> ExternalCall {
+        self.external().cancel()
+    }
+
+    fn external(&self) -> ExternalWorkflow<C> {
+        let Link { board, workflow, number, .. } = &self.link;
+        let initiated = board.child(*number, |child| child.initiated).flatten();
+        ExternalWorkflow::of_child(board.clone(), workflow.clone(), initiated)
+    }
+}
+
+impl<C: Workflow> IntoFuture for ChildResult<C> {
+    type Output = Result<C::Output>;
+    type IntoFuture = Pending<Self>;
+
+    fn into_future(self) -> Pending<Self> {
+        Pending::new(self)
+    }
+}
+
+impl<C: Workflow> Operation for ChildResult<C> {
+    type Output = Result<C::Output>;
+
+    fn begin(&mut self) -> Progress<Self::Output> {
+        let Link { board, number, .. } = &self.link;
+        if board.child(*number, |child| child.outcome.is_some()) == Some(true) {
+            return Progress::Done(self.link.outcome());
+        }
+        Progress::Waits(board.wait_for_child(Subject::ChildClose(*number)))
+    }
+
+    fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
+        Progress::Done(self.link.closed(&answer))
+    }
+}
+
+impl<C: Workflow> Link<C> {
+    fn closed(&self, answer: &Answer) -> Result<C::Output> {
+        match answer.0 {
+            Resolution::Cancelled => Err(Error::Cancelled),
+            _ => self.outcome(),
+        }
+    }
+
+    fn outcome(&self) -> Result<C::Output> {
+        match self.board.child(self.number, |child| child.outcome.clone()).flatten() {
+            Some(Ok(result)) => Ok(C::decode_output(&result)?),
+            Some(Err(closed)) => Err(self.failed(closed.failure, closed.not_started)),
+            None => Err(Error::fail(format!("child {} has no outcome", self.workflow))),
+        }
+    }
+
+    fn failed(&self, failure: Failure, not_started: Option<DeliveryFailure>) -> Error {
+        Error::Child(Box::new(ChildFailure {
+            workflow_type: C::NAME.into(),
+            workflow: self.workflow.clone(),
+            failure,
+            not_started,
+        }))
+    }
+}
+
+impl<C> Clone for Link<C> {
+    fn clone(&self) -> Self {
+        Self {
+            board: self.board.clone(),
+            workflow: self.workflow.clone(),
+            number: self.number,
+            child: PhantomData,
+        }
+    }
+}
+
+impl<C: Workflow> fmt::Debug for ChildHandle<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "child {} of type {}", self.link.workflow, C::NAME)
+    }
+}

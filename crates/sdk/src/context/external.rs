@@ -1,0 +1,111 @@
+//! Signals and cancel requests to other workflows.
+
+use std::{marker::PhantomData, rc::Rc};
+
+use abide_core::{
+    command::Ask,
+    event::{CancelMode, Target},
+    ids::{EventNumber, RunId, WorkflowId},
+    payload::PayloadMap,
+};
+
+use super::operation::{Answer, Operation, Progress, awaitable};
+use crate::{
+    definition::{SignalDef, Workflow},
+    error::{Error, ExternalFailure, Result},
+    executor::{Board, Resolution},
+    payload::PayloadError,
+};
+
+/// Another workflow of the same namespace; see [`Context::external`](super::Context::external).
+#[derive(Debug)]
+pub struct ExternalWorkflow<C> {
+    board: Rc<Board>,
+    target: Target,
+    workflow: PhantomData<fn() -> C>,
+}
+
+impl<C: Workflow> ExternalWorkflow<C> {
+    pub(super) fn new(board: Rc<Board>, workflow: WorkflowId) -> Self {
+        let workflow = board.neighbour(workflow);
+        let target = Target { workflow, run: None, child: None };
+        Self { board, target, workflow: PhantomData }
+    }
+
+    /// The child of this run that was started by the event `initiated`.
+    pub(super) fn of_child(
+        board: Rc<Board>,
+        workflow: WorkflowId,
+        initiated: Option<EventNumber>,
+    ) -> Self {
+        let mut external = Self::new(board, workflow);
+        external.target.child = initiated;
+        external
+    }
+
+    /// Means this run only, instead of the current one.
+    #[must_use]
+    pub const fn run(mut self, run: RunId) -> Self {
+        self.target.run = Some(run);
+        self
+    }
+
+    /// Sends a signal; ready when the other workflow has it.
+    #[track_caller]
+    pub fn signal<I>(&self, signal: SignalDef<C, I>, input: I) -> ExternalCall {
+        let (target, header) = (self.target.clone(), PayloadMap::new());
+        let name = signal.name().into();
+        let ask =
+            signal.encode(&input).map(|input| Ask::SignalExternal { target, name, input, header });
+        self.call(ask)
+    }
+
+    /// Asks the other workflow to cancel itself; ready when it has the request.
+    #[track_caller]
+    pub fn cancel(&self) -> ExternalCall {
+        let (target, mode) = (self.target.clone(), CancelMode::Request);
+        let reason = format!("asked by workflow {}", self.board.started().workflow);
+        self.call(Ok(Ask::CancelExternal { target, mode, reason }))
+    }
+
+    #[track_caller]
+    fn call(&self, ask: Result<Ask, PayloadError>) -> ExternalCall {
+        self.board.mark(std::panic::Location::caller());
+        let workflow = self.target.workflow.workflow.clone();
+        ExternalCall { board: self.board.clone(), workflow, ask: Some(ask) }
+    }
+}
+
+/// A signal or cancel request to another workflow.
+#[derive(Debug)]
+#[must_use = "nothing happens until it is awaited"]
+pub struct ExternalCall {
+    board: Rc<Board>,
+    workflow: WorkflowId,
+    ask: Option<Result<Ask, PayloadError>>,
+}
+
+awaitable!([] ExternalCall => Result<()>);
+
+impl Operation for ExternalCall {
+    type Output = Result<()>;
+
+    fn begin(&mut self) -> Progress<Result<()>> {
+        match self.ask.take() {
+            Some(Ok(ask)) => Progress::Waits(self.board.ask_external(ask)),
+            Some(Err(error)) => Progress::Done(Err(error.into())),
+            None => Progress::Done(Ok(())),
+        }
+    }
+
+    fn resume(&mut self, answer: Answer) -> Progress<Result<()>> {
+        Progress::Done(match answer.0 {
+            Resolution::External(Err(cause)) => {
+                let workflow = self.workflow.clone();
+                Err(Error::External(Box::new(ExternalFailure { workflow, cause })))
+            }
+            Resolution::Cancelled => Err(Error::Cancelled),
+            _ => Ok(()),
+        })
+    }
+}

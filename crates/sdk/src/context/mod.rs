@@ -1,0 +1,184 @@
+//! What workflow code holds: its state, the durable things it can do, and facts about its run.
+
+mod activity;
+mod child;
+mod external;
+mod operation;
+mod random;
+mod receive;
+mod sleep;
+mod spawn;
+
+use std::{cell::RefCell, fmt, future::Future, panic::Location, rc::Rc, time::Duration};
+
+use abide_core::{
+    event::RunStarted,
+    ids::{RunId, WorkflowId},
+    time::Timestamp,
+};
+use uuid::Uuid;
+
+pub use self::{
+    activity::ActivityCall,
+    child::{ChildCall, ChildHandle, ChildResult, ChildStart},
+    external::{ExternalCall, ExternalWorkflow},
+    operation::{Operation, Pending},
+    random::Random,
+    receive::{Outcome, Receive, ReceiveWithin},
+    sleep::Sleep,
+    spawn::JoinHandle,
+};
+use crate::{
+    activity::ActivityDef,
+    definition::{SignalDef, Workflow},
+    error::{Error, NextRun},
+    executor::Board,
+    payload::Data,
+};
+
+/// The context of a run of workflow `W`. Clones are the same context.
+///
+/// Everything durable is asked for here. What a method returns is a future that begins when it is first
+/// polled, or at once by `start()`; dropping it while it is pending gives up what it waits for.
+pub struct Context<W> {
+    board: Rc<Board>,
+    state: Rc<RefCell<W>>,
+}
+
+impl<W> Clone for Context<W> {
+    fn clone(&self) -> Self {
+        Self { board: self.board.clone(), state: self.state.clone() }
+    }
+}
+
+impl<W> fmt::Debug for Context<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("run", &self.run_id()).finish_non_exhaustive()
+    }
+}
+
+impl<W> Context<W> {
+    pub(crate) fn new(board: Rc<Board>, state: W) -> Self {
+        Self { board, state: Rc::new(RefCell::new(state)) }
+    }
+
+    /// Reads the state. Must not be called from within [`Context::write`].
+    #[track_caller]
+    pub fn read<T>(&self, read: impl FnOnce(&W) -> T) -> T {
+        read(&self.state.borrow())
+    }
+
+    /// Changes the state. Must not be called from within [`Context::read`] or itself.
+    #[track_caller]
+    pub fn write<T>(&self, write: impl FnOnce(&mut W) -> T) -> T {
+        write(&mut self.state.borrow_mut())
+    }
+
+    /// Waits for a time, which survives every restart. A zero time is over at once.
+    #[track_caller]
+    pub fn sleep(&self, duration: Duration) -> Sleep {
+        Sleep::new(self.board(), duration)
+    }
+
+    /// Runs an activity: `ctx.activity(greet, name).start_to_close(limit).await?`.
+    #[track_caller]
+    pub fn activity<S, I, O: Data>(
+        &self,
+        definition: ActivityDef<S, I, O>,
+        input: I,
+    ) -> ActivityCall<O> {
+        ActivityCall::new(self.board(), &definition, &input)
+    }
+
+    /// Waits for the next signal of this kind, read in the order of arrival. For signals that are
+    /// declared without a body; the others are handled when they arrive.
+    #[track_caller]
+    pub fn receive<I: 'static>(&self, signal: SignalDef<W, I>) -> Receive<W, I> {
+        Receive::new(self.board(), signal)
+    }
+
+    /// Runs a child and waits for its result; with `start()` it gives a handle once the child runs.
+    #[track_caller]
+    pub fn child<C: Workflow>(
+        &self,
+        workflow: impl Into<WorkflowId>,
+        input: C::Input,
+    ) -> ChildCall<C> {
+        ChildCall::new(self.board(), workflow.into(), &input)
+    }
+
+    /// Another workflow of the same namespace, to be signalled or cancelled.
+    pub fn external<C: Workflow>(&self, workflow: impl Into<WorkflowId>) -> ExternalWorkflow<C> {
+        ExternalWorkflow::new(self.board.clone(), workflow.into())
+    }
+
+    /// Runs a future beside this one. It ends with the run at the latest.
+    pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> JoinHandle<T> {
+        spawn::spawn(&self.board, task)
+    }
+
+    /// The time of the current task: the same on replay.
+    pub fn now(&self) -> Timestamp {
+        self.board.now()
+    }
+
+    /// A random value: the same on replay. Not for secrets.
+    pub fn random<T: Random>(&self) -> T {
+        T::draw(&mut || self.board.random())
+    }
+
+    /// A random UUID (version 4): the same on replay.
+    pub fn uuid(&self) -> Uuid {
+        uuid::Builder::from_random_bytes(self.random()).into_uuid()
+    }
+
+    /// The run's id.
+    pub fn run_id(&self) -> RunId {
+        self.board.started().run
+    }
+
+    /// The workflow's id, which stays the same when the run is followed by another.
+    pub fn workflow_id(&self) -> &WorkflowId {
+        &self.board.started().workflow
+    }
+
+    /// How the run began: its queue, parent, attempt and so on.
+    pub fn started(&self) -> &RunStarted {
+        self.board.started()
+    }
+
+    /// What code does now is in history already. For diagnostics; what a workflow does must not
+    /// depend on it.
+    pub fn is_replaying(&self) -> bool {
+        self.board.replaying()
+    }
+
+    /// The run was asked to cancel itself.
+    pub fn is_cancel_requested(&self) -> bool {
+        self.board.cancel_requested()
+    }
+
+    /// The history is long: the run should continue as new at its next good moment.
+    pub fn suggests_continue_as_new(&self) -> bool {
+        self.board.suggests_continue_as_new()
+    }
+
+    /// The board, noting where user code asks.
+    #[track_caller]
+    fn board(&self) -> Rc<Board> {
+        self.board.mark(Location::caller());
+        self.board.clone()
+    }
+}
+
+impl<W: Workflow> Context<W> {
+    /// Ends the run and goes on in a new one with an empty history: `return
+    /// Err(ctx.continue_as_new(input))`. Signals that were not read and updates that are not finished
+    /// go along; the state does not.
+    pub fn continue_as_new(&self, input: W::Input) -> Error {
+        match W::encode_input(&input) {
+            Ok(input) => Error::ContinueAsNew(Box::new(NextRun { input })),
+            Err(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The one future behind everything durable: it asks when it is first polled, waits, and turns what
+//! came back into a value.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use crate::executor::{Resolution, Wait};
+
+/// Something durable that code can ask for. Implemented by this crate alone.
+pub trait Operation: Unpin {
+    /// What comes of it.
+    type Output;
+
+    /// Asks for it.
+    #[doc(hidden)]
+    fn begin(&mut self) -> Progress<Self::Output>;
+
+    /// Takes what came back.
+    #[doc(hidden)]
+    fn resume(&mut self, answer: Answer) -> Progress<Self::Output>;
+}
+
+/// How far an operation has come.
+#[derive(Debug)]
+pub enum Progress<T> {
+    /// It waits.
+    Waits(Wait),
+    /// It is over.
+    Done(T),
+}
+
+/// What came back for an operation.
+#[derive(Debug)]
+pub struct Answer(pub(super) Resolution);
+
+/// An operation as a future. It begins when it is first polled; dropping it while it is pending gives
+/// up what it waits for.
+#[derive(Debug)]
+#[must_use = "nothing happens until it is awaited"]
+pub struct Pending<O: Operation> {
+    operation: O,
+    progress: Option<Progress<O::Output>>,
+}
+
+impl<O: Operation> Pending<O> {
+    pub(super) const fn new(operation: O) -> Self {
+        Self { operation, progress: None }
+    }
+
+    /// The same operation, begun.
+    pub(super) fn begun(mut operation: O) -> Self {
+        let progress = Some(operation.begin());
+        Self { operation, progress }
+    }
+}
+
+// Nothing in it is pinned: the operation is `Unpin`, and the output is only moved.
+impl<O: Operation> Unpin for Pending<O> {}
+
+impl<O: Operation> Future for Pending<O> {
+    type Output = O::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<O::Output> {
+        let Self { operation, progress } = &mut *self;
+        loop {
+            match progress.take().unwrap_or_else(|| operation.begin()) {
+                Progress::Done(output) => return Poll::Ready(output),
+                Progress::Waits(mut wait) => match wait.poll(cx) {
+                    Poll::Ready(resolution) => {
+                        *progress = Some(operation.resume(Answer(resolution)));
+                    }
+                    Poll::Pending => {
+                        *progress = Some(Progress::Waits(wait));
+                        return Poll::Pending;
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// Makes operations awaitable, and gives them `start`.
+macro_rules! awaitable {
+    ([$($parameter:ident $(: $bound:ident)?),*] $name:ty => $output:ty) => {
+        impl<$($parameter $(: $bound)?),*> $name {
+            /// Begins at once instead of when it is first polled.
+            pub fn start(self) -> $crate::context::Pending<Self> {
+                $crate::context::Pending::begun(self)
+            }
+        }
+
+        impl<$($parameter $(: $bound)?),*> std::future::IntoFuture for $name {
+            type Output = $output;
+            type IntoFuture = $crate::context::Pending<Self>;
+
+            fn into_future(self) -> Self::IntoFuture {
+                $crate::context::Pending::new(self)
+            }
+        }
+    };
+}
+pub(super) use awaitable;

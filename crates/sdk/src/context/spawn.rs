@@ -1,0 +1,64 @@
+//! Tasks beside the run.
+
+use std::{
+    cell::RefCell,
+    fmt,
+    future::Future,
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll, Waker},
+};
+
+use crate::executor::Board;
+
+/// The result of a spawned task, once it has one. Dropping the handle leaves the task alone.
+pub struct JoinHandle<T> {
+    slot: Rc<RefCell<Slot<T>>>,
+}
+
+struct Slot<T> {
+    value: Option<T>,
+    waker: Option<Waker>,
+}
+
+pub(super) fn spawn<T: 'static>(
+    board: &Board,
+    task: impl Future<Output = T> + 'static,
+) -> JoinHandle<T> {
+    let slot = Rc::new(RefCell::new(Slot { value: None, waker: None }));
+    let filled = slot.clone();
+    board.spawn(Box::pin(async move {
+        let value = task.await;
+        let mut slot = filled.borrow_mut();
+        slot.value = Some(value);
+        let waker = slot.waker.take();
+        drop(slot);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }));
+    JoinHandle { slot }
+}
+
+impl<T> Future for JoinHandle<T> {
+    type Output = T;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let mut slot = self.slot.borrow_mut();
+        match slot.value.take() {
+            Some(value) => Poll::Ready(value),
+            None => {
+                let replaced = slot.waker.replace(cx.waker().clone());
+                drop(slot);
+                drop(replaced);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JoinHandle")
+    }
+}

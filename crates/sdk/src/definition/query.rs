@@ -1,0 +1,64 @@
+//! Queries: questions about the state, which they do not change.
+
+use abide_core::{
+    failure::Failure,
+    payload::{Payload, Payloads},
+};
+
+use super::definition;
+use crate::{
+    payload::{self, Arguments, Data, PayloadError},
+    raised::Raised,
+};
+
+/// A query as a value: of workflow `W`, with arguments `I` and answer `O`.
+pub struct QueryDef<W: 'static, I: 'static, O: 'static> {
+    name: &'static str,
+    arguments: Arguments<I>,
+    code: fn(&W, I) -> Result<O, Raised>,
+}
+
+definition!(QueryDef<W, I, O>, "query");
+
+impl<W, I, O> QueryDef<W, I, O> {
+    /// A query of this wire name.
+    pub const fn new(
+        name: &'static str,
+        arguments: Arguments<I>,
+        code: fn(&W, I) -> Result<O, Raised>,
+    ) -> Self {
+        Self { name, arguments, code }
+    }
+}
+
+impl<W, I, O: Data> QueryDef<W, I, O> {
+    /// The answer as it was sent.
+    pub fn decode(&self, answer: &[Payload]) -> Result<O, PayloadError> {
+        payload::decode(answer)
+            .map_err(|error: PayloadError| error.of(format!("answer of query {}", self.name)))
+    }
+}
+
+/// A query without the types of its arguments and answer.
+pub trait QueryHandler<W>: Sync {
+    /// The name on the wire.
+    fn name(&self) -> &'static str;
+
+    /// Answers from the state.
+    fn answer(&self, state: &W, input: &[Payload]) -> Result<Payloads, Failure>;
+}
+
+impl<W, I, O: Data> QueryHandler<W> for QueryDef<W, I, O> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn answer(&self, state: &W, input: &[Payload]) -> Result<Payloads, Failure> {
+        let answer = self
+            .decode_input(input)
+            .map_err(Raised::new)
+            .and_then(|input| (self.code)(state, input))
+            .and_then(|answer| payload::encode(&answer).map_err(Raised::new));
+        answer.map_err(Raised::into_failure)
+    }
+}

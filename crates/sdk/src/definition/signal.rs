@@ -1,0 +1,87 @@
+//! Signals: input that needs no answer. One is applied to the state, starts a task of its own, or is
+//! kept until the run receives it.
+
+use abide_core::payload::{Payload, Payloads};
+
+use super::definition;
+use crate::{
+    context::Context,
+    future::LocalBoxFuture,
+    payload::{Arguments, PayloadError},
+};
+
+/// A signal as a value: of workflow `W`, with arguments `I`.
+pub struct SignalDef<W: 'static, I: 'static> {
+    name: &'static str,
+    arguments: Arguments<I>,
+    code: SignalCode<W, I>,
+}
+
+/// What happens when the signal arrives.
+pub enum SignalCode<W: 'static, I: 'static> {
+    /// It is kept until the run receives it.
+    Keep,
+    /// It changes the state at once.
+    Apply(fn(&mut W, I)),
+    /// It starts a task of its own.
+    Task(fn(Context<W>, I) -> LocalBoxFuture<'static, ()>),
+}
+
+definition!(SignalDef<W, I>, "signal");
+
+impl<W, I> Clone for SignalCode<W, I> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<W, I> Copy for SignalCode<W, I> {}
+
+impl<W, I> SignalDef<W, I> {
+    /// A signal of this wire name.
+    pub const fn new(name: &'static str, arguments: Arguments<I>, code: SignalCode<W, I>) -> Self {
+        Self { name, arguments, code }
+    }
+
+    /// The signal is kept until the run receives it.
+    pub(crate) const fn kept(&self) -> bool {
+        matches!(self.code, SignalCode::Keep)
+    }
+}
+
+/// A signal without the type of its arguments.
+pub trait SignalHandler<W>: Sync {
+    /// The name on the wire.
+    fn name(&self) -> &'static str;
+
+    /// Handles a signal that has arrived.
+    fn arrive(&self, ctx: &Context<W>, input: &[Payload]) -> Result<Arrival, PayloadError>;
+}
+
+/// What came of a signal that has arrived.
+pub enum Arrival {
+    /// It waits to be received.
+    Kept,
+    /// The state has changed.
+    Applied,
+    /// A task is to be run.
+    Task(LocalBoxFuture<'static, ()>),
+}
+
+impl<W, I> SignalHandler<W> for SignalDef<W, I> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn arrive(&self, ctx: &Context<W>, input: &[Payload]) -> Result<Arrival, PayloadError> {
+        Ok(match self.code {
+            SignalCode::Keep => Arrival::Kept,
+            SignalCode::Apply(apply) => {
+                let input = self.decode_input(input)?;
+                ctx.write(|state| apply(state, input));
+                Arrival::Applied
+            }
+            SignalCode::Task(task) => Arrival::Task(task(ctx.clone(), self.decode_input(input)?)),
+        })
+    }
+}

@@ -1,0 +1,133 @@
+//! What can go wrong from the view of workflow code.
+
+use abide_core::{
+    event::DeliveryFailure,
+    failure::{Failure, FailureKind},
+    ids::{ActivityId, WorkflowId},
+    payload::Payloads,
+    retry::RetryState,
+};
+
+use crate::{
+    payload::PayloadError,
+    raised::{BoxError, Raised},
+};
+
+/// The result of workflow code.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a step of a workflow did not succeed. Returned by the run, it fails the run; `Cancelled` after a
+/// cancel request cancels it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An activity failed for good.
+    #[error(transparent)]
+    Activity(Box<ActivityFailure>),
+    /// A child failed, or could not be started.
+    #[error(transparent)]
+    Child(Box<ChildFailure>),
+    /// Another workflow could not be reached.
+    #[error(transparent)]
+    External(Box<ExternalFailure>),
+    /// The run was asked to cancel itself while this step waited.
+    #[error("cancelled")]
+    Cancelled,
+    /// Workflow code gave up; made by [`Error::fail`] and [`Error::from_source`].
+    #[error("{}", .0.message)]
+    Failed(Box<Failure>),
+    /// Data could not be written or read.
+    #[error(transparent)]
+    Payload(#[from] PayloadError),
+    /// Not a failure: the run goes on in a new one. Made by
+    /// [`Context::continue_as_new`](crate::Context::continue_as_new), to be returned by the run.
+    #[error("the run continues as new")]
+    ContinueAsNew(Box<NextRun>),
+}
+
+/// An activity that failed for good.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("activity {activity_type} failed: {}", .failure.message)]
+pub struct ActivityFailure {
+    /// The activity's type.
+    pub activity_type: String,
+    /// Its id within the run.
+    pub activity: ActivityId,
+    /// Why it failed.
+    pub failure: Failure,
+    /// Why it was not tried again.
+    pub retry_state: RetryState,
+}
+
+/// A child that failed, or could not be started.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("child {workflow} of type {workflow_type} failed: {}", .failure.message)]
+pub struct ChildFailure {
+    /// The child's type.
+    pub workflow_type: String,
+    /// The child's workflow id.
+    pub workflow: WorkflowId,
+    /// Why it failed.
+    pub failure: Failure,
+    /// Set if the child was never started.
+    pub not_started: Option<DeliveryFailure>,
+}
+
+/// A signal or cancel request that did not reach another workflow.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("workflow {workflow} was not reached: {}", delivery_message(*.cause))]
+pub struct ExternalFailure {
+    /// The other workflow.
+    pub workflow: WorkflowId,
+    /// Why it was not reached.
+    pub cause: DeliveryFailure,
+}
+
+/// The arguments of the run that goes on.
+#[derive(Clone, Debug)]
+pub struct NextRun {
+    pub(crate) input: Payloads,
+}
+
+impl Error {
+    /// Workflow code gives up, and says why.
+    pub fn fail(message: impl Into<String>) -> Self {
+        Self::Failed(Box::new(Failure { message: message.into(), ..Failure::default() }))
+    }
+
+    /// Workflow code gives up because of an error of any type.
+    pub fn from_source<E: Into<BoxError> + 'static>(error: E) -> Self {
+        let raised = Raised::new(error);
+        match raised.downcast::<Self>() {
+            Ok(error) => *error,
+            Err(raised) => Self::Failed(Box::new(raised.into_failure())),
+        }
+    }
+
+    /// What history keeps of the error.
+    pub fn into_failure(self) -> Failure {
+        let message = self.to_string();
+        let wrapped = |kind, cause| Failure { cause, ..Failure::server(kind, message.clone()) };
+        match self {
+            Self::Activity(activity) => {
+                wrapped(FailureKind::Activity, Some(Box::new(activity.failure)))
+            }
+            Self::Child(child) => wrapped(FailureKind::Child, Some(Box::new(child.failure))),
+            Self::External(_) => wrapped(FailureKind::Server, None),
+            Self::Cancelled => wrapped(FailureKind::Cancelled, None),
+            Self::Failed(failure) => *failure,
+            Self::Payload(_) | Self::ContinueAsNew(_) => wrapped(FailureKind::Application, None),
+        }
+    }
+}
+
+/// Why an effect did not reach its target, for people.
+pub(crate) const fn delivery_message(cause: DeliveryFailure) -> &'static str {
+    match cause {
+        DeliveryFailure::NotFound => "there is no such workflow",
+        DeliveryFailure::Closed => "it is closed",
+        DeliveryFailure::AlreadyExists => "a workflow of that id exists already",
+        DeliveryFailure::LimitExceeded => "it is at one of its limits",
+        DeliveryFailure::NamespaceNotFound => "there is no such namespace",
+    }
+}

@@ -1,0 +1,59 @@
+//! The reasons to stop code, in words that say where and what to do.
+
+use std::{any::Any, panic::Location};
+
+use abide_core::{event::TaskFailureCause, failure::Failure};
+
+use super::waker::ForeignWake;
+use crate::{payload::PayloadError, registry::Fault};
+
+type Place = Option<&'static Location<'static>>;
+
+/// Code panicked.
+pub(super) fn panicked(panic: &(dyn Any + Send), place: Place) -> Fault {
+    fault("Panic", format!("workflow code panicked: {}; {}", message(panic), shown(place)))
+}
+
+/// A task was woken by something that is not recorded.
+pub(super) fn foreign_wake(wake: &ForeignWake, place: Place) -> Fault {
+    let message = format!(
+        "not deterministic: a task of the run was woken from outside, by the thread {}; {}. \
+         Workflow code may await only what its context gives: move the rest to an activity",
+        wake.thread,
+        shown(place)
+    );
+    fault("NotDeterministic", message)
+}
+
+/// Nothing that is recorded can wake the run.
+pub(super) fn waits_for_nothing(place: Place) -> Fault {
+    let message = format!(
+        "not deterministic: the run waits for something that is not durable; {}. \
+         Workflow code may await only what its context gives: move the rest to an activity",
+        shown(place)
+    );
+    fault("NotDeterministic", message)
+}
+
+/// Arguments that code cannot read.
+pub(super) fn unreadable(error: &PayloadError) -> Fault {
+    fault("Payload", error.to_string())
+}
+
+/// What a panic says.
+pub(super) fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without words")
+}
+
+fn shown(place: Place) -> String {
+    match place {
+        Some(place) => format!("its last durable call is at {place}"),
+        None => "it has made no durable call".into(),
+    }
+}
+
+fn fault(error_type: &str, message: String) -> Fault {
+    let failure = Failure { message, error_type: error_type.into(), ..Failure::default() };
+    Fault { cause: TaskFailureCause::WorkerFailure, failure }
+}

@@ -1,0 +1,375 @@
+//! Workflow code as the replay machine drives it.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    rc::Rc,
+};
+
+use abide_core::{
+    command::{Ask, Command, ContinueAsNew},
+    event::{self, DeliveryFailure, RunSpec, RunStarted, SignalReceived, UpdateRequest},
+    failure::{Failure, FailureKind},
+    ids::{EventNumber, RunId, UpdateId, WorkflowKey},
+    payload::Payloads,
+    replay::{ActivityClose, ChildClose, Code, Step, Turn},
+    retry::RetryState,
+    time::Timestamp,
+};
+use tracing::{Dispatch, Span, dispatcher, info_span, warn};
+
+use super::{
+    board::{Board, TurnInfo},
+    fault,
+    mailbox::Signal,
+    tasks::Tasks,
+    waits::{ActivityOutcome, ChildClosed, Resolution, Subject},
+};
+use crate::{
+    context::Context,
+    definition::{Arrival, UpdateProgress, Workflow},
+    error::{Error, delivery_message},
+    payload::{self, PayloadError},
+    raised::Raised,
+    registry::{Fault, WorkflowCode},
+};
+
+/// One run of workflow `W` in memory.
+///
+/// Each step is told to a handler or ends a wait; then the tasks that this woke are polled until none
+/// wants to go on. When the main task returns, the run closes, whatever the others do. Dropping the
+/// machine asks for nothing.
+pub struct Machine<W: Workflow> {
+    workflow: WorkflowKey,
+    run: RunId,
+    turn: TurnInfo,
+    running: Option<Running<W>>,
+    fault: Option<Fault>,
+    /// Code has panicked or broken the rules, so it is not polled again.
+    stopped: bool,
+}
+
+/// A run that has begun.
+struct Running<W> {
+    context: Context<W>,
+    board: Rc<Board>,
+    tasks: Tasks,
+}
+
+impl<W: Workflow> Machine<W> {
+    /// Code for a run, at its very beginning.
+    pub const fn new(workflow: WorkflowKey, run: RunId) -> Self {
+        let turn =
+            TurnInfo { now: Timestamp::EPOCH, replaying: false, suggest_continue_as_new: false };
+        Self { workflow, run, turn, running: None, fault: None, stopped: false }
+    }
+
+    fn begin_turn(&mut self, turn: Turn<'_>) {
+        self.turn = TurnInfo {
+            now: turn.now,
+            replaying: turn.replaying,
+            suggest_continue_as_new: turn.started.suggest_continue_as_new,
+        };
+        if let Some(running) = &self.running {
+            running.board.set_turn(self.turn);
+        }
+    }
+
+    fn take_step(&mut self, step: Step<'_>) -> Result<(), Fault> {
+        match step {
+            Step::Start(started) => self.running = Some(Running::new(started, self.turn)?),
+            step => {
+                if let Some(running) = &mut self.running {
+                    running.take_step(step)?;
+                }
+            }
+        }
+        self.running.as_mut().map_or(Ok(()), Running::run)
+    }
+
+    /// How code logs now: not at all on replay, else within the run's span.
+    fn log_scope(&self) -> LogScope {
+        if self.turn.replaying {
+            return LogScope::Silent;
+        }
+        LogScope::Span(info_span!(
+            "workflow",
+            workflow_id = %self.workflow.workflow,
+            run_id = %self.run,
+            workflow_type = W::NAME
+        ))
+    }
+
+    fn stop(&mut self, fault: Fault) {
+        self.stopped = true;
+        self.fault = Some(fault);
+        if let Some(running) = &self.running {
+            running.board.silence();
+            running.board.take_commands();
+        }
+    }
+}
+
+impl<W: Workflow> Code for Machine<W> {
+    fn advance(&mut self, step: Step<'_>) -> Vec<Command> {
+        if self.stopped {
+            return Vec::new();
+        }
+        if let Step::Turn(turn) = step {
+            self.begin_turn(turn);
+            return Vec::new();
+        }
+        let taken =
+            self.log_scope().run(|| catch_unwind(AssertUnwindSafe(|| self.take_step(step))));
+        let board = self.running.as_ref().map(|running| running.board.clone());
+        let fault = match taken {
+            Ok(Ok(())) => {
+                return board.map(|board| board.take_commands()).unwrap_or_default();
+            }
+            Ok(Err(fault)) => fault,
+            Err(panic) => fault::panicked(&*panic, board.and_then(|board| board.take_place())),
+        };
+        self.stop(fault);
+        Vec::new()
+    }
+}
+
+impl<W: Workflow> WorkflowCode for Machine<W> {
+    fn query(&mut self, name: &str, input: &Payloads) -> Result<Payloads, Failure> {
+        let Some(running) = &self.running else {
+            return Err(failure("the run has not begun"));
+        };
+        let Some(query) = W::QUERIES.iter().find(|query| query.name() == name) else {
+            let names = W::QUERIES.iter().map(|query| query.name());
+            return Err(unknown::<W>("query", name, names));
+        };
+        let answer = || running.context.read(|state| query.answer(state, input));
+        let answered = self.log_scope().run(|| catch_unwind(AssertUnwindSafe(answer)));
+        answered.unwrap_or_else(|panic| {
+            Err(failure(format!("query {name} panicked: {}", fault::message(&*panic))))
+        })
+    }
+
+    fn take_fault(&mut self) -> Option<Fault> {
+        self.fault.take()
+    }
+}
+
+impl<W: Workflow> Drop for Machine<W> {
+    fn drop(&mut self) {
+        if let Some(running) = &self.running {
+            running.board.silence();
+        }
+    }
+}
+
+impl<W: Workflow> Running<W> {
+    fn new(started: &RunStarted, turn: TurnInfo) -> Result<Self, Fault> {
+        let input = W::ARGUMENTS.decode(&started.spec.input).map_err(|error| {
+            fault::unreadable(&error.of(format!("input of workflow {}", W::NAME)))
+        })?;
+        let board = Rc::new(Board::new(started.clone(), turn));
+        let context = Context::new(board.clone(), W::init(&input));
+        let mut tasks = Tasks::new();
+        let (closing, main) = (board.clone(), W::run(context.clone(), input));
+        tasks.add(Box::pin(async move { close(&closing, encoded::<W>(main.await)) }));
+        Ok(Self { context, board, tasks })
+    }
+
+    /// Polls what wants to go on, then checks that the run can go on at all.
+    fn run(&mut self) -> Result<(), Fault> {
+        {
+            let _own_wakes = self.tasks.enter();
+            self.tasks.run(&self.board);
+        }
+        if self.board.silent() {
+            return Ok(());
+        }
+        if let Some((wake, place)) = self.tasks.foreign_wake() {
+            return Err(fault::foreign_wake(&wake, place));
+        }
+        if !self.board.waits() {
+            return Err(fault::waits_for_nothing(self.tasks.main_place()));
+        }
+        Ok(())
+    }
+
+    fn take_step(&mut self, step: Step<'_>) -> Result<(), Fault> {
+        let _own_wakes = self.tasks.enter();
+        let board = &self.board;
+        match step {
+            Step::Turn(_) | Step::Start(_) | Step::TimerRescheduled { .. } => {}
+            Step::Signal { number, signal } => return self.signal(number, signal),
+            Step::Update { update, request } => self.update(update, request),
+            Step::CancelRequested(_) => board.request_cancel(),
+            Step::TimerFired { timer, .. } => {
+                board.resolve(&Subject::Timer(timer), || Resolution::Fired);
+            }
+            Step::ActivityResolved { activity, execution, close } => {
+                let outcome = || ActivityOutcome {
+                    execution: execution.clone(),
+                    result: activity_result(close),
+                };
+                let resolution = || Resolution::Activity(Box::new(outcome()));
+                board.resolve(&Subject::Activity(activity), resolution);
+            }
+            Step::ChildInitiated { child, initiated, .. } => {
+                board.update_child(child, |child| child.initiated = Some(initiated));
+            }
+            Step::ChildStarted { child, .. } => {
+                board.resolve(&Subject::ChildStart(child), || Resolution::ChildStarted);
+            }
+            Step::ChildResolved { child, close } => {
+                board.update_child(child, |child| child.outcome = Some(child_outcome(close)));
+                board.resolve(&Subject::ChildStart(child), || Resolution::ChildClosed);
+                board.resolve(&Subject::ChildClose(child), || Resolution::ChildClosed);
+            }
+            Step::ExternalResolved { external, result } => {
+                board.resolve(&Subject::External(external), || Resolution::External(result));
+            }
+        }
+        Ok(())
+    }
+
+    fn signal(&mut self, number: EventNumber, signal: &SignalReceived) -> Result<(), Fault> {
+        let SignalReceived { name, input, .. } = signal;
+        let arrival = match W::SIGNALS.iter().find(|signal| signal.name() == name) {
+            Some(handler) => handler.arrive(&self.context, input).map_err(unreadable)?,
+            None => {
+                warn!(signal = %name, "the workflow has no such signal; it is kept unread");
+                Arrival::Kept
+            }
+        };
+        match arrival {
+            Arrival::Applied => {}
+            Arrival::Kept => {
+                self.board.keep(Signal { number, name: name.clone(), input: input.clone() });
+            }
+            Arrival::Task(task) => self.tasks.begin(task, &self.board),
+        }
+        Ok(())
+    }
+
+    fn update(&mut self, update: UpdateId, request: &UpdateRequest) {
+        let board = self.board.clone();
+        let mut accept = || board.accept_update(update.clone(), request.clone());
+        let handler = W::UPDATES.iter().find(|handler| handler.name() == request.name);
+        let progress = match handler {
+            Some(handler) => handler.admit(&self.context, &request.input, &mut accept),
+            None => {
+                let names = W::UPDATES.iter().map(|handler| handler.name());
+                Err(unknown::<W>("update", &request.name, names))
+            }
+        };
+        match progress {
+            Err(failure) => board.command(Ask::RejectUpdate { update, failure }),
+            Ok(UpdateProgress::Done(result)) => board.complete_update(update, outcome(result)),
+            Ok(UpdateProgress::Task(task)) => {
+                let completed = board.clone();
+                let task = async move { completed.complete_update(update, outcome(task.await)) };
+                self.tasks.begin(Box::pin(task), &board);
+            }
+        }
+    }
+}
+
+/// How code logs while it runs.
+enum LogScope {
+    Silent,
+    Span(Span),
+}
+
+impl LogScope {
+    fn run<T>(self, action: impl FnOnce() -> T) -> T {
+        match self {
+            Self::Silent => dispatcher::with_default(&Dispatch::none(), action),
+            Self::Span(span) => span.in_scope(action),
+        }
+    }
+}
+
+/// The result of the main task as it travels.
+fn encoded<W: Workflow>(result: Result<W::Output, Raised>) -> Result<Payloads, Raised> {
+    let subject = || format!("result of workflow {}", W::NAME);
+    payload::encode(&result?).map_err(|error| Raised::new(error.of(subject())))
+}
+
+/// Closes the run with what its main task returned.
+fn close(board: &Board, result: Result<Payloads, Raised>) {
+    let error = match result {
+        Ok(result) => return board.command(Ask::CompleteRun(result)),
+        Err(raised) => raised.downcast::<Error>().map(|error| *error),
+    };
+    board.command(match error {
+        Ok(Error::Cancelled) if board.cancel_requested() => Ask::CancelRun(Vec::new()),
+        Ok(Error::ContinueAsNew(next)) => Ask::ContinueAsNew(Box::new(ContinueAsNew {
+            spec: RunSpec { input: next.input, ..board.started().spec.clone() },
+            signals: board.unread_signals(),
+            updates: board.open_updates(),
+        })),
+        Ok(error) => Ask::FailRun(error.into_failure()),
+        Err(raised) => Ask::FailRun(raised.into_failure()),
+    });
+}
+
+fn activity_result(close: ActivityClose<'_>) -> Result<Payloads, (Failure, RetryState)> {
+    match close {
+        ActivityClose::Completed(completed) => Ok(completed.result.clone()),
+        ActivityClose::Failed(failed) => Err((failed.failure.clone(), failed.retry_state)),
+        ActivityClose::TimedOut(timed_out) => {
+            Err((timed_out.failure.clone(), timed_out.retry_state))
+        }
+        ActivityClose::Cancelled(cancelled) => {
+            let failure = Failure::server(FailureKind::Cancelled, "the activity was cancelled");
+            let failure = Failure { details: cancelled.details.clone(), ..failure };
+            Err((failure, RetryState::CancelRequested))
+        }
+    }
+}
+
+fn child_outcome(close: ChildClose<'_>) -> Result<Payloads, Box<ChildClosed>> {
+    let closed = |failure| Err(Box::new(ChildClosed { failure, not_started: None }));
+    match close {
+        ChildClose::Completed(completed) => Ok(completed.result.clone()),
+        ChildClose::Failed(failed) => closed(failed.failure.clone()),
+        ChildClose::TimedOut(_) => closed(Failure::server(FailureKind::Child, "its time was up")),
+        ChildClose::Cancelled(cancelled) => {
+            let failure = Failure::server(FailureKind::Cancelled, "it was cancelled");
+            closed(Failure { details: cancelled.details.clone(), ..failure })
+        }
+        ChildClose::Terminated(terminated) => {
+            let message = format!("it was terminated: {}", terminated.reason);
+            closed(Failure::server(FailureKind::Terminated, message))
+        }
+        ChildClose::StartFailed(cause) => Err(not_started(cause)),
+    }
+}
+
+fn not_started(cause: DeliveryFailure) -> Box<ChildClosed> {
+    let message = format!("it was not started: {}", delivery_message(cause));
+    let failure = Failure::server(FailureKind::Server, message);
+    let failure = Failure { non_retryable: true, ..failure };
+    Box::new(ChildClosed { failure, not_started: Some(cause) })
+}
+
+fn outcome(result: Result<Payloads, Failure>) -> event::Outcome {
+    result.map_or_else(event::Outcome::Failed, event::Outcome::Completed)
+}
+
+/// The failure of a call by a name that the workflow does not have.
+fn unknown<'a, W: Workflow>(
+    kind: &str,
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> Failure {
+    let known: Vec<_> = known.collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    failure(format!("workflow {} has no {kind} {name}; it has: {known}", W::NAME))
+}
+
+fn failure(message: impl Into<String>) -> Failure {
+    Failure::server(FailureKind::Application, message)
+}
+
+fn unreadable(error: PayloadError) -> Fault {
+    fault::unreadable(&error)
+}

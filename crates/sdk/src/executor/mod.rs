@@ -1,0 +1,19 @@
+//! The deterministic executor: runs workflow code as a small set of tasks, one step of history at a
+//! time, and collects what it asks for.
+//!
+//! Files: [`machine`](Machine) takes the steps, `tasks` polls, `waker` tells a wake of the run from a
+//! foreign one, `board` is what futures and machine share, `waits` and `mailbox` are its two tables.
+
+mod board;
+mod fault;
+mod machine;
+mod mailbox;
+mod tasks;
+mod waits;
+mod waker;
+
+pub use self::machine::Machine;
+pub(crate) use self::{
+    board::{Board, Received},
+    waits::{ActivityOutcome, Resolution, Subject, Wait},
+};

@@ -1,0 +1,197 @@
+//! What a run waits for: every wait that is open, in order of its beginning, and how it ended.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+    task::{self, Poll, Waker},
+};
+
+use abide_core::{
+    event::DeliveryFailure,
+    failure::Failure,
+    ids::{ActivityId, ExecutionId, TimerId},
+    payload::Payloads,
+    retry::RetryState,
+};
+
+use super::{board::Board, mailbox::Signal};
+
+/// What ends a wait.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Subject {
+    /// A timer fires.
+    Timer(TimerId),
+    /// An activity closes.
+    Activity(ActivityId),
+    /// A child starts, by its number.
+    ChildStart(u64),
+    /// A child closes, by its number.
+    ChildClose(u64),
+    /// A request to another workflow is answered, by its number.
+    External(u64),
+}
+
+/// How a wait ended.
+#[derive(Debug)]
+pub(crate) enum Resolution {
+    /// The timer fired.
+    Fired,
+    /// The signal came.
+    Signal(Signal),
+    /// The activity closed.
+    Activity(Box<ActivityOutcome>),
+    /// The child runs.
+    ChildStarted,
+    /// The child closed, or was never started. The board has the outcome.
+    ChildClosed,
+    /// The request was answered.
+    External(Result<(), DeliveryFailure>),
+    /// The run was asked to cancel itself.
+    Cancelled,
+}
+
+/// How an activity closed.
+#[derive(Debug)]
+pub(crate) struct ActivityOutcome {
+    pub(crate) execution: ExecutionId,
+    pub(crate) result: Result<Payloads, (Failure, RetryState)>,
+}
+
+/// How a child closed that has no result.
+#[derive(Clone, Debug)]
+pub(crate) struct ChildClosed {
+    pub(crate) failure: Failure,
+    /// Set if it never ran.
+    pub(crate) not_started: Option<DeliveryFailure>,
+}
+
+/// An open wait, owned by the future that waits. Dropping it gives up what it waits for.
+#[derive(Debug)]
+pub struct Wait {
+    board: Rc<Board>,
+    number: u64,
+    over: bool,
+}
+
+impl Wait {
+    pub(super) const fn new(board: Rc<Board>, number: u64) -> Self {
+        Self { board, number, over: false }
+    }
+
+    /// How the wait ended, once it has.
+    pub(crate) fn poll(&mut self, cx: &task::Context<'_>) -> Poll<Resolution> {
+        let polled = self.board.poll_wait(self.number, cx.waker());
+        self.over |= polled.is_ready();
+        polled
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        if !self.over {
+            self.board.abandon(self.number);
+        }
+    }
+}
+
+/// All waits of a run.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    entries: BTreeMap<u64, Entry>,
+    /// The numbers of pending waits by what ends them.
+    subjects: BTreeSet<(Subject, u64)>,
+    /// The numbers of pending waits by the signal that ends them.
+    receivers: BTreeSet<(&'static str, u64)>,
+    count: u64,
+}
+
+/// One wait that was not given up.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) subject: Subject,
+    signal: Option<&'static str>,
+    waker: Option<Waker>,
+    pub(super) resolution: Option<Resolution>,
+}
+
+impl Waits {
+    /// Opens a wait, which a signal may end as well.
+    pub(super) fn open(&mut self, subject: Subject, signal: Option<&'static str>) -> u64 {
+        self.count += 1;
+        let number = self.count;
+        self.subjects.insert((subject.clone(), number));
+        self.receivers.extend(signal.map(|name| (name, number)));
+        self.entries.insert(number, Entry { subject, signal, waker: None, resolution: None });
+        number
+    }
+
+    /// Something that is not over is waited for.
+    pub(super) fn pending(&self) -> bool {
+        !self.subjects.is_empty()
+    }
+
+    /// The oldest pending wait for this signal.
+    pub(super) fn receiver<'a>(&'a self, name: &'a str) -> Option<u64> {
+        let receivers: &BTreeSet<(&'a str, u64)> = &self.receivers;
+        receivers.range((name, 0)..=(name, u64::MAX)).next().map(|(_, number)| *number)
+    }
+
+    /// The pending waits for this subject, oldest first.
+    pub(super) fn of(&self, subject: &Subject) -> Vec<u64> {
+        let (first, last) = ((subject.clone(), 0), (subject.clone(), u64::MAX));
+        self.subjects.range(first..=last).map(|(_, number)| *number).collect()
+    }
+
+    /// All pending waits, oldest first.
+    pub(super) fn all_pending(&self) -> Vec<u64> {
+        let pending = self.entries.iter().filter(|(_, entry)| entry.resolution.is_none());
+        pending.map(|(number, _)| *number).collect()
+    }
+
+    /// Ends a pending wait. Gives what it was about, and the waker of the future that waits.
+    pub(super) fn resolve(
+        &mut self,
+        number: u64,
+        resolution: Resolution,
+    ) -> Option<(Subject, Option<Waker>)> {
+        let entry = self.entries.get_mut(&number).filter(|entry| entry.resolution.is_none())?;
+        entry.resolution = Some(resolution);
+        let ended = (entry.subject.clone(), entry.waker.take());
+        self.subjects.remove(&(entry.subject.clone(), number));
+        if let Some(name) = entry.signal {
+            self.receivers.remove(&(name, number));
+        }
+        Some(ended)
+    }
+
+    /// The end of the wait, or the waker that this one replaces.
+    pub(super) fn poll(&mut self, number: u64, waker: &Waker) -> Result<Resolution, Option<Waker>> {
+        let Some(entry) = self.entries.get_mut(&number) else { return Err(None) };
+        match entry.resolution.take() {
+            Some(resolution) => {
+                self.entries.remove(&number);
+                Ok(resolution)
+            }
+            None if entry.waker.as_ref().is_some_and(|known| known.will_wake(waker)) => Err(None),
+            None => Err(entry.waker.replace(waker.clone())),
+        }
+    }
+
+    /// Forgets a wait.
+    pub(super) fn remove(&mut self, number: u64) -> Option<Entry> {
+        let entry = self.entries.remove(&number)?;
+        self.subjects.remove(&(entry.subject.clone(), number));
+        if let Some(name) = entry.signal {
+            self.receivers.remove(&(name, number));
+        }
+        Some(entry)
+    }
+
+    /// The numbers of signals that were given to a wait whose future has not seen them.
+    pub(super) fn unseen_signals(&self) -> impl Iterator<Item = u64> {
+        self.entries.values().filter_map(|entry| match &entry.resolution {
+            Some(Resolution::Signal(signal)) => Some(signal.number),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,99 @@
+//! Wakers that know where a wake comes from. A wake while the run is being advanced, on its thread, is
+//! the run's own; any other comes from outside, where nothing is recorded, and is caught.
+
+use std::{
+    cell::Cell,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    task::Wake,
+};
+
+thread_local! {
+    /// The run that this thread advances; zero for none.
+    static ADVANCED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// What the wakers of one run share.
+#[derive(Debug)]
+pub(super) struct Guard {
+    run: u64,
+    foreign: Mutex<Option<ForeignWake>>,
+}
+
+/// A wake from outside.
+#[derive(Clone, Debug)]
+pub(super) struct ForeignWake {
+    /// The task that was woken.
+    pub(super) task: u64,
+    /// The thread that did it.
+    pub(super) thread: String,
+}
+
+impl Guard {
+    pub(super) fn new() -> Arc<Self> {
+        static RUNS: AtomicU64 = AtomicU64::new(1);
+        let run = RUNS.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { run, foreign: Mutex::new(None) })
+    }
+
+    /// From here until the result is dropped, wakes on this thread are the run's own.
+    pub(super) fn enter(&self) -> Advancing {
+        Advancing { before: ADVANCED.replace(self.run) }
+    }
+
+    /// The first wake from outside, if there was one.
+    pub(super) fn foreign_wake(&self) -> Option<ForeignWake> {
+        self.foreign.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// While it lives, its run is being advanced on this thread.
+#[derive(Debug)]
+pub(super) struct Advancing {
+    before: u64,
+}
+
+impl Drop for Advancing {
+    fn drop(&mut self) {
+        ADVANCED.set(self.before);
+    }
+}
+
+/// The waker of one task.
+#[derive(Debug)]
+pub(super) struct TaskWaker {
+    guard: Arc<Guard>,
+    task: u64,
+    ready: AtomicBool,
+}
+
+impl TaskWaker {
+    /// The waker of a task that wants to be polled.
+    pub(super) const fn new(guard: Arc<Guard>, task: u64) -> Self {
+        Self { guard, task, ready: AtomicBool::new(true) }
+    }
+
+    /// The task wants to be polled; asked once.
+    pub(super) fn take_ready(&self) -> bool {
+        self.ready.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if ADVANCED.get() == self.guard.run {
+            self.ready.store(true, Ordering::Relaxed);
+            return;
+        }
+        let thread = std::thread::current();
+        let thread = thread.name().unwrap_or("without a name").to_owned();
+        let mut foreign = self.guard.foreign.lock().unwrap_or_else(PoisonError::into_inner);
+        foreign.get_or_insert(ForeignWake { task: self.task, thread });
+    }
+}

@@ -1,0 +1,229 @@
+//! How values become payloads and payloads become values: JSON, one payload per argument, with the
+//! encoding in the metadata. A type that must not be touched travels as [`RawPayload`].
+
+use std::any::{TypeId, type_name};
+
+use abide_core::payload::{Payload, Payloads};
+use bytes::Bytes;
+use serde::{Serialize, de::DeserializeOwned};
+
+/// The metadata key that says how the bytes are to be read.
+const ENCODING: &str = "encoding";
+
+/// The one encoding that this SDK writes.
+const JSON: &str = "json/plain";
+
+/// What can be an argument or a result: every type that serde can write and read, and [`RawPayload`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument or a result",
+    label = "cannot be written to history",
+    note = "derive `serde::Serialize` and `serde::Deserialize` for it; it must own its data"
+)]
+pub trait Data: Sized + 'static {
+    /// The payload of this value; none for `()`.
+    fn to_payload(&self) -> Result<Option<Payload>, PayloadError>;
+
+    /// The value of this payload; none stands for an argument that was not sent.
+    fn from_payload(payload: Option<&Payload>) -> Result<Self, PayloadError>;
+}
+
+/// A payload as it is, for code that passes data along without reading it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RawPayload(pub Payload);
+
+/// A value could not be turned into a payload, or a payload into a value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{subject}: {message}")]
+pub struct PayloadError {
+    subject: String,
+    message: String,
+}
+
+impl PayloadError {
+    fn new(message: String) -> Self {
+        Self { subject: "data".into(), message }
+    }
+
+    /// The same error, saying whose data it is.
+    #[must_use]
+    pub fn of(mut self, subject: impl Into<String>) -> Self {
+        self.subject = subject.into();
+        self
+    }
+}
+
+impl<T: Serialize + DeserializeOwned + 'static> Data for T {
+    fn to_payload(&self) -> Result<Option<Payload>, PayloadError> {
+        if TypeId::of::<T>() == TypeId::of::<()>() {
+            return Ok(None);
+        }
+        let data = serde_json::to_vec(self).map_err(|error| {
+            PayloadError::new(format!("{} cannot be written as JSON: {error}", type_name::<T>()))
+        })?;
+        let encoding = (ENCODING.to_owned(), Bytes::from_static(JSON.as_bytes()));
+        Ok(Some(Payload { metadata: [encoding].into(), data: data.into() }))
+    }
+
+    fn from_payload(payload: Option<&Payload>) -> Result<Self, PayloadError> {
+        // What was not sent reads as null, so that `()` and optional arguments need no payload.
+        let data = payload.map_or(&b"null"[..], |payload| &payload.data);
+        serde_json::from_slice(data).map_err(|error| unreadable::<T>(payload, &error))
+    }
+}
+
+impl Data for RawPayload {
+    fn to_payload(&self) -> Result<Option<Payload>, PayloadError> {
+        Ok(Some(self.0.clone()))
+    }
+
+    fn from_payload(payload: Option<&Payload>) -> Result<Self, PayloadError> {
+        Ok(Self(payload.cloned().unwrap_or_default()))
+    }
+}
+
+fn unreadable<T>(payload: Option<&Payload>, error: &serde_json::Error) -> PayloadError {
+    let wanted = type_name::<T>();
+    let Some(payload) = payload else {
+        return PayloadError::new(format!("a value of type {wanted} is missing"));
+    };
+    let message = match payload.metadata.get(ENCODING) {
+        Some(encoding) if encoding != JSON => format!(
+            "the encoding is {}, and {wanted} is read from {JSON}; take it as RawPayload",
+            String::from_utf8_lossy(encoding)
+        ),
+        _ => format!("not a {wanted}: {error}"),
+    };
+    PayloadError::new(message)
+}
+
+/// The payloads of one value.
+pub fn encode<T: Data>(value: &T) -> Result<Payloads, PayloadError> {
+    Ok(value.to_payload()?.into_iter().collect())
+}
+
+/// The one value of these payloads.
+pub fn decode<T: Data>(payloads: &[Payload]) -> Result<T, PayloadError> {
+    T::from_payload(payloads.first())
+}
+
+/// How the arguments of a definition travel: nothing, one value, or a tuple of several.
+pub struct Arguments<I> {
+    encode: fn(&I) -> Result<Payloads, PayloadError>,
+    decode: fn(&[Payload]) -> Result<I, PayloadError>,
+}
+
+impl<I> Clone for Arguments<I> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<I> Copy for Arguments<I> {}
+
+impl<I> Arguments<I> {
+    /// One payload per argument.
+    pub fn encode(&self, input: &I) -> Result<Payloads, PayloadError> {
+        (self.encode)(input)
+    }
+
+    /// The arguments; payloads beyond the last are ignored.
+    pub fn decode(&self, payloads: &[Payload]) -> Result<I, PayloadError> {
+        (self.decode)(payloads)
+    }
+}
+
+impl Arguments<()> {
+    /// No arguments.
+    pub const fn none() -> Self {
+        Self { encode: |&()| Ok(Vec::new()), decode: |_| Ok(()) }
+    }
+}
+
+impl<T: Data> Arguments<T> {
+    /// One argument.
+    pub const fn one() -> Self {
+        Self { encode: encode::<T>, decode: decode::<T> }
+    }
+}
+
+macro_rules! several {
+    ($(($($name:ident $index:tt),+))+) => {$(
+        impl<$($name: Data),+> Arguments<($($name,)+)> {
+            /// Several arguments.
+            pub const fn several() -> Self {
+                Self {
+                    encode: |input| Ok(vec![$(positional(&input.$index)?),+]),
+                    decode: |payloads| Ok(($(argument::<$name>(payloads, $index)?,)+)),
+                }
+            }
+        }
+    )+};
+}
+
+several! {
+    (A 0, B 1)
+    (A 0, B 1, C 2)
+    (A 0, B 1, C 2, D 3)
+    (A 0, B 1, C 2, D 3, E 4)
+    (A 0, B 1, C 2, D 3, E 4, F 5)
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6)
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7)
+}
+
+/// An argument that keeps its place: `()` among others is written as null.
+fn positional<T: Data>(value: &T) -> Result<Payload, PayloadError> {
+    Ok(value.to_payload()?.unwrap_or_else(|| Payload::new("null")))
+}
+
+fn argument<T: Data>(payloads: &[Payload], index: usize) -> Result<T, PayloadError> {
+    let number = index + 1;
+    T::from_payload(payloads.get(index)).map_err(|error| error.of(format!("argument {number}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip<T: Data>(value: &T) -> T {
+        decode(&encode(value).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn values_come_back() {
+        assert_eq!(round_trip(&"text".to_owned()), "text");
+        assert_eq!(round_trip(&None::<u32>), None);
+        let raw = RawPayload(Payload::new("as it is"));
+        assert_eq!(round_trip(&raw), raw);
+    }
+
+    #[test]
+    fn nothing_is_no_payload() {
+        assert_eq!(encode(&()).unwrap(), []);
+        assert_eq!(decode::<()>(&[]), Ok(()));
+        assert_eq!(decode::<Option<String>>(&[]), Ok(None));
+    }
+
+    #[test]
+    fn one_payload_per_argument() {
+        let arguments = Arguments::<(u8, String)>::several();
+        let payloads = arguments.encode(&(7, "x".to_owned())).unwrap();
+        assert_eq!(payloads.len(), 2);
+        assert_eq!(arguments.decode(&payloads), Ok((7, "x".to_owned())));
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        let says = |error: Result<u8, _>, text: &str| {
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains(text), "{error}");
+        };
+        says(decode(&[]), "data: a value of type u8 is missing");
+        says(decode(&[Payload::new("\"x\"")]), "not a u8: invalid type: string");
+        let encoding = (ENCODING.to_owned(), Bytes::from("binary/zstd"));
+        let foreign = Payload { metadata: [encoding].into(), data: Bytes::from("??") };
+        says(decode(&[foreign]), "the encoding is binary/zstd");
+        let arguments = Arguments::<(u8, u8)>::several();
+        let error = arguments.decode(&[Payload::new("1")]).unwrap_err();
+        assert_eq!(error.to_string(), "argument 2: a value of type u8 is missing");
+    }
+}

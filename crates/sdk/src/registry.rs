@@ -1,0 +1,187 @@
+//! What a worker can run: workflows and activities by the names that they have on the wire.
+
+use std::{collections::BTreeMap, future::Future, sync::Arc};
+
+use abide_core::{
+    command::Command,
+    event::TaskFailureCause,
+    failure::Failure,
+    ids::{RunId, WorkflowKey},
+    payload::Payloads,
+    replay::{Code, Step},
+};
+
+pub use crate::activity::{ActivityCode, ActivityEnd};
+use crate::{
+    activity::{Activities, ActivityContext, ActivityDef, ActivityHandler},
+    definition::Workflow,
+    executor::Machine,
+    future::BoxFuture,
+    payload::Data,
+    raised::{BoxError, Raised},
+};
+
+/// One run's code in memory. Not `Send`: it lives on one workflow thread of the worker.
+pub trait WorkflowCode: Code {
+    /// Answers a query on the state as it is.
+    fn query(&mut self, name: &str, input: &Payloads) -> Result<Payloads, Failure>;
+
+    /// Why the task must fail although code answered: a panic, a foreign wake, an argument that cannot
+    /// be read. Taken once. Ask after every feed and turn, before looking at a mismatch: code that was
+    /// stopped emits nothing, which fits no history. The machine is of no use afterwards.
+    fn take_fault(&mut self) -> Option<Fault>;
+}
+
+impl Code for Box<dyn WorkflowCode> {
+    fn advance(&mut self, step: Step<'_>) -> Vec<Command> {
+        (**self).advance(step)
+    }
+}
+
+/// Why a workflow task must fail.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// What history says of it.
+    pub cause: TaskFailureCause,
+    /// Details.
+    pub failure: Failure,
+}
+
+type CreateFn = fn(&WorkflowKey, RunId) -> Box<dyn WorkflowCode>;
+
+/// Workflows and activities by name.
+#[derive(Clone, Default)]
+pub struct Registry {
+    workflows: BTreeMap<&'static str, CreateFn>,
+    activities: BTreeMap<&'static str, Arc<dyn ActivityCode>>,
+}
+
+/// The name is taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RegistryError {
+    /// By another workflow.
+    #[error("a workflow named {0} is registered already; give one of them another name")]
+    DuplicateWorkflow(&'static str),
+    /// By another activity.
+    #[error("an activity named {0} is registered already; give one of them another name")]
+    DuplicateActivity(&'static str),
+}
+
+impl Registry {
+    /// A registry of nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a workflow.
+    pub fn workflow<W: Workflow>(&mut self) -> Result<(), RegistryError> {
+        if self.workflows.contains_key(W::NAME) {
+            return Err(RegistryError::DuplicateWorkflow(W::NAME));
+        }
+        self.workflows
+            .insert(W::NAME, |workflow, run| Box::new(Machine::<W>::new(workflow.clone(), run)));
+        Ok(())
+    }
+
+    /// Adds an activity that needs no state.
+    pub fn activity<I, O>(&mut self, definition: ActivityDef<(), I, O>) -> Result<(), RegistryError>
+    where
+        I: Send + 'static,
+        O: Data,
+    {
+        self.add(&definition, &Arc::new(()))
+    }
+
+    /// Adds all activities of an impl block, with the state that they share.
+    pub fn activities<A: Activities>(&mut self, shared: A) -> Result<(), RegistryError> {
+        let shared = Arc::new(shared);
+        A::ACTIVITIES.iter().try_for_each(|activity| self.add(*activity, &shared))
+    }
+
+    /// Puts other code in the place of an activity, registered or not: for tests.
+    pub fn replace_activity<S, I, O, F, R, E>(&mut self, definition: ActivityDef<S, I, O>, code: F)
+    where
+        S: Send + Sync + 'static,
+        I: Send + 'static,
+        O: Data,
+        F: Fn(ActivityContext, I) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<O, E>> + Send + 'static,
+        E: Into<BoxError> + 'static,
+    {
+        let replaced = Replaced { definition, code };
+        self.activities.insert(definition.name(), Arc::new(replaced));
+    }
+
+    /// The names of all workflows, in order.
+    pub fn workflow_types(&self) -> impl Iterator<Item = &str> {
+        self.workflows.keys().copied()
+    }
+
+    /// The names of all activities, in order.
+    pub fn activity_types(&self) -> impl Iterator<Item = &str> {
+        self.activities.keys().copied()
+    }
+
+    /// New code for a run, at its very beginning; none if the type is unknown.
+    pub fn create(
+        &self,
+        workflow_type: &str,
+        workflow: &WorkflowKey,
+        run: RunId,
+    ) -> Option<Box<dyn WorkflowCode>> {
+        self.workflows.get(workflow_type).map(|create| create(workflow, run))
+    }
+
+    /// The code of an activity; none if the type is unknown.
+    pub fn activity_code(&self, activity_type: &str) -> Option<Arc<dyn ActivityCode>> {
+        self.activities.get(activity_type).cloned()
+    }
+
+    fn add<S>(
+        &mut self,
+        activity: &dyn ActivityHandler<S>,
+        shared: &Arc<S>,
+    ) -> Result<(), RegistryError> {
+        let name = activity.name();
+        if self.activities.contains_key(name) {
+            return Err(RegistryError::DuplicateActivity(name));
+        }
+        self.activities.insert(name, activity.bind(shared.clone()));
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registry")
+            .field("workflows", &self.workflows.keys())
+            .field("activities", &self.activities.keys())
+            .finish()
+    }
+}
+
+/// Another function under the name of an activity.
+struct Replaced<S: 'static, I: 'static, O: 'static, F> {
+    definition: ActivityDef<S, I, O>,
+    code: F,
+}
+
+impl<S, I, O, F, R, E> ActivityCode for Replaced<S, I, O, F>
+where
+    S: Send + Sync + 'static,
+    I: Send + 'static,
+    O: Data,
+    F: Fn(ActivityContext, I) -> R + Send + Sync,
+    R: Future<Output = Result<O, E>> + Send + 'static,
+    E: Into<BoxError> + 'static,
+{
+    fn run(&self, ctx: ActivityContext, input: Payloads) -> BoxFuture<'static, ActivityEnd> {
+        match self.definition.decode_input(&input) {
+            Ok(input) => {
+                let attempt = (self.code)(ctx, input);
+                Box::pin(async move { ActivityEnd::of(attempt.await.map_err(Raised::new)) })
+            }
+            Err(error) => Box::pin(std::future::ready(ActivityEnd::unreadable(error))),
+        }
+    }
+}
