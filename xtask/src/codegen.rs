@@ -70,6 +70,7 @@ fn api() -> io::Result<[Output; 2]> {
         .out_dir(folder.path())
         .emit_rerun_if_changed(false)
         .build_transport(false)
+        .codec_path("crate::codec::Codec")
         .bytes(".")
         .btree_map(".")
         .extern_path(".abide.history.v1", HISTORY_MODULE)

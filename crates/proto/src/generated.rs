@@ -1248,7 +1248,7 @@ pub mod abide_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/StartRun");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "StartRun"));
@@ -1270,7 +1270,7 @@ pub mod abide_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/abide.v1.Abide/SignalWithStart",
             );
@@ -1292,7 +1292,7 @@ pub mod abide_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/SignalRun");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "SignalRun"));
@@ -1314,7 +1314,7 @@ pub mod abide_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/QueryRun");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "QueryRun"));
@@ -1336,7 +1336,7 @@ pub mod abide_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/UpdateRun");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "UpdateRun"));
@@ -1355,7 +1355,7 @@ pub mod abide_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/CancelRun");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "CancelRun"));
@@ -1374,7 +1374,7 @@ pub mod abide_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/abide.v1.Abide/TerminateRun",
             );
@@ -1396,7 +1396,7 @@ pub mod abide_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/PauseRun");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "PauseRun"));
@@ -1415,7 +1415,7 @@ pub mod abide_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/abide.v1.Abide/UnpauseRun",
             );
@@ -1436,7 +1436,7 @@ pub mod abide_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/abide.v1.Abide/DescribeRun",
             );
@@ -1461,7 +1461,7 @@ pub mod abide_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/abide.v1.Abide/AwaitClose",
             );
@@ -1485,7 +1485,7 @@ pub mod abide_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/abide.v1.Abide/GetHistory",
             );
@@ -1509,7 +1509,7 @@ pub mod abide_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/abide.v1.Abide/FollowHistory",
             );
@@ -1534,7 +1534,7 @@ pub mod abide_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/ListRuns");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "ListRuns"));
@@ -1556,7 +1556,7 @@ pub mod abide_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/CountRuns");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "CountRuns"));
@@ -1578,7 +1578,7 @@ pub mod abide_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/ListWaits");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "ListWaits"));
@@ -1597,7 +1597,7 @@ pub mod abide_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/abide.v1.Abide/RescheduleTimer",
             );
@@ -1619,7 +1619,7 @@ pub mod abide_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/RepairRun");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "RepairRun"));
@@ -1641,7 +1641,7 @@ pub mod abide_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/Calls");
             let mut req = request.into_streaming_request();
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "Calls"));
@@ -1906,7 +1906,7 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = StartRunSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1949,7 +1949,7 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = SignalWithStartSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1992,7 +1992,7 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = SignalRunSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2035,7 +2035,7 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = QueryRunSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2078,7 +2078,7 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = UpdateRunSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2121,7 +2121,7 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CancelRunSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2166,7 +2166,7 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = TerminateRunSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2209,7 +2209,7 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PauseRunSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2252,7 +2252,7 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = UnpauseRunSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2295,7 +2295,7 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = DescribeRunSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2338,7 +2338,7 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = AwaitCloseSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2381,7 +2381,7 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetHistorySvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2427,7 +2427,7 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = FollowHistorySvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2470,7 +2470,7 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListRunsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2513,7 +2513,7 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CountRunsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2556,7 +2556,7 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListWaitsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2601,7 +2601,7 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RescheduleTimerSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2644,7 +2644,7 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RepairRunSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2688,7 +2688,7 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CallsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -3342,7 +3342,7 @@ pub mod workers_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::Codec::default();
             let path = http::uri::PathAndQuery::from_static("/abide.v1.Workers/Connect");
             let mut req = request.into_streaming_request();
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Workers", "Connect"));
@@ -3483,7 +3483,7 @@ pub mod workers_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ConnectSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,

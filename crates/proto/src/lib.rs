@@ -12,6 +12,8 @@
 #![warn(missing_docs)]
 
 mod call;
+#[cfg(feature = "tonic")]
+pub mod codec;
 mod command;
 pub mod error;
 #[allow(
