@@ -133,6 +133,8 @@ pub use status::{from_status, to_status};
 mod status {
     //! The details of a gRPC status, laid out as `google.rpc.Status`, as other clients expect.
 
+    use std::error::Error as _;
+
     use abide_core::{call::CallError, limits::InvalidField};
     use prost::Message;
     use tonic::{Code, Status};
@@ -179,8 +181,22 @@ mod status {
             None if status.code() == Code::InvalidArgument || status.code() == Code::OutOfRange => {
                 InvalidField::new("request", status.message()).into()
             }
-            None => CallError::Unavailable(status.message().to_owned()),
+            None => CallError::Unavailable(with_causes(status)),
         }
+    }
+
+    /// The network's errors say why in their causes only.
+    fn with_causes(status: &Status) -> String {
+        let mut text = status.message().to_owned();
+        let mut cause = status.source();
+        while let Some(error) = cause {
+            let reason = error.to_string();
+            if !text.contains(&reason) {
+                text = format!("{text}: {reason}");
+            }
+            cause = error.source();
+        }
+        text
     }
 
     fn code(detail: &ErrorDetail) -> Code {
