@@ -50,8 +50,12 @@ impl Session {
 
     /// Says how much more work of a queue the worker takes.
     pub fn credit(&self, queue: QueueKey, credits: usize) {
-        let worker = self.worker.clone();
-        self.node.queue(QueueMessage::Credit { queue, worker, credits });
+        self.credits().give(queue, credits);
+    }
+
+    /// The way to give credit while something else waits for what comes next.
+    pub fn credits(&self) -> Credits {
+        Credits { node: Arc::clone(&self.node), worker: self.worker.clone() }
     }
 
     /// What comes next; nothing when the engine has stopped.
@@ -62,6 +66,20 @@ impl Session {
     /// As [`next`](Self::next), for those who wait for other things too.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Given>> {
         self.given.poll_recv(context)
+    }
+}
+
+/// Says for a connected worker how much more work it takes.
+pub struct Credits {
+    node: Arc<Node>,
+    worker: Worker,
+}
+
+impl Credits {
+    /// So much more work of a queue.
+    pub fn give(&self, queue: QueueKey, credits: usize) {
+        let worker = self.worker.clone();
+        self.node.queue(QueueMessage::Credit { queue, worker, credits });
     }
 }
 

@@ -17,6 +17,10 @@
 extern crate self as abide;
 
 pub mod activity;
+#[cfg(feature = "worker")]
+mod backoff;
+#[cfg(feature = "worker")]
+pub mod client;
 pub mod context;
 pub mod definition;
 mod error;
@@ -29,12 +33,18 @@ pub mod payload;
 mod raised;
 pub mod registry;
 pub mod select;
-#[cfg(feature = "worker")]
 pub mod transport;
+#[cfg(feature = "worker")]
+pub mod worker;
 
 #[cfg(feature = "macros")]
-pub use abide_sdk_macros::activity;
+pub use abide_sdk_macros::{activities, activity, workflow};
 
+#[cfg(feature = "worker")]
+pub use self::{
+    client::{Client, ClientError, WorkflowHandle},
+    worker::{Worker, WorkerError},
+};
 pub use self::{
     activity::{ActivityContext, ActivityDef, ActivityError},
     context::{Context, Outcome},
@@ -55,7 +65,7 @@ pub use abide_core::{
 /// What workflows and activities need, to be imported as a whole.
 pub mod prelude {
     #[cfg(feature = "macros")]
-    pub use crate::activity;
+    pub use abide_sdk_macros::{activities, activity, workflow};
     pub use crate::{
         ActivityContext, ActivityError, Context, Error, Outcome, RetryPolicy, join, join_all,
         select,

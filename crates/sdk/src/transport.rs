@@ -2,7 +2,7 @@
 //! clients and workers are the same code on either. What is lost on the way is told as
 //! [`CallError::Unavailable`]; repeating it is the business of whoever called.
 
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::sync::Arc;
 
 use abide_core::{
     call::{
@@ -14,8 +14,7 @@ use abide_core::{
     run::Description,
 };
 
-/// A future in a box, which may go to another thread.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub use crate::future::BoxFuture;
 
 /// What comes of asking an engine.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, CallError>>;
