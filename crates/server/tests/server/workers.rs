@@ -32,7 +32,9 @@ async fn runs_complete() {
 }
 
 /// Starts a hello and takes it to its activity, which the session `one` then holds.
-async fn with_attempt(transport: &dyn Transport) -> (Box<dyn abide_sdk::transport::Session>, Dispatch) {
+async fn with_attempt(
+    transport: &dyn Transport,
+) -> (Box<dyn abide_sdk::transport::Session>, Dispatch) {
     let mut session = connect(transport, "one").await;
     start(transport, "hello", "hello").await;
     let Dispatch::Workflow { token, given, recent, .. } = next_work(&mut session).await else {
