@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use abide_core::{
     event::{Delivery, ParentClosePolicy},
+    payload::Payload,
     program::{Activity, Child, Node},
     retry::RetryPolicy,
 };
@@ -58,8 +59,8 @@ pub(super) fn follow<'a, const N: usize>(
                 _ => run_child::<N, 3>(ctx, child).await,
             },
             Node::SignalExternal { workflow, name } => {
-                let (other, text) = (ctx.external(workflow.as_str()), RawPayload::default());
-                let sent = other.signal(signal::<0>(name), text).await;
+                let other = ctx.external(workflow.as_str());
+                let sent = other.signal(signal::<0>(name), unique_text(ctx)).await;
                 came_to(ctx, workflow, sent.map(|()| "signalled".into()))
             }
             Node::CancelExternal { workflow } => {
@@ -182,7 +183,7 @@ async fn run_child<const N: usize, const M: usize>(
         },
         _ => match call.start().await {
             Ok(handle) => {
-                let told = handle.signal(signal::<M>("go"), RawPayload::default()).await;
+                let told = handle.signal(signal::<M>("go"), unique_text(ctx)).await;
                 came_to(ctx, &id, told.map(|()| "signalled".into()))?;
                 select! {
                     result = handle.result() => result,
@@ -237,6 +238,11 @@ fn signal<const N: usize>(name: &str) -> SignalDef<Scripted<N>, RawPayload> {
         "stop" => Scripted::STOP,
         _ => Scripted::GO,
     }
+}
+
+/// A text that no other signal has, by which a signal that arrives twice is found.
+fn unique_text<const N: usize>(ctx: &Context<Scripted<N>>) -> RawPayload {
+    RawPayload(Payload::new(format!("{} {}", ctx.run_id(), ctx.uuid())))
 }
 
 /// User data as text.
