@@ -17,6 +17,10 @@
 extern crate self as abide;
 
 pub mod activity;
+#[cfg(feature = "worker")]
+mod backoff;
+#[cfg(feature = "worker")]
+pub mod client;
 pub mod context;
 pub mod definition;
 mod error;
@@ -27,10 +31,18 @@ pub mod payload;
 mod raised;
 pub mod registry;
 pub mod select;
+pub mod transport;
+#[cfg(feature = "worker")]
+pub mod worker;
 
 #[cfg(feature = "macros")]
-pub use abide_sdk_macros::activity;
+pub use abide_sdk_macros::{activities, activity, workflow};
 
+#[cfg(feature = "worker")]
+pub use self::{
+    client::{Client, ClientError, WorkflowHandle},
+    worker::{Worker, WorkerError},
+};
 pub use self::{
     activity::{ActivityContext, ActivityDef, ActivityError},
     context::{Context, Outcome},
@@ -51,7 +63,7 @@ pub use abide_core::{
 /// What workflows and activities need, to be imported as a whole.
 pub mod prelude {
     #[cfg(feature = "macros")]
-    pub use crate::activity;
+    pub use abide_sdk_macros::{activities, activity, workflow};
     pub use crate::{
         ActivityContext, ActivityError, Context, Error, Outcome, RetryPolicy, join, join_all,
         select,
