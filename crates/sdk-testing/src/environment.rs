@@ -45,8 +45,10 @@ impl TestEnvironment {
     pub async fn new() -> Self {
         let beginning = Timestamp::new(BEGINNING_SECONDS, 0).unwrap_or(Timestamp::EPOCH);
         let clock = Arc::new(ManualClock::new(beginning));
-        // All due times are in memory at once, so that shards do not wake to read on.
-        let limits = Limits { near_window: Duration::MAX, ..Limits::default() };
+        // Shards must not wake for their own sake: all due times are in memory at once, and nothing is
+        // swept, because a store in memory outlives no engine.
+        let (near_window, sweep_interval) = (Duration::MAX, Duration::MAX);
+        let limits = Limits { near_window, sweep_interval, ..Limits::default() };
         let builder = Embedded::builder().clock(clock.clone()).limits(limits);
         let engine = builder.in_memory().await;
         let time = Arc::new(Time::new(clock, engine.engine().gauge().clone()));
