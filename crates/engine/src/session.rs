@@ -75,6 +75,11 @@ impl Credits {
         let worker = self.worker.clone();
         self.node.queue(QueueMessage::Credit { queue, worker, credits });
     }
+
+    /// Takes back all that was given: nothing follows but what is on its way.
+    pub fn withdraw(&self) {
+        self.node.queue(QueueMessage::Gone(self.worker.session.clone()));
+    }
 }
 
 impl Drop for Session {
