@@ -177,6 +177,11 @@ impl SessionSender for ObservedSender {
         self.inner.credit(queue, credits);
     }
 
+    fn withdraw(&self) {
+        self.inner.withdraw();
+        self.held.withdraw(self.stream);
+    }
+
     fn call(&self, call: Call) -> Answer<'static, CallReply> {
         let held = self.held.clone();
         let (answered, shown) = (Token::answered_by(&call), Token::shown_by(&call));
