@@ -171,6 +171,7 @@ async fn an_unanswered_call_is_repeated_and_takes_effect_once() {
     assert_eq!(handle.result().await.unwrap(), 42);
     assert_eq!(unsteady.lost.load(Ordering::SeqCst), 6, "every first answer was lost");
 
+    gate.open();
     let handle = client.start::<Tally>("another", ()).await.unwrap();
     handle.terminate("enough").await.unwrap();
     let other = handle.terminate("of something else").await.unwrap_err();
