@@ -6,9 +6,7 @@ use std::{
 };
 
 use abide_core::{
-    call::{
-        Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget, Worker,
-    },
+    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget, Worker},
     ids::ShardId,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     run::Description,
@@ -111,6 +109,10 @@ struct Sender {
 impl SessionSender for Sender {
     fn credit(&self, queue: QueueKey, credits: usize) {
         self.credits.give(queue, credits);
+    }
+
+    fn withdraw(&self) {
+        self.credits.withdraw();
     }
 
     fn call(&self, call: Call) -> Answer<'static, CallReply> {

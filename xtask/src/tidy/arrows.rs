@@ -15,7 +15,7 @@ const TABLE: &[&str] = &[
     "core <- proto <- sdk, gateways, server",
     "core <- store <- store-* <- server, embedded",
     "core, sdk-macros <- sdk <- embedded, sdk-testing, sim",
-    "engine <- embedded, sdk-testing",
+    "engine <- embedded <- sdk-testing",
     "shard, store <- sim",
     "sdk, embedded, sdk-testing <- abide <- cli, examples",
     "core, store, store-sqlite, shard <- benches",
@@ -208,6 +208,10 @@ mod tests {
             "abide-core abide-sdk abide-sdk-macros abide-shard abide-store"
         );
         assert_eq!(of("abide"), "abide-embedded abide-sdk abide-sdk-testing");
+        assert_eq!(
+            of("abide-sdk-testing"),
+            "abide-core abide-embedded abide-engine abide-sdk abide-sdk-macros"
+        );
         assert_eq!(of("xtask"), "");
     }
 

@@ -3,13 +3,15 @@
 use syn::{
     Attribute, FnArg, Ident, ImplItem, ImplItemFn, ItemImpl, LitStr, Token, Type, Visibility,
     parse::{Parse, ParseStream},
-    spanned::Spanned,
 };
 
+use super::check::{
+    check_handler, check_init, check_query, check_run, check_validator, refuse_output,
+};
 use crate::{
     activity::{check_block, hidden, take_docs},
     attribute::Options,
-    signature::{ContextRule, Signature, error, is_exclusive, is_shared},
+    signature::{ContextRule, Signature, error},
 };
 
 const CONTEXT: ContextRule =
@@ -43,7 +45,7 @@ pub(super) struct Handler {
 
 /// What a method is marked as.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
+pub(super) enum Mark {
     Run,
     Init,
     Signal,
@@ -89,7 +91,7 @@ impl Mark {
     }
 
     /// How the marked method is called in messages.
-    const fn subject(self) -> &'static str {
+    pub(super) const fn subject(self) -> &'static str {
         match self {
             Self::Run => "the run",
             Self::Init => "the first state",
@@ -144,15 +146,13 @@ impl Reader {
     fn item(&mut self, item: ImplItem) -> syn::Result<()> {
         match item {
             ImplItem::Fn(method) => self.method(method),
-            ImplItem::Verbatim(tokens) => {
-                match syn::parse2::<Declaration>(tokens.clone()) {
-                    Ok(method) => self.declaration(method),
-                    Err(_) => {
-                        self.items.push(ImplItem::Verbatim(tokens));
-                        Ok(())
-                    }
+            ImplItem::Verbatim(tokens) => match syn::parse2::<Declaration>(tokens.clone()) {
+                Ok(method) => self.declaration(method),
+                Err(_) => {
+                    self.items.push(ImplItem::Verbatim(tokens));
+                    Ok(())
                 }
-            }
+            },
             other => {
                 self.items.push(other);
                 Ok(())
@@ -166,13 +166,13 @@ impl Reader {
         let Some((Mark::Signal, options)) = marked else {
             let message = "only a `#[signal]` may have no body: the run receives it by \
                            `ctx.receive`";
-            return Err(error(method.sig.span(), message));
+            return Err(error(&method.sig, message));
         };
         let signature = Signature::read(&method.sig, Mark::Signal.subject(), CONTEXT)?;
         signature.no_receiver("a signal without a body has no `self`: list its arguments alone")?;
         if method.sig.asyncness.is_some() || signature.context {
             let message = "a signal without a body is only declared: write `fn name(argument: T);`";
-            return Err(error(method.sig.span(), message));
+            return Err(error(&method.sig, message));
         }
         refuse_output(&signature)?;
         self.signals.push(Handler {
@@ -233,11 +233,11 @@ impl Reader {
     fn init(&mut self, method: ImplItemFn) -> syn::Result<()> {
         if self.init.is_some() {
             let message = "a workflow has one first state: remove this `#[init]`";
-            return Err(error(method.sig.ident.span(), message));
+            return Err(error(&method.sig.ident, message));
         }
         if method.sig.asyncness.is_some() {
             let message = "the first state is made at once: remove `async`";
-            return Err(error(method.sig.asyncness.span(), message));
+            return Err(error(method.sig.asyncness, message));
         }
         for input in &method.sig.inputs {
             let by_reference = matches!(
@@ -247,7 +247,7 @@ impl Reader {
             if !by_reference {
                 let message = "the first state is made from the arguments of the run, by \
                                reference: write `fn new(input: &Input) -> Self`";
-                return Err(error(input.span(), message));
+                return Err(error(input, message));
             }
         }
         self.init = Some((method.sig.ident.clone(), method.sig.inputs.len()));
@@ -273,149 +273,19 @@ fn take_mark(attributes: &mut Vec<Attribute>) -> syn::Result<Option<(Mark, Optio
     Ok(found)
 }
 
-
 fn one_run(mut runs: Vec<(Ident, Signature)>, own: &Type) -> syn::Result<(Ident, Signature)> {
     if let Some((second, _)) = runs.get(1) {
         let message = format!(
             "a workflow has one run: `{}` is it already, so remove this `#[run]`",
             runs[0].0
         );
-        return Err(error(second.span(), message));
+        return Err(error(second, message));
     }
     runs.pop().ok_or_else(|| {
         let message = "a workflow needs a run: mark `async fn run(ctx: &Context<Self>, …)` with \
                        `#[run]`";
-        error(own.span(), message)
+        error(own, message)
     })
-}
-
-fn check_run(signature: &Signature, method: &syn::Signature) -> syn::Result<()> {
-    signature.no_receiver(
-        "the run has no `self`: take `ctx: &Context<Self>`, and use `ctx.read` and `ctx.write` for \
-         the state",
-    )?;
-    if !signature.asynchronous {
-        return Err(error(method.fn_token.span, "the run is async: write `async fn`"));
-    }
-    need_context("the run", signature, method)
-}
-
-/// A handler changes the state at once, or is a task of its own.
-fn check_handler(mark: Mark, signature: &Signature, method: &syn::Signature) -> syn::Result<()> {
-    let what = mark.subject();
-    if signature.asynchronous {
-        signature.no_receiver(
-            "an async handler runs beside others, so it has no `self`: take \
-             `ctx: &Context<Self>`, and use `ctx.read` and `ctx.write` for the state",
-        )?;
-        return need_context(what, signature, method);
-    }
-    if !signature.receiver.as_ref().is_some_and(is_exclusive) {
-        let span = signature.receiver.as_ref().map_or(method.ident.span(), Spanned::span);
-        let message = format!(
-            "{what} changes the state: take `&mut self`, or make it `async` with \
-             `ctx: &Context<Self>`"
-        );
-        return Err(error(span, message));
-    }
-    if signature.context {
-        let message = format!(
-            "{what} with `self` is over at once and has no context: remove it, or make the method \
-             `async` without `self`"
-        );
-        return Err(error(method.inputs.span(), message));
-    }
-    Ok(())
-}
-
-fn check_query(signature: &Signature, method: &syn::Signature) -> syn::Result<()> {
-    if signature.asynchronous {
-        return Err(error(method.asyncness.span(), "a query answers at once: remove `async`"));
-    }
-    if !signature.receiver.as_ref().is_some_and(is_shared) {
-        let span = signature.receiver.as_ref().map_or(method.ident.span(), Spanned::span);
-        let message = "a query must not change the state: take `&self`, or make it an `#[update]`";
-        return Err(error(span, message));
-    }
-    if signature.context {
-        let message = "a query reads the state alone: remove the context";
-        return Err(error(method.inputs.span(), message));
-    }
-    if signature.output.written.is_none() {
-        let message = "a query has an answer: give it a return type";
-        return Err(error(method.ident.span(), message));
-    }
-    Ok(())
-}
-
-fn need_context(what: &str, signature: &Signature, method: &syn::Signature) -> syn::Result<()> {
-    if signature.context {
-        return Ok(());
-    }
-    let span = method.inputs.first().map_or(method.ident.span(), Spanned::span);
-    Err(error(span, format!("{what} takes `ctx: &Context<Self>` first")))
-}
-
-fn refuse_output(signature: &Signature) -> syn::Result<()> {
-    match signature.output.written {
-        Some(span) => {
-            let message = "nobody waits for a signal, so it returns nothing: make it an \
-                           `#[update]` to answer";
-            Err(error(span, message))
-        }
-        None => Ok(()),
-    }
-}
-
-fn check_init(init: Option<&(Ident, usize)>, run: &Signature) -> syn::Result<()> {
-    match init {
-        Some((ident, count)) if *count != 0 && *count != run.arguments.len() => {
-            let message = format!(
-                "the first state is made from the arguments of the run: take all {} by reference, \
-                 or none",
-                run.arguments.len()
-            );
-            Err(error(ident.span(), message))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// A validator is a plain method of the block that reads the state and the arguments.
-fn check_validator(update: &Handler, items: &[ImplItem]) -> syn::Result<()> {
-    let Some(validate) = &update.validate else { return Ok(()) };
-    let method = items.iter().find_map(|item| match item {
-        ImplItem::Fn(method) if method.sig.ident == *validate => Some(method),
-        _ => None,
-    });
-    let wanted = format!("`fn {validate}(&self, …) -> Result<(), E>`");
-    let Some(method) = method else {
-        let message = format!("there is no method `{validate}` in this block: write {wanted}");
-        return Err(error(validate.span(), message));
-    };
-    let reads = |input: &FnArg| match input {
-        FnArg::Receiver(own) => is_shared(own),
-        FnArg::Typed(typed) => {
-            matches!(&*typed.ty, Type::Reference(it) if it.mutability.is_none())
-        }
-    };
-    if let Some(input) = method.sig.inputs.iter().find(|input| !reads(input)) {
-        let message = "a validator only reads: take `&self`, and each argument as `&T`";
-        return Err(error(input.span(), message));
-    }
-    let count = update.signature.arguments.len() + 1;
-    let fits = method.sig.receiver().is_some()
-        && method.sig.inputs.len() == count
-        && method.sig.asyncness.is_none()
-        && matches!(method.sig.output, syn::ReturnType::Type(..));
-    if !fits {
-        let message = format!(
-            "this does not fit the update `{}`: write {wanted} with its arguments by reference",
-            update.ident
-        );
-        return Err(error(method.sig.span(), message));
-    }
-    Ok(())
 }
 
 /// The last part of the type's path.
@@ -425,5 +295,5 @@ fn own_name(own: &Type) -> syn::Result<Ident> {
     {
         return Ok(last.ident.clone());
     }
-    Err(error(own.span(), "a workflow is a struct or an enum of this crate"))
+    Err(error(own, "a workflow is a struct or an enum of this crate"))
 }

@@ -96,8 +96,7 @@ impl WorkflowThread {
 
     fn look_at_acks(&mut self) {
         let mut context = Context::from_waker(Waker::noop());
-        while let Poll::Ready(Some(acknowledged)) =
-            Pin::new(&mut self.acks).poll_next(&mut context)
+        while let Poll::Ready(Some(acknowledged)) = Pin::new(&mut self.acks).poll_next(&mut context)
         {
             self.acknowledged(acknowledged);
         }
@@ -106,12 +105,13 @@ impl WorkflowThread {
     fn acknowledged(&mut self, Acknowledged { sender, answered, result }: Acknowledged) {
         let Some(token) = answered else { return };
         self.shared.eager.answered(token.run);
+        self.shared.ended.notify_one();
         match Verdict::of(&token, result) {
             Verdict::Taken => {}
             Verdict::NotTaken => self.cache.forget_turn(token.run, token.start),
             Verdict::Unfit(failed) => {
                 self.cache.forget_turn(token.run, token.start);
-                self.send(sender, failed);
+                self.send(sender, *failed);
             }
         }
     }
