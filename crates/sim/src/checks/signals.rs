@@ -1,7 +1,7 @@
-//! Signals reach code: each is read once at most; a run that goes on in another takes along all that
+//! Signals reach code: each is read once at most, those of one name in order; a run that goes on in another takes along all that
 //! it has not read; and no open run waits for a signal that is there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
     event::{Event, Fact, Origin, SignalReceived},
@@ -17,14 +17,19 @@ pub fn signals_are_read_once(story: &Story, machine: &mut Machine) -> Checked {
     let trace: Vec<_> = trace.iter().map(|text| String::from_utf8_lossy(&text.data)).collect();
     let steps: Vec<&str> = trace.iter().flat_map(|trace| trace.split(';')).collect();
     let mut unread = Vec::new();
+    let mut read_at = BTreeMap::new();
     for (number, name, text) in story.events.iter().filter_map(kept) {
-        let reads = |step: &&&str| step.split_once('=').is_some_and(|(_, read)| read == text);
-        match steps.iter().filter(reads).count() {
-            0 => unread.push((number, name)),
-            1 => {}
-            times => {
-                return Err(wrong(story, format!("signal {number} was read {times} times")));
-            }
+        let reads = |step: &str| step.split_once('=').is_some_and(|(_, read)| read == text);
+        let mut places = (0..steps.len()).filter(|place| reads(steps[*place]));
+        let Some(place) = places.next() else {
+            unread.push((number, name));
+            continue;
+        };
+        if places.next().is_some() {
+            return Err(wrong(story, format!("signal {number} was read twice")));
+        }
+        if read_at.insert(name, place).is_some_and(|before| before > place) {
+            return Err(wrong(story, format!("signal {number} was read before an older one")));
         }
     }
     match story.events.last().map(|event| &event.body.fact) {
