@@ -1,7 +1,10 @@
 //! A connected worker. Its stream ends when the session is dropped: tasks go back at once, attempts of
 //! activities have a grace.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
 
 use crate::{
     gauge::Work,
@@ -56,10 +59,17 @@ impl Session {
 
     /// What comes next; nothing when the engine has stopped.
     pub async fn next(&mut self) -> Option<Given> {
+        std::future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    /// As [`next`](Self::next), for those who wait for other things too.
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Given>> {
         self.last = None;
-        let (given, work) = self.given.recv().await?;
-        self.last = Some(work);
-        Some(given)
+        let next = ready!(self.given.poll_recv(context));
+        Poll::Ready(next.map(|(given, work)| {
+            self.last = Some(work);
+            given
+        }))
     }
 }
 
