@@ -15,4 +15,4 @@ mod node;
 mod session;
 
 pub use engine::{DEFAULT_NAMESPACE, Engine, Options};
-pub use session::{Given, Session};
+pub use session::{Credits, Given, Session};

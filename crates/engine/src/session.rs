@@ -47,13 +47,31 @@ impl Session {
 
     /// Says how much more work of a queue the worker takes.
     pub fn credit(&self, queue: QueueKey, credits: usize) {
-        let worker = self.worker.clone();
-        self.node.queue(QueueMessage::Credit { queue, worker, credits });
+        self.credits().give(queue, credits);
+    }
+
+    /// The way to give credit while something else waits for what comes next.
+    pub fn credits(&self) -> Credits {
+        Credits { node: Arc::clone(&self.node), worker: self.worker.clone() }
     }
 
     /// What comes next; nothing when the engine has stopped.
     pub async fn next(&mut self) -> Option<Given> {
         self.given.recv().await
+    }
+}
+
+/// Says for a connected worker how much more work it takes.
+pub struct Credits {
+    node: Arc<Node>,
+    worker: Worker,
+}
+
+impl Credits {
+    /// So much more work of a queue.
+    pub fn give(&self, queue: QueueKey, credits: usize) {
+        let worker = self.worker.clone();
+        self.node.queue(QueueMessage::Credit { queue, worker, credits });
     }
 }
 

@@ -17,6 +17,10 @@
 extern crate self as abide;
 
 pub mod activity;
+#[cfg(feature = "worker")]
+mod backoff;
+#[cfg(feature = "worker")]
+pub mod client;
 pub mod context;
 pub mod definition;
 mod error;
@@ -27,10 +31,18 @@ pub mod payload;
 mod raised;
 pub mod registry;
 pub mod select;
+pub mod transport;
+#[cfg(feature = "worker")]
+pub mod worker;
 
 #[cfg(feature = "macros")]
 pub use abide_sdk_macros::activity;
 
+#[cfg(feature = "worker")]
+pub use self::{
+    client::{Client, ClientError, WorkflowHandle},
+    worker::{Worker, WorkerError},
+};
 pub use self::{
     activity::{ActivityContext, ActivityDef, ActivityError},
     context::{Context, Outcome},

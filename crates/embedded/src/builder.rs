@@ -1,0 +1,58 @@
+//! How an embedded engine is set up.
+
+use std::{path::Path, sync::Arc};
+
+use abide_core::{ids::NamespaceId, limits::Limits};
+use abide_engine::{Options, clock::Clock};
+use abide_store::{Store, memory::MemoryStore};
+use abide_store_sqlite::{OpenError, SqliteStore};
+
+use crate::Embedded;
+
+/// An engine that is not open yet.
+#[derive(Clone, Default)]
+#[must_use = "an engine does nothing until it is opened"]
+pub struct Builder {
+    options: Options,
+}
+
+impl Builder {
+    /// Adds a namespace; `default` is always there.
+    pub fn namespace(mut self, namespace: impl Into<NamespaceId>) -> Self {
+        self.options.namespaces.insert(namespace.into());
+        self
+    }
+
+    /// Sets all bounds.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.options.limits = limits;
+        self
+    }
+
+    /// Sets where time comes from; a test may move it.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.options.clock = clock;
+        self
+    }
+
+    /// Opens the engine on an SQLite file, which is made if it is not there.
+    pub async fn open(self, path: impl AsRef<Path>) -> Result<Embedded, OpenError> {
+        let options = abide_store_sqlite::Options::new(path.as_ref());
+        let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&options)).await;
+        let store = opened.map_err(|error| OpenError::Unavailable {
+            path: path.as_ref().to_owned(),
+            reason: error.to_string(),
+        })??;
+        Ok(self.start(Arc::new(store)).await)
+    }
+
+    /// Starts the engine in memory, to be forgotten when it ends.
+    pub async fn in_memory(self) -> Embedded {
+        self.start(Arc::new(MemoryStore::default())).await
+    }
+
+    /// Starts the engine on a store.
+    pub async fn start(self, store: Arc<dyn Store>) -> Embedded {
+        Embedded::start(store, self.options).await
+    }
+}

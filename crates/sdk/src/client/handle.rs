@@ -1,0 +1,162 @@
+//! A handle of a workflow: signals, queries, updates and the result, typed by the workflow.
+
+use std::marker::PhantomData;
+
+use abide_core::{
+    call::{Call, CallReply, Query, RunTarget},
+    effect::RunOutcome,
+    ids::{RunId, WorkflowId, WorkflowKey},
+    payload::Payloads,
+    run::Description,
+};
+
+use super::{Cancel, Client, ClientError, Signal, Update};
+use crate::definition::{QueryDef, SignalDef, UpdateDef, Workflow};
+
+/// A workflow, as a client sees it. What is sent goes to its current run, unless
+/// [`WorkflowHandle::run`] names one.
+pub struct WorkflowHandle<W> {
+    pub(super) client: Client,
+    pub(super) workflow: WorkflowKey,
+    pub(super) run: Option<RunId>,
+    pub(super) started: Option<RunId>,
+    pub(super) of: PhantomData<fn() -> W>,
+}
+
+impl<W> Clone for WorkflowHandle<W> {
+    fn clone(&self) -> Self {
+        Self {
+            client: self.client.clone(),
+            workflow: self.workflow.clone(),
+            run: self.run,
+            started: self.started,
+            of: PhantomData,
+        }
+    }
+}
+
+impl<W> std::fmt::Debug for WorkflowHandle<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WorkflowHandle")
+            .field("workflow", &self.workflow)
+            .field("run", &self.run_id())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<W> WorkflowHandle<W> {
+    /// The workflow's id.
+    pub fn id(&self) -> &WorkflowId {
+        &self.workflow.workflow
+    }
+
+    /// The run that this handle means, or that its start began or found.
+    pub fn run_id(&self) -> Option<RunId> {
+        self.run.or(self.started)
+    }
+
+    /// The same handle, bound to one run.
+    #[must_use]
+    pub fn run(mut self, run: RunId) -> Self {
+        self.run = Some(run);
+        self
+    }
+
+    /// What calls are aimed at.
+    pub(super) fn target(&self) -> RunTarget {
+        RunTarget { workflow: self.workflow.clone(), run: self.run }
+    }
+
+    /// Shows the run as it is.
+    pub async fn describe(&self) -> Result<Description, ClientError> {
+        self.client.repeat(|| self.client.transport().describe(self.target())).await
+    }
+
+    /// Asks the run to cancel itself. Await what this returns.
+    pub fn cancel(&self) -> Cancel {
+        Cancel::new(self.client.clone(), self.target())
+    }
+
+    /// Sends a signal that is known by name only. Await what this returns.
+    pub fn signal_untyped(&self, name: impl Into<String>, input: Payloads) -> Signal {
+        Signal::new(self.client.clone(), self.target(), name.into(), Ok(input))
+    }
+
+    /// Asks a query that is known by name only.
+    pub async fn query_untyped(
+        &self,
+        name: impl Into<String>,
+        input: Payloads,
+    ) -> Result<Payloads, ClientError> {
+        let query = Query { name: name.into(), input };
+        match self.client.call(Call::Query { target: self.target(), query }).await? {
+            CallReply::Query(answer) => {
+                answer.map_err(|failure| ClientError::QueryFailed(Box::new(failure)))
+            }
+            reply => Err(ClientError::unexpected(&reply)),
+        }
+    }
+
+    /// Asks for an update that is known by name only. Await what this returns.
+    pub fn update_untyped(&self, name: impl Into<String>, input: Payloads) -> Update<Payloads> {
+        Update::new(self.client.clone(), self.target(), name.into(), Ok(input), Ok)
+    }
+
+    /// Waits for the result as payloads, over all runs that follow.
+    pub async fn result_untyped(&self) -> Result<Payloads, ClientError> {
+        let mut target = RunTarget { run: self.run_id(), ..self.target() };
+        loop {
+            match self.client.wait(Call::AwaitClose(target.clone())).await? {
+                CallReply::Closed { outcome: Some(outcome), .. } => return result(outcome),
+                CallReply::Closed { next_run: next @ Some(_), .. } => target.run = next,
+                reply => return Err(ClientError::unexpected(&reply)),
+            }
+        }
+    }
+}
+
+fn result(outcome: RunOutcome) -> Result<Payloads, ClientError> {
+    Err(match outcome {
+        RunOutcome::Completed(result) => return Ok(result),
+        RunOutcome::Failed { failure, .. } => ClientError::RunFailed(Box::new(failure)),
+        RunOutcome::TimedOut { .. } => ClientError::RunTimedOut,
+        RunOutcome::Cancelled(details) => ClientError::RunCancelled(details),
+        RunOutcome::Terminated { reason } => ClientError::RunTerminated(reason),
+    })
+}
+
+impl<W: Workflow> WorkflowHandle<W> {
+    /// Sends a signal. Await what this returns.
+    pub fn signal<I>(&self, definition: SignalDef<W, I>, input: I) -> Signal {
+        let payloads = definition.encode(&input);
+        Signal::new(self.client.clone(), self.target(), definition.name().into(), payloads)
+    }
+
+    /// Asks a query and waits for its answer.
+    pub async fn query<I, O: crate::payload::Data>(
+        &self,
+        definition: QueryDef<W, I, O>,
+        input: I,
+    ) -> Result<O, ClientError> {
+        let input = definition.encode(&input)?;
+        let answer = self.query_untyped(definition.name(), input).await?;
+        Ok(definition.decode(&answer)?)
+    }
+
+    /// Asks for an update. Await what this returns for its outcome.
+    pub fn update<I, O: crate::payload::Data>(
+        &self,
+        definition: UpdateDef<W, I, O>,
+        input: I,
+    ) -> Update<O> {
+        let payloads = definition.encode(&input);
+        let decode = move |result: Payloads| definition.decode(&result);
+        Update::new(self.client.clone(), self.target(), definition.name().into(), payloads, decode)
+    }
+
+    /// Waits for the result, over all runs that follow.
+    pub async fn result(&self) -> Result<W::Output, ClientError> {
+        let result = self.result_untyped().await?;
+        Ok(W::decode_output(&result)?)
+    }
+}

@@ -1,0 +1,64 @@
+//! A signal on its way.
+
+use std::{
+    future::{Future, IntoFuture},
+    pin::Pin,
+};
+
+use abide_core::{
+    call::{Call, RunTarget},
+    event::SignalReceived,
+    ids::Key,
+    payload::{Extension, Payloads},
+};
+
+use super::{Client, ClientError, repeat::fresh_key};
+use crate::payload::PayloadError;
+
+/// A signal that has not been sent. Await it.
+#[must_use = "nothing is sent until this is awaited"]
+pub struct Signal {
+    client: Client,
+    target: RunTarget,
+    name: String,
+    input: Result<Payloads, PayloadError>,
+    key: Option<Key>,
+}
+
+impl Signal {
+    pub(super) fn new(
+        client: Client,
+        target: RunTarget,
+        name: String,
+        input: Result<Payloads, PayloadError>,
+    ) -> Self {
+        Self { client, target, name, input, key: None }
+    }
+
+    /// Makes repeats of this signal the same signal; by default every call has a key of its own.
+    pub fn key(mut self, key: impl Into<Key>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    async fn send(self) -> Result<(), ClientError> {
+        let signal = SignalReceived {
+            name: self.name,
+            input: self.input?,
+            identity: self.client.identity().into(),
+            key: Some(self.key.unwrap_or_else(fresh_key)),
+            ..SignalReceived::default()
+        };
+        self.client.call(Call::Signal(self.target, signal, Extension::new())).await?;
+        Ok(())
+    }
+}
+
+impl IntoFuture for Signal {
+    type Output = Result<(), ClientError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.send())
+    }
+}

@@ -1,0 +1,176 @@
+//! The start of a workflow, with everything that can be said about it.
+
+use std::{
+    future::{Future, IntoFuture},
+    marker::PhantomData,
+    pin::Pin,
+    time::Duration,
+};
+
+use abide_core::{
+    call::{Call, CallReply, ConflictPolicy, StartCall},
+    event::{ReusePolicy, RunSpec, SignalReceived},
+    ids::{Key, RunId, WorkflowId},
+    payload::Payloads,
+    retry::RetryPolicy,
+    time::Timestamp,
+};
+use uuid::Uuid;
+
+use super::{Client, ClientError, WorkflowHandle, repeat::fresh_key};
+use crate::{
+    definition::{SignalDef, Workflow},
+    payload::{Data, PayloadError},
+    worker::DEFAULT_QUEUE,
+};
+
+/// A start that has not been made. Await it.
+#[must_use = "nothing is started until this is awaited"]
+pub struct Start<W> {
+    client: Client,
+    call: Result<Box<StartCall>, PayloadError>,
+    of: PhantomData<fn() -> W>,
+}
+
+impl<W> Start<W> {
+    pub(super) fn new(
+        client: Client,
+        id: WorkflowId,
+        workflow_type: String,
+        input: Result<Payloads, PayloadError>,
+    ) -> Self {
+        let workflow = client.workflow(id);
+        let identity = client.identity().to_owned();
+        let call = input.map(|input| {
+            let queue = DEFAULT_QUEUE.into();
+            Box::new(StartCall {
+                workflow,
+                run: RunId::new(Uuid::now_v7()),
+                spec: RunSpec { workflow_type, queue, input, ..RunSpec::default() },
+                identity,
+                key: None,
+                conflict: ConflictPolicy::default(),
+                reuse: ReusePolicy::default(),
+                first_task_at: None,
+                signal: None,
+            })
+        });
+        Self { client, call, of: PhantomData }
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut StartCall)) -> Self {
+        if let Ok(call) = &mut self.call {
+            change(call);
+        }
+        self
+    }
+
+    /// The queue whose workers run it; by default `default`.
+    pub fn queue(self, queue: impl Into<String>) -> Self {
+        self.with(|call| call.spec.queue = queue.into())
+    }
+
+    /// Makes repeats of this start the same start; by default every call has a key of its own.
+    pub fn key(self, key: impl Into<Key>) -> Self {
+        self.with(|call| call.key = Some(key.into()))
+    }
+
+    /// What to do if a run of the workflow is open; by default the start is refused.
+    pub fn on_conflict(self, conflict: ConflictPolicy) -> Self {
+        self.with(|call| call.conflict = conflict)
+    }
+
+    /// Whether the id of a closed workflow may be used again; by default it may.
+    pub fn reuse(self, reuse: ReusePolicy) -> Self {
+        self.with(|call| call.reuse = reuse)
+    }
+
+    /// Limits the run.
+    pub fn run_timeout(self, timeout: Duration) -> Self {
+        self.with(|call| call.spec.run_timeout = Some(timeout))
+    }
+
+    /// Limits the run and all that follow it.
+    pub fn execution_timeout(self, timeout: Duration) -> Self {
+        self.with(|call| call.spec.execution_timeout = Some(timeout))
+    }
+
+    /// Limits one workflow task.
+    pub fn task_timeout(self, timeout: Duration) -> Self {
+        self.with(|call| call.spec.task_timeout = Some(timeout))
+    }
+
+    /// Starts a new run when one fails.
+    pub fn retry(self, policy: RetryPolicy) -> Self {
+        self.with(|call| call.spec.retry = Some(policy))
+    }
+
+    /// Starts a new run at each of these times.
+    pub fn cron(self, schedule: impl Into<String>) -> Self {
+        self.with(|call| call.spec.cron = Some(schedule.into()))
+    }
+
+    /// The run's code begins at this time.
+    pub fn start_at(self, time: Timestamp) -> Self {
+        self.with(|call| call.first_task_at = Some(time))
+    }
+
+    /// A fact for people, shown with the run.
+    pub fn memo<T: Data>(mut self, name: impl Into<String>, value: &T) -> Self {
+        let name = name.into();
+        match value.to_payload() {
+            Ok(payload) => self.with(|call| {
+                call.spec.memo.insert(name, payload.unwrap_or_default());
+            }),
+            Err(error) => {
+                self.call = self.call.and(Err(error.of(format!("memo {name}"))));
+                self
+            }
+        }
+    }
+
+    /// Sends a signal that is known by name only, together with the start.
+    pub fn with_signal_untyped(self, name: impl Into<String>, input: Payloads) -> Self {
+        self.with(|call| call.signal = Some(signal(call, name.into(), input)))
+    }
+
+    async fn send(self) -> Result<WorkflowHandle<W>, ClientError> {
+        let mut call = self.call?;
+        let key = call.key.get_or_insert_with(fresh_key).clone();
+        if let Some(signal) = &mut call.signal {
+            signal.key.get_or_insert(key);
+        }
+        let id = call.workflow.workflow.clone();
+        match self.client.call(Call::Start(call)).await? {
+            CallReply::Started { run, .. } => Ok(self.client.handle_of(id, Some(run))),
+            reply => Err(ClientError::unexpected(&reply)),
+        }
+    }
+}
+
+impl<W: Workflow> Start<W> {
+    /// Sends a signal together with the start, to the run that is started or was open.
+    pub fn with_signal<I>(mut self, definition: SignalDef<W, I>, input: I) -> Self {
+        match definition.encode(&input) {
+            Ok(input) => self.with_signal_untyped(definition.name(), input),
+            Err(error) => {
+                self.call = self.call.and(Err(error));
+                self
+            }
+        }
+    }
+}
+
+fn signal(call: &StartCall, name: String, input: Payloads) -> SignalReceived {
+    let identity = call.identity.clone();
+    SignalReceived { name, input, identity, ..SignalReceived::default() }
+}
+
+impl<W: 'static> IntoFuture for Start<W> {
+    type Output = Result<WorkflowHandle<W>, ClientError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.send())
+    }
+}

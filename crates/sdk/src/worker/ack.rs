@@ -1,0 +1,94 @@
+//! What the engine says to the answers of a workflow thread.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use abide_core::{
+    call::{Call, CallError, CallReply, TaskToken},
+    event::TaskFailureCause,
+    failure::{Failure, FailureKind},
+};
+
+use crate::transport::{Answer, SessionSender};
+
+/// An answer that the engine has not acknowledged yet.
+pub(super) struct Ack {
+    sender: Arc<dyn SessionSender>,
+    /// The task that was completed, if it is about one.
+    answered: Option<TaskToken>,
+    reply: Answer<'static, CallReply>,
+}
+
+/// An answer that the engine has acknowledged, or never will.
+pub(super) struct Acknowledged {
+    pub(super) sender: Arc<dyn SessionSender>,
+    pub(super) answered: Option<TaskToken>,
+    pub(super) result: Result<CallReply, CallError>,
+}
+
+impl Ack {
+    pub(super) fn new(sender: Arc<dyn SessionSender>, call: Call) -> Self {
+        let answered = match &call {
+            Call::CompleteTask(token, _) => Some(token.clone()),
+            _ => None,
+        };
+        let reply = sender.call(call);
+        Self { sender, answered, reply }
+    }
+}
+
+impl Future for Ack {
+    type Output = Acknowledged;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Acknowledged> {
+        let result = ready!(self.reply.as_mut().poll(context));
+        let sender = Arc::clone(&self.sender);
+        Poll::Ready(Acknowledged { sender, answered: self.answered.take(), result })
+    }
+}
+
+/// What became of a completion.
+pub(super) enum Verdict {
+    /// The machine may go on from there.
+    Taken,
+    /// The machine is of no use any more; the task is given again, or was given to somebody else.
+    NotTaken,
+    /// No engine will ever take it, and that must be said, or the task waits for its timeout.
+    Unfit(Call),
+}
+
+impl Verdict {
+    pub(super) fn of(token: &TaskToken, result: Result<CallReply, CallError>) -> Self {
+        let workflow = &token.workflow;
+        match result {
+            Ok(CallReply::TaskRefused { cause: TaskFailureCause::UnseenInput, .. }) => {
+                tracing::debug!(%workflow, "the run is not closed: it has inputs that it must see");
+                Self::NotTaken
+            }
+            Ok(CallReply::TaskRefused { cause, message }) => {
+                tracing::warn!(%workflow, ?cause, message, "a workflow task was refused");
+                Self::NotTaken
+            }
+            Ok(CallReply::TaskDiscarded) => Self::NotTaken,
+            Ok(_) => Self::Taken,
+            Err(CallError::Invalid(invalid)) => {
+                tracing::warn!(%workflow, %invalid, "a workflow task asks for what cannot be");
+                let failure = Failure::server(FailureKind::Application, invalid.to_string());
+                Self::Unfit(Call::FailTask {
+                    token: token.clone(),
+                    cause: TaskFailureCause::BadCommand,
+                    failure,
+                    blocked: None,
+                })
+            }
+            Err(error) => {
+                tracing::debug!(%workflow, %error, "a workflow task was not taken");
+                Self::NotTaken
+            }
+        }
+    }
+}

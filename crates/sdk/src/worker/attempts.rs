@@ -1,0 +1,146 @@
+//! The attempts of activities that a worker has: each is a task of the runtime, from the moment it is
+//! given until the engine has its result, over as many streams as that takes.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use abide_core::{
+    call::{ActivityToken, Call, CallError, CallReply},
+    ids::{EventNumber, RunId, ShardId},
+    run::Refusal,
+};
+use tokio::task::AbortHandle;
+
+use super::shared::Shared;
+use crate::activity::CancelToken;
+
+type Name = (RunId, EventNumber, u32);
+
+/// The attempts that a worker has.
+#[derive(Default)]
+pub(super) struct Attempts {
+    held: Mutex<BTreeMap<Name, Held>>,
+}
+
+struct Held {
+    attempt: Arc<Attempt>,
+    task: Option<AbortHandle>,
+}
+
+/// One attempt.
+pub(super) struct Attempt {
+    pub(super) token: ActivityToken,
+    pub(super) cancel: CancelToken,
+    lost: AtomicBool,
+    ended: AtomicBool,
+}
+
+impl Attempt {
+    pub(super) fn new(token: ActivityToken) -> Self {
+        let flag = || AtomicBool::new(false);
+        Self { token, cancel: CancelToken::new(), lost: flag(), ended: flag() }
+    }
+
+    /// The engine has given the attempt up: its code is asked to stop and its result is not wanted.
+    pub(super) fn lose(&self) {
+        self.lost.store(true, Ordering::Relaxed);
+        self.cancel.cancel();
+    }
+
+    /// The engine has given the attempt up.
+    pub(super) fn lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// The code has ended: nothing but its result is to be sent.
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    /// The code has ended, or nobody wants to hear of it.
+    pub(super) fn silent(&self) -> bool {
+        self.ended.load(Ordering::Relaxed) || self.lost()
+    }
+
+    /// Takes what the engine said to a sign of life.
+    pub(super) fn heard(&self, result: &Result<CallReply, CallError>) {
+        match result {
+            Ok(CallReply::Alive { cancel_requested: true }) => self.cancel.cancel(),
+            Err(error) if gone(error) => self.lose(),
+            Ok(_) | Err(_) => {}
+        }
+    }
+
+    fn name(&self) -> Name {
+        (self.token.run, self.token.scheduled, self.token.start)
+    }
+}
+
+/// The attempt is not ours any more.
+pub(super) fn gone(error: &CallError) -> bool {
+    matches!(
+        error,
+        CallError::Refused(Refusal::StaleAttempt | Refusal::RunClosed) | CallError::NotFound
+    )
+}
+
+impl Attempts {
+    /// Keeps an attempt; `false` if it is here already.
+    pub(super) fn add(&self, attempt: &Arc<Attempt>) -> bool {
+        let held = Held { attempt: Arc::clone(attempt), task: None };
+        self.lock().insert(attempt.name(), held).is_none()
+    }
+
+    /// The attempt runs as this task of the runtime.
+    pub(super) fn runs_as(&self, attempt: &Attempt, task: AbortHandle) {
+        if let Some(held) = self.lock().get_mut(&attempt.name()) {
+            held.task = Some(task);
+        }
+    }
+
+    /// The attempt has ended.
+    pub(super) fn remove(&self, attempt: &Attempt) {
+        self.lock().remove(&attempt.name());
+    }
+
+    /// There are none.
+    pub(super) fn none(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// The attempts of runs of this shard, or of all.
+    pub(super) fn of_shard(&self, shard: Option<ShardId>) -> Vec<Arc<Attempt>> {
+        let of_shard = |held: &&Held| {
+            shard.is_none_or(|shard| held.attempt.token.workflow.slot().shard() == shard)
+        };
+        self.lock().values().filter(of_shard).map(|held| Arc::clone(&held.attempt)).collect()
+    }
+
+    /// Ends all of them where they stand.
+    pub(super) fn abort(&self) {
+        let held = std::mem::take(&mut *self.lock());
+        for task in held.into_values().filter_map(|held| held.task) {
+            task.abort();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Name, Held>> {
+        // Nothing panics while the lock is held, so what it guards is whole.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    /// Tells the engine that the worker has the attempt. If there is no stream, the next one will be
+    /// used for it.
+    pub(super) async fn present_one(&self, attempt: &Attempt) {
+        let Some(sender) = self.stream.borrow().clone() else { return };
+        let call = Call::PresentAttempt(attempt.token.clone(), self.worker.session.clone());
+        attempt.heard(&sender.call(call).await);
+    }
+}

@@ -1,0 +1,59 @@
+//! The runs that one workflow thread has in memory. When there are too many, the one that was used
+//! longest ago is forgotten: its next task costs a replay.
+
+use std::collections::{BTreeMap, HashMap};
+
+use abide_core::ids::{RunId, StartId};
+
+use super::machine::Machine;
+
+/// Runs in memory, least recently used first to go.
+pub(super) struct Cache {
+    limit: usize,
+    runs: HashMap<RunId, Kept>,
+    /// Runs in the order of their last use.
+    order: BTreeMap<u64, RunId>,
+    uses: u64,
+}
+
+struct Kept {
+    machine: Machine,
+    used: u64,
+}
+
+impl Cache {
+    /// Keeps at most `limit` runs.
+    pub(super) fn new(limit: usize) -> Self {
+        Self { limit, runs: HashMap::new(), order: BTreeMap::new(), uses: 0 }
+    }
+
+    /// Takes a run out.
+    pub(super) fn take(&mut self, run: RunId) -> Option<Machine> {
+        let kept = self.runs.remove(&run)?;
+        self.order.remove(&kept.used);
+        Some(kept.machine)
+    }
+
+    /// Puts a run in, in place of what was there.
+    pub(super) fn keep(&mut self, run: RunId, machine: Machine) {
+        self.take(run);
+        if self.limit == 0 {
+            return;
+        }
+        if self.runs.len() >= self.limit
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.runs.remove(&oldest);
+        }
+        self.uses += 1;
+        self.order.insert(self.uses, run);
+        self.runs.insert(run, Kept { machine, used: self.uses });
+    }
+
+    /// Forgets a run if its last turn was this one: the engine did not take it.
+    pub(super) fn forget_turn(&mut self, run: RunId, start: StartId) {
+        if self.runs.get(&run).is_some_and(|kept| kept.machine.last_turn() == Some(start)) {
+            self.take(run);
+        }
+    }
+}

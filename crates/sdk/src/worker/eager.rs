@@ -1,0 +1,94 @@
+//! Slots for activities that a worker takes with the completion of the task that asks for them. They
+//! cost no credit of the queue, so they are promised here before the completion is sent.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use abide_core::ids::RunId;
+
+/// The slots for eager activities.
+pub(super) struct EagerSlots {
+    count: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Promised with completions that are under way.
+    promised: BTreeMap<RunId, usize>,
+    promises: usize,
+    busy: usize,
+}
+
+impl EagerSlots {
+    pub(super) fn new(count: usize) -> Self {
+        Self { count, state: Mutex::default() }
+    }
+
+    /// Promises slots for at most `wanted` activities of a run's task; says how many.
+    pub(super) fn promise(&self, run: RunId, wanted: usize) -> usize {
+        if wanted == 0 {
+            return 0;
+        }
+        let mut state = self.lock();
+        let free = self.count.saturating_sub(state.busy + state.promises);
+        let promised = wanted.min(free);
+        if promised > 0 {
+            state.promises += promised;
+            *state.promised.entry(run).or_default() += promised;
+        }
+        promised
+    }
+
+    /// An eager activity of the run came.
+    pub(super) fn take(&self, run: RunId) {
+        let mut state = self.lock();
+        state.busy += 1;
+        if let Some(promised) = state.promised.get_mut(&run) {
+            *promised -= 1;
+            if *promised == 0 {
+                state.promised.remove(&run);
+            }
+            state.promises -= 1;
+        }
+    }
+
+    /// The run's completion was answered: what has not come by now was not wanted.
+    pub(super) fn answered(&self, run: RunId) {
+        let mut state = self.lock();
+        if let Some(promised) = state.promised.remove(&run) {
+            state.promises -= promised;
+        }
+    }
+
+    /// An eager activity ended.
+    pub(super) fn give_back(&self) {
+        let mut state = self.lock();
+        state.busy = state.busy.saturating_sub(1);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while the lock is held, so what it guards is whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_promised_than_there_are_slots() {
+        let (one, two) = (RunId::MIN, RunId::MAX);
+        let slots = EagerSlots::new(3);
+        assert_eq!(slots.promise(one, 2), 2);
+        assert_eq!(slots.promise(two, 2), 1);
+        slots.take(one);
+        slots.answered(one);
+        assert_eq!(slots.promise(one, 9), 1);
+        slots.give_back();
+        assert_eq!(slots.promise(two, 9), 1);
+    }
+}

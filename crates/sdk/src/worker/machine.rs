@@ -1,0 +1,155 @@
+//! One run in memory: its code, and the machine that drives it through history.
+
+use std::sync::Arc;
+
+use abide_core::{
+    call::TaskToken,
+    event::{Event, Fact, UpdateAdmitted},
+    ids::{EventNumber, StartId},
+    failure::Failure,
+    payload::Payloads,
+    replay::{Completion, Error, Mismatch, Replay},
+    run::GivenTask,
+};
+
+use super::shared::Shared;
+use crate::registry::{Fault, Registry, WorkflowCode};
+
+/// A run in memory.
+pub(super) struct Machine {
+    replay: Replay<Box<dyn WorkflowCode>>,
+    workflow_type: Arc<str>,
+    last_turn: Option<StartId>,
+    /// Where the part of the log begins that the machine may not have seen.
+    log_position: u64,
+}
+
+/// Why a run cannot go on in memory.
+pub(super) enum Trouble {
+    /// What is in memory is no good for this task: the whole history is needed.
+    Stale,
+    /// History cannot be read.
+    Unreadable(String),
+    /// No such workflow is registered.
+    UnknownType(String),
+    /// The code cannot go on.
+    Fault(Fault),
+    /// The code does not fit its history.
+    Mismatch(Box<Mismatch>),
+}
+
+impl Trouble {
+    /// For people.
+    pub(super) fn message(&self, shared: &Shared) -> String {
+        match self {
+            Self::Stale => "the history does not lead to this task".into(),
+            Self::Unreadable(error) => format!("the history cannot be read: {error}"),
+            Self::UnknownType(name) => {
+                let known: Vec<_> = shared.registry.workflow_types().collect();
+                let (queue, known) = (&shared.queue, known.join(", "));
+                format!(
+                    "workflow {name} is not registered with this worker of queue {queue}; \
+                     it has: {known}"
+                )
+            }
+            Self::Fault(fault) => fault.failure.message.clone(),
+            Self::Mismatch(mismatch) => mismatch.to_string(),
+        }
+    }
+}
+
+impl Machine {
+    /// A machine at the beginning of the history that these events begin.
+    pub(super) fn new(registry: &Registry, events: &[Event]) -> Result<Self, Trouble> {
+        let Some(Fact::RunStarted(started)) = events.first().map(|event| &event.body.fact) else {
+            return Err(Trouble::Unreadable("it does not begin with RunStarted".into()));
+        };
+        let workflow_type = &started.spec.workflow_type;
+        let workflow = abide_core::ids::WorkflowKey {
+            namespace: started.namespace.clone(),
+            workflow: started.workflow.clone(),
+        };
+        let code = registry
+            .create(workflow_type, &workflow, started.run)
+            .ok_or_else(|| Trouble::UnknownType(workflow_type.clone()))?;
+        let workflow_type = workflow_type.as_str().into();
+        Ok(Self { replay: Replay::new(code), workflow_type, last_turn: None, log_position: 0 })
+    }
+
+    /// The workflow's type.
+    pub(super) fn workflow_type(&self) -> &Arc<str> {
+        &self.workflow_type
+    }
+
+    /// The start of the last task whose turn was taken here.
+    pub(super) fn last_turn(&self) -> Option<StartId> {
+        self.last_turn
+    }
+
+    /// The last event that the machine was fed.
+    pub(super) fn seen(&self) -> EventNumber {
+        self.replay.seen()
+    }
+
+    /// Where to read on in the log.
+    pub(super) fn log_position(&self) -> u64 {
+        self.log_position
+    }
+
+    /// The machine was fed the log up to this position.
+    pub(super) fn read_to(&mut self, position: u64) {
+        self.log_position = position;
+    }
+
+    /// Takes the next events of the log.
+    pub(super) fn feed(&mut self, events: Vec<Event>) -> Result<(), Trouble> {
+        let fed = self.replay.feed(events);
+        self.checked(fed)
+    }
+
+    /// Runs a task that is open.
+    pub(super) fn turn(
+        &mut self,
+        token: &TaskToken,
+        given: &GivenTask,
+    ) -> Result<Completion, Trouble> {
+        self.feed(given.tail.clone())?;
+        if self.replay.acknowledged() != given.previous {
+            return Err(Trouble::Stale);
+        }
+        let updates: Vec<_> = given
+            .updates
+            .iter()
+            .map(|(update, request)| UpdateAdmitted {
+                update: update.clone(),
+                request: request.clone(),
+            })
+            .collect();
+        let turn = self.replay.turn(&updates);
+        let completion = self.checked(turn)?;
+        self.last_turn = Some(token.start);
+        Ok(completion)
+    }
+
+    /// Says that the log ends here for now, so that queries see its end.
+    pub(super) fn settle(&mut self) -> Result<(), Trouble> {
+        let settled = self.replay.settle();
+        self.checked(settled)
+    }
+
+    /// Answers a query on the state as it is.
+    pub(super) fn query(&mut self, name: &str, input: &Payloads) -> Result<Payloads, Failure> {
+        self.replay.code_mut().query(name, input)
+    }
+
+    /// A fault comes before a mismatch: code that was stopped fits no history.
+    fn checked<T>(&mut self, result: Result<T, Error>) -> Result<T, Trouble> {
+        if let Some(fault) = self.replay.code_mut().take_fault() {
+            return Err(Trouble::Fault(fault));
+        }
+        result.map_err(|error| match error {
+            Error::Mismatch(mismatch) => Trouble::Mismatch(mismatch),
+            Error::Gap { .. } | Error::TurnDiscarded { .. } | Error::NoOpenTask => Trouble::Stale,
+        })
+    }
+}

@@ -1,0 +1,261 @@
+//! A worker: takes workflow tasks, queries and activities of one queue and runs them.
+//!
+//! Workflow code runs on threads of its own (`thread`), because a run's machine never leaves its
+//! thread; a run belongs to one thread and stays in its memory (`cache`) while there is room.
+//! Activities are tasks of the tokio runtime (`activity`, `attempts`, `heartbeat`). `session` connects
+//! and shuts down, `slots` and `eager` bound how much is under way, `watchdog` notices code that
+//! blocks.
+
+mod ack;
+mod activity;
+mod attempts;
+mod build;
+mod cache;
+mod eager;
+mod heartbeat;
+mod history;
+mod machine;
+mod order;
+mod query;
+mod session;
+mod shared;
+mod slots;
+mod task;
+mod thread;
+mod threads;
+mod watchdog;
+
+use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
+
+use abide_core::{
+    call::{self, CallError, QueueKey, WorkKind},
+    ids::BuildId,
+};
+use tokio::{
+    runtime::Handle,
+    sync::{Notify, watch},
+};
+use uuid::Uuid;
+
+use self::{
+    attempts::Attempts,
+    eager::EagerSlots,
+    session::{End, Life},
+    shared::Shared,
+    slots::Slots,
+    threads::Threads,
+};
+use crate::{
+    activity::{Activities, ActivityDef},
+    client::Client,
+    definition::Workflow,
+    payload::Data,
+    registry::{Registry, RegistryError},
+};
+
+/// The queue of those who do not choose one.
+pub const DEFAULT_QUEUE: &str = "default";
+
+/// A worker that has not begun. Say what it runs, then [`Worker::run`] it.
+#[must_use = "a worker does nothing until it is run"]
+pub struct Worker {
+    client: Client,
+    registry: Registry,
+    registered: Result<(), RegistryError>,
+    queue: String,
+    identity: Option<String>,
+    build: Option<BuildId>,
+    threads: usize,
+    concurrent_tasks: usize,
+    concurrent_activities: usize,
+    cached_runs: usize,
+    grace: Duration,
+    task_deadline: Duration,
+}
+
+/// Why a worker could not work.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    /// Two workflows or two activities have the same name.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// Neither a workflow nor an activity is registered.
+    #[error("the worker of queue {0} has neither workflows nor activities: register some")]
+    NothingToRun(String),
+    /// The engine refuses the worker.
+    #[error("the engine refuses the worker: {0}")]
+    Refused(#[source] CallError),
+    /// A workflow thread could not be started.
+    #[error("a workflow thread could not be started: {0}")]
+    Thread(#[from] io::Error),
+}
+
+impl Worker {
+    /// A worker on the client's engine and namespace, for the queue `default`.
+    pub fn new(client: &Client) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            client: client.clone(),
+            registry: Registry::new(),
+            registered: Ok(()),
+            queue: DEFAULT_QUEUE.into(),
+            identity: None,
+            build: None,
+            threads: cores.min(2),
+            concurrent_tasks: 1_000,
+            concurrent_activities: 1_000,
+            cached_runs: 1_000,
+            grace: Duration::from_secs(10),
+            task_deadline: Duration::from_secs(2),
+        }
+    }
+
+    /// The queue whose work is taken.
+    pub fn queue(mut self, queue: impl Into<String>) -> Self {
+        self.queue = queue.into();
+        self
+    }
+
+    /// Runs this workflow.
+    pub fn workflow<W: Workflow>(mut self) -> Self {
+        let registered = self.registry.workflow::<W>();
+        self.registered = self.registered.and(registered);
+        self
+    }
+
+    /// Runs this activity.
+    pub fn activity<I, O>(mut self, definition: ActivityDef<(), I, O>) -> Self
+    where
+        I: Send + 'static,
+        O: Data,
+    {
+        let registered = self.registry.activity(definition);
+        self.registered = self.registered.and(registered);
+        self
+    }
+
+    /// Runs these activities, which share state.
+    pub fn activities<A: Activities>(mut self, shared: A) -> Self {
+        let registered = self.registry.activities(shared);
+        self.registered = self.registered.and(registered);
+        self
+    }
+
+    /// Runs what is in this registry, and nothing that was named before.
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.registry = registry;
+        self
+    }
+
+    /// Who the worker is, as histories show it; by default the client's identity.
+    pub fn identity(mut self, identity: impl Into<String>) -> Self {
+        self.identity = Some(identity.into());
+        self
+    }
+
+    /// Which code this is; by default a hash of the executable. A run that did not fit the code of
+    /// one build is tried again by another.
+    pub fn build_id(mut self, build: impl Into<BuildId>) -> Self {
+        self.build = Some(build.into());
+        self
+    }
+
+    /// How many threads run workflow code; by default two, or one on a single core.
+    pub fn workflow_threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// How many workflow tasks and queries are taken at once; by default 1,000.
+    pub fn max_concurrent_tasks(mut self, tasks: usize) -> Self {
+        self.concurrent_tasks = tasks;
+        self
+    }
+
+    /// How many activities run at once; by default 1,000. If the worker has workflows too, half of
+    /// them are for activities that its own workflows ask for.
+    pub fn max_concurrent_activities(mut self, activities: usize) -> Self {
+        self.concurrent_activities = activities;
+        self
+    }
+
+    /// How many runs are kept in memory between their tasks; by default 1,000. The others are
+    /// replayed when they go on.
+    pub fn max_cached_runs(mut self, runs: usize) -> Self {
+        self.cached_runs = runs;
+        self
+    }
+
+    /// How long work that is under way may take to end after the worker was told to; by default ten
+    /// seconds.
+    pub fn shutdown_grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// How long a workflow task may block its thread before a warning names it; by default two
+    /// seconds.
+    pub fn task_deadline(mut self, deadline: Duration) -> Self {
+        self.task_deadline = deadline;
+        self
+    }
+
+    /// Works for ever.
+    pub async fn run(self) -> Result<(), WorkerError> {
+        self.run_until(std::future::pending()).await
+    }
+
+    /// Works until `shutdown` is ready, then ends what is under way and leaves. To drop the future is
+    /// to leave at once.
+    pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
+        let life = self.begin().await?;
+        life.run(pin!(shutdown)).await
+    }
+
+    async fn begin(self) -> Result<Life, WorkerError> {
+        self.registered.clone()?;
+        let workflows = self.registry.workflow_types().next().is_some();
+        let activities = self.registry.activity_types().next().is_some();
+        if !workflows && !activities {
+            return Err(WorkerError::NothingToRun(self.queue));
+        }
+        let eager = if workflows && activities { self.concurrent_activities / 2 } else { 0 };
+        let tasks = if workflows { self.concurrent_tasks.max(1) } else { 0 };
+        let others = if activities { (self.concurrent_activities - eager).max(1) } else { 0 };
+        let shared = Arc::new(Shared {
+            transport: Arc::clone(self.client.transport()),
+            runtime: Handle::current(),
+            worker: self.as_engine_sees_it().await,
+            tasks: Slots::new(self.queue_of(WorkKind::Workflow), tasks),
+            activities: Slots::new(self.queue_of(WorkKind::Activity), others),
+            eager: EagerSlots::new(eager),
+            attempts: Attempts::default(),
+            stream: watch::Sender::new(None),
+            ended: Notify::new(),
+            registry: self.registry,
+            queue: self.queue,
+        });
+        Ok(Life {
+            threads: Threads::start(&shared, self.threads, self.cached_runs)?,
+            grace: self.grace,
+            task_deadline: self.task_deadline,
+            _end: End(Arc::clone(&shared)),
+            shared,
+        })
+    }
+
+    fn queue_of(&self, kind: WorkKind) -> QueueKey {
+        let namespace = self.client.namespace().clone();
+        QueueKey { namespace, queue: self.queue.clone(), kind }
+    }
+
+    async fn as_engine_sees_it(&self) -> call::Worker {
+        let build = match self.build.clone() {
+            Some(build) => Some(build),
+            None => tokio::task::spawn_blocking(build::of_executable).await.ok().flatten(),
+        };
+        let identity = self.identity.as_deref().unwrap_or_else(|| self.client.identity());
+        let session = Uuid::new_v4().to_string().into();
+        call::Worker { session, identity: identity.into(), build }
+    }
+}

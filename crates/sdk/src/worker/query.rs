@@ -1,0 +1,100 @@
+//! Queries on their thread: answered on the state after the last completed task. What the machine in
+//! memory has not seen of the log is read first; without a machine the whole log is.
+
+use std::sync::Arc;
+
+use abide_core::{
+    call::{Call, RunTarget},
+    failure::{Failure, FailureKind},
+    payload::Payloads,
+};
+
+use super::{
+    history::{self, Log},
+    machine::{Machine, Trouble},
+    order::{Order, QueryLog, QueryOrder},
+    thread::WorkflowThread,
+};
+
+impl WorkflowThread {
+    /// Answers a query, or reads the log that it needs first.
+    pub(super) fn query(&mut self, mut query: QueryOrder) {
+        let run = query.token.run;
+        match std::mem::replace(&mut query.log, QueryLog::Unread) {
+            QueryLog::Unread => match self.cache.take(run) {
+                Some(machine) if machine.seen() == query.last_event => {
+                    self.answer_from(query, machine);
+                }
+                Some(machine) => {
+                    let from = machine.log_position();
+                    self.cache.keep(run, machine);
+                    self.read_for_query(query, from, QueryLog::Rest);
+                }
+                None => self.read_for_query(query, 0, QueryLog::Whole),
+            },
+            QueryLog::Rest(Ok(log)) => {
+                let machine = self.cache.take(run);
+                match machine.and_then(|machine| catch_up(machine, log, query.last_event)) {
+                    Some(machine) => self.answer_from(query, machine),
+                    None => self.read_for_query(query, 0, QueryLog::Whole),
+                }
+            }
+            QueryLog::Whole(Ok(log)) => match self.settled(log) {
+                Ok(machine) => self.answer_from(query, machine),
+                Err(trouble) => {
+                    let message = trouble.message(&self.shared);
+                    self.answer(query, Err(Failure::server(FailureKind::Application, message)));
+                }
+            },
+            QueryLog::Rest(Err(unread)) | QueryLog::Whole(Err(unread)) => {
+                let message = format!("the worker has no history of the run: {unread}");
+                self.answer(query, Err(Failure::server(FailureKind::Server, message)));
+            }
+        }
+    }
+
+    fn settled(&mut self, log: Log) -> Result<Machine, Trouble> {
+        let mut machine = self.replayed(log.events)?;
+        machine.settle()?;
+        machine.read_to(log.end);
+        Ok(machine)
+    }
+
+    fn read_for_query(
+        &self,
+        query: QueryOrder,
+        from: u64,
+        wrap: fn(Result<Log, history::Unread>) -> QueryLog,
+    ) {
+        let shared = Arc::clone(&self.shared);
+        self.read_beside(async move {
+            let target = RunTarget {
+                workflow: query.token.workflow.clone(),
+                run: Some(query.token.run),
+            };
+            let log = history::read(&*shared.transport, target, from, query.last_event).await;
+            Order::Query(Box::new(QueryOrder { log: wrap(log), ..query }))
+        });
+    }
+
+    fn answer_from(&mut self, query: QueryOrder, mut machine: Machine) {
+        self.watched.runs(machine.workflow_type());
+        let answer = machine.query(&query.query.name, &query.query.input);
+        self.cache.keep(query.token.run, machine);
+        self.answer(query, answer);
+    }
+
+    fn answer(&mut self, query: QueryOrder, answer: Result<Payloads, Failure>) {
+        let QueryOrder { sender, token, slot, .. } = query;
+        self.send(sender, Call::AnswerQuery(token, answer));
+        drop(slot);
+    }
+}
+
+/// The machine with the rest of its log; none if it cannot have come to that event.
+fn catch_up(mut machine: Machine, log: Log, last_event: u64) -> Option<Machine> {
+    machine.feed(log.events).ok()?;
+    machine.settle().ok()?;
+    machine.read_to(log.end);
+    (machine.seen() == last_event).then_some(machine)
+}

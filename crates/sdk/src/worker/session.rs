@@ -1,0 +1,186 @@
+//! The life of a worker: it connects, takes what it is given, connects again when the stream ends, and
+//! shuts down without leaving anything half done if there is time for it.
+
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use abide_core::call::{CallError, Dispatch};
+use futures_util::StreamExt;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
+
+use super::{
+    WorkerError, activity,
+    order::{Order, QueryLog, QueryOrder, TaskLog, TaskOrder},
+    shared::{Shared, TaskSlot},
+    threads::Threads,
+};
+use crate::{
+    backoff::Backoff,
+    transport::{Given, Session, SessionSender},
+};
+
+/// Between two tries to connect.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// Between two looks at the workflow threads.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How a worker lives.
+pub(super) struct Life {
+    pub(super) shared: Arc<Shared>,
+    pub(super) threads: Threads,
+    /// How long work may take to end after the worker was told to.
+    pub(super) grace: Duration,
+    /// How long a workflow task may take before somebody is told.
+    pub(super) task_deadline: Duration,
+    /// Ends the attempts of a worker that is dropped.
+    pub(super) _end: End,
+}
+
+/// However a worker's life ends, its attempts end with it.
+pub(super) struct End(pub(super) Arc<Shared>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.disconnected();
+        self.0.attempts.abort();
+    }
+}
+
+/// Why a stream is left.
+enum Left {
+    /// It ended.
+    Ended,
+    /// The worker was told to end.
+    Told,
+}
+
+impl Life {
+    /// Works until `shutdown` is ready, then ends what is under way.
+    pub(super) async fn run(
+        self,
+        mut shutdown: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<(), WorkerError> {
+        loop {
+            let mut session = tokio::select! {
+                biased;
+                () = shutdown.as_mut() => {
+                    self.end(None).await;
+                    return Ok(());
+                }
+                session = self.connect(false) => session?,
+            };
+            match self.work(&mut *session, shutdown.as_mut()).await {
+                Left::Ended => self.shared.disconnected(),
+                Left::Told => {
+                    self.end(Some(session)).await;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Connects; only what no repetition can change is an error.
+    async fn connect(&self, closing: bool) -> Result<Box<dyn Session>, WorkerError> {
+        let mut backoff = Backoff::new(LONGEST_WAIT);
+        loop {
+            match self.shared.transport.connect(self.shared.worker.clone()).await {
+                Ok(session) => {
+                    self.shared.connected(&session.sender(), closing);
+                    self.shared.present(None);
+                    return Ok(session);
+                }
+                Err(error @ CallError::Invalid(_)) => return Err(WorkerError::Refused(error)),
+                Err(error) => {
+                    let wait = backoff.step();
+                    tracing::warn!(%error, "the worker cannot connect; it tries again in {wait:?}");
+                    sleep(wait).await;
+                }
+            }
+        }
+    }
+
+    async fn work(
+        &self,
+        session: &mut dyn Session,
+        mut shutdown: Pin<&mut impl Future<Output = ()>>,
+    ) -> Left {
+        let sender = session.sender();
+        let mut watch = interval(WATCH_INTERVAL);
+        watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                given = session.next() => match given {
+                    Some(given) => self.take(&sender, given),
+                    None => return Left::Ended,
+                },
+                () = shutdown.as_mut() => return Left::Told,
+                _ = watch.tick() => self.threads.check(self.task_deadline),
+            }
+        }
+    }
+
+    fn take(&self, sender: &Arc<dyn SessionSender>, given: Given) {
+        match given {
+            Given::Work(dispatch) => self.take_work(sender, dispatch),
+            Given::PresentAttempts(shard) => self.shared.present(Some(shard)),
+        }
+    }
+
+    fn take_work(&self, sender: &Arc<dyn SessionSender>, dispatch: Dispatch) {
+        let sender = Arc::clone(sender);
+        match dispatch {
+            Dispatch::Workflow { token, given, last_event, recent, .. } => {
+                let slot = TaskSlot::take(&self.shared);
+                let log = TaskLog::Recent(recent.unwrap_or_default());
+                let run = token.run;
+                let order = TaskOrder { sender, token, given, last_event, log, slot };
+                self.threads.order(run, Order::Task(Box::new(order)));
+            }
+            Dispatch::Query { token, last_event, query } => {
+                let slot = TaskSlot::take(&self.shared);
+                let log = QueryLog::Unread;
+                let run = token.run;
+                let order = QueryOrder { sender, token, last_event, query, log, slot };
+                self.threads.order(run, Order::Query(Box::new(order)));
+            }
+            Dispatch::Activity { token, given, eager } => {
+                activity::begin(&self.shared, token, *given, eager);
+            }
+        }
+    }
+
+    /// Takes nothing new, waits for what is under way, and leaves. What the engine gave before it saw
+    /// the end of the credit is still done.
+    async fn end(self, mut session: Option<Box<dyn Session>>) {
+        self.shared.stop_credit();
+        let deadline = Instant::now() + self.grace;
+        // When time is up, what is left goes to other workers.
+        drop(timeout_at(deadline, self.finish(&mut session)).await);
+        let acks = timeout_at(deadline, self.threads.close()).await.unwrap_or_default();
+        for mut acks in acks {
+            let all = async { while acks.next().await.is_some() {} };
+            drop(timeout_at(deadline, all).await);
+        }
+    }
+
+    async fn finish(&self, session: &mut Option<Box<dyn Session>>) -> Result<(), WorkerError> {
+        while !self.shared.idle() {
+            let Some(stream) = session else {
+                *session = Some(self.connect(true).await?);
+                continue;
+            };
+            let sender = stream.sender();
+            tokio::select! {
+                given = stream.next() => match given {
+                    Some(given) => self.take(&sender, given),
+                    None => {
+                        self.shared.disconnected();
+                        *session = None;
+                    }
+                },
+                () = self.shared.ended.notified() => {}
+            }
+        }
+        Ok(())
+    }
+}

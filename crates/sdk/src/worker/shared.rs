@@ -1,0 +1,93 @@
+//! What all parts of one worker share.
+
+use std::sync::Arc;
+
+use abide_core::{call, ids::ShardId};
+use tokio::{
+    runtime::Handle,
+    sync::{Notify, watch},
+};
+
+use super::{attempts::Attempts, eager::EagerSlots, slots::Slots};
+use crate::{
+    registry::Registry,
+    transport::{SessionSender, Transport},
+};
+
+/// What all parts of one worker share.
+pub(super) struct Shared {
+    pub(super) transport: Arc<dyn Transport>,
+    pub(super) runtime: Handle,
+    pub(super) registry: Registry,
+    /// The worker as the engine knows it.
+    pub(super) worker: call::Worker,
+    pub(super) queue: String,
+    pub(super) tasks: Slots,
+    pub(super) activities: Slots,
+    pub(super) eager: EagerSlots,
+    pub(super) attempts: Attempts,
+    /// The way to the engine while there is a stream.
+    pub(super) stream: watch::Sender<Option<Arc<dyn SessionSender>>>,
+    /// Some work ended: whoever waits for the last of it may look again.
+    pub(super) ended: Notify,
+}
+
+impl Shared {
+    /// A stream was opened. A worker that shuts down opens one for its results alone.
+    pub(super) fn connected(&self, sender: &Arc<dyn SessionSender>, closing: bool) {
+        self.stream.send_replace(Some(Arc::clone(sender)));
+        if !closing {
+            self.tasks.open(sender);
+            self.activities.open(sender);
+        }
+    }
+
+    /// The stream has ended.
+    pub(super) fn disconnected(&self) {
+        self.stop_credit();
+        self.stream.send_replace(None);
+    }
+
+    /// Nothing new is taken.
+    pub(super) fn stop_credit(&self) {
+        self.tasks.close();
+        self.activities.close();
+    }
+
+    /// Nothing is under way.
+    pub(super) fn idle(&self) -> bool {
+        self.tasks.idle() && self.attempts.none()
+    }
+
+    /// Tells a shard, or all of them, which attempts of their activities the worker has.
+    pub(super) fn present(self: &Arc<Self>, shard: Option<ShardId>) {
+        let held = self.attempts.of_shard(shard);
+        if held.is_empty() {
+            return;
+        }
+        let shared = Arc::clone(self);
+        self.runtime.spawn(async move {
+            for attempt in held {
+                shared.present_one(&attempt).await;
+            }
+        });
+    }
+}
+
+/// A workflow task's place; dropped when the task is answered or given up.
+pub(super) struct TaskSlot(Arc<Shared>);
+
+impl TaskSlot {
+    /// Takes the place of a task that has come.
+    pub(super) fn take(shared: &Arc<Shared>) -> Self {
+        shared.tasks.take();
+        Self(Arc::clone(shared))
+    }
+}
+
+impl Drop for TaskSlot {
+    fn drop(&mut self) {
+        self.0.tasks.give_back();
+        self.0.ended.notify_one();
+    }
+}

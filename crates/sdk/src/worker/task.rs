@@ -1,0 +1,167 @@
+//! Workflow tasks on their thread: from memory if that is good, from the whole log if not.
+
+use abide_core::{
+    call::{Call, RunTarget, TaskCompletion, TaskToken},
+    codec,
+    command::Ask,
+    event::{Blocked, Event, TaskFailureCause},
+    failure::{Failure, FailureKind},
+    ids::RunId,
+    replay::Completion,
+};
+use bytes::Bytes;
+
+use super::{
+    history::{self, Log, Unread},
+    machine::{Machine, Trouble},
+    order::{Order, TaskLog, TaskOrder},
+    shared::Shared,
+    thread::WorkflowThread,
+};
+
+impl WorkflowThread {
+    /// Runs a task and answers it, or reads the log that it needs first.
+    pub(super) fn task(&mut self, mut task: TaskOrder) {
+        let prepared = match std::mem::replace(&mut task.log, TaskLog::Recent(Vec::new())) {
+            TaskLog::Recent(rows) => self.prepare_from_memory(task.token.run, rows),
+            TaskLog::Whole(Ok(log)) => self.prepare_from_log(log).map(Prepared::Replayed),
+            TaskLog::Whole(Err(unread)) => return self.log_unread(task, &unread),
+        };
+        let (mut machine, kept) = match prepared {
+            Ok(Prepared::Kept(machine)) => (machine, true),
+            Ok(Prepared::Replayed(machine)) => (machine, false),
+            Ok(Prepared::LogNeeded) => return self.read_log(task),
+            Err(trouble) => return self.fail(task, trouble),
+        };
+        self.watched.runs(machine.workflow_type());
+        match machine.turn(&task.token, &task.given) {
+            Ok(completion) => self.complete(task, machine, completion),
+            // Whatever is wrong with memory, the log is right.
+            Err(Trouble::Stale | Trouble::Mismatch(_)) if kept => self.read_log(task),
+            Err(trouble) => self.fail(task, trouble),
+        }
+    }
+
+    fn prepare_from_memory(&mut self, run: RunId, rows: Vec<Bytes>) -> Result<Prepared, Trouble> {
+        let mut events = Vec::new();
+        for row in rows {
+            match codec::decode_events(row) {
+                Ok(decoded) => events.extend(decoded),
+                Err(error) => return Err(Trouble::Unreadable(error.to_string())),
+            }
+        }
+        if let Some(mut machine) = self.cache.take(run) {
+            return match machine.feed(events) {
+                Ok(()) => Ok(Prepared::Kept(machine)),
+                Err(Trouble::Fault(fault)) => Err(Trouble::Fault(fault)),
+                Err(_) => Ok(Prepared::LogNeeded),
+            };
+        }
+        if events.first().is_none_or(|event: &Event| event.number != 1) {
+            return Ok(Prepared::LogNeeded);
+        }
+        self.replayed(events).map(Prepared::Replayed)
+    }
+
+    fn prepare_from_log(&mut self, log: Log) -> Result<Machine, Trouble> {
+        let mut machine = self.replayed(log.events)?;
+        machine.read_to(log.end);
+        Ok(machine)
+    }
+
+    /// A machine that has seen these events, the first ones of a run.
+    pub(super) fn replayed(&mut self, events: Vec<Event>) -> Result<Machine, Trouble> {
+        let mut machine = Machine::new(&self.shared.registry, &events)?;
+        self.watched.runs(machine.workflow_type());
+        machine.feed(events)?;
+        Ok(machine)
+    }
+
+    fn read_log(&self, task: TaskOrder) {
+        let shared = std::sync::Arc::clone(&self.shared);
+        self.read_beside(async move {
+            let target = RunTarget {
+                workflow: task.token.workflow.clone(),
+                run: Some(task.token.run),
+            };
+            let log = history::read(&*shared.transport, target, 0, task.last_event).await;
+            Order::Task(Box::new(TaskOrder { log: TaskLog::Whole(log), ..task }))
+        });
+    }
+
+    fn complete(&mut self, task: TaskOrder, machine: Machine, completion: Completion) {
+        let TaskOrder { sender, token, slot, .. } = task;
+        let Completion { commands, flags } = completion;
+        let closes = commands.last().is_some_and(|command| command.ask.closes());
+        let wanted = if closes { 0 } else { eager_wanted(&self.shared, &commands) };
+        let eager_activities = self.shared.eager.promise(token.run, wanted);
+        if !closes {
+            self.cache.keep(token.run, machine);
+        }
+        let completion =
+            TaskCompletion { commands, flags, eager_activities, ..TaskCompletion::default() };
+        self.send(sender, Call::CompleteTask(token, Box::new(completion)));
+        drop(slot);
+    }
+
+    fn fail(&mut self, task: TaskOrder, trouble: Trouble) {
+        let TaskOrder { sender, token, slot, .. } = task;
+        let call = failed(&self.shared, token, trouble);
+        self.send(sender, call);
+        drop(slot);
+    }
+
+    /// The log could not be had. If the engine cannot be reached, the task is not ours any more.
+    fn log_unread(&mut self, task: TaskOrder, unread: &Unread) {
+        let workflow = &task.token.workflow;
+        tracing::warn!(%workflow, %unread, "a workflow task has no history");
+        if let Unread::Decode(error) = unread {
+            let trouble = Trouble::Unreadable(error.to_string());
+            self.fail(task, trouble);
+        }
+    }
+}
+
+enum Prepared {
+    /// From memory.
+    Kept(Machine),
+    /// From the beginning of the run.
+    Replayed(Machine),
+    /// Memory is no good.
+    LogNeeded,
+}
+
+/// How many activities of the task this worker would take at once: all of its own queue, if it knows
+/// them all. The engine chooses in order, so one that is unknown spoils it for the others.
+fn eager_wanted(shared: &Shared, commands: &[abide_core::command::Command]) -> usize {
+    let mut wanted = 0;
+    for command in commands {
+        if let Ask::ScheduleActivity(spec) = &command.ask
+            && spec.queue == shared.queue
+        {
+            if shared.registry.activity_code(&spec.activity_type).is_none() {
+                return 0;
+            }
+            wanted += 1;
+        }
+    }
+    wanted
+}
+
+fn failed(shared: &Shared, token: TaskToken, trouble: Trouble) -> Call {
+    let workflow = &token.workflow;
+    let (cause, failure, blocked) = match trouble {
+        Trouble::Mismatch(mismatch) => {
+            let failure = Failure::server(FailureKind::Application, mismatch.to_string());
+            let blocked = Some(Blocked::from(&*mismatch));
+            (TaskFailureCause::ReplayBlocked, failure, blocked)
+        }
+        Trouble::Fault(fault) => (fault.cause, fault.failure, None),
+        other => {
+            let failure = Failure::server(FailureKind::Application, other.message(shared));
+            (TaskFailureCause::WorkerFailure, failure, None)
+        }
+    };
+    tracing::warn!(%workflow, ?cause, message = failure.message, "a workflow task failed");
+    Call::FailTask { token, cause, failure, blocked }
+}

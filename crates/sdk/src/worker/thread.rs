@@ -1,0 +1,127 @@
+//! A workflow thread: it owns the machines of its runs, which never leave it, and runs their tasks and
+//! queries one after the other. What it lacks is read beside it and comes back as an order.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, Sender},
+    },
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use abide_core::{call::Call, ids::WorkflowKey};
+use futures_util::{Stream, stream::FuturesUnordered};
+
+use super::{
+    ack::{Ack, Acknowledged, Verdict},
+    cache::Cache,
+    order::Order,
+    shared::Shared,
+    watchdog::Watched,
+};
+use crate::transport::SessionSender;
+
+/// Acknowledgements are looked at when there is a new order, or after this time: a thread is not woken
+/// for the news that all is well.
+const ACKS_WAIT: Duration = Duration::from_millis(100);
+
+/// Answers that the engine has not acknowledged yet.
+pub(super) type Acks = FuturesUnordered<Ack>;
+
+/// A workflow thread.
+pub(super) struct WorkflowThread {
+    pub(super) shared: Arc<Shared>,
+    pub(super) orders: Receiver<Order>,
+    /// For what is read beside the thread.
+    pub(super) own: Sender<Order>,
+    pub(super) cache: Cache,
+    pub(super) watched: Arc<Watched>,
+    pub(super) acks: Acks,
+}
+
+impl WorkflowThread {
+    /// Runs until it is told to close; what the engine has not acknowledged is left to the caller.
+    pub(super) fn run(mut self) -> Acks {
+        // Futures of the transport may need timers; and workflow code that uses one by mistake is
+        // caught by the executor, with a better message than a missing runtime gives.
+        let runtime = self.shared.runtime.clone();
+        let _entered = runtime.enter();
+        while let Some(order) = self.next_order() {
+            self.look_at_acks();
+            match order {
+                Order::Task(task) => {
+                    let workflow = task.token.workflow.clone();
+                    self.guarded(&workflow, |thread| thread.task(*task));
+                }
+                Order::Query(query) => {
+                    let workflow = query.token.workflow.clone();
+                    self.guarded(&workflow, |thread| thread.query(*query));
+                }
+                Order::Close => break,
+            }
+            self.look_at_acks();
+        }
+        self.acks
+    }
+
+    fn next_order(&mut self) -> Option<Order> {
+        while !self.acks.is_empty() {
+            match self.orders.recv_timeout(ACKS_WAIT) {
+                Ok(order) => return Some(order),
+                Err(RecvTimeoutError::Timeout) => self.look_at_acks(),
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+        self.orders.recv().ok()
+    }
+
+    /// The thread outlives a panic that comes from elsewhere than workflow code, as from the drop of a
+    /// user's value. The task is then given again when its time is up.
+    fn guarded(&mut self, workflow: &WorkflowKey, work: impl FnOnce(&mut Self)) {
+        self.watched.begin(workflow);
+        if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
+            tracing::error!(%workflow, "a workflow task was lost by a panic outside of its code");
+        }
+        self.watched.end();
+    }
+
+    /// Sends an answer. It is under way when this returns, because it is polled once.
+    pub(super) fn send(&mut self, sender: Arc<dyn SessionSender>, call: Call) {
+        self.acks.push(Ack::new(sender, call));
+        self.look_at_acks();
+    }
+
+    fn look_at_acks(&mut self) {
+        let mut context = Context::from_waker(Waker::noop());
+        while let Poll::Ready(Some(acknowledged)) =
+            Pin::new(&mut self.acks).poll_next(&mut context)
+        {
+            self.acknowledged(acknowledged);
+        }
+    }
+
+    fn acknowledged(&mut self, Acknowledged { sender, answered, result }: Acknowledged) {
+        let Some(token) = answered else { return };
+        self.shared.eager.answered(token.run);
+        match Verdict::of(&token, result) {
+            Verdict::Taken => {}
+            Verdict::NotTaken => self.cache.forget_turn(token.run, token.start),
+            Verdict::Unfit(failed) => {
+                self.cache.forget_turn(token.run, token.start);
+                self.send(sender, failed);
+            }
+        }
+    }
+
+    /// Reads something beside the thread and hands it to the thread as an order.
+    pub(super) fn read_beside(&self, order: impl Future<Output = Order> + Send + 'static) {
+        let own = self.own.clone();
+        self.shared.runtime.spawn(async move {
+            // A thread that has ended needs nothing.
+            drop(own.send(order.await));
+        });
+    }
+}

@@ -1,0 +1,105 @@
+//! The workflow threads of a worker. A run belongs to one of them, by its id.
+
+use std::{
+    io,
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
+
+use abide_core::ids::RunId;
+use tokio::sync::oneshot;
+
+use super::{
+    cache::Cache,
+    order::Order,
+    shared::Shared,
+    thread::{Acks, WorkflowThread},
+    watchdog::Watched,
+};
+
+/// The workflow threads. They end when this is dropped.
+pub(super) struct Threads(Vec<Worker>);
+
+struct Worker {
+    orders: mpsc::Sender<Order>,
+    watched: Arc<Watched>,
+    end: Option<oneshot::Receiver<Acks>>,
+}
+
+impl Threads {
+    /// Starts `count` threads, which keep at most `cached_runs` runs in memory together.
+    pub(super) fn start(
+        shared: &Arc<Shared>,
+        count: usize,
+        cached_runs: usize,
+    ) -> io::Result<Self> {
+        let count = count.max(1);
+        let mut threads = Self(Vec::with_capacity(count));
+        for number in 0..count {
+            let limit = cached_runs / count + usize::from(number < cached_runs % count);
+            threads.0.push(Worker::start(shared, number, limit)?);
+        }
+        Ok(threads)
+    }
+
+    /// Gives an order to the thread of the run.
+    pub(super) fn order(&self, run: RunId, order: Order) {
+        let last_byte = usize::from(run.as_bytes()[15]);
+        if let Some(worker) = self.0.get(last_byte % self.0.len()) {
+            // A thread ends only with the worker.
+            drop(worker.orders.send(order));
+        }
+    }
+
+    /// Warns of threads that are blocked.
+    pub(super) fn check(&self, deadline: Duration) {
+        for worker in &self.0 {
+            worker.watched.check(deadline);
+        }
+    }
+
+    /// Ends the threads after what they have; says what the engine has not acknowledged.
+    pub(super) async fn close(mut self) -> Vec<Acks> {
+        let mut acks = Vec::new();
+        for worker in &mut self.0 {
+            // A thread that has gone has nothing to say.
+            drop(worker.orders.send(Order::Close));
+            if let Some(end) = worker.end.take() {
+                acks.extend(end.await);
+            }
+        }
+        acks
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        for worker in &self.0 {
+            // A thread that has gone needs no order.
+            drop(worker.orders.send(Order::Close));
+        }
+    }
+}
+
+impl Worker {
+    fn start(shared: &Arc<Shared>, number: usize, cached_runs: usize) -> io::Result<Self> {
+        let (orders, receiver) = mpsc::channel();
+        let (ended, end) = oneshot::channel();
+        let watched = Arc::<Watched>::default();
+        let (shared, own, its) = (Arc::clone(shared), orders.clone(), Arc::clone(&watched));
+        thread::Builder::new().name(format!("workflow-{number}")).spawn(move || {
+            let thread = WorkflowThread {
+                shared,
+                orders: receiver,
+                own,
+                cache: Cache::new(cached_runs),
+                watched: its,
+                acks: Acks::new(),
+            };
+            // Nobody waits for the end of a worker that was dropped.
+            drop(ended.send(thread.run()));
+        })?;
+        Ok(Self { orders, watched, end: Some(end) })
+    }
+}

@@ -1,0 +1,66 @@
+//! Notices workflow code that blocks its thread: by a lock, a blocking call or an endless loop. Other
+//! runs of the thread stand still meanwhile, so it is said aloud.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use abide_core::ids::WorkflowKey;
+
+/// What one workflow thread is busy with.
+#[derive(Default)]
+pub(super) struct Watched(Mutex<Option<Task>>);
+
+struct Task {
+    since: Instant,
+    workflow: WorkflowKey,
+    workflow_type: Option<Arc<str>>,
+    reported: bool,
+}
+
+impl Watched {
+    /// The thread begins a task of this workflow.
+    pub(super) fn begin(&self, workflow: &WorkflowKey) {
+        let task = Task {
+            since: Instant::now(),
+            workflow: workflow.clone(),
+            workflow_type: None,
+            reported: false,
+        };
+        *self.lock() = Some(task);
+    }
+
+    /// The task's code is of this type.
+    pub(super) fn runs(&self, workflow_type: &Arc<str>) {
+        if let Some(task) = &mut *self.lock() {
+            task.workflow_type = Some(Arc::clone(workflow_type));
+        }
+    }
+
+    /// The thread has ended its task.
+    pub(super) fn end(&self) {
+        *self.lock() = None;
+    }
+
+    /// Warns, once, if the task has taken longer than it may.
+    pub(super) fn check(&self, deadline: Duration) {
+        if let Some(task) = &mut *self.lock()
+            && !task.reported
+            && task.since.elapsed() >= deadline
+        {
+            task.reported = true;
+            let name = task.workflow_type.as_deref().unwrap_or("of unknown type");
+            tracing::warn!(
+                workflow = %task.workflow,
+                "deadlock: workflow {name} blocks its thread for more than {deadline:?}; \
+                 workflow code must not block: move it to an activity"
+            );
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Task>> {
+        // Nothing panics while the lock is held, so what it guards is whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
