@@ -1,6 +1,7 @@
 //! What people and programs read: tables and sentences, or JSON with one object per line.
 
 mod event;
+mod failure;
 mod payload;
 mod table;
 mod time;
@@ -14,9 +15,10 @@ use serde::Serialize;
 
 pub(crate) use self::{
     event::fields,
+    failure::{failure, failure_lines},
     payload::{payload, payloads},
     table::Table,
-    time::{absolute, length, moment, relative, system_now},
+    time::{absolute, length, moment, parse_length, parse_moment, relative, system_now},
 };
 use crate::failed::Failed;
 
@@ -70,4 +72,16 @@ impl Output {
         }
         self.line(table(items))
     }
+}
+
+/// `TaskRunning` as `task_running`, the form in which programs read names.
+pub(crate) fn snake_case(name: &str) -> String {
+    let mut text = String::with_capacity(name.len() + 4);
+    for (place, letter) in name.chars().enumerate() {
+        if letter.is_uppercase() && place > 0 {
+            text.push('_');
+        }
+        text.extend(letter.to_lowercase());
+    }
+    text
 }
