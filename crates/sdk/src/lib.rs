@@ -36,7 +36,7 @@ pub mod transport;
 pub mod worker;
 
 #[cfg(feature = "macros")]
-pub use abide_sdk_macros::activity;
+pub use abide_sdk_macros::{activities, activity, workflow};
 
 #[cfg(feature = "worker")]
 pub use self::{
@@ -63,7 +63,7 @@ pub use abide_core::{
 /// What workflows and activities need, to be imported as a whole.
 pub mod prelude {
     #[cfg(feature = "macros")]
-    pub use crate::activity;
+    pub use abide_sdk_macros::{activities, activity, workflow};
     pub use crate::{
         ActivityContext, ActivityError, Context, Error, Outcome, RetryPolicy, join, join_all,
         select,

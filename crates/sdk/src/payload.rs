@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn errors_say_what_is_wrong() {
-        let says = |error: Result<u8, _>, text: &str| {
+        let says = |error: Result<u8, PayloadError>, text: &str| {
             let error = error.unwrap_err().to_string();
             assert!(error.contains(text), "{error}");
         };

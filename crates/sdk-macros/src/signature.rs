@@ -1,0 +1,224 @@
+//! What a method looks like from outside: its receiver, context, arguments and result, checked.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote};
+use syn::{
+    FnArg, GenericArgument, Ident, Pat, PathArguments, Receiver, ReceiverKind, ReturnType, Type,
+    spanned::Spanned,
+};
+
+/// How many arguments a definition may have.
+const ARGUMENTS_MAX: usize = 8;
+
+/// The parts of a signature that matter to a definition.
+pub(crate) struct Signature {
+    pub(crate) receiver: Option<Receiver>,
+    /// The context, if one comes first.
+    pub(crate) context: bool,
+    pub(crate) arguments: Vec<Type>,
+    pub(crate) output: Output,
+    pub(crate) asynchronous: bool,
+}
+
+/// What a method returns.
+pub(crate) struct Output {
+    /// The value, without the `Result` around it.
+    pub(crate) value: Type,
+    /// It is a `Result`.
+    pub(crate) fallible: bool,
+    /// Something is returned.
+    pub(crate) written: Option<Span>,
+}
+
+/// What the first argument may be.
+#[derive(Clone, Copy)]
+pub(crate) struct ContextRule {
+    /// The name of its type.
+    pub(crate) type_name: &'static str,
+    /// How it is written.
+    pub(crate) written: &'static str,
+    /// It is taken by reference.
+    pub(crate) by_reference: bool,
+}
+
+impl Signature {
+    /// Reads a signature and checks what all definitions have in common. `what` names it in messages.
+    pub(crate) fn read(
+        signature: &syn::Signature,
+        what: &str,
+        rule: ContextRule,
+    ) -> syn::Result<Self> {
+        check_generics(&signature.generics, what)?;
+        let (mut receiver, mut context, mut arguments) = (None, false, Vec::new());
+        for input in &signature.inputs {
+            match input {
+                FnArg::Receiver(own) => receiver = Some(own.clone()),
+                FnArg::Typed(typed) => match rule.matches(&typed.ty) {
+                    Some(right) => {
+                        if !right || !arguments.is_empty() || context {
+                            return Err(rule.misplaced(&typed.ty));
+                        }
+                        context = true;
+                    }
+                    None => {
+                        check_argument(&typed.pat, &typed.ty)?;
+                        arguments.push((*typed.ty).clone());
+                    }
+                },
+            }
+        }
+        if arguments.len() > ARGUMENTS_MAX {
+            let message = format!(
+                "{what} takes at most {ARGUMENTS_MAX} arguments: put them in a struct of their own"
+            );
+            return Err(error(signature.inputs.span(), message));
+        }
+        let asynchronous = signature.asyncness.is_some();
+        let output = Output::read(&signature.output);
+        Ok(Self { receiver, context, arguments, output, asynchronous })
+    }
+
+    /// The type of the input: nothing, the one argument, or a tuple.
+    pub(crate) fn input(&self) -> TokenStream {
+        match self.arguments.as_slice() {
+            [] => quote!(()),
+            [one] => quote!(#one),
+            several => quote!((#(#several),*)),
+        }
+    }
+
+    /// How the input travels.
+    pub(crate) fn travels(&self) -> TokenStream {
+        let input = self.input();
+        let count = match self.arguments.len() {
+            0 => quote!(none),
+            1 => quote!(one),
+            _ => quote!(several),
+        };
+        quote!(::abide::payload::Arguments::<#input>::#count())
+    }
+
+    /// Names for the arguments.
+    pub(crate) fn names(&self) -> Vec<Ident> {
+        (0..self.arguments.len()).map(|index| format_ident!("argument_{index}")).collect()
+    }
+
+    /// A pattern that takes the input apart into the names.
+    pub(crate) fn pattern(&self) -> TokenStream {
+        let names = self.names();
+        match names.as_slice() {
+            [] => quote!(()),
+            [one] => quote!(#one),
+            several => quote!((#(#several),*)),
+        }
+    }
+
+    /// The call as a `Result<value, Raised>`.
+    pub(crate) fn raised(&self, call: &TokenStream) -> TokenStream {
+        if self.output.fallible {
+            quote!((#call).map_err(::abide::Raised::new))
+        } else {
+            quote!(::std::result::Result::Ok(#call))
+        }
+    }
+
+    /// Refuses a receiver.
+    pub(crate) fn no_receiver(&self, message: &str) -> syn::Result<()> {
+        match &self.receiver {
+            Some(receiver) => Err(error(receiver.span(), message)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ContextRule {
+    /// `None` if the type is not the context; else whether it is taken as it must be.
+    fn matches(self, ty: &Type) -> Option<bool> {
+        let (inner, by_reference) = match ty {
+            Type::Reference(reference) => {
+                (&*reference.elem, reference.mutability.is_none())
+            }
+            other => (other, false),
+        };
+        let Type::Path(path) = inner else { return None };
+        let named = path.path.segments.last()?.ident == self.type_name;
+        let as_reference = matches!(ty, Type::Reference(_));
+        named.then_some(if self.by_reference { by_reference } else { !as_reference })
+    }
+
+    fn misplaced(self, ty: &Type) -> syn::Error {
+        error(ty.span(), format!("the context comes first, as `{}`", self.written))
+    }
+}
+
+impl Output {
+    fn read(output: &ReturnType) -> Self {
+        let nothing = || syn::parse_quote!(());
+        let ReturnType::Type(_, ty) = output else {
+            return Self { value: nothing(), fallible: false, written: None };
+        };
+        let written = Some(ty.span());
+        if let Type::Path(path) = &**ty
+            && let Some(last) = path.path.segments.last()
+            && last.ident == "Result"
+        {
+            let value = match &last.arguments {
+                PathArguments::AngleBracketed(arguments) => arguments.args.iter().find_map(first),
+                _ => None,
+            };
+            return Self { value: value.unwrap_or_else(nothing), fallible: true, written };
+        }
+        let written = written.filter(|_| !matches!(&**ty, Type::Tuple(it) if it.elems.is_empty()));
+        Self { value: (**ty).clone(), fallible: false, written }
+    }
+}
+
+fn first(argument: &GenericArgument) -> Option<Type> {
+    match argument {
+        GenericArgument::Type(ty) => Some(ty.clone()),
+        _ => None,
+    }
+}
+
+/// Definitions are constants, so nothing about them can be generic.
+pub(crate) fn check_generics(generics: &syn::Generics, what: &str) -> syn::Result<()> {
+    if generics.params.is_empty() {
+        return Ok(());
+    }
+    let message = format!("{what} cannot be generic: workers find it by its name alone");
+    Err(error(generics.params.span(), message))
+}
+
+fn check_argument(pattern: &Pat, ty: &Type) -> syn::Result<()> {
+    if !matches!(pattern, Pat::Ident(_) | Pat::Wild(_)) {
+        let message = "an argument has a plain name: take it apart in the body";
+        return Err(error(pattern.span(), message));
+    }
+    if let Type::Reference(reference) = ty {
+        let owned = match &*reference.elem {
+            Type::Path(path) if path.path.is_ident("str") => "`String`".to_owned(),
+            Type::Path(path) => match path.path.segments.last() {
+                Some(segment) => format!("`{}`", segment.ident),
+                None => "the type itself".to_owned(),
+            },
+            _ => "an owned type such as `Vec`".to_owned(),
+        };
+        let message = format!("an argument comes from history, so it is owned: write {owned}");
+        return Err(error(ty.span(), message));
+    }
+    Ok(())
+}
+
+/// The receiver is `&self`.
+pub(crate) const fn is_shared(receiver: &Receiver) -> bool {
+    matches!(receiver.kind, ReceiverKind::Reference(_, _, None))
+}
+
+/// The receiver is `&mut self`.
+pub(crate) const fn is_exclusive(receiver: &Receiver) -> bool {
+    matches!(receiver.kind, ReceiverKind::Reference(_, _, Some(_)))
+}
+
+pub(crate) fn error(span: Span, message: impl std::fmt::Display) -> syn::Error {
+    syn::Error::new(span, message)
+}

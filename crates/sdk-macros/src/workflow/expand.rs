@@ -1,0 +1,152 @@
+//! Writes the definitions of a workflow.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+
+use super::model::{Handler, Model};
+
+/// The impl block as it stays, its constants, and the trait that ties them together.
+pub(super) fn workflow(model: &Model) -> TokenStream {
+    let Model { block, name, signals, queries, updates, .. } = model;
+    let own = &block.self_ty;
+    let constants = signals
+        .iter()
+        .map(signal)
+        .chain(queries.iter().map(query))
+        .chain(updates.iter().map(update));
+    let list = |handlers: &[Handler]| {
+        let idents = handlers.iter().map(|handler| &handler.ident);
+        quote!(&[#(&Self::#idents),*])
+    };
+    let (signals, queries, updates) = (list(signals), list(queries), list(updates));
+    let (init, run) = (init(model), run(model));
+    let (_, signature) = &model.run;
+    let (input, output, travels) =
+        (signature.input(), &signature.output.value, signature.travels());
+    let definition = quote!(::abide::definition);
+    quote! {
+        #block
+
+        impl #own {
+            #(#constants)*
+        }
+
+        impl ::abide::Workflow for #own {
+            const NAME: &'static str = #name;
+            const ARGUMENTS: ::abide::payload::Arguments<#input> = #travels;
+            const SIGNALS: &'static [&'static dyn #definition::SignalHandler<Self>] = #signals;
+            const QUERIES: &'static [&'static dyn #definition::QueryHandler<Self>] = #queries;
+            const UPDATES: &'static [&'static dyn #definition::UpdateHandler<Self>] = #updates;
+
+            type Input = #input;
+            type Output = #output;
+
+            #init
+            #run
+        }
+    }
+}
+
+fn init(model: &Model) -> TokenStream {
+    let own = &model.block.self_ty;
+    let (_, signature) = &model.run;
+    let (names, pattern) = (signature.names(), signature.pattern());
+    let state = match &model.init {
+        Some((ident, 0)) => quote!(Self::#ident()),
+        Some((ident, _)) => quote!({ let #pattern = input; Self::#ident(#(#names),*) }),
+        None => quote_spanned!(own.span()=> <#own as ::std::default::Default>::default()),
+    };
+    quote! {
+        fn init(input: &Self::Input) -> Self {
+            let _ = input;
+            #state
+        }
+    }
+}
+
+fn run(model: &Model) -> TokenStream {
+    let (ident, signature) = &model.run;
+    let (names, pattern) = (signature.names(), signature.pattern());
+    let result = signature.raised(&quote!(Self::#ident(&ctx, #(#names),*).await));
+    quote! {
+        fn run(
+            ctx: ::abide::Context<Self>,
+            input: Self::Input,
+        ) -> ::abide::future::LocalBoxFuture<
+            'static,
+            ::std::result::Result<Self::Output, ::abide::Raised>,
+        > {
+            ::std::boxed::Box::pin(async move {
+                let #pattern = input;
+                #result
+            })
+        }
+    }
+}
+
+fn signal(handler: &Handler) -> TokenStream {
+    let kind = quote!(::abide::definition::SignalCode);
+    let (names, pattern) = (handler.signature.names(), handler.signature.pattern());
+    let code = match &handler.method {
+        None => quote!(#kind::Keep),
+        Some(method) if handler.signature.asynchronous => quote! {
+            #kind::Task(|ctx, #pattern| {
+                ::std::boxed::Box::pin(async move { Self::#method(&ctx, #(#names),*).await })
+            })
+        },
+        Some(method) => {
+            quote!(#kind::Apply(|state, #pattern| Self::#method(state, #(#names),*)))
+        }
+    };
+    constant(handler, &quote!(SignalDef), &quote!(), &code, &quote!())
+}
+
+fn query(handler: &Handler) -> TokenStream {
+    let (names, pattern) = (handler.signature.names(), handler.signature.pattern());
+    let method = &handler.method;
+    let answer = handler.signature.raised(&quote!(Self::#method(state, #(#names),*)));
+    let code = quote!(|state, #pattern| #answer);
+    let output = &handler.signature.output.value;
+    constant(handler, &quote!(QueryDef), &quote!(, #output), &code, &quote!())
+}
+
+fn update(handler: &Handler) -> TokenStream {
+    let kind = quote!(::abide::definition::UpdateCode);
+    let (names, pattern) = (handler.signature.names(), handler.signature.pattern());
+    let (method, output) = (&handler.method, &handler.signature.output.value);
+    let code = if handler.signature.asynchronous {
+        let result = handler.signature.raised(&quote!(Self::#method(&ctx, #(#names),*).await));
+        quote!(#kind::Task(|ctx, #pattern| ::std::boxed::Box::pin(async move { #result })))
+    } else {
+        let result = handler.signature.raised(&quote!(Self::#method(state, #(#names),*)));
+        quote!(#kind::Apply(|state, #pattern| #result))
+    };
+    let validated = handler.validate.as_ref().map(|validate| {
+        quote! {
+            .validated(|state, #pattern| {
+                Self::#validate(state, #(#names),*).map_err(::abide::Raised::new)
+            })
+        }
+    });
+    constant(handler, &quote!(UpdateDef), &quote!(, #output), &code, &quote!(#validated))
+}
+
+/// The constant that users name.
+fn constant(
+    handler: &Handler,
+    kind: &TokenStream,
+    output: &TokenStream,
+    code: &TokenStream,
+    more: &TokenStream,
+) -> TokenStream {
+    let Handler { ident, visibility, docs, name, signature, .. } = handler;
+    let (input, travels) = (signature.input(), signature.travels());
+    let kind = quote!(::abide::#kind);
+    quote! {
+        #(#docs)*
+        #[allow(non_upper_case_globals, reason = "a definition is named as a method")]
+        #visibility const #ident: #kind<Self, #input #output> =
+            #kind::new(#name, #travels, #code)#more;
+    }
+}

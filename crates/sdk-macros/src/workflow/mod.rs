@@ -1,0 +1,18 @@
+//! `#[workflow]` on an impl block: [`model`] reads and checks its methods, [`expand`] writes the
+//! definitions.
+
+mod expand;
+mod model;
+
+use proc_macro2::TokenStream;
+use syn::ItemImpl;
+
+use self::model::Model;
+use crate::attribute::Options;
+
+/// Expands `#[workflow]`.
+pub(crate) fn block(options: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
+    let options = Options::parse(options, &["name"])?;
+    let block: ItemImpl = syn::parse2(item)?;
+    Ok(expand::workflow(&Model::read(options, block)?))
+}

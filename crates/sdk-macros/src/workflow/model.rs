@@ -1,0 +1,429 @@
+//! The methods of a workflow, checked.
+
+use syn::{
+    Attribute, FnArg, Ident, ImplItem, ImplItemFn, ItemImpl, LitStr, Token, Type, Visibility,
+    parse::{Parse, ParseStream},
+    spanned::Spanned,
+};
+
+use crate::{
+    activity::{check_block, hidden, take_docs},
+    attribute::Options,
+    signature::{ContextRule, Signature, error, is_exclusive, is_shared},
+};
+
+const CONTEXT: ContextRule =
+    ContextRule { type_name: "Context", written: "ctx: &Context<Self>", by_reference: true };
+
+/// A workflow.
+pub(super) struct Model {
+    /// The impl block with the methods that stay, the hidden ones included.
+    pub(super) block: ItemImpl,
+    pub(super) name: LitStr,
+    /// The run, and the name of its method.
+    pub(super) run: (Ident, Signature),
+    /// The method that makes the first state, and how many arguments it takes.
+    pub(super) init: Option<(Ident, usize)>,
+    pub(super) signals: Vec<Handler>,
+    pub(super) queries: Vec<Handler>,
+    pub(super) updates: Vec<Handler>,
+}
+
+/// A signal, query or update.
+pub(super) struct Handler {
+    pub(super) ident: Ident,
+    pub(super) visibility: Visibility,
+    pub(super) docs: Vec<Attribute>,
+    pub(super) name: LitStr,
+    pub(super) signature: Signature,
+    /// The method that holds the code; none for a signal that is received.
+    pub(super) method: Option<Ident>,
+    pub(super) validate: Option<Ident>,
+}
+
+/// What a method is marked as.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Run,
+    Init,
+    Signal,
+    Query,
+    Update,
+}
+
+/// A method without a body, which is no part of Rust's impl blocks, but of ours.
+struct Declaration {
+    attrs: Vec<Attribute>,
+    vis: Visibility,
+    sig: syn::Signature,
+}
+
+impl Parse for Declaration {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let (attrs, vis, sig) =
+            (input.call(Attribute::parse_outer)?, input.parse()?, input.parse()?);
+        input.parse::<Token![;]>()?;
+        Ok(Self { attrs, vis, sig })
+    }
+}
+
+impl Mark {
+    const ALL: [Self; 5] = [Self::Run, Self::Init, Self::Signal, Self::Query, Self::Update];
+
+    const fn attribute(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Init => "init",
+            Self::Signal => "signal",
+            Self::Query => "query",
+            Self::Update => "update",
+        }
+    }
+
+    const fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Run | Self::Init => &[],
+            Self::Signal | Self::Query => &["name"],
+            Self::Update => &["name", "validate"],
+        }
+    }
+
+    /// How the marked method is called in messages.
+    const fn subject(self) -> &'static str {
+        match self {
+            Self::Run => "the run",
+            Self::Init => "the first state",
+            Self::Signal => "a signal",
+            Self::Query => "a query",
+            Self::Update => "an update",
+        }
+    }
+}
+
+/// Collects what a block has while its methods are read.
+#[derive(Default)]
+struct Reader {
+    items: Vec<ImplItem>,
+    runs: Vec<(Ident, Signature)>,
+    init: Option<(Ident, usize)>,
+    signals: Vec<Handler>,
+    queries: Vec<Handler>,
+    updates: Vec<Handler>,
+}
+
+impl Model {
+    /// Reads a block, or says what is wrong with it.
+    pub(super) fn read(options: Options, mut block: ItemImpl) -> syn::Result<Self> {
+        check_block(&block, "workflow methods")?;
+        let mut reader = Reader::default();
+        let mut wrong: Option<syn::Error> = None;
+        for item in std::mem::take(&mut block.items) {
+            if let Err(error) = reader.item(item) {
+                match &mut wrong {
+                    Some(wrong) => wrong.combine(error),
+                    None => wrong = Some(error),
+                }
+            }
+        }
+        if let Some(wrong) = wrong {
+            return Err(wrong);
+        }
+        let Reader { items, runs, init, signals, queries, updates } = reader;
+        let run = one_run(runs, &block.self_ty)?;
+        check_init(init.as_ref(), &run.1)?;
+        for update in &updates {
+            check_validator(update, &items)?;
+        }
+        let name = options.wire_name(&own_name(&block.self_ty)?);
+        block.items = items;
+        Ok(Self { block, name, run, init, signals, queries, updates })
+    }
+}
+
+impl Reader {
+    fn item(&mut self, item: ImplItem) -> syn::Result<()> {
+        match item {
+            ImplItem::Fn(method) => self.method(method),
+            ImplItem::Verbatim(tokens) => {
+                match syn::parse2::<Declaration>(tokens.clone()) {
+                    Ok(method) => self.declaration(method),
+                    Err(_) => {
+                        self.items.push(ImplItem::Verbatim(tokens));
+                        Ok(())
+                    }
+                }
+            }
+            other => {
+                self.items.push(other);
+                Ok(())
+            }
+        }
+    }
+
+    /// A method without a body: a signal that the run receives.
+    fn declaration(&mut self, mut method: Declaration) -> syn::Result<()> {
+        let marked = take_mark(&mut method.attrs)?;
+        let Some((Mark::Signal, options)) = marked else {
+            let message = "only a `#[signal]` may have no body: the run receives it by \
+                           `ctx.receive`";
+            return Err(error(method.sig.span(), message));
+        };
+        let signature = Signature::read(&method.sig, Mark::Signal.subject(), CONTEXT)?;
+        signature.no_receiver("a signal without a body has no `self`: list its arguments alone")?;
+        if method.sig.asyncness.is_some() || signature.context {
+            let message = "a signal without a body is only declared: write `fn name(argument: T);`";
+            return Err(error(method.sig.span(), message));
+        }
+        refuse_output(&signature)?;
+        self.signals.push(Handler {
+            name: options.wire_name(&method.sig.ident),
+            ident: method.sig.ident,
+            visibility: method.vis,
+            docs: take_docs(&mut method.attrs),
+            signature,
+            method: None,
+            validate: None,
+        });
+        Ok(())
+    }
+
+    fn method(&mut self, mut method: ImplItemFn) -> syn::Result<()> {
+        let Some((mark, options)) = take_mark(&mut method.attrs)? else {
+            self.items.push(ImplItem::Fn(method));
+            return Ok(());
+        };
+        if mark == Mark::Init {
+            return self.init(method);
+        }
+        let signature = Signature::read(&method.sig, mark.subject(), CONTEXT)?;
+        match mark {
+            Mark::Run | Mark::Init => {
+                check_run(&signature, &method.sig)?;
+                self.runs.push((method.sig.ident.clone(), signature));
+                self.items.push(ImplItem::Fn(method));
+                return Ok(());
+            }
+            Mark::Signal => {
+                check_handler(mark, &signature, &method.sig)?;
+                refuse_output(&signature)?;
+            }
+            Mark::Query => check_query(&signature, &method.sig)?,
+            Mark::Update => check_handler(mark, &signature, &method.sig)?,
+        }
+        let handlers = match mark {
+            Mark::Signal => &mut self.signals,
+            Mark::Query => &mut self.queries,
+            Mark::Run | Mark::Init | Mark::Update => &mut self.updates,
+        };
+        let ident = method.sig.ident.clone();
+        method.sig.ident = hidden(&ident);
+        handlers.push(Handler {
+            name: options.wire_name(&ident),
+            ident,
+            visibility: std::mem::replace(&mut method.vis, Visibility::Inherited),
+            docs: take_docs(&mut method.attrs),
+            signature,
+            method: Some(method.sig.ident.clone()),
+            validate: options.validate,
+        });
+        self.items.push(ImplItem::Fn(method));
+        Ok(())
+    }
+
+    fn init(&mut self, method: ImplItemFn) -> syn::Result<()> {
+        if self.init.is_some() {
+            let message = "a workflow has one first state: remove this `#[init]`";
+            return Err(error(method.sig.ident.span(), message));
+        }
+        if method.sig.asyncness.is_some() {
+            let message = "the first state is made at once: remove `async`";
+            return Err(error(method.sig.asyncness.span(), message));
+        }
+        for input in &method.sig.inputs {
+            let by_reference = matches!(
+                input,
+                FnArg::Typed(typed) if matches!(&*typed.ty, Type::Reference(_))
+            );
+            if !by_reference {
+                let message = "the first state is made from the arguments of the run, by \
+                               reference: write `fn new(input: &Input) -> Self`";
+                return Err(error(input.span(), message));
+            }
+        }
+        self.init = Some((method.sig.ident.clone(), method.sig.inputs.len()));
+        self.items.push(ImplItem::Fn(method));
+        Ok(())
+    }
+}
+
+/// Takes the mark of a method away.
+fn take_mark(attributes: &mut Vec<Attribute>) -> syn::Result<Option<(Mark, Options)>> {
+    let mut found = None;
+    for mark in Mark::ALL {
+        let marks = |attribute: &Attribute| attribute.path().is_ident(mark.attribute());
+        while let Some(index) = attributes.iter().position(marks) {
+            let attribute = attributes.remove(index);
+            if found.is_some() {
+                let message = "a method has one mark: remove this one";
+                return Err(syn::Error::new_spanned(attribute, message));
+            }
+            found = Some((mark, Options::of(&attribute, mark.options())?));
+        }
+    }
+    Ok(found)
+}
+
+
+fn one_run(mut runs: Vec<(Ident, Signature)>, own: &Type) -> syn::Result<(Ident, Signature)> {
+    if let Some((second, _)) = runs.get(1) {
+        let message = format!(
+            "a workflow has one run: `{}` is it already, so remove this `#[run]`",
+            runs[0].0
+        );
+        return Err(error(second.span(), message));
+    }
+    runs.pop().ok_or_else(|| {
+        let message = "a workflow needs a run: mark `async fn run(ctx: &Context<Self>, …)` with \
+                       `#[run]`";
+        error(own.span(), message)
+    })
+}
+
+fn check_run(signature: &Signature, method: &syn::Signature) -> syn::Result<()> {
+    signature.no_receiver(
+        "the run has no `self`: take `ctx: &Context<Self>`, and use `ctx.read` and `ctx.write` for \
+         the state",
+    )?;
+    if !signature.asynchronous {
+        return Err(error(method.fn_token.span, "the run is async: write `async fn`"));
+    }
+    need_context("the run", signature, method)
+}
+
+/// A handler changes the state at once, or is a task of its own.
+fn check_handler(mark: Mark, signature: &Signature, method: &syn::Signature) -> syn::Result<()> {
+    let what = mark.subject();
+    if signature.asynchronous {
+        signature.no_receiver(
+            "an async handler runs beside others, so it has no `self`: take \
+             `ctx: &Context<Self>`, and use `ctx.read` and `ctx.write` for the state",
+        )?;
+        return need_context(what, signature, method);
+    }
+    if !signature.receiver.as_ref().is_some_and(is_exclusive) {
+        let span = signature.receiver.as_ref().map_or(method.ident.span(), Spanned::span);
+        let message = format!(
+            "{what} changes the state: take `&mut self`, or make it `async` with \
+             `ctx: &Context<Self>`"
+        );
+        return Err(error(span, message));
+    }
+    if signature.context {
+        let message = format!(
+            "{what} with `self` is over at once and has no context: remove it, or make the method \
+             `async` without `self`"
+        );
+        return Err(error(method.inputs.span(), message));
+    }
+    Ok(())
+}
+
+fn check_query(signature: &Signature, method: &syn::Signature) -> syn::Result<()> {
+    if signature.asynchronous {
+        return Err(error(method.asyncness.span(), "a query answers at once: remove `async`"));
+    }
+    if !signature.receiver.as_ref().is_some_and(is_shared) {
+        let span = signature.receiver.as_ref().map_or(method.ident.span(), Spanned::span);
+        let message = "a query must not change the state: take `&self`, or make it an `#[update]`";
+        return Err(error(span, message));
+    }
+    if signature.context {
+        let message = "a query reads the state alone: remove the context";
+        return Err(error(method.inputs.span(), message));
+    }
+    if signature.output.written.is_none() {
+        let message = "a query has an answer: give it a return type";
+        return Err(error(method.ident.span(), message));
+    }
+    Ok(())
+}
+
+fn need_context(what: &str, signature: &Signature, method: &syn::Signature) -> syn::Result<()> {
+    if signature.context {
+        return Ok(());
+    }
+    let span = method.inputs.first().map_or(method.ident.span(), Spanned::span);
+    Err(error(span, format!("{what} takes `ctx: &Context<Self>` first")))
+}
+
+fn refuse_output(signature: &Signature) -> syn::Result<()> {
+    match signature.output.written {
+        Some(span) => {
+            let message = "nobody waits for a signal, so it returns nothing: make it an \
+                           `#[update]` to answer";
+            Err(error(span, message))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_init(init: Option<&(Ident, usize)>, run: &Signature) -> syn::Result<()> {
+    match init {
+        Some((ident, count)) if *count != 0 && *count != run.arguments.len() => {
+            let message = format!(
+                "the first state is made from the arguments of the run: take all {} by reference, \
+                 or none",
+                run.arguments.len()
+            );
+            Err(error(ident.span(), message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A validator is a plain method of the block that reads the state and the arguments.
+fn check_validator(update: &Handler, items: &[ImplItem]) -> syn::Result<()> {
+    let Some(validate) = &update.validate else { return Ok(()) };
+    let method = items.iter().find_map(|item| match item {
+        ImplItem::Fn(method) if method.sig.ident == *validate => Some(method),
+        _ => None,
+    });
+    let wanted = format!("`fn {validate}(&self, …) -> Result<(), E>`");
+    let Some(method) = method else {
+        let message = format!("there is no method `{validate}` in this block: write {wanted}");
+        return Err(error(validate.span(), message));
+    };
+    let reads = |input: &FnArg| match input {
+        FnArg::Receiver(own) => is_shared(own),
+        FnArg::Typed(typed) => {
+            matches!(&*typed.ty, Type::Reference(it) if it.mutability.is_none())
+        }
+    };
+    if let Some(input) = method.sig.inputs.iter().find(|input| !reads(input)) {
+        let message = "a validator only reads: take `&self`, and each argument as `&T`";
+        return Err(error(input.span(), message));
+    }
+    let count = update.signature.arguments.len() + 1;
+    let fits = method.sig.receiver().is_some()
+        && method.sig.inputs.len() == count
+        && method.sig.asyncness.is_none()
+        && matches!(method.sig.output, syn::ReturnType::Type(..));
+    if !fits {
+        let message = format!(
+            "this does not fit the update `{}`: write {wanted} with its arguments by reference",
+            update.ident
+        );
+        return Err(error(method.sig.span(), message));
+    }
+    Ok(())
+}
+
+/// The last part of the type's path.
+fn own_name(own: &Type) -> syn::Result<Ident> {
+    if let Type::Path(path) = own
+        && let Some(last) = path.path.segments.last()
+    {
+        return Ok(last.ident.clone());
+    }
+    Err(error(own.span(), "a workflow is a struct or an enum of this crate"))
+}

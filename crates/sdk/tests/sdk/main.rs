@@ -1,0 +1,11 @@
+//! Workflows as users write them, run by the true executor against the true decisions of the core.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, and so do its helpers")]
+
+// The macros name the crate as its users know it.
+extern crate abide_sdk as abide;
+
+mod basics;
+mod signals;
+mod updates;
+mod world;

@@ -1,0 +1,175 @@
+//! Signals: received by the run, applied to the state, or handled by tasks of their own.
+
+use std::time::Duration;
+
+use abide::{Context, Outcome, payload};
+use abide_core::{
+    event::{Fact, Origin},
+    payload::Payload,
+};
+use abide_sdk_macros::workflow;
+
+use crate::world::{World, seconds};
+
+#[derive(Default)]
+struct Shop {
+    reminders: Vec<u32>,
+    notes: Vec<String>,
+}
+
+#[workflow]
+impl Shop {
+    /// Receives as often as the argument says, each time for at most so long.
+    #[run]
+    async fn run(
+        ctx: &Context<Self>,
+        count: u32,
+        timeout: Option<Duration>,
+    ) -> abide::Result<Vec<String>> {
+        let mut seen = Vec::new();
+        for _ in 0..count {
+            seen.push(match timeout {
+                None => ctx.receive(Self::paid).await?,
+                Some(timeout) => match ctx.receive(Self::paid).timeout(timeout).await? {
+                    Outcome::Received(payment) => payment,
+                    Outcome::TimedOut => "timed out".into(),
+                },
+            });
+        }
+        Ok(seen)
+    }
+
+    #[signal]
+    fn paid(payment: String);
+
+    #[signal(name = "note-it")]
+    fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    #[signal]
+    async fn remind(ctx: &Context<Self>, number: u32) {
+        if ctx.sleep(seconds(1)).await.is_ok() {
+            ctx.write(|state| state.reminders.push(number));
+        }
+    }
+
+    #[query]
+    fn seen(&self) -> (Vec<u32>, Vec<String>) {
+        (self.reminders.clone(), self.notes.clone())
+    }
+}
+
+fn timer(world: &World<Shop>) -> (String, bool, Option<Origin>) {
+    let started = world.events.iter().find_map(|event| match &event.body.fact {
+        Fact::TimerStarted(started) => Some(&started.spec),
+        _ => None,
+    });
+    let spec = started.unwrap();
+    (spec.timer.to_string(), spec.fire_at.never(), spec.origin.clone())
+}
+
+fn waits_for_payment() -> Option<Origin> {
+    Some(Origin::ExternalEvent { name: "paid".into() })
+}
+
+#[test]
+fn a_wait_without_deadline_is_a_timer_that_never_fires() {
+    let mut world = World::<Shop>::start((1, None));
+    assert_eq!(timer(&world), ("signal-1".into(), true, waits_for_payment()));
+    world.signal(Shop::paid, "cash".into());
+    assert_eq!(world.history()[2..], ["SignalReceived", "TimerCancelled", "RunCompleted"]);
+    assert_eq!(world.result().unwrap(), ["cash"]);
+    world.check();
+}
+
+#[test]
+fn a_wait_with_deadline_ends_by_signal_or_by_time() {
+    let mut world = World::<Shop>::start((2, Some(seconds(60))));
+    assert_eq!(timer(&world), ("timer-1".into(), false, waits_for_payment()));
+    world.signal(Shop::paid, "cash".into());
+    world.pass(seconds(60));
+    assert_eq!(world.result().unwrap(), ["cash", "timed out"]);
+    world.check();
+}
+
+#[test]
+fn a_zero_timeout_takes_only_what_is_there() {
+    let world = World::<Shop>::start((1, Some(Duration::ZERO)));
+    assert_eq!(world.result().unwrap(), ["timed out"]);
+    assert_eq!(world.history(), ["RunStarted", "RunCompleted"]);
+    world.check();
+}
+
+#[test]
+fn signals_are_received_in_the_order_of_arrival() {
+    let mut world = World::<Shop>::start((3, None));
+    let payment = |text: &str| payload::encode(&text.to_owned()).unwrap();
+    world.signal_raw("paid", payment("first"));
+    world.signal_raw("paid", payment("second"));
+    world.signal_raw("paid", payment("third"));
+    world.work();
+    assert_eq!(world.result().unwrap(), ["first", "second", "third"]);
+    // Only the first was waited for: one timer, cancelled; the others were there.
+    let timers = world.history().into_iter().filter(|name| name.starts_with("Timer"));
+    assert_eq!(timers.count(), 4);
+    world.check();
+}
+
+#[test]
+fn a_handler_changes_the_state_at_once() {
+    let mut world = World::<Shop>::start((1, None));
+    world.signal(Shop::note, "fragile".into());
+    assert_eq!(world.query(Shop::seen, ()).1, ["fragile"]);
+    assert_eq!(Shop::note.name(), "note-it");
+    world.check();
+}
+
+#[test]
+fn an_async_handler_is_a_task_of_its_own() {
+    let mut world = World::<Shop>::start((1, None));
+    world.signal(Shop::remind, 1);
+    world.signal(Shop::remind, 2);
+    assert_eq!(world.query(Shop::seen, ()).0, [0; 0]);
+    world.pass(seconds(1));
+    assert_eq!(world.query(Shop::seen, ()).0, [1, 2]);
+    world.check();
+}
+
+/// The close wins: what the handler still waits for is forgotten.
+#[test]
+fn a_run_that_returns_leaves_its_handlers() {
+    let mut world = World::<Shop>::start((1, None));
+    world.signal(Shop::remind, 1);
+    world.signal(Shop::paid, "cash".into());
+    assert_eq!(world.history()[3..], ["TimerStarted", "SignalReceived", "TimerCancelled", "RunCompleted"]);
+    world.check();
+}
+
+#[test]
+fn an_unknown_signal_is_kept_and_does_no_harm() {
+    let mut world = World::<Shop>::start((1, None));
+    world.signal_raw("unheard-of", Vec::new());
+    world.signal(Shop::paid, "cash".into());
+    assert_eq!(world.result().unwrap(), ["cash"]);
+    world.check();
+}
+
+#[test]
+fn data_that_cannot_be_read_is_an_error_of_the_receiver() {
+    let mut world = World::<Shop>::start((1, None));
+    world.signal_raw("paid", vec![Payload::new("7")]);
+    world.work();
+    let message = &world.failure().unwrap().message;
+    assert!(message.starts_with("input of signal paid: not a alloc::string::String"), "{message}");
+    world.check();
+}
+
+#[test]
+fn data_that_a_handler_cannot_read_stops_the_task() {
+    let mut world = World::<Shop>::start((1, None));
+    world.signal_raw("note-it", vec![Payload::new("7")]);
+    world.work();
+    assert!(world.faults[0].failure.message.starts_with("input of signal note-it: not a"));
+    assert!(world.run.open());
+}

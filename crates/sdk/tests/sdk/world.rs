@@ -1,0 +1,371 @@
+//! A world of one run: the engine's decisions, a worker with the true executor, and a clock that is
+//! moved by hand. Every task is also answered by a machine that replays the whole history, and both
+//! must agree.
+
+use std::{marker::PhantomData, time::Duration};
+
+use abide::{
+    ActivityDef, Data, Failure, QueryDef, SignalDef, Timestamp, UpdateDef, Workflow,
+    executor::Machine,
+    payload,
+    registry::{Fault, WorkflowCode},
+};
+use abide_core::{
+    command::Ask,
+    effect::{Action, Answer, ChildClosed, ChildOutcome},
+    event::{
+        Body, Event, Fact, Outcome, RunCancelRequested, RunReference, RunSpec, SignalReceived,
+        UpdateAdmitted, UpdateRequest,
+    },
+    ids::{RunId, StartId, WorkflowKey},
+    limits::Limits,
+    note::Record,
+    payload::{Extension, Payloads},
+    replay::{Completion, Replay},
+    run::{
+        self, CompleteTask, Context, Decision, FailTask, GivenTask, Input, Reply, ResolveActivity,
+        Resolution, Run, Signal, StartActivity, StartRun, StartTask, TimerKey,
+    },
+};
+
+/// One run of workflow `W` and all that is around it.
+pub(crate) struct World<W: Workflow> {
+    pub(crate) run: Run,
+    pub(crate) events: Vec<Event>,
+    /// Why tasks failed.
+    pub(crate) faults: Vec<Fault>,
+    /// Updates that were refused.
+    pub(crate) rejected: Vec<Failure>,
+    /// The run that goes on after this one.
+    pub(crate) successor: Option<Box<StartRun>>,
+    now: Timestamp,
+    limits: Limits,
+    starts: u64,
+    updates: u64,
+    kept: Option<Replay<Machine<W>>>,
+    turns: Vec<Taken>,
+    workflow: PhantomData<W>,
+}
+
+/// A task that was answered.
+struct Taken {
+    given: Vec<Event>,
+    updates: Vec<UpdateAdmitted>,
+    completion: Completion,
+}
+
+pub(crate) const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+impl<W: Workflow> World<W> {
+    /// A run with these arguments, taken as far as it goes by itself.
+    pub(crate) fn start(input: W::Input) -> Self {
+        let spec = RunSpec {
+            workflow_type: W::NAME.into(),
+            queue: "main".into(),
+            input: W::encode_input(&input).unwrap(),
+            ..RunSpec::default()
+        };
+        Self::begin(StartRun::new(key("order-1"), run_id(1), spec))
+    }
+
+    /// A run as `start` says.
+    pub(crate) fn begin(start: StartRun) -> Self {
+        let (now, limits) = (Timestamp::from_unix_millis(1_800_000_000_000), Limits::default());
+        let context = Context { now, next_run: run_id(2), limits: &limits };
+        let (run, decision) = run::start(&context, start);
+        let mut world = Self {
+            run,
+            events: Vec::new(),
+            faults: Vec::new(),
+            rejected: Vec::new(),
+            successor: None,
+            now,
+            limits,
+            starts: 0,
+            updates: 0,
+            kept: None,
+            turns: Vec::new(),
+            workflow: PhantomData,
+        };
+        world.write(decision);
+        world.work();
+        world
+    }
+
+    // What happens.
+
+    /// Time passes; what is due fires, moment by moment.
+    pub(crate) fn pass(&mut self, duration: Duration) {
+        let end = self.now.saturating_add(duration);
+        while let Some((due, timer)) = self.next_due().filter(|(due, _)| *due <= end) {
+            self.now = self.now.max(due);
+            self.take(Input::Due { timer });
+            self.work();
+        }
+        self.now = end;
+        self.work();
+    }
+
+    fn next_due(&self) -> Option<(Timestamp, TimerKey)> {
+        let timers = self.run.due_keys().into_iter();
+        let due = timers.filter_map(|key| self.run.due(&key).map(|due| (due, key)));
+        due.filter(|(due, _)| !due.never()).min_by_key(|(due, _)| *due)
+    }
+
+    pub(crate) fn signal<I>(&mut self, signal: SignalDef<W, I>, input: I) {
+        self.signal_raw(signal.name(), signal.encode(&input).unwrap());
+        self.work();
+    }
+
+    /// A signal whose task is not worked on yet.
+    pub(crate) fn signal_raw(&mut self, name: &str, input: Payloads) {
+        let received = SignalReceived { name: name.into(), input, ..SignalReceived::default() };
+        let signal = Signal { signal: received, extension: Extension::new() };
+        self.take(Input::Signal(Box::new(signal)));
+    }
+
+    /// Asks for an update and gives its outcome, if it has one.
+    pub(crate) fn update<I, O: Data>(
+        &mut self,
+        update: UpdateDef<W, I, O>,
+        input: I,
+    ) -> Option<Result<O, String>> {
+        let id = self.update_raw(update.name(), update.encode(&input).unwrap());
+        self.outcome(&id).map(|outcome| match outcome {
+            Outcome::Completed(result) => Ok(update.decode(&result).unwrap()),
+            Outcome::Failed(failure) => Err(failure.message),
+        })
+    }
+
+    pub(crate) fn update_raw(&mut self, name: &str, input: Payloads) -> String {
+        self.updates += 1;
+        let id = format!("update-{}", self.updates);
+        let request = UpdateRequest { name: name.into(), input, ..UpdateRequest::default() };
+        self.take(Input::AdmitUpdate { update: id.as_str().into(), request });
+        self.work();
+        id
+    }
+
+    pub(crate) fn outcome(&self, id: &str) -> Option<Outcome> {
+        self.events.iter().find_map(|event| match &event.body.fact {
+            Fact::UpdateCompleted(completed) if completed.update.as_str() == id => {
+                Some(completed.outcome.clone())
+            }
+            _ => None,
+        })
+    }
+
+    pub(crate) fn cancel(&mut self) {
+        self.take(Input::RequestCancel(RunCancelRequested::default()));
+        self.work();
+    }
+
+    /// The oldest pending activity of this type has a result.
+    pub(crate) fn complete<S, I, O: Data>(&mut self, activity: ActivityDef<S, I, O>, result: O) {
+        let result = payload::encode(&result).unwrap();
+        self.resolve(activity.name(), Resolution::Completed(result));
+    }
+
+    /// The oldest pending activity of this type fails.
+    pub(crate) fn fail<S, I, O>(&mut self, activity: ActivityDef<S, I, O>, failure: Failure) {
+        self.resolve(activity.name(), Resolution::Failed(failure));
+    }
+
+    fn resolve(&mut self, activity_type: &str, resolution: Resolution) {
+        let of_type = |activity: &&run::Activity| activity.spec.activity_type == activity_type;
+        let pending = self.run.activities.iter().find(|(_, activity)| of_type(activity));
+        let (scheduled, activity) = pending.unwrap();
+        let (scheduled, running) = (*scheduled, activity.starts != 0);
+        if !running {
+            let (session, identity) = ("session".into(), "worker".into());
+            self.take(Input::StartActivity(StartActivity { scheduled, session, identity }));
+        }
+        let start = self.run.activities[&scheduled].starts;
+        self.take(Input::ResolveActivity(ResolveActivity { scheduled, start, resolution }));
+        self.work();
+    }
+
+    /// The oldest effect on another workflow is answered.
+    pub(crate) fn answer(&mut self, answer: Answer) -> Action {
+        let (number, effect) = self.run.outbox.iter().next().unwrap();
+        let (number, action) = (*number, effect.action.clone());
+        self.take(Input::EffectAnswered { number, answer });
+        self.work();
+        action
+    }
+
+    /// The oldest child closes.
+    pub(crate) fn close_child(&mut self, outcome: ChildOutcome) {
+        let initiated = self.events.iter().find_map(|event| match &event.body.fact {
+            Fact::ChildInitiated(initiated) if self.run.children.contains_key(&event.number) => {
+                Some((event.number, initiated.run))
+            }
+            _ => None,
+        });
+        let (initiated, run) = initiated.unwrap();
+        let action =
+            Action::ChildClosed(ChildClosed { initiated, first_run: run, run, outcome });
+        let source = RunReference { workflow: key("child"), run };
+        self.take(Input::Deliver { source, action });
+        self.work();
+    }
+
+    // What is seen.
+
+    /// The names of all events but those of tasks and of attempts.
+    pub(crate) fn history(&self) -> Vec<&'static str> {
+        let names = self.events.iter().map(|event| event.body.fact.name());
+        names.filter(|name| !name.starts_with("Task") && *name != "ActivityStarted").collect()
+    }
+
+    /// The result of the run, if it has one.
+    pub(crate) fn result(&self) -> Option<W::Output> {
+        match &self.events.last()?.body.fact {
+            Fact::RunCompleted(completed) => Some(W::decode_output(&completed.result).unwrap()),
+            _ => None,
+        }
+    }
+
+    /// Why the run failed, if it did.
+    pub(crate) fn failure(&self) -> Option<&Failure> {
+        match &self.events.last()?.body.fact {
+            Fact::RunFailed(failed) => Some(&failed.failure),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn query<I, O: Data>(&self, query: QueryDef<W, I, O>, input: I) -> O {
+        let answer = self.query_raw(query.name(), &query.encode(&input).unwrap());
+        query.decode(&answer.unwrap()).unwrap()
+    }
+
+    pub(crate) fn query_raw(&self, name: &str, input: &Payloads) -> Result<Payloads, Failure> {
+        let mut machine = self.machine(&self.events);
+        machine.settle().unwrap();
+        machine.code_mut().query(name, input)
+    }
+
+    // The engine and the worker.
+
+    fn take(&mut self, input: Input) -> Reply {
+        let context = Context { now: self.now, next_run: run_id(2), limits: &self.limits };
+        let decision = run::decide(&mut self.run, &context, input).unwrap();
+        self.write(decision)
+    }
+
+    fn write(&mut self, decision: Decision) -> Reply {
+        self.rejected.extend(decision.rejected.into_iter().map(|(_, failure)| failure));
+        self.successor = decision.successor.or(self.successor.take());
+        self.events.extend(decision.records.into_iter().filter_map(|record| match record {
+            Record::Event(event) => Some(event),
+            Record::Note(_) => None,
+        }));
+        decision.reply
+    }
+
+    /// Runs tasks until there is none, or one fails.
+    pub(crate) fn work(&mut self) {
+        while self.run.open() && self.run.task_ready(self.now) && self.faults.is_empty() {
+            self.starts += 1;
+            let start = StartTask {
+                start: StartId { incarnation: 1, counter: self.starts },
+                session: "session".into(),
+                identity: "worker".into(),
+                build: None,
+            };
+            match self.take(Input::StartTask(start)) {
+                Reply::TaskGiven(given) => self.answer_task(*given),
+                other => panic!("no task but {other:?}"),
+            }
+        }
+    }
+
+    fn answer_task(&mut self, given: GivenTask) {
+        let mut history = self.events.clone();
+        history.extend(given.tail.iter().cloned());
+        let updates: Vec<_> = given
+            .updates
+            .iter()
+            .map(|(update, request)| UpdateAdmitted {
+                update: update.clone(),
+                request: request.clone(),
+            })
+            .collect();
+        let mut kept = self.kept.take().unwrap_or_else(|| self.machine(&[]));
+        let completion =
+            kept.feed(history.clone()).and_then(|()| kept.turn(&updates));
+        if let Some(fault) = kept.code_mut().take_fault() {
+            let (start, cause, failure) = (given.start, fault.cause, fault.failure.clone());
+            self.faults.push(fault);
+            let failed = FailTask { start, cause, failure, blocked: None };
+            self.take(Input::FailTask(Box::new(failed)));
+            return;
+        }
+        let completion = completion.unwrap();
+        let replayed = self.machine(&history).turn(&updates).unwrap();
+        assert_eq!(replayed, completion, "the kept and the replayed machine differ");
+        self.turns.push(Taken { given: history, updates, completion: completion.clone() });
+        let carried = self.carried(&completion);
+        let reply = self.take(Input::CompleteTask(Box::new(CompleteTask {
+            start: given.start,
+            commands: completion.commands,
+            flags: completion.flags,
+            sdk_metadata: Extension::new(),
+            force_next: false,
+            carried,
+        })));
+        if matches!(reply, Reply::TaskTaken { .. }) {
+            self.kept = Some(kept);
+        }
+    }
+
+    /// Evicts the run from the worker: the next task replays it.
+    pub(crate) fn evict(&mut self) {
+        self.kept = None;
+    }
+
+    fn machine(&self, events: &[Event]) -> Replay<Machine<W>> {
+        let code = Machine::new(self.run.workflow.clone(), self.run.id);
+        let mut machine = Replay::new(code);
+        machine.feed(events.to_vec()).unwrap();
+        machine
+    }
+
+    /// The bodies that the next run gets, as a shard reads them from the log.
+    fn carried(&self, completion: &Completion) -> Vec<Body> {
+        let Some(Ask::ContinueAsNew(next)) = completion.commands.last().map(|last| &last.ask)
+        else {
+            return Vec::new();
+        };
+        let goes = |event: &&Event| match &event.body.fact {
+            Fact::SignalReceived(_) => next.signals.contains(&event.number),
+            Fact::UpdateAccepted(accepted) => next.updates.contains(&accepted.update),
+            _ => false,
+        };
+        self.events.iter().filter(goes).map(|event| event.body.clone()).collect()
+    }
+
+    /// However the history is cut, replay agrees with it, and every task is answered again as it was.
+    pub(crate) fn check(&self) {
+        for cut in 0..=self.events.len() {
+            let mut machine = self.machine(&self.events[..cut]);
+            machine.feed(self.events[cut..].to_vec()).unwrap();
+            machine.settle().unwrap();
+            assert_eq!(machine.code_mut().take_fault(), None, "cut after event {cut}");
+        }
+        for turn in &self.turns {
+            let mut machine = self.machine(&turn.given);
+            assert_eq!(machine.turn(&turn.updates).unwrap(), turn.completion);
+        }
+    }
+}
+
+pub(crate) fn key(workflow: &str) -> WorkflowKey {
+    WorkflowKey { namespace: "default".into(), workflow: workflow.into() }
+}
+
+pub(crate) fn run_id(number: u128) -> RunId {
+    RunId::from_parts(Timestamp::from_unix_millis(1_800_000_000_000), number)
+}
