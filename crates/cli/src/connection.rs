@@ -1,8 +1,13 @@
 //! The way to the engine that a command speaks to.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
-use abide::{Client, grpc::GrpcTransport};
+use abide::{Client, grpc::{GrpcOptions, GrpcTransport}};
 use clap::Args;
 use tokio::{net::TcpStream, time::timeout};
 
@@ -28,6 +33,9 @@ pub(crate) struct Common {
     /// Who you are, as histories show it; by default user and host
     #[arg(long, global = true, env = "ABIDE_IDENTITY", value_name = "NAME")]
     pub(crate) identity: Option<String>,
+    /// The root of the server's certificate, in PEM, if the operating system does not know it
+    #[arg(long, global = true, env = "ABIDE_TLS_CA", value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
     /// Write JSON for programs: one object per line, with stable keys
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -52,7 +60,9 @@ impl Common {
     pub(crate) async fn client(&self) -> Result<Client, Failed> {
         let url = self.engine_url();
         look_for(&url).await?;
-        let transport = GrpcTransport::connect(&url).await.map_err(|error| missing(&url, error))?;
+        let mut options = GrpcOptions::new(url.as_str());
+        options.tls.ca = self.tls_ca.as_deref().map(read).transpose()?;
+        let transport = GrpcTransport::new(&options).map_err(Failed::usage)?;
         let client = Client::new(Arc::new(transport));
         let client = client.with_identity(self.identity.clone().unwrap_or_else(user_and_host));
         Ok(match &self.namespace {
@@ -76,6 +86,11 @@ async fn look_for(url: &str) -> Result<(), Failed> {
     }
 }
 
+fn read(path: &Path) -> Result<Vec<u8>, Failed> {
+    fs::read(path)
+        .map_err(|error| Failed::usage(format_args!("{} cannot be read: {error}", path.display())))
+}
+
 fn missing(url: &str, why: impl std::fmt::Display) -> Failed {
     Failed::unreachable(format_args!("no engine can be reached at {url}: {why}"))
         .hint("start one with `abide dev`, or name another with --address or ABIDE_ADDRESS")
@@ -83,7 +98,7 @@ fn missing(url: &str, why: impl std::fmt::Display) -> Failed {
 
 fn user_and_host() -> String {
     let user = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let host = host.as_deref().map_or("localhost", str::trim);
     format!("{}@{host}", user.as_deref().unwrap_or("cli"))
 }
