@@ -20,7 +20,7 @@ pub(crate) const DEFAULT_ADDRESS: &str = "http://127.0.0.1:7233";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What every command understands.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Common {
     /// The engine: where clients connect, and where `dev` and `serve` listen
     ///

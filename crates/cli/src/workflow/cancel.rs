@@ -9,7 +9,7 @@ use crate::{connection::Common, failed::Failed};
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow cancel order-7 --reason 'ordered twice'")]
-pub(super) struct Cancel {
+pub(crate) struct Cancel {
     #[command(flatten)]
     target: Target,
     /// Why, as the history shows it

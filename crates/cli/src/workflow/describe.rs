@@ -22,7 +22,7 @@ use crate::{
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow describe order-7")]
-pub(super) struct Describe {
+pub(crate) struct Describe {
     #[command(flatten)]
     target: Target,
 }

@@ -18,7 +18,7 @@ use crate::{
 #[command(after_help = "Example:
   abide workflow history order-7
   abide workflow history order-7 --follow --json")]
-pub(super) struct History {
+pub(crate) struct History {
     #[command(flatten)]
     target: Target,
     /// Go on with new events until the run is closed

@@ -17,7 +17,7 @@ use crate::{
 #[command(after_help = "Example:
   abide workflow list --type approval --status running
   abide workflow list --started-after 2h --json")]
-pub(super) struct List {
+pub(crate) struct List {
     #[command(flatten)]
     filter: Filter,
     /// How many at most

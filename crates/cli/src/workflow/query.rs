@@ -10,7 +10,7 @@ use crate::{connection::Common, failed::Failed, input::Input, output::payloads};
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow query order-7 status")]
-pub(super) struct Query {
+pub(crate) struct Query {
     #[command(flatten)]
     target: Target,
     /// The query's name

@@ -17,7 +17,7 @@ use crate::{
   abide workflow result order-7
 
 The exit code is 1 if the workflow failed, was cancelled, was terminated or timed out.")]
-pub(super) struct ResultOf {
+pub(crate) struct ResultOf {
     #[command(flatten)]
     target: Target,
 }

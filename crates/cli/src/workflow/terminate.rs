@@ -9,7 +9,7 @@ use crate::{connection::Common, failed::Failed};
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow terminate order-7 --reason 'stuck since the move'")]
-pub(super) struct Terminate {
+pub(crate) struct Terminate {
     #[command(flatten)]
     target: Target,
     /// Why, as the history shows it

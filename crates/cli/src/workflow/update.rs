@@ -10,7 +10,7 @@ use crate::{connection::Common, failed::Failed, input::Input, output::payloads};
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow update order-7 remind_after --input 3600 --update-id once")]
-pub(super) struct Update {
+pub(crate) struct Update {
     #[command(flatten)]
     target: Target,
     /// The update's name
