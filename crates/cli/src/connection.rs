@@ -42,6 +42,11 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    /// What is said if only an engine is named.
+    pub(crate) fn at(url: String) -> Self {
+        Self { address: Some(url), ..Self::default() }
+    }
+
     /// Where output goes.
     pub(crate) const fn output(&self) -> Output {
         Output::new(self.json)

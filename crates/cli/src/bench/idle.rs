@@ -27,7 +27,7 @@ use crate::{connection::Common, failed::Failed, output::moment};
 pub(super) struct Idle {
     /// How many runs sleep
     #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
-    pub(super) runs: u64,
+    runs: u64,
     /// For how long the idle processes are watched
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     seconds: u64,
@@ -60,6 +60,11 @@ pub(super) struct Figures {
 }
 
 impl Idle {
+    /// The measurement with so many runs.
+    pub(super) fn with(runs: u64) -> Self {
+        Self { runs, ..Self::default() }
+    }
+
     pub(super) async fn run(self, session: &mut Session<'_>) -> Result<(), Failed> {
         let data = session.directory.path().join("idle");
         let (mut server, mut worker, client) = processes(&data).await?;
@@ -113,7 +118,7 @@ impl Idle {
 async fn processes(data: &Path) -> Result<(Child, Child, Client), Failed> {
     let (server, url) = spawn_server(data).await?;
     let worker = spawn_worker(&url).await?;
-    let common = Common { address: Some(url), ..Common::default() };
+    let common = Common::at(url);
     Ok((server, worker, common.client().await?))
 }
 

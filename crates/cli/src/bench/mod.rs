@@ -116,7 +116,7 @@ impl All {
         hello::Hello::spawned().run(session).await?;
         sleep::Sleep::default().run(session).await?;
         signal::Signal::default().run(session).await?;
-        idle::Idle { runs: self.sleepers, ..idle::Idle::default() }.run(session).await
+        idle::Idle::with(self.sleepers).run(session).await
     }
 }
 

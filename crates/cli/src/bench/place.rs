@@ -71,7 +71,7 @@ impl Place {
     pub(super) async fn spawned(directory: &Path) -> Result<Self, Failed> {
         let (server, url) = spawn_server(&directory.join("data")).await?;
         let worker = spawn_worker(&url).await?;
-        let common = Common { address: Some(url), ..Common::default() };
+        let common = Common::at(url);
         let processes = [server.id(), worker.id(), Some(std::process::id())];
         Ok(Self {
             client: common.client().await?,
