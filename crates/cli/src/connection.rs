@@ -19,25 +19,25 @@ pub(crate) const DEFAULT_ADDRESS: &str = "http://127.0.0.1:7233";
 /// How long an engine may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+const HEADING: &str = "Options of every command";
+
 /// What every command understands.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Common {
-    /// The engine: where clients connect, and where `dev` and `serve` listen
-    ///
-    /// Port 0 of `dev` and `serve` takes a free port. By default http://127.0.0.1:7233.
-    #[arg(long, global = true, env = "ABIDE_ADDRESS", value_name = "URL")]
+    /// The engine: where to connect, or where to listen [default: http://127.0.0.1:7233]
+    #[arg(long, global = true, help_heading = HEADING, hide_env_values = true, env = "ABIDE_ADDRESS", value_name = "URL")]
     pub(crate) address: Option<String>,
-    /// The namespace, by default "default"
-    #[arg(long, global = true, env = "ABIDE_NAMESPACE", value_name = "NAME")]
+    /// The namespace [default: default]
+    #[arg(long, global = true, help_heading = HEADING, hide_env_values = true, env = "ABIDE_NAMESPACE", value_name = "NAME")]
     pub(crate) namespace: Option<String>,
-    /// Who you are, as histories show it; by default user and host
-    #[arg(long, global = true, env = "ABIDE_IDENTITY", value_name = "NAME")]
+    /// Who you are, as histories show it [default: user and host]
+    #[arg(long, global = true, help_heading = HEADING, hide_env_values = true, env = "ABIDE_IDENTITY", value_name = "NAME")]
     pub(crate) identity: Option<String>,
     /// The root of the server's certificate, in PEM, if the operating system does not know it
-    #[arg(long, global = true, env = "ABIDE_TLS_CA", value_name = "FILE")]
+    #[arg(long, global = true, help_heading = HEADING, hide_env_values = true, env = "ABIDE_TLS_CA", value_name = "FILE")]
     tls_ca: Option<PathBuf>,
     /// Write JSON for programs: one object per line, with stable keys
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = HEADING)]
     pub(crate) json: bool,
 }
 

@@ -29,7 +29,7 @@ use crate::{connection::Common, failed::Failed};
 
 /// Workflows that survive every crash: an engine, a server, and all that is done to them
 #[derive(Parser)]
-#[command(name = "abide", version, propagate_version = true, after_help = "Begin with:
+#[command(name = "abide", version, after_help = "Begin with:
   abide dev
 
 Exit codes:

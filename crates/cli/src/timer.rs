@@ -56,7 +56,7 @@ impl Command {
         if let Some(key) = key {
             moved = moved.key(key);
         }
-        moved.await?;
+        moved.await.map_err(|error| target.failed(error))?;
         let (until, exact) = (relative(fire_at, system_now()), absolute(fire_at));
         common.output().say(
             &json!({

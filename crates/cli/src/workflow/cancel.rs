@@ -27,7 +27,7 @@ impl Cancel {
         if let Some(key) = self.key {
             cancel = cancel.key(key);
         }
-        cancel.await?;
+        cancel.await.map_err(|error| self.target.failed(error))?;
         done(common.output(), "asked to cancel", &self.target.id)
     }
 }

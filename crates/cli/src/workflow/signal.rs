@@ -29,7 +29,7 @@ impl Signal {
         if let Some(key) = self.key {
             signal = signal.key(key);
         }
-        signal.await?;
+        signal.await.map_err(|error| self.target.failed(error))?;
         done(common.output(), "signalled", &self.target.id)
     }
 }

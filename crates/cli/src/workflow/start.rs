@@ -121,7 +121,7 @@ impl Start {
         let run = handle.run_id().map(|run| run.to_string()).unwrap_or_default();
         let output = common.output();
         if self.wait {
-            return print_result(&handle, output).await;
+            return print_result(output, &id, &handle.result_untyped().await?);
         }
         output.say(&json!({ "workflow": id, "run": run }), format_args!("started {id} (run {run})"))
     }

@@ -20,7 +20,8 @@ pub(crate) struct Terminate {
 impl Terminate {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let client = common.client().await?;
-        self.target.handle(&client).terminate(self.reason).await?;
+        let terminated = self.target.handle(&client).terminate(self.reason).await;
+        terminated.map_err(|error| self.target.failed(error))?;
         done(common.output(), "terminated", &self.target.id)
     }
 }
