@@ -37,7 +37,8 @@ mod tests {
 
     #[test]
     fn percentiles_count_from_the_shortest() {
-        let latencies = Latencies::from((1..=200).rev().map(Duration::from_millis).collect::<Vec<_>>());
+        let latencies =
+            Latencies::from((1..=200).rev().map(Duration::from_millis).collect::<Vec<_>>());
         assert_eq!(latencies.percentile_ms(50), 101.0);
         assert_eq!(latencies.percentile_ms(99), 199.0);
         assert_eq!(latencies.max_ms(), 200.0);

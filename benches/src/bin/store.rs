@@ -175,7 +175,8 @@ fn print(lines: &[Line], json: bool) -> io::Result<()> {
     }
     for Line { name, clients, measured, ratio } in lines {
         let rate = measured.rate();
-        let (p50, p99) = (measured.latencies.percentile_ms(50), measured.latencies.percentile_ms(99));
+        let (p50, p99) =
+            (measured.latencies.percentile_ms(50), measured.latencies.percentile_ms(99));
         if json {
             let ratio = ratio.map_or("null".to_owned(), |(_, ratio)| format!("{ratio:.3}"));
             writeln!(

@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use abide::{Client, grpc::{GrpcOptions, GrpcTransport}};
+use abide::{
+    Client,
+    grpc::{GrpcOptions, GrpcTransport},
+};
 use clap::Args;
 use tokio::{net::TcpStream, time::timeout};
 
@@ -102,7 +105,8 @@ fn missing(url: &str, why: impl std::fmt::Display) -> Failed {
 }
 
 fn user_and_host() -> String {
-    let user = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+    let user =
+        ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
     let host = fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let host = host.as_deref().map_or("localhost", str::trim);
     format!("{}@{host}", user.as_deref().unwrap_or("cli"))

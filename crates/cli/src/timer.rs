@@ -47,11 +47,11 @@ impl Command {
     pub(crate) async fn run(self, common: &Common) -> Result<(), Failed> {
         let Self::Reschedule(reschedule) = self;
         let Reschedule { target, timer, at, after, key } = reschedule;
+        let client = common.client().await?;
         let fire_at = match at {
             Some(at) => at,
             None => moment(after.unwrap_or_default())?,
         };
-        let client = common.client().await?;
         let mut moved = target.handle(&client).reschedule_timer(timer.as_str(), fire_at);
         if let Some(key) = key {
             moved = moved.key(key);

@@ -20,7 +20,8 @@ pub(crate) fn function(options: TokenStream, item: TokenStream) -> syn::Result<T
     let options = Options::parse(options, &["name"])?;
     let mut function: ItemFn = syn::parse2(item)?;
     let signature = read(&function.sig)?;
-    signature.no_receiver("put `#[activities]` on the impl block of activities that have `self`")?;
+    signature
+        .no_receiver("put `#[activities]` on the impl block of activities that have `self`")?;
 
     let ident = std::mem::replace(&mut function.sig.ident, format_ident!("code"));
     let visibility = std::mem::replace(&mut function.vis, Visibility::Inherited);
@@ -124,9 +125,7 @@ fn check_receiver(signature: &Signature, method: &syn::Signature) -> syn::Result
                            impl block, or take `&self`";
             Err(error(method.ident.span(), message))
         }
-        Some(receiver) if !is_shared(receiver) => {
-            Err(error(receiver.span(), message))
-        }
+        Some(receiver) if !is_shared(receiver) => Err(error(receiver.span(), message)),
         Some(_) => Ok(()),
     }
 }

@@ -135,9 +135,7 @@ impl ContextRule {
     /// `None` if the type is not the context; else whether it is taken as it must be.
     fn matches(self, ty: &Type) -> Option<bool> {
         let (inner, by_reference) = match ty {
-            Type::Reference(reference) => {
-                (&*reference.elem, reference.mutability.is_none())
-            }
+            Type::Reference(reference) => (&*reference.elem, reference.mutability.is_none()),
             other => (other, false),
         };
         let Type::Path(path) = inner else { return None };

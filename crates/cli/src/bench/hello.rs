@@ -27,9 +27,6 @@ pub(super) struct Hello {
     /// How many runs at a time
     #[arg(long, value_name = "COUNT", default_value_t = 256)]
     concurrency: usize,
-    /// For how long
-    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
-    seconds: u64,
     /// Put server and worker into processes of their own
     #[arg(long, conflicts_with = "address")]
     spawn: bool,
@@ -37,7 +34,7 @@ pub(super) struct Hello {
 
 impl Default for Hello {
     fn default() -> Self {
-        Self { concurrency: 256, seconds: 5, spawn: false }
+        Self { concurrency: 256, spawn: false }
     }
 }
 
@@ -67,7 +64,7 @@ impl Hello {
         let bar = spinner(format!("hello, {}, {} at a time", place.what, self.concurrency));
         let (committed, used) = (place.committed(), Usage::of(&place.processes));
         let begun = Instant::now();
-        let latencies = self.drive(&place.client, Duration::from_secs(self.seconds)).await?;
+        let latencies = self.drive(&place.client, session.time).await?;
         let elapsed = begun.elapsed();
         bar.finish_and_clear();
         let runs = latencies.len() as f64;

@@ -28,15 +28,6 @@ pub(super) struct Idle {
     /// How many runs sleep
     #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
     runs: u64,
-    /// For how long the idle processes are watched
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
-    seconds: u64,
-}
-
-impl Default for Idle {
-    fn default() -> Self {
-        Self { runs: 100_000, seconds: 10 }
-    }
 }
 
 /// Runs that fill the worker's cache before anything counts.
@@ -61,8 +52,8 @@ pub(super) struct Figures {
 
 impl Idle {
     /// The measurement with so many runs.
-    pub(super) fn with(runs: u64) -> Self {
-        Self { runs, ..Self::default() }
+    pub(super) const fn with(runs: u64) -> Self {
+        Self { runs }
     }
 
     pub(super) async fn run(self, session: &mut Session<'_>) -> Result<(), Failed> {
@@ -74,7 +65,7 @@ impl Idle {
         fall_asleep(&client, "sleeping runs", self.runs).await?;
         sleep(REST).await;
         let after = usage(&server, &worker);
-        let cpu_percent = self.watch(&server, &worker).await;
+        let cpu_percent = Self::watch(&server, &worker, session.time).await;
         drop(client);
         end(&mut server).await?;
         end(&mut worker).await?;
@@ -104,10 +95,10 @@ impl Idle {
     }
 
     /// Processor time of both processes, in percent of one core.
-    async fn watch(&self, server: &Child, worker: &Child) -> Option<f64> {
+    async fn watch(server: &Child, worker: &Child, time: Duration) -> Option<f64> {
         let bar = spinner("idle");
         let (before, begun) = (usage(server, worker)?, Instant::now());
-        sleep(Duration::from_secs(self.seconds)).await;
+        sleep(time).await;
         let (after, elapsed) = (usage(server, worker)?, begun.elapsed());
         bar.finish_and_clear();
         let used = after.cpu.saturating_sub(before.cpu);

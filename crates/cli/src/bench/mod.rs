@@ -20,7 +20,7 @@ mod store;
 mod worker;
 mod workflows;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 
@@ -38,6 +38,9 @@ pub(crate) struct Bench {
     /// Where files are put while it measures; it must be on the disk that is meant
     #[arg(long, global = true, value_name = "DIR", default_value = ".")]
     directory: PathBuf,
+    /// For how long each rate is measured
+    #[arg(long, global = true, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    seconds: Duration,
 }
 
 /// What is measured.
@@ -71,6 +74,8 @@ struct Session<'a> {
     output: Output,
     /// Removed at the end.
     directory: tempfile::TempDir,
+    /// For how long each rate is measured.
+    time: Duration,
     figures: Figures,
 }
 
@@ -85,7 +90,8 @@ impl Bench {
                 .hint("name another folder with --directory DIR")
         })?;
         let output = common.output();
-        let mut session = Session { common, output, directory, figures: Figures::default() };
+        let mut session =
+            Session { common, output, directory, time: self.seconds, figures: Figures::default() };
         match self.what {
             What::Store(store) => store.run(&mut session).await?,
             What::Hello(hello) => {
@@ -117,6 +123,13 @@ impl All {
         sleep::Sleep::default().run(session).await?;
         signal::Signal::default().run(session).await?;
         idle::Idle::with(self.sleepers).run(session).await
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse().map(Duration::try_from_secs_f64) {
+        Ok(Ok(time)) if !time.is_zero() => Ok(time),
+        _ => Err("it must be a number above zero".into()),
     }
 }
 

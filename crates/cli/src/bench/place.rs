@@ -30,7 +30,8 @@ pub(super) struct Place {
 enum Parts {
     Here { engine: Embedded, store: Arc<SqliteStore>, worker: LocalWorker },
     Elsewhere(LocalWorker),
-    Spawned { _server: Child, _worker: Child },
+    /// They end when they are dropped.
+    Spawned { _processes: Box<[Child; 2]> },
 }
 
 impl Place {
@@ -77,7 +78,7 @@ impl Place {
             client: common.client().await?,
             what: "server, worker and client in processes of their own",
             processes: processes.into_iter().flatten().collect(),
-            parts: Parts::Spawned { _server: server, _worker: worker },
+            parts: Parts::Spawned { _processes: Box::new([server, worker]) },
         })
     }
 

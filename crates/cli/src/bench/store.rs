@@ -1,7 +1,5 @@
 //! `abide bench store`: the rows and bytes of hello's transitions, and what a sync of the disk costs.
 
-use std::time::Duration;
-
 use abide_benches::{clients::Until, disk, latencies::Latencies, sqlite, workload::Workload};
 use clap::Args;
 
@@ -17,9 +15,6 @@ use crate::failed::Failed;
 #[command(after_help = "Example:
   abide bench store --seconds 10 --clients 1,16,256")]
 pub(super) struct Store {
-    /// Seconds per measurement
-    #[arg(long, value_name = "SECONDS", default_value_t = 3)]
-    seconds: u64,
     /// How many clients, with commas between them; aims need 256
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_value = "1,16,256")]
     clients: Vec<usize>,
@@ -27,7 +22,7 @@ pub(super) struct Store {
 
 impl Default for Store {
     fn default() -> Self {
-        Self { seconds: 3, clients: vec![256] }
+        Self { clients: vec![256] }
     }
 }
 
@@ -44,7 +39,7 @@ pub(super) struct Figures {
 
 impl Store {
     pub(super) async fn run(self, session: &mut Session<'_>) -> Result<(), Failed> {
-        let time = Duration::from_secs(self.seconds);
+        let time = session.time;
         let directory = session.directory.path().to_owned();
         let bar = spinner("syncs of the disk");
         let place = directory.clone();

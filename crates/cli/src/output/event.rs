@@ -219,7 +219,9 @@ fn origin(origin: &Origin) -> String {
     match origin {
         Origin::CreateTimer => "sleep".into(),
         Origin::ExternalEvent { name } => format!("signal {name}"),
-        Origin::Condition { key, .. } => format!("condition {}", key.as_deref().unwrap_or_default()),
+        Origin::Condition { key, .. } => {
+            format!("condition {}", key.as_deref().unwrap_or_default())
+        }
         Origin::ActivityRetry { execution } => format!("retry of activity {execution}"),
         Origin::ChildWorkflowRetry { workflow } => format!("retry of child {workflow}"),
     }

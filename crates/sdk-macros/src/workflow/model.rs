@@ -144,15 +144,13 @@ impl Reader {
     fn item(&mut self, item: ImplItem) -> syn::Result<()> {
         match item {
             ImplItem::Fn(method) => self.method(method),
-            ImplItem::Verbatim(tokens) => {
-                match syn::parse2::<Declaration>(tokens.clone()) {
-                    Ok(method) => self.declaration(method),
-                    Err(_) => {
-                        self.items.push(ImplItem::Verbatim(tokens));
-                        Ok(())
-                    }
+            ImplItem::Verbatim(tokens) => match syn::parse2::<Declaration>(tokens.clone()) {
+                Ok(method) => self.declaration(method),
+                Err(_) => {
+                    self.items.push(ImplItem::Verbatim(tokens));
+                    Ok(())
                 }
-            }
+            },
             other => {
                 self.items.push(other);
                 Ok(())
@@ -272,7 +270,6 @@ fn take_mark(attributes: &mut Vec<Attribute>) -> syn::Result<Option<(Mark, Optio
     }
     Ok(found)
 }
-
 
 fn one_run(mut runs: Vec<(Ident, Signature)>, own: &Type) -> syn::Result<(Ident, Signature)> {
     if let Some((second, _)) = runs.get(1) {

@@ -142,7 +142,10 @@ fn a_run_that_returns_leaves_its_handlers() {
     let mut world = World::<Shop>::start((1, None));
     world.signal(Shop::remind, 1);
     world.signal(Shop::paid, "cash".into());
-    assert_eq!(world.history()[3..], ["TimerStarted", "SignalReceived", "TimerCancelled", "RunCompleted"]);
+    assert_eq!(
+        world.history()[3..],
+        ["TimerStarted", "SignalReceived", "TimerCancelled", "RunCompleted"]
+    );
     world.check();
 }
 
