@@ -1,10 +1,9 @@
 //! What a method looks like from outside: its receiver, context, arguments and result, checked.
 
-use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote};
+use proc_macro2::TokenStream;
+use quote::{ToTokens, format_ident, quote};
 use syn::{
     FnArg, GenericArgument, Ident, Pat, PathArguments, Receiver, ReceiverKind, ReturnType, Type,
-    spanned::Spanned,
 };
 
 /// How many arguments a definition may have.
@@ -27,7 +26,7 @@ pub(crate) struct Output {
     /// It is a `Result`.
     pub(crate) fallible: bool,
     /// Something is returned.
-    pub(crate) written: Option<Span>,
+    pub(crate) written: Option<Type>,
 }
 
 /// What the first argument may be.
@@ -71,10 +70,11 @@ impl Signature {
             let message = format!(
                 "{what} takes at most {ARGUMENTS_MAX} arguments: put them in a struct of their own"
             );
-            return Err(error(signature.inputs.span(), message));
+            return Err(error(&signature.inputs, message));
         }
         let asynchronous = signature.asyncness.is_some();
         let output = Output::read(&signature.output);
+        check_owned(&output.value, "a result goes into history")?;
         Ok(Self { receiver, context, arguments, output, asynchronous })
     }
 
@@ -125,7 +125,7 @@ impl Signature {
     /// Refuses a receiver.
     pub(crate) fn no_receiver(&self, message: &str) -> syn::Result<()> {
         match &self.receiver {
-            Some(receiver) => Err(error(receiver.span(), message)),
+            Some(receiver) => Err(error(receiver, message)),
             None => Ok(()),
         }
     }
@@ -145,7 +145,7 @@ impl ContextRule {
     }
 
     fn misplaced(self, ty: &Type) -> syn::Error {
-        error(ty.span(), format!("the context comes first, as `{}`", self.written))
+        error(ty, format!("the context comes first, as `{}`", self.written))
     }
 }
 
@@ -155,7 +155,7 @@ impl Output {
         let ReturnType::Type(_, ty) = output else {
             return Self { value: nothing(), fallible: false, written: None };
         };
-        let written = Some(ty.span());
+        let written = Some((**ty).clone());
         if let Type::Path(path) = &**ty
             && let Some(last) = path.path.segments.last()
             && last.ident == "Result"
@@ -184,27 +184,29 @@ pub(crate) fn check_generics(generics: &syn::Generics, what: &str) -> syn::Resul
         return Ok(());
     }
     let message = format!("{what} cannot be generic: workers find it by its name alone");
-    Err(error(generics.params.span(), message))
+    Err(error(&generics.params, message))
 }
 
 fn check_argument(pattern: &Pat, ty: &Type) -> syn::Result<()> {
     if !matches!(pattern, Pat::Ident(_) | Pat::Wild(_)) {
         let message = "an argument has a plain name: take it apart in the body";
-        return Err(error(pattern.span(), message));
+        return Err(error(pattern, message));
     }
-    if let Type::Reference(reference) = ty {
-        let owned = match &*reference.elem {
-            Type::Path(path) if path.path.is_ident("str") => "`String`".to_owned(),
-            Type::Path(path) => match path.path.segments.last() {
-                Some(segment) => format!("`{}`", segment.ident),
-                None => "the type itself".to_owned(),
-            },
-            _ => "an owned type such as `Vec`".to_owned(),
-        };
-        let message = format!("an argument comes from history, so it is owned: write {owned}");
-        return Err(error(ty.span(), message));
-    }
-    Ok(())
+    check_owned(ty, "an argument comes from history")
+}
+
+/// Data travels, so it cannot be borrowed.
+fn check_owned(ty: &Type, why: &str) -> syn::Result<()> {
+    let Type::Reference(reference) = ty else { return Ok(()) };
+    let owned = match &*reference.elem {
+        Type::Path(path) if path.path.is_ident("str") => "`String`".to_owned(),
+        Type::Path(path) => match path.path.segments.last() {
+            Some(segment) => format!("`{}`", segment.ident),
+            None => "the type itself".to_owned(),
+        },
+        _ => "an owned type such as `Vec`".to_owned(),
+    };
+    Err(error(ty, format!("{why}, so it is owned: write {owned}")))
 }
 
 /// The receiver is `&self`.
@@ -217,6 +219,7 @@ pub(crate) const fn is_exclusive(receiver: &Receiver) -> bool {
     matches!(receiver.kind, ReceiverKind::Reference(_, _, Some(_)))
 }
 
-pub(crate) fn error(span: Span, message: impl std::fmt::Display) -> syn::Error {
-    syn::Error::new(span, message)
+/// An error at these tokens.
+pub(crate) fn error(place: impl ToTokens, message: impl std::fmt::Display) -> syn::Error {
+    syn::Error::new_spanned(place, message)
 }

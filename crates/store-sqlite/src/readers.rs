@@ -1,5 +1,6 @@
-//! Connections that only read, each on a thread of its own, which take reads from one queue. Each read
-//! is a transaction: it sees all that was committed before it began, and nothing half.
+//! Connections that only read, each on a thread of its own, which take reads from one queue. Reads
+//! that wait together share a transaction, which begins when all of them are queued: each sees all
+//! that was committed before it began, and nothing half.
 
 use std::{
     sync::{
@@ -15,7 +16,11 @@ use rusqlite::Connection;
 
 use crate::fault::of_read;
 
-type Task = Box<dyn FnOnce(&Connection) + Send>;
+/// A read with the way back. It is told why if there is no snapshot to read.
+type Task = Box<dyn FnOnce(Result<&Connection, &rusqlite::Error>) + Send>;
+
+/// How many reads share a transaction at most. More would wait too long behind a slow one.
+const GROUP_MAX: usize = 16;
 
 /// The queue of reads. Dropping it finishes those that are queued.
 pub(crate) struct Readers {
@@ -42,9 +47,13 @@ impl Readers {
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Pending<'static, T> {
         let (reply, answer) = oneshot::channel();
-        let task = Box::new(move |connection: &Connection| {
+        let task = Box::new(move |snapshot: Result<&Connection, &rusqlite::Error>| {
+            let answer = match snapshot {
+                Ok(connection) => work(connection).map_err(of_read),
+                Err(error) => Err(ReadError::Unavailable(error.to_string())),
+            };
             // A caller that has gone away no longer wants to know.
-            let _ = reply.send(in_snapshot(connection, work).map_err(of_read));
+            let _ = reply.send(answer);
         });
         if let Some(queue) = &self.queue {
             // If all readers have ended, the task is dropped and with it the reply.
@@ -67,17 +76,30 @@ impl Drop for Readers {
     }
 }
 
-fn in_snapshot<T>(
-    connection: &Connection,
-    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-) -> rusqlite::Result<T> {
-    let snapshot = connection.unchecked_transaction()?;
-    work(&snapshot)
+fn serve(connection: &Connection, tasks: &Mutex<Receiver<Task>>) {
+    let mut group = Vec::with_capacity(GROUP_MAX);
+    while take_group(tasks, &mut group) {
+        let begun = run(connection, "BEGIN");
+        for task in group.drain(..) {
+            task(begun.as_ref().map(|()| connection));
+        }
+        if begun.is_ok() {
+            // Nothing was written, so nothing is lost. If neither ends the transaction, the next
+            // BEGIN fails, and reads are told so instead of seeing an old state.
+            let _ = run(connection, "COMMIT").or_else(|_| run(connection, "ROLLBACK"));
+        }
+    }
 }
 
-fn serve(connection: &Connection, tasks: &Mutex<Receiver<Task>>) {
-    let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).recv();
-    while let Ok(task) = next() {
-        task(connection);
-    }
+/// Waits for a read and takes those that wait with it; `false` when the queue has ended.
+fn take_group(tasks: &Mutex<Receiver<Task>>, group: &mut Vec<Task>) -> bool {
+    let tasks = tasks.lock().unwrap_or_else(PoisonError::into_inner);
+    let Ok(first) = tasks.recv() else { return false };
+    group.push(first);
+    group.extend(tasks.try_iter().take(GROUP_MAX - 1));
+    true
+}
+
+fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([]).map(drop)
 }

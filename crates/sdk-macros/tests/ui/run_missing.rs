@@ -1,0 +1,13 @@
+use abide_sdk_macros::workflow;
+
+struct Order;
+
+#[workflow]
+impl Order {
+    #[query]
+    fn status(&self) -> u32 {
+        0
+    }
+}
+
+fn main() {}
