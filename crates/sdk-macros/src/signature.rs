@@ -1,9 +1,10 @@
 //! What a method looks like from outside: its receiver, context, arguments and result, checked.
 
-use proc_macro2::TokenStream;
-use quote::{ToTokens, format_ident, quote};
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{
     FnArg, GenericArgument, Ident, Pat, PathArguments, Receiver, ReceiverKind, ReturnType, Type,
+    spanned::Spanned,
 };
 
 /// How many arguments a definition may have.
@@ -90,12 +91,14 @@ impl Signature {
     /// How the input travels.
     pub(crate) fn travels(&self) -> TokenStream {
         let input = self.input();
+        // A type that cannot travel is reported at the argument, not at the attribute.
+        let place = self.arguments.first().map_or_else(Span::call_site, Spanned::span);
         let count = match self.arguments.len() {
-            0 => quote!(none),
-            1 => quote!(one),
-            _ => quote!(several),
+            0 => Ident::new("none", place),
+            1 => Ident::new("one", place),
+            _ => Ident::new("several", place),
         };
-        quote!(::abide::payload::Arguments::<#input>::#count())
+        quote_spanned!(place=> ::abide::payload::Arguments::<#input>::#count())
     }
 
     /// Names for the arguments.

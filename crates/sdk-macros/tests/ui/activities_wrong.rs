@@ -1,3 +1,5 @@
+//! Activities that share no state, or nothing at all.
+
 use abide_sdk_macros::activities;
 
 struct Mailer;

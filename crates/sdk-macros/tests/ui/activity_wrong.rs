@@ -1,3 +1,5 @@
+//! Functions that cannot be activities.
+
 use abide_sdk_macros::activity;
 
 #[activity]

@@ -1,3 +1,5 @@
+//! Nothing that a worker finds by name can be generic.
+
 use abide_sdk_macros::{activity, workflow};
 
 struct Order<T>(T);

@@ -1,3 +1,5 @@
+//! A first state that does not fit the run.
+
 use abide_sdk_macros::workflow;
 
 struct ByValue;

@@ -1,3 +1,5 @@
+//! A method with two marks.
+
 use abide_sdk_macros::workflow;
 
 struct Order;

@@ -1,3 +1,5 @@
+//! Options that do not exist, or have no sense.
+
 use abide_sdk_macros::{activity, workflow};
 
 struct Unknown;

@@ -1,3 +1,5 @@
+//! A query that could change the state.
+
 use abide_sdk_macros::workflow;
 
 struct Order;

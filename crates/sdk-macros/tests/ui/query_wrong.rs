@@ -1,3 +1,5 @@
+//! Queries that wait, say nothing, or borrow.
+
 use abide_sdk_macros::workflow;
 
 struct Order;

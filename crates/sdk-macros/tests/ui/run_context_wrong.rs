@@ -1,3 +1,5 @@
+//! A context in the wrong form or place.
+
 use abide_sdk_macros::workflow;
 
 struct ByValue;

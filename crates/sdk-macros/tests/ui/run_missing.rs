@@ -1,3 +1,5 @@
+//! A workflow without a run.
+
 use abide_sdk_macros::workflow;
 
 struct Order;

@@ -1,3 +1,5 @@
+//! A run that is not async.
+
 use abide_sdk_macros::workflow;
 
 struct Order;

@@ -1,3 +1,5 @@
+//! A workflow with two runs.
+
 use abide_sdk_macros::workflow;
 
 struct Order;

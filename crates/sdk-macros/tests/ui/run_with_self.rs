@@ -1,3 +1,5 @@
+//! A run that wants the state itself.
+
 use abide_sdk_macros::workflow;
 
 struct Order;

@@ -1,3 +1,5 @@
+//! A run without a context.
+
 use abide_sdk_macros::workflow;
 
 struct Order;

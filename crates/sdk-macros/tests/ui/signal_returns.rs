@@ -1,3 +1,5 @@
+//! A signal that returns something.
+
 use abide_sdk_macros::workflow;
 
 struct Order;

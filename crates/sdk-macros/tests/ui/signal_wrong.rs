@@ -1,3 +1,5 @@
+//! Signals with the wrong receiver or body.
+
 use abide_sdk_macros::workflow;
 
 struct Order;

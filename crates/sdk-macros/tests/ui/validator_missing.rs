@@ -1,3 +1,5 @@
+//! A validator that does not exist.
+
 use abide_sdk_macros::workflow;
 
 struct Order;

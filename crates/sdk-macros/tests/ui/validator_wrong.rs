@@ -1,3 +1,5 @@
+//! Validators that write, or do not fit.
+
 use abide_sdk_macros::workflow;
 
 struct Mutable;

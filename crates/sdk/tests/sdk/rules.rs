@@ -99,6 +99,7 @@ fn a_panic_fails_the_task_and_not_the_run() {
     world.pass(seconds(1));
     let message = &world.faults[0].failure.message;
     assert!(message.starts_with("workflow code panicked: the cup is empty"), "{message}");
+    assert!(message.contains("its last durable call is at "), "{message}");
     assert!(world.run.open());
     assert_eq!(world.history().last(), Some(&"TimerFired"));
 }
@@ -124,7 +125,7 @@ fn arguments_that_cannot_be_read_stop_the_task() {
     let start = StartRun::new(crate::world::key("typed"), crate::world::run_id(1), spec);
     let world = World::<Typed>::begin(start);
     let message = &world.faults[0].failure.message;
-    assert!(message.starts_with("input of workflow Typed: not a u32"), "{message}");
+    assert!(message.starts_with("input of workflow Typed: cannot be read as u32"), "{message}");
 }
 
 #[derive(Default)]

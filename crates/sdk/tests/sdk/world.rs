@@ -12,7 +12,7 @@ use abide::{
 };
 use abide_core::{
     command::Ask,
-    effect::{Action, Answer, ChildClosed, ChildOutcome},
+    effect::{Action, Answer, ChildClosed, RunOutcome},
     event::{
         Body, Event, Fact, Outcome, RunCancelRequested, RunReference, RunSpec, SignalReceived,
         UpdateAdmitted, UpdateRequest,
@@ -197,7 +197,7 @@ impl<W: Workflow> World<W> {
     }
 
     /// The oldest child closes.
-    pub(crate) fn close_child(&mut self, outcome: ChildOutcome) {
+    pub(crate) fn close_child(&mut self, outcome: RunOutcome) {
         let initiated = self.events.iter().find_map(|event| match &event.body.fact {
             Fact::ChildInitiated(initiated) if self.run.children.contains_key(&event.number) => {
                 Some((event.number, initiated.run))
