@@ -28,10 +28,16 @@ pub(super) struct Place {
 }
 
 enum Parts {
-    Here { engine: Embedded, store: Arc<SqliteStore>, worker: LocalWorker },
+    Here {
+        engine: Embedded,
+        store: Arc<SqliteStore>,
+        worker: LocalWorker,
+    },
     Elsewhere(LocalWorker),
     /// They end when they are dropped.
-    Spawned { _processes: Box<[Child; 2]> },
+    Spawned {
+        _processes: Box<[Child; 2]>,
+    },
 }
 
 impl Place {
