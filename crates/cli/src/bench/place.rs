@@ -163,6 +163,8 @@ async fn spawn(mut command: Command) -> Result<(Child, Value), Failed> {
         Failed::refused(format_args!("a process of the benchmark did not start: {error}"))
     };
     let mut child = command
+        // That a process ends when it is killed is no news.
+        .env("ABIDE_LOG", "error")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .kill_on_drop(true)
