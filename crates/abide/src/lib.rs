@@ -61,3 +61,6 @@ pub use abide_sdk::*;
 
 #[cfg(feature = "embedded")]
 pub use abide_embedded as embedded;
+
+#[cfg(feature = "testing")]
+pub use abide_sdk_testing as testing;

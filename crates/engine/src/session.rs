@@ -3,17 +3,18 @@
 
 use std::{
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
+use crate::{
+    gauge::Work,
+    node::{Node, Stream},
+};
 use abide_core::{
     call::{Dispatch, QueueKey, Worker},
     ids::ShardId,
 };
 use abide_shard::queue::QueueMessage;
-use tokio::sync::mpsc;
-
-use crate::node::Node;
 
 /// What a worker is given.
 #[derive(Debug)]
@@ -31,16 +32,14 @@ pub struct Session {
     node: Arc<Node>,
     worker: Worker,
     stream: u64,
-    given: mpsc::UnboundedReceiver<Given>,
+    given: Stream,
+    /// What was given last is under way until the worker asks for more.
+    last: Option<Work>,
 }
 
 impl Session {
-    pub(crate) fn new(
-        node: Arc<Node>,
-        worker: Worker,
-        (stream, given): (u64, mpsc::UnboundedReceiver<Given>),
-    ) -> Self {
-        Self { node, worker, stream, given }
+    pub(crate) fn new(node: Arc<Node>, worker: Worker, (stream, given): (u64, Stream)) -> Self {
+        Self { node, worker, stream, given, last: None }
     }
 
     /// The worker.
@@ -60,12 +59,17 @@ impl Session {
 
     /// What comes next; nothing when the engine has stopped.
     pub async fn next(&mut self) -> Option<Given> {
-        self.given.recv().await
+        std::future::poll_fn(|context| self.poll_next(context)).await
     }
 
     /// As [`next`](Self::next), for those who wait for other things too.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Given>> {
-        self.given.poll_recv(context)
+        self.last = None;
+        let next = ready!(self.given.poll_recv(context));
+        Poll::Ready(next.map(|(given, work)| {
+            self.last = Some(work);
+            given
+        }))
     }
 }
 
@@ -80,6 +84,11 @@ impl Credits {
     pub fn give(&self, queue: QueueKey, credits: usize) {
         let worker = self.worker.clone();
         self.node.queue(QueueMessage::Credit { queue, worker, credits });
+    }
+
+    /// Takes back all that was given: nothing follows but what is on its way.
+    pub fn withdraw(&self) {
+        self.node.queue(QueueMessage::Gone(self.worker.session.clone()));
     }
 }
 
