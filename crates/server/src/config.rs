@@ -7,12 +7,12 @@ use std::{
     time::Duration,
 };
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ServerError;
 
 /// How a server runs. What a file leaves out has the default.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Where gRPC listens.
@@ -50,7 +50,7 @@ impl Config {
 }
 
 /// TLS for gRPC, by files in PEM.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
     /// The server's certificate and those between it and its root.
@@ -62,7 +62,7 @@ pub struct Tls {
 }
 
 /// Bounds of the network side.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Bounds {
     /// Bytes of one request or frame: it is held in memory as a whole.
