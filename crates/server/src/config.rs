@@ -7,12 +7,12 @@ use std::{
     time::Duration,
 };
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ServerError;
 
 /// How a server runs. What a file leaves out has the default.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Where gRPC listens.
@@ -23,6 +23,9 @@ pub struct Config {
     pub data: PathBuf,
     /// The namespaces that exist.
     pub namespaces: BTreeSet<String>,
+    /// Milliseconds that a worker whose stream was lost has to come back for the activities that it
+    /// runs; after that they go to others.
+    pub worker_grace_ms: u64,
     /// TLS for gRPC; without it connections are plain.
     pub tls: Option<Tls>,
     /// Bounds of the network side.
@@ -36,6 +39,7 @@ impl Default for Config {
             http_address: (Ipv4Addr::LOCALHOST, 8233).into(),
             data: "abide-data".into(),
             namespaces: BTreeSet::from([abide_engine::DEFAULT_NAMESPACE.to_owned()]),
+            worker_grace_ms: 5_000,
             tls: None,
             bounds: Bounds::default(),
         }
@@ -50,7 +54,7 @@ impl Config {
 }
 
 /// TLS for gRPC, by files in PEM.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
     /// The server's certificate and those between it and its root.
@@ -62,7 +66,7 @@ pub struct Tls {
 }
 
 /// Bounds of the network side.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Bounds {
     /// Bytes of one request or frame: it is held in memory as a whole.

@@ -18,7 +18,9 @@ const TABLE: &[&str] = &[
     "engine <- embedded <- sdk-testing",
     "shard, store <- sim",
     "sdk, embedded, sdk-testing <- abide <- cli, examples",
-    "core, store, store-sqlite, shard <- benches",
+    // `abide bench store` repeats the recorded transitions of the benchmarks, and `abide bench hello`
+    // counts the commits of a store that it opens itself.
+    "core, store, store-sqlite, shard <- benches <- cli",
     "sqlite-disk",
     "xtask",
 ];
