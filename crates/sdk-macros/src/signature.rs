@@ -75,6 +75,7 @@ impl Signature {
         }
         let asynchronous = signature.asyncness.is_some();
         let output = Output::read(&signature.output);
+        check_owned(&output.value, "a result goes into history")?;
         Ok(Self { receiver, context, arguments, output, asynchronous })
     }
 
@@ -194,19 +195,21 @@ fn check_argument(pattern: &Pat, ty: &Type) -> syn::Result<()> {
         let message = "an argument has a plain name: take it apart in the body";
         return Err(error(pattern.span(), message));
     }
-    if let Type::Reference(reference) = ty {
-        let owned = match &*reference.elem {
-            Type::Path(path) if path.path.is_ident("str") => "`String`".to_owned(),
-            Type::Path(path) => match path.path.segments.last() {
-                Some(segment) => format!("`{}`", segment.ident),
-                None => "the type itself".to_owned(),
-            },
-            _ => "an owned type such as `Vec`".to_owned(),
-        };
-        let message = format!("an argument comes from history, so it is owned: write {owned}");
-        return Err(error(ty.span(), message));
-    }
-    Ok(())
+    check_owned(ty, "an argument comes from history")
+}
+
+/// Data travels, so it cannot be borrowed.
+fn check_owned(ty: &Type, why: &str) -> syn::Result<()> {
+    let Type::Reference(reference) = ty else { return Ok(()) };
+    let owned = match &*reference.elem {
+        Type::Path(path) if path.path.is_ident("str") => "`String`".to_owned(),
+        Type::Path(path) => match path.path.segments.last() {
+            Some(segment) => format!("`{}`", segment.ident),
+            None => "the type itself".to_owned(),
+        },
+        _ => "an owned type such as `Vec`".to_owned(),
+    };
+    Err(error(ty.span(), format!("{why}, so it is owned: write {owned}")))
 }
 
 /// The receiver is `&self`.

@@ -34,7 +34,7 @@ use self::{
     shape::Shape,
 };
 use crate::{
-    command::Command,
+    command::{Ask, Command},
     event::{BlockedReason, Event, Fact, Flag, Marker, UpdateAdmitted, UpdateRequest},
     ids::{EventNumber, UpdateId},
 };
@@ -266,8 +266,19 @@ impl<C: Code> Replay<C> {
         for event in inputs {
             self.route.withdraw(event, &mut self.emitted);
             if let Some(step) = self.route.step(event) {
+                self.carry_over(&step);
                 self.advance(step);
             }
+        }
+    }
+
+    /// A signal that comes after code has continued as new, in the same turn, is one that code has not
+    /// read: the next run gets it.
+    fn carry_over(&mut self, step: &Step<'_>) {
+        if let Step::Signal { number, .. } = step
+            && let Some(Ask::ContinueAsNew(next)) = self.emitted.last_mut().map(|last| &mut last.ask)
+        {
+            next.signals.push(*number);
         }
     }
 

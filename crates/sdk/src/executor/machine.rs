@@ -175,22 +175,26 @@ impl<W: Workflow> Running<W> {
         Ok(Self { context, board, tasks })
     }
 
-    /// Polls what wants to go on, then checks that the run can go on at all.
+    /// Polls what wants to go on, and checks that it was woken, and can be woken again, by nothing
+    /// but what is recorded.
     fn run(&mut self) -> Result<(), Fault> {
+        self.check_wakes()?;
         {
             let _own_wakes = self.tasks.enter();
             self.tasks.run(&self.board);
         }
-        if self.board.silent() {
-            return Ok(());
-        }
-        if let Some((wake, place)) = self.tasks.foreign_wake() {
-            return Err(fault::foreign_wake(&wake, place));
-        }
-        if !self.board.waits() {
+        self.check_wakes()?;
+        if !self.board.silent() && !self.board.waits() {
             return Err(fault::waits_for_nothing(self.tasks.main_place()));
         }
         Ok(())
+    }
+
+    fn check_wakes(&self) -> Result<(), Fault> {
+        match self.tasks.foreign_wake() {
+            Some((wake, place)) => Err(fault::foreign_wake(&wake, place)),
+            None => Ok(()),
+        }
     }
 
     fn take_step(&mut self, step: Step<'_>) -> Result<(), Fault> {

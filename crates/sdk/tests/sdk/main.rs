@@ -6,6 +6,11 @@
 extern crate abide_sdk as abide;
 
 mod basics;
+mod cancelling;
+mod concurrency;
+mod log;
+mod others;
+mod rules;
 mod signals;
 mod updates;
 mod world;

@@ -47,11 +47,6 @@ impl Account {
         self.check_deposit(amount)
     }
 
-    #[update]
-    async fn close_after_all(ctx: &Context<Self>) {
-        ctx.write(|state| state.balance += 1);
-    }
-
     #[query]
     fn balance(&self) -> u32 {
         self.balance
@@ -99,21 +94,12 @@ fn an_async_update_has_its_outcome_when_it_is_done() {
 }
 
 #[test]
-fn an_update_that_does_not_wait_is_done_before_the_run_goes_on() {
-    let mut world = World::<Account>::start(());
-    world.signal_raw("close", Vec::new());
-    assert_eq!(world.update(Account::close_after_all, ()), None, "the run closed before it");
-    assert_eq!(world.result(), Some(0));
-    world.check();
-}
-
-#[test]
 fn what_is_unknown_or_unreadable_is_refused_with_a_hint() {
     let mut world = World::<Account>::start(());
     world.update_raw("withdraw", Vec::new());
     assert_eq!(
         world.rejected[0].message,
-        "workflow Account has no update withdraw; it has: deposit, slow-deposit, close_after_all"
+        "workflow Account has no update withdraw; it has: deposit, slow-deposit"
     );
     world.update_raw("deposit", vec![Payload::new("\"x\"")]);
     assert!(world.rejected[1].message.starts_with("input of update deposit: not a u32"));
