@@ -1,4 +1,4 @@
-//! Generates the Rust form of `proto/history.proto`, which is committed, so that a build of the
+//! Generates the Rust form of the schemas under `proto/`, which is committed, so that a build of the
 //! workspace needs neither a build script nor `protoc`. A test fails when the two do not agree.
 
 use std::{
@@ -6,12 +6,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use prost::Message;
 use prost_build::{Config, Module};
 
-const SCHEMA: &str = "proto/history.proto";
-const GENERATED: &str = "crates/core/src/codec/generated.rs";
-const MODULE_DOC: &str =
-    "//! Generated from `proto/history.proto` by `cargo xtask codegen`; do not edit.\n\n";
+const HISTORY: &str = "proto/history.proto";
+const HISTORY_CODE: &str = "crates/core/src/codec/generated.rs";
+
+const API: [&str; 2] = ["proto/abide/v1/service.proto", "proto/abide/v1/worker.proto"];
+const API_CODE: &str = "crates/proto/src/generated.rs";
+const API_DESCRIPTORS: &str = "crates/proto/src/descriptors.bin";
+
+/// Where the API finds the messages that history has already.
+const HISTORY_MODULE: &str = "::abide_core::codec::generated";
 
 /// Cases that the core boxes because they are large. Boxed here too, so that the small ones stay small.
 const BOXED: [&str; 6] = [
@@ -23,15 +29,23 @@ const BOXED: [&str; 6] = [
     "Effect.action.start_child",
 ];
 
-/// Writes the generated file.
+/// A generated file: where it stands and what stands in it.
+type Output = (&'static str, Vec<u8>);
+
+/// Writes the generated files.
 pub(crate) fn run() -> io::Result<()> {
-    fs::write(root().join(GENERATED), generate()?)
+    generate()?.into_iter().try_for_each(|(path, content)| fs::write(root().join(path), content))
 }
 
-fn generate() -> io::Result<String> {
+fn generate() -> io::Result<Vec<Output>> {
+    let mut outputs = vec![(HISTORY_CODE, history()?.into_bytes())];
+    outputs.extend(api()?);
+    Ok(outputs)
+}
+
+fn history() -> io::Result<String> {
     let root = root();
-    let files = protox::compile([root.join(SCHEMA)], [root.join("proto")])
-        .map_err(|error| io::Error::other(format!("{SCHEMA}: {error}")))?;
+    let files = protox::compile([root.join(HISTORY)], [root.join("proto")]).map_err(unreadable)?;
     let requests = files
         .file
         .into_iter()
@@ -43,7 +57,44 @@ fn generate() -> io::Result<String> {
         config.boxed(format!(".abide.history.v1.{case}"));
     }
     let modules = config.generate(requests)?;
-    Ok(modules.into_values().fold(MODULE_DOC.to_owned(), |text, module| text + &module))
+    Ok(modules.into_values().fold(head("proto/history.proto"), |text, module| text + &module))
+}
+
+/// The messages of the API, its clients and servers, and the descriptors for reflection.
+fn api() -> io::Result<[Output; 2]> {
+    let root = root();
+    let schemas = API.map(|schema| root.join(schema));
+    let files = protox::compile(schemas, [root.join("proto")]).map_err(unreadable)?;
+    let folder = tempfile::tempdir()?;
+    tonic_prost_build::configure()
+        .out_dir(folder.path())
+        .emit_rerun_if_changed(false)
+        .build_transport(false)
+        .codec_path("crate::codec::Codec")
+        .bytes(".")
+        .btree_map(".")
+        .extern_path(".abide.history.v1", HISTORY_MODULE)
+        .client_mod_attribute(".", "#[cfg(feature = \"client\")]")
+        .server_mod_attribute(".", "#[cfg(feature = \"server\")]")
+        .compile_fds(files.clone())?;
+    let code = fs::read_to_string(folder.path().join("abide.v1.rs"))?;
+    let mut descriptors = files;
+    for file in &mut descriptors.file {
+        // Comments and places; the code has them, and reflection does not ask for them.
+        file.source_code_info = None;
+    }
+    Ok([
+        (API_CODE, (head("proto/abide/v1") + &code).into_bytes()),
+        (API_DESCRIPTORS, descriptors.encode_to_vec()),
+    ])
+}
+
+fn head(schema: &str) -> String {
+    format!("//! Generated from `{schema}` by `cargo xtask codegen`; do not edit.\n\n")
+}
+
+fn unreadable(error: protox::Error) -> io::Error {
+    io::Error::other(format!("a schema under proto/ cannot be compiled: {error}"))
 }
 
 fn root() -> PathBuf {
@@ -56,10 +107,11 @@ mod tests {
 
     #[test]
     fn generated_code_is_fresh() {
-        let committed = fs::read_to_string(root().join(GENERATED)).unwrap();
-        assert!(
-            committed == generate().unwrap(),
-            "{GENERATED} does not agree with {SCHEMA}; run `cargo xtask codegen` and commit it"
-        );
+        for (path, content) in generate().unwrap() {
+            assert!(
+                fs::read(root().join(path)).unwrap() == content,
+                "{path} does not agree with proto/; run `cargo xtask codegen` and commit it"
+            );
+        }
     }
 }

@@ -9,8 +9,9 @@ use std::{
 
 use crate::problem::Problem;
 
-/// The one file that nobody wrote.
-const GENERATED: &str = "crates/core/src/codec/generated.rs";
+/// The files that nobody wrote.
+const GENERATED: &[&str] =
+    &["crates/core/src/codec/generated.rs", "crates/proto/src/generated.rs"];
 
 /// Hidden folders that hold source.
 const HIDDEN_SOURCE_FOLDERS: &[&str] = &[".cargo", ".ci"];
@@ -45,7 +46,7 @@ impl File {
 
     /// Written by a person, in Rust.
     pub(crate) fn written_rust(&self) -> bool {
-        self.path.ends_with(".rs") && self.path != GENERATED
+        self.path.ends_with(".rs") && !GENERATED.contains(&self.path.as_str())
     }
 }
 

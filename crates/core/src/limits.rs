@@ -1,7 +1,7 @@
 //! Every bound of the engine, each with its reason. A request over a bound is refused before anything
 //! is written, and the refusal names the bound. The simulator shrinks them to reach every path.
 
-use std::{fmt, time::Duration};
+use std::{borrow::Cow, fmt, time::Duration};
 
 use crate::failure::Failure;
 
@@ -106,10 +106,10 @@ impl Default for Limits {
 }
 
 /// A bound that a request would pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exceeded {
     /// What is bounded.
-    pub what: &'static str,
+    pub what: Cow<'static, str>,
     /// The bound.
     pub limit: u64,
 }
@@ -176,7 +176,7 @@ impl Exceeded {
         if count < limit {
             return Ok(());
         }
-        Err(Self { what, limit: u64::try_from(limit).unwrap_or(u64::MAX) })
+        Err(Self { what: what.into(), limit: u64::try_from(limit).unwrap_or(u64::MAX) })
     }
 }
 

@@ -24,7 +24,7 @@ use std::{
 };
 
 use abide_engine::Engine;
-use abide_sdk::{Client, Worker};
+use abide_sdk::{Client, Worker, transport::Transport};
 use abide_store::Store;
 
 pub use abide_core::limits::Limits;
@@ -33,6 +33,12 @@ pub use abide_store_sqlite::OpenError;
 
 pub use self::builder::Builder;
 use self::transport::InProcess;
+
+/// The way to an engine that was started in this process by other means, such as a server's. It does
+/// not keep the engine alive.
+pub fn in_process(engine: &Arc<Engine>) -> Arc<dyn Transport> {
+    Arc::new(InProcess::new(engine))
+}
 
 /// An engine in this process. Runs go on while it lives, as far as there are workers for them, and go
 /// on where they were when it is opened again.
@@ -72,7 +78,7 @@ impl Embedded {
 
     /// A client of this engine.
     pub fn client(&self) -> Client {
-        Client::new(Arc::new(InProcess::new(&self.engine)))
+        Client::new(in_process(&self.engine))
     }
 
     /// A worker of this engine, for the queue `default` and the namespace `default`. For others:

@@ -1,7 +1,10 @@
 //! A connected worker. Its stream ends when the session is dropped: tasks go back at once, attempts of
 //! activities have a grace.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use abide_core::{
     call::{Dispatch, QueueKey, Worker},
@@ -58,6 +61,11 @@ impl Session {
     /// What comes next; nothing when the engine has stopped.
     pub async fn next(&mut self) -> Option<Given> {
         self.given.recv().await
+    }
+
+    /// As [`next`](Self::next), for those who wait for other things too.
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Given>> {
+        self.given.poll_recv(context)
     }
 }
 

@@ -26,6 +26,8 @@ pub mod definition;
 mod error;
 pub mod executor;
 pub mod future;
+#[cfg(feature = "grpc")]
+pub mod grpc;
 pub mod join;
 pub mod payload;
 mod raised;

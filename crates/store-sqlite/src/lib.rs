@@ -7,10 +7,12 @@
 //! - `readers`: connections that only read, each on its own thread.
 //! - `tables`: one file per table with its SQL.
 //! - `values`: how times, ids and numbers stand in columns.
+//! - [`Counts`]: what was committed.
 //! - `fault`: what an error of SQLite means to a caller.
 
 #![warn(missing_docs)]
 
+mod counts;
 mod fault;
 mod open;
 mod options;
@@ -20,6 +22,7 @@ mod tables;
 mod values;
 mod writer;
 
+pub use counts::Counts;
 pub use open::OpenError;
 pub use options::Options;
 pub use store::SqliteStore;

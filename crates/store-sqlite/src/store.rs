@@ -1,7 +1,10 @@
 //! The handle: passes batches to the writer and reads to the readers, and waits for their answers.
 
 use std::{
-    sync::mpsc::{Sender, channel},
+    sync::{
+        Arc,
+        mpsc::{Sender, channel},
+    },
     thread::{self, JoinHandle},
 };
 
@@ -19,7 +22,8 @@ use abide_store::{
 use futures_channel::oneshot;
 
 use crate::{
-    OpenError, Options,
+    Counts, OpenError, Options,
+    counts::Counter,
     open::{self, Lock},
     readers::Readers,
     tables::{due, inbox, log, outbox, registry, runs, shards, snapshots, tasks, waits},
@@ -32,6 +36,7 @@ pub struct SqliteStore {
     // In the order in which they end: the last checkpoint wants no reader, the lock goes last.
     readers: Readers,
     writer: WriterThread,
+    counter: Arc<Counter>,
     _lock: Lock,
 }
 
@@ -48,10 +53,16 @@ impl SqliteStore {
         let writer =
             Writer::new(connection, options).map_err(|error| open::failed(&options.path, error))?;
         Ok(Self {
+            counter: writer.counter(),
             readers: Readers::start(connections).map_err(|error| unavailable(error.to_string()))?,
             writer: WriterThread::start(writer).map_err(|error| unavailable(error.to_string()))?,
             _lock: lock,
         })
+    }
+
+    /// What was committed since the store was opened.
+    pub fn counts(&self) -> Counts {
+        self.counter.counts()
     }
 }
 

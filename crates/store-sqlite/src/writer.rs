@@ -14,6 +14,7 @@ use rusqlite::Connection;
 
 use crate::{
     Options,
+    counts::Counter,
     fault::{self, Fault},
     tables,
     writer::epochs::Epochs,
@@ -51,6 +52,7 @@ pub(crate) struct Writer {
     epochs: Epochs,
     checkpoint: Checkpoint,
     group_batches_max: usize,
+    counter: Arc<Counter>,
     /// Why nothing is written any more: after a failed write or sync nobody knows what the disk holds,
     /// and the next sync would not tell.
     stopped: Option<String>,
@@ -70,9 +72,15 @@ impl Writer {
             epochs: Epochs::new(tables::shards::epochs(&connection)?),
             checkpoint: Checkpoint::new(log_pages, options.checkpoint_bytes, page_bytes),
             group_batches_max: options.group_batches_max.max(1),
+            counter: Arc::default(),
             stopped: None,
             connection,
         })
+    }
+
+    /// Counts what is committed.
+    pub(crate) fn counter(&self) -> Arc<Counter> {
+        Arc::clone(&self.counter)
     }
 
     /// Works until the last sender is gone and the queue is empty.
@@ -186,6 +194,7 @@ impl Writer {
             .prepare_cached("COMMIT")
             .and_then(|mut statement| statement.execute([]))
             .map_err(fault::of_commit)?;
+        self.counter.committed(group.len());
         Ok(answers)
     }
 

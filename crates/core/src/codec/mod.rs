@@ -73,6 +73,13 @@ pub fn encode_row(records: &[Record]) -> Row {
     Row { events: events.freeze(), notes: notes.freeze() }
 }
 
+/// Encodes events as a piece of a `History`.
+pub fn encode_events(events: &[Event]) -> Bytes {
+    let mut bytes = BytesMut::new();
+    events.iter().for_each(|event| frame::put_event(&mut bytes, event));
+    bytes.freeze()
+}
+
 /// Decodes one log row: its events first, then its notes.
 pub fn decode_row(row: &Row) -> Result<Vec<Record>, DecodeError> {
     let events = decode_events(row.events.clone())?;

@@ -123,7 +123,7 @@ impl<'a> Draft<'a> {
         let waiting = u64::try_from(run.buffer.len()).unwrap_or(u64::MAX);
         let limit = self.context.limits.events;
         if run.last_event.saturating_add(waiting) >= limit {
-            return Err(Exceeded { what: "events of the run", limit }.into());
+            return Err(Exceeded { what: "events of the run".into(), limit }.into());
         }
         self.buffer_room()
     }

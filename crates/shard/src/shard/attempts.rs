@@ -83,7 +83,8 @@ impl Shard {
         }
     }
 
-    /// A worker that came back says that it still has the attempt.
+    /// A worker that came back says that it still has the attempt. Only the session that was given it
+    /// can have it.
     pub(super) fn present_attempt(
         &mut self,
         run: RunId,
@@ -93,8 +94,9 @@ impl Shard {
     ) {
         let current = self.cache.peek(run).and_then(|entry| {
             let activity = entry.run.activities.get(&token.scheduled)?;
-            let started = matches!(activity.phase, Phase::Started { .. });
-            (started && !activity.closing && activity.starts == token.start)
+            let holds = matches!(&activity.phase, Phase::Started { session: holder, .. }
+                if *holder == session);
+            (holds && !activity.closing && activity.starts == token.start)
                 .then_some(activity.cancel_requested)
         });
         let Some(cancel_requested) = current else {

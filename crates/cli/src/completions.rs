@@ -1,0 +1,26 @@
+//! `abide completions`: what a shell needs to complete commands.
+
+use clap::{Args, CommandFactory as _};
+use clap_complete::{Shell, generate};
+
+use crate::{Cli, failed::Failed};
+
+/// Write completions for a shell
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide completions bash > ~/.local/share/bash-completion/completions/abide
+  abide completions zsh > ~/.zfunc/_abide
+  abide completions fish > ~/.config/fish/completions/abide.fish")]
+pub(crate) struct Completions {
+    /// Which shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+impl Completions {
+    pub(crate) fn run(&self) -> Result<(), Failed> {
+        let mut script = Vec::new();
+        generate(self.shell, &mut Cli::command(), "abide", &mut script);
+        Ok(std::io::Write::write_all(&mut std::io::stdout().lock(), &script)?)
+    }
+}

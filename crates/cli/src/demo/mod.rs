@@ -1,0 +1,27 @@
+//! The workflows that `abide dev` brings along: small, complete, and worth reading as examples. One
+//! file each.
+
+mod approval;
+mod hello;
+mod reminder;
+
+use abide::{Client, Worker};
+
+pub(crate) use self::{approval::Approval, hello::Hello, reminder::Reminder};
+
+/// What to try first: a wait for a person, seen from the list, and ended by a signal.
+pub(crate) const COMMANDS: [&str; 3] = [
+    "workflow start --type approval --id order-1 --input '\"a new desk\"'",
+    "waits list",
+    "workflow signal order-1 decide --input '{\"approved\":true,\"by\":\"Ada\"}'",
+];
+
+/// A worker with all of them.
+pub(crate) fn worker(client: &Client) -> Worker {
+    Worker::new(client)
+        .identity("demo")
+        .workflow::<Hello>()
+        .workflow::<Approval>()
+        .workflow::<Reminder>()
+        .activity(hello::greet)
+}

@@ -1,0 +1,120 @@
+//! Why a command ended badly: one line that says what, one that says what to do, and an exit code
+//! that a script can act on.
+
+use std::{fmt, io, process::ExitCode};
+
+use abide::client::ClientError;
+use serde_json::json;
+
+/// What the exit code tells a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// The engine refused, or what was asked for failed.
+    Refused = 1,
+    /// The command line, an input or a configuration is wrong.
+    Usage = 2,
+    /// The engine cannot be reached.
+    Unreachable = 3,
+}
+
+/// Why a command ended badly.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    what: String,
+    hint: Option<String>,
+    exit: Exit,
+    /// Nobody reads the output any more, which is the reader's choice and no error.
+    pipe_closed: bool,
+}
+
+impl Failed {
+    fn new(exit: Exit, what: impl fmt::Display) -> Self {
+        Self { what: what.to_string(), hint: None, exit, pipe_closed: false }
+    }
+
+    /// The engine refused, or what was asked for failed.
+    pub(crate) fn refused(what: impl fmt::Display) -> Self {
+        Self::new(Exit::Refused, what)
+    }
+
+    /// The command line, an input or a configuration is wrong.
+    pub(crate) fn usage(what: impl fmt::Display) -> Self {
+        Self::new(Exit::Usage, what)
+    }
+
+    /// The engine cannot be reached.
+    pub(crate) fn unreachable(what: impl fmt::Display) -> Self {
+        Self::new(Exit::Unreachable, what)
+    }
+
+    /// Says what to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Tells the user, and gives the exit code.
+    pub(crate) fn report(&self, json: bool) -> ExitCode {
+        if self.pipe_closed {
+            return ExitCode::SUCCESS;
+        }
+        let text = if json {
+            json!({ "error": self.what, "hint": self.hint, "exit_code": self.exit as u8 })
+                .to_string()
+        } else {
+            self.to_string()
+        };
+        // There is nobody left to tell that this could not be told.
+        let _ = io::Write::write_all(&mut io::stderr(), format!("{text}\n").as_bytes());
+        ExitCode::from(self.exit as u8)
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.what)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Output that cannot be written.
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        let pipe_closed = error.kind() == io::ErrorKind::BrokenPipe;
+        Self { pipe_closed, ..Self::refused(format_args!("the output cannot be written: {error}")) }
+    }
+}
+
+impl From<ClientError> for Failed {
+    fn from(error: ClientError) -> Self {
+        let hint = match &error {
+            ClientError::Invalid(_) | ClientError::Payload(_) => return Self::usage(error),
+            ClientError::Unavailable(_) => {
+                return Self::unreachable(error)
+                    .hint("look at the engine's own output, or try again");
+            }
+            ClientError::NotFound => "see which there are with `abide workflow list`",
+            ClientError::AlreadyExists { .. } => {
+                "choose another --id, or say what to do with --on-conflict or --reuse"
+            }
+            ClientError::Blocked(_) => {
+                "deploy code that fits the history, then `abide repair ID`; \
+                 `abide workflow describe ID` shows the difference"
+            }
+            ClientError::Refused(_)
+            | ClientError::QueryFailed(_)
+            | ClientError::UpdateRejected(_)
+            | ClientError::UpdateFailed(_)
+            | ClientError::UpdateAborted
+            | ClientError::RunFailed(_)
+            | ClientError::RunCancelled(_)
+            | ClientError::RunTerminated(_)
+            | ClientError::RunTimedOut
+            | ClientError::Engine(_) => return Self::refused(error),
+        };
+        Self::refused(error).hint(hint)
+    }
+}

@@ -1,0 +1,86 @@
+//! Arguments of workflows, signals, queries and updates, as typed on the command line: JSON.
+
+use std::{fs, io::Read as _, path::PathBuf};
+
+use abide::payload::Data as _;
+use abide_core::payload::{Payload, Payloads};
+use clap::Args;
+use serde_json::Value;
+
+use crate::failed::Failed;
+
+/// The arguments that are sent.
+#[derive(Args, Debug, Default)]
+pub(crate) struct Input {
+    /// An argument as JSON; repeat it for several, in order
+    #[arg(short, long, value_name = "JSON", conflicts_with = "input_file")]
+    input: Vec<String>,
+    /// A file with one argument as JSON; "-" reads standard input
+    #[arg(long, value_name = "FILE")]
+    input_file: Option<PathBuf>,
+}
+
+impl Input {
+    /// Arguments that were given under another name.
+    pub(crate) const fn of(input: Vec<String>) -> Self {
+        Self { input, input_file: None }
+    }
+
+    /// One payload per argument.
+    pub(crate) fn payloads(&self) -> Result<Payloads, Failed> {
+        if let Some(path) = &self.input_file {
+            let text = read(path)?;
+            return Ok(vec![payload(&text, &format!("{}", path.display()))?]);
+        }
+        self.input.iter().map(|text| payload(text, "--input")).collect()
+    }
+}
+
+fn read(path: &PathBuf) -> Result<String, Failed> {
+    let mut text = String::new();
+    let read = if path.as_os_str() == "-" {
+        std::io::stdin().read_to_string(&mut text)
+    } else {
+        fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text))
+    };
+    match read {
+        Ok(_) => Ok(text),
+        Err(error) => {
+            Err(Failed::usage(format_args!("{} cannot be read: {error}", path.display())))
+        }
+    }
+}
+
+fn payload(text: &str, place: &str) -> Result<Payload, Failed> {
+    let value: Value = serde_json::from_str(text).map_err(|error| {
+        Failed::usage(format_args!("{place} is not JSON: {error}"))
+            .hint("texts need quotes of their own: --input '\"Ada\"'")
+    })?;
+    let payload = value.to_payload().map_err(Failed::usage)?;
+    Ok(payload.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn payloads(input: &[&str]) -> Result<Payloads, Failed> {
+        let input = input.iter().map(|&text| text.to_owned()).collect();
+        Input::of(input).payloads()
+    }
+
+    #[test]
+    fn one_payload_per_argument() {
+        let payloads = payloads(&["\"Ada\"", " 7 "]).unwrap();
+        assert_eq!(payloads[0].data, "\"Ada\"");
+        assert_eq!(payloads[1].data, "7");
+        assert_eq!(payloads[0].metadata["encoding"], "json/plain");
+    }
+
+    #[test]
+    fn what_is_not_json_is_refused_with_a_hint() {
+        let error = payloads(&["Ada"]).unwrap_err().to_string();
+        assert!(error.starts_with("error: --input is not JSON"), "{error}");
+        assert!(error.contains("hint: texts need quotes"), "{error}");
+    }
+}

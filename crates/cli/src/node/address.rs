@@ -1,0 +1,33 @@
+//! Where to listen, as typed: an address with a port, with or without a scheme.
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+
+use crate::failed::Failed;
+
+/// The address that is meant.
+pub(super) fn parse(text: &str) -> Result<SocketAddr, Failed> {
+    let refuse = |why: &dyn std::fmt::Display| {
+        Failed::usage(format_args!("cannot listen on {text:?}: {why}"))
+            .hint("write it as 127.0.0.1:7233; port 0 takes a free one")
+    };
+    if text.starts_with("https://") {
+        return Err(refuse(&"certificates come from the configuration of `abide serve`"));
+    }
+    let place = text.strip_prefix("http://").unwrap_or(text).trim_end_matches('/');
+    let mut found = place.to_socket_addrs().map_err(|error| refuse(&error))?;
+    found.next().ok_or_else(|| refuse(&"it has no address"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scheme_may_be_left_out() {
+        for text in ["127.0.0.1:7000", "http://127.0.0.1:7000", "http://127.0.0.1:7000/"] {
+            assert_eq!(parse(text).unwrap().to_string(), "127.0.0.1:7000");
+        }
+        assert!(parse("7000").unwrap_err().to_string().contains("write it as 127.0.0.1:7233"));
+        assert!(parse("https://example.org:1").is_err());
+    }
+}

@@ -1,0 +1,72 @@
+//! Configuration in layers: a flag wins over the environment, that over the file, that over the
+//! default. Flags and environment come together from the command line.
+
+use std::{collections::BTreeSet, fs, path::PathBuf};
+
+use abide_server::{Config, Tls};
+use clap::Args;
+
+use super::address;
+use crate::{connection::Common, failed::Failed};
+
+/// What flags and environment say; what they leave out the file says.
+#[derive(Args)]
+pub(super) struct Layers {
+    /// The configuration file, in TOML
+    #[arg(short, long, env = "ABIDE_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The folder of the store [default: ./abide-data]
+    #[arg(long, env = "ABIDE_DATA", value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Where HTTP listens [default: 127.0.0.1:8233]
+    #[arg(long, env = "ABIDE_HTTP", value_name = "ADDRESS")]
+    http: Option<String>,
+    /// The namespaces that exist, with commas between them [default: default]
+    #[arg(long, env = "ABIDE_NAMESPACES", value_name = "NAMES", value_delimiter = ',')]
+    namespaces: Vec<String>,
+    /// The server's certificate, in PEM; gRPC then speaks TLS only
+    #[arg(long, env = "ABIDE_TLS_CERTIFICATE", value_name = "FILE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+    /// The private key of the certificate, in PEM
+    #[arg(long, env = "ABIDE_TLS_KEY", value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+    /// The root of the certificates that clients must have, in PEM
+    #[arg(long, env = "ABIDE_TLS_CLIENT_CA", value_name = "FILE", requires = "tls_certificate")]
+    tls_client_ca: Option<PathBuf>,
+}
+
+impl Layers {
+    /// All layers together.
+    pub(super) fn merged(self, common: &Common) -> Result<Config, Failed> {
+        let mut config = match &self.config {
+            Some(path) => from_file(path)?,
+            None => Config::default(),
+        };
+        if let Some(text) = &common.address {
+            config.grpc_address = address::parse(text)?;
+        }
+        if let Some(text) = &self.http {
+            config.http_address = address::parse(text)?;
+        }
+        if let Some(data) = self.data {
+            config.data = data;
+        }
+        if !self.namespaces.is_empty() {
+            config.namespaces = BTreeSet::from_iter(self.namespaces);
+        }
+        if let (Some(certificate), Some(key)) = (self.tls_certificate, self.tls_key) {
+            config.tls = Some(Tls { certificate, key, client_ca: self.tls_client_ca });
+        }
+        Ok(config)
+    }
+}
+
+fn from_file(path: &PathBuf) -> Result<Config, Failed> {
+    let refuse = |error: &dyn std::fmt::Display| {
+        let text = error.to_string();
+        Failed::usage(format_args!("{}: {}", path.display(), text.trim_end()))
+            .hint("`abide serve --print-config` shows all that can be said")
+    };
+    let text = fs::read_to_string(path).map_err(|error| refuse(&error))?;
+    Config::from_toml(&text).map_err(|error| refuse(&error))
+}

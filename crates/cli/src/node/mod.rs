@@ -1,0 +1,37 @@
+//! A running engine with its listeners, as `dev` and `serve` have it: started with errors that say what
+//! to do, ended by Ctrl-C or SIGTERM.
+
+mod address;
+mod config;
+pub(crate) mod dev;
+pub(crate) mod serve;
+mod stop;
+
+use std::io::ErrorKind;
+
+use abide_server::{Config, Server, ServerError};
+use abide_store_sqlite::OpenError;
+
+use crate::failed::Failed;
+
+/// Starts an engine and its listeners, and waits until it has everything in memory.
+async fn start(config: Config) -> Result<Server, Failed> {
+    let (grpc, data) = (config.grpc_address, config.data.clone());
+    let server = Server::open(config).await.map_err(|error| match error {
+        ServerError::Listen { address, error } if error.kind() == ErrorKind::AddrInUse => {
+            let (what, flag) =
+                if address == grpc { ("gRPC", "--address") } else { ("HTTP", "--http") };
+            Failed::refused(format_args!("{address} is taken: {what} cannot listen there")).hint(
+                format!("stop what listens there, or choose another place: {flag} 127.0.0.1:0"),
+            )
+        }
+        ServerError::Store(OpenError::InUse { .. }) => Failed::refused(format_args!(
+            "the data folder {} is in use by another process",
+            data.display()
+        ))
+        .hint("stop the other engine, or choose another folder with --data DIR"),
+        other => Failed::refused(other),
+    })?;
+    server.ready().await;
+    Ok(server)
+}

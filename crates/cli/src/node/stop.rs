@@ -1,0 +1,44 @@
+//! Ctrl-C and SIGTERM: the first ends the engine in order, the second at once.
+
+use std::{future::Future, process};
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::failed::Failed;
+
+/// The exit code of a process that was told twice, as shells show a process ended by Ctrl-C.
+const TOLD_TWICE: i32 = 130;
+
+/// Waits for the signals that end a process.
+pub(super) struct Stop {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Stop {
+    /// From now on, signals do not end the process by themselves.
+    pub(super) fn listen() -> Result<Self, Failed> {
+        let on = |kind| {
+            signal(kind).map_err(|error| {
+                Failed::refused(format_args!("signals cannot be listened to: {error}"))
+            })
+        };
+        Ok(Self { interrupt: on(SignalKind::interrupt())?, terminate: on(SignalKind::terminate())? })
+    }
+
+    /// Waits until the process is told to stop.
+    pub(super) async fn told(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
+    /// Ends in order, or at once if told again.
+    pub(super) async fn unless_told_again<T>(&mut self, end: impl Future<Output = T>) -> T {
+        tokio::select! {
+            ended = end => ended,
+            () = self.told() => process::exit(TOLD_TWICE),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What people and programs read: tables and sentences, or JSON with one object per line.
+
+mod event;
+mod failure;
+mod payload;
+mod table;
+mod time;
+
+use std::{
+    fmt,
+    io::{self, Write as _},
+};
+
+use serde::Serialize;
+
+pub(crate) use self::{
+    event::fields,
+    failure::{failure, failure_lines},
+    payload::{payload, payloads},
+    table::Table,
+    time::{absolute, length, moment, parse_length, parse_moment, relative, system_now},
+};
+use crate::failed::Failed;
+
+/// Writes to standard output, in the form that was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    json: bool,
+}
+
+impl Output {
+    pub(crate) const fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Programs read this.
+    pub(crate) const fn json(self) -> bool {
+        self.json
+    }
+
+    /// One line, at once.
+    pub(crate) fn line(self, text: impl fmt::Display) -> Result<(), Failed> {
+        let mut out = io::stdout().lock();
+        writeln!(out, "{text}")?;
+        Ok(out.flush()?)
+    }
+
+    /// One object for programs, or these words for people.
+    pub(crate) fn say(
+        self,
+        object: &impl Serialize,
+        words: impl fmt::Display,
+    ) -> Result<(), Failed> {
+        if self.json { self.object(object) } else { self.line(words) }
+    }
+
+    /// One object, on one line.
+    pub(crate) fn object(self, object: &impl Serialize) -> Result<(), Failed> {
+        let text = serde_json::to_string(object)
+            .map_err(|error| Failed::refused(format_args!("JSON cannot be written: {error}")))?;
+        self.line(text)
+    }
+
+    /// A list: one object per line, or a table.
+    pub(crate) fn list<T: Serialize>(
+        self,
+        items: &[T],
+        table: impl FnOnce(&[T]) -> Table,
+    ) -> Result<(), Failed> {
+        if self.json {
+            return items.iter().try_for_each(|item| self.object(item));
+        }
+        self.line(table(items))
+    }
+}
+
+/// `TaskRunning` as `task_running`, the form in which programs read names.
+pub(crate) fn snake_case(name: &str) -> String {
+    let mut text = String::with_capacity(name.len() + 4);
+    for (place, letter) in name.chars().enumerate() {
+        if letter.is_uppercase() && place > 0 {
+            text.push('_');
+        }
+        text.extend(letter.to_lowercase());
+    }
+    text
+}

@@ -1,0 +1,37 @@
+//! User data as JSON: what is JSON as it is, anything else by its encoding and its bytes in
+//! hexadecimal.
+
+use abide_core::payload::Payload;
+use serde_json::{Value, json};
+
+/// One value.
+pub(crate) fn payload(payload: &Payload) -> Value {
+    serde_json::from_slice(&payload.data).unwrap_or_else(|_| {
+        let encoding = payload.metadata.get("encoding");
+        let encoding = encoding.map(|encoding| String::from_utf8_lossy(encoding));
+        let hex: String = payload.data.iter().map(|byte| format!("{byte:02x}")).collect();
+        json!({ "encoding": encoding, "hex": hex })
+    })
+}
+
+/// A result: nothing, one value, or all of several.
+pub(crate) fn payloads(payloads: &[Payload]) -> Value {
+    match payloads {
+        [] => Value::Null,
+        [one] => payload(one),
+        several => several.iter().map(payload).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_shown_as_it_is_and_bytes_in_hexadecimal() {
+        assert_eq!(payloads(&[]), Value::Null);
+        assert_eq!(payloads(&[Payload::new("{\"a\":1}")]), json!({ "a": 1 }));
+        assert_eq!(payloads(&[Payload::new("1"), Payload::new("\"x\"")]), json!([1, "x"]));
+        assert_eq!(payload(&Payload::new(&b"\xff\x00"[..])), json!({ "encoding": null, "hex": "ff00" }));
+    }
+}

@@ -1,0 +1,68 @@
+//! Text in aligned columns.
+
+use std::fmt;
+
+/// Between two columns.
+const GAP: &str = "  ";
+
+/// Rows in aligned columns, below their names.
+#[derive(Debug)]
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(crate) fn new<const N: usize>(columns: [&str; N]) -> Self {
+        Self { rows: vec![columns.map(str::to_uppercase).to_vec()] }
+    }
+
+    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.rows.push(cells.to_vec());
+    }
+
+    /// A name and a value per line, without a heading.
+    pub(crate) fn facts(facts: impl IntoIterator<Item = (&'static str, String)>) -> Self {
+        let rows = facts.into_iter().map(|(name, value)| vec![format!("{name}:"), value]);
+        Self { rows: rows.collect() }
+    }
+
+    fn width(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns = self.rows.first().map_or(0, Vec::len);
+        let widths: Vec<usize> = (0..columns).map(|column| self.width(column)).collect();
+        for (number, row) in self.rows.iter().enumerate() {
+            if number > 0 {
+                f.write_str("\n")?;
+            }
+            let line: Vec<String> =
+                row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+            f.write_str(line.join(GAP).trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let mut table = Table::new(["id", "status"]);
+        table.row(["order-1".into(), "running".into()]);
+        table.row(["ü".into(), String::new()]);
+        assert_eq!(table.to_string(), "ID       STATUS\norder-1  running\nü");
+    }
+
+    #[test]
+    fn facts_have_no_heading() {
+        let table = Table::facts([("run", "1".into()), ("workflow", "order-1".into())]);
+        assert_eq!(table.to_string(), "run:       1\nworkflow:  order-1");
+    }
+}

@@ -1,0 +1,69 @@
+//! `abide timer reschedule`: moves the end of a wait.
+
+use std::time::Duration;
+
+use abide::Timestamp;
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::{
+    connection::Common,
+    failed::Failed,
+    output::{absolute, moment, parse_length, parse_moment, relative, system_now},
+    workflow::Target,
+};
+
+/// What can be done to timers.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Reschedule(Reschedule),
+}
+
+/// Move a timer's due time: the end of a sleep, or of a wait with a deadline
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide timer reschedule order-7 1 --in 2h
+  abide timer reschedule order-7 1 --at 2026-12-24T18:00:00Z
+
+`abide waits list` shows the timers.")]
+#[group(id = "when", required = true, multiple = false, args = ["at", "after"])]
+pub(crate) struct Reschedule {
+    #[command(flatten)]
+    target: Target,
+    /// The timer's id
+    timer: String,
+    /// The new due time
+    #[arg(long, value_name = "MOMENT", value_parser = parse_moment)]
+    at: Option<Timestamp>,
+    /// The new due time, from now
+    #[arg(long = "in", value_name = "TIME", value_parser = parse_length)]
+    after: Option<Duration>,
+    /// Makes repeats of this move the same move
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+}
+
+impl Command {
+    pub(crate) async fn run(self, common: &Common) -> Result<(), Failed> {
+        let Self::Reschedule(reschedule) = self;
+        let Reschedule { target, timer, at, after, key } = reschedule;
+        let fire_at = match at {
+            Some(at) => at,
+            None => moment(after.unwrap_or_default())?,
+        };
+        let client = common.client().await?;
+        let mut moved = target.handle(&client).reschedule_timer(timer.as_str(), fire_at);
+        if let Some(key) = key {
+            moved = moved.key(key);
+        }
+        moved.await?;
+        let (until, exact) = (relative(fire_at, system_now()), absolute(fire_at));
+        common.output().say(
+            &json!({
+                "done": "rescheduled", "workflow": target.id, "timer": timer,
+                "fire_at": fire_at.to_string(),
+            }),
+            format_args!("timer {timer} of {} is due {until} ({exact})", target.id),
+        )
+    }
+}

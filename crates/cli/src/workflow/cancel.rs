@@ -1,0 +1,33 @@
+//! `abide workflow cancel`.
+
+use clap::Args;
+
+use super::{Target, done};
+use crate::{connection::Common, failed::Failed};
+
+/// Ask a workflow to cancel itself; its code may clean up first
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide workflow cancel order-7 --reason 'ordered twice'")]
+pub(super) struct Cancel {
+    #[command(flatten)]
+    target: Target,
+    /// Why, as the history shows it
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    reason: String,
+    /// Makes repeats of this request the same request
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+}
+
+impl Cancel {
+    pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
+        let client = common.client().await?;
+        let mut cancel = self.target.handle(&client).cancel().reason(self.reason);
+        if let Some(key) = self.key {
+            cancel = cancel.key(key);
+        }
+        cancel.await?;
+        done(common.output(), "asked to cancel", &self.target.id)
+    }
+}

@@ -1,0 +1,203 @@
+//! `abide workflow describe`.
+
+use abide_core::{
+    effect::RunOutcome,
+    run::{Description, Phase, ShownActivity, ShownWait, TaskTrouble},
+};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::Target;
+use crate::{
+    connection::Common,
+    failed::Failed,
+    output::{
+        Table, absolute, failure, failure_lines, payload, payloads, relative, snake_case,
+        system_now,
+    },
+    waits::{kind_name, until, waits_for},
+};
+
+/// Show a run and all that it waits for
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide workflow describe order-7")]
+pub(super) struct Describe {
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Describe {
+    pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
+        let client = common.client().await?;
+        let run = self.target.handle(&client).describe().await?;
+        let output = common.output();
+        if output.json() {
+            return output.object(&object(&run));
+        }
+        output.line(facts(&run))?;
+        if !run.waits.is_empty() {
+            output.line(format_args!("\n{}", waits(&run.waits)))?;
+        }
+        if !run.activities.is_empty() {
+            output.line(format_args!("\n{}", activities(&run.activities)))?;
+        }
+        for child in &run.children {
+            let (id, kind) = (&child.workflow.workflow, &child.workflow_type);
+            output.line(format_args!("\nchild {id} ({kind}), run {}", child.run))?;
+        }
+        match &run.trouble {
+            Some(trouble) => output.line(format_args!("\n{}", trouble_lines(trouble))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn facts(run: &Description) -> Table {
+    let now = system_now();
+    let at = |at| format!("{} ({})", absolute(at), relative(at, now));
+    let mut facts = vec![
+        ("workflow", run.workflow.workflow.to_string()),
+        ("run", run.run.to_string()),
+        ("type", run.workflow_type.clone()),
+        ("queue", run.queue.clone()),
+        ("status", word(&run.status)),
+        ("doing", word(&run.liveness)),
+        ("started", at(run.started_at)),
+    ];
+    facts.extend(run.closed_at.map(|closed| ("closed", at(closed))));
+    facts.extend(run.deadline.map(|deadline| ("deadline", at(deadline))));
+    facts.extend(run.outcome.as_ref().map(|outcome| ("outcome", outcome_text(outcome))));
+    facts.extend(run.next_run.map(|next| ("next run", next.to_string())));
+    if let Some(parent) = &run.parent {
+        facts.push(("parent", parent.workflow.workflow.to_string()));
+    }
+    if run.cancel_requested {
+        facts.push(("cancel", "requested".into()));
+    }
+    facts.push(("history", format!("{} events, {} bytes", run.last_event, run.history_bytes)));
+    for (name, value) in &run.memo {
+        facts.push(("memo", format!("{name} = {}", payload(value))));
+    }
+    Table::facts(facts)
+}
+
+fn waits(waits: &[ShownWait]) -> Table {
+    let now = system_now();
+    let mut table = Table::new(["waits for", "since", "until", "timer"]);
+    for wait in waits {
+        table.row([
+            waits_for(wait.kind, &wait.name),
+            relative(wait.since, now),
+            until(wait.until, now),
+            wait.timer.as_ref().map(ToString::to_string).unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+fn activities(activities: &[ShownActivity]) -> Table {
+    let now = system_now();
+    let mut table = Table::new(["activity", "attempt", "stands", "last failure"]);
+    for activity in activities {
+        let stands = match &activity.phase {
+            Phase::Ready { since } => format!("ready since {}", relative(*since, now)),
+            Phase::Started { at, identity, .. } => {
+                format!("started {} by {identity}", relative(*at, now))
+            }
+            Phase::Backoff { until } => format!("next attempt {}", relative(*until, now)),
+        };
+        table.row([
+            activity.activity_type.clone(),
+            activity.attempt.to_string(),
+            stands,
+            activity.last_failure.as_ref().map(|last| last.message.clone()).unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+fn trouble_lines(trouble: &TaskTrouble) -> String {
+    let mut text = format!(
+        "its code failed ({}): {}",
+        word(&trouble.cause),
+        failure_lines(&trouble.failure)
+    );
+    if let Some(blocked) = &trouble.blocked {
+        text.push_str(&format!(
+            "\n  code does:    {}\n  history has:  {} (event {})",
+            blocked.expected,
+            blocked.recorded.join(", "),
+            blocked.at
+        ));
+    }
+    text
+}
+
+fn outcome_text(outcome: &RunOutcome) -> String {
+    match outcome {
+        RunOutcome::Completed(result) => payloads(result).to_string(),
+        RunOutcome::Failed { failure, .. } => failure_lines(failure),
+        RunOutcome::TimedOut { .. } => "timed out".into(),
+        RunOutcome::Cancelled(_) => "cancelled".into(),
+        RunOutcome::Terminated { reason } if reason.is_empty() => "terminated".into(),
+        RunOutcome::Terminated { reason } => format!("terminated: {reason}"),
+    }
+}
+
+fn object(run: &Description) -> Value {
+    let (result, why) = match &run.outcome {
+        Some(RunOutcome::Completed(result)) => (Some(payloads(result)), None),
+        Some(RunOutcome::Failed { failure: why, .. }) => (None, Some(failure(why))),
+        _ => (None, None),
+    };
+    let wait = |wait: &ShownWait| {
+        json!({
+            "kind": kind_name(wait.kind), "name": wait.name, "since": wait.since.to_string(),
+            "until": (!wait.until.never()).then(|| wait.until.to_string()),
+            "timer": wait.timer.as_ref().map(|timer| timer.as_str()),
+        })
+    };
+    let activity = |activity: &ShownActivity| {
+        json!({
+            "activity": activity.activity.as_str(), "type": activity.activity_type,
+            "attempt": activity.attempt, "phase": phase(&activity.phase),
+            "last_failure": activity.last_failure.as_ref().map(failure),
+        })
+    };
+    let child = |child: &abide_core::run::ShownChild| {
+        json!({
+            "workflow": child.workflow.workflow.as_str(), "run": child.run.to_string(),
+            "type": child.workflow_type, "started": child.started,
+        })
+    };
+    json!({
+        "workflow": run.workflow.workflow.as_str(), "run": run.run.to_string(),
+        "type": run.workflow_type, "queue": run.queue, "status": word(&run.status),
+        "doing": word(&run.liveness), "started_at": run.started_at.to_string(),
+        "closed_at": run.closed_at.map(|at| at.to_string()),
+        "deadline": run.deadline.map(|at| at.to_string()),
+        "result": result, "failure": why,
+        "next_run": run.next_run.map(|next| next.to_string()),
+        "parent": run.parent.as_ref().map(|parent| parent.workflow.workflow.as_str()),
+        "cancel_requested": run.cancel_requested,
+        "events": run.last_event, "history_bytes": run.history_bytes,
+        "waits": run.waits.iter().map(wait).collect::<Value>(),
+        "activities": run.activities.iter().map(activity).collect::<Value>(),
+        "children": run.children.iter().map(child).collect::<Value>(),
+        "updates": run.updates.iter().map(|id| id.as_str()).collect::<Value>(),
+        "trouble": run.trouble.as_ref().map(trouble_lines),
+    })
+}
+
+const fn phase(phase: &Phase) -> &'static str {
+    match phase {
+        Phase::Ready { .. } => "ready",
+        Phase::Started { .. } => "started",
+        Phase::Backoff { .. } => "backoff",
+    }
+}
+
+fn word(value: &impl std::fmt::Debug) -> String {
+    snake_case(&format!("{value:?}"))
+}

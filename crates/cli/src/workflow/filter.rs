@@ -1,0 +1,100 @@
+//! Which runs are listed or counted.
+
+use abide_core::list::{RunFilter, RunStatus};
+use abide::Timestamp;
+use clap::{Args, ValueEnum};
+
+use crate::output::{parse_length, parse_moment, system_now};
+
+/// Which runs are meant. All of what is said must hold.
+#[derive(Args)]
+pub(super) struct Filter {
+    /// Only runs of this type
+    #[arg(short = 't', long = "type", value_name = "TYPE")]
+    workflow_type: Option<String>,
+    /// Only runs that stand so; repeat it for several
+    #[arg(short, long, value_enum, value_name = "STATUS")]
+    status: Vec<Status>,
+    /// Only runs of this workflow id
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+    /// Only runs started at this moment or later; or so long ago at most, as in "2h"
+    #[arg(long, value_name = "TIME", value_parser = past)]
+    started_after: Option<Timestamp>,
+    /// Only runs started before this moment; or longer ago than this
+    #[arg(long, value_name = "TIME", value_parser = past)]
+    started_before: Option<Timestamp>,
+}
+
+impl From<Filter> for RunFilter {
+    fn from(filter: Filter) -> Self {
+        Self {
+            workflow: filter.id.map(Into::into),
+            workflow_type: filter.workflow_type,
+            statuses: filter.status.into_iter().map(RunStatus::from).collect(),
+            started_from: filter.started_after,
+            started_before: filter.started_before,
+            ..Self::default()
+        }
+    }
+}
+
+/// How a run stands.
+#[derive(Clone, Copy, ValueEnum)]
+enum Status {
+    /// Open
+    Running,
+    /// Open, and nothing new is handed out
+    Paused,
+    /// Open, but its code does not fit its history
+    ReplayBlocked,
+    /// Closed with a result
+    Completed,
+    /// Closed with a failure
+    Failed,
+    /// Closed because its time was up
+    TimedOut,
+    /// Closed by its own answer to a cancel request
+    Cancelled,
+    /// Closed from outside
+    Terminated,
+    /// Closed, and the next run goes on
+    ContinuedAsNew,
+}
+
+impl From<Status> for RunStatus {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Running => Self::Running,
+            Status::Paused => Self::Paused,
+            Status::ReplayBlocked => Self::ReplayBlocked,
+            Status::Completed => Self::Completed,
+            Status::Failed => Self::Failed,
+            Status::TimedOut => Self::TimedOut,
+            Status::Cancelled => Self::Cancelled,
+            Status::Terminated => Self::Terminated,
+            Status::ContinuedAsNew => Self::ContinuedAsNew,
+        }
+    }
+}
+
+/// A moment, or how long ago it was.
+fn past(text: &str) -> Result<Timestamp, String> {
+    let Ok(ago) = parse_length(text) else { return parse_moment(text) };
+    let now = system_now();
+    let seconds = now.seconds().saturating_sub_unsigned(ago.as_secs());
+    Ok(Timestamp::new(seconds, now.nanos()).unwrap_or(Timestamp::EPOCH))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_a_moment_or_how_long_ago() {
+        assert_eq!(past("1970-01-01T00:00:01Z").unwrap().seconds(), 1);
+        let ago = system_now().seconds() - past("2h").unwrap().seconds();
+        assert!((7_200..7_210).contains(&ago), "{ago}");
+        assert!(past("yesterday").is_err());
+    }
+}

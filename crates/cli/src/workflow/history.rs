@@ -1,0 +1,110 @@
+//! `abide workflow history`.
+
+use std::fmt::Write as _;
+
+use abide_core::event::Event;
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::Target;
+use crate::{
+    connection::Common,
+    failed::Failed,
+    output::{Output, absolute, fields},
+};
+
+/// Show what happened in a run, event by event
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide workflow history order-7
+  abide workflow history order-7 --follow --json")]
+pub(super) struct History {
+    #[command(flatten)]
+    target: Target,
+    /// Go on with new events until the run is closed
+    #[arg(short, long)]
+    follow: bool,
+}
+
+impl History {
+    pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
+        let client = common.client().await?;
+        let (handle, output) = (self.target.handle(&client), common.output());
+        if !output.json() {
+            output.line(line("#", "TIME", "EVENT", "FACTS"))?;
+        }
+        if !self.follow {
+            return show(&handle.history().await?, output);
+        }
+        let mut follower = handle.follow_history();
+        while let Some(events) = follower.next().await? {
+            show(&events, output)?;
+        }
+        Ok(())
+    }
+}
+
+fn show(events: &[Event], output: Output) -> Result<(), Failed> {
+    events.iter().try_for_each(|event| {
+        let (name, facts) = (event.body.fact.name(), fields(&event.body.fact));
+        let object = || {
+            json!({
+                "number": event.number, "time": event.time.to_string(), "event": name,
+                "facts": facts,
+            })
+        };
+        if output.json() {
+            return output.object(&object());
+        }
+        output.line(line(&event.number.to_string(), &absolute(event.time), name, &brief(&facts)))
+    })
+}
+
+/// Events come one by one, so their columns have fixed widths.
+fn line(number: &str, time: &str, event: &str, facts: &str) -> String {
+    format!("{number:>5}  {time:20}  {event:23}  {facts}").trim_end().to_owned()
+}
+
+/// All facts on one line; those of a nested object stand beside the others.
+fn brief(facts: &Map<String, Value>) -> String {
+    let mut text = String::new();
+    for (name, value) in facts {
+        match value {
+            Value::Null => {}
+            Value::Object(inner) if name == "spec" => {
+                text.push_str(&brief(inner));
+                text.push(' ');
+            }
+            Value::Object(inner) if name == "failure" => {
+                let message = inner.get("message").unwrap_or(&Value::Null);
+                let _ = write!(text, "{name}={message} ");
+            }
+            Value::String(plain) if !plain.contains([' ', '"']) => {
+                let _ = write!(text, "{name}={plain} ");
+            }
+            value => {
+                let _ = write!(text, "{name}={value} ");
+            }
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_stand_on_one_line() {
+        let facts = json!({
+            "run": "7", "spec": { "type": "hello", "cron": null }, "input": { "a": 1 },
+            "failure": { "message": "too late", "cause": null }, "reason": "a b",
+        });
+        let Value::Object(facts) = facts else { panic!("an object") };
+        assert_eq!(
+            brief(&facts),
+            "failure=\"too late\" input={\"a\":1} reason=\"a b\" run=7 type=hello"
+        );
+    }
+}

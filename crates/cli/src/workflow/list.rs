@@ -1,0 +1,102 @@
+//! `abide workflow list`.
+
+use abide::Client;
+use abide_core::list::{RunFilter, RunRow};
+use clap::Args;
+use serde::Serialize;
+
+use super::filter::Filter;
+use crate::{
+    connection::Common,
+    failed::Failed,
+    output::{Table, absolute, relative, snake_case, system_now},
+};
+
+/// List runs, newest first
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide workflow list --type approval --status running
+  abide workflow list --started-after 2h --json")]
+pub(super) struct List {
+    #[command(flatten)]
+    filter: Filter,
+    /// How many at most
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50)]
+    limit: usize,
+}
+
+/// A run, as programs read it.
+#[derive(Serialize)]
+struct Shown {
+    workflow: String,
+    run: String,
+    #[serde(rename = "type")]
+    workflow_type: String,
+    status: String,
+    started_at: String,
+    closed_at: Option<String>,
+}
+
+impl List {
+    pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
+        let client = common.client().await?;
+        let rows = pages(&client, self.filter.into(), self.limit).await?;
+        let output = common.output();
+        if output.json() {
+            return rows.iter().try_for_each(|row| output.object(&Shown::of(row)));
+        }
+        if rows.is_empty() {
+            return output.line("no runs; start one with `abide workflow start`");
+        }
+        output.line(table(&rows))
+    }
+}
+
+/// Reads until there is enough or no more.
+async fn pages(
+    client: &Client,
+    mut filter: RunFilter,
+    limit: usize,
+) -> Result<Vec<RunRow>, Failed> {
+    let mut rows: Vec<RunRow> = Vec::new();
+    while rows.len() < limit {
+        let page = client.runs(filter.clone(), limit - rows.len()).await?;
+        let Some(last) = page.last() else { break };
+        filter.after = Some((last.started_at, last.run));
+        rows.extend(page);
+    }
+    Ok(rows)
+}
+
+fn table(rows: &[RunRow]) -> Table {
+    let now = system_now();
+    let mut table = Table::new(["workflow", "type", "status", "started", "closed", "run"]);
+    for row in rows {
+        table.row([
+            row.workflow.to_string(),
+            row.workflow_type.clone(),
+            status(row),
+            format!("{} ({})", relative(row.started_at, now), absolute(row.started_at)),
+            row.closed_at.map(|at| relative(at, now)).unwrap_or_default(),
+            row.run.to_string(),
+        ]);
+    }
+    table
+}
+
+fn status(row: &RunRow) -> String {
+    snake_case(&format!("{:?}", row.status))
+}
+
+impl Shown {
+    fn of(row: &RunRow) -> Self {
+        Self {
+            workflow: row.workflow.to_string(),
+            run: row.run.to_string(),
+            workflow_type: row.workflow_type.clone(),
+            status: status(row),
+            started_at: row.started_at.to_string(),
+            closed_at: row.closed_at.map(|at| at.to_string()),
+        }
+    }
+}

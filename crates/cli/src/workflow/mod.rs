@@ -1,0 +1,83 @@
+//! `abide workflow`: what clients and operators do to workflows, one file per command.
+
+mod cancel;
+mod count;
+mod describe;
+mod filter;
+mod history;
+mod list;
+mod query;
+mod result;
+mod signal;
+mod start;
+mod terminate;
+mod update;
+
+use abide::{
+    Client,
+    client::{Untyped, WorkflowHandle},
+};
+use abide_core::ids::RunId;
+use clap::{Args, Subcommand};
+
+use crate::{connection::Common, failed::Failed, output::Output};
+
+/// What can be done to workflows.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Start(start::Start),
+    Signal(signal::Signal),
+    Query(query::Query),
+    Update(update::Update),
+    Cancel(cancel::Cancel),
+    Terminate(terminate::Terminate),
+    Describe(describe::Describe),
+    History(history::History),
+    List(list::List),
+    Count(count::Count),
+    Result(result::ResultOf),
+}
+
+impl Command {
+    pub(crate) async fn run(self, common: &Common) -> Result<(), Failed> {
+        match self {
+            Self::Start(command) => command.run(common).await,
+            Self::Signal(command) => command.run(common).await,
+            Self::Query(command) => command.run(common).await,
+            Self::Update(command) => command.run(common).await,
+            Self::Cancel(command) => command.run(common).await,
+            Self::Terminate(command) => command.run(common).await,
+            Self::Describe(command) => command.run(common).await,
+            Self::History(command) => command.run(common).await,
+            Self::List(command) => command.run(common).await,
+            Self::Count(command) => command.run(common).await,
+            Self::Result(command) => command.run(common).await,
+        }
+    }
+}
+
+/// Which workflow, and which of its runs.
+#[derive(Args, Debug)]
+pub(crate) struct Target {
+    /// The workflow's id
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// One run of it; by default the current one
+    #[arg(long, value_name = "RUN")]
+    run: Option<uuid::Uuid>,
+}
+
+impl Target {
+    pub(crate) fn handle(&self, client: &Client) -> WorkflowHandle<Untyped> {
+        let handle = client.handle_untyped(self.id.as_str());
+        match self.run {
+            Some(run) => handle.run(RunId::new(run)),
+            None => handle,
+        }
+    }
+}
+
+/// Says that something was done to a workflow.
+pub(crate) fn done(output: Output, what: &str, id: &str) -> Result<(), Failed> {
+    output.say(&serde_json::json!({ "done": what, "workflow": id }), format_args!("{what} {id}"))
+}

@@ -1,0 +1,30 @@
+//! `abide workflow query`.
+
+use clap::Args;
+use serde_json::json;
+
+use super::Target;
+use crate::{connection::Common, failed::Failed, input::Input, output::payloads};
+
+/// Ask a workflow's code a question, which changes nothing
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide workflow query order-7 status")]
+pub(super) struct Query {
+    #[command(flatten)]
+    target: Target,
+    /// The query's name
+    name: String,
+    #[command(flatten)]
+    input: Input,
+}
+
+impl Query {
+    pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
+        let input = self.input.payloads()?;
+        let client = common.client().await?;
+        let answer = self.target.handle(&client).query_untyped(self.name, input).await?;
+        let answer = payloads(&answer);
+        common.output().say(&json!({ "workflow": self.target.id, "answer": answer }), &answer)
+    }
+}

@@ -1,0 +1,35 @@
+//! `abide workflow signal`.
+
+use clap::Args;
+
+use super::{Target, done};
+use crate::{connection::Common, failed::Failed, input::Input};
+
+/// Send a signal to a workflow
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide workflow signal order-7 decide --input '{\"approved\": true}'")]
+pub(super) struct Signal {
+    #[command(flatten)]
+    target: Target,
+    /// The signal's name
+    name: String,
+    #[command(flatten)]
+    input: Input,
+    /// Makes repeats of this signal the same signal
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+}
+
+impl Signal {
+    pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
+        let input = self.input.payloads()?;
+        let client = common.client().await?;
+        let mut signal = self.target.handle(&client).signal_untyped(self.name, input);
+        if let Some(key) = self.key {
+            signal = signal.key(key);
+        }
+        signal.await?;
+        done(common.output(), "signalled", &self.target.id)
+    }
+}

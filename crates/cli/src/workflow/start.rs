@@ -1,0 +1,148 @@
+//! `abide workflow start`.
+
+use std::time::Duration;
+
+use abide::ReusePolicy;
+use abide_core::call::ConflictPolicy;
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::result::print_result;
+use crate::{
+    connection::Common,
+    failed::Failed,
+    input::Input,
+    output::{moment, parse_length},
+};
+
+/// Start a workflow
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide workflow start --type hello --input '\"Ada\"' --wait
+  abide workflow start --type approval --id order-7 --input '\"a new desk\"' --key order-7-v1")]
+pub(super) struct Start {
+    /// The workflow's type, as its worker registered it
+    #[arg(short = 't', long = "type", value_name = "TYPE")]
+    workflow_type: String,
+    /// The workflow's id; by default a new one
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+    /// The queue whose workers run it
+    #[arg(short, long, value_name = "QUEUE", default_value = "default")]
+    queue: String,
+    #[command(flatten)]
+    input: Input,
+    /// What to do if a run of this id is open
+    #[arg(long, value_enum, value_name = "POLICY", default_value_t = OnConflict::Reject)]
+    on_conflict: OnConflict,
+    /// Whether the id of a closed workflow may be used again
+    #[arg(long, value_enum, value_name = "POLICY", default_value_t = Reuse::Allow)]
+    reuse: Reuse,
+    /// Makes repeats of this start the same start
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// Let the code begin so much later
+    #[arg(long, value_name = "TIME", value_parser = parse_length)]
+    delay: Option<Duration>,
+    /// Limit this run
+    #[arg(long, value_name = "TIME", value_parser = parse_length)]
+    run_timeout: Option<Duration>,
+    /// Limit this run and all that follow it
+    #[arg(long, value_name = "TIME", value_parser = parse_length)]
+    execution_timeout: Option<Duration>,
+    /// Start a new run at each of these times, as in "0 9 * * *"
+    #[arg(long, value_name = "CRON")]
+    cron: Option<String>,
+    /// Send a signal of this name with the start, whether the run is new or was open
+    #[arg(long, value_name = "NAME")]
+    signal: Option<String>,
+    /// The signal's argument as JSON; repeat it for several
+    #[arg(long, value_name = "JSON", requires = "signal")]
+    signal_input: Vec<String>,
+    /// Wait for the result and print it
+    #[arg(short, long)]
+    wait: bool,
+}
+
+/// What to do if a run is open.
+#[derive(Clone, Copy, ValueEnum)]
+enum OnConflict {
+    /// Refuse to start
+    Reject,
+    /// Use the open run
+    UseExisting,
+    /// End the open run first
+    TerminateExisting,
+}
+
+/// Whether an id may be used again.
+#[derive(Clone, Copy, ValueEnum)]
+enum Reuse {
+    /// Yes
+    Allow,
+    /// Only if the last run did not complete
+    AllowIfFailed,
+    /// No
+    Reject,
+}
+
+impl Start {
+    pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
+        let id = self.id.unwrap_or_else(|| format!("{}-{}", self.workflow_type, Uuid::now_v7()));
+        let input = self.input.payloads()?;
+        let signal = Input::of(self.signal_input).payloads()?;
+        let start_at = self.delay.map(moment).transpose()?;
+        let client = common.client().await?;
+        let mut start = client
+            .start_untyped(self.workflow_type, id.as_str(), input)
+            .queue(self.queue)
+            .on_conflict(self.on_conflict.into())
+            .reuse(self.reuse.into());
+        if let Some(key) = self.key {
+            start = start.key(key);
+        }
+        if let Some(at) = start_at {
+            start = start.start_at(at);
+        }
+        if let Some(timeout) = self.run_timeout {
+            start = start.run_timeout(timeout);
+        }
+        if let Some(timeout) = self.execution_timeout {
+            start = start.execution_timeout(timeout);
+        }
+        if let Some(cron) = self.cron {
+            start = start.cron(cron);
+        }
+        if let Some(name) = self.signal {
+            start = start.with_signal_untyped(name, signal);
+        }
+        let handle = start.await?;
+        let run = handle.run_id().map(|run| run.to_string()).unwrap_or_default();
+        let output = common.output();
+        if self.wait {
+            return print_result(&handle, output).await;
+        }
+        output.say(&json!({ "workflow": id, "run": run }), format_args!("started {id} (run {run})"))
+    }
+}
+
+impl From<OnConflict> for ConflictPolicy {
+    fn from(policy: OnConflict) -> Self {
+        match policy {
+            OnConflict::Reject => Self::Reject,
+            OnConflict::UseExisting => Self::UseExisting,
+            OnConflict::TerminateExisting => Self::TerminateExisting,
+        }
+    }
+}
+
+impl From<Reuse> for ReusePolicy {
+    fn from(policy: Reuse) -> Self {
+        match policy {
+            Reuse::Allow => Self::Allow,
+            Reuse::AllowIfFailed => Self::AllowIfFailed,
+            Reuse::Reject => Self::Reject,
+        }
+    }
+}

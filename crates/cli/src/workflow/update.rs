@@ -1,0 +1,46 @@
+//! `abide workflow update`.
+
+use clap::Args;
+use serde_json::json;
+
+use super::Target;
+use crate::{connection::Common, failed::Failed, input::Input, output::payloads};
+
+/// Ask a workflow's code for a change, and wait for its outcome
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide workflow update order-7 remind_after --input 3600 --update-id once")]
+pub(super) struct Update {
+    #[command(flatten)]
+    target: Target,
+    /// The update's name
+    name: String,
+    #[command(flatten)]
+    input: Input,
+    /// Makes repeats of this update the same update
+    #[arg(long, value_name = "ID")]
+    update_id: Option<String>,
+    /// Wait only until the workflow has accepted it
+    #[arg(long)]
+    no_wait: bool,
+}
+
+impl Update {
+    pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
+        let input = self.input.payloads()?;
+        let client = common.client().await?;
+        let mut update = self.target.handle(&client).update_untyped(self.name, input);
+        if let Some(id) = self.update_id {
+            update = update.id(id);
+        }
+        let (id, output) = (self.target.id, common.output());
+        let accepted = update.start().await?;
+        let update = accepted.id().to_string();
+        if self.no_wait {
+            let words = format!("accepted {id} (update {update})");
+            return output.say(&json!({ "workflow": id, "update": update }), words);
+        }
+        let result = payloads(&accepted.result().await?);
+        output.say(&json!({ "workflow": id, "update": update, "result": result }), &result)
+    }
+}

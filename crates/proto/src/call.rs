@@ -1,0 +1,238 @@
+//! Calls of the core as messages: those of clients here, those of workers in `worker`.
+
+use abide_core::{
+    call::{Call, ConflictPolicy, Query, StartCall, UpdateWait},
+    codec::Wire,
+    event::{ReusePolicy, RunPaused, RunUnpaused, SignalReceived},
+    limits::InvalidField,
+};
+
+use crate::{
+    field::{Inside, case, enumeration, missing, part, word},
+    generated::{self as wire, completion::Completion, numbered_call::Call as Asked},
+    worker,
+};
+
+enumeration!(ConflictPolicy, ConflictPolicy {
+    Reject, UseExisting, TerminateExisting,
+} else Reject);
+
+enumeration!(UpdateWait, UpdateWait { Accepted, Completed } else Completed);
+
+/// The form of a call on the wire, and whose it is.
+pub(crate) enum WireCall {
+    /// A client's or an operator's.
+    Client(Asked),
+    /// A worker's.
+    Worker(Completion),
+    /// A part of an operation that the engine composes.
+    Part,
+}
+
+impl From<Call> for WireCall {
+    fn from(call: Call) -> Self {
+        Self::Client(match call {
+            Call::Start(start) => Asked::Start((*start).into()),
+            Call::Signal(target, signal, extension) => Asked::Signal(wire::SignalRunRequest {
+                target: Some(target.into()),
+                signal: Some(signal.into()),
+                extension,
+            }),
+            Call::RequestCancel { target, reason, identity, key } => {
+                let (target, key) = (Some(target.into()), key.to_wire());
+                Asked::Cancel(wire::CancelRunRequest { target, reason, identity, key })
+            }
+            Call::Terminate { target, reason, identity, details } => {
+                let (target, details) = (Some(target.into()), details.to_wire());
+                Asked::Terminate(wire::TerminateRunRequest { target, reason, identity, details })
+            }
+            Call::Pause(target, RunPaused { reason, identity }) => {
+                let target = Some(target.into());
+                Asked::Pause(wire::PauseRunRequest { target, reason, identity })
+            }
+            Call::Unpause(target, RunUnpaused { reason, identity }) => {
+                let target = Some(target.into());
+                Asked::Unpause(wire::PauseRunRequest { target, reason, identity })
+            }
+            Call::Update { target, update, request, until } => {
+                Asked::Update(wire::UpdateRunRequest {
+                    target: Some(target.into()),
+                    update: update.to_wire(),
+                    request: request.to_wire(),
+                    until: wire::UpdateWait::from(until).into(),
+                })
+            }
+            Call::Query { target, query: Query { name, input } } => {
+                let (target, input) = (Some(target.into()), input.to_wire());
+                Asked::Query(wire::QueryRunRequest { target, name, input })
+            }
+            Call::RescheduleTimer { target, timer, fire_at, identity, key } => {
+                Asked::RescheduleTimer(wire::RescheduleTimerRequest {
+                    target: Some(target.into()),
+                    timer: timer.to_wire(),
+                    fire_at: fire_at.to_wire(),
+                    identity,
+                    key: key.to_wire(),
+                })
+            }
+            Call::Repair { target, identity } => {
+                Asked::Repair(wire::RepairRunRequest { target: Some(target.into()), identity })
+            }
+            Call::Describe(target) => {
+                Asked::Describe(wire::DescribeRunRequest { target: Some(target.into()) })
+            }
+            Call::AwaitClose(target) => {
+                Asked::AwaitClose(wire::AwaitCloseRequest { target: Some(target.into()) })
+            }
+            Call::AwaitEvents(..) => return Self::Part,
+            Call::CompleteTask(token, completion) => {
+                return Self::Worker(worker::complete_task(token, *completion));
+            }
+            Call::FailTask { token, cause, failure, blocked } => {
+                return Self::Worker(Completion::FailTask(wire::FailTask {
+                    token: Some(token.into()),
+                    cause: cause.to_wire(),
+                    failure: failure.to_wire(),
+                    blocked: blocked.to_wire(),
+                }));
+            }
+            Call::AnswerQuery(token, answer) => {
+                let (token, outcome) = (Some(token.into()), worker::outcome(answer).to_wire());
+                return Self::Worker(Completion::AnswerQuery(wire::AnswerQuery { token, outcome }));
+            }
+            Call::ResolveActivity(token, resolution) => {
+                return Self::Worker(worker::resolve_activity(token, resolution));
+            }
+            Call::Heartbeat(token, details) => {
+                let (token, details) = (Some(token.into()), details.to_wire());
+                let heartbeat = wire::HeartbeatActivity { token, details };
+                return Self::Worker(Completion::Heartbeat(heartbeat));
+            }
+            Call::PresentAttempt(token, _) => {
+                return Self::Worker(Completion::PresentAttempt(token.into()));
+            }
+        })
+    }
+}
+
+/// The call that a client's message asks for; lists, histories and descriptions are no calls.
+pub(crate) fn from_wire(asked: Asked) -> Result<Call, InvalidField> {
+    Ok(match asked {
+        Asked::Start(start) => Call::Start(Box::new(start.try_into()?)),
+        Asked::Signal(request) => Call::Signal(
+            part("target", request.target)?,
+            part("signal", request.signal)?,
+            request.extension,
+        ),
+        Asked::Query(request) => Call::Query {
+            target: part("target", request.target)?,
+            query: Query { name: request.name, input: word("input", request.input)? },
+        },
+        Asked::Update(request) => Call::Update {
+            target: part("target", request.target)?,
+            update: word("update", request.update)?,
+            request: word("request", request.request)?,
+            until: case::<_, wire::UpdateWait>("until", request.until)?,
+        },
+        Asked::Cancel(request) => Call::RequestCancel {
+            target: part("target", request.target)?,
+            reason: request.reason,
+            identity: request.identity,
+            key: word("key", request.key)?,
+        },
+        Asked::Terminate(request) => Call::Terminate {
+            target: part("target", request.target)?,
+            reason: request.reason,
+            identity: request.identity,
+            details: word("details", request.details)?,
+        },
+        Asked::Pause(wire::PauseRunRequest { target, reason, identity }) => {
+            Call::Pause(part("target", target)?, RunPaused { reason, identity })
+        }
+        Asked::Unpause(wire::PauseRunRequest { target, reason, identity }) => {
+            Call::Unpause(part("target", target)?, RunUnpaused { reason, identity })
+        }
+        Asked::Describe(request) => Call::Describe(part("target", request.target)?),
+        Asked::AwaitClose(request) => Call::AwaitClose(part("target", request.target)?),
+        Asked::RescheduleTimer(request) => Call::RescheduleTimer {
+            target: part("target", request.target)?,
+            timer: word("timer", request.timer)?,
+            fire_at: word("fire_at", request.fire_at)?,
+            identity: request.identity,
+            key: word("key", request.key)?,
+        },
+        Asked::Repair(request) => {
+            Call::Repair { target: part("target", request.target)?, identity: request.identity }
+        }
+        Asked::History(_) | Asked::ListRuns(_) | Asked::CountRuns(_) | Asked::ListWaits(_) => {
+            return Err(InvalidField::new("call", "is a list, not a call"));
+        }
+    })
+}
+
+impl From<StartCall> for wire::StartRunRequest {
+    fn from(start: StartCall) -> Self {
+        Self {
+            workflow: start.workflow.to_wire(),
+            run: Some(start.run.to_wire()),
+            spec: start.spec.to_wire(),
+            identity: start.identity,
+            key: start.key.to_wire(),
+            conflict: wire::ConflictPolicy::from(start.conflict).into(),
+            reuse: start.reuse.to_wire(),
+            first_task_at: start.first_task_at.to_wire(),
+            signal: start.signal.map(Into::into),
+        }
+    }
+}
+
+impl TryFrom<wire::StartRunRequest> for StartCall {
+    type Error = InvalidField;
+
+    fn try_from(wire: wire::StartRunRequest) -> Result<Self, InvalidField> {
+        let run = wire.run.ok_or_else(|| missing("run"))?;
+        let signal = wire.signal.map(SignalReceived::try_from).transpose();
+        Ok(Self {
+            workflow: word("workflow", wire.workflow)?,
+            run: word("run", run)?,
+            spec: word("spec", wire.spec)?,
+            identity: wire.identity,
+            key: word("key", wire.key)?,
+            conflict: case::<_, wire::ConflictPolicy>("conflict", wire.conflict)?,
+            reuse: match wire.reuse {
+                0 => ReusePolicy::default(),
+                number => word("reuse", number)?,
+            },
+            first_task_at: word("first_task_at", wire.first_task_at)?,
+            signal: signal.map_err(|error| error.inside("signal"))?,
+        })
+    }
+}
+
+/// The engine says when a signal was received, and only runs have a source, so neither travels.
+impl From<SignalReceived> for wire::Signal {
+    fn from(signal: SignalReceived) -> Self {
+        Self {
+            name: signal.name,
+            input: signal.input.to_wire(),
+            header: signal.header.to_wire(),
+            identity: signal.identity,
+            key: signal.key.to_wire(),
+        }
+    }
+}
+
+impl TryFrom<wire::Signal> for SignalReceived {
+    type Error = InvalidField;
+
+    fn try_from(wire: wire::Signal) -> Result<Self, InvalidField> {
+        Ok(Self {
+            name: wire.name,
+            input: word("input", wire.input)?,
+            header: word("header", wire.header)?,
+            identity: wire.identity,
+            key: word("key", wire.key)?,
+            ..Self::default()
+        })
+    }
+}

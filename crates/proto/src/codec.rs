@@ -1,0 +1,108 @@
+//! Messages as bytes within a gRPC stream. Bytes that are no message are the caller's fault: they are
+//! answered as an invalid argument, with the field at fault.
+
+use std::marker::PhantomData;
+
+use abide_core::limits::InvalidField;
+use prost::Message;
+use tonic::{
+    Status,
+    codec::{DecodeBuf, EncodeBuf},
+};
+
+use crate::error;
+
+/// Encodes messages of one type and decodes those of another.
+#[derive(Debug)]
+pub struct Codec<T, U>(PhantomData<(T, U)>);
+
+impl<T, U> Default for Codec<T, U> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T, U> tonic::codec::Codec for Codec<T, U>
+where
+    T: Message + Send + 'static,
+    U: Message + Default + Send + 'static,
+{
+    type Encode = T;
+    type Decode = U;
+    type Encoder = Encoder<T>;
+    type Decoder = Decoder<U>;
+
+    fn encoder(&mut self) -> Encoder<T> {
+        Encoder(PhantomData)
+    }
+
+    fn decoder(&mut self) -> Decoder<U> {
+        Decoder(PhantomData)
+    }
+}
+
+/// Encodes messages.
+#[derive(Debug)]
+pub struct Encoder<T>(PhantomData<T>);
+
+impl<T: Message> tonic::codec::Encoder for Encoder<T> {
+    type Item = T;
+    type Error = Status;
+
+    fn encode(&mut self, item: T, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        item.encode(buffer).map_err(|error| Status::internal(error.to_string()))
+    }
+}
+
+/// Decodes messages.
+#[derive(Debug)]
+pub struct Decoder<U>(PhantomData<U>);
+
+impl<U: Message + Default> tonic::codec::Decoder for Decoder<U> {
+    type Item = U;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
+        U::decode(buffer).map(Some).map_err(|error| {
+            let invalid = undecodable(&error.to_string());
+            error::to_status(error::to_detail(invalid.into()))
+        })
+    }
+}
+
+/// The field at fault and what is wrong with it. The decoder says them in one text: its own name, then
+/// `Message.field` from the inside out, then the reason.
+fn undecodable(error: &str) -> InvalidField {
+    let mut reason = error.strip_prefix("failed to decode Protobuf message: ").unwrap_or(error);
+    let mut path = Vec::new();
+    while let Some((place, rest)) = reason.split_once(": ") {
+        let Some((_, field)) = place.split_once('.').filter(|_| !place.contains(' ')) else {
+            break;
+        };
+        path.insert(0, field);
+        reason = rest;
+    }
+    let field = if path.is_empty() { "request".to_owned() } else { path.join(".") };
+    InvalidField::new(field, format!("cannot be decoded: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generated::StartRunRequest;
+
+    #[test]
+    fn the_field_at_fault_is_named() {
+        let spec = [0x1a, 0x03, 0x0a, 0x01, 0xff];
+        let error = StartRunRequest::decode(spec.as_slice()).expect_err("not UTF-8");
+        let invalid = undecodable(&error.to_string());
+        assert_eq!(invalid.field, "spec.workflow_type");
+        assert!(invalid.problem.contains("UTF-8"), "{}", invalid.problem);
+    }
+
+    #[test]
+    fn bytes_without_a_field_are_the_request() {
+        let error = StartRunRequest::decode([0x07].as_slice()).expect_err("no message");
+        assert_eq!(undecodable(&error.to_string()).field, "request");
+    }
+}

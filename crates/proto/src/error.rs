@@ -1,0 +1,223 @@
+//! How a failed call travels: as an `ErrorDetail`, alone in a frame or in the details of a gRPC
+//! status, from which the caller gets the very same error.
+
+use abide_core::{
+    call::CallError,
+    codec::Wire,
+    event::RunReference,
+    ids::{RunId, WorkflowKey},
+    limits::InvalidField,
+};
+
+use crate::{
+    field::word,
+    generated::{ErrorCode, ErrorDetail},
+};
+
+/// The form of an error on the wire.
+pub fn to_detail(error: CallError) -> ErrorDetail {
+    let message = error.to_string();
+    let detail = |code: ErrorCode| ErrorDetail {
+        code: code.into(),
+        message: message.clone(),
+        hint: hint(code).to_owned(),
+        ..ErrorDetail::default()
+    };
+    match error {
+        CallError::Invalid(invalid) => {
+            ErrorDetail { field: invalid.field, ..detail(ErrorCode::Invalid) }
+        }
+        CallError::NotFound => detail(ErrorCode::NotFound),
+        CallError::AlreadyExists { workflow, run } => {
+            let run = RunReference { workflow, run }.to_wire();
+            ErrorDetail { run: Some(run), ..detail(ErrorCode::AlreadyExists) }
+        }
+        CallError::Refused(refusal) => {
+            ErrorDetail { refusal: Some(refusal.into()), ..detail(ErrorCode::Refused) }
+        }
+        CallError::UpdateAborted => detail(ErrorCode::UpdateAborted),
+        CallError::Blocked(blocked) => {
+            ErrorDetail { blocked: Some((*blocked).to_wire()), ..detail(ErrorCode::Blocked) }
+        }
+        CallError::StaleQuery => detail(ErrorCode::StaleQuery),
+        CallError::SetAside(run) => {
+            ErrorDetail { run: Some(run_alone(run)), ..detail(ErrorCode::SetAside) }
+        }
+        CallError::Unreadable { run, reason } => ErrorDetail {
+            run: Some(run_alone(run)),
+            message: reason,
+            ..detail(ErrorCode::Unreadable)
+        },
+        CallError::NotServed => detail(ErrorCode::NotServed),
+        CallError::Reset => detail(ErrorCode::Reset),
+        CallError::Unavailable(reason) => {
+            ErrorDetail { message: reason, ..detail(ErrorCode::Unavailable) }
+        }
+        CallError::Overloaded => detail(ErrorCode::Overloaded),
+    }
+}
+
+/// The error that a detail stands for.
+pub fn from_detail(detail: ErrorDetail) -> CallError {
+    let code = detail.code();
+    let invalid = invalid(&detail);
+    read(code, detail).unwrap_or(CallError::Invalid(invalid))
+}
+
+/// The message of an invalid field begins with its name.
+fn invalid(detail: &ErrorDetail) -> InvalidField {
+    let problem = detail.message.strip_prefix(&detail.field).unwrap_or(&detail.message);
+    InvalidField::new(detail.field.as_str(), problem.trim_start())
+}
+
+/// Nothing where the detail does not hold what its code needs.
+fn read(code: ErrorCode, detail: ErrorDetail) -> Option<CallError> {
+    let run =
+        |detail: &ErrorDetail| -> Option<RunReference> { word("run", detail.run.clone()).ok() };
+    Some(match code {
+        ErrorCode::Unspecified | ErrorCode::Invalid => CallError::Invalid(invalid(&detail)),
+        ErrorCode::NotFound => CallError::NotFound,
+        ErrorCode::AlreadyExists => {
+            let RunReference { workflow, run } = run(&detail)?;
+            CallError::AlreadyExists { workflow, run }
+        }
+        ErrorCode::Refused => CallError::Refused(detail.refusal?.try_into().ok()?),
+        ErrorCode::UpdateAborted => CallError::UpdateAborted,
+        ErrorCode::Blocked => CallError::Blocked(Box::new(word("blocked", detail.blocked?).ok()?)),
+        ErrorCode::StaleQuery => CallError::StaleQuery,
+        ErrorCode::SetAside => CallError::SetAside(run(&detail)?.run),
+        ErrorCode::Unreadable => {
+            CallError::Unreadable { run: run(&detail)?.run, reason: detail.message }
+        }
+        ErrorCode::NotServed => CallError::NotServed,
+        ErrorCode::Reset => CallError::Reset,
+        ErrorCode::Unavailable => CallError::Unavailable(detail.message),
+        ErrorCode::Overloaded => CallError::Overloaded,
+    })
+}
+
+/// The engine answered with something that makes no sense here, so nobody knows what happened.
+pub(crate) fn unreadable_answer(malformed: InvalidField) -> CallError {
+    CallError::Unavailable(format!("its answer cannot be read: {malformed}"))
+}
+
+/// A run whose workflow the error does not name.
+fn run_alone(run: RunId) -> abide_core::codec::generated::RunReference {
+    let workflow = WorkflowKey { namespace: "".into(), workflow: "".into() };
+    RunReference { workflow, run }.to_wire()
+}
+
+/// What a caller can do about it.
+const fn hint(code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::Unspecified => "",
+        ErrorCode::Invalid => "correct the request; nothing was changed",
+        ErrorCode::NotFound => "check namespace, workflow id and run id",
+        ErrorCode::AlreadyExists => "use another workflow id, or another conflict or reuse policy",
+        ErrorCode::Refused => "look at the run with DescribeRun; nothing was changed",
+        ErrorCode::UpdateAborted => "look at the run's outcome with AwaitClose",
+        ErrorCode::Blocked => "deploy code that fits the history, or reset the run",
+        ErrorCode::StaleQuery => "drop the answer: the caller has gone or was answered",
+        ErrorCode::SetAside | ErrorCode::Unreadable => {
+            "look at the server's log; the run stays as it is until an operator repairs it"
+        }
+        ErrorCode::NotServed | ErrorCode::Overloaded => "try again later",
+        ErrorCode::Reset | ErrorCode::Unavailable => "repeat the call with the same key",
+    }
+}
+
+#[cfg(feature = "tonic")]
+pub use status::{from_status, to_status};
+
+#[cfg(feature = "tonic")]
+mod status {
+    //! The details of a gRPC status, laid out as `google.rpc.Status`, as other clients expect.
+
+    use std::error::Error as _;
+
+    use abide_core::{call::CallError, limits::InvalidField};
+    use prost::Message;
+    use tonic::{Code, Status};
+
+    use super::from_detail;
+    use crate::generated::{ErrorCode, ErrorDetail, RefusalCode};
+
+    const TYPE: &str = "type.googleapis.com/abide.v1.ErrorDetail";
+
+    #[derive(Clone, PartialEq, Message)]
+    struct RichStatus {
+        #[prost(int32, tag = "1")]
+        code: i32,
+        #[prost(string, tag = "2")]
+        message: String,
+        #[prost(message, repeated, tag = "3")]
+        details: Vec<Any>,
+    }
+
+    #[derive(Clone, PartialEq, Message)]
+    struct Any {
+        #[prost(string, tag = "1")]
+        type_url: String,
+        #[prost(bytes = "vec", tag = "2")]
+        value: Vec<u8>,
+    }
+
+    /// The gRPC status of an error.
+    pub fn to_status(detail: ErrorDetail) -> Status {
+        let code = code(&detail);
+        let any = Any { type_url: TYPE.to_owned(), value: detail.encode_to_vec() };
+        let rich =
+            RichStatus { code: code.into(), message: detail.message.clone(), details: vec![any] };
+        Status::with_details(code, detail.message, rich.encode_to_vec().into())
+    }
+
+    /// The error of a gRPC status. One without details comes from the network or from a limit of the
+    /// transport.
+    pub fn from_status(status: &Status) -> CallError {
+        let rich = RichStatus::decode(status.details()).unwrap_or_default();
+        let ours = rich.details.into_iter().find(|any| any.type_url == TYPE);
+        match ours.and_then(|any| ErrorDetail::decode(any.value.as_slice()).ok()) {
+            Some(detail) => from_detail(detail),
+            None if status.code() == Code::InvalidArgument || status.code() == Code::OutOfRange => {
+                InvalidField::new("request", status.message()).into()
+            }
+            None => CallError::Unavailable(with_causes(status)),
+        }
+    }
+
+    /// The network's errors say why in their causes only.
+    fn with_causes(status: &Status) -> String {
+        let mut text = status.message().to_owned();
+        let mut cause = status.source();
+        while let Some(error) = cause {
+            let reason = error.to_string();
+            if !text.contains(&reason) {
+                text = format!("{text}: {reason}");
+            }
+            cause = error.source();
+        }
+        text
+    }
+
+    fn code(detail: &ErrorDetail) -> Code {
+        match detail.code() {
+            ErrorCode::Unspecified => Code::Unknown,
+            ErrorCode::Invalid => Code::InvalidArgument,
+            ErrorCode::NotFound => Code::NotFound,
+            ErrorCode::AlreadyExists => Code::AlreadyExists,
+            ErrorCode::Refused => match detail.refusal.as_ref().map(|refusal| refusal.code()) {
+                Some(RefusalCode::Limit) => Code::ResourceExhausted,
+                Some(RefusalCode::Busy) => Code::Unavailable,
+                Some(RefusalCode::UnknownTimer) => Code::NotFound,
+                Some(_) | None => Code::FailedPrecondition,
+            },
+            ErrorCode::UpdateAborted | ErrorCode::Reset => Code::Aborted,
+            ErrorCode::Blocked | ErrorCode::StaleQuery | ErrorCode::SetAside => {
+                Code::FailedPrecondition
+            }
+            ErrorCode::Unreadable => Code::DataLoss,
+            ErrorCode::NotServed | ErrorCode::Unavailable => Code::Unavailable,
+            ErrorCode::Overloaded => Code::ResourceExhausted,
+        }
+    }
+}

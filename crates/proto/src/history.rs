@@ -1,0 +1,44 @@
+//! History over the wire: stored rows as they are, never parsed on their way.
+
+use abide_core::{
+    call::{HistoryPage, HistoryRequest},
+    codec::Wire,
+    limits::InvalidField,
+};
+
+use crate::{
+    field::{part, word},
+    generated::{HistoryRows, HistoryRowsRequest},
+};
+
+impl From<HistoryRequest> for HistoryRowsRequest {
+    fn from(request: HistoryRequest) -> Self {
+        let HistoryRequest { target, from, follow } = request;
+        Self { target: Some(target.into()), from, follow }
+    }
+}
+
+impl TryFrom<HistoryRowsRequest> for HistoryRequest {
+    type Error = InvalidField;
+
+    fn try_from(wire: HistoryRowsRequest) -> Result<Self, InvalidField> {
+        let HistoryRowsRequest { target, from, follow } = wire;
+        Ok(Self { target: part("target", target)?, from, follow })
+    }
+}
+
+impl From<HistoryPage> for HistoryRows {
+    fn from(page: HistoryPage) -> Self {
+        let HistoryPage { run, rows, next, more, closed } = page;
+        Self { run: run.to_wire(), rows, next, more, closed }
+    }
+}
+
+impl TryFrom<HistoryRows> for HistoryPage {
+    type Error = InvalidField;
+
+    fn try_from(wire: HistoryRows) -> Result<Self, InvalidField> {
+        let HistoryRows { run, rows, next, more, closed } = wire;
+        Ok(Self { run: word("run", run)?, rows, next, more, closed })
+    }
+}

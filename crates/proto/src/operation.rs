@@ -1,0 +1,190 @@
+//! Everything that a client can ask and be told. Unary methods and the stream of many calls share it.
+
+use abide_core::{
+    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget},
+    ids::ShardId,
+    limits::InvalidField,
+    list::{RunFilter, RunRow, WaitFilter, WaitRow},
+    run::Description,
+};
+
+use crate::{
+    call::{WireCall, from_wire},
+    error,
+    field::{Inside, part, parts, word},
+    generated::{self as wire, numbered_answer::Answer, numbered_call::Call as Asked},
+    list::{PlacedWait, run_token, wait_token},
+};
+
+/// What a client asks.
+#[derive(Clone, Debug)]
+pub enum Operation {
+    /// A call of the core that is no worker's.
+    Call(Call),
+    /// A start whose run id the server draws.
+    Start(Box<NewStart>),
+    /// A run, to be shown.
+    Describe(RunTarget),
+    /// A part of a history.
+    History(HistoryRequest),
+    /// A page of runs.
+    Runs(Page<RunFilter>),
+    /// A number of runs.
+    CountRuns(RunFilter),
+    /// A page of waits.
+    Waits(Page<WaitFilter>),
+}
+
+/// A start that lacks its run id.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewStart(pub(crate) abide_core::call::StartCall);
+
+impl NewStart {
+    /// The call, with the id of the run, should it be started.
+    pub fn with_run(mut self, run: abide_core::ids::RunId) -> Call {
+        self.0.run = run;
+        Call::Start(Box::new(self.0))
+    }
+}
+
+/// A filter, and how many rows a page has; the server's bound if none is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<F> {
+    /// Which rows, and after which.
+    pub filter: F,
+    /// How many.
+    pub limit: Option<usize>,
+}
+
+/// What a client is told.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// The core's answer.
+    Call(CallReply),
+    /// The run.
+    Description(Box<Description>),
+    /// The part of the history.
+    History(HistoryPage),
+    /// The runs, and whether there are more.
+    Runs(Vec<RunRow>, bool),
+    /// How many there are.
+    Count(u64),
+    /// The waits, and whether there are more.
+    Waits(Vec<(ShardId, WaitRow)>, bool),
+}
+
+/// The form of an operation on the wire.
+///
+/// # Errors
+/// A worker's call has none here: it belongs on the stream of the worker's session.
+pub fn operation_to_wire(operation: Operation) -> Result<Asked, InvalidField> {
+    Ok(match operation {
+        Operation::Call(call) => match WireCall::from(call) {
+            WireCall::Client(asked) => asked,
+            WireCall::Worker(_) | WireCall::Part => {
+                return Err(InvalidField::new("call", "belongs on the stream of a worker"));
+            }
+        },
+        Operation::Start(start) => {
+            Asked::Start(wire::StartRunRequest { run: None, ..start.0.into() })
+        }
+        Operation::Describe(target) => {
+            Asked::Describe(wire::DescribeRunRequest { target: Some(target.into()) })
+        }
+        Operation::History(request) => Asked::History(request.into()),
+        Operation::Runs(page) => Asked::ListRuns(page.into()),
+        Operation::CountRuns(filter) => {
+            Asked::CountRuns(wire::CountRunsRequest { filter: Some(filter.into()) })
+        }
+        Operation::Waits(page) => Asked::ListWaits(page.into()),
+    })
+}
+
+impl TryFrom<Asked> for Operation {
+    type Error = InvalidField;
+
+    fn try_from(asked: Asked) -> Result<Self, InvalidField> {
+        Ok(match asked {
+            Asked::Start(mut start) if start.run.is_none() => {
+                // Any id will do until the server has drawn one.
+                start.run = Some(word_of_nil());
+                Self::Start(Box::new(NewStart(start.try_into()?)))
+            }
+            Asked::Describe(request) => Self::Describe(part("target", request.target)?),
+            Asked::History(request) => Self::History(request.try_into()?),
+            Asked::ListRuns(request) => Self::Runs(request.try_into()?),
+            Asked::CountRuns(request) => {
+                let filter = request.filter.unwrap_or_default().try_into();
+                Self::CountRuns(filter.map_err(|error: InvalidField| error.inside("filter"))?)
+            }
+            Asked::ListWaits(request) => Self::Waits(request.try_into()?),
+            other => Self::Call(from_wire(other)?),
+        })
+    }
+}
+
+fn word_of_nil() -> bytes::Bytes {
+    abide_core::codec::Wire::to_wire(&abide_core::ids::RunId::MIN)
+}
+
+impl From<Reply> for Answer {
+    fn from(reply: Reply) -> Self {
+        match reply {
+            Reply::Call(reply) => reply.into(),
+            Reply::Description(description) => Self::Description((*description).into()),
+            Reply::History(page) => Self::History(page.into()),
+            Reply::Runs(rows, more) => {
+                let last = rows.last().filter(|_| more);
+                let next_page_token = last.map(run_token).unwrap_or_default();
+                let runs = rows.into_iter().map(Into::into).collect();
+                Self::Runs(wire::ListRunsResponse { runs, next_page_token })
+            }
+            Reply::Count(count) => Self::Count(wire::CountRunsResponse { count }),
+            Reply::Waits(rows, more) => {
+                let last = rows.last().filter(|_| more);
+                let token = last.map(|(shard, row)| wait_token(*shard, row));
+                let waits = rows.into_iter().map(Into::into).collect();
+                let next_page_token = token.unwrap_or_default();
+                Self::Waits(wire::ListWaitsResponse { waits, next_page_token })
+            }
+        }
+    }
+}
+
+/// What an answer on the wire says.
+pub fn answer_from_wire(answer: Answer) -> Result<Reply, CallError> {
+    let read = match answer {
+        Answer::Error(detail) => return Err(error::from_detail(detail)),
+        Answer::Description(shown) => {
+            shown.try_into().map(|shown| Reply::Description(Box::new(shown)))
+        }
+        Answer::History(rows) => rows.try_into().map(Reply::History),
+        Answer::Runs(list) => {
+            let more = !list.next_page_token.is_empty();
+            parts("runs", list.runs).map(|rows| Reply::Runs(rows, more))
+        }
+        Answer::Count(count) => Ok(Reply::Count(count.count)),
+        Answer::Waits(list) => {
+            let more = !list.next_page_token.is_empty();
+            let plain = |waits: Vec<PlacedWait>| {
+                waits.into_iter().map(|PlacedWait(shard, row)| (shard, row)).collect()
+            };
+            parts("waits", list.waits).map(|waits| Reply::Waits(plain(waits), more))
+        }
+        other => CallReply::try_from(other).map(Reply::Call),
+    };
+    read.map_err(error::unreadable_answer)
+}
+
+impl TryFrom<Answer> for CallReply {
+    type Error = InvalidField;
+
+    fn try_from(answer: Answer) -> Result<Self, InvalidField> {
+        crate::reply::from_wire(answer)
+    }
+}
+
+/// A run id on the wire.
+pub fn run_id(field: &str, bytes: bytes::Bytes) -> Result<abide_core::ids::RunId, InvalidField> {
+    word(field, bytes)
+}

@@ -1,0 +1,101 @@
+//! Why a run refuses an input, with what the refusal is about.
+
+use abide_core::{
+    codec::Wire,
+    ids::TimerId,
+    limits::{Exceeded, InvalidField},
+    run::Refusal,
+    time::Timestamp,
+};
+
+use crate::{
+    field::{missing, word},
+    generated::{self as wire, RefusalCode},
+};
+
+impl From<Refusal> for wire::Refusal {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::RunClosed => plain(RefusalCode::RunClosed),
+            Refusal::Busy => plain(RefusalCode::Busy),
+            Refusal::Limit(Exceeded { what, limit }) => Self {
+                bounded: Some(what.into_owned()),
+                limit: Some(limit),
+                ..plain(RefusalCode::Limit)
+            },
+            Refusal::StaleTask => plain(RefusalCode::StaleTask),
+            Refusal::BuildTried => plain(RefusalCode::BuildTried),
+            Refusal::StaleAttempt => plain(RefusalCode::StaleAttempt),
+            Refusal::CancelNotRequested => plain(RefusalCode::CancelNotRequested),
+            Refusal::UnknownTimer(timer) => of_timer(RefusalCode::UnknownTimer, &timer),
+            Refusal::TimerFired(timer) => of_timer(RefusalCode::TimerFired, &timer),
+            Refusal::NoDeadline(timer) => of_timer(RefusalCode::NoDeadline, &timer),
+            Refusal::NeverDeadline(timer) => of_timer(RefusalCode::NeverDeadline, &timer),
+            Refusal::PastDeadline { fire_at, now } => {
+                compared(RefusalCode::PastDeadline, fire_at, now)
+            }
+            Refusal::TooLate { fire_at, not_after } => {
+                compared(RefusalCode::TooLate, fire_at, not_after)
+            }
+            Refusal::TooManyMoves { limit } => {
+                Self { limit: Some(limit.into()), ..plain(RefusalCode::TooManyMoves) }
+            }
+            Refusal::Paused => plain(RefusalCode::Paused),
+            Refusal::NotPaused => plain(RefusalCode::NotPaused),
+            Refusal::Held => plain(RefusalCode::Held),
+        }
+    }
+}
+
+fn plain(code: RefusalCode) -> wire::Refusal {
+    wire::Refusal { code: code.into(), ..wire::Refusal::default() }
+}
+
+fn of_timer(code: RefusalCode, timer: &TimerId) -> wire::Refusal {
+    wire::Refusal { timer: Some(timer.to_wire()), ..plain(code) }
+}
+
+fn compared(code: RefusalCode, fire_at: Timestamp, with: Timestamp) -> wire::Refusal {
+    wire::Refusal { fire_at: fire_at.to_wire(), compared: with.to_wire(), ..plain(code) }
+}
+
+impl TryFrom<wire::Refusal> for Refusal {
+    type Error = InvalidField;
+
+    fn try_from(wire: wire::Refusal) -> Result<Self, InvalidField> {
+        let code = wire.code();
+        let timer = || -> TimerId { wire.timer.clone().unwrap_or_default().into() };
+        let limit = wire.limit.unwrap_or_default();
+        Ok(match code {
+            RefusalCode::Unspecified => return Err(missing("code")),
+            RefusalCode::RunClosed => Self::RunClosed,
+            RefusalCode::Busy => Self::Busy,
+            RefusalCode::Limit => {
+                let what = wire.bounded.clone().unwrap_or_default().into();
+                Self::Limit(Exceeded { what, limit })
+            }
+            RefusalCode::StaleTask => Self::StaleTask,
+            RefusalCode::BuildTried => Self::BuildTried,
+            RefusalCode::StaleAttempt => Self::StaleAttempt,
+            RefusalCode::CancelNotRequested => Self::CancelNotRequested,
+            RefusalCode::UnknownTimer => Self::UnknownTimer(timer()),
+            RefusalCode::TimerFired => Self::TimerFired(timer()),
+            RefusalCode::NoDeadline => Self::NoDeadline(timer()),
+            RefusalCode::NeverDeadline => Self::NeverDeadline(timer()),
+            RefusalCode::PastDeadline => Self::PastDeadline {
+                fire_at: word("fire_at", wire.fire_at)?,
+                now: word("compared", wire.compared)?,
+            },
+            RefusalCode::TooLate => Self::TooLate {
+                fire_at: word("fire_at", wire.fire_at)?,
+                not_after: word("compared", wire.compared)?,
+            },
+            RefusalCode::TooManyMoves => {
+                Self::TooManyMoves { limit: u32::try_from(limit).unwrap_or(u32::MAX) }
+            }
+            RefusalCode::Paused => Self::Paused,
+            RefusalCode::NotPaused => Self::NotPaused,
+            RefusalCode::Held => Self::Held,
+        })
+    }
+}

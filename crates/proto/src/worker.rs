@@ -1,0 +1,304 @@
+//! What a worker and a server say to each other: tokens, completions, tasks, acknowledgements.
+
+use abide_core::{
+    call::{
+        ActivityToken, Call, CallError, CallReply, Dispatch, Query, QueryToken, QueueKey,
+        TaskCompletion, TaskToken, WorkKind,
+    },
+    codec::{self, Wire},
+    event::Outcome,
+    failure::Failure,
+    ids::{SessionId, ShardId},
+    limits::InvalidField,
+    payload::Payloads,
+    run::{ActivityGiven, GivenTask, Resolution},
+};
+
+use crate::{
+    call::WireCall,
+    error,
+    field::{Inside, case, enumeration, missing, part, parts, unreadable, word},
+    generated::{
+        self as wire, acknowledgement::Acknowledgement as Acknowledged, completion::Completion,
+        resolve_activity::Resolution as WireResolution, task::Task as WireTask,
+    },
+};
+
+enumeration!(WorkKind, WorkKind { Workflow, Activity });
+
+macro_rules! token {
+    ($name:ident { $($word:ident),* } { $($plain:ident),* }) => {
+        impl From<$name> for wire::$name {
+            fn from(token: $name) -> Self {
+                let $name { $($word,)* $($plain,)* } = token;
+                Self { $($word: $word.to_wire(),)* $($plain,)* }
+            }
+        }
+
+        impl TryFrom<wire::$name> for $name {
+            type Error = InvalidField;
+
+            fn try_from(wire: wire::$name) -> Result<Self, InvalidField> {
+                let wire::$name { $($word,)* $($plain,)* } = wire;
+                Ok(Self { $($word: word(stringify!($word), $word)?,)* $($plain,)* })
+            }
+        }
+    };
+}
+
+token!(TaskToken { workflow, run, start } {});
+token!(QueryToken { workflow, run } { ticket, attempt });
+token!(ActivityToken { workflow, run } { scheduled, start });
+
+/// The form of a credit on the wire.
+pub fn credit_to_wire(queue: QueueKey, credits: usize) -> wire::Credit {
+    wire::Credit {
+        namespace: queue.namespace.to_wire(),
+        queue: queue.queue,
+        kind: wire::WorkKind::from(queue.kind).into(),
+        credits: u32::try_from(credits).unwrap_or(u32::MAX),
+    }
+}
+
+/// The queue of a credit, and how much of it.
+pub fn credit_from_wire(wire: wire::Credit) -> Result<(QueueKey, usize), InvalidField> {
+    let queue = QueueKey {
+        namespace: wire.namespace.into(),
+        queue: wire.queue,
+        kind: case::<_, wire::WorkKind>("kind", wire.kind)?,
+    };
+    Ok((queue, usize::try_from(wire.credits).unwrap_or(usize::MAX)))
+}
+
+/// The form of a worker's call on the wire; none if the call is a client's.
+pub fn completion_to_wire(call: Call) -> Option<Completion> {
+    match WireCall::from(call) {
+        WireCall::Client(_) | WireCall::Part => None,
+        WireCall::Worker(completion) => Some(completion),
+    }
+}
+
+/// The call that a worker's completion stands for.
+pub fn completion_from_wire(wire: Completion, session: &SessionId) -> Result<Call, InvalidField> {
+    Ok(match wire {
+        Completion::CompleteTask(wire) => Call::CompleteTask(
+            part("token", wire.token)?,
+            Box::new(TaskCompletion {
+                commands: parts("commands", wire.commands)?,
+                flags: word("flags", wire.flags)?,
+                sdk_metadata: wire.sdk_metadata,
+                force_next: wire.force_next,
+                eager_activities: usize::try_from(wire.eager_activities).unwrap_or(usize::MAX),
+            }),
+        ),
+        Completion::FailTask(wire) => Call::FailTask {
+            token: part("token", wire.token)?,
+            cause: word("cause", wire.cause)?,
+            failure: word("failure", wire.failure)?,
+            blocked: word("blocked", wire.blocked)?,
+        },
+        Completion::AnswerQuery(wire) => {
+            Call::AnswerQuery(part("token", wire.token)?, result(word("outcome", wire.outcome)?))
+        }
+        Completion::ResolveActivity(wire) => {
+            let resolution = wire.resolution.ok_or_else(|| missing("resolution"))?;
+            let resolution = match resolution {
+                WireResolution::Completed(result) => {
+                    Resolution::Completed(word("completed", result)?)
+                }
+                WireResolution::Failed(failure) => Resolution::Failed(word("failed", failure)?),
+                WireResolution::Cancelled(details) => {
+                    Resolution::Cancelled(word("cancelled", details)?)
+                }
+            };
+            Call::ResolveActivity(part("token", wire.token)?, resolution)
+        }
+        Completion::Heartbeat(wire) => {
+            Call::Heartbeat(part("token", wire.token)?, word("details", wire.details)?)
+        }
+        Completion::PresentAttempt(token) => {
+            Call::PresentAttempt(part("token", Some(token))?, session.clone())
+        }
+    })
+}
+
+pub(crate) fn complete_task(token: TaskToken, completion: TaskCompletion) -> Completion {
+    let TaskCompletion { commands, flags, sdk_metadata, force_next, eager_activities } = completion;
+    Completion::CompleteTask(wire::CompleteTask {
+        token: Some(token.into()),
+        commands: commands.into_iter().map(Into::into).collect(),
+        flags: flags.to_wire(),
+        sdk_metadata,
+        force_next,
+        eager_activities: u32::try_from(eager_activities).unwrap_or(u32::MAX),
+    })
+}
+
+pub(crate) fn resolve_activity(token: ActivityToken, resolution: Resolution) -> Completion {
+    let resolution = match resolution {
+        Resolution::Completed(result) => WireResolution::Completed(result.to_wire()),
+        Resolution::Failed(failure) => WireResolution::Failed(failure.to_wire()),
+        Resolution::Cancelled(details) => WireResolution::Cancelled(details.to_wire()),
+    };
+    Completion::ResolveActivity(wire::ResolveActivity {
+        token: Some(token.into()),
+        resolution: Some(resolution),
+    })
+}
+
+pub(crate) fn outcome(result: Result<Payloads, Failure>) -> Outcome {
+    match result {
+        Ok(result) => Outcome::Completed(result),
+        Err(failure) => Outcome::Failed(failure),
+    }
+}
+
+pub(crate) fn result(outcome: Outcome) -> Result<Payloads, Failure> {
+    match outcome {
+        Outcome::Completed(result) => Ok(result),
+        Outcome::Failed(failure) => Err(failure),
+    }
+}
+
+/// The form of an acknowledgement on the wire.
+pub fn acknowledgement_to_wire(result: Result<CallReply, CallError>) -> Acknowledged {
+    match result {
+        Err(error) => Acknowledged::Error(error::to_detail(error)),
+        Ok(CallReply::TaskTaken { completed }) => Acknowledged::TaskTaken(completed),
+        Ok(CallReply::TaskDiscarded) => Acknowledged::TaskDiscarded(Default::default()),
+        Ok(CallReply::TaskRefused { cause, message }) => {
+            Acknowledged::TaskRefused(wire::TaskRefused { cause: cause.to_wire(), message })
+        }
+        Ok(CallReply::Alive { cancel_requested }) => {
+            Acknowledged::AliveCancelRequested(cancel_requested)
+        }
+        Ok(CallReply::Done { run, repeat }) => {
+            Acknowledged::Done(wire::DoneAcknowledgement { run: run.to_wire(), repeat })
+        }
+        // Only clients are told these.
+        Ok(
+            CallReply::Started { run, .. }
+            | CallReply::Update { run, .. }
+            | CallReply::Closed { run, .. }
+            | CallReply::History { run, .. },
+        ) => Acknowledged::Done(wire::DoneAcknowledgement { run: run.to_wire(), repeat: false }),
+        Ok(CallReply::UpdateRejected(_) | CallReply::Query(_) | CallReply::Run(_)) => {
+            Acknowledged::TaskDiscarded(Default::default())
+        }
+    }
+}
+
+/// What an acknowledgement on the wire says.
+pub fn acknowledgement_from_wire(wire: Acknowledged) -> Result<CallReply, CallError> {
+    let reply = match wire {
+        Acknowledged::Error(detail) => return Err(error::from_detail(detail)),
+        Acknowledged::TaskTaken(completed) => Ok(CallReply::TaskTaken { completed }),
+        Acknowledged::TaskDiscarded(_) => Ok(CallReply::TaskDiscarded),
+        Acknowledged::TaskRefused(wire::TaskRefused { cause, message }) => {
+            word("cause", cause).map(|cause| CallReply::TaskRefused { cause, message })
+        }
+        Acknowledged::AliveCancelRequested(cancel_requested) => {
+            Ok(CallReply::Alive { cancel_requested })
+        }
+        Acknowledged::Done(wire::DoneAcknowledgement { run, repeat }) => {
+            word("run", run).map(|run| CallReply::Done { run, repeat })
+        }
+    };
+    reply.map_err(error::unreadable_answer)
+}
+
+impl From<Dispatch> for wire::Task {
+    fn from(dispatch: Dispatch) -> Self {
+        let task = match dispatch {
+            Dispatch::Workflow { token, given, last_event, recent } => {
+                let GivenTask { start: _, attempt, previous, tail, updates, timeout } = given;
+                let update = |(update, request): (abide_core::ids::UpdateId, _)| {
+                    let request = abide_core::event::UpdateRequest::to_wire(&request);
+                    wire::GivenUpdate { update: update.to_wire(), request: Some(request) }
+                };
+                WireTask::Workflow(wire::WorkflowTask {
+                    token: Some(token.into()),
+                    attempt,
+                    previous,
+                    tail: codec::encode_events(&tail),
+                    updates: updates.into_iter().map(update).collect(),
+                    timeout: timeout.to_wire(),
+                    last_event,
+                    recent: recent.map(|rows| wire::LogRows { rows }),
+                })
+            }
+            Dispatch::Activity { token, given, eager } => {
+                let ActivityGiven { spec, execution, attempt, scheduled_at, heartbeat } = *given;
+                WireTask::Activity(wire::ActivityTask {
+                    token: Some(token.into()),
+                    spec: spec.to_wire(),
+                    execution: execution.to_wire(),
+                    attempt,
+                    scheduled_at: scheduled_at.to_wire(),
+                    heartbeat: heartbeat.to_wire(),
+                    eager,
+                })
+            }
+            Dispatch::Query { token, last_event, query: Query { name, input } } => {
+                WireTask::Query(wire::QueryTask {
+                    token: Some(token.into()),
+                    last_event,
+                    name,
+                    input: input.to_wire(),
+                })
+            }
+        };
+        Self { task: Some(task) }
+    }
+}
+
+impl TryFrom<wire::Task> for Dispatch {
+    type Error = InvalidField;
+
+    fn try_from(wire: wire::Task) -> Result<Self, InvalidField> {
+        Ok(match wire.task.ok_or_else(|| InvalidField::new("task", "has no known case set"))? {
+            WireTask::Workflow(task) => workflow_task(task)?,
+            WireTask::Activity(task) => Self::Activity {
+                token: part("token", task.token)?,
+                given: Box::new(ActivityGiven {
+                    spec: word("spec", task.spec)?,
+                    execution: task.execution.into(),
+                    attempt: task.attempt,
+                    scheduled_at: word("scheduled_at", task.scheduled_at)?,
+                    heartbeat: word("heartbeat", task.heartbeat)?,
+                }),
+                eager: task.eager,
+            },
+            WireTask::Query(task) => Self::Query {
+                token: part("token", task.token)?,
+                last_event: task.last_event,
+                query: Query { name: task.name, input: word("input", task.input)? },
+            },
+        })
+    }
+}
+
+fn workflow_task(task: wire::WorkflowTask) -> Result<Dispatch, InvalidField> {
+    let token: TaskToken = part("token", task.token)?;
+    let update =
+        |wire: wire::GivenUpdate| Ok((wire.update.into(), word("updates.request", wire.request)?));
+    let tail = codec::decode_events(task.tail);
+    Ok(Dispatch::Workflow {
+        given: GivenTask {
+            start: token.start,
+            attempt: task.attempt,
+            previous: task.previous,
+            tail: tail.map_err(|error| unreadable(&error).inside("tail"))?,
+            updates: task.updates.into_iter().map(update).collect::<Result<_, InvalidField>>()?,
+            timeout: word("timeout", task.timeout)?,
+        },
+        token,
+        last_event: task.last_event,
+        recent: task.recent.map(|recent| recent.rows),
+    })
+}
+
+/// The shard of this number.
+pub fn shard_from_wire(number: u32) -> Result<ShardId, InvalidField> {
+    crate::list::shard("present_attempts", number)
+}

@@ -1,0 +1,99 @@
+//! Who waits for which answer on a stream. When the stream ends, everybody is told so.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use abide_core::call::CallError;
+use tokio::sync::oneshot;
+
+/// The callers of one stream, by the numbers of their calls.
+pub(super) struct Answers<T>(Arc<Mutex<Waiting<T>>>);
+
+struct Waiting<T> {
+    last: u64,
+    callers: HashMap<u64, oneshot::Sender<Result<T, CallError>>>,
+    /// Why the stream ended, once it has.
+    ended: Option<CallError>,
+}
+
+/// A caller's claim to an answer.
+pub(super) struct Claim<T> {
+    answers: Answers<T>,
+    /// The number of the call.
+    pub(super) number: u64,
+    answer: oneshot::Receiver<Result<T, CallError>>,
+}
+
+impl<T> Clone for Answers<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Answers<T> {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Mutex::new(Waiting { last: 0, callers: HashMap::new(), ended: None })))
+    }
+
+    /// The stream has not ended.
+    pub(super) fn open(&self) -> bool {
+        self.lock().ended.is_none()
+    }
+
+    /// Makes a claim to the answer of a new call.
+    pub(super) fn claim(&self) -> Result<Claim<T>, CallError> {
+        let (sender, answer) = oneshot::channel();
+        let mut waiting = self.lock();
+        if let Some(ended) = &waiting.ended {
+            return Err(ended.clone());
+        }
+        waiting.last += 1;
+        let number = waiting.last;
+        waiting.callers.insert(number, sender);
+        drop(waiting);
+        Ok(Claim { answers: self.clone(), number, answer })
+    }
+
+    /// Hands out answers.
+    pub(super) fn settle(&self, answers: impl IntoIterator<Item = (u64, Result<T, CallError>)>) {
+        let mut waiting = self.lock();
+        for (number, answer) in answers {
+            if let Some(caller) = waiting.callers.remove(&number) {
+                // A caller that has left meanwhile needs no answer.
+                drop(caller.send(answer));
+            }
+        }
+    }
+
+    /// The stream has ended: nobody will be answered any more.
+    pub(super) fn end(&self, why: CallError) {
+        let callers = {
+            let mut waiting = self.lock();
+            waiting.ended.get_or_insert_with(|| why.clone());
+            std::mem::take(&mut waiting.callers)
+        };
+        for caller in callers.into_values() {
+            // A caller that has left meanwhile needs no answer.
+            drop(caller.send(Err(why.clone())));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Claim<T> {
+    /// Waits for the answer.
+    pub(super) async fn answer(&mut self) -> Result<T, CallError> {
+        let lost = |_| Err(CallError::Unavailable("the connection was lost".into()));
+        (&mut self.answer).await.unwrap_or_else(lost)
+    }
+
+    /// Gives the claim up; whether it was still open.
+    pub(super) fn give_up(&mut self) -> bool {
+        self.answers.lock().callers.remove(&self.number).is_some()
+    }
+}

@@ -1,0 +1,68 @@
+//! The writing end of a stream: what many senders put into a queue goes out together, in frames of a
+//! bounded size.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use futures_util::Stream;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// Items that one frame holds at most.
+const FRAME_ITEMS: usize = 512;
+
+/// Bytes after which a frame is full. A single item may be larger.
+const FRAME_BYTES: usize = 1 << 20;
+
+/// A frame that is filled item by item.
+pub(super) trait Frame: Default {
+    /// What it is filled with.
+    type Item: Unpin;
+
+    /// How many bytes the item takes.
+    fn size(item: &Self::Item) -> usize;
+
+    /// Puts the item into the frame.
+    fn put(&mut self, item: Self::Item);
+}
+
+/// Frames of what arrives in a queue.
+pub(super) struct Frames<F: Frame> {
+    queue: UnboundedReceiver<F::Item>,
+    taken: Vec<F::Item>,
+    waiting: VecDeque<F::Item>,
+}
+
+impl<F: Frame> Frames<F> {
+    /// Frames of what arrives in this queue; they end when all senders are gone.
+    pub(super) fn new(queue: UnboundedReceiver<F::Item>) -> Self {
+        Self { queue, taken: Vec::new(), waiting: VecDeque::new() }
+    }
+}
+
+impl<F: Frame> Stream for Frames<F> {
+    type Item = F;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<F>> {
+        let this = &mut *self;
+        if this.waiting.is_empty() {
+            let count = ready!(this.queue.poll_recv_many(context, &mut this.taken, FRAME_ITEMS));
+            if count == 0 {
+                return Poll::Ready(None);
+            }
+            this.waiting.extend(this.taken.drain(..));
+        }
+        let mut frame = F::default();
+        let mut bytes = 0;
+        while let Some(item) = this.waiting.pop_front() {
+            bytes += F::size(&item);
+            frame.put(item);
+            if this.waiting.front().is_none_or(|next| bytes + F::size(next) > FRAME_BYTES) {
+                break;
+            }
+        }
+        Poll::Ready(Some(frame))
+    }
+}

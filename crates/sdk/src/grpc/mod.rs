@@ -1,0 +1,129 @@
+//! The way to a server over the network. All calls of a transport share one stream, and a writer
+//! puts what waits together into one frame, so that many callers cost few frames. Connections are
+//! made when they are needed and made again after they were lost; what was lost meanwhile is told as
+//! [`CallError::Unavailable`].
+
+mod answers;
+mod calls;
+mod frames;
+mod options;
+mod session;
+
+use std::sync::{Mutex, PoisonError};
+
+use abide_core::{
+    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget, Worker},
+    ids::ShardId,
+    limits::InvalidField,
+    list::{RunFilter, RunRow, WaitFilter, WaitRow},
+    run::Description,
+};
+use abide_proto::operation::{Operation, Page, Reply, answer_from_wire, operation_to_wire};
+use tonic::transport::Channel;
+
+pub use self::options::{GrpcOptions, TlsOptions};
+use self::{calls::CallsStream, session::GrpcSession};
+use crate::transport::{Answer, Session, Transport};
+
+/// A server, reached over gRPC.
+pub struct GrpcTransport {
+    channel: Channel,
+    /// The stream of calls, once there is one; replaced when it has ended.
+    calls: Mutex<Option<CallsStream>>,
+}
+
+impl GrpcTransport {
+    /// A transport to this server. The connection is made with the first call. Must be called within
+    /// a tokio runtime.
+    pub fn new(options: &GrpcOptions) -> Result<Self, CallError> {
+        Ok(Self { channel: options.endpoint()?.connect_lazy(), calls: Mutex::new(None) })
+    }
+
+    async fn ask(&self, operation: Operation) -> Result<Reply, CallError> {
+        let asked = operation_to_wire(operation)?;
+        let answer = self.stream().call(asked).await?;
+        answer_from_wire(answer)
+    }
+
+    /// The stream of calls, opened anew if the last one has ended.
+    fn stream(&self) -> CallsStream {
+        let mut current = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*current {
+            Some(stream) if stream.open() => stream.clone(),
+            _ => current.insert(CallsStream::begin(self.channel.clone())).clone(),
+        }
+    }
+}
+
+/// The server answered another question.
+fn unexpected() -> CallError {
+    CallError::Unavailable("its answer is not one to this call".into())
+}
+
+impl Transport for GrpcTransport {
+    fn call(&self, call: Call) -> Answer<'_, CallReply> {
+        Box::pin(async move {
+            match self.ask(Operation::Call(call)).await? {
+                Reply::Call(reply) => Ok(reply),
+                Reply::Description(_) => {
+                    Err(InvalidField::new("call", "is a description: use describe").into())
+                }
+                _ => Err(unexpected()),
+            }
+        })
+    }
+
+    fn describe(&self, target: RunTarget) -> Answer<'_, Description> {
+        Box::pin(async move {
+            match self.ask(Operation::Describe(target)).await? {
+                Reply::Description(description) => Ok(*description),
+                _ => Err(unexpected()),
+            }
+        })
+    }
+
+    fn history(&self, request: HistoryRequest) -> Answer<'_, HistoryPage> {
+        Box::pin(async move {
+            match self.ask(Operation::History(request)).await? {
+                Reply::History(page) => Ok(page),
+                _ => Err(unexpected()),
+            }
+        })
+    }
+
+    fn runs(&self, filter: RunFilter, limit: usize) -> Answer<'_, Vec<RunRow>> {
+        Box::pin(async move {
+            let page = Page { filter, limit: Some(limit) };
+            match self.ask(Operation::Runs(page)).await? {
+                Reply::Runs(rows, _) => Ok(rows),
+                _ => Err(unexpected()),
+            }
+        })
+    }
+
+    fn count_runs(&self, filter: RunFilter) -> Answer<'_, u64> {
+        Box::pin(async move {
+            match self.ask(Operation::CountRuns(filter)).await? {
+                Reply::Count(count) => Ok(count),
+                _ => Err(unexpected()),
+            }
+        })
+    }
+
+    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<(ShardId, WaitRow)>> {
+        Box::pin(async move {
+            let page = Page { filter, limit: Some(limit) };
+            match self.ask(Operation::Waits(page)).await? {
+                Reply::Waits(rows, _) => Ok(rows),
+                _ => Err(unexpected()),
+            }
+        })
+    }
+
+    fn connect(&self, worker: Worker) -> Answer<'_, Box<dyn Session>> {
+        Box::pin(async move {
+            let session = GrpcSession::connect(self.channel.clone(), worker).await?;
+            Ok(Box::new(session) as Box<dyn Session>)
+        })
+    }
+}

@@ -1,0 +1,170 @@
+//! A worker that is connected to a server.
+
+use std::sync::Arc;
+
+use abide_core::{
+    call::{Call, CallError, CallReply, Dispatch, QueueKey, Worker},
+    limits::InvalidField,
+};
+use abide_proto::{
+    PROTOCOL_VERSION,
+    error::from_status,
+    generated::{
+        Completion, Credit, Hello, ServerFrame, WorkerFrame,
+        acknowledgement::Acknowledgement as Acknowledged, workers_client::WorkersClient,
+    },
+    worker::{acknowledgement_from_wire, completion_to_wire, credit_to_wire, shard_from_wire},
+};
+use prost::Message;
+use tokio::{
+    sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
+    task::AbortHandle,
+};
+use tonic::{Status, Streaming, transport::Channel};
+
+use super::{
+    answers::Answers,
+    frames::{Frame, Frames},
+};
+use crate::transport::{Answer, BoxFuture, Given, Session, SessionSender};
+
+/// A connected worker.
+pub(super) struct GrpcSession {
+    sender: Arc<Sender>,
+    given: UnboundedReceiver<Given>,
+    reader: AbortHandle,
+}
+
+/// The way back to the server.
+struct Sender {
+    queue: UnboundedSender<Said>,
+    answers: Answers<Acknowledged>,
+}
+
+/// What a worker says on the stream.
+pub(super) enum Said {
+    Hello(Hello),
+    Credit(Credit),
+    Completion(Box<Completion>),
+}
+
+impl GrpcSession {
+    /// Connects a worker and waits for the server's welcome.
+    pub(super) async fn connect(channel: Channel, worker: Worker) -> Result<Self, CallError> {
+        let (queue, said) = mpsc::unbounded_channel();
+        // The receiver is here, so this cannot fail.
+        drop(queue.send(Said::Hello(Hello {
+            protocol_version: PROTOCOL_VERSION,
+            session: worker.session.as_str().to_owned(),
+            identity: worker.identity,
+            build: worker.build.map(|build| build.as_str().to_owned()),
+        })));
+        let mut client = WorkersClient::new(channel).max_decoding_message_size(usize::MAX);
+        let connected = client.connect(Frames::<WorkerFrame>::new(said)).await;
+        let mut told = connected.map_err(|status| from_status(&status))?.into_inner();
+        let first = told.message().await.map_err(|status| from_status(&status))?;
+        let no_welcome = || CallError::Unavailable("the server ended the connection".into());
+        first.and_then(|frame| frame.welcome).ok_or_else(no_welcome)?;
+        let answers = Answers::new();
+        let (giver, given) = mpsc::unbounded_channel();
+        let reader = tokio::spawn(read(told, giver, answers.clone())).abort_handle();
+        Ok(Self { sender: Arc::new(Sender { queue, answers }), given, reader })
+    }
+}
+
+impl Session for GrpcSession {
+    fn sender(&self) -> Arc<dyn SessionSender> {
+        Arc::clone(&self.sender) as Arc<dyn SessionSender>
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Option<Given>> {
+        Box::pin(self.given.recv())
+    }
+}
+
+impl Drop for GrpcSession {
+    fn drop(&mut self) {
+        self.reader.abort();
+        self.sender.answers.end(CallError::Unavailable("the session was ended".into()));
+    }
+}
+
+impl SessionSender for Sender {
+    fn credit(&self, queue: QueueKey, credits: usize) {
+        // Credit ends with the stream, so nothing is lost when it has ended.
+        drop(self.queue.send(Said::Credit(credit_to_wire(queue, credits))));
+    }
+
+    fn call(&self, call: Call) -> Answer<'static, CallReply> {
+        let claim = completion_to_wire(call)
+            .ok_or_else(|| CallError::from(InvalidField::new("call", "is not a worker's")))
+            .and_then(|completion| {
+                let claim = self.answers.claim()?;
+                let completion = Completion { number: claim.number, completion: Some(completion) };
+                // If the stream ends meanwhile, the claim is told so.
+                drop(self.queue.send(Said::Completion(Box::new(completion))));
+                Ok(claim)
+            });
+        Box::pin(async move { acknowledgement_from_wire(claim?.answer().await?) })
+    }
+}
+
+async fn read(
+    mut told: Streaming<ServerFrame>,
+    giver: UnboundedSender<Given>,
+    answers: Answers<Acknowledged>,
+) {
+    let ended = loop {
+        match told.message().await {
+            Ok(Some(frame)) => take(frame, &giver, &answers),
+            Ok(None) => break CallError::Unavailable("the server ended the stream".into()),
+            Err(status) => break lost(&status),
+        }
+    };
+    answers.end(ended);
+}
+
+fn lost(status: &Status) -> CallError {
+    let error = from_status(status);
+    tracing::warn!(%error, "the worker's stream was ended");
+    error
+}
+
+fn take(frame: ServerFrame, giver: &UnboundedSender<Given>, answers: &Answers<Acknowledged>) {
+    answers.settle(frame.acknowledgements.into_iter().filter_map(|acknowledgement| {
+        let answer = acknowledgement.acknowledgement?;
+        Some((acknowledgement.number, Ok(answer)))
+    }));
+    let tasks = frame.tasks.into_iter().map(|task| Dispatch::try_from(task).map(Given::Work));
+    let shards = frame.present_attempts.into_iter();
+    let shards = shards.map(|shard| shard_from_wire(shard).map(Given::PresentAttempts));
+    for given in tasks.chain(shards) {
+        match given {
+            // The session may have been dropped meanwhile; then the server takes the task back.
+            Ok(given) => drop(giver.send(given)),
+            Err(error) => {
+                tracing::error!(%error, "a task cannot be read; the server gives it again")
+            }
+        }
+    }
+}
+
+impl Frame for WorkerFrame {
+    type Item = Said;
+
+    fn size(item: &Said) -> usize {
+        match item {
+            Said::Hello(hello) => hello.encoded_len(),
+            Said::Credit(credit) => credit.encoded_len(),
+            Said::Completion(completion) => completion.encoded_len(),
+        }
+    }
+
+    fn put(&mut self, item: Said) {
+        match item {
+            Said::Hello(hello) => self.hello = Some(hello),
+            Said::Credit(credit) => self.credits.push(credit),
+            Said::Completion(completion) => self.completions.push(*completion),
+        }
+    }
+}

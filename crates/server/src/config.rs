@@ -1,0 +1,154 @@
+//! What a configuration file can say, and every bound of the network side with its reason.
+
+use std::{
+    collections::BTreeSet,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::ServerError;
+
+/// How a server runs. What a file leaves out has the default.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where gRPC listens.
+    pub grpc_address: SocketAddr,
+    /// Where HTTP listens.
+    pub http_address: SocketAddr,
+    /// The folder of the store.
+    pub data: PathBuf,
+    /// The namespaces that exist.
+    pub namespaces: BTreeSet<String>,
+    /// TLS for gRPC; without it connections are plain.
+    pub tls: Option<Tls>,
+    /// Bounds of the network side.
+    pub bounds: Bounds,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            grpc_address: (Ipv4Addr::LOCALHOST, 7233).into(),
+            http_address: (Ipv4Addr::LOCALHOST, 8233).into(),
+            data: "abide-data".into(),
+            namespaces: BTreeSet::from([abide_engine::DEFAULT_NAMESPACE.to_owned()]),
+            tls: None,
+            bounds: Bounds::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads a configuration in TOML.
+    pub fn from_toml(text: &str) -> Result<Self, ServerError> {
+        Ok(toml::from_str(text)?)
+    }
+}
+
+/// TLS for gRPC, by files in PEM.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// The server's certificate and those between it and its root.
+    pub certificate: PathBuf,
+    /// The private key of the certificate.
+    pub key: PathBuf,
+    /// The root of the certificates that clients must have; without it clients need none.
+    pub client_ca: Option<PathBuf>,
+}
+
+/// Bounds of the network side.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Bounds {
+    /// Bytes of one request or frame: it is held in memory as a whole.
+    pub message_bytes: usize,
+    /// Open connections: each costs buffers and a descriptor.
+    pub connections: usize,
+    /// Streams and waiting requests of one connection.
+    pub streams_per_connection: u32,
+    /// Long streams of the whole server: worker sessions, streams of calls, followed histories.
+    pub streams: usize,
+    /// Calls of one stream that wait for their answer.
+    pub calls_per_stream: usize,
+    /// Credits and tasks that one worker session holds in all: what it does not read waits in memory.
+    pub credits_per_session: u32,
+    /// Milliseconds that a worker may take to say hello.
+    pub hello_timeout_ms: u64,
+    /// Milliseconds after which a silent connection is asked for a sign of life, and after which an
+    /// unanswered question ends it.
+    pub keepalive_ms: u64,
+    /// Milliseconds that open streams have to end when the server stops.
+    pub shutdown_ms: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            message_bytes: 16 << 20,
+            connections: 1_000,
+            streams_per_connection: 1_000,
+            streams: 10_000,
+            calls_per_stream: 100_000,
+            credits_per_session: 10_000,
+            hello_timeout_ms: 10_000,
+            keepalive_ms: 10_000,
+            shutdown_ms: 5_000,
+        }
+    }
+}
+
+impl Bounds {
+    pub(crate) const fn hello_timeout(&self) -> Duration {
+        Duration::from_millis(self.hello_timeout_ms)
+    }
+
+    pub(crate) const fn keepalive(&self) -> Duration {
+        Duration::from_millis(self.keepalive_ms)
+    }
+
+    pub(crate) const fn shutdown(&self) -> Duration {
+        Duration::from_millis(self.shutdown_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_said_is_the_default() {
+        let config = Config::from_toml("").expect("an empty file");
+        assert_eq!(config, Config::default());
+        assert_eq!(config.grpc_address.to_string(), "127.0.0.1:7233");
+        assert_eq!(config.http_address.to_string(), "127.0.0.1:8233");
+    }
+
+    #[test]
+    fn a_file_says_what_differs() {
+        let text = r#"
+            grpc_address = "0.0.0.0:9000"
+            namespaces = ["default", "billing"]
+            [tls]
+            certificate = "server.pem"
+            key = "server.key"
+            [bounds]
+            connections = 5
+        "#;
+        let config = Config::from_toml(text).expect("a good file");
+        assert_eq!(config.grpc_address.port(), 9000);
+        assert!(config.namespaces.contains("billing"));
+        assert_eq!(config.tls.expect("TLS").client_ca, None);
+        assert_eq!(config.bounds, Bounds { connections: 5, ..Bounds::default() });
+    }
+
+    #[test]
+    fn an_unknown_word_is_refused_by_name() {
+        let error = Config::from_toml("port = 1").expect_err("there is no port");
+        assert!(error.to_string().contains("`port`"), "{error}");
+    }
+}

@@ -1,0 +1,50 @@
+//! Why a server could not start, or stopped.
+
+use std::{io, net::SocketAddr, path::PathBuf};
+
+/// Why a server could not start, or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The configuration cannot be read.
+    #[error("the configuration cannot be read: {0}")]
+    Config(#[from] toml::de::Error),
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {error}; choose another address or stop its owner")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// A file of the TLS configuration cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    TlsFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The data folder cannot be made.
+    #[error("cannot make the data folder {}: {error}", path.display())]
+    Data {
+        /// The data folder.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] abide_store_sqlite::OpenError),
+    /// A task of the server failed, which is a bug.
+    #[error("a task of the server failed: {0}")]
+    Panicked(tokio::task::JoinError),
+    /// The gRPC server failed.
+    #[error("the gRPC server failed: {0}")]
+    Grpc(#[from] tonic::transport::Error),
+    /// Reflection cannot be offered.
+    #[error("the descriptors for reflection are damaged: {0}")]
+    Reflection(#[from] tonic_reflection::server::Error),
+    /// The HTTP listener failed.
+    #[error("the HTTP listener failed: {0}")]
+    Http(io::Error),
+}

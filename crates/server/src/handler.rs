@@ -1,0 +1,120 @@
+//! Gives operations to the engine. Single calls and streams of calls share it.
+
+use std::sync::Arc;
+
+use abide_core::{
+    call::{Call, CallError},
+    ids::NamespaceId,
+    limits::Exceeded,
+    run::Refusal,
+};
+use abide_engine::Engine;
+use abide_proto::{
+    error,
+    operation::{Operation, Reply},
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tonic::Status;
+
+use crate::Bounds;
+
+/// What every method needs.
+#[derive(Clone)]
+pub(crate) struct Handler {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) bounds: Arc<Bounds>,
+    /// Becomes true when the server stops.
+    pub(crate) stopping: watch::Receiver<bool>,
+    streams: Arc<Semaphore>,
+}
+
+impl Handler {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        bounds: Bounds,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        let streams = Arc::new(Semaphore::new(bounds.streams));
+        Self { engine, bounds: Arc::new(bounds), stopping, streams }
+    }
+
+    /// Performs an operation.
+    pub(crate) async fn perform(&self, operation: Operation) -> Result<Reply, CallError> {
+        let engine = &self.engine;
+        Ok(match operation {
+            Operation::Call(call) => Reply::Call(engine.call(call).await?),
+            Operation::Start(start) => {
+                Reply::Call(engine.call(start.with_run(engine.new_run_id())).await?)
+            }
+            Operation::Describe(target) => {
+                Reply::Description(Box::new(engine.describe(target).await?))
+            }
+            Operation::History(request) => Reply::History(engine.history(request).await?),
+            Operation::Runs(page) => {
+                self.check_namespace(page.filter.namespace.as_ref())?;
+                let limit = self.page(page.limit);
+                let rows = engine.runs(page.filter, limit).await?;
+                let more = rows.len() == limit;
+                Reply::Runs(rows, more)
+            }
+            Operation::CountRuns(filter) => {
+                self.check_namespace(filter.namespace.as_ref())?;
+                Reply::Count(engine.count_runs(filter).await?)
+            }
+            Operation::Waits(page) => {
+                self.check_namespace(page.filter.namespace.as_ref())?;
+                let limit = self.page(page.limit);
+                let rows = engine.waits(page.filter, limit).await?;
+                let more = rows.len() == limit;
+                Reply::Waits(rows, more)
+            }
+        })
+    }
+
+    /// A place for a long stream, to be kept until it ends.
+    pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Status> {
+        let place = Arc::clone(&self.streams).try_acquire_owned();
+        place.map_err(|_| exceeded("streams of the server", self.bounds.streams))
+    }
+
+    fn page(&self, limit: Option<usize>) -> usize {
+        let most = self.engine.limits().page_rows;
+        limit.map_or(most, |limit| limit.clamp(1, most))
+    }
+
+    fn check_namespace(&self, namespace: Option<&NamespaceId>) -> Result<(), CallError> {
+        namespace.map_or(Ok(()), |namespace| self.engine.check_namespace(namespace))
+    }
+}
+
+/// Whether the answer may be long in coming, so that the caller may have left meanwhile.
+pub(crate) fn may_wait(operation: &Operation) -> bool {
+    match operation {
+        Operation::Call(call) => matches!(
+            call,
+            Call::AwaitClose(_) | Call::AwaitEvents(..) | Call::Update { .. } | Call::Query { .. }
+        ),
+        Operation::History(request) => request.follow.is_some(),
+        Operation::Start(_)
+        | Operation::Describe(_)
+        | Operation::Runs(_)
+        | Operation::CountRuns(_)
+        | Operation::Waits(_) => false,
+    }
+}
+
+/// A bound of the server would be passed.
+pub(crate) fn exceeded(what: &'static str, limit: usize) -> Status {
+    status(over(what, limit))
+}
+
+/// A bound of the server would be passed.
+pub(crate) fn over(what: &'static str, limit: usize) -> CallError {
+    let limit = u64::try_from(limit).unwrap_or(u64::MAX);
+    CallError::Refused(Refusal::Limit(Exceeded { what: what.into(), limit }))
+}
+
+/// The status of an error.
+pub(crate) fn status(failed: impl Into<CallError>) -> Status {
+    error::to_status(error::to_detail(failed.into()))
+}

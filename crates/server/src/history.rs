@@ -1,0 +1,121 @@
+//! Histories for those who want events and not stored bytes: by page, and followed.
+
+use abide_core::{
+    call::{CallError, HistoryPage, HistoryRequest, RunTarget},
+    codec::{Wire, generated::History},
+    ids::{EventNumber, RunId},
+    limits::InvalidField,
+};
+use abide_proto::generated::{
+    FollowHistoryRequest, GetHistoryRequest, GetHistoryResponse, HistoryPosition,
+};
+use futures_util::{Stream, stream};
+use prost::Message;
+use tokio::sync::OwnedSemaphorePermit;
+use tonic::Status;
+
+use crate::handler::{Handler, status};
+
+/// Reads one page.
+pub(crate) async fn page(
+    handler: &Handler,
+    request: GetHistoryRequest,
+) -> Result<GetHistoryResponse, CallError> {
+    let mut target = target(request.target)?;
+    let mut from = 0;
+    if !request.page_token.is_empty() {
+        let position = HistoryPosition::decode(request.page_token).ok();
+        let place = position.and_then(|place| Some((RunId::from_slice(&place.run)?, place.from)));
+        let (run, next) = place
+            .ok_or_else(|| InvalidField::new("page_token", "was not given out by this server"))?;
+        target.run = Some(run);
+        from = next;
+    }
+    let page = handler.engine.history(HistoryRequest { target, from, follow: None }).await?;
+    response(page, 0).map(|(response, _)| response)
+}
+
+/// Follows a history until its run is closed.
+pub(crate) fn follow(
+    handler: Handler,
+    request: FollowHistoryRequest,
+) -> Result<impl Stream<Item = Result<GetHistoryResponse, Status>> + use<>, Status> {
+    let place = handler.stream()?;
+    let followed = Followed {
+        target: target(request.target).map_err(status)?,
+        handler,
+        from: 0,
+        seen: 0,
+        after: request.after,
+        _place: place,
+    };
+    Ok(stream::unfold(Some(followed), |followed| async move {
+        let mut followed = followed?;
+        match followed.next().await {
+            Ok((response, more)) => Some((Ok(response), more.then_some(followed))),
+            Err(failed) => Some((Err(status(failed)), None)),
+        }
+    }))
+}
+
+struct Followed {
+    handler: Handler,
+    target: RunTarget,
+    /// Where the next page begins.
+    from: u64,
+    /// The last event that was read.
+    seen: EventNumber,
+    /// The caller has the events up to this one.
+    after: EventNumber,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Followed {
+    /// The next page with something to say, and whether another may follow.
+    async fn next(&mut self) -> Result<(GetHistoryResponse, bool), CallError> {
+        loop {
+            let (target, from, follow) = (self.target.clone(), self.from, Some(self.seen));
+            let request = HistoryRequest { target, from, follow };
+            let page = self.handler.engine.history(request).await?;
+            // The current run may be another one soon; this stream stays with the one it began with.
+            self.target.run = Some(page.run);
+            self.from = page.next;
+            let ended = page.closed && !page.more;
+            let (response, last) = response(page, self.after)?;
+            self.seen = last.unwrap_or(self.seen);
+            let empty = response.history.as_ref().is_none_or(|history| history.events.is_empty());
+            if ended || !empty {
+                return Ok((response, !ended));
+            }
+        }
+    }
+}
+
+/// The page as its readers see it, with the events after `after`, and the last event that it has.
+fn response(
+    page: HistoryPage,
+    after: EventNumber,
+) -> Result<(GetHistoryResponse, Option<EventNumber>), CallError> {
+    let HistoryPage { run, rows, next, more, closed } = page;
+    let mut history = History::default();
+    for row in rows {
+        history
+            .merge(row)
+            .map_err(|error| CallError::Unreadable { run, reason: error.to_string() })?;
+    }
+    let last = history.events.last().map(|event| event.number);
+    history.events.retain(|event| event.number > after);
+    let position = || HistoryPosition { run: run.to_wire(), from: next }.encode_to_vec().into();
+    let response = GetHistoryResponse {
+        run: run.to_wire(),
+        history: Some(history),
+        next_page_token: if more { position() } else { Default::default() },
+        closed,
+    };
+    Ok((response, last))
+}
+
+fn target(wire: Option<abide_proto::generated::RunTarget>) -> Result<RunTarget, CallError> {
+    let wire = wire.ok_or_else(|| InvalidField::new("target", "is missing"))?;
+    Ok(wire.try_into()?)
+}

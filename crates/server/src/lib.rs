@@ -1,0 +1,29 @@
+//! The server: an engine behind the own gRPC API, with health, reflection, TLS, and a small HTTP
+//! listener for probes.
+//!
+//! - [`Server`]: starts, says where it listens, and stops gracefully.
+//! - [`Config`]: what a configuration file can say; [`Bounds`] holds every bound of the network side.
+//! - `service` answers single calls, `calls` many calls on one stream; both ask `handler`.
+//! - `workers` greets a worker, `session` is its stream, `held` knows what it may answer for.
+//!
+//! Nothing here decides about workflows: a request is translated, given to the engine, and its answer
+//! translated back.
+
+#![warn(missing_docs)]
+
+mod calls;
+mod config;
+mod connection;
+mod error;
+mod handler;
+mod held;
+mod history;
+mod probes;
+mod server;
+mod service;
+mod session;
+mod workers;
+
+pub use config::{Bounds, Config, Tls};
+pub use error::ServerError;
+pub use server::Server;

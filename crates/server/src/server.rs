@@ -1,0 +1,222 @@
+//! Starts the listeners around an engine, and stops them gracefully.
+
+use std::{fs, net::SocketAddr, path::Path, sync::Arc};
+
+use abide_core::ids::NamespaceId;
+use abide_engine::{Engine, Options};
+use abide_proto::{
+    DESCRIPTORS,
+    generated::{abide_server::AbideServer, workers_server::WorkersServer},
+};
+use abide_store::Store;
+use abide_store_sqlite::SqliteStore;
+use tokio::{
+    net::TcpListener,
+    sync::watch,
+    task::{JoinError, JoinSet},
+    time::timeout,
+};
+use tonic::transport::{Certificate, Identity, ServerTlsConfig};
+use tonic_health::server::HealthReporter;
+
+use crate::{
+    Bounds, Config, ServerError, Tls, connection,
+    handler::Handler,
+    probes::{self, Probes},
+    service::Service,
+    workers::Workers,
+};
+
+/// Bytes that may be on their way on one stream, and on one connection: enough for a second of frames
+/// between processes, and a bound for what a connection makes the server hold.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 4 << 20;
+
+/// The store's file in the data folder.
+const STORE_FILE: &str = "abide.db";
+
+/// A running server.
+pub struct Server {
+    engine: Arc<Engine>,
+    grpc_address: SocketAddr,
+    http_address: SocketAddr,
+    bounds: Bounds,
+    stop: watch::Sender<bool>,
+    ready: watch::Receiver<bool>,
+    listeners: JoinSet<Result<(), ServerError>>,
+}
+
+impl Server {
+    /// Starts a server on the store of its data folder.
+    pub async fn open(config: Config) -> Result<Self, ServerError> {
+        let data = config.data.clone();
+        let opened = tokio::task::spawn_blocking(move || open_store(&data)).await;
+        let store = opened.map_err(|error| ServerError::Panicked(error))??;
+        Self::start(config, Arc::new(store)).await
+    }
+
+    /// Starts a server on a store.
+    pub async fn start(config: Config, store: Arc<dyn Store>) -> Result<Self, ServerError> {
+        let namespaces = config.namespaces.iter().map(|name| NamespaceId::from(name.as_str()));
+        let options = Options { namespaces: namespaces.collect(), ..Options::default() };
+        Self::serve(config, Arc::new(Engine::start(store, options))).await
+    }
+
+    /// Starts a server around an engine, which the server stops when it is stopped.
+    pub async fn serve(config: Config, engine: Arc<Engine>) -> Result<Self, ServerError> {
+        let grpc = listen(config.grpc_address).await?;
+        let http = listen(config.http_address).await?;
+        let address = |listener: &TcpListener| listener.local_addr().map_err(ServerError::Http);
+        let (grpc_address, http_address) = (address(&grpc)?, address(&http)?);
+        let (stop, stopping) = watch::channel(false);
+        let (ready_sender, ready) = watch::channel(false);
+        let handler = Handler::new(Arc::clone(&engine), config.bounds.clone(), stopping.clone());
+        let mut listeners = JoinSet::new();
+        let health = serve_grpc(&mut listeners, grpc, &config, &handler)?;
+        let router = probes::router(Probes { ready: ready.clone(), grpc_address });
+        let stopped = stopped(stopping.clone());
+        listeners.spawn(async move {
+            let served = axum::serve(http, router).with_graceful_shutdown(stopped);
+            served.await.map_err(ServerError::Http)
+        });
+        let running = Arc::clone(&engine);
+        tokio::spawn(announce(running, health, ready_sender, stopping));
+        let bounds = config.bounds;
+        Ok(Self { engine, grpc_address, http_address, bounds, stop, ready, listeners })
+    }
+
+    /// Where gRPC listens.
+    pub const fn grpc_address(&self) -> SocketAddr {
+        self.grpc_address
+    }
+
+    /// Where HTTP listens.
+    pub const fn http_address(&self) -> SocketAddr {
+        self.http_address
+    }
+
+    /// The engine.
+    pub const fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// Waits until every shard is in memory.
+    pub async fn ready(&self) {
+        // An error means that the announcer is gone, and then the server stops anyway.
+        let _ = self.ready.clone().wait_for(|ready| *ready).await;
+    }
+
+    /// Waits until a listener fails; never ends otherwise.
+    pub async fn failed(&mut self) -> ServerError {
+        loop {
+            if let Some(Ok(Err(error))) = self.listeners.join_next().await {
+                return error;
+            }
+            if self.listeners.is_empty() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Stops: takes no more connections, finishes what is in flight, ends all streams. What was
+    /// acknowledged is durable.
+    pub async fn shutdown(mut self) -> Result<(), ServerError> {
+        self.stop.send_replace(true);
+        self.engine.shutdown().await;
+        let ended = timeout(self.bounds.shutdown(), async {
+            while let Some(ended) = self.listeners.join_next().await {
+                flatten(ended)?;
+            }
+            Ok(())
+        });
+        // Connections that do not end by themselves are dropped with the listeners.
+        ended.await.unwrap_or(Ok(()))
+    }
+}
+
+fn flatten(ended: Result<Result<(), ServerError>, JoinError>) -> Result<(), ServerError> {
+    ended.unwrap_or_else(|error| Err(ServerError::Panicked(error)))
+}
+
+fn open_store(data: &Path) -> Result<SqliteStore, ServerError> {
+    fs::create_dir_all(data).map_err(|error| ServerError::Data { path: data.to_owned(), error })?;
+    Ok(SqliteStore::open(&abide_store_sqlite::Options::new(data.join(STORE_FILE)))?)
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {
+    TcpListener::bind(address).await.map_err(|error| ServerError::Listen { address, error })
+}
+
+fn serve_grpc(
+    listeners: &mut JoinSet<Result<(), ServerError>>,
+    listener: TcpListener,
+    config: &Config,
+    handler: &Handler,
+) -> Result<HealthReporter, ServerError> {
+    let bounds = &config.bounds;
+    let (reporter, health) = tonic_health::server::health_reporter();
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()?;
+    let mut builder = tonic::transport::Server::builder()
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_concurrent_streams(bounds.streams_per_connection)
+        .http2_keepalive_interval(Some(bounds.keepalive()))
+        .http2_keepalive_timeout(Some(bounds.keepalive()));
+    if let Some(tls) = &config.tls {
+        builder = builder.tls_config(tls_config(tls)?)?;
+    }
+    let router = builder
+        .add_service(health)
+        .add_service(reflection)
+        .add_service(
+            AbideServer::new(Service(handler.clone()))
+                .max_decoding_message_size(bounds.message_bytes),
+        )
+        .add_service(
+            WorkersServer::new(Workers(handler.clone()))
+                .max_decoding_message_size(bounds.message_bytes),
+        );
+    let connections = connection::accept(listener, bounds.connections);
+    let stopped = stopped(handler.stopping.clone());
+    listeners
+        .spawn(async move { Ok(router.serve_with_incoming_shutdown(connections, stopped).await?) });
+    Ok(reporter)
+}
+
+fn tls_config(tls: &Tls) -> Result<ServerTlsConfig, ServerError> {
+    let identity = Identity::from_pem(read(&tls.certificate)?, read(&tls.key)?);
+    let config = ServerTlsConfig::new().identity(identity);
+    Ok(match &tls.client_ca {
+        Some(path) => config.client_ca_root(Certificate::from_pem(read(path)?)),
+        None => config,
+    })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, ServerError> {
+    fs::read(path).map_err(|error| ServerError::TlsFile { path: path.to_owned(), error })
+}
+
+/// Tells probes when the engine is ready, and when the server stops.
+async fn announce(
+    engine: Arc<Engine>,
+    health: HealthReporter,
+    ready: watch::Sender<bool>,
+    stopping: watch::Receiver<bool>,
+) {
+    engine.ready().await;
+    health.set_serving::<AbideServer<Service>>().await;
+    health.set_serving::<WorkersServer<Workers>>().await;
+    ready.send_replace(true);
+    stopped(stopping).await;
+    ready.send_replace(false);
+    health.set_not_serving::<AbideServer<Service>>().await;
+    health.set_not_serving::<WorkersServer<Workers>>().await;
+}
+
+async fn stopped(mut stopping: watch::Receiver<bool>) {
+    // An error means that the server was dropped, which is a stop too.
+    let _ = stopping.wait_for(|stopping| *stopping).await;
+}

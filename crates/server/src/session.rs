@@ -1,0 +1,220 @@
+//! The stream of one worker session. It is one machine that is polled by the connection: it reads
+//! credits and completions and hands out tasks only while frames can be written, so a worker that
+//! reads nothing gets no further than its credit.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use abide_core::{
+    call::{Call, CallError, CallReply},
+    ids::SessionId,
+    limits::InvalidField,
+};
+use abide_engine::Given;
+use abide_proto::{
+    PROTOCOL_VERSION,
+    generated::{Acknowledgement, Completion, Credit, ServerFrame, Task, Welcome, WorkerFrame},
+    worker,
+};
+use futures_util::{FutureExt, Stream, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use prost::Message;
+use tokio::sync::OwnedSemaphorePermit;
+use tonic::{Status, Streaming};
+
+use crate::{
+    handler::{Handler, status},
+    held::{Held, HeldTask, Permitted},
+};
+
+/// Items of one kind that a frame holds at most.
+const FRAME_ITEMS: usize = 512;
+
+/// Bytes of tasks after which a frame is full.
+const FRAME_BYTES: usize = 1 << 20;
+
+/// Frames that are read before anything else is looked at again.
+const READ_FRAMES: usize = 16;
+
+/// The stream of one worker session.
+pub(crate) struct WorkerStream {
+    said: Streaming<WorkerFrame>,
+    /// The worker may say more.
+    saying: bool,
+    session: abide_engine::Session,
+    /// The engine may give more.
+    giving: bool,
+    handler: Handler,
+    held: Held,
+    running: FuturesUnordered<BoxFuture<'static, Settled>>,
+    welcomed: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+/// A completion that has its answer.
+struct Settled {
+    number: u64,
+    /// The task, and whether it is answered; none if the completion never got to the engine.
+    task: Option<(HeldTask, bool)>,
+    result: Result<CallReply, CallError>,
+}
+
+impl WorkerStream {
+    /// The stream of a worker that has said hello, in a frame that may hold more.
+    pub(crate) fn new(
+        handler: Handler,
+        session: abide_engine::Session,
+        said: Streaming<WorkerFrame>,
+        place: OwnedSemaphorePermit,
+    ) -> Self {
+        let limit = usize::try_from(handler.bounds.credits_per_session).unwrap_or(usize::MAX);
+        Self {
+            said,
+            saying: true,
+            session,
+            giving: true,
+            handler,
+            held: Held::new(limit),
+            running: FuturesUnordered::new(),
+            welcomed: false,
+            _place: place,
+        }
+    }
+
+    /// Takes what the worker says. An error ends the stream.
+    pub(crate) fn take(&mut self, frame: WorkerFrame) -> Result<(), CallError> {
+        if frame.hello.is_some() {
+            return Err(InvalidField::new("hello", "was said already").into());
+        }
+        for credit in frame.credits {
+            self.credit(credit)?;
+        }
+        for completion in frame.completions {
+            self.complete(completion);
+        }
+        Ok(())
+    }
+
+    fn credit(&mut self, credit: Credit) -> Result<(), CallError> {
+        let (queue, credits) = worker::credit_from_wire(credit)?;
+        self.handler.engine.check_namespace(&queue.namespace)?;
+        self.handler.engine.limits().check_name("queue", &queue.queue)?;
+        self.held.credit(credits)?;
+        self.session.credit(queue, credits);
+        Ok(())
+    }
+
+    fn complete(&mut self, completion: Completion) {
+        let Completion { number, completion } = completion;
+        let session = &self.session.worker().session;
+        let permitted = completion
+            .ok_or_else(|| InvalidField::new("completion", "has no known case set"))
+            .and_then(|completion| worker::completion_from_wire(completion, session))
+            .map_err(CallError::from)
+            .and_then(|call| Ok((self.held.permit(&call)?, call)));
+        let running = match permitted {
+            Ok((permitted, call)) => {
+                perform(self.handler.clone(), session.clone(), number, permitted, call).boxed()
+            }
+            Err(failed) => {
+                std::future::ready(Settled { number, task: None, result: Err(failed) }).boxed()
+            }
+        };
+        self.running.push(running);
+    }
+
+    /// Reads what the worker has said, if it has.
+    fn poll_said(&mut self, context: &mut Context<'_>) -> Result<(), Status> {
+        for _ in 0..READ_FRAMES {
+            if !self.saying {
+                return Ok(());
+            }
+            match self.said.poll_next_unpin(context) {
+                Poll::Ready(Some(frame)) => self.take(frame?).map_err(status)?,
+                Poll::Ready(None) => self.saying = false,
+                Poll::Pending => return Ok(()),
+            }
+        }
+        context.waker().wake_by_ref();
+        Ok(())
+    }
+
+    fn poll_answers(&mut self, context: &mut Context<'_>, frame: &mut ServerFrame) {
+        while frame.acknowledgements.len() < FRAME_ITEMS {
+            let Poll::Ready(Some(settled)) = self.running.poll_next_unpin(context) else {
+                return;
+            };
+            let Settled { number, task, result } = settled;
+            if let Some((task, answers)) = task {
+                self.held.settle(task, answers, &result);
+            }
+            let acknowledgement = Some(worker::acknowledgement_to_wire(result));
+            frame.acknowledgements.push(Acknowledgement { number, acknowledgement });
+        }
+    }
+
+    fn poll_given(&mut self, context: &mut Context<'_>, frame: &mut ServerFrame) {
+        let mut bytes = 0;
+        while self.giving && frame.tasks.len() < FRAME_ITEMS && bytes < FRAME_BYTES {
+            match self.session.poll_next(context) {
+                Poll::Ready(Some(Given::Work(dispatch))) => {
+                    self.held.give(&dispatch);
+                    let task = Task::from(dispatch);
+                    bytes += task.encoded_len();
+                    frame.tasks.push(task);
+                }
+                Poll::Ready(Some(Given::PresentAttempts(shard))) => {
+                    frame.present_attempts.push(shard.number().into());
+                }
+                Poll::Ready(None) => self.giving = false,
+                Poll::Pending => return,
+            }
+        }
+    }
+}
+
+async fn perform(
+    handler: Handler,
+    session: SessionId,
+    number: u64,
+    permitted: Permitted,
+    call: Call,
+) -> Settled {
+    let Permitted { task, present, answers } = permitted;
+    let presented = match present {
+        Some(token) => handler.engine.call(Call::PresentAttempt(token, session)).await.map(drop),
+        None => Ok(()),
+    };
+    let result = match presented {
+        Ok(()) => handler.engine.call(call).await,
+        Err(failed) => Err(failed),
+    };
+    Settled { number, task: Some((task, answers)), result }
+}
+
+impl Stream for WorkerStream {
+    type Item = Result<ServerFrame, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        let mut frame = ServerFrame::default();
+        if !this.welcomed {
+            this.welcomed = true;
+            let credits_max = this.handler.bounds.credits_per_session;
+            frame.welcome = Some(Welcome { protocol_version: PROTOCOL_VERSION, credits_max });
+            return Poll::Ready(Some(Ok(frame)));
+        }
+        if let Err(status) = this.poll_said(context) {
+            return Poll::Ready(Some(Err(status)));
+        }
+        this.poll_answers(context, &mut frame);
+        this.poll_given(context, &mut frame);
+        if frame != ServerFrame::default() {
+            return Poll::Ready(Some(Ok(frame)));
+        }
+        // Completions that were said are answered before the stream ends.
+        let over = !this.saying || !this.giving;
+        if over && this.running.is_empty() { Poll::Ready(None) } else { Poll::Pending }
+    }
+}

@@ -1,0 +1,66 @@
+//! Where workers connect: a worker says hello, and its stream begins.
+
+use abide_core::{call::CallError, call::Worker, limits::InvalidField};
+use abide_proto::{
+    PROTOCOL_VERSION,
+    generated::{Hello, WorkerFrame, workers_server},
+};
+use tokio::time::timeout;
+use tonic::{Request, Response, Status, Streaming, async_trait};
+
+use crate::{
+    handler::{Handler, status},
+    session::WorkerStream,
+};
+
+/// The service of workers.
+pub(crate) struct Workers(pub(crate) Handler);
+
+#[async_trait]
+impl workers_server::Workers for Workers {
+    type ConnectStream = WorkerStream;
+
+    async fn connect(
+        &self,
+        request: Request<Streaming<WorkerFrame>>,
+    ) -> Result<Response<WorkerStream>, Status> {
+        let place = self.0.stream()?;
+        let mut said = request.into_inner();
+        let bounds = &self.0.bounds;
+        let first = timeout(bounds.hello_timeout(), said.message()).await.map_err(|_| {
+            let problem = format!("did not come within {} ms", bounds.hello_timeout_ms);
+            status(InvalidField::new("hello", problem))
+        })??;
+        let mut first = first.ok_or_else(|| status(missing()))?;
+        let hello = first.hello.take().ok_or_else(|| status(missing()))?;
+        let worker = self.greet(hello).map_err(status)?;
+        let session = self.0.engine.connect(worker);
+        let mut stream = WorkerStream::new(self.0.clone(), session, said, place);
+        stream.take(first).map_err(status)?;
+        Ok(Response::new(stream))
+    }
+}
+
+impl Workers {
+    fn greet(&self, hello: Hello) -> Result<Worker, CallError> {
+        let Hello { protocol_version, session, identity, build } = hello;
+        if protocol_version != PROTOCOL_VERSION {
+            let problem = format!(
+                "is {protocol_version}, and this server speaks {PROTOCOL_VERSION}; use a worker and a \
+                 server of the same version"
+            );
+            return Err(InvalidField::new("hello.protocol_version", problem).into());
+        }
+        let limits = self.0.engine.limits();
+        limits.check_name("hello.session", &session)?;
+        limits.check_name("hello.identity", &identity)?;
+        if let Some(build) = &build {
+            limits.check_name("hello.build", build)?;
+        }
+        Ok(Worker { session: session.into(), identity, build: build.map(Into::into) })
+    }
+}
+
+fn missing() -> InvalidField {
+    InvalidField::new("hello", "must be in the first frame")
+}
