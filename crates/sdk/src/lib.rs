@@ -56,8 +56,11 @@ pub use self::{
     registry::Registry,
 };
 pub use abide_core::{
-    event::{ParentClosePolicy, ReusePolicy},
+    call::ConflictPolicy,
+    event::{self, ParentClosePolicy, ReusePolicy},
     failure::Failure,
+    ids,
+    list,
     retry::RetryPolicy,
     time::Timestamp,
 };

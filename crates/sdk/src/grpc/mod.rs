@@ -5,6 +5,7 @@
 
 mod answers;
 mod calls;
+mod connect;
 mod frames;
 mod options;
 mod session;

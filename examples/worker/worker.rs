@@ -1,0 +1,27 @@
+//! Worker: a process that runs workflows and activities of a server. Start as many as you like; kill
+//! any of them at any time.
+//!
+//! `cargo run -p abide-examples --bin worker -- --address http://127.0.0.1:7233`
+
+mod address;
+mod order;
+
+use abide::{Client, Worker};
+
+use crate::order::{Order, charge};
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    // The connection is made when it is needed and made again when it is lost, so the server may
+    // start after the worker, and may be restarted.
+    let client = Client::connect(address::from_arguments()).await?;
+
+    // The queue ties starts to workers: this worker takes what is started on the queue `orders`.
+    let worker = Worker::new(&client).queue("orders").workflow::<Order>().activity(charge);
+
+    // Ctrl-C lets what is under way end first.
+    let told = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
+    worker.run_until(told).await?;
+    println!("the worker has left");
+    Ok(())
+}
