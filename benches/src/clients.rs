@@ -11,7 +11,7 @@ use std::{
 
 use abide_store::{Batch, CommitError, Pending, Store};
 
-use crate::{raw_log::RawLog, workload::Repeat};
+use crate::{latencies::Latencies, raw_log::RawLog, workload::Repeat};
 
 /// Something that makes batches durable.
 pub trait Target {
@@ -47,20 +47,14 @@ pub struct Measured {
     pub transitions: u64,
     /// In which time.
     pub elapsed: Duration,
-    /// How long each took, shortest first.
-    latencies: Vec<Duration>,
+    /// How long each took.
+    pub latencies: Latencies,
 }
 
 impl Measured {
     /// Batches per second.
     pub fn rate(&self) -> f64 {
         self.transitions as f64 / self.elapsed.as_secs_f64()
-    }
-
-    /// The latency that `percent` of all batches do not exceed, in milliseconds.
-    pub fn percentile_ms(&self, percent: usize) -> f64 {
-        let index = (self.latencies.len() * percent / 100).min(self.latencies.len().max(1) - 1);
-        self.latencies.get(index).map_or(0.0, |latency| latency.as_secs_f64() * 1e3)
     }
 }
 
@@ -143,6 +137,5 @@ pub fn drive(
         thread::park();
     }
     let elapsed = started.elapsed();
-    latencies.sort_unstable();
-    Ok(Measured { transitions: sent, elapsed, latencies })
+    Ok(Measured { transitions: sent, elapsed, latencies: latencies.into() })
 }

@@ -1,13 +1,18 @@
-//! What the benchmarks share.
+//! What the benchmarks share; the command `abide bench` uses it too.
 //!
 //! - [`workload`]: the batches that are committed.
 //! - [`recording`]: the transitions they repeat, as the true machines make them.
 //! - [`clients`]: many closed-loop clients on one thread.
+//! - [`sqlite`]: a fresh store under their load; [`disk`]: what a sync costs.
+//! - [`latencies`]: how long things took.
 //! - [`raw_log`]: the limit to compare with, an append-only file with group commit.
 //! - [`random`]: a small seeded generator.
 
 pub mod clients;
+pub mod disk;
+pub mod latencies;
 pub mod random;
 pub mod raw_log;
 pub mod recording;
+pub mod sqlite;
 pub mod workload;

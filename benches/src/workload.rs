@@ -55,6 +55,12 @@ impl Workload {
     }
 }
 
+/// Clients whose seeds no earlier crowd has had.
+pub fn crowd(clients: usize, workload: Workload) -> Vec<Repeat> {
+    static SEED: AtomicU64 = AtomicU64::new(1 << 32);
+    (0..clients).map(|_| workload.client(SEED.fetch_add(1 << 20, Relaxed))).collect()
+}
+
 /// What workflow ids look like. It matters to the one index that must find a run by them.
 #[derive(Clone, Copy, Debug)]
 enum Ids {

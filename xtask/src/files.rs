@@ -10,8 +10,7 @@ use std::{
 use crate::problem::Problem;
 
 /// The files that nobody wrote.
-const GENERATED: &[&str] =
-    &["crates/core/src/codec/generated.rs", "crates/proto/src/generated.rs"];
+const GENERATED: &[&str] = &["crates/core/src/codec/generated.rs", "crates/proto/src/generated.rs"];
 
 /// Hidden folders that hold source.
 const HIDDEN_SOURCE_FOLDERS: &[&str] = &[".cargo", ".ci"];

@@ -12,7 +12,8 @@ use std::{
 use abide_benches::{
     clients::{Measured, Until, drive},
     raw_log::RawLog,
-    workload::{self, Repeat, Workload},
+    sqlite,
+    workload::{self, Workload, crowd},
 };
 use abide_store::Store;
 use abide_store_sqlite::{Options, SqliteStore};
@@ -91,9 +92,7 @@ fn beside_a_raw_log(plan: &Plan) -> Outcome<Vec<Line>> {
             raw.push(drive(&log, &mut crowd(clients, Workload::Hello), plan.time)?);
             drop(log);
             std::fs::remove_file(plan.directory.join("raw"))?;
-            let store = fresh(plan)?;
-            sqlite.push(drive(&store, &mut crowd(clients, Workload::Hello), plan.time)?);
-            remove(plan, store)?;
+            sqlite.push(sqlite::fresh(&plan.directory, Workload::Hello, clients, plan.time)?);
         }
         let (raw, sqlite) = (median(raw), median(sqlite));
         let ratio = Some(("raw log", sqlite.rate() / raw.rate()));
@@ -148,9 +147,7 @@ fn compared(
     let (mut there, mut here) = (Vec::new(), Vec::new());
     for repetition in 0..plan.repetitions {
         progress(format_args!("{name}, repetition {}", repetition + 1));
-        let empty = fresh(plan)?;
-        there.push(drive(&empty, &mut crowd(256, workload), plan.time)?);
-        remove(plan, empty)?;
+        there.push(sqlite::fresh(&plan.directory, workload, 256, plan.time)?);
         here.push(drive(store, &mut crowd(256, workload), plan.time)?);
     }
     let (there, here) = (median(there), median(here));
@@ -161,30 +158,8 @@ fn compared(
     ])
 }
 
-/// Clients whose seeds no earlier crowd has had.
-fn crowd(clients: usize, workload: Workload) -> Vec<Repeat> {
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-    static SEED: AtomicU64 = AtomicU64::new(1 << 32);
-    (0..clients).map(|_| workload.client(SEED.fetch_add(1 << 20, Relaxed))).collect()
-}
-
-fn fresh(plan: &Plan) -> Outcome<SqliteStore> {
-    fresh_at(plan, "fresh")
-}
-
 fn fresh_at(plan: &Plan, name: &str) -> Outcome<SqliteStore> {
     Ok(SqliteStore::open(&Options::new(plan.directory.join(name)))?)
-}
-
-fn remove(plan: &Plan, store: SqliteStore) -> io::Result<()> {
-    drop(store);
-    for suffix in ["", "-wal", "-shm", ".lock"] {
-        let path = plan.directory.join(format!("fresh{suffix}"));
-        if path.exists() {
-            std::fs::remove_file(path)?;
-        }
-    }
-    Ok(())
 }
 
 fn median(mut measured: Vec<Measured>) -> Measured {
@@ -200,7 +175,8 @@ fn print(lines: &[Line], json: bool) -> io::Result<()> {
     }
     for Line { name, clients, measured, ratio } in lines {
         let rate = measured.rate();
-        let (p50, p99) = (measured.percentile_ms(50), measured.percentile_ms(99));
+        let (p50, p99) =
+            (measured.latencies.percentile_ms(50), measured.latencies.percentile_ms(99));
         if json {
             let ratio = ratio.map_or("null".to_owned(), |(_, ratio)| format!("{ratio:.3}"));
             writeln!(

@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use abide::{Client, grpc::{GrpcOptions, GrpcTransport}};
+use abide::{
+    Client,
+    grpc::{GrpcOptions, GrpcTransport},
+};
 use clap::Args;
 use tokio::{net::TcpStream, time::timeout};
 
@@ -19,29 +22,34 @@ pub(crate) const DEFAULT_ADDRESS: &str = "http://127.0.0.1:7233";
 /// How long an engine may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+const HEADING: &str = "Options of every command";
+
 /// What every command understands.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Common {
-    /// The engine: where clients connect, and where `dev` and `serve` listen
-    ///
-    /// Port 0 of `dev` and `serve` takes a free port. By default http://127.0.0.1:7233.
-    #[arg(long, global = true, env = "ABIDE_ADDRESS", value_name = "URL")]
+    /// The engine: where to connect, or where to listen [default: http://127.0.0.1:7233]
+    #[arg(long, global = true, help_heading = HEADING, hide_env_values = true, env = "ABIDE_ADDRESS", value_name = "URL")]
     pub(crate) address: Option<String>,
-    /// The namespace, by default "default"
-    #[arg(long, global = true, env = "ABIDE_NAMESPACE", value_name = "NAME")]
+    /// The namespace [default: default]
+    #[arg(long, global = true, help_heading = HEADING, hide_env_values = true, env = "ABIDE_NAMESPACE", value_name = "NAME")]
     pub(crate) namespace: Option<String>,
-    /// Who you are, as histories show it; by default user and host
-    #[arg(long, global = true, env = "ABIDE_IDENTITY", value_name = "NAME")]
+    /// Who you are, as histories show it [default: user and host]
+    #[arg(long, global = true, help_heading = HEADING, hide_env_values = true, env = "ABIDE_IDENTITY", value_name = "NAME")]
     pub(crate) identity: Option<String>,
     /// The root of the server's certificate, in PEM, if the operating system does not know it
-    #[arg(long, global = true, env = "ABIDE_TLS_CA", value_name = "FILE")]
+    #[arg(long, global = true, help_heading = HEADING, hide_env_values = true, env = "ABIDE_TLS_CA", value_name = "FILE")]
     tls_ca: Option<PathBuf>,
     /// Write JSON for programs: one object per line, with stable keys
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = HEADING)]
     pub(crate) json: bool,
 }
 
 impl Common {
+    /// What is said if only an engine is named.
+    pub(crate) fn at(url: String) -> Self {
+        Self { address: Some(url), ..Self::default() }
+    }
+
     /// Where output goes.
     pub(crate) const fn output(&self) -> Output {
         Output::new(self.json)
@@ -97,7 +105,8 @@ fn missing(url: &str, why: impl std::fmt::Display) -> Failed {
 }
 
 fn user_and_host() -> String {
-    let user = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+    let user =
+        ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
     let host = fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let host = host.as_deref().map_or("localhost", str::trim);
     format!("{}@{host}", user.as_deref().unwrap_or("cli"))

@@ -3,7 +3,8 @@
 
 use std::{fmt, io, process::ExitCode};
 
-use abide::client::ClientError;
+use abide::{Failure, client::ClientError};
+use abide_core::run::Refusal;
 use serde_json::json;
 
 /// What the exit code tells a script.
@@ -90,31 +91,52 @@ impl From<io::Error> for Failed {
 
 impl From<ClientError> for Failed {
     fn from(error: ClientError) -> Self {
-        let hint = match &error {
+        let failed = match &error {
             ClientError::Invalid(_) | ClientError::Payload(_) => return Self::usage(error),
-            ClientError::Unavailable(_) => {
-                return Self::unreachable(error)
-                    .hint("look at the engine's own output, or try again");
+            ClientError::Unavailable(_) => Self::unreachable(&error),
+            ClientError::QueryFailed(failure)
+            | ClientError::UpdateRejected(failure)
+            | ClientError::UpdateFailed(failure)
+            | ClientError::RunFailed(failure) => {
+                Self::refused(format_args!("{error}{}", causes(failure)))
             }
-            ClientError::NotFound => "see which there are with `abide workflow list`",
-            ClientError::AlreadyExists { .. } => {
-                "choose another --id, or say what to do with --on-conflict or --reuse"
-            }
-            ClientError::Blocked(_) => {
-                "deploy code that fits the history, then `abide repair ID`; \
-                 `abide workflow describe ID` shows the difference"
-            }
-            ClientError::Refused(_)
-            | ClientError::QueryFailed(_)
-            | ClientError::UpdateRejected(_)
-            | ClientError::UpdateFailed(_)
-            | ClientError::UpdateAborted
-            | ClientError::RunFailed(_)
-            | ClientError::RunCancelled(_)
-            | ClientError::RunTerminated(_)
-            | ClientError::RunTimedOut
-            | ClientError::Engine(_) => return Self::refused(error),
+            _ => Self::refused(&error),
         };
-        Self::refused(error).hint(hint)
+        match hint(&error) {
+            Some(hint) => failed.hint(hint),
+            None => failed,
+        }
     }
+}
+
+/// What led to a failure, on the same line.
+fn causes(failure: &Failure) -> String {
+    let causes = std::iter::successors(failure.cause.as_deref(), |cause| cause.cause.as_deref());
+    causes.map(|cause| format!(", because: {}", cause.message)).collect()
+}
+
+/// What can be done about it.
+const fn hint(error: &ClientError) -> Option<&'static str> {
+    Some(match error {
+        ClientError::Unavailable(_) => "look at the engine's own output, or try again",
+        ClientError::NotFound => "see which there are with `abide workflow list`",
+        ClientError::AlreadyExists { .. } => {
+            "choose another --id, or say what to do with --on-conflict or --reuse"
+        }
+        ClientError::Blocked(_) => {
+            "deploy code that fits the history, then `abide repair ID`; \
+             `abide workflow describe ID` shows the difference"
+        }
+        ClientError::Refused(Refusal::RunClosed) => {
+            "`abide workflow list --status running` shows the open ones"
+        }
+        ClientError::Refused(Refusal::UnknownTimer(_) | Refusal::TimerFired(_)) => {
+            "`abide waits list` shows the open ones"
+        }
+        ClientError::RunFailed(_)
+        | ClientError::RunCancelled(_)
+        | ClientError::RunTerminated(_)
+        | ClientError::RunTimedOut => "`abide workflow history ID` shows how it came to that",
+        _ => return None,
+    })
 }

@@ -29,7 +29,10 @@ use crate::{connection::Common, failed::Failed};
 
 /// Workflows that survive every crash: an engine, a server, and all that is done to them
 #[derive(Parser)]
-#[command(name = "abide", version, propagate_version = true, after_help = "Begin with:
+#[command(
+    name = "abide",
+    version,
+    after_help = "Begin with:
   abide dev
 
 Exit codes:
@@ -38,7 +41,8 @@ Exit codes:
   2  the command line, an input or a configuration is wrong
   3  the engine cannot be reached
 
-ABIDE_LOG sets what is logged to standard error, as in ABIDE_LOG=debug.")]
+ABIDE_LOG sets what is logged to standard error, as in ABIDE_LOG=debug."
+)]
 struct Cli {
     #[command(flatten)]
     common: Common,

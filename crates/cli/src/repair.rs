@@ -23,7 +23,8 @@ pub(crate) struct Repair {
 impl Repair {
     pub(crate) async fn run(self, common: &Common) -> Result<(), Failed> {
         let client = common.client().await?;
-        self.target.handle(&client).repair().await?;
+        let repaired = self.target.handle(&client).repair().await;
+        repaired.map_err(|error| self.target.failed(error))?;
         done(common.output(), "repaired", &self.target.id)
     }
 }

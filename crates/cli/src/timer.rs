@@ -47,16 +47,16 @@ impl Command {
     pub(crate) async fn run(self, common: &Common) -> Result<(), Failed> {
         let Self::Reschedule(reschedule) = self;
         let Reschedule { target, timer, at, after, key } = reschedule;
+        let client = common.client().await?;
         let fire_at = match at {
             Some(at) => at,
             None => moment(after.unwrap_or_default())?,
         };
-        let client = common.client().await?;
         let mut moved = target.handle(&client).reschedule_timer(timer.as_str(), fire_at);
         if let Some(key) = key {
             moved = moved.key(key);
         }
-        moved.await?;
+        moved.await.map_err(|error| target.failed(error))?;
         let (until, exact) = (relative(fire_at, system_now()), absolute(fire_at));
         common.output().say(
             &json!({

@@ -6,9 +6,7 @@ use std::{
 };
 
 use abide_core::{
-    call::{
-        Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget, Worker,
-    },
+    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget, Worker},
     ids::ShardId,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     run::Description,

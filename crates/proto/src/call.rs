@@ -9,8 +9,7 @@ use abide_core::{
 
 use crate::{
     field::{Inside, case, enumeration, missing, part, word},
-    generated::{self as wire, completion::Completion, numbered_call::Call as Asked},
-    worker,
+    generated::{self as wire, numbered_call::Call as Asked},
 };
 
 enumeration!(ConflictPolicy, ConflictPolicy {
@@ -19,100 +18,68 @@ enumeration!(ConflictPolicy, ConflictPolicy {
 
 enumeration!(UpdateWait, UpdateWait { Accepted, Completed } else Completed);
 
-/// The form of a call on the wire, and whose it is.
-pub(crate) enum WireCall {
-    /// A client's or an operator's.
-    Client(Asked),
-    /// A worker's.
-    Worker(Completion),
-    /// A part of an operation that the engine composes.
-    Part,
-}
-
-impl From<Call> for WireCall {
-    fn from(call: Call) -> Self {
-        Self::Client(match call {
-            Call::Start(start) => Asked::Start((*start).into()),
-            Call::Signal(target, signal, extension) => Asked::Signal(wire::SignalRunRequest {
+/// The form of a client's call on the wire; none if the call is a worker's or only a part of an
+/// operation.
+pub(crate) fn to_wire(call: Call) -> Option<Asked> {
+    Some(match call {
+        Call::Start(start) => Asked::Start((*start).into()),
+        Call::Signal(target, signal, extension) => Asked::Signal(wire::SignalRunRequest {
+            target: Some(target.into()),
+            signal: Some(signal.into()),
+            extension,
+        }),
+        Call::RequestCancel { target, reason, identity, key } => {
+            let (target, key) = (Some(target.into()), key.to_wire());
+            Asked::Cancel(wire::CancelRunRequest { target, reason, identity, key })
+        }
+        Call::Terminate { target, reason, identity, details } => {
+            let (target, details) = (Some(target.into()), details.to_wire());
+            Asked::Terminate(wire::TerminateRunRequest { target, reason, identity, details })
+        }
+        Call::Pause(target, RunPaused { reason, identity }) => {
+            let target = Some(target.into());
+            Asked::Pause(wire::PauseRunRequest { target, reason, identity })
+        }
+        Call::Unpause(target, RunUnpaused { reason, identity }) => {
+            let target = Some(target.into());
+            Asked::Unpause(wire::PauseRunRequest { target, reason, identity })
+        }
+        Call::Update { target, update, request, until } => Asked::Update(wire::UpdateRunRequest {
+            target: Some(target.into()),
+            update: update.to_wire(),
+            request: request.to_wire(),
+            until: wire::UpdateWait::from(until).into(),
+        }),
+        Call::Query { target, query: Query { name, input } } => {
+            let (target, input) = (Some(target.into()), input.to_wire());
+            Asked::Query(wire::QueryRunRequest { target, name, input })
+        }
+        Call::RescheduleTimer { target, timer, fire_at, identity, key } => {
+            Asked::RescheduleTimer(wire::RescheduleTimerRequest {
                 target: Some(target.into()),
-                signal: Some(signal.into()),
-                extension,
-            }),
-            Call::RequestCancel { target, reason, identity, key } => {
-                let (target, key) = (Some(target.into()), key.to_wire());
-                Asked::Cancel(wire::CancelRunRequest { target, reason, identity, key })
-            }
-            Call::Terminate { target, reason, identity, details } => {
-                let (target, details) = (Some(target.into()), details.to_wire());
-                Asked::Terminate(wire::TerminateRunRequest { target, reason, identity, details })
-            }
-            Call::Pause(target, RunPaused { reason, identity }) => {
-                let target = Some(target.into());
-                Asked::Pause(wire::PauseRunRequest { target, reason, identity })
-            }
-            Call::Unpause(target, RunUnpaused { reason, identity }) => {
-                let target = Some(target.into());
-                Asked::Unpause(wire::PauseRunRequest { target, reason, identity })
-            }
-            Call::Update { target, update, request, until } => {
-                Asked::Update(wire::UpdateRunRequest {
-                    target: Some(target.into()),
-                    update: update.to_wire(),
-                    request: request.to_wire(),
-                    until: wire::UpdateWait::from(until).into(),
-                })
-            }
-            Call::Query { target, query: Query { name, input } } => {
-                let (target, input) = (Some(target.into()), input.to_wire());
-                Asked::Query(wire::QueryRunRequest { target, name, input })
-            }
-            Call::RescheduleTimer { target, timer, fire_at, identity, key } => {
-                Asked::RescheduleTimer(wire::RescheduleTimerRequest {
-                    target: Some(target.into()),
-                    timer: timer.to_wire(),
-                    fire_at: fire_at.to_wire(),
-                    identity,
-                    key: key.to_wire(),
-                })
-            }
-            Call::Repair { target, identity } => {
-                Asked::Repair(wire::RepairRunRequest { target: Some(target.into()), identity })
-            }
-            Call::Describe(target) => {
-                Asked::Describe(wire::DescribeRunRequest { target: Some(target.into()) })
-            }
-            Call::AwaitClose(target) => {
-                Asked::AwaitClose(wire::AwaitCloseRequest { target: Some(target.into()) })
-            }
-            Call::AwaitEvents(..) => return Self::Part,
-            Call::CompleteTask(token, completion) => {
-                return Self::Worker(worker::complete_task(token, *completion));
-            }
-            Call::FailTask { token, cause, failure, blocked } => {
-                return Self::Worker(Completion::FailTask(wire::FailTask {
-                    token: Some(token.into()),
-                    cause: cause.to_wire(),
-                    failure: failure.to_wire(),
-                    blocked: blocked.to_wire(),
-                }));
-            }
-            Call::AnswerQuery(token, answer) => {
-                let (token, outcome) = (Some(token.into()), worker::outcome(answer).to_wire());
-                return Self::Worker(Completion::AnswerQuery(wire::AnswerQuery { token, outcome }));
-            }
-            Call::ResolveActivity(token, resolution) => {
-                return Self::Worker(worker::resolve_activity(token, resolution));
-            }
-            Call::Heartbeat(token, details) => {
-                let (token, details) = (Some(token.into()), details.to_wire());
-                let heartbeat = wire::HeartbeatActivity { token, details };
-                return Self::Worker(Completion::Heartbeat(heartbeat));
-            }
-            Call::PresentAttempt(token, _) => {
-                return Self::Worker(Completion::PresentAttempt(token.into()));
-            }
-        })
-    }
+                timer: timer.to_wire(),
+                fire_at: fire_at.to_wire(),
+                identity,
+                key: key.to_wire(),
+            })
+        }
+        Call::Repair { target, identity } => {
+            Asked::Repair(wire::RepairRunRequest { target: Some(target.into()), identity })
+        }
+        Call::Describe(target) => {
+            Asked::Describe(wire::DescribeRunRequest { target: Some(target.into()) })
+        }
+        Call::AwaitClose(target) => {
+            Asked::AwaitClose(wire::AwaitCloseRequest { target: Some(target.into()) })
+        }
+        Call::AwaitEvents(..)
+        | Call::CompleteTask(..)
+        | Call::FailTask { .. }
+        | Call::AnswerQuery(..)
+        | Call::ResolveActivity(..)
+        | Call::Heartbeat(..)
+        | Call::PresentAttempt(..) => return None,
+    })
 }
 
 /// The call that a client's message asks for; lists, histories and descriptions are no calls.

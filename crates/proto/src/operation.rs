@@ -9,7 +9,7 @@ use abide_core::{
 };
 
 use crate::{
-    call::{WireCall, from_wire},
+    call::{from_wire, to_wire as call_to_wire},
     error,
     field::{Inside, part, parts, word},
     generated::{self as wire, numbered_answer::Answer, numbered_call::Call as Asked},
@@ -79,12 +79,8 @@ pub enum Reply {
 /// A worker's call has none here: it belongs on the stream of the worker's session.
 pub fn operation_to_wire(operation: Operation) -> Result<Asked, InvalidField> {
     Ok(match operation {
-        Operation::Call(call) => match WireCall::from(call) {
-            WireCall::Client(asked) => asked,
-            WireCall::Worker(_) | WireCall::Part => {
-                return Err(InvalidField::new("call", "belongs on the stream of a worker"));
-            }
-        },
+        Operation::Call(call) => call_to_wire(call)
+            .ok_or_else(|| InvalidField::new("call", "belongs on the stream of a worker"))?,
         Operation::Start(start) => {
             Asked::Start(wire::StartRunRequest { run: None, ..start.0.into() })
         }

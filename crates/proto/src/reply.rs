@@ -55,9 +55,10 @@ pub(crate) fn from_wire(answer: Answer) -> Result<CallReply, InvalidField> {
         Answer::Done(wire::DoneResponse { run, repeat }) => {
             CallReply::Done { run: word("run", run)?, repeat }
         }
-        Answer::Query(wire::QueryRunResponse { outcome }) => {
-            CallReply::Query(worker::result(word("outcome", outcome)?))
-        }
+        Answer::Query(wire::QueryRunResponse { outcome }) => match word("outcome", outcome)? {
+            Outcome::Completed(result) => CallReply::Query(Ok(result)),
+            Outcome::Failed(failure) => CallReply::Query(Err(failure)),
+        },
         Answer::Update(wire::UpdateRunResponse { run, stage }) => {
             match stage.ok_or_else(|| missing("stage"))? {
                 WireStage::Rejected(failure) => {

@@ -15,7 +15,6 @@ use abide_core::{
 };
 
 use crate::{
-    call::WireCall,
     error,
     field::{Inside, case, enumeration, missing, part, parts, unreadable, word},
     generated::{
@@ -72,10 +71,26 @@ pub fn credit_from_wire(wire: wire::Credit) -> Result<(QueueKey, usize), Invalid
 
 /// The form of a worker's call on the wire; none if the call is a client's.
 pub fn completion_to_wire(call: Call) -> Option<Completion> {
-    match WireCall::from(call) {
-        WireCall::Client(_) | WireCall::Part => None,
-        WireCall::Worker(completion) => Some(completion),
-    }
+    Some(match call {
+        Call::CompleteTask(token, completion) => complete_task(token, *completion),
+        Call::FailTask { token, cause, failure, blocked } => Completion::FailTask(wire::FailTask {
+            token: Some(token.into()),
+            cause: cause.to_wire(),
+            failure: failure.to_wire(),
+            blocked: blocked.to_wire(),
+        }),
+        Call::AnswerQuery(token, answer) => {
+            let (token, outcome) = (Some(token.into()), outcome(answer).to_wire());
+            Completion::AnswerQuery(wire::AnswerQuery { token, outcome })
+        }
+        Call::ResolveActivity(token, resolution) => resolve_activity(token, resolution),
+        Call::Heartbeat(token, details) => {
+            let (token, details) = (Some(token.into()), details.to_wire());
+            Completion::Heartbeat(wire::HeartbeatActivity { token, details })
+        }
+        Call::PresentAttempt(token, _) => Completion::PresentAttempt(token.into()),
+        _ => return None,
+    })
 }
 
 /// The call that a worker's completion stands for.
@@ -98,7 +113,11 @@ pub fn completion_from_wire(wire: Completion, session: &SessionId) -> Result<Cal
             blocked: word("blocked", wire.blocked)?,
         },
         Completion::AnswerQuery(wire) => {
-            Call::AnswerQuery(part("token", wire.token)?, result(word("outcome", wire.outcome)?))
+            let token = part("token", wire.token)?;
+            match word("outcome", wire.outcome)? {
+                Outcome::Completed(result) => Call::AnswerQuery(token, Ok(result)),
+                Outcome::Failed(failure) => Call::AnswerQuery(token, Err(failure)),
+            }
         }
         Completion::ResolveActivity(wire) => {
             let resolution = wire.resolution.ok_or_else(|| missing("resolution"))?;
@@ -122,7 +141,7 @@ pub fn completion_from_wire(wire: Completion, session: &SessionId) -> Result<Cal
     })
 }
 
-pub(crate) fn complete_task(token: TaskToken, completion: TaskCompletion) -> Completion {
+fn complete_task(token: TaskToken, completion: TaskCompletion) -> Completion {
     let TaskCompletion { commands, flags, sdk_metadata, force_next, eager_activities } = completion;
     Completion::CompleteTask(wire::CompleteTask {
         token: Some(token.into()),
@@ -134,7 +153,7 @@ pub(crate) fn complete_task(token: TaskToken, completion: TaskCompletion) -> Com
     })
 }
 
-pub(crate) fn resolve_activity(token: ActivityToken, resolution: Resolution) -> Completion {
+fn resolve_activity(token: ActivityToken, resolution: Resolution) -> Completion {
     let resolution = match resolution {
         Resolution::Completed(result) => WireResolution::Completed(result.to_wire()),
         Resolution::Failed(failure) => WireResolution::Failed(failure.to_wire()),
@@ -150,13 +169,6 @@ pub(crate) fn outcome(result: Result<Payloads, Failure>) -> Outcome {
     match result {
         Ok(result) => Outcome::Completed(result),
         Err(failure) => Outcome::Failed(failure),
-    }
-}
-
-pub(crate) fn result(outcome: Outcome) -> Result<Payloads, Failure> {
-    match outcome {
-        Outcome::Completed(result) => Ok(result),
-        Outcome::Failed(failure) => Err(failure),
     }
 }
 

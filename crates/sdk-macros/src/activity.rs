@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{Attribute, Ident, ImplItem, ItemFn, ItemImpl, Visibility, spanned::Spanned};
+use syn::{Attribute, Ident, ImplItem, ItemFn, ItemImpl, Visibility};
 
 use crate::{
     attribute::Options,
@@ -20,7 +20,8 @@ pub(crate) fn function(options: TokenStream, item: TokenStream) -> syn::Result<T
     let options = Options::parse(options, &["name"])?;
     let mut function: ItemFn = syn::parse2(item)?;
     let signature = read(&function.sig)?;
-    signature.no_receiver("put `#[activities]` on the impl block of activities that have `self`")?;
+    signature
+        .no_receiver("put `#[activities]` on the impl block of activities that have `self`")?;
 
     let ident = std::mem::replace(&mut function.sig.ident, format_ident!("code"));
     let visibility = std::mem::replace(&mut function.vis, Visibility::Inherited);
@@ -68,7 +69,7 @@ pub(crate) fn block(options: TokenStream, item: TokenStream) -> syn::Result<Toke
     }
     if names.is_empty() {
         let message = "no activities: mark async methods with `#[activity]`";
-        return Err(error(block.self_ty.span(), message));
+        return Err(error(&block.self_ty, message));
     }
     let own_type = &block.self_ty;
     Ok(quote! {
@@ -89,7 +90,7 @@ pub(crate) fn block(options: TokenStream, item: TokenStream) -> syn::Result<Toke
 pub(crate) fn check_block(block: &ItemImpl, what: &str) -> syn::Result<()> {
     if let Some((path, _)) = &block.trait_ {
         let message = format!("{what} are methods of a type: write `impl Type`, without a trait");
-        return Err(error(path.span(), message));
+        return Err(error(path, message));
     }
     check_generics(&block.generics, &format!("a type with {what}"))
 }
@@ -111,7 +112,7 @@ fn read(signature: &syn::Signature) -> syn::Result<Signature> {
     let read = Signature::read(signature, "an activity", CONTEXT)?;
     if !read.asynchronous {
         let message = "an activity is async: write `async fn`";
-        return Err(error(signature.fn_token.span, message));
+        return Err(error(signature.fn_token, message));
     }
     Ok(read)
 }
@@ -122,11 +123,9 @@ fn check_receiver(signature: &Signature, method: &syn::Signature) -> syn::Result
         None => {
             let message = "an activity without `self` is a function of its own: move it out of the \
                            impl block, or take `&self`";
-            Err(error(method.ident.span(), message))
+            Err(error(&method.ident, message))
         }
-        Some(receiver) if !is_shared(receiver) => {
-            Err(error(receiver.span(), message))
-        }
+        Some(receiver) if !is_shared(receiver) => Err(error(receiver, message)),
         Some(_) => Ok(()),
     }
 }

@@ -1,11 +1,12 @@
 //! The options within an attribute: `name = "…"`, `validate = method`.
 
-use proc_macro2::Span;
+use proc_macro2::{Span, TokenStream};
 use syn::{
-    Attribute, Ident, LitStr, Meta, Token,
-    parse::{Parse, ParseStream},
-    punctuated::Punctuated,
+    Attribute, Expr, ExprLit, Ident, Lit, LitStr, Meta, MetaNameValue, Path, Token,
+    parse::Parser as _, punctuated::Punctuated,
 };
+
+use crate::signature::error;
 
 /// The options of one attribute.
 #[derive(Default)]
@@ -16,49 +17,16 @@ pub(crate) struct Options {
     pub(crate) validate: Option<Ident>,
 }
 
-struct Assignment {
-    option: Ident,
-    value: Value,
-}
-
-enum Value {
-    Text(LitStr),
-    Name(Ident),
-}
-
-impl Parse for Assignment {
-    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let option = input.parse()?;
-        input.parse::<Token![=]>()?;
-        let value = if input.peek(LitStr) {
-            Value::Text(input.parse()?)
-        } else {
-            Value::Name(input.parse()?)
-        };
-        Ok(Self { option, value })
-    }
-}
-
 impl Options {
     /// Reads what stands in the parentheses of an attribute; `known` are the options that it has.
-    pub(crate) fn parse(tokens: proc_macro2::TokenStream, known: &[&str]) -> syn::Result<Self> {
-        let parser = Punctuated::<Assignment, Token![,]>::parse_terminated;
+    pub(crate) fn parse(tokens: TokenStream, known: &[&str]) -> syn::Result<Self> {
+        let parser = Punctuated::<MetaNameValue, Token![,]>::parse_terminated;
         let mut options = Self::default();
-        for Assignment { option, value } in syn::parse::Parser::parse2(parser, tokens)? {
-            let name = option.to_string();
-            match (name.as_str(), value) {
-                _ if !known.contains(&name.as_str()) => return Err(unknown(&option, known)),
-                ("name", Value::Text(text)) => options.name = Some(checked(text)?),
-                ("validate", Value::Name(method)) => options.validate = Some(method),
-                ("name", Value::Name(value)) => {
-                    let message = format!("the name is a text: write `name = \"{value}\"`");
-                    return Err(syn::Error::new(value.span(), message));
-                }
-                (_, Value::Text(value)) => {
-                    let message = format!("write the method itself: `{name} = {}`", value.value());
-                    return Err(syn::Error::new(value.span(), message));
-                }
-                (_, Value::Name(_)) => return Err(unknown(&option, known)),
+        for MetaNameValue { path, value, .. } in parser.parse2(tokens)? {
+            match known.iter().find(|known| path.is_ident(known)) {
+                Some(&"name") => options.name = Some(wire_name(&value)?),
+                Some(_) => options.validate = Some(method(&value)?),
+                None => return Err(unknown(&path, known)),
             }
         }
         Ok(options)
@@ -71,7 +39,7 @@ impl Options {
             Meta::List(list) => Self::parse(list.tokens.clone(), known),
             Meta::NameValue(value) => {
                 let message = "options stand in parentheses: `#[…(name = \"…\")]`";
-                Err(syn::Error::new_spanned(value, message))
+                Err(error(value, message))
             }
         }
     }
@@ -83,18 +51,27 @@ impl Options {
     }
 }
 
-fn checked(name: LitStr) -> syn::Result<LitStr> {
+fn wire_name(value: &Expr) -> syn::Result<LitStr> {
+    let Expr::Lit(ExprLit { lit: Lit::Str(name), .. }) = value else {
+        let message = "the name on the wire is a text: write `name = \"…\"`";
+        return Err(error(value, message));
+    };
     if name.value().is_empty() {
-        return Err(syn::Error::new(name.span(), "a name on the wire cannot be empty"));
+        return Err(error(name, "the name on the wire cannot be empty"));
     }
-    Ok(name)
+    Ok(name.clone())
 }
 
-fn unknown(option: &Ident, known: &[&str]) -> syn::Error {
-    let message = if known.is_empty() {
-        format!("unknown option `{option}`; there are none here")
-    } else {
-        format!("unknown option `{option}`; there is: {}", known.join(", "))
-    };
-    syn::Error::new(option.span(), message)
+fn method(value: &Expr) -> syn::Result<Ident> {
+    if let Expr::Path(path) = value
+        && let Some(ident) = path.path.get_ident()
+    {
+        return Ok(ident.clone());
+    }
+    Err(error(value, "write the name of a method of this block, as it is: `validate = check`"))
+}
+
+fn unknown(option: &Path, known: &[&str]) -> syn::Error {
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    error(option, format!("unknown option; those that exist here: {known}"))
 }

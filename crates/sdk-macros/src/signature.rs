@@ -1,7 +1,7 @@
 //! What a method looks like from outside: its receiver, context, arguments and result, checked.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{
     FnArg, GenericArgument, Ident, Pat, PathArguments, Receiver, ReceiverKind, ReturnType, Type,
     spanned::Spanned,
@@ -27,7 +27,7 @@ pub(crate) struct Output {
     /// It is a `Result`.
     pub(crate) fallible: bool,
     /// Something is returned.
-    pub(crate) written: Option<Span>,
+    pub(crate) written: Option<Type>,
 }
 
 /// What the first argument may be.
@@ -71,7 +71,7 @@ impl Signature {
             let message = format!(
                 "{what} takes at most {ARGUMENTS_MAX} arguments: put them in a struct of their own"
             );
-            return Err(error(signature.inputs.span(), message));
+            return Err(error(&signature.inputs, message));
         }
         let asynchronous = signature.asyncness.is_some();
         let output = Output::read(&signature.output);
@@ -91,12 +91,14 @@ impl Signature {
     /// How the input travels.
     pub(crate) fn travels(&self) -> TokenStream {
         let input = self.input();
+        // A type that cannot travel is reported at the argument, not at the attribute.
+        let place = self.arguments.first().map_or_else(Span::call_site, Spanned::span);
         let count = match self.arguments.len() {
-            0 => quote!(none),
-            1 => quote!(one),
-            _ => quote!(several),
+            0 => Ident::new("none", place),
+            1 => Ident::new("one", place),
+            _ => Ident::new("several", place),
         };
-        quote!(::abide::payload::Arguments::<#input>::#count())
+        quote_spanned!(place=> ::abide::payload::Arguments::<#input>::#count())
     }
 
     /// Names for the arguments.
@@ -126,7 +128,7 @@ impl Signature {
     /// Refuses a receiver.
     pub(crate) fn no_receiver(&self, message: &str) -> syn::Result<()> {
         match &self.receiver {
-            Some(receiver) => Err(error(receiver.span(), message)),
+            Some(receiver) => Err(error(receiver, message)),
             None => Ok(()),
         }
     }
@@ -136,9 +138,7 @@ impl ContextRule {
     /// `None` if the type is not the context; else whether it is taken as it must be.
     fn matches(self, ty: &Type) -> Option<bool> {
         let (inner, by_reference) = match ty {
-            Type::Reference(reference) => {
-                (&*reference.elem, reference.mutability.is_none())
-            }
+            Type::Reference(reference) => (&*reference.elem, reference.mutability.is_none()),
             other => (other, false),
         };
         let Type::Path(path) = inner else { return None };
@@ -148,7 +148,7 @@ impl ContextRule {
     }
 
     fn misplaced(self, ty: &Type) -> syn::Error {
-        error(ty.span(), format!("the context comes first, as `{}`", self.written))
+        error(ty, format!("the context comes first, as `{}`", self.written))
     }
 }
 
@@ -158,7 +158,7 @@ impl Output {
         let ReturnType::Type(_, ty) = output else {
             return Self { value: nothing(), fallible: false, written: None };
         };
-        let written = Some(ty.span());
+        let written = Some((**ty).clone());
         if let Type::Path(path) = &**ty
             && let Some(last) = path.path.segments.last()
             && last.ident == "Result"
@@ -187,13 +187,13 @@ pub(crate) fn check_generics(generics: &syn::Generics, what: &str) -> syn::Resul
         return Ok(());
     }
     let message = format!("{what} cannot be generic: workers find it by its name alone");
-    Err(error(generics.params.span(), message))
+    Err(error(&generics.params, message))
 }
 
 fn check_argument(pattern: &Pat, ty: &Type) -> syn::Result<()> {
     if !matches!(pattern, Pat::Ident(_) | Pat::Wild(_)) {
         let message = "an argument has a plain name: take it apart in the body";
-        return Err(error(pattern.span(), message));
+        return Err(error(pattern, message));
     }
     check_owned(ty, "an argument comes from history")
 }
@@ -209,7 +209,7 @@ fn check_owned(ty: &Type, why: &str) -> syn::Result<()> {
         },
         _ => "an owned type such as `Vec`".to_owned(),
     };
-    Err(error(ty.span(), format!("{why}, so it is owned: write {owned}")))
+    Err(error(ty, format!("{why}, so it is owned: write {owned}")))
 }
 
 /// The receiver is `&self`.
@@ -222,6 +222,7 @@ pub(crate) const fn is_exclusive(receiver: &Receiver) -> bool {
     matches!(receiver.kind, ReceiverKind::Reference(_, _, Some(_)))
 }
 
-pub(crate) fn error(span: Span, message: impl std::fmt::Display) -> syn::Error {
-    syn::Error::new(span, message)
+/// An error at these tokens.
+pub(crate) fn error(place: impl ToTokens, message: impl std::fmt::Display) -> syn::Error {
+    syn::Error::new_spanned(place, message)
 }

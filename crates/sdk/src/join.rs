@@ -9,8 +9,12 @@ use std::{
 /// Runs up to eight futures at once and gives a tuple of their outputs. They are polled in the order in
 /// which they are written.
 ///
-/// ```ignore
-/// let (left, right) = join!(ctx.activity(fetch, a), ctx.activity(fetch, b));
+/// ```
+/// # use abide_sdk::{ActivityDef, Context, Result, join};
+/// # async fn example<W>(ctx: &Context<W>, fetch: ActivityDef<(), u32, u32>) -> Result<u32> {
+/// let (left, right) = join!(ctx.activity(fetch, 1), ctx.activity(fetch, 2));
+/// # Ok(left? + right?)
+/// # }
 /// ```
 #[macro_export]
 macro_rules! join {

@@ -40,11 +40,6 @@ pub mod worker;
 #[cfg(feature = "macros")]
 pub use abide_sdk_macros::{activities, activity, workflow};
 
-#[cfg(feature = "worker")]
-pub use self::{
-    client::{Client, ClientError, WorkflowHandle},
-    worker::{Worker, WorkerError},
-};
 pub use self::{
     activity::{ActivityContext, ActivityDef, ActivityError},
     context::{Context, Outcome},
@@ -54,6 +49,11 @@ pub use self::{
     payload::{Data, PayloadError, RawPayload},
     raised::{BoxError, Raised},
     registry::Registry,
+};
+#[cfg(feature = "worker")]
+pub use self::{
+    client::{Client, ClientError, WorkflowHandle},
+    worker::{Worker, WorkerError},
 };
 pub use abide_core::{
     call::ConflictPolicy,
@@ -67,10 +67,10 @@ pub use abide_core::{
 
 /// What workflows and activities need, to be imported as a whole.
 pub mod prelude {
-    #[cfg(feature = "macros")]
-    pub use abide_sdk_macros::{activities, activity, workflow};
     pub use crate::{
         ActivityContext, ActivityError, Context, Error, Outcome, RetryPolicy, join, join_all,
         select,
     };
+    #[cfg(feature = "macros")]
+    pub use abide_sdk_macros::{activities, activity, workflow};
 }

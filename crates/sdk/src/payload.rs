@@ -91,7 +91,7 @@ fn unreadable<T>(payload: Option<&Payload>, error: &serde_json::Error) -> Payloa
             "the encoding is {}, and {wanted} is read from {JSON}; take it as RawPayload",
             String::from_utf8_lossy(encoding)
         ),
-        _ => format!("not a {wanted}: {error}"),
+        _ => format!("cannot be read as {wanted}: {error}"),
     };
     PayloadError::new(message)
 }
@@ -139,18 +139,24 @@ impl Arguments<()> {
     }
 }
 
-impl<T: Data> Arguments<T> {
+impl<T> Arguments<T> {
     /// One argument.
-    pub const fn one() -> Self {
+    pub const fn one() -> Self
+    where
+        T: Data,
+    {
         Self { encode: encode::<T>, decode: decode::<T> }
     }
 }
 
 macro_rules! several {
     ($(($($name:ident $index:tt),+))+) => {$(
-        impl<$($name: Data),+> Arguments<($($name,)+)> {
+        impl<$($name),+> Arguments<($($name,)+)> {
             /// Several arguments.
-            pub const fn several() -> Self {
+            pub const fn several() -> Self
+            where
+                $($name: Data),+
+            {
                 Self {
                     encode: |input| Ok(vec![$(positional(&input.$index)?),+]),
                     decode: |payloads| Ok(($(argument::<$name>(payloads, $index)?,)+)),
@@ -218,7 +224,7 @@ mod tests {
             assert!(error.contains(text), "{error}");
         };
         says(decode(&[]), "data: a value of type u8 is missing");
-        says(decode(&[Payload::new("\"x\"")]), "not a u8: invalid type: string");
+        says(decode(&[Payload::new("\"x\"")]), "cannot be read as u8: invalid type: string");
         let encoding = (ENCODING.to_owned(), Bytes::from("binary/zstd"));
         let foreign = Payload { metadata: [encoding].into(), data: Bytes::from("??") };
         says(decode(&[foreign]), "the encoding is binary/zstd");

@@ -12,11 +12,18 @@ use std::{
 /// first wins, on replay as before. The others are dropped before the branch runs, which gives up what
 /// they wait for. A branch may use `?`, `return` and `break`; its pattern must always match.
 ///
-/// ```ignore
+/// ```
+/// # use std::time::Duration;
+/// # use abide_sdk::{Context, Result, SignalDef, select};
+/// # async fn example<W>(ctx: &Context<W>, paid: SignalDef<W, u32>) -> Result<Option<u32>> {
 /// select! {
-///     payment = ctx.receive(Order::paid) => settle(payment?),
-///     slept = ctx.sleep(DAY) => { slept?; give_up() }
+///     payment = ctx.receive(paid) => Ok(Some(payment?)),
+///     slept = ctx.sleep(Duration::from_secs(60)) => {
+///         slept?;
+///         Ok(None)
+///     }
 /// }
+/// # }
 /// ```
 #[macro_export]
 macro_rules! select {

@@ -51,7 +51,7 @@ impl Server {
     pub async fn open(config: Config) -> Result<Self, ServerError> {
         let data = config.data.clone();
         let opened = tokio::task::spawn_blocking(move || open_store(&data)).await;
-        let store = opened.map_err(|error| ServerError::Panicked(error))??;
+        let store = opened.map_err(ServerError::Panicked)??;
         Self::start(config, Arc::new(store)).await
     }
 

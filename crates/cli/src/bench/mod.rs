@@ -1,8 +1,140 @@
-//! tmp
-use clap::Args;
-use crate::{connection::Common, failed::Failed};
-/// x
+//! `abide bench`: what this machine does with the true engine. Every figure that an aim is computed
+//! from is measured in the same run, because machines differ and so do their moods.
+//!
+//! - `store`, `hello`, `sleep`, `signal`, `idle`: one file per measurement, with its figures.
+//! - `aims`: what the figures should be, computed from one another.
+//! - `place`: where the engine and the worker run; `workflows`: what they run; `resumed`: when code
+//!   went on, told within the process.
+//! - `machine`: load, memory, processor time; `report`: how it is printed.
+
+mod aims;
+mod hello;
+mod idle;
+mod machine;
+mod place;
+mod report;
+mod resumed;
+mod signal;
+mod sleep;
+mod store;
+mod worker;
+mod workflows;
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, Subcommand};
+
+use self::{aims::Figures, report::Report};
+use crate::{connection::Common, failed::Failed, output::Output};
+
+/// Measure what this machine does
+///
+/// Figures go to standard output, progress to standard error. Where an aim of the project can be
+/// computed from what was measured, the report says whether this run met it.
 #[derive(Args)]
-#[command(after_help="Example: x")]
-pub(crate) struct Bench {}
-impl Bench { pub(crate) async fn run(self, _c: &Common) -> Result<(), Failed> { Ok(()) } }
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    what: What,
+    /// Where files are put while it measures; it must be on the disk that is meant
+    #[arg(long, global = true, value_name = "DIR", default_value = ".")]
+    directory: PathBuf,
+    /// For how long each rate is measured
+    #[arg(long, global = true, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    seconds: Duration,
+}
+
+/// What is measured.
+#[derive(Subcommand)]
+enum What {
+    Store(store::Store),
+    Hello(hello::Hello),
+    Sleep(sleep::Sleep),
+    Signal(signal::Signal),
+    Idle(idle::Idle),
+    All(All),
+    Worker(worker::Worker),
+}
+
+/// Measure everything, and say which aims were met
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide bench all
+  abide bench all --json > figures.jsonl")]
+struct All {
+    #[command(flatten)]
+    store: store::Store,
+    /// How many sleeping runs `idle` makes
+    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
+    sleepers: u64,
+}
+
+/// What the measurements share.
+struct Session<'a> {
+    common: &'a Common,
+    output: Output,
+    /// Removed at the end.
+    directory: tempfile::TempDir,
+    /// For how long each rate is measured.
+    time: Duration,
+    figures: Figures,
+}
+
+impl Bench {
+    pub(crate) async fn run(self, common: &Common) -> Result<(), Failed> {
+        if let What::Worker(worker) = self.what {
+            return worker.run(common).await;
+        }
+        let directory = tempfile::tempdir_in(&self.directory).map_err(|error| {
+            let place = self.directory.display();
+            Failed::usage(format_args!("no files can be put into {place}: {error}"))
+                .hint("name another folder with --directory DIR")
+        })?;
+        let output = common.output();
+        let mut session =
+            Session { common, output, directory, time: self.seconds, figures: Figures::default() };
+        match self.what {
+            What::Store(store) => store.run(&mut session).await?,
+            What::Hello(hello) => {
+                store::Store::default().run(&mut session).await?;
+                hello.run(&mut session).await?;
+            }
+            What::Sleep(sleep) => {
+                store::Store::default().run(&mut session).await?;
+                hello::Hello::default().run(&mut session).await?;
+                sleep.run(&mut session).await?;
+            }
+            What::Signal(signal) => {
+                store::Store::default().run(&mut session).await?;
+                signal.run(&mut session).await?;
+            }
+            What::Idle(idle) => idle.run(&mut session).await?,
+            What::All(all) => all.run(&mut session).await?,
+            What::Worker(_) => {}
+        }
+        session.figures.aims().into_iter().try_for_each(|aim| output.say(&aim.object(), aim))
+    }
+}
+
+impl All {
+    async fn run(self, session: &mut Session<'_>) -> Result<(), Failed> {
+        self.store.run(session).await?;
+        hello::Hello::default().run(session).await?;
+        hello::Hello::spawned().run(session).await?;
+        sleep::Sleep::default().run(session).await?;
+        signal::Signal::default().run(session).await?;
+        idle::Idle::with(self.sleepers).run(session).await
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse().map(Duration::try_from_secs_f64) {
+        Ok(Ok(time)) if !time.is_zero() => Ok(time),
+        _ => Err("it must be a number above zero".into()),
+    }
+}
+
+impl Session<'_> {
+    fn report(&self, report: &Report) -> Result<(), Failed> {
+        self.output.say(&report.object(), report)
+    }
+}

@@ -13,25 +13,49 @@ use crate::{connection::Common, failed::Failed};
 #[derive(Args)]
 pub(super) struct Layers {
     /// The configuration file, in TOML
-    #[arg(short, long, env = "ABIDE_CONFIG", value_name = "FILE")]
+    #[arg(short, long, hide_env_values = true, env = "ABIDE_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     /// The folder of the store [default: ./abide-data]
-    #[arg(long, env = "ABIDE_DATA", value_name = "DIR")]
+    #[arg(long, hide_env_values = true, env = "ABIDE_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
     /// Where HTTP listens [default: 127.0.0.1:8233]
-    #[arg(long, env = "ABIDE_HTTP", value_name = "ADDRESS")]
+    #[arg(long, hide_env_values = true, env = "ABIDE_HTTP", value_name = "ADDRESS")]
     http: Option<String>,
     /// The namespaces that exist, with commas between them [default: default]
-    #[arg(long, env = "ABIDE_NAMESPACES", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(
+        long,
+        hide_env_values = true,
+        env = "ABIDE_NAMESPACES",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
     namespaces: Vec<String>,
     /// The server's certificate, in PEM; gRPC then speaks TLS only
-    #[arg(long, env = "ABIDE_TLS_CERTIFICATE", value_name = "FILE", requires = "tls_key")]
+    #[arg(
+        long,
+        hide_env_values = true,
+        env = "ABIDE_TLS_CERTIFICATE",
+        value_name = "FILE",
+        requires = "tls_key"
+    )]
     tls_certificate: Option<PathBuf>,
     /// The private key of the certificate, in PEM
-    #[arg(long, env = "ABIDE_TLS_KEY", value_name = "FILE", requires = "tls_certificate")]
+    #[arg(
+        long,
+        hide_env_values = true,
+        env = "ABIDE_TLS_KEY",
+        value_name = "FILE",
+        requires = "tls_certificate"
+    )]
     tls_key: Option<PathBuf>,
     /// The root of the certificates that clients must have, in PEM
-    #[arg(long, env = "ABIDE_TLS_CLIENT_CA", value_name = "FILE", requires = "tls_certificate")]
+    #[arg(
+        long,
+        hide_env_values = true,
+        env = "ABIDE_TLS_CLIENT_CA",
+        value_name = "FILE",
+        requires = "tls_certificate"
+    )]
     tls_client_ca: Option<PathBuf>,
 }
 

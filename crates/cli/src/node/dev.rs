@@ -26,10 +26,22 @@ use crate::{
   abide dev --data /tmp/try-abide --address 127.0.0.1:0 --http 127.0.0.1:0 --no-demo")]
 pub(crate) struct Dev {
     /// The folder of the store; it is made if it is not there
-    #[arg(long, env = "ABIDE_DATA", value_name = "DIR", default_value = "./.abide")]
+    #[arg(
+        long,
+        hide_env_values = true,
+        env = "ABIDE_DATA",
+        value_name = "DIR",
+        default_value = "./.abide"
+    )]
     data: PathBuf,
     /// Where HTTP listens
-    #[arg(long, env = "ABIDE_HTTP", value_name = "ADDRESS", default_value = "127.0.0.1:8233")]
+    #[arg(
+        long,
+        hide_env_values = true,
+        env = "ABIDE_HTTP",
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8233"
+    )]
     http: String,
     /// Bring no workflows along
     #[arg(long)]
@@ -111,13 +123,7 @@ impl Demo {
     }
 }
 
-fn welcome(
-    url: &str,
-    http: &str,
-    data: &std::path::Path,
-    common: &Common,
-    demo: bool,
-) -> String {
+fn welcome(url: &str, http: &str, data: &std::path::Path, common: &Common, demo: bool) -> String {
     let mut text = format!(
         "Abide is running. Stop it with Ctrl-C; what it knows stays in the data folder.\n\n  \
          gRPC  {url}\n  HTTP  {http}\n  data  {}\n",

@@ -23,7 +23,10 @@ impl Stop {
                 Failed::refused(format_args!("signals cannot be listened to: {error}"))
             })
         };
-        Ok(Self { interrupt: on(SignalKind::interrupt())?, terminate: on(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: on(SignalKind::interrupt())?,
+            terminate: on(SignalKind::terminate())?,
+        })
     }
 
     /// Waits until the process is told to stop.

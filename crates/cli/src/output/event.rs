@@ -5,24 +5,34 @@ use std::time::Duration;
 
 use abide_core::{
     event::{Fact, Mover, Origin, Outcome, RunSpec, Target},
-    failure::Failure,
     payload::PayloadMap,
 };
 use serde_json::{Map, Value, json};
 
-use super::payload::{payload, payloads};
+use super::{
+    failure,
+    payload::{payload, payloads},
+};
 
 /// The facts of an event, by stable names. What is absent or empty is left out.
 pub(crate) fn fields(fact: &Fact) -> Map<String, Value> {
     let Value::Object(mut fields) = all_fields(fact) else { return Map::new() };
-    fields.retain(|_, value| match value {
+    if let Some(Value::Object(spec)) = fields.get_mut("spec") {
+        spec.retain(|_, value| said(value));
+    }
+    fields.retain(|_, value| said(value));
+    fields
+}
+
+/// The value says something.
+fn said(value: &Value) -> bool {
+    match value {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),
         Value::Array(items) => !items.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
         Value::Bool(_) | Value::Number(_) => true,
-    });
-    fields
+    }
 }
 
 #[expect(clippy::too_many_lines, reason = "one arm per event, so that none can be forgotten")]
@@ -205,15 +215,13 @@ fn spec(spec: &RunSpec) -> Value {
     })
 }
 
-fn failure(failure: &Failure) -> Value {
-    super::failure(failure)
-}
-
 fn origin(origin: &Origin) -> String {
     match origin {
         Origin::CreateTimer => "sleep".into(),
         Origin::ExternalEvent { name } => format!("signal {name}"),
-        Origin::Condition { key, .. } => format!("condition {}", key.as_deref().unwrap_or_default()),
+        Origin::Condition { key, .. } => {
+            format!("condition {}", key.as_deref().unwrap_or_default())
+        }
         Origin::ActivityRetry { execution } => format!("retry of activity {execution}"),
         Origin::ChildWorkflowRetry { workflow } => format!("retry of child {workflow}"),
     }

@@ -18,7 +18,7 @@ pub(crate) use self::{
     failure::{failure, failure_lines},
     payload::{payload, payloads},
     table::Table,
-    time::{absolute, length, moment, parse_length, parse_moment, relative, system_now},
+    time::{absolute, moment, parse_length, parse_moment, relative, system_now},
 };
 use crate::failed::Failed;
 
@@ -59,18 +59,6 @@ impl Output {
         let text = serde_json::to_string(object)
             .map_err(|error| Failed::refused(format_args!("JSON cannot be written: {error}")))?;
         self.line(text)
-    }
-
-    /// A list: one object per line, or a table.
-    pub(crate) fn list<T: Serialize>(
-        self,
-        items: &[T],
-        table: impl FnOnce(&[T]) -> Table,
-    ) -> Result<(), Failed> {
-        if self.json {
-            return items.iter().try_for_each(|item| self.object(item));
-        }
-        self.line(table(items))
     }
 }
 

@@ -32,6 +32,9 @@ mod tests {
         assert_eq!(payloads(&[]), Value::Null);
         assert_eq!(payloads(&[Payload::new("{\"a\":1}")]), json!({ "a": 1 }));
         assert_eq!(payloads(&[Payload::new("1"), Payload::new("\"x\"")]), json!([1, "x"]));
-        assert_eq!(payload(&Payload::new(&b"\xff\x00"[..])), json!({ "encoding": null, "hex": "ff00" }));
+        assert_eq!(
+            payload(&Payload::new(&b"\xff\x00"[..])),
+            json!({ "encoding": null, "hex": "ff00" })
+        );
     }
 }

@@ -26,22 +26,22 @@ pub(crate) fn relative(at: Timestamp, now: Timestamp) -> String {
         return "never".into();
     }
     let (ahead, behind) = (at.saturating_since(now), now.saturating_since(at));
-    if ahead.max(behind) < Duration::from_secs(1) {
+    let seconds = (ahead.max(behind) + Duration::from_millis(500)).as_secs();
+    if seconds == 0 {
         "now".into()
     } else if behind.is_zero() {
-        format!("in {}", length(ahead))
+        format!("in {}", length(seconds))
     } else {
-        format!("{} ago", length(behind))
+        format!("{} ago", length(seconds))
     }
 }
 
-/// How long, in the largest unit of which there are at least two, rounded down.
-pub(crate) fn length(duration: Duration) -> String {
+/// How long, in the largest unit of which there are at least two.
+fn length(seconds: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(86_400, "d"), (3_600, "h"), (60, "min")];
-    let seconds = duration.as_secs();
     let unit = UNITS.into_iter().find(|(size, _)| seconds >= 2 * size);
     let (size, name) = unit.unwrap_or((1, "s"));
-    format!("{} {name}", seconds / size)
+    format!("{} {name}", (seconds + size / 2) / size)
 }
 
 /// A length of time as typed: `90s`, `2h 30m`, `3 days`.
@@ -78,12 +78,15 @@ mod tests {
     #[test]
     fn times_read_as_people_say_them() {
         let now = at(1_000_000);
-        let check = |seconds: i64, text: &str| assert_eq!(relative(at(1_000_000 + seconds), now), text);
+        let check = |seconds: i64, text: &str| {
+            assert_eq!(relative(at(1_000_000 + seconds), now), text);
+        };
         check(0, "now");
         check(45, "in 45 s");
         check(119, "in 119 s");
         check(120, "in 2 min");
         check(83_000, "in 23 h");
+        check(86_399, "in 24 h");
         check(172_800, "in 2 d");
         check(-180, "3 min ago");
         assert_eq!(relative(Timestamp::NEVER, now), "never");

@@ -9,7 +9,7 @@ use crate::{connection::Common, failed::Failed};
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow cancel order-7 --reason 'ordered twice'")]
-pub(super) struct Cancel {
+pub(crate) struct Cancel {
     #[command(flatten)]
     target: Target,
     /// Why, as the history shows it
@@ -27,7 +27,7 @@ impl Cancel {
         if let Some(key) = self.key {
             cancel = cancel.key(key);
         }
-        cancel.await?;
+        cancel.await.map_err(|error| self.target.failed(error))?;
         done(common.output(), "asked to cancel", &self.target.id)
     }
 }

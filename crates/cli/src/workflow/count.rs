@@ -10,7 +10,7 @@ use crate::{connection::Common, failed::Failed};
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow count --status running --status paused")]
-pub(super) struct Count {
+pub(crate) struct Count {
     #[command(flatten)]
     filter: Filter,
 }

@@ -22,7 +22,7 @@ use crate::{
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow describe order-7")]
-pub(super) struct Describe {
+pub(crate) struct Describe {
     #[command(flatten)]
     target: Target,
 }
@@ -30,7 +30,8 @@ pub(super) struct Describe {
 impl Describe {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let client = common.client().await?;
-        let run = self.target.handle(&client).describe().await?;
+        let described = self.target.handle(&client).describe().await;
+        let run = described.map_err(|error| self.target.failed(error))?;
         let output = common.output();
         if output.json() {
             return output.object(&object(&run));
@@ -61,8 +62,8 @@ fn facts(run: &Description) -> Table {
         ("run", run.run.to_string()),
         ("type", run.workflow_type.clone()),
         ("queue", run.queue.clone()),
-        ("status", word(&run.status)),
-        ("doing", word(&run.liveness)),
+        ("status", spoken(&run.status)),
+        ("doing", spoken(&run.liveness)),
         ("started", at(run.started_at)),
     ];
     facts.extend(run.closed_at.map(|closed| ("closed", at(closed))));
@@ -120,7 +121,7 @@ fn activities(activities: &[ShownActivity]) -> Table {
 fn trouble_lines(trouble: &TaskTrouble) -> String {
     let mut text = format!(
         "its code failed ({}): {}",
-        word(&trouble.cause),
+        spoken(&trouble.cause),
         failure_lines(&trouble.failure)
     );
     if let Some(blocked) = &trouble.blocked {
@@ -200,4 +201,9 @@ const fn phase(phase: &Phase) -> &'static str {
 
 fn word(value: &impl std::fmt::Debug) -> String {
     snake_case(&format!("{value:?}"))
+}
+
+/// The same for people.
+fn spoken(value: &impl std::fmt::Debug) -> String {
+    word(value).replace('_', " ")
 }

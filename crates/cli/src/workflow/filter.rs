@@ -1,7 +1,7 @@
 //! Which runs are listed or counted.
 
-use abide_core::list::{RunFilter, RunStatus};
 use abide::Timestamp;
+use abide_core::list::{RunFilter, RunStatus};
 use clap::{Args, ValueEnum};
 
 use crate::output::{parse_length, parse_moment, system_now};

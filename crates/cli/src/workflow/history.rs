@@ -18,7 +18,7 @@ use crate::{
 #[command(after_help = "Example:
   abide workflow history order-7
   abide workflow history order-7 --follow --json")]
-pub(super) struct History {
+pub(crate) struct History {
     #[command(flatten)]
     target: Target,
     /// Go on with new events until the run is closed
@@ -30,14 +30,18 @@ impl History {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let client = common.client().await?;
         let (handle, output) = (self.target.handle(&client), common.output());
-        if !output.json() {
-            output.line(line("#", "TIME", "EVENT", "FACTS"))?;
-        }
+        let heading = || match output.json() {
+            true => Ok(()),
+            false => output.line(line("#", "TIME", "EVENT", "FACTS")),
+        };
         if !self.follow {
-            return show(&handle.history().await?, output);
+            let history = handle.history().await.map_err(|error| self.target.failed(error))?;
+            heading()?;
+            return show(&history, output);
         }
+        heading()?;
         let mut follower = handle.follow_history();
-        while let Some(events) = follower.next().await? {
+        while let Some(events) = follower.next().await.map_err(|error| self.target.failed(error))? {
             show(&events, output)?;
         }
         Ok(())

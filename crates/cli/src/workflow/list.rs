@@ -17,7 +17,7 @@ use crate::{
 #[command(after_help = "Example:
   abide workflow list --type approval --status running
   abide workflow list --started-after 2h --json")]
-pub(super) struct List {
+pub(crate) struct List {
     #[command(flatten)]
     filter: Filter,
     /// How many at most
@@ -75,7 +75,7 @@ fn table(rows: &[RunRow]) -> Table {
         table.row([
             row.workflow.to_string(),
             row.workflow_type.clone(),
-            status(row),
+            status(row).replace('_', " "),
             format!("{} ({})", relative(row.started_at, now), absolute(row.started_at)),
             row.closed_at.map(|at| relative(at, now)).unwrap_or_default(),
             row.run.to_string(),

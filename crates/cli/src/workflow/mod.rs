@@ -14,7 +14,7 @@ mod terminate;
 mod update;
 
 use abide::{
-    Client,
+    Client, ClientError,
     client::{Untyped, WorkflowHandle},
 };
 use abide_core::ids::RunId;
@@ -74,6 +74,19 @@ impl Target {
             Some(run) => handle.run(RunId::new(run)),
             None => handle,
         }
+    }
+}
+
+impl Target {
+    /// Why something could not be done to it.
+    pub(crate) fn failed(&self, error: ClientError) -> Failed {
+        let ClientError::NotFound = error else { return error.into() };
+        let id = &self.id;
+        let what = match self.run {
+            Some(run) => format!("there is no run {run} of a workflow {id:?}"),
+            None => format!("there is no workflow {id:?}"),
+        };
+        Failed::refused(what).hint("see which there are with `abide workflow list`")
     }
 }
 

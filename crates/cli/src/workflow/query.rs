@@ -10,7 +10,7 @@ use crate::{connection::Common, failed::Failed, input::Input, output::payloads};
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow query order-7 status")]
-pub(super) struct Query {
+pub(crate) struct Query {
     #[command(flatten)]
     target: Target,
     /// The query's name
@@ -23,7 +23,9 @@ impl Query {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let input = self.input.payloads()?;
         let client = common.client().await?;
-        let answer = self.target.handle(&client).query_untyped(self.name, input).await?;
+        let handle = self.target.handle(&client);
+        let answer = handle.query_untyped(self.name, input).await;
+        let answer = answer.map_err(|error| self.target.failed(error))?;
         let answer = payloads(&answer);
         common.output().say(&json!({ "workflow": self.target.id, "answer": answer }), &answer)
     }

@@ -1,6 +1,6 @@
 //! `abide workflow result`.
 
-use abide::client::{Untyped, WorkflowHandle};
+use abide_core::payload::Payload;
 use clap::Args;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use crate::{
   abide workflow result order-7
 
 The exit code is 1 if the workflow failed, was cancelled, was terminated or timed out.")]
-pub(super) struct ResultOf {
+pub(crate) struct ResultOf {
     #[command(flatten)]
     target: Target,
 }
@@ -25,15 +25,14 @@ pub(super) struct ResultOf {
 impl ResultOf {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let client = common.client().await?;
-        print_result(&self.target.handle(&client), common.output()).await
+        let result = self.target.handle(&client).result_untyped().await;
+        let result = result.map_err(|error| self.target.failed(error))?;
+        print_result(common.output(), &self.target.id, &result)
     }
 }
 
-/// Waits for the result and prints it.
-pub(super) async fn print_result(
-    handle: &WorkflowHandle<Untyped>,
-    output: Output,
-) -> Result<(), Failed> {
-    let result = payloads(&handle.result_untyped().await?);
-    output.say(&json!({ "workflow": handle.id().as_str(), "result": result }), &result)
+/// Prints what a workflow returned.
+pub(super) fn print_result(output: Output, id: &str, result: &[Payload]) -> Result<(), Failed> {
+    let result = payloads(result);
+    output.say(&json!({ "workflow": id, "result": result }), &result)
 }

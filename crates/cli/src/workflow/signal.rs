@@ -9,7 +9,7 @@ use crate::{connection::Common, failed::Failed, input::Input};
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow signal order-7 decide --input '{\"approved\": true}'")]
-pub(super) struct Signal {
+pub(crate) struct Signal {
     #[command(flatten)]
     target: Target,
     /// The signal's name
@@ -29,7 +29,7 @@ impl Signal {
         if let Some(key) = self.key {
             signal = signal.key(key);
         }
-        signal.await?;
+        signal.await.map_err(|error| self.target.failed(error))?;
         done(common.output(), "signalled", &self.target.id)
     }
 }

@@ -21,7 +21,7 @@ use crate::{
 #[command(after_help = "Example:
   abide workflow start --type hello --input '\"Ada\"' --wait
   abide workflow start --type approval --id order-7 --input '\"a new desk\"' --key order-7-v1")]
-pub(super) struct Start {
+pub(crate) struct Start {
     /// The workflow's type, as its worker registered it
     #[arg(short = 't', long = "type", value_name = "TYPE")]
     workflow_type: String,
@@ -121,7 +121,7 @@ impl Start {
         let run = handle.run_id().map(|run| run.to_string()).unwrap_or_default();
         let output = common.output();
         if self.wait {
-            return print_result(&handle, output).await;
+            return print_result(output, &id, &handle.result_untyped().await?);
         }
         output.say(&json!({ "workflow": id, "run": run }), format_args!("started {id} (run {run})"))
     }

@@ -9,7 +9,7 @@ use crate::{connection::Common, failed::Failed};
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow terminate order-7 --reason 'stuck since the move'")]
-pub(super) struct Terminate {
+pub(crate) struct Terminate {
     #[command(flatten)]
     target: Target,
     /// Why, as the history shows it
@@ -20,7 +20,8 @@ pub(super) struct Terminate {
 impl Terminate {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let client = common.client().await?;
-        self.target.handle(&client).terminate(self.reason).await?;
+        let terminated = self.target.handle(&client).terminate(self.reason).await;
+        terminated.map_err(|error| self.target.failed(error))?;
         done(common.output(), "terminated", &self.target.id)
     }
 }

@@ -10,7 +10,7 @@ use crate::{connection::Common, failed::Failed, input::Input, output::payloads};
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow update order-7 remind_after --input 3600 --update-id once")]
-pub(super) struct Update {
+pub(crate) struct Update {
     #[command(flatten)]
     target: Target,
     /// The update's name
@@ -33,14 +33,15 @@ impl Update {
         if let Some(id) = self.update_id {
             update = update.id(id);
         }
-        let (id, output) = (self.target.id, common.output());
-        let accepted = update.start().await?;
+        let (id, output) = (&self.target.id, common.output());
+        let failed = |error| self.target.failed(error);
+        let accepted = update.start().await.map_err(failed)?;
         let update = accepted.id().to_string();
         if self.no_wait {
             let words = format!("accepted {id} (update {update})");
             return output.say(&json!({ "workflow": id, "update": update }), words);
         }
-        let result = payloads(&accepted.result().await?);
+        let result = payloads(&accepted.result().await.map_err(failed)?);
         output.say(&json!({ "workflow": id, "update": update, "result": result }), &result)
     }
 }

@@ -276,7 +276,8 @@ impl<C: Code> Replay<C> {
     /// read: the next run gets it.
     fn carry_over(&mut self, step: &Step<'_>) {
         if let Step::Signal { number, .. } = step
-            && let Some(Ask::ContinueAsNew(next)) = self.emitted.last_mut().map(|last| &mut last.ask)
+            && let Some(Ask::ContinueAsNew(next)) =
+                self.emitted.last_mut().map(|last| &mut last.ask)
         {
             next.signals.push(*number);
         }

@@ -45,6 +45,16 @@ fn a_new_run_gets_what_was_not_read() {
     assert_eq!(last, Ask::ContinueAsNew(Box::new(next)));
 }
 
+/// More signals were there in the task in which the program went on in a new run.
+#[test]
+fn a_new_run_gets_what_came_after_the_last_step() {
+    let program = Program::new([Node::signal("go"), Node::ContinueAsNew { runs: 2 }]);
+    let history = History::new().signal("go", "").signal("go", "").signal("A", "");
+    let last = history.open_task().turn(&program).commands.pop().unwrap().ask;
+    let Ask::ContinueAsNew(next) = last else { panic!("{last:?}") };
+    assert_eq!(next.signals, [3, 4]);
+}
+
 /// The workflow has had as many runs as it should.
 #[test]
 fn the_last_run_goes_on_to_its_end() {

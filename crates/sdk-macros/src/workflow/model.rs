@@ -1,9 +1,10 @@
 //! The methods of a workflow, checked.
 
+use proc_macro2::TokenStream;
+use quote::ToTokens;
 use syn::{
     Attribute, FnArg, Ident, ImplItem, ImplItemFn, ItemImpl, LitStr, Token, Type, Visibility,
     parse::{Parse, ParseStream},
-    spanned::Spanned,
 };
 
 use crate::{
@@ -144,15 +145,13 @@ impl Reader {
     fn item(&mut self, item: ImplItem) -> syn::Result<()> {
         match item {
             ImplItem::Fn(method) => self.method(method),
-            ImplItem::Verbatim(tokens) => {
-                match syn::parse2::<Declaration>(tokens.clone()) {
-                    Ok(method) => self.declaration(method),
-                    Err(_) => {
-                        self.items.push(ImplItem::Verbatim(tokens));
-                        Ok(())
-                    }
+            ImplItem::Verbatim(tokens) => match syn::parse2::<Declaration>(tokens.clone()) {
+                Ok(method) => self.declaration(method),
+                Err(_) => {
+                    self.items.push(ImplItem::Verbatim(tokens));
+                    Ok(())
                 }
-            }
+            },
             other => {
                 self.items.push(other);
                 Ok(())
@@ -166,13 +165,13 @@ impl Reader {
         let Some((Mark::Signal, options)) = marked else {
             let message = "only a `#[signal]` may have no body: the run receives it by \
                            `ctx.receive`";
-            return Err(error(method.sig.span(), message));
+            return Err(error(&method.sig, message));
         };
         let signature = Signature::read(&method.sig, Mark::Signal.subject(), CONTEXT)?;
         signature.no_receiver("a signal without a body has no `self`: list its arguments alone")?;
         if method.sig.asyncness.is_some() || signature.context {
             let message = "a signal without a body is only declared: write `fn name(argument: T);`";
-            return Err(error(method.sig.span(), message));
+            return Err(error(&method.sig, message));
         }
         refuse_output(&signature)?;
         self.signals.push(Handler {
@@ -233,11 +232,11 @@ impl Reader {
     fn init(&mut self, method: ImplItemFn) -> syn::Result<()> {
         if self.init.is_some() {
             let message = "a workflow has one first state: remove this `#[init]`";
-            return Err(error(method.sig.ident.span(), message));
+            return Err(error(&method.sig.ident, message));
         }
         if method.sig.asyncness.is_some() {
             let message = "the first state is made at once: remove `async`";
-            return Err(error(method.sig.asyncness.span(), message));
+            return Err(error(method.sig.asyncness, message));
         }
         for input in &method.sig.inputs {
             let by_reference = matches!(
@@ -247,7 +246,7 @@ impl Reader {
             if !by_reference {
                 let message = "the first state is made from the arguments of the run, by \
                                reference: write `fn new(input: &Input) -> Self`";
-                return Err(error(input.span(), message));
+                return Err(error(input, message));
             }
         }
         self.init = Some((method.sig.ident.clone(), method.sig.inputs.len()));
@@ -273,19 +272,18 @@ fn take_mark(attributes: &mut Vec<Attribute>) -> syn::Result<Option<(Mark, Optio
     Ok(found)
 }
 
-
 fn one_run(mut runs: Vec<(Ident, Signature)>, own: &Type) -> syn::Result<(Ident, Signature)> {
     if let Some((second, _)) = runs.get(1) {
         let message = format!(
             "a workflow has one run: `{}` is it already, so remove this `#[run]`",
             runs[0].0
         );
-        return Err(error(second.span(), message));
+        return Err(error(second, message));
     }
     runs.pop().ok_or_else(|| {
         let message = "a workflow needs a run: mark `async fn run(ctx: &Context<Self>, …)` with \
                        `#[run]`";
-        error(own.span(), message)
+        error(own, message)
     })
 }
 
@@ -295,7 +293,7 @@ fn check_run(signature: &Signature, method: &syn::Signature) -> syn::Result<()> 
          the state",
     )?;
     if !signature.asynchronous {
-        return Err(error(method.fn_token.span, "the run is async: write `async fn`"));
+        return Err(error(method.fn_token, "the run is async: write `async fn`"));
     }
     need_context("the run", signature, method)
 }
@@ -311,57 +309,66 @@ fn check_handler(mark: Mark, signature: &Signature, method: &syn::Signature) -> 
         return need_context(what, signature, method);
     }
     if !signature.receiver.as_ref().is_some_and(is_exclusive) {
-        let span = signature.receiver.as_ref().map_or(method.ident.span(), Spanned::span);
+        let place = receiver_or_name(signature, method);
         let message = format!(
             "{what} changes the state: take `&mut self`, or make it `async` with \
              `ctx: &Context<Self>`"
         );
-        return Err(error(span, message));
+        return Err(error(place, message));
     }
     if signature.context {
         let message = format!(
             "{what} with `self` is over at once and has no context: remove it, or make the method \
              `async` without `self`"
         );
-        return Err(error(method.inputs.span(), message));
+        return Err(error(&method.inputs, message));
     }
     Ok(())
 }
 
 fn check_query(signature: &Signature, method: &syn::Signature) -> syn::Result<()> {
     if signature.asynchronous {
-        return Err(error(method.asyncness.span(), "a query answers at once: remove `async`"));
+        return Err(error(method.asyncness, "a query answers at once: remove `async`"));
     }
     if !signature.receiver.as_ref().is_some_and(is_shared) {
-        let span = signature.receiver.as_ref().map_or(method.ident.span(), Spanned::span);
+        let place = receiver_or_name(signature, method);
         let message = "a query must not change the state: take `&self`, or make it an `#[update]`";
-        return Err(error(span, message));
+        return Err(error(place, message));
     }
     if signature.context {
         let message = "a query reads the state alone: remove the context";
-        return Err(error(method.inputs.span(), message));
+        return Err(error(&method.inputs, message));
     }
     if signature.output.written.is_none() {
         let message = "a query has an answer: give it a return type";
-        return Err(error(method.ident.span(), message));
+        return Err(error(&method.ident, message));
     }
     Ok(())
+}
+
+/// Where a wrong receiver stands, or should stand.
+fn receiver_or_name(signature: &Signature, method: &syn::Signature) -> TokenStream {
+    match &signature.receiver {
+        Some(receiver) => receiver.to_token_stream(),
+        None => method.ident.to_token_stream(),
+    }
 }
 
 fn need_context(what: &str, signature: &Signature, method: &syn::Signature) -> syn::Result<()> {
     if signature.context {
         return Ok(());
     }
-    let span = method.inputs.first().map_or(method.ident.span(), Spanned::span);
-    Err(error(span, format!("{what} takes `ctx: &Context<Self>` first")))
+    let first = method.inputs.first().map(ToTokens::to_token_stream);
+    let place = first.unwrap_or_else(|| method.ident.to_token_stream());
+    Err(error(place, format!("{what} takes `ctx: &Context<Self>` first")))
 }
 
 fn refuse_output(signature: &Signature) -> syn::Result<()> {
-    match signature.output.written {
-        Some(span) => {
+    match &signature.output.written {
+        Some(written) => {
             let message = "nobody waits for a signal, so it returns nothing: make it an \
                            `#[update]` to answer";
-            Err(error(span, message))
+            Err(error(written, message))
         }
         None => Ok(()),
     }
@@ -375,7 +382,7 @@ fn check_init(init: Option<&(Ident, usize)>, run: &Signature) -> syn::Result<()>
                  or none",
                 run.arguments.len()
             );
-            Err(error(ident.span(), message))
+            Err(error(ident, message))
         }
         _ => Ok(()),
     }
@@ -391,7 +398,7 @@ fn check_validator(update: &Handler, items: &[ImplItem]) -> syn::Result<()> {
     let wanted = format!("`fn {validate}(&self, …) -> Result<(), E>`");
     let Some(method) = method else {
         let message = format!("there is no method `{validate}` in this block: write {wanted}");
-        return Err(error(validate.span(), message));
+        return Err(error(validate, message));
     };
     let reads = |input: &FnArg| match input {
         FnArg::Receiver(own) => is_shared(own),
@@ -401,7 +408,7 @@ fn check_validator(update: &Handler, items: &[ImplItem]) -> syn::Result<()> {
     };
     if let Some(input) = method.sig.inputs.iter().find(|input| !reads(input)) {
         let message = "a validator only reads: take `&self`, and each argument as `&T`";
-        return Err(error(input.span(), message));
+        return Err(error(input, message));
     }
     let count = update.signature.arguments.len() + 1;
     let fits = method.sig.receiver().is_some()
@@ -413,7 +420,7 @@ fn check_validator(update: &Handler, items: &[ImplItem]) -> syn::Result<()> {
             "this does not fit the update `{}`: write {wanted} with its arguments by reference",
             update.ident
         );
-        return Err(error(method.sig.span(), message));
+        return Err(error(&method.sig, message));
     }
     Ok(())
 }
@@ -425,5 +432,5 @@ fn own_name(own: &Type) -> syn::Result<Ident> {
     {
         return Ok(last.ident.clone());
     }
-    Err(error(own.span(), "a workflow is a struct or an enum of this crate"))
+    Err(error(own, "a workflow is a struct or an enum of this crate"))
 }

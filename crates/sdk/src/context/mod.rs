@@ -40,6 +40,13 @@ use crate::{
 ///
 /// Everything durable is asked for here. What a method returns is a future that begins when it is first
 /// polled, or at once by `start()`; dropping it while it is pending gives up what it waits for.
+///
+/// - A cancel request ends every wait that is pending at that moment with [`Error::Cancelled`]. Later
+///   waits work, so that cleaning up is ordinary code.
+/// - The run is over when its main future returns, whatever spawned tasks and handlers still do.
+/// - Channels and other futures may be used within the run, as long as the run also waits for something
+///   of its context: a run that nothing recorded can wake is stopped, and so is one that is woken from
+///   outside, by another thread or a runtime.
 pub struct Context<W> {
     board: Rc<Board>,
     state: Rc<RefCell<W>>,

@@ -42,18 +42,26 @@ pub struct Answer(pub(super) Resolution);
 #[must_use = "nothing happens until it is awaited"]
 pub struct Pending<O: Operation> {
     operation: O,
-    progress: Option<Progress<O::Output>>,
+    state: State<O::Output>,
+}
+
+#[derive(Debug)]
+enum State<T> {
+    New,
+    Begun(Progress<T>),
+    /// The output was given. Polled again, the future stays pending.
+    Over,
 }
 
 impl<O: Operation> Pending<O> {
     pub(super) const fn new(operation: O) -> Self {
-        Self { operation, progress: None }
+        Self { operation, state: State::New }
     }
 
     /// The same operation, begun.
     pub(super) fn begun(mut operation: O) -> Self {
-        let progress = Some(operation.begin());
-        Self { operation, progress }
+        let state = State::Begun(operation.begin());
+        Self { operation, state }
     }
 }
 
@@ -64,19 +72,25 @@ impl<O: Operation> Future for Pending<O> {
     type Output = O::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<O::Output> {
-        let Self { operation, progress } = &mut *self;
+        let Self { operation, state } = &mut *self;
         loop {
-            match progress.take().unwrap_or_else(|| operation.begin()) {
+            let progress = match std::mem::replace(state, State::Over) {
+                State::New => operation.begin(),
+                State::Begun(progress) => progress,
+                State::Over => return Poll::Pending,
+            };
+            let mut wait = match progress {
                 Progress::Done(output) => return Poll::Ready(output),
-                Progress::Waits(mut wait) => match wait.poll(cx) {
-                    Poll::Ready(resolution) => {
-                        *progress = Some(operation.resume(Answer(resolution)));
-                    }
-                    Poll::Pending => {
-                        *progress = Some(Progress::Waits(wait));
-                        return Poll::Pending;
-                    }
-                },
+                Progress::Waits(wait) => wait,
+            };
+            match wait.poll(cx) {
+                Poll::Ready(resolution) => {
+                    *state = State::Begun(operation.resume(Answer(resolution)));
+                }
+                Poll::Pending => {
+                    *state = State::Begun(Progress::Waits(wait));
+                    return Poll::Pending;
+                }
             }
         }
     }

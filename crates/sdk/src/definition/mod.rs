@@ -10,7 +10,7 @@ use abide_core::payload::{Payload, Payloads};
 pub use self::{
     query::{QueryDef, QueryHandler},
     signal::{Arrival, SignalCode, SignalDef, SignalHandler},
-    update::{UpdateCode, UpdateDef, UpdateHandler, UpdateProgress},
+    update::{UpdateCode, UpdateDef, UpdateHandler, UpdateProgress, Validator},
 };
 use crate::{
     context::Context,

@@ -17,9 +17,13 @@ use crate::{
 pub struct UpdateDef<W: 'static, I: 'static, O: 'static> {
     name: &'static str,
     arguments: Arguments<I>,
-    validate: Option<fn(&W, &I) -> Result<(), Raised>>,
+    validate: Option<Validator<W, I>>,
     code: UpdateCode<W, I, O>,
 }
+
+/// Judges an update by the state and the arguments, and changes neither. It is part of the workflow's
+/// code: it runs again on replay.
+pub type Validator<W, I> = fn(&W, &I) -> Result<(), Raised>;
 
 /// What carries out an accepted update.
 pub enum UpdateCode<W: 'static, I: 'static, O: 'static> {
@@ -51,7 +55,7 @@ impl<W, I, O> UpdateDef<W, I, O> {
 
     /// The same update, refused where `validate` says so.
     #[must_use]
-    pub const fn validated(mut self, validate: fn(&W, &I) -> Result<(), Raised>) -> Self {
+    pub const fn validated(mut self, validate: Validator<W, I>) -> Self {
         self.validate = Some(validate);
         self
     }

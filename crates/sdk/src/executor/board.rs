@@ -195,7 +195,7 @@ impl Board {
         self.shared.borrow().children.get(&number).map(read)
     }
 
-    /// Asks another workflow for something; `ask` is given the target.
+    /// Asks another workflow for something.
     pub(crate) fn ask_external(self: &Rc<Self>, ask: Ask) -> Wait {
         let mut shared = self.shared.borrow_mut();
         shared.counts.externals += 1;
@@ -212,6 +212,7 @@ impl Board {
 
     /// The future of a wait was dropped: what it waits for is no longer needed.
     pub(super) fn abandon(&self, number: u64) {
+        // Runs in drops, where a panic would abort: better to wait in vain than to borrow twice.
         let Ok(mut shared) = self.shared.try_borrow_mut() else { return };
         let Some(entry) = shared.waits.remove(number) else { return };
         match entry.resolution {
@@ -306,6 +307,10 @@ impl Board {
 
     pub(super) fn take_spawned(&self) -> Vec<LocalBoxFuture<'static, ()>> {
         std::mem::take(&mut self.shared.borrow_mut().spawned)
+    }
+
+    pub(super) fn set_place(&self, place: Option<&'static Location<'static>>) {
+        self.place.set(place);
     }
 
     pub(super) fn take_place(&self) -> Option<&'static Location<'static>> {

@@ -6,30 +6,29 @@ use std::{
 };
 
 use abide_core::{
-    command::{Ask, Command, ContinueAsNew},
-    event::{self, DeliveryFailure, RunSpec, RunStarted, SignalReceived, UpdateRequest},
+    command::{Ask, Command},
+    event::{RunStarted, SignalReceived, UpdateRequest},
     failure::{Failure, FailureKind},
     ids::{EventNumber, RunId, UpdateId, WorkflowKey},
     payload::Payloads,
-    replay::{ActivityClose, ChildClose, Code, Step, Turn},
-    retry::RetryState,
+    replay::{Code, Step, Turn},
     time::Timestamp,
 };
 use tracing::{Dispatch, Span, dispatcher, info_span, warn};
 
 use super::{
     board::{Board, TurnInfo},
+    close::{close, encoded},
     fault,
     mailbox::Signal,
+    outcome,
     tasks::Tasks,
-    waits::{ActivityOutcome, ChildClosed, Resolution, Subject},
+    waits::{ActivityOutcome, Resolution, Subject},
 };
 use crate::{
     context::Context,
     definition::{Arrival, UpdateProgress, Workflow},
-    error::{Error, delivery_message},
-    payload::{self, PayloadError},
-    raised::Raised,
+    payload::PayloadError,
     registry::{Fault, WorkflowCode},
 };
 
@@ -211,7 +210,7 @@ impl<W: Workflow> Running<W> {
             Step::ActivityResolved { activity, execution, close } => {
                 let outcome = || ActivityOutcome {
                     execution: execution.clone(),
-                    result: activity_result(close),
+                    result: outcome::of_activity(close),
                 };
                 let resolution = || Resolution::Activity(Box::new(outcome()));
                 board.resolve(&Subject::Activity(activity), resolution);
@@ -223,7 +222,7 @@ impl<W: Workflow> Running<W> {
                 board.resolve(&Subject::ChildStart(child), || Resolution::ChildStarted);
             }
             Step::ChildResolved { child, close } => {
-                board.update_child(child, |child| child.outcome = Some(child_outcome(close)));
+                board.update_child(child, |child| child.outcome = Some(outcome::of_child(close)));
                 board.resolve(&Subject::ChildStart(child), || Resolution::ChildClosed);
                 board.resolve(&Subject::ChildClose(child), || Resolution::ChildClosed);
             }
@@ -266,10 +265,14 @@ impl<W: Workflow> Running<W> {
         };
         match progress {
             Err(failure) => board.command(Ask::RejectUpdate { update, failure }),
-            Ok(UpdateProgress::Done(result)) => board.complete_update(update, outcome(result)),
+            Ok(UpdateProgress::Done(result)) => {
+                board.complete_update(update, outcome::of_update(result))
+            }
             Ok(UpdateProgress::Task(task)) => {
                 let completed = board.clone();
-                let task = async move { completed.complete_update(update, outcome(task.await)) };
+                let task = async move {
+                    completed.complete_update(update, outcome::of_update(task.await))
+                };
                 self.tasks.begin(Box::pin(task), &board);
             }
         }
@@ -289,74 +292,6 @@ impl LogScope {
             Self::Span(span) => span.in_scope(action),
         }
     }
-}
-
-/// The result of the main task as it travels.
-fn encoded<W: Workflow>(result: Result<W::Output, Raised>) -> Result<Payloads, Raised> {
-    let subject = || format!("result of workflow {}", W::NAME);
-    payload::encode(&result?).map_err(|error| Raised::new(error.of(subject())))
-}
-
-/// Closes the run with what its main task returned.
-fn close(board: &Board, result: Result<Payloads, Raised>) {
-    let error = match result {
-        Ok(result) => return board.command(Ask::CompleteRun(result)),
-        Err(raised) => raised.downcast::<Error>().map(|error| *error),
-    };
-    board.command(match error {
-        Ok(Error::Cancelled) if board.cancel_requested() => Ask::CancelRun(Vec::new()),
-        Ok(Error::ContinueAsNew(next)) => Ask::ContinueAsNew(Box::new(ContinueAsNew {
-            spec: RunSpec { input: next.input, ..board.started().spec.clone() },
-            signals: board.unread_signals(),
-            updates: board.open_updates(),
-        })),
-        Ok(error) => Ask::FailRun(error.into_failure()),
-        Err(raised) => Ask::FailRun(raised.into_failure()),
-    });
-}
-
-fn activity_result(close: ActivityClose<'_>) -> Result<Payloads, (Failure, RetryState)> {
-    match close {
-        ActivityClose::Completed(completed) => Ok(completed.result.clone()),
-        ActivityClose::Failed(failed) => Err((failed.failure.clone(), failed.retry_state)),
-        ActivityClose::TimedOut(timed_out) => {
-            Err((timed_out.failure.clone(), timed_out.retry_state))
-        }
-        ActivityClose::Cancelled(cancelled) => {
-            let failure = Failure::server(FailureKind::Cancelled, "the activity was cancelled");
-            let failure = Failure { details: cancelled.details.clone(), ..failure };
-            Err((failure, RetryState::CancelRequested))
-        }
-    }
-}
-
-fn child_outcome(close: ChildClose<'_>) -> Result<Payloads, Box<ChildClosed>> {
-    let closed = |failure| Err(Box::new(ChildClosed { failure, not_started: None }));
-    match close {
-        ChildClose::Completed(completed) => Ok(completed.result.clone()),
-        ChildClose::Failed(failed) => closed(failed.failure.clone()),
-        ChildClose::TimedOut(_) => closed(Failure::server(FailureKind::Child, "its time was up")),
-        ChildClose::Cancelled(cancelled) => {
-            let failure = Failure::server(FailureKind::Cancelled, "it was cancelled");
-            closed(Failure { details: cancelled.details.clone(), ..failure })
-        }
-        ChildClose::Terminated(terminated) => {
-            let message = format!("it was terminated: {}", terminated.reason);
-            closed(Failure::server(FailureKind::Terminated, message))
-        }
-        ChildClose::StartFailed(cause) => Err(not_started(cause)),
-    }
-}
-
-fn not_started(cause: DeliveryFailure) -> Box<ChildClosed> {
-    let message = format!("it was not started: {}", delivery_message(cause));
-    let failure = Failure::server(FailureKind::Server, message);
-    let failure = Failure { non_retryable: true, ..failure };
-    Box::new(ChildClosed { failure, not_started: Some(cause) })
-}
-
-fn outcome(result: Result<Payloads, Failure>) -> event::Outcome {
-    result.map_or_else(event::Outcome::Failed, event::Outcome::Completed)
 }
 
 /// The failure of a call by a name that the workflow does not have.

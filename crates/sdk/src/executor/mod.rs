@@ -5,9 +5,11 @@
 //! foreign one, `board` is what futures and machine share, `waits` and `mailbox` are its two tables.
 
 mod board;
+mod close;
 mod fault;
 mod machine;
 mod mailbox;
+mod outcome;
 mod tasks;
 mod waits;
 mod waker;

@@ -94,9 +94,11 @@ impl Task {
         if self.over || !self.ready.take_ready() {
             return false;
         }
+        // Set before, so that it is also known if the task panics.
+        board.set_place(self.place);
         let polled = self.future.as_mut().poll(&mut Context::from_waker(&self.waker));
         self.over = matches!(polled, Poll::Ready(()));
-        self.place = board.take_place().or(self.place);
+        self.place = board.take_place();
         true
     }
 }

@@ -20,7 +20,7 @@ use super::{
 /// A stream of calls.
 #[derive(Clone)]
 pub(super) struct CallsStream {
-    queue: UnboundedSender<Said>,
+    queue: UnboundedSender<Option<Said>>,
     answers: Answers<Answer>,
 }
 
@@ -50,7 +50,7 @@ impl CallsStream {
         let claim = self.answers.claim()?;
         let call = NumberedCall { number: claim.number, call: Some(asked) };
         // If the stream ends meanwhile, the claim is told so.
-        drop(self.queue.send(Said::Call(call)));
+        drop(self.queue.send(Some(Said::Call(call))));
         let mut waiting = WaitingCall { claim, queue: self.queue };
         waiting.claim.answer().await
     }
@@ -59,19 +59,19 @@ impl CallsStream {
 /// A call on its way. To drop it is to abandon it.
 struct WaitingCall {
     claim: Claim<Answer>,
-    queue: UnboundedSender<Said>,
+    queue: UnboundedSender<Option<Said>>,
 }
 
 impl Drop for WaitingCall {
     fn drop(&mut self) {
         if self.claim.give_up() {
             // If the stream has ended, there is nothing to abandon.
-            drop(self.queue.send(Said::Abandon(self.claim.number)));
+            drop(self.queue.send(Some(Said::Abandon(self.claim.number))));
         }
     }
 }
 
-async fn run(channel: Channel, said: UnboundedReceiver<Said>, answers: Answers<Answer>) {
+async fn run(channel: Channel, said: UnboundedReceiver<Option<Said>>, answers: Answers<Answer>) {
     let ended = match exchange(channel, said, &answers).await {
         Ok(()) => CallError::Unavailable("the server ended the connection".into()),
         Err(status) => from_status(&status),
@@ -81,7 +81,7 @@ async fn run(channel: Channel, said: UnboundedReceiver<Said>, answers: Answers<A
 
 async fn exchange(
     channel: Channel,
-    said: UnboundedReceiver<Said>,
+    said: UnboundedReceiver<Option<Said>>,
     answers: &Answers<Answer>,
 ) -> Result<(), Status> {
     let mut client = AbideClient::new(channel).max_decoding_message_size(usize::MAX);

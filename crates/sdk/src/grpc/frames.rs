@@ -30,15 +30,16 @@ pub(super) trait Frame: Default {
 
 /// Frames of what arrives in a queue.
 pub(super) struct Frames<F: Frame> {
-    queue: UnboundedReceiver<F::Item>,
-    taken: Vec<F::Item>,
+    queue: UnboundedReceiver<Option<F::Item>>,
+    taken: Vec<Option<F::Item>>,
     waiting: VecDeque<F::Item>,
+    ended: bool,
 }
 
 impl<F: Frame> Frames<F> {
-    /// Frames of what arrives in this queue; they end when all senders are gone.
-    pub(super) fn new(queue: UnboundedReceiver<F::Item>) -> Self {
-        Self { queue, taken: Vec::new(), waiting: VecDeque::new() }
+    /// Frames of what arrives in this queue; they end with a `None`, or when all senders are gone.
+    pub(super) fn new(queue: UnboundedReceiver<Option<F::Item>>) -> Self {
+        Self { queue, taken: Vec::new(), waiting: VecDeque::new(), ended: false }
     }
 }
 
@@ -47,12 +48,13 @@ impl<F: Frame> Stream for Frames<F> {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<F>> {
         let this = &mut *self;
-        if this.waiting.is_empty() {
+        if this.waiting.is_empty() && !this.ended {
             let count = ready!(this.queue.poll_recv_many(context, &mut this.taken, FRAME_ITEMS));
-            if count == 0 {
-                return Poll::Ready(None);
-            }
-            this.waiting.extend(this.taken.drain(..));
+            this.waiting.extend(this.taken.drain(..).map_while(|item| item));
+            this.ended = this.waiting.len() < count || count == 0;
+        }
+        if this.waiting.is_empty() {
+            return Poll::Ready(None);
         }
         let mut frame = F::default();
         let mut bytes = 0;

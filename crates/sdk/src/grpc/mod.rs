@@ -5,12 +5,11 @@
 
 mod answers;
 mod calls;
-mod connect;
 mod frames;
 mod options;
 mod session;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use abide_core::{
     call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget, Worker},
@@ -19,12 +18,18 @@ use abide_core::{
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     run::Description,
 };
-use abide_proto::operation::{Operation, Page, Reply, answer_from_wire, operation_to_wire};
-use tonic::transport::Channel;
+use abide_proto::{
+    error::from_status,
+    operation::{Operation, Page, Reply, answer_from_wire, operation_to_wire},
+};
+use tonic::{Status, transport::Channel};
 
 pub use self::options::{GrpcOptions, TlsOptions};
 use self::{calls::CallsStream, session::GrpcSession};
-use crate::transport::{Answer, Session, Transport};
+use crate::{
+    client::Client,
+    transport::{Answer, Session, Transport},
+};
 
 /// A server, reached over gRPC.
 pub struct GrpcTransport {
@@ -40,6 +45,16 @@ impl GrpcTransport {
         Ok(Self { channel: options.endpoint()?.connect_lazy(), calls: Mutex::new(None) })
     }
 
+    /// A transport to this server, once a connection is made.
+    pub async fn connect(options: &GrpcOptions) -> Result<Self, CallError> {
+        let unreachable = |error: tonic::transport::Error| {
+            let status = Status::from_error(Box::new(error));
+            CallError::Unavailable(format!("{}: {}", options.address, reason(&status)))
+        };
+        let channel = options.endpoint()?.connect().await.map_err(unreachable)?;
+        Ok(Self { channel, calls: Mutex::new(None) })
+    }
+
     async fn ask(&self, operation: Operation) -> Result<Reply, CallError> {
         let asked = operation_to_wire(operation)?;
         let answer = self.stream().call(asked).await?;
@@ -53,6 +68,21 @@ impl GrpcTransport {
             Some(stream) if stream.open() => stream.clone(),
             _ => current.insert(CallsStream::begin(self.channel.clone())).clone(),
         }
+    }
+}
+
+impl Client {
+    /// A client of the server at this address, such as `http://127.0.0.1:7233`.
+    pub async fn connect(address: impl Into<String>) -> Result<Self, CallError> {
+        let transport = GrpcTransport::connect(&GrpcOptions::new(address)).await?;
+        Ok(Self::new(Arc::new(transport)))
+    }
+}
+
+fn reason(status: &Status) -> String {
+    match from_status(status) {
+        CallError::Unavailable(reason) => reason,
+        other => other.to_string(),
     }
 }
 

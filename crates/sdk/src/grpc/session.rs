@@ -37,7 +37,7 @@ pub(super) struct GrpcSession {
 
 /// The way back to the server.
 struct Sender {
-    queue: UnboundedSender<Said>,
+    queue: UnboundedSender<Option<Said>>,
     answers: Answers<Acknowledged>,
 }
 
@@ -53,12 +53,12 @@ impl GrpcSession {
     pub(super) async fn connect(channel: Channel, worker: Worker) -> Result<Self, CallError> {
         let (queue, said) = mpsc::unbounded_channel();
         // The receiver is here, so this cannot fail.
-        drop(queue.send(Said::Hello(Hello {
+        drop(queue.send(Some(Said::Hello(Hello {
             protocol_version: PROTOCOL_VERSION,
             session: worker.session.as_str().to_owned(),
             identity: worker.identity,
             build: worker.build.map(|build| build.as_str().to_owned()),
-        })));
+        }))));
         let mut client = WorkersClient::new(channel).max_decoding_message_size(usize::MAX);
         let connected = client.connect(Frames::<WorkerFrame>::new(said)).await;
         let mut told = connected.map_err(|status| from_status(&status))?.into_inner();
@@ -85,6 +85,8 @@ impl Session for GrpcSession {
 impl Drop for GrpcSession {
     fn drop(&mut self) {
         self.reader.abort();
+        // The stream ends although others may still have its sender.
+        drop(self.sender.queue.send(None));
         self.sender.answers.end(CallError::Unavailable("the session was ended".into()));
     }
 }
@@ -92,7 +94,7 @@ impl Drop for GrpcSession {
 impl SessionSender for Sender {
     fn credit(&self, queue: QueueKey, credits: usize) {
         // Credit ends with the stream, so nothing is lost when it has ended.
-        drop(self.queue.send(Said::Credit(credit_to_wire(queue, credits))));
+        drop(self.queue.send(Some(Said::Credit(credit_to_wire(queue, credits)))));
     }
 
     fn call(&self, call: Call) -> Answer<'static, CallReply> {
@@ -102,7 +104,7 @@ impl SessionSender for Sender {
                 let claim = self.answers.claim()?;
                 let completion = Completion { number: claim.number, completion: Some(completion) };
                 // If the stream ends meanwhile, the claim is told so.
-                drop(self.queue.send(Said::Completion(Box::new(completion))));
+                drop(self.queue.send(Some(Said::Completion(Box::new(completion)))));
                 Ok(claim)
             });
         Box::pin(async move { acknowledgement_from_wire(claim?.answer().await?) })

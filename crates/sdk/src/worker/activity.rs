@@ -60,8 +60,11 @@ impl Drop for Place {
 
 async fn run(place: Place, given: ActivityGiven) {
     let Place { shared, attempt, .. } = &place;
+    let timeout = given.spec.heartbeat;
+    let heartbeats = Heartbeats::new(Arc::clone(shared), Arc::clone(attempt), timeout);
     // A panic is a failure of the attempt like any other, and is retried.
-    let code = AssertUnwindSafe(execute(shared, attempt, given)).catch_unwind();
+    let code = execute(shared, attempt, given, heartbeats.clone());
+    let code = AssertUnwindSafe(code).catch_unwind();
     let resolution = match code.await {
         Ok(ActivityEnd::Completed(result)) => Resolution::Completed(result),
         Ok(ActivityEnd::Failed(failure)) => Resolution::Failed(failure),
@@ -69,6 +72,9 @@ async fn run(place: Place, given: ActivityGiven) {
         Err(panic) => Resolution::Failed(panicked(&*panic)),
     };
     attempt.end();
+    if matches!(resolution, Resolution::Failed(_)) {
+        heartbeats.flush().await;
+    }
     deliver(shared, attempt, resolution).await;
 }
 
@@ -76,18 +82,17 @@ async fn execute(
     shared: &Arc<Shared>,
     attempt: &Arc<Attempt>,
     mut given: ActivityGiven,
+    heartbeats: Heartbeats,
 ) -> ActivityEnd {
     let name = &given.spec.activity_type;
     let Some(code) = shared.registry.activity_code(name) else {
         // Retried: a worker that knows it may be on its way.
         return ActivityEnd::Failed(unknown(shared, name));
     };
-    let timeout = given.spec.heartbeat;
-    let link = Heartbeats::new(Arc::clone(shared), Arc::clone(attempt), timeout);
     let input = std::mem::take(&mut given.spec.input);
     let token = &attempt.token;
     let info = ActivityInfo { given, workflow: token.workflow.clone(), run: token.run };
-    code.run(ActivityContext::new(info, Arc::new(link), attempt.cancel.clone()), input).await
+    code.run(ActivityContext::new(info, Arc::new(heartbeats), attempt.cancel.clone()), input).await
 }
 
 /// Sends the result until the engine has taken it or does not want it any more.

@@ -15,6 +15,7 @@ use crate::activity::AttemptLink;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The heartbeats of one attempt.
+#[derive(Clone)]
 pub(super) struct Heartbeats(Arc<Inner>);
 
 struct Inner {
@@ -22,12 +23,15 @@ struct Inner {
     attempt: Arc<Attempt>,
     interval: Duration,
     state: Mutex<State>,
+    /// Held while a heartbeat is on its way, so that they arrive in order.
+    way: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct State {
     waiting: Option<Payloads>,
-    sending: bool,
+    /// A task sends what waits.
+    served: bool,
 }
 
 impl Heartbeats {
@@ -37,7 +41,15 @@ impl Heartbeats {
         timeout: Option<Duration>,
     ) -> Self {
         let interval = timeout.map_or(INTERVAL, |timeout| timeout / 2);
-        Self(Arc::new(Inner { shared, attempt, interval, state: Mutex::default() }))
+        let (state, way) = Default::default();
+        Self(Arc::new(Inner { shared, attempt, interval, state, way }))
+    }
+
+    /// Sends what waits, now that the code has ended: the next attempt goes on from it.
+    pub(super) async fn flush(&self) {
+        if self.0.lock().served {
+            self.0.send_waiting().await;
+        }
     }
 }
 
@@ -45,32 +57,38 @@ impl AttemptLink for Heartbeats {
     fn heartbeat(&self, details: Payloads) {
         let mut state = self.0.lock();
         state.waiting = Some(details);
-        if !std::mem::replace(&mut state.sending, true) {
+        if !std::mem::replace(&mut state.served, true) {
             drop(state);
             // A task of its own, so that code which does not yield is heard as well.
-            self.0.shared.runtime.spawn(Arc::clone(&self.0).send());
+            self.0.shared.runtime.spawn(Arc::clone(&self.0).serve());
         }
     }
 }
 
 impl Inner {
-    async fn send(self: Arc<Self>) {
-        while let Some(details) = self.next() {
-            // Without a stream there is nobody to tell; the attempt is presented on the next one.
-            let sender = self.shared.stream.borrow().clone();
-            if let Some(sender) = sender {
-                let call = Call::Heartbeat(self.attempt.token.clone(), details);
-                self.attempt.heard(&sender.call(call).await);
-            }
+    async fn serve(self: Arc<Self>) {
+        while self.wanted() {
+            self.send_waiting().await;
             tokio::time::sleep(self.interval).await;
         }
     }
 
-    fn next(&self) -> Option<Payloads> {
+    /// There is more to send; if not, the next heartbeat begins anew.
+    fn wanted(&self) -> bool {
         let mut state = self.lock();
-        let waiting = state.waiting.take().filter(|_| !self.attempt.silent());
-        state.sending = waiting.is_some();
-        waiting
+        state.served = state.waiting.is_some() && !self.attempt.silent();
+        state.served
+    }
+
+    async fn send_waiting(&self) {
+        let _way = self.way.lock().await;
+        let Some(details) = self.lock().waiting.take() else { return };
+        // Without a stream there is nobody to tell; the attempt is presented on the next one.
+        let sender = self.shared.stream.borrow().clone();
+        if let Some(sender) = sender {
+            let call = Call::Heartbeat(self.attempt.token.clone(), details);
+            self.attempt.heard(&sender.call(call).await);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use abide_core::{
     call::TaskToken,
     event::{Event, Fact, UpdateAdmitted},
-    ids::{EventNumber, StartId},
     failure::Failure,
+    ids::{EventNumber, StartId},
     payload::Payloads,
     replay::{Completion, Error, Mismatch, Replay},
     run::GivenTask,

@@ -68,10 +68,8 @@ impl WorkflowThread {
     ) {
         let shared = Arc::clone(&self.shared);
         self.read_beside(async move {
-            let target = RunTarget {
-                workflow: query.token.workflow.clone(),
-                run: Some(query.token.run),
-            };
+            let target =
+                RunTarget { workflow: query.token.workflow.clone(), run: Some(query.token.run) };
             let log = history::read(&*shared.transport, target, from, query.last_event).await;
             Order::Query(Box::new(QueryOrder { log: wrap(log), ..query }))
         });

@@ -80,10 +80,8 @@ impl WorkflowThread {
     fn read_log(&self, task: TaskOrder) {
         let shared = std::sync::Arc::clone(&self.shared);
         self.read_beside(async move {
-            let target = RunTarget {
-                workflow: task.token.workflow.clone(),
-                run: Some(task.token.run),
-            };
+            let target =
+                RunTarget { workflow: task.token.workflow.clone(), run: Some(task.token.run) };
             let log = history::read(&*shared.transport, target, 0, task.last_event).await;
             Order::Task(Box::new(TaskOrder { log: TaskLog::Whole(log), ..task }))
         });

@@ -96,8 +96,7 @@ impl WorkflowThread {
 
     fn look_at_acks(&mut self) {
         let mut context = Context::from_waker(Waker::noop());
-        while let Poll::Ready(Some(acknowledged)) =
-            Pin::new(&mut self.acks).poll_next(&mut context)
+        while let Poll::Ready(Some(acknowledged)) = Pin::new(&mut self.acks).poll_next(&mut context)
         {
             self.acknowledged(acknowledged);
         }

@@ -5,9 +5,11 @@
 // The macros name the crate as its users know it.
 extern crate abide_sdk as abide;
 
+mod activities;
 mod basics;
 mod cancelling;
 mod concurrency;
+mod drawn;
 mod log;
 mod others;
 mod rules;

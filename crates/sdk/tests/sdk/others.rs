@@ -2,7 +2,7 @@
 
 use abide::{Context, RawPayload, payload};
 use abide_core::{
-    effect::{Action, Answer, ChildOutcome},
+    effect::{Action, Answer, RunOutcome},
     event::{CancelMode, DeliveryFailure},
     failure::Failure,
     payload::Payload,
@@ -45,8 +45,8 @@ impl Parent {
     }
 }
 
-fn completed(number: u32) -> ChildOutcome {
-    ChildOutcome::Completed(payload::encode(&number).unwrap())
+fn completed(number: u32) -> RunOutcome {
+    RunOutcome::Completed(payload::encode(&number).unwrap())
 }
 
 #[test]
@@ -66,7 +66,9 @@ fn a_handle_signals_cancels_and_awaits_its_child() {
     world.answer(Answer::Applied);
     let target = world.run.outbox.values().next().unwrap().target.clone();
     assert!(target.child.is_some(), "only this run's own child is meant");
-    assert!(matches!(world.answer(Answer::Applied), Action::Signal { name, .. } if name == "hurry"));
+    assert!(
+        matches!(world.answer(Answer::Applied), Action::Signal { name, .. } if name == "hurry")
+    );
     let cancel = world.answer(Answer::Applied);
     assert!(matches!(cancel, Action::Cancel { mode: CancelMode::Request, .. }));
     world.close_child(completed(4));
@@ -79,10 +81,10 @@ fn every_way_in_which_a_child_fails_is_told() {
     let failure = Failure { message: "boom".into(), ..Failure::default() };
     let retry_state = RetryState::PolicyNotSet;
     let ways = [
-        (ChildOutcome::Failed { failure, retry_state }, "boom"),
-        (ChildOutcome::TimedOut { retry_state }, "its time was up"),
-        (ChildOutcome::Cancelled(Vec::new()), "it was cancelled"),
-        (ChildOutcome::Terminated { reason: "enough".into() }, "it was terminated: enough"),
+        (RunOutcome::Failed { failure, retry_state }, "boom"),
+        (RunOutcome::TimedOut { retry_state }, "its time was up"),
+        (RunOutcome::Cancelled(Vec::new()), "it was cancelled"),
+        (RunOutcome::Terminated { reason: "enough".into() }, "it was terminated: enough"),
     ];
     for (outcome, message) in ways {
         let mut world = World::<Parent>::start(false);

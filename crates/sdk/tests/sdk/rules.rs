@@ -52,7 +52,8 @@ impl Careless {
 fn a_wake_from_outside_is_caught_and_named() {
     let mut world = World::<Careless>::start(true);
     let outside = std::thread::Builder::new().name("outsider".into());
-    let wake = || WAKERS.lock().unwrap_or_else(PoisonError::into_inner).drain(..).for_each(Waker::wake);
+    let wake =
+        || WAKERS.lock().unwrap_or_else(PoisonError::into_inner).drain(..).for_each(Waker::wake);
     outside.spawn(wake).unwrap().join().unwrap();
     world.pass(seconds(60));
     let message = &world.faults[0].failure.message;
@@ -98,6 +99,7 @@ fn a_panic_fails_the_task_and_not_the_run() {
     world.pass(seconds(1));
     let message = &world.faults[0].failure.message;
     assert!(message.starts_with("workflow code panicked: the cup is empty"), "{message}");
+    assert!(message.contains("its last durable call is at "), "{message}");
     assert!(world.run.open());
     assert_eq!(world.history().last(), Some(&"TimerFired"));
 }
@@ -123,7 +125,7 @@ fn arguments_that_cannot_be_read_stop_the_task() {
     let start = StartRun::new(crate::world::key("typed"), crate::world::run_id(1), spec);
     let world = World::<Typed>::begin(start);
     let message = &world.faults[0].failure.message;
-    assert!(message.starts_with("input of workflow Typed: not a u32"), "{message}");
+    assert!(message.starts_with("input of workflow Typed: cannot be read as u32"), "{message}");
 }
 
 #[derive(Default)]
@@ -203,8 +205,7 @@ fn logging_is_silent_on_replay_and_names_the_run() {
     });
     let lines = lines.lock().unwrap();
     let run = crate::world::run_id(1);
-    let expected =
-        format!("workflow workflow_id=order-1 run_id={run} workflow_type=Loud: before");
+    let expected = format!("workflow workflow_id=order-1 run_id={run} workflow_type=Loud: before");
     assert_eq!(lines[0], expected);
     assert!(lines[2].ends_with(": after"));
 }

@@ -12,7 +12,7 @@ use abide::{
 };
 use abide_core::{
     command::Ask,
-    effect::{Action, Answer, ChildClosed, ChildOutcome},
+    effect::{Action, Answer, ChildClosed, RunOutcome},
     event::{
         Body, Event, Fact, Outcome, RunCancelRequested, RunReference, RunSpec, SignalReceived,
         UpdateAdmitted, UpdateRequest,
@@ -23,8 +23,8 @@ use abide_core::{
     payload::{Extension, Payloads},
     replay::{Completion, Replay},
     run::{
-        self, CompleteTask, Context, Decision, FailTask, GivenTask, Input, Reply, ResolveActivity,
-        Resolution, Run, Signal, StartActivity, StartRun, StartTask, TimerKey,
+        self, CompleteTask, Context, Decision, FailTask, GivenTask, Input, Reply, Resolution,
+        ResolveActivity, Run, Signal, StartActivity, StartRun, StartTask, TimerKey,
     },
 };
 
@@ -197,7 +197,7 @@ impl<W: Workflow> World<W> {
     }
 
     /// The oldest child closes.
-    pub(crate) fn close_child(&mut self, outcome: ChildOutcome) {
+    pub(crate) fn close_child(&mut self, outcome: RunOutcome) {
         let initiated = self.events.iter().find_map(|event| match &event.body.fact {
             Fact::ChildInitiated(initiated) if self.run.children.contains_key(&event.number) => {
                 Some((event.number, initiated.run))
@@ -205,8 +205,7 @@ impl<W: Workflow> World<W> {
             _ => None,
         });
         let (initiated, run) = initiated.unwrap();
-        let action =
-            Action::ChildClosed(ChildClosed { initiated, first_run: run, run, outcome });
+        let action = Action::ChildClosed(ChildClosed { initiated, first_run: run, run, outcome });
         let source = RunReference { workflow: key("child"), run };
         self.take(Input::Deliver { source, action });
         self.work();
@@ -294,8 +293,7 @@ impl<W: Workflow> World<W> {
             })
             .collect();
         let mut kept = self.kept.take().unwrap_or_else(|| self.machine(&[]));
-        let completion =
-            kept.feed(history.clone()).and_then(|()| kept.turn(&updates));
+        let completion = kept.feed(history.clone()).and_then(|()| kept.turn(&updates));
         if let Some(fault) = kept.code_mut().take_fault() {
             let (start, cause, failure) = (given.start, fault.cause, fault.failure.clone());
             self.faults.push(fault);

@@ -1,0 +1,139 @@
+//! `abide bench hello`: one activity per run, as many as there can be.
+
+use std::time::{Duration, Instant};
+
+use abide::Client;
+use abide_benches::latencies::Latencies;
+use clap::Args;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use super::{
+    Session,
+    machine::Usage,
+    place::Place,
+    report::{Report, spinner},
+    workflows::{Greeting, QUEUE},
+};
+use crate::failed::Failed;
+
+/// Measure whole runs: started, one activity, completed, result seen by the client
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide bench hello --concurrency 256 --seconds 10
+  abide bench hello --spawn
+  abide bench hello --address http://127.0.0.1:7233")]
+pub(super) struct Hello {
+    /// How many runs at a time
+    #[arg(long, value_name = "COUNT", default_value_t = 256)]
+    concurrency: usize,
+    /// Put server and worker into processes of their own
+    #[arg(long, conflicts_with = "address")]
+    spawn: bool,
+}
+
+impl Default for Hello {
+    fn default() -> Self {
+        Self { concurrency: 256, spawn: false }
+    }
+}
+
+/// What was measured.
+#[derive(Clone, Copy)]
+pub(super) struct Figures {
+    pub(super) runs_per_s: f64,
+    pub(super) concurrency: usize,
+}
+
+impl Hello {
+    /// The measurement with several processes.
+    pub(super) fn spawned() -> Self {
+        Self { spawn: true, ..Self::default() }
+    }
+
+    pub(super) async fn run(self, session: &mut Session<'_>) -> Result<(), Failed> {
+        let directory = session.directory.path().join(if self.spawn { "spawned" } else { "hello" });
+        std::fs::create_dir_all(&directory)?;
+        let place = if self.spawn {
+            Place::spawned(&directory).await?
+        } else {
+            Place::given(session.common, &directory).await?
+        };
+        // Code and caches are warm before anything counts.
+        self.drive(&place.client, Duration::from_millis(500)).await?;
+        let bar = spinner(format!("hello, {}, {} at a time", place.what, self.concurrency));
+        let (committed, used) = (place.committed(), Usage::of(&place.processes));
+        let begun = Instant::now();
+        let latencies = self.drive(&place.client, session.time).await?;
+        let elapsed = begun.elapsed();
+        bar.finish_and_clear();
+        let runs = latencies.len() as f64;
+        let committed = committed.zip(place.committed());
+        let used = used.zip(Usage::of(&place.processes));
+        let runs_per_s = runs / elapsed.as_secs_f64();
+        let per_run = |value: f64| value / runs;
+        let latencies = Latencies::from(latencies);
+        session.report(
+            &Report::new("hello", format!("{}, {} at a time", place.what, self.concurrency))
+                .count("concurrency", self.concurrency as u64)
+                .count("runs", latencies.count() as u64)
+                .figure("runs_per_s", runs_per_s)
+                .figure("p50_ms", latencies.percentile_ms(50))
+                .figure("p99_ms", latencies.percentile_ms(99))
+                .known(
+                    "cpu_ms_per_run",
+                    used.map(|(before, after)| {
+                        per_run((after.cpu.saturating_sub(before.cpu)).as_secs_f64() * 1e3)
+                    }),
+                )
+                .known(
+                    "bytes_per_run",
+                    used.map(|(before, after)| per_run((after.written - before.written) as f64)),
+                )
+                .known(
+                    "commits_per_run",
+                    committed.map(|(before, after)| {
+                        per_run((after.transactions - before.transactions) as f64)
+                    }),
+                )
+                .known(
+                    "transitions_per_run",
+                    committed
+                        .map(|(before, after)| per_run((after.batches - before.batches) as f64)),
+                ),
+        )?;
+        place.end().await?;
+        let figures = Figures { runs_per_s, concurrency: self.concurrency };
+        if self.spawn {
+            session.figures.hello_spawned = Some(figures);
+        } else if session.common.address.is_none() {
+            session.figures.hello = Some(figures);
+        }
+        Ok(())
+    }
+
+    /// Runs one after the other, so many side by side, for so long.
+    async fn drive(&self, client: &Client, time: Duration) -> Result<Vec<Duration>, Failed> {
+        let begun = Instant::now();
+        let mut clients = JoinSet::new();
+        for _ in 0..self.concurrency {
+            let client = client.clone();
+            clients.spawn(async move {
+                let mut latencies = Vec::new();
+                while begun.elapsed() < time {
+                    let before = Instant::now();
+                    let id = format!("hello-{}", Uuid::now_v7());
+                    let start = client.start::<Greeting>(id, "world".into()).queue(QUEUE);
+                    start.await?.result().await?;
+                    latencies.push(before.elapsed());
+                }
+                Ok::<_, Failed>(latencies)
+            });
+        }
+        let mut latencies = Vec::new();
+        while let Some(client) = clients.join_next().await {
+            latencies.extend(client.map_err(Failed::refused)??);
+        }
+        Ok(latencies)
+    }
+}

@@ -1,0 +1,80 @@
+//! How figures are printed: a small table with what was measured, or one object with the state of the
+//! machine at that moment.
+
+use std::fmt;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Map, Value};
+
+use super::machine;
+use crate::output::Table;
+
+/// What one measurement found.
+#[derive(Debug)]
+pub(super) struct Report {
+    bench: &'static str,
+    /// What was measured, for people.
+    what: String,
+    figures: Vec<(&'static str, Value)>,
+}
+
+impl Report {
+    pub(super) fn new(bench: &'static str, what: impl Into<String>) -> Self {
+        Self { bench, what: what.into(), figures: Vec::new() }
+    }
+
+    /// Adds a figure, rounded to what can be trusted.
+    pub(super) fn figure(mut self, name: &'static str, value: f64) -> Self {
+        let digits = if value.abs() >= 100.0 { 1.0 } else { 1000.0 };
+        self.figures.push((name, ((value * digits).round() / digits).into()));
+        self
+    }
+
+    /// Adds a number of things.
+    pub(super) fn count(mut self, name: &'static str, count: u64) -> Self {
+        self.figures.push((name, count.into()));
+        self
+    }
+
+    /// Adds a figure that this machine may not tell.
+    pub(super) fn known(self, name: &'static str, value: Option<f64>) -> Self {
+        match value {
+            Some(value) => self.figure(name, value),
+            None => self,
+        }
+    }
+
+    /// For programs.
+    pub(super) fn object(&self) -> Map<String, Value> {
+        let mut object = Map::new();
+        object.insert("bench".into(), self.bench.into());
+        object.insert("what".into(), self.what.clone().into());
+        object.extend(self.figures.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        object.insert("load_average".into(), machine::load_average().into());
+        object.insert("cores".into(), machine::cores().into());
+        object
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let facts = self.figures.iter().map(|(name, value)| (*name, value.to_string()));
+        let table = Table::facts(facts).to_string().replace('\n', "\n  ");
+        write!(f, "{}: {}\n  {table}\n", self.bench, self.what)
+    }
+}
+
+/// Shows on a terminal how far a measurement is.
+pub(super) fn progress(what: impl Into<String>, length: u64) -> ProgressBar {
+    let bar = ProgressBar::new(length).with_message(what.into());
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+/// The same for work of unknown length.
+pub(super) fn spinner(what: impl Into<String>) -> ProgressBar {
+    let bar = ProgressBar::new_spinner().with_message(what.into());
+    bar.enable_steady_tick(std::time::Duration::from_millis(100));
+    bar
+}

@@ -1,0 +1,76 @@
+//! What the benchmarks run: the least workflow with one activity, with a sleep, with a signal.
+
+use std::time::Duration;
+
+use abide::{Client, Worker, prelude::*};
+
+use super::resumed;
+use crate::output::system_now;
+
+/// The queue of the benchmarks, apart from others on the same engine.
+pub(super) const QUEUE: &str = "abide-bench";
+
+#[activity(name = "abide-bench-greet")]
+async fn greet(name: String) -> String {
+    format!("Hello, {name}!")
+}
+
+/// One activity.
+#[derive(Default)]
+pub(super) struct Greeting;
+
+#[workflow(name = "abide-bench-hello")]
+impl Greeting {
+    #[run]
+    async fn run(ctx: &Context<Self>, name: String) -> abide::Result<String> {
+        ctx.activity(greet, name).start_to_close(Duration::from_secs(10)).await
+    }
+}
+
+/// Sleeps until a moment, and tells this process when it went on: it is a benchmark, and what it tells
+/// changes nothing that it does.
+#[derive(Default)]
+pub(super) struct Sleeper;
+
+#[workflow(name = "abide-bench-sleep")]
+impl Sleeper {
+    #[run]
+    async fn run(ctx: &Context<Self>, due_unix_ms: u64) -> abide::Result<()> {
+        let due = abide::Timestamp::from_unix_millis(due_unix_ms);
+        let sleep = ctx.sleep(due.saturating_since(ctx.now()));
+        if !ctx.is_replaying() {
+            resumed::waits();
+        }
+        sleep.await?;
+        resumed::goes_on(due, system_now());
+        Ok(())
+    }
+}
+
+/// Ends when it is signalled.
+#[derive(Default)]
+pub(super) struct Signalled;
+
+#[workflow(name = "abide-bench-signal")]
+impl Signalled {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<()> {
+        if !ctx.is_replaying() {
+            resumed::waits();
+        }
+        ctx.receive(Self::go).await
+    }
+
+    #[signal]
+    pub(super) fn go();
+}
+
+/// A worker with all of them.
+pub(super) fn worker(client: &Client) -> Worker {
+    Worker::new(client)
+        .queue(QUEUE)
+        .workflow::<Greeting>()
+        .workflow::<Sleeper>()
+        .workflow::<Signalled>()
+        .activity(greet)
+}

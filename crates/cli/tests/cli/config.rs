@@ -1,0 +1,91 @@
+//! How an engine is set up, and what it says when it cannot start.
+
+use std::{fs, net::TcpListener, path::Path};
+
+use crate::harness::{Engine, Ran, abide, compare, fresh};
+
+fn serve(folder: &Path, words: &[&str]) -> Ran {
+    Ran::of(abide().current_dir(folder).arg("serve").args(words))
+}
+
+#[test]
+fn a_flag_wins_over_the_environment_that_over_the_file_that_over_the_default() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "grpc_address = \"127.0.0.1:1\"\nhttp_address = \"127.0.0.1:2\"\ndata = \"there\"\n";
+    fs::write(folder.path().join("abide.toml"), file).unwrap();
+    let mut command = abide();
+    command.current_dir(folder.path()).env("ABIDE_HTTP", "127.0.0.1:3").env("ABIDE_DATA", "env");
+    command.args(["serve", "--config", "abide.toml", "--print-config", "--data", "flag"]);
+    let printed = Ran::of(&mut command).good();
+    for line in [
+        "grpc_address = \"127.0.0.1:1\"",
+        "http_address = \"127.0.0.1:3\"",
+        "data = \"flag\"",
+        "namespaces = [\"default\"]",
+    ] {
+        assert!(printed.lines().any(|printed| printed == line), "{line} is not in {printed}");
+    }
+    // What is printed can be read again.
+    fs::write(folder.path().join("again.toml"), &printed).unwrap();
+    let again = serve(folder.path(), &["--config", "again.toml", "--print-config"]).good();
+    assert_eq!(again, printed);
+}
+
+#[test]
+fn a_bad_file_is_named_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("abide.toml"), "data = \"x\"\nport = 7233\n").unwrap();
+    compare("bad_config", &serve(folder.path(), &["--config", "abide.toml"]).bad(2));
+    fs::write(folder.path().join("abide.toml"), "data = [\n").unwrap();
+    compare("broken_config", &serve(folder.path(), &["--config", "abide.toml"]).bad(2));
+    compare("no_config", &serve(folder.path(), &["--config", "nope.toml"]).bad(2));
+    compare("bad_address", &serve(folder.path(), &["--address", "7233"]).bad(2));
+}
+
+#[test]
+fn a_server_has_the_namespaces_that_it_was_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().to_str().unwrap();
+    let engine = Engine::start(["serve", "--data", data, "--namespaces", "default,orders"]);
+    assert_eq!(engine.ready["data"], data);
+    engine.run("workflow start --type t --id a --namespace orders").good();
+    assert_eq!(engine.run("workflow count --namespace orders").good(), "1\n");
+    assert_eq!(engine.run("workflow count").good(), "0\n");
+    assert_eq!(engine.terminate(), Some(0));
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = taken.local_addr().unwrap().to_string();
+    let dev = |address: &str, http: &str| {
+        let mut command = abide();
+        command.arg("dev").arg("--data").arg(folder.path());
+        Ran::of(command.args(["--address", address, "--http", http])).bad(1)
+    };
+    compare("grpc_port_taken", &dev(&place, "127.0.0.1:0"));
+    compare("http_port_taken", &dev("127.0.0.1:0", &place));
+}
+
+#[test]
+fn a_folder_in_use_is_named() {
+    let (_engine, folder) = fresh();
+    let mut command = abide();
+    command.current_dir(folder.path().parent().unwrap());
+    command.args(["dev", "--address", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data"]);
+    let said = Ran::of(command.arg(folder.path().file_name().unwrap())).bad(1);
+    let name = folder.path().file_name().unwrap().to_str().unwrap();
+    compare("folder_in_use", &said.replace(name, "<folder>"));
+}
+
+#[test]
+fn dev_says_where_it_is_and_what_to_try() {
+    let (engine, folder) = fresh();
+    assert_eq!(engine.ready["ready"], true);
+    assert_eq!(engine.ready["demo"], true);
+    assert_eq!(engine.ready["data"], folder.path().canonicalize().unwrap().to_str().unwrap());
+    let bare = tempfile::tempdir().unwrap();
+    let engine = Engine::start(["dev", "--no-demo", "--data", bare.path().to_str().unwrap()]);
+    assert_eq!(engine.ready["demo"], false);
+}

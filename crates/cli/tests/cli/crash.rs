@@ -1,0 +1,61 @@
+//! The engine is killed in the middle of things, and goes on.
+
+use crate::harness::{Engine, Ran, abide};
+
+#[test]
+fn a_sleep_survives_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::dev(folder.path());
+    engine.run("workflow start --type reminder --id long --input \"tea\" --input 3600").good();
+    engine.run("workflow start --type reminder --id short --input \"cake\" --input 1").good();
+    engine.run("workflow query long text").good();
+    engine.run("workflow query short text").good();
+    let waits = engine.json("waits list");
+    engine.kill();
+
+    let engine = Engine::dev(folder.path());
+    // The short sleep ended while the engine was down, or ends now.
+    assert_eq!(engine.run("workflow result short").good(), "\"Remember: cake\"\n");
+    let long: Vec<_> = waits.into_iter().filter(|wait| wait["workflow"] == "long").collect();
+    assert_eq!(engine.json("waits list"), long, "the long sleep is as it was");
+    assert_eq!(engine.run("workflow query long text").good(), "\"tea\"\n");
+    let timer = long[0]["timer"].as_str().unwrap();
+    engine.run(&format!("timer reschedule long {timer} --in 1s")).good();
+    assert_eq!(engine.run("workflow result long").good(), "\"Remember: tea\"\n");
+    let history = engine.json("workflow history long");
+    let started = history.iter().filter(|event| event["event"] == "TimerStarted");
+    assert_eq!(started.count(), 1, "the sleep was asked for once");
+}
+
+#[test]
+fn a_follower_outlives_the_engine() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::dev(folder.path());
+    engine.run("workflow start --type approval --id a --input \"desk\"").good();
+    let address = engine.address.clone();
+    let follower = std::thread::spawn(move || {
+        Ran::of(abide().args(["workflow", "result", "a", "--address", &address]))
+    });
+    let place = engine.address.trim_start_matches("http://").to_owned();
+    engine.kill();
+    let mut again = abide();
+    again.args(["dev", "--json", "--address", &place, "--http", "127.0.0.1:0", "--data"]);
+    let engine = Engine::spawn(again.arg(folder.path()));
+    engine.run("workflow signal a decide --input {\"approved\":true}").good();
+    let result = follower.join().unwrap();
+    // The follower may have been killed off before it ever reached the engine.
+    if result.code != Some(3) {
+        assert_eq!(result.good(), "\"desk was approved\"\n");
+    }
+}
+
+#[test]
+fn told_to_end_it_ends_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::dev(folder.path());
+    engine.run("workflow start --type reminder --id r --input \"tea\" --input 3600").good();
+    assert_eq!(engine.terminate(), Some(0));
+    // Nobody holds the folder any more.
+    let engine = Engine::dev(folder.path());
+    assert_eq!(engine.run("workflow query r text").good(), "\"tea\"\n");
+}

@@ -1,0 +1,11 @@
+//! The binary as its users have it: real processes on free ports and folders of their own. What is
+//! printed is compared with ids and times masked.
+
+mod bench;
+mod config;
+mod crash;
+mod errors;
+mod harness;
+mod policies;
+mod stories;
+mod usage;

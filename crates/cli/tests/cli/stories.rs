@@ -1,0 +1,99 @@
+//! What a person does on the first day, command by command.
+
+use serde_json::json;
+
+use crate::harness::{compare, fresh};
+
+#[test]
+fn a_person_is_asked_and_decides() {
+    let (engine, _folder) = fresh();
+    let start = ["--input", "\"a new desk\""];
+    let started = engine.run_with("workflow start --type approval --id order-1", &start).good();
+    compare("approval_start", &started);
+    // A query waits until the code has run, so that the wait is there.
+    compare("approval_query", &engine.run("workflow query order-1 status").good());
+    compare("approval_waits", &engine.run("waits list").good());
+    compare("approval_describe", &engine.run("workflow describe order-1").good());
+    let decision = "--input {\"approved\":true,\"by\":\"Ada\"} --key once";
+    let signal = format!("workflow signal order-1 decide {decision}");
+    compare("approval_signal", &engine.run(&signal).good());
+    compare("approval_result", &engine.run("workflow result order-1").good());
+    compare("approval_history", &engine.run("workflow history order-1").good());
+    compare("approval_described_closed", &engine.run("workflow describe order-1").good());
+    compare("approval_list", &engine.run("workflow list").good());
+    compare("no_waits", &engine.run("waits list").good());
+}
+
+#[test]
+fn programs_read_the_same_as_json() {
+    let (engine, _folder) = fresh();
+    let started = engine.json("workflow start --type hello --id h --input \"Ada\" --wait");
+    assert_eq!(started, [json!({ "workflow": "h", "result": "Hello, Ada!" })]);
+    let started = engine.json("workflow start --type approval --id a --input \"desk\"");
+    assert_eq!(started[0]["workflow"], "a");
+    let run = started[0]["run"].clone();
+    let asked = engine.json("workflow query a status");
+    assert_eq!(asked, [json!({ "workflow": "a", "answer": "desk waits for a decision" })]);
+    let waits = engine.json("waits list --kind signal --name decide --within 25h");
+    assert_eq!(waits.len(), 1);
+    for (key, value) in [("workflow", "a"), ("kind", "signal"), ("name", "decide")] {
+        assert_eq!(waits[0][key], value);
+    }
+    assert_eq!(waits[0]["run"], run);
+    assert!(waits[0]["timer"].is_string() && waits[0]["until"].is_string(), "{waits:?}");
+    assert!(engine.json("waits list --within 1h").is_empty());
+    let described = &engine.json("workflow describe a")[0];
+    assert_eq!(described["status"], "running");
+    assert_eq!(described["waits"][0]["name"], "decide");
+    let listed = engine.json("workflow list --status running --type approval");
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0]["run"], run);
+    assert_eq!(engine.json("workflow count --status completed"), [json!({ "count": 1 })]);
+    assert_eq!(engine.json("workflow list --limit 1").len(), 1);
+    assert!(engine.json("workflow list --started-before 1h").is_empty());
+    let history = engine.json("workflow history h");
+    let names: Vec<_> = history.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!(names.first(), Some(&"RunStarted"));
+    assert_eq!(names.last(), Some(&"RunCompleted"));
+    assert_eq!(history[0]["facts"]["spec"]["input"], "Ada");
+}
+
+#[test]
+fn a_reminder_is_changed_and_comes_early() {
+    let (engine, _folder) = fresh();
+    engine.run("workflow start --type reminder --id r --input \"tea\" --input 3600").good();
+    let update = "workflow update r set_text --update-id u1 --input";
+    compare("reminder_update", &engine.run(&format!("{update} \"coffee\"")).good());
+    // The same update again has the outcome of the first.
+    compare("reminder_update", &engine.run(&format!("{update} \"coffee\"")).good());
+    compare("reminder_query", &engine.run("workflow query r text").good());
+    let rejected = engine.run("workflow update r set_text --input \"\"").bad(1);
+    compare("reminder_update_rejected", &rejected);
+    let accepted = engine.json("workflow update r set_text --input \"tea\" --no-wait");
+    assert!(accepted[0]["update"].is_string(), "{accepted:?}");
+    let timer = engine.json("waits list")[0]["timer"].as_str().unwrap().to_owned();
+    let moved = engine.run(&format!("timer reschedule r {timer} --in 30m")).good();
+    compare("timer_reschedule", &moved);
+    let past = format!("timer reschedule r {timer} --at 2020-01-01T00:00:00Z");
+    compare("timer_reschedule_past", &engine.run(&past).bad(1));
+    engine.run(&format!("timer reschedule r {timer} --in 1s")).good();
+    compare("reminder_result", &engine.run("workflow result r").good());
+}
+
+#[test]
+fn runs_end_from_outside() {
+    let (engine, _folder) = fresh();
+    for id in ["c", "t"] {
+        let start = format!("workflow start --type reminder --id {id} --input \"x\" --input 3600");
+        engine.run(&start).good();
+        engine.run(&format!("workflow query {id} text")).good();
+    }
+    compare("repair", &engine.run("repair c").good());
+    compare("cancel", &engine.run_with("workflow cancel c --reason", &["no longer"]).good());
+    compare("cancelled_result", &engine.run("workflow result c").bad(1));
+    compare("terminate", &engine.run("workflow terminate t --reason stuck").good());
+    compare("terminated_result", &engine.run("workflow result t").bad(1));
+    // Following a history ends with its run.
+    compare("history_followed", &engine.run("workflow history t --follow").good());
+    compare("cancel_closed", &engine.run("workflow cancel t").bad(1));
+}

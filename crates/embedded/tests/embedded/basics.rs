@@ -1,0 +1,214 @@
+//! Runs with activities and sleeps, and how they end.
+
+use abide::{ActivityError, ClientError, Context, Worker};
+use abide_core::{event::Fact, list::RunStatus};
+use abide_embedded::{Embedded, clock::Clock};
+use abide_sdk::{activity, workflow};
+
+use crate::world::{Running, advance, manual_clock, seconds, until};
+
+#[activity]
+async fn greet(name: String) -> Result<String, std::io::Error> {
+    Ok(format!("Hello, {name}!"))
+}
+
+#[activity]
+async fn refuse(why: String) -> Result<(), ActivityError> {
+    Err(ActivityError::new(why).non_retryable())
+}
+
+#[derive(Default)]
+struct Hello;
+
+#[workflow]
+impl Hello {
+    #[run]
+    async fn run(ctx: &Context<Self>, name: String) -> abide::Result<String> {
+        ctx.activity(greet, name).await
+    }
+}
+
+#[derive(Default)]
+struct Refused;
+
+#[workflow]
+impl Refused {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<()> {
+        ctx.activity(refuse, "the shop is closed".to_owned()).await
+    }
+}
+
+#[derive(Default)]
+struct Sleeper;
+
+#[workflow]
+impl Sleeper {
+    #[run]
+    async fn run(ctx: &Context<Self>, days: u64) -> abide::Result<()> {
+        ctx.sleep(seconds(days * 24 * 3600)).await
+    }
+}
+
+/// Never made to work by trying again.
+#[derive(Default)]
+struct Broken;
+
+#[workflow]
+impl Broken {
+    #[run]
+    async fn run(_ctx: &Context<Self>) -> abide::Result<()> {
+        panic!("the code is broken")
+    }
+}
+
+/// Goes on as itself, one less each time.
+#[derive(Default)]
+struct Countdown;
+
+#[workflow]
+impl Countdown {
+    #[run]
+    async fn run(ctx: &Context<Self>, left: u32) -> abide::Result<String> {
+        if left == 0 { Ok("lift-off".into()) } else { Err(ctx.continue_as_new(left - 1)) }
+    }
+}
+
+fn worker(engine: &Embedded) -> Worker {
+    engine
+        .worker()
+        .workflow::<Hello>()
+        .workflow::<Refused>()
+        .workflow::<Sleeper>()
+        .workflow::<Broken>()
+        .workflow::<Countdown>()
+        .activity(greet)
+        .activity(refuse)
+}
+
+#[tokio::test]
+async fn a_hello_has_its_result() {
+    let engine = Embedded::in_memory().await;
+    let running = Running::start(worker(&engine));
+    let handle = engine.client().start::<Hello>("hello", "Ada".into()).await.unwrap();
+    assert_eq!(handle.result().await.unwrap(), "Hello, Ada!");
+    let description = handle.describe().await.unwrap();
+    assert_eq!(description.status, RunStatus::Completed);
+    assert_eq!(description.workflow_type, "Hello");
+    running.stop().await;
+    engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_runs_at_once_on_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Embedded::open(folder.path().join("abide.db")).await.unwrap();
+    let running = Running::start(worker(&engine));
+    let client = engine.client();
+    let mut handles = Vec::new();
+    for n in 0..300 {
+        handles.push(client.start::<Hello>(format!("hello-{n}"), n.to_string()).await.unwrap());
+    }
+    for (n, handle) in handles.into_iter().enumerate() {
+        assert_eq!(handle.result().await.unwrap(), format!("Hello, {n}!"));
+    }
+    running.stop().await;
+    engine.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_failure_of_an_activity_fails_the_run() {
+    let engine = Embedded::in_memory().await;
+    let running = Running::start(worker(&engine));
+    let handle = engine.client().start::<Refused>("refused", ()).await.unwrap();
+    let Err(ClientError::RunFailed(failure)) = handle.result().await else {
+        panic!("the run did not fail");
+    };
+    let chain = std::iter::successors(Some(&*failure), |failure| failure.cause.as_deref());
+    let messages: Vec<_> = chain.map(|failure| failure.message.as_str()).collect();
+    assert!(messages.iter().any(|text| text.contains("the shop is closed")), "{messages:?}");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_sleep_ends_when_the_clock_says_so_and_not_before() {
+    let clock = manual_clock();
+    let engine = Embedded::builder().clock(clock.clone()).in_memory().await;
+    let running = Running::start(worker(&engine));
+    let handle = engine.client().start::<Sleeper>("sleeper", 30).await.unwrap();
+    let history = until(&handle, |fact| matches!(fact, Fact::TimerStarted(_))).await;
+    let month = seconds(30 * 24 * 3600);
+    advance(&clock, month - seconds(1));
+    assert_eq!(handle.describe().await.unwrap().status, RunStatus::Running);
+    advance(&clock, seconds(1));
+    handle.result().await.unwrap();
+    let begin = history[0].time;
+    assert_eq!(clock.now(), begin.saturating_add(month));
+    let last = handle.history().await.unwrap().pop().unwrap();
+    assert_eq!(last.time, begin.saturating_add(month));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn code_that_panics_is_reported_and_leaves_the_run_open() {
+    let engine = Embedded::in_memory().await;
+    let running = Running::start(worker(&engine));
+    let handle = engine.client().start::<Broken>("broken", ()).await.unwrap();
+    until(&handle, |fact| matches!(fact, Fact::TaskFailed(_))).await;
+    let description = handle.describe().await.unwrap();
+    assert_eq!(description.status, RunStatus::Running);
+    let trouble = description.trouble.unwrap();
+    assert!(trouble.failure.message.contains("the code is broken"), "{trouble:?}");
+    handle.terminate("it never works").await.unwrap();
+    let error = handle.result().await.unwrap_err();
+    assert_eq!(error, ClientError::RunTerminated("it never works".into()));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_lacks_the_workflow_says_what_it_has() {
+    let engine = Embedded::in_memory().await;
+    let running = Running::start(engine.worker().workflow::<Hello>().activity(greet));
+    let handle = engine.client().start::<Countdown>("countdown", 1).await.unwrap();
+    until(&handle, |fact| matches!(fact, Fact::TaskFailed(_))).await;
+    let trouble = handle.describe().await.unwrap().trouble.unwrap();
+    let message = trouble.failure.message;
+    assert!(message.contains("Countdown is not registered"), "{message}");
+    assert!(message.ends_with("it has: Hello"), "{message}");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_result_is_followed_over_all_runs() {
+    let engine = Embedded::in_memory().await;
+    let running = Running::start(worker(&engine));
+    let handle = engine.client().start::<Countdown>("countdown", 3).await.unwrap();
+    assert_eq!(handle.result().await.unwrap(), "lift-off");
+    let first = handle.clone().run(handle.run_id().unwrap()).describe().await.unwrap();
+    assert_eq!(first.status, RunStatus::ContinuedAsNew);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_run_that_takes_too_long_times_out() {
+    let clock = manual_clock();
+    let engine = Embedded::builder().clock(clock.clone()).in_memory().await;
+    let running = Running::start(worker(&engine));
+    let start = engine.client().start::<Sleeper>("sleeper", 30).run_timeout(seconds(60));
+    let handle = start.await.unwrap();
+    until(&handle, |fact| matches!(fact, Fact::TimerStarted(_))).await;
+    advance(&clock, seconds(60));
+    assert_eq!(handle.result().await.unwrap_err(), ClientError::RunTimedOut);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_with_nothing_to_run_or_two_of_a_name_does_not_start() {
+    let engine = Embedded::in_memory().await;
+    let error = engine.worker().run().await.unwrap_err().to_string();
+    assert!(error.contains("neither workflows nor activities"), "{error}");
+    let twice = engine.worker().workflow::<Hello>().workflow::<Hello>();
+    let error = twice.run().await.unwrap_err().to_string();
+    assert!(error.contains("Hello is registered already"), "{error}");
+}
+

@@ -1,0 +1,85 @@
+//! A caller gets the very same error.
+
+use abide_core::{
+    call::CallError,
+    limits::{Exceeded, InvalidField},
+    run::Refusal,
+};
+use abide_proto::{
+    error::{from_detail, to_detail},
+    generated::{ErrorCode, ErrorDetail},
+};
+
+use crate::{
+    over_the_wire,
+    values::{blocked, run, time, workflow},
+};
+
+fn every_error() -> Vec<CallError> {
+    let refusals = [
+        Refusal::RunClosed,
+        Refusal::Busy,
+        Refusal::Limit(Exceeded { what: "open timers".into(), limit: 3 }),
+        Refusal::StaleTask,
+        Refusal::BuildTried,
+        Refusal::StaleAttempt,
+        Refusal::CancelNotRequested,
+        Refusal::UnknownTimer("t".into()),
+        Refusal::TimerFired("t".into()),
+        Refusal::NoDeadline("t".into()),
+        Refusal::NeverDeadline("t".into()),
+        Refusal::PastDeadline { fire_at: time(1), now: time(2) },
+        Refusal::TooLate { fire_at: time(1), not_after: time(2) },
+        Refusal::TooManyMoves { limit: 4 },
+        Refusal::Paused,
+        Refusal::NotPaused,
+        Refusal::Held,
+    ];
+    let mut errors: Vec<_> = refusals.into_iter().map(CallError::Refused).collect();
+    errors.extend([
+        CallError::Invalid(InvalidField::new("spec.queue", "is empty")),
+        CallError::NotFound,
+        CallError::AlreadyExists { workflow: workflow(), run: run(1) },
+        CallError::UpdateAborted,
+        CallError::Blocked(Box::new(blocked())),
+        CallError::StaleQuery,
+        CallError::SetAside(run(2)),
+        CallError::Unreadable { run: run(3), reason: "damaged".into() },
+        CallError::NotServed,
+        CallError::Reset,
+        CallError::Unavailable("gone".into()),
+        CallError::Overloaded,
+    ]);
+    errors
+}
+
+#[test]
+fn errors_in_frames() {
+    for error in every_error() {
+        let detail = over_the_wire(&to_detail(error.clone()));
+        assert!(!detail.message.is_empty() && !detail.hint.is_empty(), "{detail:?}");
+        assert_eq!(from_detail(detail), error);
+    }
+}
+
+#[cfg(feature = "tonic")]
+#[test]
+fn errors_in_statuses() {
+    use abide_proto::error::{from_status, to_status};
+    for error in every_error() {
+        let status = to_status(to_detail(error.clone()));
+        assert_eq!(from_status(&status), error);
+    }
+    let lost = tonic::Status::unavailable("the wire is cut");
+    assert_eq!(from_status(&lost), CallError::Unavailable("the wire is cut".into()));
+}
+
+#[test]
+fn an_error_without_its_data_is_still_one() {
+    let detail = ErrorDetail {
+        code: ErrorCode::AlreadyExists.into(),
+        message: "it exists".into(),
+        ..ErrorDetail::default()
+    };
+    assert_eq!(from_detail(detail), InvalidField::new("", "it exists").into());
+}

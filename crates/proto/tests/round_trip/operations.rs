@@ -1,0 +1,302 @@
+//! What clients ask and are told.
+
+use abide_core::{
+    call::{
+        Call, CallReply, ConflictPolicy, HistoryPage, HistoryRequest, Query, StartCall, UpdateWait,
+    },
+    codec::{self, RunDetails},
+    effect::RunOutcome,
+    event::{Outcome, ReusePolicy, RunPaused, RunReference, RunUnpaused, TaskFailureCause},
+    ids::ShardId,
+    list::{RunFilter, RunRow, RunStatus, WaitFilter, WaitKind, WaitPosition, WaitRow},
+    retry::RetryState,
+    run::{
+        Close, Description, Liveness, Phase, ShownActivity, ShownChild, ShownWait, Stage,
+        TaskTrouble,
+    },
+    time::Timestamp,
+};
+use abide_proto::{
+    generated::{NumberedAnswer, NumberedCall, numbered_answer::Answer},
+    operation::{Operation, Page, Reply, answer_from_wire, operation_to_wire},
+};
+
+use crate::{
+    over_the_wire,
+    values::{
+        blocked, extension, failure, named, payloads, run, run_spec, signal, target, time,
+        update_request, wait_details, workflow,
+    },
+};
+
+fn check_operation(operation: Operation) {
+    let call = operation_to_wire(operation.clone()).expect("a client's");
+    let numbered = over_the_wire(&NumberedCall { number: 9, call: Some(call) });
+    let back = Operation::try_from(numbered.call.expect("a call")).expect("it makes sense");
+    assert_eq!(format!("{back:?}"), format!("{operation:?}"));
+}
+
+#[test]
+fn calls() {
+    let start = |conflict, reuse, full: bool| {
+        Call::Start(Box::new(StartCall {
+            workflow: workflow(),
+            run: run(1),
+            spec: run_spec(),
+            identity: "shop".into(),
+            key: full.then(|| "k".into()),
+            conflict,
+            reuse,
+            first_task_at: full.then(|| time(10)),
+            signal: full.then(signal),
+        }))
+    };
+    let (reason, identity) = (String::from("why"), String::from("who"));
+    let update = |until| Call::Update {
+        target: target(),
+        update: "u1".into(),
+        request: update_request(),
+        until,
+    };
+    let calls = [
+        start(ConflictPolicy::Reject, ReusePolicy::Allow, false),
+        start(ConflictPolicy::UseExisting, ReusePolicy::AllowIfFailed, true),
+        start(ConflictPolicy::TerminateExisting, ReusePolicy::Reject, true),
+        Call::Signal(target(), signal(), extension()),
+        Call::RequestCancel {
+            target: target(),
+            reason: reason.clone(),
+            identity: identity.clone(),
+            key: Some("k".into()),
+        },
+        Call::Terminate {
+            target: target(),
+            reason: reason.clone(),
+            identity: identity.clone(),
+            details: payloads(),
+        },
+        Call::Pause(target(), RunPaused { reason: reason.clone(), identity: identity.clone() }),
+        Call::Unpause(target(), RunUnpaused { reason, identity: identity.clone() }),
+        update(UpdateWait::Accepted),
+        update(UpdateWait::Completed),
+        Call::Query { target: target(), query: Query { name: "q".into(), input: payloads() } },
+        Call::RescheduleTimer {
+            target: target(),
+            timer: "t1".into(),
+            fire_at: time(11),
+            identity: identity.clone(),
+            key: Some("k".into()),
+        },
+        Call::Repair { target: target(), identity },
+        Call::AwaitClose(target()),
+    ];
+    for call in calls {
+        check_operation(Operation::Call(call));
+    }
+}
+
+#[test]
+fn lists_and_histories() {
+    let shard = ShardId::new(63).expect("the last shard");
+    let runs = RunFilter {
+        namespace: Some("default".into()),
+        workflow: Some("order-17".into()),
+        workflow_type: Some("Order".into()),
+        statuses: RunStatus::ALL.to_vec(),
+        started_from: Some(time(1)),
+        started_before: Some(time(2)),
+        after: None,
+    };
+    let waits = WaitFilter {
+        namespace: Some("default".into()),
+        run: Some((shard, run(1))),
+        kind: Some(WaitKind::Signal),
+        name: Some("paid".into()),
+        until: Some(time(3)),
+        after: Some(WaitPosition {
+            until: Timestamp::NEVER,
+            run: run(2),
+            shard,
+            wait: "wait".into(),
+        }),
+    };
+    check_operation(Operation::Describe(target()));
+    check_operation(Operation::CountRuns(runs.clone()));
+    let paged = RunFilter { after: Some((time(4), run(3))), ..runs };
+    check_operation(Operation::Runs(Page { filter: paged, limit: Some(7) }));
+    check_operation(Operation::Runs(Page { filter: RunFilter::default(), limit: None }));
+    check_operation(Operation::Waits(Page { filter: waits, limit: Some(7) }));
+    for follow in [None, Some(0), Some(12)] {
+        let request = HistoryRequest { target: target(), from: 5, follow };
+        check_operation(Operation::History(request));
+    }
+}
+
+#[test]
+fn a_start_without_run_id_waits_for_one() {
+    let mut request: abide_proto::generated::StartRunRequest = StartCall {
+        workflow: workflow(),
+        run: run(1),
+        spec: run_spec(),
+        identity: "shop".into(),
+        key: None,
+        conflict: ConflictPolicy::Reject,
+        reuse: ReusePolicy::Allow,
+        first_task_at: None,
+        signal: None,
+    }
+    .into();
+    request.run = None;
+    let asked = abide_proto::generated::numbered_call::Call::Start(request);
+    match Operation::try_from(asked).expect("it makes sense") {
+        Operation::Start(start) => match start.with_run(run(2)) {
+            Call::Start(start) => assert_eq!(start.run, run(2)),
+            other => panic!("not a start: {other:?}"),
+        },
+        other => panic!("not a new start: {other:?}"),
+    }
+}
+
+fn check_reply(reply: Reply) {
+    let answer = Some(Answer::from(reply.clone()));
+    let numbered = over_the_wire(&NumberedAnswer { number: 9, answer });
+    let back = answer_from_wire(numbered.answer.expect("an answer")).expect("it makes sense");
+    assert_eq!(format!("{back:?}"), format!("{reply:?}"));
+}
+
+#[test]
+fn replies() {
+    let outcomes = [
+        RunOutcome::Completed(payloads()),
+        RunOutcome::Failed { failure: failure(), retry_state: RetryState::Timeout },
+        RunOutcome::TimedOut { retry_state: RetryState::PolicyNotSet },
+        RunOutcome::Cancelled(payloads()),
+        RunOutcome::Terminated { reason: "why".into() },
+    ];
+    for outcome in outcomes {
+        let (how, next_run) = (Close::Failed, Some(run(2)));
+        let closed = CallReply::Closed { run: run(1), how, outcome: Some(outcome), next_run };
+        check_reply(Reply::Call(closed));
+    }
+    let how = Close::ContinuedAsNew;
+    let replies = [
+        CallReply::Closed { run: run(1), how, outcome: None, next_run: None },
+        CallReply::Started { run: run(1), started: true },
+        CallReply::Done { run: run(1), repeat: true },
+        CallReply::Update { run: run(1), stage: Stage::Admitted },
+        CallReply::Update { run: run(1), stage: Stage::Accepted },
+        CallReply::Update { run: run(1), stage: Stage::Completed(Outcome::Failed(failure())) },
+        CallReply::Update { run: run(1), stage: Stage::CompletedIn(run(2)) },
+        CallReply::UpdateRejected(failure()),
+        CallReply::Query(Ok(payloads())),
+        CallReply::Query(Err(failure())),
+    ];
+    replies.into_iter().map(Reply::Call).for_each(check_reply);
+}
+
+#[test]
+fn descriptions() {
+    let phases = [
+        Phase::Ready { since: time(1) },
+        Phase::Started { at: time(2), session: "s".into(), identity: "w".into() },
+        Phase::Backoff { until: time(3) },
+    ];
+    let activities = phases.map(|phase| ShownActivity {
+        activity: "1".into(),
+        activity_type: "charge".into(),
+        queue: "orders".into(),
+        attempt: 2,
+        phase,
+        last_failure: Some(failure()),
+        heartbeat: Some(payloads()),
+        cancel_requested: true,
+    });
+    let waits = WaitKind::ALL.map(|kind| ShownWait {
+        kind,
+        name: "paid".into(),
+        timer: Some("t1".into()),
+        since: time(4),
+        until: Timestamp::NEVER,
+        details: Some(wait_details()),
+    });
+    let trouble = TaskTrouble {
+        attempt: 3,
+        failed_at: time(5),
+        not_before: Some(time(6)),
+        cause: TaskFailureCause::ReplayBlocked,
+        failure: failure(),
+        blocked: Some(blocked()),
+    };
+    check_reply(Reply::Description(Box::new(Description {
+        workflow: workflow(),
+        run: run(1),
+        workflow_type: "Order".into(),
+        queue: "orders".into(),
+        status: RunStatus::ReplayBlocked,
+        liveness: Liveness::ReplayBlocked,
+        first_run: run(0),
+        attempt: 2,
+        parent: Some(RunReference { workflow: workflow(), run: run(9) }),
+        started_at: time(7),
+        closed_at: Some(time(8)),
+        deadline: Some(time(9)),
+        next_run: Some(run(2)),
+        outcome: Some(RunOutcome::Completed(payloads())),
+        last_event: 12,
+        history_bytes: 3456,
+        cancel_requested: true,
+        memo: named(),
+        search_attributes: named(),
+        trouble: Some(trouble),
+        waits: waits.into(),
+        activities: activities.into(),
+        children: vec![ShownChild {
+            workflow: workflow(),
+            run: run(4),
+            workflow_type: "Parcel".into(),
+            started: true,
+        }],
+        updates: vec!["u1".into()],
+    })));
+}
+
+#[test]
+fn rows() {
+    let details = RunDetails { memo: named(), search_attributes: named() };
+    let row = |status| RunRow {
+        run: run(1),
+        namespace: "default".into(),
+        workflow: "order-17".into(),
+        ordinal: 2,
+        workflow_type: "Order".into(),
+        status,
+        start_key: Some("k".into()),
+        started_at: time(1),
+        closed_at: Some(time(2)),
+        details: codec::encode_run_details(&details),
+    };
+    check_reply(Reply::Runs(RunStatus::ALL.map(row).to_vec(), true));
+    let wait = |details| WaitRow {
+        run: run(1),
+        wait: "wait".into(),
+        namespace: "default".into(),
+        workflow: "order-17".into(),
+        kind: WaitKind::Condition,
+        name: "key".into(),
+        since: time(3),
+        until: Timestamp::NEVER,
+        details: codec::encode_wait_details(details),
+    };
+    let shard = ShardId::new(5).expect("a shard");
+    let shown = wait_details();
+    let waits = vec![(shard, wait(Some(&shown))), (shard, wait(None))];
+    check_reply(Reply::Waits(waits, false));
+    check_reply(Reply::Count(12));
+    check_reply(Reply::History(HistoryPage {
+        run: run(1),
+        rows: vec!["one".into(), "two".into()],
+        next: 3,
+        more: true,
+        closed: true,
+    }));
+}

@@ -1,0 +1,269 @@
+//! Every operation, by single calls as clients in other languages make them, and on the stream of
+//! calls.
+
+use std::time::Duration;
+
+use abide_core::{
+    call::{Call, CallReply, HistoryRequest, UpdateWait},
+    codec::{Wire, generated as history},
+    event::{Fact, UpdateRequest},
+    list::RunFilter,
+    payload::Payload,
+    program::Node,
+    run::{Close, Stage},
+};
+use abide_proto::generated::{
+    self as wire, abide_client::AbideClient, update_run_response::Stage as WireStage,
+};
+use abide_sdk::transport::Transport;
+use tonic::transport::Channel;
+
+use crate::support::{
+    activity, client, closed, config, decode, programs, server, spawn_worker, start, start_call,
+    target, transport,
+};
+
+fn wire_target(id: &str) -> Option<wire::RunTarget> {
+    Some(target(id).into())
+}
+
+async fn start_run(client: &mut AbideClient<Channel>, id: &str, workflow_type: &str) {
+    let mut request: wire::StartRunRequest = start_call(id, workflow_type, 0).into();
+    request.run = None;
+    let started = client.start_run(request).await.expect("it starts").into_inner();
+    assert!(started.started && started.run.len() == 16);
+}
+
+#[tokio::test]
+async fn signals_updates_and_queries() {
+    let server = server(config()).await;
+    let transport = transport(&server);
+    let programs = programs([("waiter", vec![Node::signal("go")])]);
+    let worker = spawn_worker(&transport, "one", &programs).await;
+    let mut client = client(&server).await;
+    start_run(&mut client, "waiter", "waiter").await;
+
+    let request = history::UpdateRequest { name: "change".into(), ..Default::default() };
+    let update = wire::UpdateRunRequest {
+        target: wire_target("waiter"),
+        update: "update-1".into(),
+        request: Some(request),
+        until: wire::UpdateWait::Unspecified.into(),
+    };
+    let answer = client.update_run(update.clone()).await.expect("it is answered").into_inner();
+    assert!(matches!(answer.stage, Some(WireStage::Completed(_))), "{answer:?}");
+    let rejected = wire::UpdateRunRequest {
+        update: "update-2".into(),
+        request: Some(history::UpdateRequest { name: "reject".into(), ..Default::default() }),
+        ..update
+    };
+    let answer = client.update_run(rejected).await.expect("it is answered").into_inner();
+    assert!(matches!(answer.stage, Some(WireStage::Rejected(_))), "{answer:?}");
+
+    let input = vec![Payload::new("question").to_wire()];
+    let query = wire::QueryRunRequest {
+        target: wire_target("waiter"),
+        name: "echo".into(),
+        input: input.clone(),
+    };
+    let answer = client.query_run(query).await.expect("it is answered").into_inner();
+    let case = answer.outcome.and_then(|outcome| outcome.case);
+    let expected = history::outcome::Case::Completed(history::Payloads { items: input });
+    assert_eq!(case, Some(expected));
+
+    let signal = wire::Signal { name: "go".into(), key: Some("k".into()), ..Default::default() };
+    let signal = wire::SignalRunRequest {
+        target: wire_target("waiter"),
+        signal: Some(signal),
+        extension: Default::default(),
+    };
+    let done = client.signal_run(signal.clone()).await.expect("it is taken").into_inner();
+    assert!(!done.repeat);
+    let target = wire_target("waiter");
+    let end = client.await_close(wire::AwaitCloseRequest { target }).await.expect("it closes");
+    assert_eq!(end.into_inner().how(), wire::Close::Completed);
+    worker.abort();
+}
+
+#[tokio::test]
+async fn signal_with_start_cancel_pause_and_terminate() {
+    let server = server(config()).await;
+    let transport = transport(&server);
+    let sleep = Node::Sleep(Duration::from_secs(3600));
+    let programs = programs([("sleeper", vec![sleep]), ("waiter", vec![Node::signal("go")])]);
+    let worker = spawn_worker(&transport, "one", &programs).await;
+    let mut client = client(&server).await;
+
+    let mut request: wire::StartRunRequest = start_call("waiter", "waiter", 0).into();
+    let without = client.signal_with_start(request.clone()).await.expect_err("no signal");
+    assert_eq!(without.message(), "signal is missing");
+    request.signal = Some(wire::Signal { name: "go".into(), ..Default::default() });
+    client.signal_with_start(request).await.expect("it starts");
+    assert_eq!(closed(&*transport, "waiter").await, Close::Completed);
+
+    start_run(&mut client, "cancelled", "sleeper").await;
+    let pause = || wire::PauseRunRequest {
+        target: wire_target("cancelled"),
+        reason: "lunch".into(),
+        identity: "test".into(),
+    };
+    client.pause_run(pause()).await.expect("it pauses");
+    let request = wire::DescribeRunRequest { target: wire_target("cancelled") };
+    let shown = client.describe_run(request).await.expect("it is shown").into_inner();
+    assert_eq!(shown.status(), wire::RunStatus::Paused);
+    client.unpause_run(pause()).await.expect("it goes on");
+    let cancel = wire::CancelRunRequest { target: wire_target("cancelled"), ..Default::default() };
+    client.cancel_run(cancel).await.expect("it is asked");
+    assert_eq!(closed(&*transport, "cancelled").await, Close::Cancelled);
+
+    start_run(&mut client, "terminated", "sleeper").await;
+    let terminate = wire::TerminateRunRequest {
+        target: wire_target("terminated"),
+        reason: "enough".into(),
+        ..Default::default()
+    };
+    client.terminate_run(terminate).await.expect("it ends");
+    assert_eq!(closed(&*transport, "terminated").await, Close::Terminated);
+    worker.abort();
+}
+
+#[tokio::test]
+async fn histories_by_page_and_followed() {
+    let server = server(config()).await;
+    let transport = transport(&server);
+    let programs = programs([("waiter", vec![activity("greet"), Node::signal("go")])]);
+    let mut client = client(&server).await;
+    start_run(&mut client, "waiter", "waiter").await;
+    let request = wire::FollowHistoryRequest { target: wire_target("waiter"), after: 1 };
+    let mut followed = client.follow_history(request).await.expect("it is followed").into_inner();
+    let worker = spawn_worker(&transport, "one", &programs).await;
+    let signal = wire::SignalRunRequest {
+        target: wire_target("waiter"),
+        signal: Some(wire::Signal { name: "go".into(), ..Default::default() }),
+        extension: Default::default(),
+    };
+    client.signal_run(signal).await.expect("it is taken");
+
+    let mut numbers = Vec::new();
+    let mut end = false;
+    while let Some(page) = followed.message().await.expect("it goes on") {
+        numbers.extend(page.history.into_iter().flat_map(|h| h.events).map(|e| e.number));
+        end = page.closed;
+    }
+    assert!(end);
+    let last = *numbers.last().expect("events");
+    assert_eq!(numbers, (2..=last).collect::<Vec<_>>());
+
+    let request = wire::GetHistoryRequest { target: wire_target("waiter"), ..Default::default() };
+    let page = client.get_history(request).await.expect("a page").into_inner();
+    let events = page.history.expect("a history").events;
+    assert_eq!((events.len() as u64, page.closed), (last, true));
+    assert!(page.next_page_token.is_empty());
+
+    let request = HistoryRequest { target: target("waiter"), from: 0, follow: None };
+    let page = transport.history(request).await.expect("a page");
+    let events = decode(page.rows);
+    assert!(matches!(events[0].body.fact, Fact::RunStarted(_)));
+    assert!(matches!(events.last().expect("events").body.fact, Fact::RunCompleted(_)));
+    worker.abort();
+}
+
+#[tokio::test]
+async fn lists_are_paged() {
+    let server = server(config()).await;
+    let transport = transport(&server);
+    let programs = programs([("sleeper", vec![Node::Sleep(Duration::from_secs(3600))])]);
+    let worker = spawn_worker(&transport, "one", &programs).await;
+    let mut client = client(&server).await;
+    for n in 0..5 {
+        start_run(&mut client, &format!("sleeper-{n}"), "sleeper").await;
+    }
+    let filter = wire::RunFilter { workflow_type: Some("sleeper".into()), ..Default::default() };
+    let mut names = Vec::new();
+    let mut page_token = Default::default();
+    loop {
+        let request =
+            wire::ListRunsRequest { filter: Some(filter.clone()), page_size: 2, page_token };
+        let page = client.list_runs(request).await.expect("a page").into_inner();
+        assert!(page.runs.len() <= 2);
+        names.extend(page.runs.into_iter().filter_map(|run| Some(run.workflow?.workflow)));
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            break;
+        }
+    }
+    names.sort();
+    assert_eq!(names, (0..5).map(|n| format!("sleeper-{n}")).collect::<Vec<_>>());
+    let count = client.count_runs(wire::CountRunsRequest { filter: Some(filter) }).await;
+    assert_eq!(count.expect("a count").into_inner().count, 5);
+
+    let mut waits = Vec::new();
+    while waits.len() < 5 {
+        waits.clear();
+        let mut page_token = Default::default();
+        loop {
+            let request = wire::ListWaitsRequest { filter: None, page_size: 2, page_token };
+            let page = client.list_waits(request).await.expect("a page").into_inner();
+            waits.extend(page.waits);
+            page_token = page.next_page_token;
+            if page_token.is_empty() {
+                break;
+            }
+        }
+    }
+    assert!(waits.iter().all(|wait| wait.kind() == wire::WaitKind::Timer));
+    let fire_at = server.engine().now();
+    let reschedule = wire::RescheduleTimerRequest {
+        target: wire_target("sleeper-3"),
+        timer: waits[0].name.clone(),
+        fire_at: Some(fire_at.saturating_add(Duration::from_millis(10)).to_wire()),
+        ..Default::default()
+    };
+    client.reschedule_timer(reschedule).await.expect("it is moved");
+    assert_eq!(closed(&*transport, "sleeper-3").await, Close::Completed);
+    let repair = wire::RepairRunRequest { target: wire_target("sleeper-4"), ..Default::default() };
+    client.repair_run(repair).await.expect("there is nothing to do");
+    worker.abort();
+}
+
+/// The SDK's calls: many at once on one stream, and one that nobody waits for any more.
+#[tokio::test]
+async fn many_calls_share_a_stream() {
+    let server = server(config()).await;
+    let transport = transport(&server);
+    start(&*transport, "open", "waiter").await;
+    let waiting = transport.call(Call::AwaitClose(target("open")));
+    drop(tokio::time::timeout(Duration::from_millis(1), waiting).await);
+    let mut starts = tokio::task::JoinSet::new();
+    for n in 0..300 {
+        let transport = transport.clone();
+        starts.spawn(async move { start(&*transport, &format!("start-{n}"), "waiter").await });
+    }
+    let runs = starts.join_all().await;
+    assert_eq!(runs.len(), 300);
+    assert_eq!(transport.count_runs(RunFilter::default()).await, Ok(301));
+    let page = transport.runs(RunFilter::default(), 7).await.expect("a page");
+    assert_eq!(page.len(), 7);
+}
+
+#[tokio::test]
+async fn an_update_waits_for_acceptance_only() {
+    let server = server(config()).await;
+    let transport = transport(&server);
+    let programs = programs([("waiter", vec![Node::signal("go")])]);
+    let worker = spawn_worker(&transport, "one", &programs).await;
+    let run = start(&*transport, "waiter", "waiter").await;
+    let call = Call::Update {
+        target: target("waiter"),
+        update: "update".into(),
+        request: UpdateRequest { name: "change".into(), ..UpdateRequest::default() },
+        until: UpdateWait::Accepted,
+    };
+    match transport.call(call).await {
+        Ok(CallReply::Update { run: of, stage: Stage::Accepted | Stage::Completed(_) }) => {
+            assert_eq!(of, run);
+        }
+        other => panic!("it should be accepted: {other:?}"),
+    }
+    worker.abort();
+}

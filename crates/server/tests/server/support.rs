@@ -1,0 +1,224 @@
+//! A server on free ports, clients of it, and a worker in miniature that runs interpreted programs.
+
+use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc, time::Duration};
+
+use abide_core::{
+    call::{
+        Call, CallReply, ConflictPolicy, Dispatch, HistoryRequest, QueueKey, RunTarget, StartCall,
+        TaskCompletion, TaskToken, WorkKind, Worker,
+    },
+    codec,
+    event::{Event, Fact, RunSpec, UpdateAdmitted},
+    ids::{RunId, WorkflowKey},
+    payload::Payload,
+    program::{Activity, Node, Program},
+    replay::Replay,
+    run::{Close, GivenTask, Resolution},
+};
+use abide_proto::generated::abide_client::AbideClient;
+use abide_sdk::{
+    grpc::{GrpcOptions, GrpcTransport},
+    transport::{Given, Session, SessionSender, Transport},
+};
+use abide_server::{Config, Server};
+use abide_store::memory::MemoryStore;
+use bytes::Bytes;
+use tokio::task::JoinHandle;
+use tonic::transport::Channel;
+
+pub(crate) type Programs = Arc<BTreeMap<String, Program>>;
+
+/// A configuration with free ports.
+pub(crate) fn config() -> Config {
+    let free = (Ipv4Addr::LOCALHOST, 0).into();
+    Config { grpc_address: free, http_address: free, ..Config::default() }
+}
+
+/// A server on a store in memory.
+pub(crate) async fn server(config: Config) -> Server {
+    let server = Server::start(config, Arc::new(MemoryStore::default())).await.expect("it starts");
+    server.ready().await;
+    server
+}
+
+pub(crate) fn options(server: &Server) -> GrpcOptions {
+    GrpcOptions::new(format!("http://{}", server.grpc_address()))
+}
+
+pub(crate) fn transport(server: &Server) -> Arc<GrpcTransport> {
+    Arc::new(GrpcTransport::new(&options(server)).expect("a good address"))
+}
+
+pub(crate) async fn channel(server: &Server) -> Channel {
+    let endpoint = Channel::from_shared(format!("http://{}", server.grpc_address()));
+    endpoint.expect("a good address").connect().await.expect("the server listens")
+}
+
+/// A client as one in another language would be.
+pub(crate) async fn client(server: &Server) -> AbideClient<Channel> {
+    AbideClient::new(channel(server).await)
+}
+
+pub(crate) fn workflow(id: &str) -> WorkflowKey {
+    WorkflowKey { namespace: "default".into(), workflow: id.into() }
+}
+
+pub(crate) fn target(id: &str) -> RunTarget {
+    RunTarget { workflow: workflow(id), run: None }
+}
+
+/// A start of the workflow `id`, in queue `queue`.
+pub(crate) fn start_call(id: &str, workflow_type: &str, number: u128) -> StartCall {
+    StartCall {
+        workflow: workflow(id),
+        run: RunId::from_parts(Default::default(), number),
+        spec: RunSpec {
+            workflow_type: workflow_type.into(),
+            queue: "queue".into(),
+            ..RunSpec::default()
+        },
+        identity: "test".into(),
+        key: Some(id.into()),
+        conflict: ConflictPolicy::Reject,
+        reuse: Default::default(),
+        first_task_at: None,
+        signal: None,
+    }
+}
+
+pub(crate) async fn start(transport: &dyn Transport, id: &str, workflow_type: &str) -> RunId {
+    let number = id.bytes().fold(0, |number, byte| number * 251 + u128::from(byte));
+    let call = Call::Start(Box::new(start_call(id, workflow_type, number)));
+    match transport.call(call).await {
+        Ok(CallReply::Started { run, .. }) => run,
+        other => panic!("not started: {other:?}"),
+    }
+}
+
+pub(crate) async fn closed(transport: &dyn Transport, id: &str) -> Close {
+    match transport.call(Call::AwaitClose(target(id))).await {
+        Ok(CallReply::Closed { how, .. }) => how,
+        other => panic!("not closed: {other:?}"),
+    }
+}
+
+pub(crate) fn worker(session: &str) -> Worker {
+    Worker { session: session.into(), identity: session.into(), build: Some("build".into()) }
+}
+
+pub(crate) fn queue(kind: WorkKind) -> QueueKey {
+    QueueKey { namespace: "default".into(), queue: "queue".into(), kind }
+}
+
+/// A session that takes work of both kinds.
+pub(crate) async fn connect(transport: &dyn Transport, name: &str) -> Box<dyn Session> {
+    let session = transport.connect(worker(name)).await.expect("the worker connects");
+    for kind in [WorkKind::Workflow, WorkKind::Activity] {
+        session.sender().credit(queue(kind), 1000);
+    }
+    session
+}
+
+/// What the session is given next.
+pub(crate) async fn next_work(session: &mut Box<dyn Session>) -> Dispatch {
+    loop {
+        match session.next().await.expect("the stream goes on") {
+            Given::Work(dispatch) => return dispatch,
+            Given::PresentAttempts(_) => {}
+        }
+    }
+}
+
+pub(crate) fn programs<const N: usize>(programs: [(&str, Vec<Node>); N]) -> Programs {
+    let named = programs.into_iter().map(|(name, steps)| (name.into(), Program::new(steps)));
+    Arc::new(named.collect())
+}
+
+pub(crate) fn activity(activity_type: &str) -> Node {
+    Node::Activity(Activity {
+        activity_type: activity_type.into(),
+        start_to_close: Some(Duration::from_secs(60)),
+        ..Activity::default()
+    })
+}
+
+/// A worker that runs until it is aborted.
+pub(crate) async fn spawn_worker(
+    transport: &Arc<GrpcTransport>,
+    name: &str,
+    programs: &Programs,
+) -> JoinHandle<()> {
+    let session = connect(&**transport, name).await;
+    tokio::spawn(work(Arc::clone(transport), session, Arc::clone(programs)))
+}
+
+async fn work(transport: Arc<GrpcTransport>, mut session: Box<dyn Session>, programs: Programs) {
+    let sender = session.sender();
+    while let Some(given) = session.next().await {
+        let Given::Work(dispatch) = given else { continue };
+        match dispatch {
+            Dispatch::Workflow { token, given, recent, .. } => {
+                let history = whole_history(&*transport, &token, recent, &given).await;
+                run_task(&*sender, token, given, history, &programs).await;
+            }
+            Dispatch::Activity { token, .. } => {
+                let result = Resolution::Completed(vec![Payload::new("done")]);
+                // A refusal shows in the run, which the tests look at.
+                drop(sender.call(Call::ResolveActivity(token, result)).await);
+            }
+            Dispatch::Query { token, query, .. } => {
+                let answer = Call::AnswerQuery(token, Ok(query.input));
+                drop(sender.call(answer).await);
+            }
+        }
+    }
+}
+
+/// The events of the log that the task builds on.
+async fn whole_history(
+    transport: &dyn Transport,
+    token: &TaskToken,
+    recent: Option<Vec<Bytes>>,
+    given: &GivenTask,
+) -> Vec<Event> {
+    let rows = match recent.filter(|_| given.previous == 0) {
+        Some(rows) => rows,
+        None => {
+            let target = RunTarget { workflow: token.workflow.clone(), run: Some(token.run) };
+            let request = HistoryRequest { target, from: 0, follow: None };
+            transport.history(request).await.expect("the history is there").rows
+        }
+    };
+    decode(rows)
+}
+
+pub(crate) fn decode(rows: Vec<Bytes>) -> Vec<Event> {
+    let decode = |row| codec::decode_events(row).expect("a good row");
+    rows.into_iter().flat_map(decode).collect()
+}
+
+async fn run_task(
+    sender: &dyn SessionSender,
+    token: TaskToken,
+    given: GivenTask,
+    mut events: Vec<Event>,
+    programs: &Programs,
+) {
+    events.extend(given.tail);
+    let Fact::RunStarted(started) = &events[0].body.fact else {
+        panic!("a history begins with RunStarted");
+    };
+    let mut replay = Replay::new(programs[&started.spec.workflow_type].code());
+    replay.feed(events).expect("the history fits");
+    let admitted = |(update, request)| UpdateAdmitted { update, request };
+    let updates: Vec<_> = given.updates.into_iter().map(admitted).collect();
+    let turn = replay.turn(&updates).expect("the code fits");
+    let completion = TaskCompletion {
+        commands: turn.commands,
+        flags: turn.flags,
+        eager_activities: 1,
+        ..TaskCompletion::default()
+    };
+    // A refusal shows in the run, which the tests look at.
+    drop(sender.call(Call::CompleteTask(token, Box::new(completion))).await);
+}

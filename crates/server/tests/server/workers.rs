@@ -1,0 +1,125 @@
+//! Workers over gRPC: runs complete, streams come back, and a session answers only for its own tasks.
+
+use abide_core::{
+    call::{Call, CallError, CallReply, Dispatch, TaskCompletion, WorkKind},
+    program::Node,
+    run::{Close, Refusal, Resolution},
+};
+use abide_sdk::transport::Transport;
+
+use crate::support::{
+    activity, closed, config, connect, next_work, programs, queue, server, spawn_worker, start,
+    transport, worker,
+};
+
+#[tokio::test]
+async fn runs_complete() {
+    let server = server(config()).await;
+    let transport = transport(&server);
+    let programs = programs([
+        ("parent", vec![Node::child("hello"), activity("farewell")]),
+        ("hello", vec![activity("greet")]),
+    ]);
+    let worker = spawn_worker(&transport, "one", &programs).await;
+    for n in 0..20 {
+        start(&*transport, &format!("parent-{n}"), "parent").await;
+    }
+    for n in 0..20 {
+        assert_eq!(closed(&*transport, &format!("parent-{n}")).await, Close::Completed);
+    }
+    worker.abort();
+    server.shutdown().await.expect("it stops");
+}
+
+/// Starts a hello and takes it to its activity, which the session `one` then holds.
+async fn with_attempt(
+    transport: &dyn Transport,
+) -> (Box<dyn abide_sdk::transport::Session>, Dispatch) {
+    let mut session = connect(transport, "one").await;
+    start(transport, "hello", "hello").await;
+    let Dispatch::Workflow { token, given, recent, .. } = next_work(&mut session).await else {
+        panic!("a workflow task comes first");
+    };
+    let rows = recent.expect("the first task has the whole history");
+    let mut events = crate::support::decode(rows);
+    events.extend(given.tail);
+    let programs = programs([("hello", vec![activity("greet")])]);
+    let mut replay = abide_core::replay::Replay::new(programs["hello"].code());
+    replay.feed(events).expect("the history fits");
+    let commands = replay.turn(&[]).expect("the code fits").commands;
+    let completion = TaskCompletion { commands, ..TaskCompletion::default() };
+    let taken = session.sender().call(Call::CompleteTask(token, Box::new(completion))).await;
+    assert!(matches!(taken, Ok(CallReply::TaskTaken { .. })), "{taken:?}");
+    let attempt = next_work(&mut session).await;
+    (session, attempt)
+}
+
+#[tokio::test]
+async fn a_session_that_comes_back_presents_its_attempts() {
+    let server = server(config()).await;
+    let transport = transport(&server);
+    let (session, attempt) = with_attempt(&*transport).await;
+    let Dispatch::Activity { token, .. } = attempt else { panic!("an activity comes next") };
+    drop(session);
+
+    let stranger = transport.connect(worker("stranger")).await.expect("it connects");
+    let forged = Call::PresentAttempt(token.clone(), "one".into());
+    let refused = stranger.sender().call(forged).await;
+    assert_eq!(refused.unwrap_err(), CallError::Refused(Refusal::StaleAttempt));
+
+    let back = transport.connect(worker("one")).await.expect("it comes back");
+    let presented = back.sender().call(Call::PresentAttempt(token.clone(), "one".into())).await;
+    assert!(matches!(presented, Ok(CallReply::Alive { .. })), "{presented:?}");
+    let alive = back.sender().call(Call::Heartbeat(token.clone(), Vec::new())).await;
+    assert!(matches!(alive, Ok(CallReply::Alive { cancel_requested: false })), "{alive:?}");
+    let resolved = Call::ResolveActivity(token, Resolution::Completed(Vec::new()));
+    let done = back.sender().call(resolved).await;
+    assert!(matches!(done, Ok(CallReply::Done { repeat: false, .. })), "{done:?}");
+}
+
+#[tokio::test]
+async fn an_attempt_that_ended_while_the_stream_was_lost_counts() {
+    let server = server(config()).await;
+    let transport = transport(&server);
+    let (session, attempt) = with_attempt(&*transport).await;
+    let Dispatch::Activity { token, .. } = attempt else { panic!("an activity comes next") };
+    drop(session);
+    let back = transport.connect(worker("one")).await.expect("it comes back");
+    let resolved = Call::ResolveActivity(token, Resolution::Completed(Vec::new()));
+    let done = back.sender().call(resolved).await;
+    assert!(matches!(done, Ok(CallReply::Done { .. })), "{done:?}");
+}
+
+#[tokio::test]
+async fn a_lost_stream_gives_its_task_to_another() {
+    let server = server(config()).await;
+    let transport = transport(&server);
+    let mut first = connect(&*transport, "first").await;
+    start(&*transport, "hello", "hello").await;
+    let Dispatch::Workflow { token, .. } = next_work(&mut first).await else {
+        panic!("a workflow task comes first");
+    };
+    drop(first);
+    let mut second = connect(&*transport, "second").await;
+    let Dispatch::Workflow { token: again, .. } = next_work(&mut second).await else {
+        panic!("the task comes again");
+    };
+    assert_eq!((again.run, again.start != token.start), (token.run, true));
+}
+
+#[tokio::test]
+async fn the_end_of_the_server_ends_streams_and_calls() {
+    let server = server(config()).await;
+    let transport = transport(&server);
+    let mut session = connect(&*transport, "one").await;
+    session.sender().credit(queue(WorkKind::Workflow), 1);
+    start(&*transport, "hello", "nobody runs this").await;
+    next_work(&mut session).await;
+    let waiting = transport.call(Call::AwaitClose(crate::support::target("hello")));
+    let (waited, stopped) = tokio::join!(waiting, server.shutdown());
+    stopped.expect("it stops");
+    assert!(matches!(waited, Err(CallError::Unavailable(_))), "{waited:?}");
+    while session.next().await.is_some() {}
+    let after = transport.call(Call::AwaitClose(crate::support::target("hello"))).await;
+    assert!(matches!(after, Err(CallError::Unavailable(_))), "{after:?}");
+}
