@@ -46,9 +46,11 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `worker` | workers and clients, over any transport |
+//! | `macros` (default) | `#[workflow]`, `#[activity]`, `#[activities]` |
 //! | `grpc` (default) | `Client::connect`: the way to a server; brings `worker` along |
-//! | `embedded` | `abide::embedded`: an engine in your own process; brings `worker` along |
+//! | `worker` | workers and clients, over any transport |
+//! | `embedded` | `abide::embedded`: an engine in your own process |
+//! | `testing` | `abide::testing`: an engine whose time skips ahead, and replay of histories |
 
 #![warn(missing_docs)]
 
@@ -56,3 +58,6 @@ pub use abide_sdk::*;
 
 #[cfg(feature = "embedded")]
 pub use abide_embedded as embedded;
+
+#[cfg(feature = "testing")]
+pub use abide_sdk_testing as testing;

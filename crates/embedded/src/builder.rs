@@ -1,10 +1,11 @@
 //! How an embedded engine is set up.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use abide_core::{ids::NamespaceId, limits::Limits};
 use abide_engine::{Options, clock::Clock};
 use abide_store::{Store, memory::MemoryStore};
+#[cfg(feature = "sqlite")]
 use abide_store_sqlite::{OpenError, SqliteStore};
 
 use crate::Embedded;
@@ -36,7 +37,8 @@ impl Builder {
     }
 
     /// Opens the engine on an SQLite file, which is made if it is not there.
-    pub async fn open(self, path: impl AsRef<Path>) -> Result<Embedded, OpenError> {
+    #[cfg(feature = "sqlite")]
+    pub async fn open(self, path: impl AsRef<std::path::Path>) -> Result<Embedded, OpenError> {
         let options = abide_store_sqlite::Options::new(path.as_ref());
         let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&options)).await;
         let store = opened.map_err(|error| OpenError::Unavailable {

@@ -18,7 +18,6 @@ mod builder;
 mod transport;
 
 use std::{
-    path::Path,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -29,6 +28,7 @@ use abide_store::Store;
 
 pub use abide_core::limits::Limits;
 pub use abide_engine::clock;
+#[cfg(feature = "sqlite")]
 pub use abide_store_sqlite::OpenError;
 
 pub use self::builder::Builder;
@@ -55,7 +55,8 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Embedded {
     /// Opens the engine on an SQLite file, which is made if it is not there.
-    pub async fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+    #[cfg(feature = "sqlite")]
+    pub async fn open(path: impl AsRef<std::path::Path>) -> Result<Self, OpenError> {
         Self::builder().open(path).await
     }
 

@@ -1,9 +1,9 @@
 //! One task per shard. It takes what comes, lets the machine step, and carries out what it asks for;
 //! reads and commits run beside it and come back as messages.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use abide_core::{call::Ticket, ids::ShardId};
+use abide_core::{call::Ticket, ids::ShardId, time::Timestamp};
 use abide_shard::{
     message::{Fetch, Fetched, Message, Output},
     queue::QueueMessage,
@@ -13,17 +13,17 @@ use abide_store::{ReadError, Store};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use crate::node::{Callers, Node, Post};
-
-/// Without any alarm the driver still looks after callers that have gone.
-const IDLE: Duration = Duration::from_secs(60);
+use crate::{
+    gauge::Work,
+    node::{Callers, Node, Post},
+};
 
 pub(crate) struct Driver {
     id: ShardId,
     node: Arc<Node>,
     shard: Shard,
     callers: Callers,
-    posts: mpsc::UnboundedReceiver<Post>,
+    posts: mpsc::UnboundedReceiver<(Post, Work)>,
     /// Reads and commits that have not come back.
     under_way: usize,
     closing: bool,
@@ -31,7 +31,11 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(id: ShardId, node: Arc<Node>, posts: mpsc::UnboundedReceiver<Post>) -> Self {
+    pub(crate) fn new(
+        id: ShardId,
+        node: Arc<Node>,
+        posts: mpsc::UnboundedReceiver<(Post, Work)>,
+    ) -> Self {
         let shard = Shard::new(id, node.name.clone(), Arc::clone(&node.limits));
         let callers = Callers::default();
         Self { id, node, shard, callers, posts, under_way: 0, closing: false, halted: false }
@@ -39,22 +43,32 @@ impl Driver {
 
     /// Runs until the engine closes and everything in flight has come back.
     pub(crate) async fn run(mut self) {
+        let clock = Arc::clone(&self.node.clock);
+        let mut work = self.node.gauge.begin();
         self.step(Message::Open);
         while !(self.halted || self.closing && self.under_way == 0) {
-            let now = self.node.clock.now();
-            let wake_at = self.shard.wake_at().unwrap_or_else(|| now.saturating_add(IDLE));
-            if wake_at <= now {
+            let wake_at = self.shard.wake_at().unwrap_or(Timestamp::NEVER);
+            if wake_at <= clock.now() {
                 self.step(Message::Tick);
                 tokio::task::yield_now().await;
             }
-            let clock = Arc::clone(&self.node.clock);
-            tokio::select! {
+            // The shard is idle from when its alarm is set until it takes something.
+            let mut sleep = clock.sleep_until(wake_at);
+            drop(work);
+            let post = tokio::select! {
                 biased;
                 post = self.posts.recv() => match post {
-                    Some(post) => self.take(post),
+                    Some(post) => Some(post),
                     None => return,
                 },
-                () = clock.sleep_until(wake_at) => self.forget_gone(),
+                () = &mut sleep => None,
+            };
+            work = self.node.gauge.begin();
+            drop(sleep);
+            match post {
+                // What the post was is under way until it is carried out.
+                Some((post, _work)) => self.take(post),
+                None => self.forget_gone(),
             }
         }
     }
@@ -98,13 +112,16 @@ impl Driver {
             Output::Fetch(ticket, fetch) => self.fetch(ticket, fetch),
             Output::Commit(batch) => {
                 self.under_way += 1;
-                let (node, id) = (Arc::clone(node), self.id);
+                let (node, id, work) = (Arc::clone(node), self.id, node.gauge.begin());
                 tokio::spawn(async move {
                     let result = node.store.commit(batch).await;
                     node.post(id, Post::Message(Message::Committed(result)));
+                    drop(work);
                 });
             }
-            Output::Reply(ticket, reply) => self.callers.answer(ticket, reply),
+            Output::Reply(ticket, reply) => {
+                self.callers.answer(ticket, reply, node.gauge.begin());
+            }
             Output::Offer(offer) => node.queue(QueueMessage::Offer(offer)),
             Output::Dispatch(worker, dispatch) => node.dispatch(&worker, *dispatch),
             Output::Unmatched(offer, worker) => {
@@ -135,10 +152,11 @@ impl Driver {
 
     fn fetch(&mut self, ticket: Ticket, fetch: Fetch) {
         self.under_way += 1;
-        let (node, id) = (Arc::clone(&self.node), self.id);
+        let (node, id, work) = (Arc::clone(&self.node), self.id, self.node.gauge.begin());
         tokio::spawn(async move {
             let fetched = read(&*node.store, id, fetch).await;
             node.post(id, Post::Message(Message::Fetched(ticket, fetched)));
+            drop(work);
         });
     }
 }

@@ -23,6 +23,7 @@ use uuid::Uuid;
 use crate::{
     clock::{Clock, SystemClock},
     driver::Driver,
+    gauge::Gauge,
     node::{Node, Post},
     session::Session,
 };
@@ -103,7 +104,8 @@ impl Engine {
         let shard = workflow.slot().shard();
         let (answer, reply) = oneshot::channel();
         self.node.post(shard, Post::Call(Box::new(call), answer));
-        reply.await.map_err(|_| stopped())?
+        let (reply, _work) = reply.await.map_err(|_| stopped())?;
+        reply
     }
 
     /// Shows a run.
@@ -170,6 +172,11 @@ impl Engine {
     /// A fresh run id.
     pub fn new_run_id(&self) -> RunId {
         RunId::from_parts(self.node.clock.now(), Uuid::new_v4().as_u128())
+    }
+
+    /// What is under way.
+    pub fn gauge(&self) -> &Gauge {
+        &self.node.gauge
     }
 
     /// The present, as the engine sees it.

@@ -4,6 +4,7 @@
 //! - [`Engine`]: the handle; calls go in, answers come out, workers connect.
 //! - [`Worker session`](Session): one connected worker; what it is given arrives on its stream.
 //! - [`clock`]: real time, or time that a test moves.
+//! - [`Gauge`]: what is under way, for tests that move time.
 //! - `driver`: one task per shard: fetch, step, commit, deliver.
 
 #![warn(missing_docs)]
@@ -11,8 +12,10 @@
 pub mod clock;
 mod driver;
 mod engine;
+mod gauge;
 mod node;
 mod session;
 
 pub use engine::{DEFAULT_NAMESPACE, Engine, Options};
+pub use gauge::{Gauge, Work};
 pub use session::{Credits, Given, Session};

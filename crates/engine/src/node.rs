@@ -17,10 +17,14 @@ use abide_shard::{
 use abide_store::Store;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::{clock::Clock, session::Given};
+use crate::{
+    clock::Clock,
+    gauge::{Gauge, Work},
+    session::Given,
+};
 
-/// An answer on its way to its caller.
-pub(crate) type Answer = oneshot::Sender<Result<CallReply, CallError>>;
+/// An answer on its way to its caller. It is under way until the caller has it.
+pub(crate) type Answer = oneshot::Sender<(Result<CallReply, CallError>, Work)>;
 
 /// What a driver takes.
 #[derive(Debug)]
@@ -39,7 +43,8 @@ pub(crate) struct Node {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) name: String,
-    shards: BTreeMap<ShardId, mpsc::UnboundedSender<Post>>,
+    pub(crate) gauge: Gauge,
+    shards: BTreeMap<ShardId, mpsc::UnboundedSender<(Post, Work)>>,
     queues: Mutex<Queues>,
     sessions: Mutex<Streams>,
     /// Shards that have not been in memory yet.
@@ -52,18 +57,19 @@ impl Node {
         clock: Arc<dyn Clock>,
         limits: Limits,
         name: String,
-        shards: BTreeMap<ShardId, mpsc::UnboundedSender<Post>>,
+        shards: BTreeMap<ShardId, mpsc::UnboundedSender<(Post, Work)>>,
     ) -> Self {
         let queues = Mutex::new(Queues::new(limits.queued_offers));
         let limits = Arc::new(limits);
         let unopened = watch::Sender::new(shards.keys().copied().collect());
-        Self { store, clock, limits, name, shards, queues, sessions: Mutex::default(), unopened }
+        let (gauge, sessions) = (Gauge::default(), Mutex::default());
+        Self { store, clock, limits, name, gauge, shards, queues, sessions, unopened }
     }
 
     /// Sends something to a shard. A shard that has ended takes nothing; its callers see the end.
     pub(crate) fn post(&self, shard: ShardId, post: Post) {
         if let Some(sender) = self.shards.get(&shard) {
-            drop(sender.send(post));
+            drop(sender.send((post, self.gauge.begin())));
         }
     }
 
@@ -99,7 +105,7 @@ impl Node {
 
     /// Opens a stream for the session. A stream that the session had before has ended by that,
     /// though its end may not have been noticed yet.
-    pub(crate) fn connect(&self, session: &SessionId) -> (u64, mpsc::UnboundedReceiver<Given>) {
+    pub(crate) fn connect(&self, session: &SessionId) -> (u64, Stream) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let (stream, replaced) = {
             let mut streams = lock(&self.sessions);
@@ -149,27 +155,29 @@ impl Node {
     pub(crate) fn ask_for_attempts(&self, shard: ShardId) {
         for (_, sender) in lock(&self.sessions).open.values() {
             // A worker that has gone has nothing to present.
-            drop(sender.send(Given::PresentAttempts(shard)));
+            drop(sender.send((Given::PresentAttempts(shard), self.gauge.begin())));
         }
     }
 
     /// Gives work to a worker; one that is gone loses it as if its stream had ended.
     pub(crate) fn dispatch(&self, worker: &Worker, dispatch: Dispatch) {
-        let sent = lock(&self.sessions)
-            .open
-            .get(&worker.session)
-            .is_some_and(|(_, sender)| sender.send(Given::Work(dispatch)).is_ok());
+        let sent = lock(&self.sessions).open.get(&worker.session).is_some_and(|(_, sender)| {
+            sender.send((Given::Work(dispatch), self.gauge.begin())).is_ok()
+        });
         if !sent {
             self.post_all(&Message::SessionLost(worker.session.clone()));
         }
     }
 }
 
+/// What comes on the stream of a session.
+pub(crate) type Stream = mpsc::UnboundedReceiver<(Given, Work)>;
+
 /// The open streams of sessions. A session has one; streams are numbered, because the end of an old
 /// one may be noticed after a new one was opened.
 #[derive(Default)]
 struct Streams {
-    open: BTreeMap<SessionId, (u64, mpsc::UnboundedSender<Given>)>,
+    open: BTreeMap<SessionId, (u64, mpsc::UnboundedSender<(Given, Work)>)>,
     opened: u64,
 }
 
@@ -192,10 +200,15 @@ impl Callers {
         self.tickets
     }
 
-    pub(crate) fn answer(&mut self, ticket: Ticket, reply: Result<CallReply, CallError>) {
+    pub(crate) fn answer(
+        &mut self,
+        ticket: Ticket,
+        reply: Result<CallReply, CallError>,
+        work: Work,
+    ) {
         if let Some(answer) = self.waiting.remove(&ticket) {
             // A caller that has gone needs no answer.
-            drop(answer.send(reply));
+            drop(answer.send((reply, work)));
         }
     }
 

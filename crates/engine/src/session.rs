@@ -6,14 +6,15 @@ use std::{
     task::{Context, Poll},
 };
 
+use crate::{
+    gauge::Work,
+    node::{Node, Stream},
+};
 use abide_core::{
     call::{Dispatch, QueueKey, Worker},
     ids::ShardId,
 };
 use abide_shard::queue::QueueMessage;
-use tokio::sync::mpsc;
-
-use crate::node::Node;
 
 /// What a worker is given.
 #[derive(Debug)]
@@ -31,16 +32,14 @@ pub struct Session {
     node: Arc<Node>,
     worker: Worker,
     stream: u64,
-    given: mpsc::UnboundedReceiver<Given>,
+    given: Stream,
+    /// What was given last is under way until the worker asks for more.
+    last: Option<Work>,
 }
 
 impl Session {
-    pub(crate) fn new(
-        node: Arc<Node>,
-        worker: Worker,
-        (stream, given): (u64, mpsc::UnboundedReceiver<Given>),
-    ) -> Self {
-        Self { node, worker, stream, given }
+    pub(crate) fn new(node: Arc<Node>, worker: Worker, (stream, given): (u64, Stream)) -> Self {
+        Self { node, worker, stream, given, last: None }
     }
 
     /// The worker.
@@ -60,7 +59,10 @@ impl Session {
 
     /// What comes next; nothing when the engine has stopped.
     pub async fn next(&mut self) -> Option<Given> {
-        self.given.recv().await
+        self.last = None;
+        let (given, work) = self.given.recv().await?;
+        self.last = Some(work);
+        Some(given)
     }
 
     /// As [`next`](Self::next), for those who wait for other things too.

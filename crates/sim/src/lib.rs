@@ -10,6 +10,7 @@
 //! - [`rng`], [`schedule`], [`trace`]: chance, order of events, and what people read of them.
 
 pub mod checks;
+pub mod code;
 pub mod names;
 pub mod programs;
 pub mod rng;

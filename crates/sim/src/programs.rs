@@ -2,15 +2,17 @@
 //! that no family is endless. Each type also has a wrong version, which fits no history of the right
 //! one.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
 use abide_core::{
     event::{Condition, Delivery},
+    ids::{RunId, WorkflowKey},
     program::{Activity, Child, Node, OnCancel, Program},
     retry::RetryPolicy,
 };
 
 use crate::{
+    code::{Machine, Runner},
     names::{CHILD_ATTEMPTS, Names},
     rng::Rng,
 };
@@ -33,29 +35,43 @@ pub enum Build {
 /// The programs of a world.
 #[derive(Debug)]
 pub struct Catalog {
-    right: BTreeMap<String, Program>,
-    wrong: BTreeMap<String, Program>,
+    types: BTreeMap<String, Type>,
+}
+
+/// A workflow type.
+#[derive(Debug)]
+struct Type {
+    runner: Runner,
+    right: Rc<Program>,
+    wrong: Rc<Program>,
 }
 
 impl Catalog {
     /// Draws the programs of a world.
     pub fn draw(rng: &mut Rng) -> Self {
-        let mut catalog = Self { right: BTreeMap::new(), wrong: BTreeMap::new() };
-        for number in 0..TYPES {
-            let program = draw_program(rng, number);
-            let name = type_name(number);
-            catalog.wrong.insert(name.clone(), spoil(&program));
-            catalog.right.insert(name, program);
-        }
-        catalog
+        let types = (0..TYPES).map(|number| {
+            let runner = if rng.chance(750) { Runner::Executor } else { Runner::Interpreter };
+            let right = draw_program(rng, Drawn { number, runner });
+            let wrong = Rc::new(spoil(&right));
+            (type_name(number), Type { runner, right: Rc::new(right), wrong })
+        });
+        Self { types: types.collect() }
     }
 
-    /// The program of a type.
-    pub fn program(&self, build: Build, workflow_type: &str) -> Option<&Program> {
-        match build {
-            Build::Right => self.right.get(workflow_type),
-            Build::Wrong => self.wrong.get(workflow_type),
-        }
+    /// The code of a type, at the beginning of a run.
+    pub fn machine(
+        &self,
+        build: Build,
+        workflow_type: &str,
+        workflow: &WorkflowKey,
+        run: RunId,
+    ) -> Option<Machine> {
+        let Type { runner, right, wrong } = self.types.get(workflow_type)?;
+        let program = match build {
+            Build::Right => right,
+            Build::Wrong => wrong,
+        };
+        Machine::new(*runner, program, workflow_type, workflow, run)
     }
 
     /// A type for a client to start.
@@ -76,8 +92,15 @@ fn spoil(program: &Program) -> Program {
     Program { body, ..program.clone() }
 }
 
-fn draw_program(rng: &mut Rng, number: usize) -> Program {
-    let steps = (0..rng.between(2, 6)).map(|_| draw_node(rng, number, 2)).collect::<Vec<_>>();
+/// What is drawn: the program of a type, for its runner.
+#[derive(Clone, Copy)]
+struct Drawn {
+    number: usize,
+    runner: Runner,
+}
+
+fn draw_program(rng: &mut Rng, drawn: Drawn) -> Program {
+    let steps = (0..rng.between(2, 6)).map(|_| draw_node(rng, drawn, 2)).collect::<Vec<_>>();
     Program {
         body: Node::Sequence(steps),
         on_cancel: if rng.chance(700) { OnCancel::Close } else { OnCancel::Ignore },
@@ -85,19 +108,26 @@ fn draw_program(rng: &mut Rng, number: usize) -> Program {
     }
 }
 
-fn draw_node(rng: &mut Rng, number: usize, depth: u32) -> Node {
+fn draw_node(rng: &mut Rng, drawn: Drawn, depth: u32) -> Node {
     let nested = if depth > 0 { 3 } else { 0 };
-    let child = if number > 0 { 4 } else { 0 };
-    let weights = [nested, nested, nested, 5, 8, 4, 3, child, 2, 1, 2, 1, 2, 2, 1];
+    let child = if drawn.number > 0 { 4 } else { 0 };
+    // What the SDK does not offer: conditions, recorded values and versions, moves by code.
+    let [until, effect, version, moved] = match drawn.runner {
+        Runner::Executor => [0; 4],
+        Runner::Interpreter => [3, 2, 1, 2],
+    };
+    let weights =
+        [nested, nested, nested, 5, 8, 4, until, child, 2, 1, effect, version, moved, 2, 1];
     match rng.weighted(&weights) {
-        0 => Node::Sequence(draw_nodes(rng, number, depth)),
-        1 => Node::Join(draw_nodes(rng, number, depth)),
-        2 => Node::Select(draw_nodes(rng, number, depth)),
+        0 => Node::Sequence(draw_nodes(rng, drawn, depth)),
+        1 => Node::Join(draw_nodes(rng, drawn, depth)),
+        2 => Node::Select(draw_nodes(rng, drawn, depth)),
         3 => Node::Sleep(long(rng)),
         4 => Node::Activity(draw_activity(rng)),
         5 => {
             let timeout = draw_timeout(rng);
-            let name = if rng.chance(200) { String::new() } else { signal(rng) };
+            let any = drawn.runner == Runner::Interpreter && rng.chance(200);
+            let name = if any { String::new() } else { signal(rng) };
             Node::WaitSignal { name, timeout }
         }
         6 => {
@@ -106,7 +136,7 @@ fn draw_node(rng: &mut Rng, number: usize, depth: u32) -> Node {
             let (signal, at_least) = (signal(rng), rng.between(1, 2));
             Node::WaitUntil { condition, signal, at_least, timeout: draw_timeout(rng) }
         }
-        7 => Node::Child(draw_child(rng, number)),
+        7 => Node::Child(draw_child(rng, drawn)),
         8 => Node::SignalExternal { workflow: neighbour(rng), name: signal(rng) },
         9 => Node::CancelExternal { workflow: neighbour(rng) },
         10 => Node::SideEffect,
@@ -117,8 +147,8 @@ fn draw_node(rng: &mut Rng, number: usize, depth: u32) -> Node {
     }
 }
 
-fn draw_nodes(rng: &mut Rng, number: usize, depth: u32) -> Vec<Node> {
-    (0..rng.between(2, 3)).map(|_| draw_node(rng, number, depth - 1)).collect()
+fn draw_nodes(rng: &mut Rng, drawn: Drawn, depth: u32) -> Vec<Node> {
+    (0..rng.between(2, 3)).map(|_| draw_node(rng, drawn, depth - 1)).collect()
 }
 
 fn draw_activity(rng: &mut Rng) -> Activity {
@@ -140,11 +170,13 @@ fn draw_retry(rng: &mut Rng) -> Option<RetryPolicy> {
     })
 }
 
-fn draw_child(rng: &mut Rng, number: usize) -> Child {
+fn draw_child(rng: &mut Rng, drawn: Drawn) -> Child {
     let names = Names::get();
-    let workflow_type = type_name(rng.index(number));
+    let workflow_type = type_name(rng.index(drawn.number));
     let retried = rng.chance(400);
-    let pool = if retried { &names.retried } else { &names.children };
+    // The interpreter retries a child with a new child, the SDK lets the server do it with a new run.
+    let new_child = retried && drawn.runner == Runner::Interpreter;
+    let pool = if new_child { &names.retried } else { &names.children };
     let retry = retried.then(|| RetryPolicy {
         initial_interval: Duration::from_millis(rng.between(20, 800)),
         maximum_attempts: CHILD_ATTEMPTS,

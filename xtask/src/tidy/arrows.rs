@@ -15,7 +15,7 @@ const TABLE: &[&str] = &[
     "core <- proto <- sdk, gateways, server",
     "core <- store <- store-* <- server, embedded",
     "core, sdk-macros <- sdk <- embedded, sdk-testing, sim",
-    "engine <- embedded, sdk-testing",
+    "engine <- embedded <- sdk-testing",
     "shard, store <- sim",
     "sdk, embedded, sdk-testing <- abide <- cli, examples",
     // `abide bench store` repeats the recorded transitions of the benchmarks, and `abide bench hello`
@@ -210,6 +210,10 @@ mod tests {
             "abide-core abide-sdk abide-sdk-macros abide-shard abide-store"
         );
         assert_eq!(of("abide"), "abide-embedded abide-sdk abide-sdk-testing");
+        assert_eq!(
+            of("abide-sdk-testing"),
+            "abide-core abide-embedded abide-engine abide-sdk abide-sdk-macros"
+        );
         assert_eq!(of("xtask"), "");
     }
 

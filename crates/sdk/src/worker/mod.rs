@@ -46,10 +46,11 @@ use self::{
     threads::Threads,
 };
 use crate::{
-    activity::{Activities, ActivityDef},
+    activity::{Activities, ActivityContext, ActivityDef},
     client::Client,
     definition::Workflow,
     payload::Data,
+    raised::BoxError,
     registry::{Registry, RegistryError},
 };
 
@@ -138,6 +139,24 @@ impl Worker {
     pub fn activities<A: Activities>(mut self, shared: A) -> Self {
         let registered = self.registry.activities(shared);
         self.registered = self.registered.and(registered);
+        self
+    }
+
+    /// Puts other code in the place of an activity, named before or not: for tests.
+    pub fn replace_activity<S, I, O, F, R, E>(
+        mut self,
+        definition: ActivityDef<S, I, O>,
+        code: F,
+    ) -> Self
+    where
+        S: Send + Sync + 'static,
+        I: Send + 'static,
+        O: Data,
+        F: Fn(ActivityContext, I) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<O, E>> + Send + 'static,
+        E: Into<BoxError> + 'static,
+    {
+        self.registry.replace_activity(definition, code);
         self
     }
 

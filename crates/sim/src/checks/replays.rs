@@ -1,17 +1,16 @@
 //! Every history replays with the right code: whole, and cut at every task that was completed. At each
 //! cut a machine runs the task as a worker would; what it asks for must be what history has.
 
-use abide_core::{
-    event::{Event, Fact, UpdateAdmitted},
-    program::Interpreter,
-    replay::Replay,
-};
+use abide_core::event::{Event, Fact, UpdateAdmitted};
 
 use super::{
     Check, Checked, Violation,
     ledger::{Ledger, Story},
 };
-use crate::programs::{Build, Catalog};
+use crate::{
+    code::Machine,
+    programs::{Build, Catalog},
+};
 
 /// All histories, at every cut.
 pub fn every_history_replays(ledger: &Ledger, catalog: &Catalog) -> Checked {
@@ -19,16 +18,13 @@ pub fn every_history_replays(ledger: &Ledger, catalog: &Catalog) -> Checked {
 }
 
 fn history_replays(story: &Story, catalog: &Catalog) -> Checked {
-    let Some(program) = catalog.program(Build::Right, &story.run.spec.workflow_type) else {
-        return Ok(());
-    };
-    let mut whole = Replay::new(program.code());
+    let Some(mut whole) = unused_machine(story, catalog) else { return Ok(()) };
     for (index, event) in story.events.iter().enumerate() {
         whole.feed([event.clone()]).map_err(|error| mismatch(story, event, &error))?;
         let next = story.events.get(index + 1).map(|event| &event.body.fact);
         let completed = matches!(next, Some(Fact::TaskCompleted(_)));
         if completed && matches!(event.body.fact, Fact::TaskStarted(_)) {
-            cut_replays(whole.clone(), story, index + 1)?;
+            cut_replays(story, catalog, index + 1)?;
         }
     }
     match story.events.last() {
@@ -38,16 +34,23 @@ fn history_replays(story: &Story, catalog: &Catalog) -> Checked {
 }
 
 /// Runs the task whose TaskCompleted is at `index`, then shows it what history has of it.
-fn cut_replays(mut machine: Replay<Interpreter>, story: &Story, index: usize) -> Checked {
-    let rest = &story.events[index..];
+fn cut_replays(story: &Story, catalog: &Catalog, index: usize) -> Checked {
+    let Some(mut machine) = unused_machine(story, catalog) else { return Ok(()) };
+    let (before, rest) = story.events.split_at(index);
     let end = rest.iter().position(|event| matches!(event.body.fact, Fact::TaskScheduled(_)));
     let task = &rest[..end.unwrap_or(rest.len())];
     let updates: Vec<_> = task.iter().filter_map(accepted).collect();
-    machine.turn(&updates).map_err(|error| mismatch(story, &rest[0], &error))?;
     machine
-        .feed(task.iter().cloned())
+        .feed(before.iter().cloned())
+        .and_then(|()| machine.turn(&updates))
+        .and_then(|_| machine.feed(task.iter().cloned()))
         .and_then(|()| machine.settle())
         .map_err(|error| mismatch(story, &rest[0], &error))
+}
+
+fn unused_machine(story: &Story, catalog: &Catalog) -> Option<Machine> {
+    let run = &story.run;
+    catalog.machine(Build::Right, &run.spec.workflow_type, &run.workflow, run.id)
 }
 
 fn accepted(event: &Event) -> Option<UpdateAdmitted> {

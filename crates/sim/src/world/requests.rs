@@ -12,6 +12,7 @@ use abide_core::{
 
 use super::{World, clients::exactly, workers::QUEUE};
 use crate::{
+    code::HANDLED_SIGNALS,
     names::{Names, key},
     programs::{Catalog, SIGNALS},
     rng::Rng,
@@ -104,7 +105,9 @@ impl World {
     }
 
     fn draw_signal(&mut self, key: Key) -> SignalReceived {
-        let name = (*self.rng.pick(&SIGNALS).unwrap_or(&"go")).to_owned();
+        let handled = self.rng.chance(200);
+        let names = if handled { &HANDLED_SIGNALS[..] } else { &SIGNALS[..] };
+        let name = (*self.rng.pick(names).unwrap_or(&"go")).to_owned();
         let input = vec![Payload::new(key.as_str().to_owned())];
         SignalReceived { name, input, key: Some(key), ..SignalReceived::default() }
     }

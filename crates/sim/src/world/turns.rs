@@ -9,9 +9,7 @@ use abide_core::{
     event::{Blocked, Event as Fact, TaskFailureCause, UpdateAdmitted},
     failure::{Failure, FailureKind},
     ids::{EventNumber, RunId, StartId},
-    payload::Payload,
-    program::Interpreter,
-    replay::{Completion, Error, Replay},
+    replay::{Completion, Error},
     run::GivenTask,
 };
 use bytes::Bytes;
@@ -23,6 +21,7 @@ use super::{
 };
 use crate::{
     checks::{Check, Checked, Violation},
+    code::{Machine, Trouble},
     programs::Build,
     schedule::{MILLIS, SECOND},
     settings::delay,
@@ -93,13 +92,13 @@ impl World {
         token: &TaskToken,
         given: &GivenTask,
         recent: Option<Vec<Bytes>>,
-    ) -> Option<Replay<Interpreter>> {
+    ) -> Option<Machine> {
         let forgets = self.trouble(self.settings.odds.cache_lost);
         let worker = self.workers.get_mut(index)?;
         if forgets {
             worker.cache.clear();
         }
-        let good = |(run, machine): &(RunId, Replay<Interpreter>)| {
+        let good = |(run, machine): &(RunId, Machine)| {
             *run == token.run && given.tail.first().is_some_and(|own| machine.seen() < own.number)
         };
         let position = worker.cache.iter().position(good);
@@ -122,7 +121,7 @@ impl World {
         index: usize,
         run: RunId,
         last_event: EventNumber,
-    ) -> Result<Replay<Interpreter>, Error> {
+    ) -> Result<Machine, Trouble> {
         let mut machine = self.unused_machine(index, run)?;
         let events = self.ledger.stories.get(&run).map_or(&[][..], |story| &story.events);
         let seen = |event: &&Fact| event.number <= last_event;
@@ -131,13 +130,13 @@ impl World {
     }
 
     /// A machine at the beginning of a run.
-    fn unused_machine(&self, index: usize, run: RunId) -> Result<Replay<Interpreter>, Error> {
+    fn unused_machine(&self, index: usize, run: RunId) -> Result<Machine, Trouble> {
         let build = self.workers.get(index).map_or(Build::Right, |worker| worker.build);
         let missing = || Error::Gap { expected: 1, found: 0 };
         let story = self.ledger.stories.get(&run).ok_or_else(missing)?;
         let workflow_type = &story.run.spec.workflow_type;
-        let program = self.catalog.program(build, workflow_type).ok_or_else(missing)?;
-        Ok(Replay::new(program.code()))
+        let machine = self.catalog.machine(build, workflow_type, &story.run.workflow, run);
+        Ok(machine.ok_or_else(missing)?)
     }
 
     /// Wrong code would begin a run in a way that right code cannot go on with; and code may panic.
@@ -146,7 +145,7 @@ impl World {
         (wrong && given.previous == 0) || self.trouble(self.settings.odds.worker_fails)
     }
 
-    fn keep_turn(&mut self, index: usize, token: &TaskToken, machine: Replay<Interpreter>) {
+    fn keep_turn(&mut self, index: usize, token: &TaskToken, machine: Machine) {
         if let Some(worker) = self.workers.get_mut(index) {
             worker.turns.insert((token.run, token.start), machine);
         }
@@ -169,10 +168,10 @@ impl World {
         &mut self,
         index: usize,
         token: &TaskToken,
-        error: &Error,
+        error: &Trouble,
     ) -> Result<Request, Violation> {
         let wrong = self.workers.get(index).is_some_and(|worker| worker.build == Build::Wrong);
-        let Error::Mismatch(mismatch) = error else {
+        let Trouble::Replay(Error::Mismatch(mismatch)) = error else {
             return Err(Violation::of(Check::Replays, token.run, error.to_string()));
         };
         if !wrong {
@@ -289,7 +288,7 @@ impl World {
             return Err(Violation::of(Check::Replays, run, what));
         }
         let answer = match replayed {
-            Ok(machine) => Ok(vec![Payload::new(machine.code().trace().join(";"))]),
+            Ok(mut machine) => machine.trace(),
             Err(error) => Err(Failure::server(FailureKind::Application, error.to_string())),
         };
         let Some(session) = self.workers.get(index).map(|worker| worker.session_number) else {

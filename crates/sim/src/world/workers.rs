@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use abide_core::{
     call::{Call as Request, CallError, CallReply, Dispatch, QueueKey, WorkKind, Worker as Taker},
     ids::{BuildId, EventNumber, RunId, SessionId, ShardId, StartId},
-    program::Interpreter,
-    replay::Replay,
 };
 use abide_shard::{message::Message, queue::QueueMessage};
 
 use super::{Caller, Event, World, attempts::Held, slots::SlotId, turns::Answer};
 use crate::{
     checks::Checked,
+    code::Machine,
     names::NAMESPACE,
     programs::Build,
     schedule::{MILLIS, Micros, SECOND},
@@ -33,9 +32,9 @@ pub(crate) struct Worker {
     pub(super) build: Build,
     connected: bool,
     /// Runs in memory, least recently used first.
-    pub(super) cache: Vec<(RunId, Replay<Interpreter>)>,
+    pub(super) cache: Vec<(RunId, Machine)>,
     /// Turns that were answered, until the server has taken them.
-    pub(super) turns: BTreeMap<(RunId, StartId), Replay<Interpreter>>,
+    pub(super) turns: BTreeMap<(RunId, StartId), Machine>,
     pub(super) held: BTreeMap<(RunId, EventNumber), Held>,
 }
 

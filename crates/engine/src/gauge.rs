@@ -1,0 +1,83 @@
+//! Counts what is under way, so that whoever moves time by hand knows exactly when all is idle: no
+//! message waits, no shard steps, no read or commit runs. It decides nothing and costs two counters.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use tokio::sync::{Notify, futures::Notified};
+
+/// What is under way in an engine, and with those who add to it. Clones are the same gauge.
+#[derive(Clone, Debug, Default)]
+pub struct Gauge(Arc<Counters>);
+
+#[derive(Debug, Default)]
+struct Counters {
+    /// Only grow, so that two equal readings mean that nothing ran in between.
+    begun: AtomicU64,
+    ended: AtomicU64,
+    idle: Notify,
+}
+
+/// Something that is under way until this is dropped. What it leads to must begin before that.
+#[derive(Debug)]
+#[must_use = "dropped at once, it counts for nothing"]
+pub struct Work(Arc<Counters>);
+
+impl Gauge {
+    /// Something begins.
+    pub fn begin(&self) -> Work {
+        self.0.begun.fetch_add(1, Ordering::SeqCst);
+        Work(Arc::clone(&self.0))
+    }
+
+    /// If nothing is under way: how much there was so far. As long as this stays the same, nothing
+    /// has happened.
+    pub fn idle(&self) -> Option<u64> {
+        // In this order: what has ended had begun, so if both are equal nothing was open in between.
+        let ended = self.0.ended.load(Ordering::SeqCst);
+        let begun = self.0.begun.load(Ordering::SeqCst);
+        (begun == ended).then_some(begun)
+    }
+
+    /// Ends when the last thing under way ends the next time, counted from this call.
+    pub fn until_idle(&self) -> Notified<'_> {
+        self.0.idle.notified()
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let ended = self.0.ended.fetch_add(1, Ordering::SeqCst) + 1;
+        if ended == self.0.begun.load(Ordering::SeqCst) {
+            self.0.idle.notify_waiters();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_idle_when_all_has_ended() {
+        let gauge = Gauge::default();
+        let before = gauge.idle();
+        let (one, two) = (gauge.begin(), gauge.begin());
+        drop(one);
+        assert_eq!(gauge.idle(), None);
+        drop(two);
+        assert!(gauge.idle().is_some());
+        assert_ne!(gauge.idle(), before);
+    }
+
+    #[tokio::test]
+    async fn the_last_end_is_told() {
+        let gauge = Gauge::default();
+        let work = gauge.begin();
+        let idle = gauge.until_idle();
+        drop(work);
+        idle.await;
+    }
+}

@@ -1,0 +1,174 @@
+//! What workers have been given and have not answered. It holds time: a task or an attempt takes none.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use abide_core::{
+    call::{ActivityToken, Call, Dispatch, QueryToken, TaskToken, Ticket, WorkKind},
+    ids::{EventNumber, ExecutionId, RunId, StartId},
+};
+use abide_engine::Work;
+use abide_sdk::activity::ActivityInfo;
+
+use crate::time::Time;
+
+/// Work that a worker has, by what its token says.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Token {
+    Task(RunId, StartId),
+    Query(RunId, Ticket, u32),
+    Attempt(RunId, EventNumber, u32),
+}
+
+impl From<&TaskToken> for Token {
+    fn from(token: &TaskToken) -> Self {
+        Self::Task(token.run, token.start)
+    }
+}
+
+impl From<&QueryToken> for Token {
+    fn from(token: &QueryToken) -> Self {
+        Self::Query(token.run, token.ticket, token.attempt)
+    }
+}
+
+impl From<&ActivityToken> for Token {
+    fn from(token: &ActivityToken) -> Self {
+        Self::Attempt(token.run, token.scheduled, token.start)
+    }
+}
+
+impl Token {
+    /// The work that this call answers.
+    pub(crate) fn answered_by(call: &Call) -> Option<Self> {
+        match call {
+            Call::CompleteTask(token, _) | Call::FailTask { token, .. } => Some(token.into()),
+            Call::AnswerQuery(token, _) => Some(token.into()),
+            Call::ResolveActivity(token, _) => Some(token.into()),
+            _ => None,
+        }
+    }
+
+    /// The attempt that may turn out to be given up by this call.
+    pub(crate) fn shown_by(call: &Call) -> Option<Self> {
+        match call {
+            Call::Heartbeat(token, _) | Call::PresentAttempt(token, _) => Some(token.into()),
+            _ => None,
+        }
+    }
+}
+
+/// All work that workers of an environment have.
+#[derive(Clone, Default)]
+pub(crate) struct Held(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    work: BTreeMap<Token, Entry>,
+    credit: BTreeMap<(u64, Kind), Credit>,
+    streams: u64,
+}
+
+struct Entry {
+    stream: u64,
+    /// For attempts: the activity, and which attempt it is.
+    attempt: Option<(ExecutionId, u32)>,
+    /// Dropped when the work is answered, or by [`Held::let_go`].
+    work: Option<Work>,
+}
+
+/// The kinds of work that have credit of their own.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Workflow,
+    Activity,
+}
+
+/// What a worker takes without being asked again.
+#[derive(Default)]
+struct Credit {
+    left: usize,
+    /// All credit is used up, so there will be more when some of the work has ended. Until then, work
+    /// may wait that the worker is about to take.
+    used_up: Option<Work>,
+}
+
+impl Held {
+    /// A new stream; it is named by the number.
+    pub(crate) fn open(&self) -> u64 {
+        let mut state = self.lock();
+        state.streams += 1;
+        state.streams
+    }
+
+    /// The stream has ended: what it brought is held no longer.
+    pub(crate) fn close(&self, stream: u64) {
+        let mut state = self.lock();
+        state.work.retain(|_, entry| entry.stream != stream);
+        state.credit.retain(|(of, _), _| *of != stream);
+    }
+
+    /// The worker of a stream takes so much more.
+    pub(crate) fn credit(&self, stream: u64, kind: WorkKind, credits: usize) {
+        let kind = match kind {
+            WorkKind::Workflow => Kind::Workflow,
+            WorkKind::Activity => Kind::Activity,
+        };
+        let mut state = self.lock();
+        let credit = state.credit.entry((stream, kind)).or_default();
+        credit.left += credits;
+        credit.used_up = None;
+    }
+
+    /// Work comes on a stream.
+    pub(crate) fn given(&self, stream: u64, dispatch: &Dispatch, time: &Time) {
+        let (token, attempt, kind) = match dispatch {
+            Dispatch::Workflow { token, .. } => (token.into(), None, Some(Kind::Workflow)),
+            Dispatch::Query { token, .. } => (token.into(), None, Some(Kind::Workflow)),
+            Dispatch::Activity { token, given, eager } => {
+                let attempt = Some((given.execution.clone(), given.attempt));
+                (token.into(), attempt, (!eager).then_some(Kind::Activity))
+            }
+        };
+        let mut state = self.lock();
+        let work = Some(time.begin());
+        state.work.insert(token, Entry { stream, attempt, work });
+        if let Some(kind) = kind {
+            let credit = state.credit.entry((stream, kind)).or_default();
+            credit.left = credit.left.saturating_sub(1);
+            if credit.left == 0 {
+                credit.used_up = Some(time.begin());
+            }
+        }
+    }
+
+    /// The work is answered, or nobody wants an answer.
+    pub(crate) fn ended(&self, token: &Token) {
+        self.lock().work.remove(token);
+    }
+
+    /// The attempt does nothing from here on: time passes over it.
+    pub(crate) fn let_go(&self, info: &ActivityInfo) {
+        let mut state = self.lock();
+        let State { work, credit, .. } = &mut *state;
+        for (token, entry) in work {
+            let same = entry.attempt.as_ref().is_some_and(|(execution, attempt)| {
+                *execution == info.given.execution && *attempt == info.given.attempt
+            });
+            if same && matches!(token, Token::Attempt(run, ..) if *run == info.run) {
+                entry.work = None;
+                // It may be what the worker must end before it takes more.
+                if let Some(credit) = credit.get_mut(&(entry.stream, Kind::Activity)) {
+                    credit.used_up = None;
+                }
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while the lock is held, so what it guards is whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,206 @@
+//! A transport that tells the time what goes over it: calls of the test that wait, and work that
+//! workers have.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use abide_core::{
+    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget, Worker},
+    ids::ShardId,
+    list::{RunFilter, RunRow, WaitFilter, WaitRow},
+    run::{Description, Refusal},
+};
+use abide_sdk::{
+    future::BoxFuture,
+    transport::{Answer, Given, Session, SessionSender, Transport},
+};
+use tokio::sync::watch;
+
+use crate::{
+    held::{Held, Token},
+    time::Time,
+};
+
+/// A transport that tells the time what goes over it.
+pub(crate) struct Observed {
+    inner: Arc<dyn Transport>,
+    time: Arc<Time>,
+    held: Held,
+    /// A worker is connected and has said what it takes.
+    working: watch::Sender<bool>,
+}
+
+impl Observed {
+    pub(crate) fn new(inner: Arc<dyn Transport>, time: &Arc<Time>, held: &Held) -> Self {
+        let working = watch::Sender::new(false);
+        Self { inner, time: Arc::clone(time), held: held.clone(), working }
+    }
+
+    /// Changes when a worker on this transport can take work.
+    pub(crate) fn working(&self) -> watch::Receiver<bool> {
+        self.working.subscribe()
+    }
+
+    fn waiting<'a, T>(&self, answer: Answer<'a, T>) -> Answer<'a, T>
+    where
+        T: Send + 'a,
+    {
+        Box::pin(Waiting { time: Arc::clone(&self.time), answer, waits: false })
+    }
+}
+
+impl Transport for Observed {
+    fn call(&self, call: Call) -> Answer<'_, CallReply> {
+        self.waiting(self.inner.call(call))
+    }
+
+    fn describe(&self, target: RunTarget) -> Answer<'_, Description> {
+        self.waiting(self.inner.describe(target))
+    }
+
+    fn history(&self, request: HistoryRequest) -> Answer<'_, HistoryPage> {
+        self.waiting(self.inner.history(request))
+    }
+
+    fn runs(&self, filter: RunFilter, limit: usize) -> Answer<'_, Vec<RunRow>> {
+        self.waiting(self.inner.runs(filter, limit))
+    }
+
+    fn count_runs(&self, filter: RunFilter) -> Answer<'_, u64> {
+        self.waiting(self.inner.count_runs(filter))
+    }
+
+    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<(ShardId, WaitRow)>> {
+        self.waiting(self.inner.waits(filter, limit))
+    }
+
+    fn connect(&self, worker: Worker) -> Answer<'_, Box<dyn Session>> {
+        Box::pin(async move {
+            let session = self.inner.connect(worker).await?;
+            let stream = self.held.open();
+            let (time, held) = (Arc::clone(&self.time), self.held.clone());
+            let sender = Arc::new(ObservedSender { inner: session.sender(), held, stream });
+            let end = End { held: self.held.clone(), stream };
+            let working = self.working.clone();
+            Ok(Box::new(ObservedSession { session, sender, time, working, end })
+                as Box<dyn Session>)
+        })
+    }
+}
+
+/// A call of the test. While it has no answer the test waits; while it is polled, it holds time.
+struct Waiting<'a, T> {
+    time: Arc<Time>,
+    answer: Answer<'a, T>,
+    waits: bool,
+}
+
+impl<T> Future for Waiting<'_, T> {
+    type Output = Result<T, CallError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let _work = self.time.begin();
+        let polled = self.answer.as_mut().poll(context);
+        if polled.is_pending() != self.waits {
+            self.waits = polled.is_pending();
+            if self.waits { self.time.begin_wait() } else { self.time.end_wait() }
+        }
+        polled
+    }
+}
+
+impl<T> Drop for Waiting<'_, T> {
+    fn drop(&mut self) {
+        if self.waits {
+            let _work = self.time.begin();
+            self.time.end_wait();
+        }
+    }
+}
+
+struct ObservedSession {
+    session: Box<dyn Session>,
+    sender: Arc<ObservedSender>,
+    time: Arc<Time>,
+    working: watch::Sender<bool>,
+    /// After the session, so that the engine hears of the end before time may pass.
+    end: End,
+}
+
+impl Session for ObservedSession {
+    fn sender(&self) -> Arc<dyn SessionSender> {
+        Arc::clone(&self.sender) as Arc<dyn SessionSender>
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Option<Given>> {
+        Box::pin(async move {
+            self.working.send_replace(true);
+            let given = self.session.next().await?;
+            if let Given::Work(dispatch) = &given {
+                self.end.held.given(self.end.stream, dispatch, &self.time);
+            }
+            Some(given)
+        })
+    }
+}
+
+/// Ends what a stream brought.
+struct End {
+    held: Held,
+    stream: u64,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.held.close(self.stream);
+    }
+}
+
+struct ObservedSender {
+    inner: Arc<dyn SessionSender>,
+    held: Held,
+    stream: u64,
+}
+
+impl SessionSender for ObservedSender {
+    fn credit(&self, queue: QueueKey, credits: usize) {
+        let kind = queue.kind;
+        self.inner.credit(queue, credits);
+        self.held.credit(self.stream, kind, credits);
+    }
+
+    fn call(&self, call: Call) -> Answer<'static, CallReply> {
+        let held = self.held.clone();
+        let (answered, shown) = (Token::answered_by(&call), Token::shown_by(&call));
+        let mut answer = self.inner.call(call);
+        Box::pin(async move {
+            // The first poll hands the call to the engine, which holds time from there on.
+            let first = poll_fn(|context| Poll::Ready(answer.as_mut().poll(context))).await;
+            if let Some(token) = answered {
+                held.ended(&token);
+            }
+            let result = match first {
+                Poll::Ready(result) => result,
+                Poll::Pending => answer.await,
+            };
+            if let (Some(token), Err(error)) = (shown, &result)
+                && given_up(error)
+            {
+                held.ended(&token);
+            }
+            result
+        })
+    }
+}
+
+/// The engine wants no answer any more, and the worker will give none.
+fn given_up(error: &CallError) -> bool {
+    matches!(
+        error,
+        CallError::Refused(Refusal::StaleAttempt | Refusal::RunClosed) | CallError::NotFound
+    )
+}

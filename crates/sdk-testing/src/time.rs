@@ -1,0 +1,141 @@
+//! Time that stands still while anything is under way, and skips to the next due moment when all is
+//! idle and the test waits.
+//!
+//! One gauge counts everything: what the engine does, what workers have been given (`observed`), and
+//! the test itself while it is not waiting for an answer. When the gauge shows nothing, only the
+//! passage of time can bring anything, so time passes.
+
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use abide_core::time::Timestamp;
+use abide_engine::{
+    Gauge, Work,
+    clock::{Clock, ManualClock},
+};
+use tokio::sync::oneshot;
+
+/// The time of a test environment.
+pub(crate) struct Time {
+    clock: Arc<ManualClock>,
+    gauge: Gauge,
+    test: Mutex<Test>,
+}
+
+/// What the test does.
+struct Test {
+    /// How many of its calls wait for an answer.
+    waits: usize,
+    /// There while it does something else than wait.
+    runs: Option<Work>,
+    /// Skips that it asked for, and whom to tell.
+    skips: Vec<(Timestamp, oneshot::Sender<()>)>,
+}
+
+impl Time {
+    pub(crate) fn new(clock: Arc<ManualClock>, gauge: Gauge) -> Self {
+        let runs = Some(gauge.begin());
+        Self { clock, gauge, test: Mutex::new(Test { waits: 0, runs, skips: Vec::new() }) }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Something begins that holds time.
+    pub(crate) fn begin(&self) -> Work {
+        self.gauge.begin()
+    }
+
+    /// A call of the test waits. To be told from within something that holds time.
+    pub(crate) fn begin_wait(&self) {
+        let mut test = self.lock();
+        test.waits += 1;
+        test.runs = None;
+    }
+
+    /// A call of the test waits no longer. To be told from within something that holds time.
+    pub(crate) fn end_wait(&self) {
+        self.lock().end_wait(&self.gauge);
+    }
+
+    /// Lets this much time pass, moment by moment.
+    pub(crate) async fn skip(&self, duration: Duration) {
+        let (told, done) = oneshot::channel();
+        {
+            // Also wakes the mover: it looks again when this ends.
+            let _work = self.begin();
+            let until = self.now().saturating_add(duration);
+            self.lock().skips.push((until, told));
+            self.begin_wait();
+        }
+        // The mover ends with the environment, and then nobody is here.
+        drop(done.await);
+    }
+
+    /// Moves time whenever it may.
+    pub(crate) async fn pass(self: Arc<Self>) {
+        loop {
+            let mut idle = pin!(self.gauge.until_idle());
+            idle.as_mut().enable();
+            if !self.move_on() {
+                idle.await;
+            }
+        }
+    }
+
+    /// Moves time to the next moment at which something is due, if all is idle.
+    fn move_on(&self) -> bool {
+        let Some(idle) = self.gauge.idle() else { return false };
+        let alarm = self.clock.next_alarm().filter(|alarm| !alarm.never());
+        let mut test = self.lock();
+        let until = test.skips.iter().map(|(until, _)| *until).min();
+        if self.gauge.idle() != Some(idle) {
+            // Something happened meanwhile, so the alarm may be of the past.
+            return false;
+        }
+        let next = alarm.into_iter().chain(until).min();
+        match next {
+            // Whoever the alarm is for has not noticed it yet.
+            _ if alarm.is_some_and(|alarm| alarm <= self.now()) => false,
+            Some(next) => {
+                self.clock.move_to(next);
+                if alarm.is_none_or(|alarm| alarm > next) {
+                    test.end_skip(next, &self.gauge);
+                }
+                true
+            }
+            None => {
+                tracing::warn!("the test waits, nothing is under way, and nothing is due");
+                false
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Test> {
+        // Nothing panics while the lock is held, so what it guards is whole.
+        self.test.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Test {
+    fn end_wait(&mut self, gauge: &Gauge) {
+        self.waits -= 1;
+        if self.waits == 0 {
+            self.runs = Some(gauge.begin());
+        }
+    }
+
+    /// The moment is there that the test wanted to come to, and nothing is due at it.
+    fn end_skip(&mut self, now: Timestamp, gauge: &Gauge) {
+        if let Some(index) = self.skips.iter().position(|(until, _)| *until == now) {
+            let (_, told) = self.skips.swap_remove(index);
+            self.end_wait(gauge);
+            // A test that has gone needs no answer.
+            let _gone = told.send(());
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The steps of a program, done through the context of the SDK.
+
+use std::time::Duration;
+
+use abide_core::{
+    event::{Delivery, ParentClosePolicy},
+    payload::Payload,
+    program::{Activity, Child, Node},
+    retry::RetryPolicy,
+};
+use abide_sdk::{
+    ActivityDef, Context, Error, Outcome, RawPayload, SignalDef, future::LocalBoxFuture, join,
+    payload::Arguments, select,
+};
+
+use super::workflow::{Scripted, ignored};
+
+/// After this time a parent that can asks its child to cancel itself.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Why a program ends before its last step.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// A step completes the run.
+    Completed,
+    /// A step fails, cancels or continues the run.
+    Error(Error),
+}
+
+type Stopped<T = ()> = Result<T, Stop>;
+
+/// Does one step, with all that is in it.
+pub(super) fn follow<'a, const N: usize>(
+    ctx: &'a Context<Scripted<N>>,
+    node: &'a Node,
+) -> LocalBoxFuture<'a, Stopped> {
+    Box::pin(async move {
+        match node {
+            Node::Sequence(steps) => {
+                for step in steps {
+                    follow(ctx, step).await?;
+                }
+                Ok(())
+            }
+            // Both ways to do several things at once.
+            Node::Join(steps) if steps.len() > 2 => spawn_all(ctx, steps).await,
+            Node::Join(steps) => follow_all(ctx, steps).await,
+            Node::Select(steps) => follow_first(ctx, steps).await,
+            Node::Sleep(delay) => {
+                let slept = ctx.sleep(*delay).await;
+                came_to(ctx, "sleep", slept.map(|()| ctx.uuid().to_string()))
+            }
+            Node::WaitSignal { name, timeout } => receive(ctx, name, *timeout).await,
+            Node::Activity(activity) => run_activity(ctx, activity).await,
+            Node::Child(child) => match child.workflow_type.as_str() {
+                "type0" => run_child::<N, 0>(ctx, child).await,
+                "type1" => run_child::<N, 1>(ctx, child).await,
+                "type2" => run_child::<N, 2>(ctx, child).await,
+                _ => run_child::<N, 3>(ctx, child).await,
+            },
+            Node::SignalExternal { workflow, name } => {
+                let other = ctx.external(workflow.as_str());
+                let sent = other.signal(signal::<0>(name), unique_text(ctx)).await;
+                came_to(ctx, workflow, sent.map(|()| "signalled".into()))
+            }
+            Node::CancelExternal { workflow } => {
+                let asked = ctx.external::<Scripted<0>>(workflow.as_str()).cancel().await;
+                came_to(ctx, workflow, asked.map(|()| "asked to cancel".into()))
+            }
+            Node::Complete => Err(Stop::Completed),
+            Node::Fail(message) => Err(Stop::Error(Error::fail(message))),
+            Node::ContinueAsNew { runs } if ctx.started().ordinal < *runs => {
+                Err(Stop::Error(ctx.continue_as_new(())))
+            }
+            // Programs with the last four have another runner.
+            Node::ContinueAsNew { .. }
+            | Node::WaitUntil { .. }
+            | Node::SideEffect
+            | Node::Version { .. }
+            | Node::Reschedule(_) => Ok(()),
+        }
+    })
+}
+
+fn follow_all<'a, const N: usize>(
+    ctx: &'a Context<Scripted<N>>,
+    steps: &'a [Node],
+) -> LocalBoxFuture<'a, Stopped> {
+    Box::pin(async move {
+        let Some((first, others)) = steps.split_first() else { return Ok(()) };
+        let (first, others) = join!(follow(ctx, first), follow_all(ctx, others));
+        first.and(others)
+    })
+}
+
+fn follow_first<'a, const N: usize>(
+    ctx: &'a Context<Scripted<N>>,
+    steps: &'a [Node],
+) -> LocalBoxFuture<'a, Stopped> {
+    Box::pin(async move {
+        match steps {
+            [] => Ok(()),
+            [only] => follow(ctx, only).await,
+            [first, others @ ..] => select! {
+                ended = follow(ctx, first) => ended,
+                ended = follow_first(ctx, others) => ended,
+            },
+        }
+    })
+}
+
+/// If one stops the run, the others still run when it ends.
+async fn spawn_all<const N: usize>(ctx: &Context<Scripted<N>>, steps: &[Node]) -> Stopped {
+    let spawn = |step: &Node| {
+        let (own, step) = (ctx.clone(), step.clone());
+        ctx.spawn(async move { follow(&own, &step).await })
+    };
+    let tasks: Vec<_> = steps.iter().map(spawn).collect();
+    for task in tasks {
+        task.await?;
+    }
+    Ok(())
+}
+
+async fn receive<const N: usize>(
+    ctx: &Context<Scripted<N>>,
+    name: &str,
+    timeout: Option<Duration>,
+) -> Stopped {
+    let wait = ctx.receive(signal::<N>(name));
+    let received = match timeout {
+        Some(timeout) => wait.timeout(timeout).await,
+        None => wait.await.map(Outcome::Received),
+    };
+    let told = |outcome: Outcome<RawPayload>| match outcome {
+        Outcome::Received(payload) => text(&payload),
+        Outcome::TimedOut => "timed out".into(),
+    };
+    came_to(ctx, name, received.map(told))
+}
+
+async fn run_activity<const N: usize>(ctx: &Context<Scripted<N>>, activity: &Activity) -> Stopped {
+    let once = RetryPolicy { maximum_attempts: 1, ..RetryPolicy::default() };
+    let retry = activity.retry.clone().unwrap_or(once);
+    let mut call = ctx.activity(definition(&activity.activity_type), ()).retry(retry);
+    if let Some(limit) = activity.start_to_close {
+        call = call.start_to_close(limit);
+    }
+    if let Some(limit) = activity.heartbeat {
+        call = call.heartbeat_timeout(limit);
+    }
+    if activity.delivery == Delivery::AtMostOnce {
+        call = call.at_most_once();
+    }
+    let result = call.await;
+    came_to(ctx, &activity.activity_type, result.map(|payload| text(&payload)))
+}
+
+/// Runs a child in one of the ways that there are, in turn.
+async fn run_child<const N: usize, const M: usize>(
+    ctx: &Context<Scripted<N>>,
+    child: &Child,
+) -> Stopped {
+    let number = ctx.write(|state| {
+        state.children += 1;
+        state.children
+    });
+    let derived = || format!("{}/child-{number}", ctx.workflow_id());
+    let id = child.workflow.clone().unwrap_or_else(derived);
+    let mut call = ctx.child::<Scripted<M>>(id.as_str(), ()).parent_close(match number % 4 {
+        0 => ParentClosePolicy::Abandon,
+        1 => ParentClosePolicy::RequestCancel,
+        _ => ParentClosePolicy::Terminate,
+    });
+    if let Some(retry) = &child.retry {
+        call = call.retry(retry.clone());
+    }
+    let result = match number % 3 {
+        0 => call.await,
+        1 => match call.start().await {
+            Ok(handle) => handle.result().await,
+            Err(error) => Err(error),
+        },
+        _ => match call.start().await {
+            Ok(handle) => {
+                let told = handle.signal(signal::<M>("go"), unique_text(ctx)).await;
+                came_to(ctx, &id, told.map(|()| "signalled".into()))?;
+                select! {
+                    result = handle.result() => result,
+                    slept = ctx.sleep(PATIENCE) => {
+                        let asked = match slept {
+                            Ok(()) => handle.cancel().await,
+                            Err(error) => Err(error),
+                        };
+                        came_to(ctx, &id, asked.map(|()| "asked to cancel".into()))?;
+                        handle.result().await
+                    }
+                }
+            }
+            Err(error) => Err(error),
+        },
+    };
+    came_to(ctx, &id, result.map(|payload| text(&payload)))
+}
+
+/// Notes what a step came to. A failure is not the end; a request to cancel is, unless it is ignored.
+fn came_to<const N: usize>(
+    ctx: &Context<Scripted<N>>,
+    what: &str,
+    result: Result<String, Error>,
+) -> Stopped {
+    match result {
+        Ok(value) => ctx.write(|state| state.note(format!("{what}={value}"))),
+        Err(Error::Cancelled) => ignored(ctx, Error::Cancelled).map_err(Stop::Error)?,
+        Err(error) => ctx.write(|state| state.note(format!("{what} failed: {error}"))),
+    }
+    Ok(())
+}
+
+/// Attempts are drawn by the world, so the code of an activity is never called.
+fn definition(activity_type: &str) -> ActivityDef<(), (), RawPayload> {
+    let name = match activity_type {
+        "flaky" => "flaky",
+        "fatal" => "fatal",
+        "slow" => "slow",
+        "beat" => "beat",
+        "spoilt" => "spoilt",
+        _ => "ok",
+    };
+    ActivityDef::new(name, Arguments::none(), |(), _, ()| {
+        Box::pin(std::future::ready(Ok(RawPayload::default())))
+    })
+}
+
+fn signal<const N: usize>(name: &str) -> SignalDef<Scripted<N>, RawPayload> {
+    match name {
+        "tell" => Scripted::TELL,
+        "stop" => Scripted::STOP,
+        _ => Scripted::GO,
+    }
+}
+
+/// A text that no other signal has, by which a signal that arrives twice is found.
+fn unique_text<const N: usize>(ctx: &Context<Scripted<N>>) -> RawPayload {
+    RawPayload(Payload::new(format!("{} {}", ctx.run_id(), ctx.uuid())))
+}
+
+/// User data as text.
+pub(super) fn text(payload: &RawPayload) -> String {
+    String::from_utf8_lossy(&payload.0.data).into_owned()
+}
