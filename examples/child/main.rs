@@ -39,7 +39,9 @@ impl Order {
             report.push(match shipment.result().await {
                 Ok(sent) => sent,
                 // A child that fails does not fail its parent: the parent decides.
-                Err(Error::Child(failed)) => format!("{}: {}", failed.workflow, failed.failure.message),
+                Err(Error::Child(failed)) => {
+                    format!("{}: {}", failed.workflow, failed.failure.message)
+                }
                 Err(error) => return Err(error),
             });
         }

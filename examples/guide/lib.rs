@@ -11,6 +11,10 @@ macro_rules! page {
 
 page!(activities, "activities.md");
 page!(children, "children.md");
+page!(embedded, "embedded.md");
+page!(getting_started, "getting-started.md");
 page!(signals_queries_updates, "signals-queries-updates.md");
+page!(testing, "testing.md");
 page!(waiting, "waiting.md");
+page!(workers_and_clients, "workers-and-clients.md");
 page!(workflows, "workflows.md");

@@ -18,10 +18,16 @@ struct Approval;
 #[workflow]
 impl Approval {
     #[run]
-    async fn run(ctx: &Context<Self>, subject: String, deadline: Duration) -> abide::Result<String> {
+    async fn run(
+        ctx: &Context<Self>,
+        subject: String,
+        deadline: Duration,
+    ) -> abide::Result<String> {
         // The wait is durable, and so is its deadline. Whichever comes first in history wins.
         match ctx.receive(Self::decide).timeout(deadline).await? {
-            Outcome::Received(Decision { approved: true, by }) => Ok(format!("{subject}: {by} said yes")),
+            Outcome::Received(Decision { approved: true, by }) => {
+                Ok(format!("{subject}: {by} said yes"))
+            }
             Outcome::Received(Decision { by, .. }) => Ok(format!("{subject}: {by} said no")),
             Outcome::TimedOut => Ok(format!("{subject}: nobody decided in time")),
         }

@@ -12,8 +12,7 @@ use crate::order::{Order, charge};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    // The connection is made when it is needed and made again when it is lost, so the server may
-    // start after the worker, and may be restarted.
+    // The server must be there now. Later it may go and come back: the connection is made again.
     let client = Client::connect(address::from_arguments()).await?;
 
     // The queue ties starts to workers: this worker takes what is started on the queue `orders`.

@@ -2,8 +2,9 @@
 //! activities have a grace.
 
 use std::{
+    future::poll_fn,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use crate::{
@@ -59,15 +60,17 @@ impl Session {
 
     /// What comes next; nothing when the engine has stopped.
     pub async fn next(&mut self) -> Option<Given> {
-        self.last = None;
-        let (given, work) = self.given.recv().await?;
-        self.last = Some(work);
-        Some(given)
+        poll_fn(|context| self.poll_next(context)).await
     }
 
     /// As [`next`](Self::next), for those who wait for other things too.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Given>> {
-        self.given.poll_recv(context)
+        self.last = None;
+        let given = ready!(self.given.poll_recv(context));
+        Poll::Ready(given.map(|(given, work)| {
+            self.last = Some(work);
+            given
+        }))
     }
 }
 

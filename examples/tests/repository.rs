@@ -1,0 +1,34 @@
+//! What the tests take from the repository: its files, and the real program.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+/// A file of the repository.
+pub(crate) fn read(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The program `abide`. Cargo builds only the programs of the package under test, so this asks for it;
+/// after a build of the workspace there is nothing left to do.
+pub(crate) fn abide() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        // This test is `<target>/<profile>/deps/<test>`.
+        let this = env::current_exe().unwrap();
+        let profile = this.ancestors().nth(2).unwrap();
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--locked", "--quiet", "--package", "abide-cli", "--bin", "abide"]);
+        build.arg("--target-dir").arg(profile.parent().unwrap());
+        if profile.ends_with("release") {
+            build.arg("--release");
+        }
+        let built = build.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap();
+        assert!(built.success(), "the program abide could not be built");
+        profile.join("abide")
+    })
+}
