@@ -1,9 +1,9 @@
 //! Embedded: the engine inside your own program, on one file. The program ends in the middle of a run,
 //! and the run goes on when the program is started again.
 
-use std::{env, path::Path};
+use std::{env, fs, path::Path, process, time::Duration};
 
-use abide::{ClientError, WorkflowHandle, embedded::Embedded, prelude::*};
+use abide::{WorkflowHandle, embedded::Embedded, prelude::*};
 
 #[activity]
 async fn charge(customer: String) -> String {
@@ -41,17 +41,17 @@ async fn first_life(file: &Path) -> anyhow::Result<()> {
     let engine = Embedded::open(file).await?;
     let worker = engine.worker().workflow::<Purchase>().activity(charge);
     let purchase = engine.client().start::<Purchase>("purchase-1", "Ada".to_owned()).await?;
-    worker.run_until(async { until_charged(&purchase).await.unwrap_or_default() }).await?;
+    // Works until the customer is charged, and then ends what is under way.
+    worker.run_until(charged(&purchase)).await?;
     println!("the program ends, and the run is still open");
     engine.shutdown().await;
     Ok(())
 }
 
-async fn until_charged(purchase: &WorkflowHandle<Purchase>) -> Result<(), ClientError> {
-    while !purchase.query(Purchase::charged, ()).await? {
-        tokio::task::yield_now().await;
+async fn charged(purchase: &WorkflowHandle<Purchase>) {
+    while let Ok(false) = purchase.query(Purchase::charged, ()).await {
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    Ok(())
 }
 
 /// The second life: it opens the same file, and finds the run where it was.
@@ -61,12 +61,17 @@ async fn second_life(file: &Path) -> anyhow::Result<()> {
     let purchase = engine.client().handle::<Purchase>("purchase-1");
     purchase.signal(Purchase::delivered, ()).await?;
     println!("{}", purchase.result().await?);
+    engine.shutdown().await;
     Ok(())
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let file = env::temp_dir().join(format!("abide-example-{}.db", std::process::id()));
+    let folder = env::temp_dir().join(format!("abide-example-{}", process::id()));
+    fs::create_dir_all(&folder)?;
+    let file = folder.join("abide.db");
     first_life(&file).await?;
-    second_life(&file).await
+    second_life(&file).await?;
+    fs::remove_dir_all(folder)?;
+    Ok(())
 }
