@@ -111,6 +111,10 @@ impl SessionSender for Sender {
         self.credits.give(queue, credits);
     }
 
+    fn withdraw(&self) {
+        self.credits.withdraw();
+    }
+
     fn call(&self, call: Call) -> Answer<'static, CallReply> {
         self.engine.ask(|engine| async move { engine.call(call).await })
     }

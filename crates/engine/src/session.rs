@@ -2,7 +2,6 @@
 //! activities have a grace.
 
 use std::{
-    future::poll_fn,
     sync::Arc,
     task::{Context, Poll, ready},
 };
@@ -60,14 +59,14 @@ impl Session {
 
     /// What comes next; nothing when the engine has stopped.
     pub async fn next(&mut self) -> Option<Given> {
-        poll_fn(|context| self.poll_next(context)).await
+        std::future::poll_fn(|context| self.poll_next(context)).await
     }
 
     /// As [`next`](Self::next), for those who wait for other things too.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Given>> {
         self.last = None;
-        let given = ready!(self.given.poll_recv(context));
-        Poll::Ready(given.map(|(given, work)| {
+        let next = ready!(self.given.poll_recv(context));
+        Poll::Ready(next.map(|(given, work)| {
             self.last = Some(work);
             given
         }))
@@ -85,6 +84,11 @@ impl Credits {
     pub fn give(&self, queue: QueueKey, credits: usize) {
         let worker = self.worker.clone();
         self.node.queue(QueueMessage::Credit { queue, worker, credits });
+    }
+
+    /// Takes back all that was given: nothing follows but what is on its way.
+    pub fn withdraw(&self) {
+        self.node.queue(QueueMessage::Gone(self.worker.session.clone()));
     }
 }
 

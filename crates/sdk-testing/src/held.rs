@@ -118,8 +118,16 @@ impl Held {
         };
         let mut state = self.lock();
         let credit = state.credit.entry((stream, kind)).or_default();
-        credit.left += credits;
+        credit.left = credit.left.saturating_add(credits);
         credit.used_up = None;
+    }
+
+    /// The worker of a stream takes nothing more, so nobody need wait for its credit.
+    pub(crate) fn withdraw(&self, stream: u64) {
+        let mut state = self.lock();
+        for kind in [Kind::Workflow, Kind::Activity] {
+            state.credit.insert((stream, kind), Credit { left: usize::MAX, used_up: None });
+        }
     }
 
     /// Work comes on a stream.

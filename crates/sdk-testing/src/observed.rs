@@ -83,8 +83,10 @@ impl Transport for Observed {
             let session = self.inner.connect(worker).await?;
             let stream = self.held.open();
             let (time, held) = (Arc::clone(&self.time), self.held.clone());
-            let sender = Arc::new(ObservedSender { inner: session.sender(), held, stream });
-            let end = End { held: self.held.clone(), stream };
+            let end = End { held: held.clone(), stream };
+            let inner = session.sender();
+            let sender = ObservedSender { inner, time: Arc::clone(&time), held, stream };
+            let sender = Arc::new(sender);
             let working = self.working.clone();
             Ok(Box::new(ObservedSession { session, sender, time, working, end })
                 as Box<dyn Session>)
@@ -162,15 +164,22 @@ impl Drop for End {
 
 struct ObservedSender {
     inner: Arc<dyn SessionSender>,
+    time: Arc<Time>,
     held: Held,
     stream: u64,
 }
 
 impl SessionSender for ObservedSender {
     fn credit(&self, queue: QueueKey, credits: usize) {
-        let kind = queue.kind;
+        // Counted first, because what it brings may be here before the call returns.
+        let _work = self.time.begin();
+        self.held.credit(self.stream, queue.kind, credits);
         self.inner.credit(queue, credits);
-        self.held.credit(self.stream, kind, credits);
+    }
+
+    fn withdraw(&self) {
+        self.inner.withdraw();
+        self.held.withdraw(self.stream);
     }
 
     fn call(&self, call: Call) -> Answer<'static, CallReply> {

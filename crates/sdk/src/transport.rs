@@ -58,6 +58,10 @@ pub trait SessionSender: Send + Sync {
     /// Takes so much more work of a queue. Credit ends with the stream.
     fn credit(&self, queue: QueueKey, credits: usize);
 
+    /// Takes all credit back, because the worker is about to leave: nothing follows but what is on its
+    /// way. A transport that cannot say so leaves it to the end of the stream.
+    fn withdraw(&self) {}
+
     /// Answers for work that was given: `CompleteTask`, `FailTask`, `AnswerQuery`, `ResolveActivity`,
     /// `Heartbeat` or `PresentAttempt`. The future ends when the engine has acknowledged it.
     fn call(&self, call: Call) -> Answer<'static, CallReply>;

@@ -116,7 +116,8 @@ async fn failed_attempts_are_repeated_and_go_on_from_their_heartbeat() {
 async fn a_worker_that_is_told_to_end_finishes_its_activities() {
     let engine = Embedded::in_memory().await;
     let gate = Gate::new();
-    let worker = |gate: &Gate| engine.worker().workflow::<Passing>().activities(Gated(gate.clone()));
+    let worker =
+        |gate: &Gate| engine.worker().workflow::<Passing>().activities(Gated(gate.clone()));
     let running = Running::start(worker(&gate));
     let handle = engine.client().start::<Passing>("passing", ()).await.unwrap();
     gate.visitor().await;

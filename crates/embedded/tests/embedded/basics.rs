@@ -1,9 +1,13 @@
 //! Runs with activities and sleeps, and how they end.
 
 use abide::{ActivityError, ClientError, Context, Worker};
-use abide_core::{event::Fact, list::RunStatus};
+use abide_core::{
+    event::Fact,
+    list::{RunFilter, RunStatus},
+};
 use abide_embedded::{Embedded, clock::Clock};
 use abide_sdk::{activity, workflow};
+use tokio::task::JoinSet;
 
 use crate::world::{Running, advance, manual_clock, seconds, until};
 
@@ -105,13 +109,17 @@ async fn many_runs_at_once_on_a_file() {
     let engine = Embedded::open(folder.path().join("abide.db")).await.unwrap();
     let running = Running::start(worker(&engine));
     let client = engine.client();
-    let mut handles = Vec::new();
-    for n in 0..300 {
-        handles.push(client.start::<Hello>(format!("hello-{n}"), n.to_string()).await.unwrap());
+    let mut runs = JoinSet::new();
+    for n in 0..200 {
+        let start = client.start::<Hello>(format!("hello-{n}"), n.to_string());
+        runs.spawn(async move {
+            let handle = start.await.unwrap();
+            assert_eq!(handle.result().await.unwrap(), format!("Hello, {n}!"));
+        });
     }
-    for (n, handle) in handles.into_iter().enumerate() {
-        assert_eq!(handle.result().await.unwrap(), format!("Hello, {n}!"));
-    }
+    runs.join_all().await;
+    let filter = RunFilter { statuses: vec![RunStatus::Completed], ..RunFilter::default() };
+    assert_eq!(client.count_runs(filter).await.unwrap(), 200);
     running.stop().await;
     engine.shutdown().await;
 }
@@ -211,4 +219,3 @@ async fn a_worker_with_nothing_to_run_or_two_of_a_name_does_not_start() {
     let error = twice.run().await.unwrap_err().to_string();
     assert!(error.contains("Hello is registered already"), "{error}");
 }
-

@@ -1,13 +1,13 @@
 //! Workers and engines that end in the middle of a run: it goes on where it was.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use abide::{Context, Worker};
 use abide_core::event::Fact;
-use abide_embedded::{Embedded, OpenError};
+use abide_embedded::{Builder, Embedded, Limits, OpenError};
 use abide_sdk::{activities, workflow};
 
-use crate::world::{Gate, Running, until};
+use crate::world::{Gate, Running};
 
 /// Counts how often it is called, and lets everyone through.
 struct Counted(Gate);
@@ -51,6 +51,12 @@ impl Journey {
 
 fn worker(engine: &Embedded, gate: &Gate) -> Worker {
     engine.worker().workflow::<Journey>().activities(Counted(gate.clone()))
+}
+
+/// An engine on which a worker that is gone has no time to come back.
+fn impatient() -> Builder {
+    let limits = Limits { session_grace: Duration::ZERO, ..Limits::default() };
+    Embedded::builder().limits(limits)
 }
 
 /// The journey is so far that it waits for its next signal.
@@ -111,7 +117,7 @@ async fn a_run_goes_on_after_a_hard_end_of_engine_and_worker() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("abide.db");
     let gate = Gate::new();
-    let engine = Embedded::open(&path).await.unwrap();
+    let engine = impatient().open(&path).await.unwrap();
     let running = Running::start(worker(&engine, &gate));
     let handle = engine.client().start::<Journey>("journey", ()).await.unwrap();
     waiting(&handle, 1).await;
@@ -134,7 +140,7 @@ async fn a_run_goes_on_after_a_hard_end_of_engine_and_worker() {
 /// A dropped engine lets go of its file as soon as its tasks have noticed.
 async fn open_when_free(path: &Path) -> Embedded {
     loop {
-        match Embedded::open(path).await {
+        match impatient().open(path).await {
             Ok(engine) => return engine,
             Err(OpenError::InUse { .. }) => tokio::task::yield_now().await,
             Err(error) => panic!("{error}"),
@@ -144,7 +150,7 @@ async fn open_when_free(path: &Path) -> Embedded {
 
 #[tokio::test]
 async fn an_activity_that_was_cut_off_is_repeated() {
-    let engine = Embedded::in_memory().await;
+    let engine = impatient().in_memory().await;
     let gate = Gate::new();
     let handle = engine.client().start::<Cut>("cut", ()).await.unwrap();
     let worker = || engine.worker().workflow::<Cut>().activities(Held(gate.clone()));

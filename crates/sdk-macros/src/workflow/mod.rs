@@ -1,6 +1,7 @@
-//! `#[workflow]` on an impl block: [`model`] reads and checks its methods, [`expand`] writes the
-//! definitions.
+//! `#[workflow]` on an impl block: [`model`] reads its methods, [`check`] says what is wrong with them,
+//! [`expand`] writes the definitions.
 
+mod check;
 mod expand;
 mod model;
 

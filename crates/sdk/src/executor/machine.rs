@@ -28,7 +28,6 @@ use super::{
 use crate::{
     context::Context,
     definition::{Arrival, UpdateProgress, Workflow},
-    payload::PayloadError,
     registry::{Fault, WorkflowCode},
 };
 
@@ -78,7 +77,7 @@ impl<W: Workflow> Machine<W> {
             Step::Start(started) => self.running = Some(Running::new(started, self.turn)?),
             step => {
                 if let Some(running) = &mut self.running {
-                    running.take_step(step)?;
+                    running.take_step(step);
                 }
             }
         }
@@ -196,12 +195,12 @@ impl<W: Workflow> Running<W> {
         }
     }
 
-    fn take_step(&mut self, step: Step<'_>) -> Result<(), Fault> {
+    fn take_step(&mut self, step: Step<'_>) {
         let _own_wakes = self.tasks.enter();
         let board = &self.board;
         match step {
             Step::Turn(_) | Step::Start(_) | Step::TimerRescheduled { .. } => {}
-            Step::Signal { number, signal } => return self.signal(number, signal),
+            Step::Signal { number, signal } => self.signal(number, signal),
             Step::Update { update, request } => self.update(update, request),
             Step::CancelRequested(_) => board.request_cancel(),
             Step::TimerFired { timer, .. } => {
@@ -230,13 +229,16 @@ impl<W: Workflow> Running<W> {
                 board.resolve(&Subject::External(external), || Resolution::External(result));
             }
         }
-        Ok(())
     }
 
-    fn signal(&mut self, number: EventNumber, signal: &SignalReceived) -> Result<(), Fault> {
+    fn signal(&mut self, number: EventNumber, signal: &SignalReceived) {
         let SignalReceived { name, input, .. } = signal;
         let arrival = match W::SIGNALS.iter().find(|signal| signal.name() == name) {
-            Some(handler) => handler.arrive(&self.context, input).map_err(unreadable)?,
+            // Whoever can send signals could stop the run for good, if this were a fault.
+            Some(handler) => handler.arrive(&self.context, input).unwrap_or_else(|error| {
+                warn!(signal = %name, %error, "a signal cannot be read; it is kept unread");
+                Arrival::Kept
+            }),
             None => {
                 warn!(signal = %name, "the workflow has no such signal; it is kept unread");
                 Arrival::Kept
@@ -249,7 +251,6 @@ impl<W: Workflow> Running<W> {
             }
             Arrival::Task(task) => self.tasks.begin(task, &self.board),
         }
-        Ok(())
     }
 
     fn update(&mut self, update: UpdateId, request: &UpdateRequest) {
@@ -307,8 +308,4 @@ fn unknown<'a, W: Workflow>(
 
 fn failure(message: impl Into<String>) -> Failure {
     Failure::server(FailureKind::Application, message)
-}
-
-fn unreadable(error: PayloadError) -> Fault {
-    fault::unreadable(&error)
 }

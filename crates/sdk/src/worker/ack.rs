@@ -58,7 +58,7 @@ pub(super) enum Verdict {
     /// The machine is of no use any more; the task is given again, or was given to somebody else.
     NotTaken,
     /// No engine will ever take it, and that must be said, or the task waits for its timeout.
-    Unfit(Call),
+    Unfit(Box<Call>),
 }
 
 impl Verdict {
@@ -78,12 +78,12 @@ impl Verdict {
             Err(CallError::Invalid(invalid)) => {
                 tracing::warn!(%workflow, %invalid, "a workflow task asks for what cannot be");
                 let failure = Failure::server(FailureKind::Application, invalid.to_string());
-                Self::Unfit(Call::FailTask {
+                Self::Unfit(Box::new(Call::FailTask {
                     token: token.clone(),
                     cause: TaskFailureCause::BadCommand,
                     failure,
                     blocked: None,
-                })
+                }))
             }
             Err(error) => {
                 tracing::debug!(%workflow, %error, "a workflow task was not taken");

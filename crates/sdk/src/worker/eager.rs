@@ -20,6 +20,7 @@ struct State {
     promised: BTreeMap<RunId, usize>,
     promises: usize,
     busy: usize,
+    closed: bool,
 }
 
 impl EagerSlots {
@@ -34,7 +35,7 @@ impl EagerSlots {
         }
         let mut state = self.lock();
         let free = self.count.saturating_sub(state.busy + state.promises);
-        let promised = wanted.min(free);
+        let promised = if state.closed { 0 } else { wanted.min(free) };
         if promised > 0 {
             state.promises += promised;
             *state.promised.entry(run).or_default() += promised;
@@ -61,6 +62,16 @@ impl EagerSlots {
         if let Some(promised) = state.promised.remove(&run) {
             state.promises -= promised;
         }
+    }
+
+    /// Nothing more is promised.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+    }
+
+    /// No completion is under way that something was promised with.
+    pub(super) fn none_promised(&self) -> bool {
+        self.lock().promises == 0
     }
 
     /// An eager activity ended.
@@ -90,5 +101,8 @@ mod tests {
         assert_eq!(slots.promise(one, 9), 1);
         slots.give_back();
         assert_eq!(slots.promise(two, 9), 1);
+        slots.close();
+        slots.answered(two);
+        assert_eq!(slots.promise(two, 9), 0);
     }
 }

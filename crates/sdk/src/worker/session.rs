@@ -152,7 +152,7 @@ impl Life {
     /// Takes nothing new, waits for what is under way, and leaves. What the engine gave before it saw
     /// the end of the credit is still done.
     async fn end(self, mut session: Option<Box<dyn Session>>) {
-        self.shared.stop_credit();
+        self.shared.stop();
         let deadline = Instant::now() + self.grace;
         // When time is up, what is left goes to other workers.
         drop(timeout_at(deadline, self.finish(&mut session)).await);
@@ -164,13 +164,17 @@ impl Life {
     }
 
     async fn finish(&self, session: &mut Option<Box<dyn Session>>) -> Result<(), WorkerError> {
-        while !self.shared.idle() {
+        loop {
             let Some(stream) = session else {
+                if self.shared.idle() {
+                    return Ok(());
+                }
                 *session = Some(self.connect(true).await?);
                 continue;
             };
             let sender = stream.sender();
             tokio::select! {
+                biased;
                 given = stream.next() => match given {
                     Some(given) => self.take(&sender, given),
                     None => {
@@ -178,9 +182,9 @@ impl Life {
                         *session = None;
                     }
                 },
-                () = self.shared.ended.notified() => {}
+                // Asked last: what was on its way has arrived by then.
+                () = self.shared.idle_again() => return Ok(()),
             }
         }
-        Ok(())
     }
 }

@@ -48,15 +48,31 @@ impl Shared {
         self.stream.send_replace(None);
     }
 
-    /// Nothing new is taken.
-    pub(super) fn stop_credit(&self) {
+    fn stop_credit(&self) {
         self.tasks.close();
         self.activities.close();
     }
 
-    /// Nothing is under way.
+    /// The worker shuts down: nothing new is taken, not even what its own workflows ask for.
+    pub(super) fn stop(&self) {
+        self.stop_credit();
+        self.eager.close();
+        let sender = self.stream.borrow().clone();
+        if let Some(sender) = sender {
+            sender.withdraw();
+        }
+    }
+
+    /// Nothing is under way, nor promised to come.
     pub(super) fn idle(&self) -> bool {
-        self.tasks.idle() && self.attempts.none()
+        self.tasks.idle() && self.attempts.none() && self.eager.none_promised()
+    }
+
+    /// Waits until nothing is under way.
+    pub(super) async fn idle_again(&self) {
+        while !self.idle() {
+            self.ended.notified().await;
+        }
     }
 
     /// Tells a shard, or all of them, which attempts of their activities the worker has.

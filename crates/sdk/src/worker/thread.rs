@@ -105,12 +105,13 @@ impl WorkflowThread {
     fn acknowledged(&mut self, Acknowledged { sender, answered, result }: Acknowledged) {
         let Some(token) = answered else { return };
         self.shared.eager.answered(token.run);
+        self.shared.ended.notify_one();
         match Verdict::of(&token, result) {
             Verdict::Taken => {}
             Verdict::NotTaken => self.cache.forget_turn(token.run, token.start),
             Verdict::Unfit(failed) => {
                 self.cache.forget_turn(token.run, token.start);
-                self.send(sender, failed);
+                self.send(sender, *failed);
             }
         }
     }

@@ -1,5 +1,7 @@
 //! What the futures of a run share with its machine: they put up what they ask for and wait for; the
-//! machine collects the commands and says what has happened.
+//! machine collects the commands and says what has happened (`news`).
+
+mod news;
 
 use std::{
     cell::{Cell, RefCell},
@@ -12,9 +14,7 @@ use std::{
 
 use abide_core::{
     command::{Ask, Command},
-    event::{
-        ActivitySpec, ChildSpec, Guards, Origin, Outcome, RunStarted, TimerSpec, UpdateRequest,
-    },
+    event::{ActivitySpec, ChildSpec, Guards, Origin, RunStarted, TimerSpec},
     ids::{ActivityId, EventNumber, TimerId, UpdateId, WorkflowId, WorkflowKey},
     payload::Payloads,
     time::Timestamp,
@@ -26,7 +26,19 @@ use super::{
 };
 use crate::future::LocalBoxFuture;
 
-/// The shared part of a run.
+/// What futures and machine share.
+pub(crate) struct Board {
+    started: RunStarted,
+    turn: Cell<TurnInfo>,
+    cancel_requested: Cell<bool>,
+    /// The run is closed, stopped or dropped: nothing is asked for any more.
+    silent: Cell<bool>,
+    /// Where the task that is being polled last asked for something durable.
+    place: Cell<Option<&'static Location<'static>>>,
+    shared: RefCell<Shared>,
+}
+
+/// What changes while code runs.
 #[derive(Default)]
 struct Shared {
     commands: Vec<Command>,
@@ -69,22 +81,10 @@ pub(crate) enum Received {
 
 /// What one task of the engine is about.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TurnInfo {
-    pub(super) now: Timestamp,
-    pub(super) replaying: bool,
-    pub(super) suggest_continue_as_new: bool,
-}
-
-/// What futures and machine share.
-pub(crate) struct Board {
-    started: RunStarted,
-    turn: Cell<TurnInfo>,
-    cancel_requested: Cell<bool>,
-    /// The run is closed, stopped or dropped: nothing is asked for any more.
-    silent: Cell<bool>,
-    /// Where the task that is being polled last asked for something durable.
-    place: Cell<Option<&'static Location<'static>>>,
-    shared: RefCell<Shared>,
+pub(in crate::executor) struct TurnInfo {
+    pub(in crate::executor) now: Timestamp,
+    pub(in crate::executor) replaying: bool,
+    pub(in crate::executor) suggest_continue_as_new: bool,
 }
 
 impl std::fmt::Debug for Board {
@@ -204,14 +204,14 @@ impl Board {
         self.open(&mut shared, Subject::External(number), None)
     }
 
-    pub(super) fn poll_wait(&self, number: u64, waker: &Waker) -> Poll<Resolution> {
+    pub(in crate::executor) fn poll_wait(&self, number: u64, waker: &Waker) -> Poll<Resolution> {
         // A replaced waker is dropped after the borrow: it may own futures, which come back here.
         let polled = self.shared.borrow_mut().waits.poll(number, waker);
         polled.map_or(Poll::Pending, Poll::Ready)
     }
 
     /// The future of a wait was dropped: what it waits for is no longer needed.
-    pub(super) fn abandon(&self, number: u64) {
+    pub(in crate::executor) fn abandon(&self, number: u64) {
         // Runs in drops, where a panic would abort: better to wait in vain than to borrow twice.
         let Ok(mut shared) = self.shared.try_borrow_mut() else { return };
         let Some(entry) = shared.waits.remove(number) else { return };
@@ -267,134 +267,6 @@ impl Board {
             Subject::Activity(activity) => self.ask(shared, Ask::CancelActivity(activity)),
             Subject::ChildStart(_) | Subject::ChildClose(_) | Subject::External(_) => {}
         }
-    }
-}
-
-/// What the machine says.
-impl Board {
-    pub(super) fn new(started: RunStarted, turn: TurnInfo) -> Self {
-        Self {
-            started,
-            turn: Cell::new(turn),
-            cancel_requested: Cell::new(false),
-            silent: Cell::new(false),
-            place: Cell::new(None),
-            shared: RefCell::default(),
-        }
-    }
-
-    pub(super) fn set_turn(&self, turn: TurnInfo) {
-        self.turn.set(turn);
-    }
-
-    /// From here on nothing is asked for.
-    pub(super) fn silence(&self) {
-        self.silent.set(true);
-    }
-
-    pub(super) fn silent(&self) -> bool {
-        self.silent.get()
-    }
-
-    /// A command of the machine itself.
-    pub(super) fn command(&self, ask: Ask) {
-        self.ask(&mut self.shared.borrow_mut(), ask);
-    }
-
-    pub(super) fn take_commands(&self) -> Vec<Command> {
-        std::mem::take(&mut self.shared.borrow_mut().commands)
-    }
-
-    pub(super) fn take_spawned(&self) -> Vec<LocalBoxFuture<'static, ()>> {
-        std::mem::take(&mut self.shared.borrow_mut().spawned)
-    }
-
-    pub(super) fn set_place(&self, place: Option<&'static Location<'static>>) {
-        self.place.set(place);
-    }
-
-    pub(super) fn take_place(&self) -> Option<&'static Location<'static>> {
-        self.place.take()
-    }
-
-    pub(super) fn accept_update(&self, update: UpdateId, request: UpdateRequest) {
-        let mut shared = self.shared.borrow_mut();
-        shared.updates.push(update.clone());
-        self.ask(&mut shared, Ask::AcceptUpdate { update, request });
-    }
-
-    pub(super) fn complete_update(&self, update: UpdateId, outcome: Outcome) {
-        let mut shared = self.shared.borrow_mut();
-        shared.updates.retain(|open| *open != update);
-        self.ask(&mut shared, Ask::CompleteUpdate { update, outcome });
-    }
-
-    /// Accepted updates that have no outcome, oldest first.
-    pub(super) fn open_updates(&self) -> Vec<UpdateId> {
-        self.shared.borrow().updates.clone()
-    }
-
-    /// Something durable is waited for.
-    pub(super) fn waits(&self) -> bool {
-        self.shared.borrow().waits.pending()
-    }
-
-    /// Signals that no code has seen, by number.
-    pub(super) fn unread_signals(&self) -> Vec<EventNumber> {
-        let shared = self.shared.borrow();
-        let mut unread: Vec<_> = shared.mailbox.numbers().collect();
-        unread.extend(shared.waits.unseen_signals());
-        unread.sort_unstable();
-        unread
-    }
-
-    /// Ends every wait for this subject.
-    pub(super) fn resolve(&self, subject: &Subject, mut resolution: impl FnMut() -> Resolution) {
-        let numbers = self.shared.borrow().waits.of(subject);
-        for number in numbers {
-            let ended = self.shared.borrow_mut().waits.resolve(number, resolution());
-            wake(ended.and_then(|(_, waker)| waker));
-        }
-    }
-
-    /// Gives a signal to the oldest wait for it, whose timer is then over; else keeps it.
-    pub(super) fn keep(&self, signal: Signal) {
-        let mut shared = self.shared.borrow_mut();
-        let Some(number) = shared.waits.receiver(&signal.name) else {
-            return shared.mailbox.put(signal);
-        };
-        let Some((subject, waker)) = shared.waits.resolve(number, Resolution::Signal(signal))
-        else {
-            return;
-        };
-        self.withdraw(&mut shared, subject);
-        drop(shared);
-        wake(waker);
-    }
-
-    /// Ends every pending wait, oldest first.
-    pub(super) fn request_cancel(&self) {
-        self.cancel_requested.set(true);
-        let numbers = self.shared.borrow().waits.all_pending();
-        for number in numbers {
-            let mut shared = self.shared.borrow_mut();
-            if let Some((subject, waker)) = shared.waits.resolve(number, Resolution::Cancelled) {
-                self.withdraw(&mut shared, subject);
-                drop(shared);
-                wake(waker);
-            }
-        }
-    }
-
-    /// Changes what is known of a child.
-    pub(super) fn update_child(&self, number: u64, change: impl FnOnce(&mut Child)) {
-        change(self.shared.borrow_mut().children.entry(number).or_default());
-    }
-}
-
-fn wake(waker: Option<Waker>) {
-    if let Some(waker) = waker {
-        waker.wake();
     }
 }
 

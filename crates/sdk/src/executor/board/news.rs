@@ -1,0 +1,153 @@
+//! What the machine says to the board: what has happened, and what it takes away.
+
+use std::{
+    cell::{Cell, RefCell},
+    panic::Location,
+    task::Waker,
+};
+
+use abide_core::{
+    command::{Ask, Command},
+    event::{Outcome, RunStarted, UpdateRequest},
+    ids::{EventNumber, UpdateId},
+};
+
+use super::{Board, Child, TurnInfo};
+use crate::{
+    executor::{
+        mailbox::Signal,
+        waits::{Resolution, Subject},
+    },
+    future::LocalBoxFuture,
+};
+
+impl Board {
+    pub(in crate::executor) fn new(started: RunStarted, turn: TurnInfo) -> Self {
+        Self {
+            started,
+            turn: Cell::new(turn),
+            cancel_requested: Cell::new(false),
+            silent: Cell::new(false),
+            place: Cell::new(None),
+            shared: RefCell::default(),
+        }
+    }
+
+    pub(in crate::executor) fn set_turn(&self, turn: TurnInfo) {
+        self.turn.set(turn);
+    }
+
+    /// From here on nothing is asked for.
+    pub(in crate::executor) fn silence(&self) {
+        self.silent.set(true);
+    }
+
+    pub(in crate::executor) fn silent(&self) -> bool {
+        self.silent.get()
+    }
+
+    /// A command of the machine itself.
+    pub(in crate::executor) fn command(&self, ask: Ask) {
+        self.ask(&mut self.shared.borrow_mut(), ask);
+    }
+
+    pub(in crate::executor) fn take_commands(&self) -> Vec<Command> {
+        std::mem::take(&mut self.shared.borrow_mut().commands)
+    }
+
+    pub(in crate::executor) fn take_spawned(&self) -> Vec<LocalBoxFuture<'static, ()>> {
+        std::mem::take(&mut self.shared.borrow_mut().spawned)
+    }
+
+    pub(in crate::executor) fn set_place(&self, place: Option<&'static Location<'static>>) {
+        self.place.set(place);
+    }
+
+    pub(in crate::executor) fn take_place(&self) -> Option<&'static Location<'static>> {
+        self.place.take()
+    }
+
+    pub(in crate::executor) fn accept_update(&self, update: UpdateId, request: UpdateRequest) {
+        let mut shared = self.shared.borrow_mut();
+        shared.updates.push(update.clone());
+        self.ask(&mut shared, Ask::AcceptUpdate { update, request });
+    }
+
+    pub(in crate::executor) fn complete_update(&self, update: UpdateId, outcome: Outcome) {
+        let mut shared = self.shared.borrow_mut();
+        shared.updates.retain(|open| *open != update);
+        self.ask(&mut shared, Ask::CompleteUpdate { update, outcome });
+    }
+
+    /// Accepted updates that have no outcome, oldest first.
+    pub(in crate::executor) fn open_updates(&self) -> Vec<UpdateId> {
+        self.shared.borrow().updates.clone()
+    }
+
+    /// Something durable is waited for.
+    pub(in crate::executor) fn waits(&self) -> bool {
+        self.shared.borrow().waits.pending()
+    }
+
+    /// Signals that no code has seen, by number.
+    pub(in crate::executor) fn unread_signals(&self) -> Vec<EventNumber> {
+        let shared = self.shared.borrow();
+        let mut unread: Vec<_> = shared.mailbox.numbers().collect();
+        unread.extend(shared.waits.unseen_signals());
+        unread.sort_unstable();
+        unread
+    }
+
+    /// Ends every wait for this subject.
+    pub(in crate::executor) fn resolve(
+        &self,
+        subject: &Subject,
+        mut resolution: impl FnMut() -> Resolution,
+    ) {
+        let numbers = self.shared.borrow().waits.of(subject);
+        for number in numbers {
+            let ended = self.shared.borrow_mut().waits.resolve(number, resolution());
+            wake(ended.and_then(|(_, waker)| waker));
+        }
+    }
+
+    /// Gives a signal to the oldest wait for it, whose timer is then over; else keeps it.
+    pub(in crate::executor) fn keep(&self, signal: Signal) {
+        let mut shared = self.shared.borrow_mut();
+        let Some(number) = shared.waits.receiver(&signal.name) else {
+            return shared.mailbox.put(signal);
+        };
+        let Some((subject, waker)) = shared.waits.resolve(number, Resolution::Signal(signal))
+        else {
+            return;
+        };
+        self.withdraw(&mut shared, subject);
+        drop(shared);
+        wake(waker);
+    }
+
+    /// Ends every pending wait, oldest first.
+    pub(in crate::executor) fn request_cancel(&self) {
+        self.cancel_requested.set(true);
+        let numbers = self.shared.borrow().waits.all_pending();
+        for number in numbers {
+            let mut shared = self.shared.borrow_mut();
+            if let Some((subject, waker)) = shared.waits.resolve(number, Resolution::Cancelled) {
+                self.withdraw(&mut shared, subject);
+                drop(shared);
+                wake(waker);
+            }
+        }
+    }
+
+    /// Changes what is known of a child.
+    pub(in crate::executor) fn update_child(&self, number: u64, change: impl FnOnce(&mut Child)) {
+        change(self.shared.borrow_mut().children.entry(number).or_default());
+    }
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
