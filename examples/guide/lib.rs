@@ -13,6 +13,7 @@ page!(activities, "activities.md");
 page!(children, "children.md");
 page!(embedded, "embedded.md");
 page!(getting_started, "getting-started.md");
+page!(readme, "../README.md");
 page!(signals_queries_updates, "signals-queries-updates.md");
 page!(testing, "testing.md");
 page!(waiting, "waiting.md");
