@@ -26,7 +26,7 @@ pub(super) struct CallsStream {
 
 /// What a client says on the stream.
 pub(super) enum Said {
-    Call(NumberedCall),
+    Call(Box<NumberedCall>),
     /// Nobody waits for the answer of this call any more.
     Abandon(u64),
 }
@@ -50,7 +50,7 @@ impl CallsStream {
         let claim = self.answers.claim()?;
         let call = NumberedCall { number: claim.number, call: Some(asked) };
         // If the stream ends meanwhile, the claim is told so.
-        drop(self.queue.send(Some(Said::Call(call))));
+        drop(self.queue.send(Some(Said::Call(Box::new(call)))));
         let mut waiting = WaitingCall { claim, queue: self.queue };
         waiting.claim.answer().await
     }
@@ -107,7 +107,7 @@ impl Frame for CallsFrame {
 
     fn put(&mut self, item: Said) {
         match item {
-            Said::Call(call) => self.calls.push(call),
+            Said::Call(call) => self.calls.push(*call),
             Said::Abandon(number) => self.abandoned.push(number),
         }
     }

@@ -24,7 +24,7 @@ use abide_proto::{
 };
 use abide_sdk::transport::{Session, Transport};
 use abide_server::{Bounds, Config, Server};
-use tokio_stream::{StreamExt as _, iter, pending};
+use tokio_stream::{StreamExt as _, iter, pending, wrappers::UnboundedReceiverStream};
 use tonic::{Code, transport::Channel};
 
 use crate::support::{
@@ -320,8 +320,7 @@ fn hello(protocol_version: u32, session: &str) -> WorkerFrame {
 
 #[tokio::test]
 async fn a_worker_that_introduces_itself_badly() {
-    let bounds = Bounds { hello_timeout_ms: 20, ..Bounds::default() };
-    let server = server(Config { bounds, ..config() }).await;
+    let server = server(config()).await;
     let status = say(&server, vec![hello(7, "one")]).await;
     assert_field(&status, "hello.protocol_version", "this server speaks 1");
     let status = say(&server, vec![hello(PROTOCOL_VERSION, "")]).await;
@@ -330,6 +329,12 @@ async fn a_worker_that_introduces_itself_badly() {
     assert_field(&status, "hello", "first frame");
     let status = say(&server, vec![hello(1, "one"), hello(1, "one")]).await;
     assert_field(&status, "hello", "said already");
+}
+
+#[tokio::test]
+async fn a_worker_that_says_nothing() {
+    let bounds = Bounds { hello_timeout_ms: 20, ..Bounds::default() };
+    let server = server(Config { bounds, ..config() }).await;
     let status = say(&server, Vec::new()).await;
     assert_field(&status, "hello", "within 20 ms");
 }
@@ -375,8 +380,11 @@ async fn a_worker_that_reads_nothing() {
     let server = server(config()).await;
     let transport = transport(&server);
     let mut deaf = WorkersClient::new(channel(&server).await);
-    let frames = vec![hello(PROTOCOL_VERSION, "deaf"), credit("default", "queue", 1, 3)];
-    let unread = deaf.connect(iter(frames).chain(pending())).await.expect("it connects");
+    let (said, frames) = tokio::sync::mpsc::unbounded_channel();
+    said.send(hello(PROTOCOL_VERSION, "deaf")).expect("a receiver");
+    said.send(credit("default", "queue", 1, 3)).expect("a receiver");
+    let frames = UnboundedReceiverStream::new(frames);
+    let unread = deaf.connect(frames).await.expect("it connects");
     for n in 0..8 {
         start(&*transport, &format!("hello-{n}"), "hello").await;
     }
@@ -384,7 +392,7 @@ async fn a_worker_that_reads_nothing() {
     for _ in 0..5 {
         next_work(&mut session).await;
     }
-    drop((unread, deaf));
+    drop((unread, said));
     session.sender().credit(queue(WorkKind::Workflow), 3);
     for _ in 0..3 {
         next_work(&mut session).await;

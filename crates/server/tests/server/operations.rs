@@ -19,8 +19,8 @@ use abide_sdk::transport::Transport;
 use tonic::transport::Channel;
 
 use crate::support::{
-    activity, client, closed, config, decode, programs, server, spawn_worker, start, start_call,
-    target, transport,
+    activity, client, closed, config, decode, programs, server, server_with_clock, spawn_worker,
+    start, start_call, target, transport,
 };
 
 fn wire_target(id: &str) -> Option<wire::RunTarget> {
@@ -170,7 +170,7 @@ async fn histories_by_page_and_followed() {
 
 #[tokio::test]
 async fn lists_are_paged() {
-    let server = server(config()).await;
+    let (server, clock) = server_with_clock(config()).await;
     let transport = transport(&server);
     let programs = programs([("sleeper", vec![Node::Sleep(Duration::from_secs(3600))])]);
     let worker = spawn_worker(&transport, "one", &programs).await;
@@ -212,14 +212,15 @@ async fn lists_are_paged() {
         }
     }
     assert!(waits.iter().all(|wait| wait.kind() == wire::WaitKind::Timer));
-    let fire_at = server.engine().now();
+    let sooner = server.engine().now().saturating_add(Duration::from_secs(1));
     let reschedule = wire::RescheduleTimerRequest {
         target: wire_target("sleeper-3"),
         timer: waits[0].name.clone(),
-        fire_at: Some(fire_at.saturating_add(Duration::from_millis(10)).to_wire()),
+        fire_at: Some(sooner.to_wire()),
         ..Default::default()
     };
     client.reschedule_timer(reschedule).await.expect("it is moved");
+    clock.move_to(sooner);
     assert_eq!(closed(&*transport, "sleeper-3").await, Close::Completed);
     let repair = wire::RepairRunRequest { target: wire_target("sleeper-4"), ..Default::default() };
     client.repair_run(repair).await.expect("there is nothing to do");

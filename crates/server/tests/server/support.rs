@@ -14,6 +14,11 @@ use abide_core::{
     program::{Activity, Node, Program},
     replay::Replay,
     run::{Close, GivenTask, Resolution},
+    time::Timestamp,
+};
+use abide_engine::{
+    Engine, Options,
+    clock::{Clock, ManualClock},
 };
 use abide_proto::generated::abide_client::AbideClient;
 use abide_sdk::{
@@ -34,11 +39,19 @@ pub(crate) fn config() -> Config {
     Config { grpc_address: free, http_address: free, ..Config::default() }
 }
 
-/// A server on a store in memory.
+/// A server on a store in memory, whose time stands still.
 pub(crate) async fn server(config: Config) -> Server {
-    let server = Server::start(config, Arc::new(MemoryStore::default())).await.expect("it starts");
+    server_with_clock(config).await.0
+}
+
+/// A server on a store in memory, and the clock that it goes by.
+pub(crate) async fn server_with_clock(config: Config) -> (Server, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::new(Timestamp::from_unix_millis(1_800_000_000_000)));
+    let options = Options { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..Options::default() };
+    let engine = Engine::start(Arc::new(MemoryStore::default()), options);
+    let server = Server::serve(config, Arc::new(engine)).await.expect("it starts");
     server.ready().await;
-    server
+    (server, clock)
 }
 
 pub(crate) fn options(server: &Server) -> GrpcOptions {
