@@ -8,6 +8,8 @@
 //! - [`definition`] says what a workflow is made of, [`payload`] how its data travels, [`Error`] what
 //!   can go wrong.
 //! - [`executor`] runs workflow code deterministically; [`registry`] is what a worker can run.
+//! - Feature `worker`: `Client` starts workflows and speaks to them, `Worker` runs them, over any
+//!   [`transport`].
 //!
 //! Without features nothing here needs a runtime or a network.
 

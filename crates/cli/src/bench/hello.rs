@@ -97,7 +97,7 @@ impl Hello {
                     }),
                 )
                 .known(
-                    "transitions_per_run",
+                    "batches_per_run",
                     committed
                         .map(|(before, after)| per_run((after.batches - before.batches) as f64)),
                 ),

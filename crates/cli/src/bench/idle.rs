@@ -58,69 +58,99 @@ impl Idle {
 
     pub(super) async fn run(self, session: &mut Session<'_>) -> Result<(), Failed> {
         let data = session.directory.path().join("idle");
-        let (mut server, mut worker, client) = processes(&data).await?;
+        let processes = Processes::start(&data).await?;
+        let client = Common::at(processes.url.clone()).client().await?;
         fall_asleep(&client, "runs that fill the worker's cache", WARM).await?;
         sleep(REST).await;
-        let before = usage(&server, &worker);
+        let before = processes.memory();
         fall_asleep(&client, "sleeping runs", self.runs).await?;
         sleep(REST).await;
-        let after = usage(&server, &worker);
-        let cpu_percent = Self::watch(&server, &worker, session.time).await;
+        let after = processes.memory();
+        let cpu_percent = processes.watch(session.time).await;
         drop(client);
-        end(&mut server).await?;
-        end(&mut worker).await?;
+        processes.end().await?;
+
         let begun = Instant::now();
-        let (mut server, url) = spawn_server(&data).await?;
-        let ready = begun.elapsed();
-        let mut worker = spawn_worker(&url).await?;
+        let processes = Processes::start(&data).await?;
+        let ready_s = (processes.ready - begun).as_secs_f64();
         sleep(REST).await;
-        let again = usage(&server, &worker);
-        end(&mut server).await?;
-        end(&mut worker).await?;
-        let mb = |usage: Option<Usage>| usage.map(|usage| usage.resident as f64 / 1e6);
-        let added_mb = mb(before).zip(mb(after)).map(|(before, after)| after - before);
+        let again = processes.memory();
+        processes.end().await?;
+
+        let added_mb = before.zip(after).map(|(before, after)| after.sum() - before.sum());
         session.report(
             &Report::new("idle", format!("{} sleeping runs", self.runs))
                 .count("runs", self.runs)
-                .known("rss_mb_before", mb(before))
-                .known("rss_mb_after", mb(after))
+                .known("server_mb_before", before.map(|memory| memory.server_mb))
+                .known("server_mb_after", after.map(|memory| memory.server_mb))
+                .known("server_mb_after_restart", again.map(|memory| memory.server_mb))
+                .known("worker_mb_before", before.map(|memory| memory.worker_mb))
+                .known("worker_mb_after", after.map(|memory| memory.worker_mb))
                 .known("rss_mb_added", added_mb)
-                .known("rss_mb_after_restart", mb(again))
-                .figure("restart_ready_s", ready.as_secs_f64())
+                .figure("restart_ready_s", ready_s)
                 .known("idle_cpu_percent", cpu_percent),
         )?;
-        let ready_s = ready.as_secs_f64();
         session.figures.idle = Some(Figures { runs: self.runs, added_mb, ready_s, cpu_percent });
         Ok(())
     }
+}
 
-    /// Processor time of both processes, in percent of one core.
-    async fn watch(server: &Child, worker: &Child, time: Duration) -> Option<f64> {
+/// A server and its worker.
+struct Processes {
+    server: Child,
+    worker: Child,
+    url: String,
+    /// When the server was ready.
+    ready: Instant,
+}
+
+/// Resident memory, in megabytes.
+#[derive(Clone, Copy)]
+struct Memory {
+    server_mb: f64,
+    worker_mb: f64,
+}
+
+impl Memory {
+    const fn sum(self) -> f64 {
+        self.server_mb + self.worker_mb
+    }
+}
+
+impl Processes {
+    async fn start(data: &Path) -> Result<Self, Failed> {
+        let (server, url) = spawn_server(data).await?;
+        let ready = Instant::now();
+        let worker = spawn_worker(&url).await?;
+        Ok(Self { server, worker, url, ready })
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        let mb = |process| Some(Usage::of(&[process])?.resident as f64 / 1e6);
+        Some(Memory { server_mb: mb(self.server.id()?)?, worker_mb: mb(self.worker.id()?)? })
+    }
+
+    /// Processor time of both, in percent of one core.
+    async fn watch(&self, time: Duration) -> Option<f64> {
+        let both = [self.server.id()?, self.worker.id()?];
         let bar = spinner("idle");
-        let (before, begun) = (usage(server, worker)?, Instant::now());
+        let (before, begun) = (Usage::of(&both)?, Instant::now());
         sleep(time).await;
-        let (after, elapsed) = (usage(server, worker)?, begun.elapsed());
+        let (after, elapsed) = (Usage::of(&both)?, begun.elapsed());
         bar.finish_and_clear();
         let used = after.cpu.saturating_sub(before.cpu);
         Some(100.0 * used.as_secs_f64() / elapsed.as_secs_f64())
     }
-}
 
-async fn processes(data: &Path) -> Result<(Child, Child, Client), Failed> {
-    let (server, url) = spawn_server(data).await?;
-    let worker = spawn_worker(&url).await?;
-    let common = Common::at(url);
-    Ok((server, worker, common.client().await?))
-}
-
-fn usage(server: &Child, worker: &Child) -> Option<Usage> {
-    Usage::of(&[server.id()?, worker.id()?])
-}
-
-async fn end(child: &mut Child) -> Result<(), Failed> {
-    child.kill().await.map_err(|error| {
-        Failed::refused(format_args!("a process of the benchmark cannot be ended: {error}"))
-    })
+    /// Kills both, as a crash would.
+    async fn end(mut self) -> Result<(), Failed> {
+        for process in [&mut self.worker, &mut self.server] {
+            process.kill().await.map_err(|error| {
+                Failed::refused(format_args!("a process of the benchmark cannot be ended: {error}"))
+            })?;
+        }
+        Ok(())
+    }
 }
 
 /// Starts so many runs that sleep for long, and waits until each has begun to.

@@ -28,10 +28,16 @@ pub(super) struct Place {
 }
 
 enum Parts {
-    Here { engine: Embedded, store: Arc<SqliteStore>, worker: LocalWorker },
+    Here {
+        engine: Embedded,
+        store: Arc<SqliteStore>,
+        worker: LocalWorker,
+    },
     Elsewhere(LocalWorker),
     /// They end when they are dropped.
-    Spawned { _processes: Box<[Child; 2]> },
+    Spawned {
+        _processes: Box<[Child; 2]>,
+    },
 }
 
 impl Place {
@@ -157,6 +163,8 @@ async fn spawn(mut command: Command) -> Result<(Child, Value), Failed> {
         Failed::refused(format_args!("a process of the benchmark did not start: {error}"))
     };
     let mut child = command
+        // That a process ends when it is killed is no news.
+        .env("ABIDE_LOG", "error")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .kill_on_drop(true)

@@ -30,7 +30,7 @@ fn the_store_and_hello_are_measured() {
     check(&reports, "store", &["transitions_per_s", "p50_ms", "p99_ms", "bytes_per_transition"]);
     let figures = ["runs_per_s", "p50_ms", "p99_ms", "cpu_ms_per_run", "bytes_per_run"];
     check(&reports, "hello", &figures);
-    check(&reports, "hello", &["commits_per_run", "transitions_per_run"]);
+    check(&reports, "hello", &["commits_per_run", "batches_per_run"]);
 }
 
 #[test]

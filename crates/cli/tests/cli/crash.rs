@@ -1,6 +1,13 @@
 //! The engine is killed in the middle of things, and goes on.
 
-use crate::harness::{Engine, Ran, abide};
+use std::{
+    io::{BufRead as _, BufReader},
+    process::Stdio,
+};
+
+use serde_json::Value;
+
+use crate::harness::{Engine, abide};
 
 #[test]
 fn a_sleep_survives_a_kill() {
@@ -32,21 +39,24 @@ fn a_follower_outlives_the_engine() {
     let folder = tempfile::tempdir().unwrap();
     let engine = Engine::dev(folder.path());
     engine.run("workflow start --type approval --id a --input \"desk\"").good();
-    let address = engine.address.clone();
-    let follower = std::thread::spawn(move || {
-        Ran::of(abide().args(["workflow", "result", "a", "--address", &address]))
-    });
+    let mut follow = abide();
+    follow.args(["workflow", "history", "a", "--follow", "--json", "--address", &engine.address]);
+    let mut follower = follow.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("RunStarted"), "it follows");
+
     let place = engine.address.trim_start_matches("http://").to_owned();
     engine.kill();
     let mut again = abide();
     again.args(["dev", "--json", "--address", &place, "--http", "127.0.0.1:0", "--data"]);
     let engine = Engine::spawn(again.arg(folder.path()));
     engine.run("workflow signal a decide --input {\"approved\":true}").good();
-    let result = follower.join().unwrap();
-    // The follower may have been killed off before it ever reached the engine.
-    if result.code != Some(3) {
-        assert_eq!(result.good(), "\"desk was approved\"\n");
-    }
+    let events: Vec<Value> =
+        lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
+    assert!(follower.wait().unwrap().success());
+    let numbers: Vec<_> = events.iter().filter_map(|event| event["number"].as_u64()).collect();
+    assert_eq!(numbers, (2..2 + numbers.len() as u64).collect::<Vec<_>>(), "each event once");
+    assert_eq!(events.last().unwrap()["facts"]["result"], "desk was approved");
 }
 
 #[test]

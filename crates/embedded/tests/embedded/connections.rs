@@ -9,7 +9,7 @@ use std::{
 };
 
 use abide::{
-    Client, Context, Worker,
+    Client, ClientError, Context, Worker,
     future::BoxFuture,
     transport::{Answer, Given, Session, SessionSender, Transport},
 };
@@ -17,7 +17,7 @@ use abide_core::{
     call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget, Worker as Named},
     ids::ShardId,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
-    run::Description,
+    run::{Description, Refusal},
 };
 use abide_embedded::Embedded;
 use abide_sdk::{activities, workflow};
@@ -170,6 +170,12 @@ async fn an_unanswered_call_is_repeated_and_takes_effect_once() {
     handle.signal(Tally::close, ()).await.unwrap();
     assert_eq!(handle.result().await.unwrap(), 42);
     assert_eq!(unsteady.lost.load(Ordering::SeqCst), 6, "every first answer was lost");
+
+    gate.open();
+    let handle = client.start::<Tally>("another", ()).await.unwrap();
+    handle.terminate("enough").await.unwrap();
+    let other = handle.terminate("of something else").await.unwrap_err();
+    assert_eq!(other, ClientError::Refused(Refusal::RunClosed));
     running.stop().await;
 }
 

@@ -7,6 +7,7 @@ use std::{
 
 use abide_core::{
     call::{Call, RunTarget},
+    effect::RunOutcome,
     event::{RunPaused, RunUnpaused},
     ids::{Key, TimerId},
     payload::Payloads,
@@ -107,14 +108,26 @@ impl IntoFuture for RescheduleTimer {
 impl<W> WorkflowHandle<W> {
     /// Ends the run at once; its code is not asked.
     pub async fn terminate(&self, reason: impl Into<String>) -> Result<(), ClientError> {
+        let reason = reason.into();
         let call = Call::Terminate {
             target: self.target(),
-            reason: reason.into(),
+            reason: reason.clone(),
             identity: self.client.identity().into(),
             details: Payloads::new(),
         };
-        self.client.call(call).await?;
-        Ok(())
+        match self.client.call(call).await {
+            Ok(_) => Ok(()),
+            // The call has no key; what it leaves tells whether it was a repeat.
+            Err(closed @ ClientError::Refused(Refusal::RunClosed)) => {
+                let outcome = self.describe().await?.outcome;
+                if outcome == Some(RunOutcome::Terminated { reason }) {
+                    Ok(())
+                } else {
+                    Err(closed)
+                }
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Hands out nothing new of the run until it is unpaused.

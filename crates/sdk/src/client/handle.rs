@@ -89,11 +89,15 @@ impl<W> WorkflowHandle<W> {
         input: Payloads,
     ) -> Result<Payloads, ClientError> {
         let query = Query { name: name.into(), input };
-        match self.client.call(Call::Query { target: self.target(), query }).await? {
-            CallReply::Query(answer) => {
+        match self.client.call(Call::Query { target: self.target(), query }).await {
+            Ok(CallReply::Query(answer)) => {
                 answer.map_err(|failure| ClientError::QueryFailed(Box::new(failure)))
             }
-            reply => Err(ClientError::unexpected(&reply)),
+            Ok(reply) => Err(ClientError::unexpected(&reply)),
+            Err(ClientError::Unavailable(why)) => Err(ClientError::Unavailable(format!(
+                "{why}; a query needs a worker of the run's queue: is there one?"
+            ))),
+            Err(error) => Err(error),
         }
     }
 

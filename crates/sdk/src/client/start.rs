@@ -4,7 +4,7 @@ use std::{
     future::{Future, IntoFuture},
     marker::PhantomData,
     pin::Pin,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use abide_core::{
@@ -113,6 +113,13 @@ impl<W> Start<W> {
     /// The run's code begins at this time.
     pub fn start_at(self, time: Timestamp) -> Self {
         self.with(|call| call.first_task_at = Some(time))
+    }
+
+    /// The run's code begins after this time, by the client's clock.
+    pub fn delay(self, delay: Duration) -> Self {
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now = Timestamp::EPOCH.saturating_add(since_epoch.unwrap_or_default());
+        self.start_at(now.saturating_add(delay))
     }
 
     /// A fact for people, shown with the run.

@@ -45,22 +45,49 @@ impl Watched {
 
     /// Warns, once, if the task has taken longer than it may.
     pub(super) fn check(&self, deadline: Duration) {
-        if let Some(task) = &mut *self.lock()
-            && !task.reported
-            && task.since.elapsed() >= deadline
-        {
-            task.reported = true;
-            let name = task.workflow_type.as_deref().unwrap_or("of unknown type");
-            tracing::warn!(
-                workflow = %task.workflow,
-                "deadlock: workflow {name} blocks its thread for more than {deadline:?}; \
-                 workflow code must not block: move it to an activity"
-            );
+        if let Some(warning) = self.overdue(deadline) {
+            tracing::warn!("{warning}");
         }
+    }
+
+    fn overdue(&self, deadline: Duration) -> Option<String> {
+        let mut watched = self.lock();
+        let task = watched.as_mut()?;
+        if task.reported || task.since.elapsed() < deadline {
+            return None;
+        }
+        task.reported = true;
+        let name = task.workflow_type.as_deref().unwrap_or("of unknown type");
+        Some(format!(
+            "deadlock: workflow {name} ({}) blocks its thread for more than {deadline:?}; \
+             workflow code must not block: move it to an activity",
+            task.workflow
+        ))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Task>> {
         // Nothing panics while the lock is held, so what it guards is whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blocked_thread_is_reported_once_by_the_name_of_its_workflow() {
+        let watched = Watched::default();
+        assert_eq!(watched.overdue(Duration::ZERO), None);
+        let workflow = WorkflowKey { namespace: "default".into(), workflow: "order-1".into() };
+        watched.begin(&workflow);
+        watched.runs(&"Order".into());
+        assert_eq!(watched.overdue(Duration::from_secs(3600)), None);
+        let warning = watched.overdue(Duration::ZERO).unwrap();
+        assert!(warning.starts_with("deadlock: workflow Order (default/order-1) blocks"));
+        assert_eq!(watched.overdue(Duration::ZERO), None);
+        watched.end();
+        watched.begin(&workflow);
+        assert!(watched.overdue(Duration::ZERO).is_some());
     }
 }
