@@ -6,6 +6,7 @@
 //! - `promises`: what callers were told is in the store, once.
 //! - `dispatches`: what workers were given was durable before, and never given twice where it must not.
 //! - `replays`: every history replays, whole and at every cut.
+//! - `signals`: code reads each signal once, and waits for none that is there.
 //! - `families`: parents and children, chains of runs, effects on other workflows.
 //! - `rows`: rows are the projection of the folded runs, no more and no less.
 //! - `settled`: what could go on has gone on.
@@ -22,6 +23,7 @@ pub mod records;
 pub mod replays;
 pub mod rows;
 pub mod settled;
+pub mod signals;
 pub mod writers;
 
 /// Something that must never happen, and did.
@@ -111,6 +113,8 @@ checks! {
     NoSecondDispatch = "no second dispatch",
     /// Right code fits every history.
     Replays = "history replays",
+    /// Code reads a signal once, and no signal is left behind.
+    Signals = "signals are read once",
     /// A parent knows how its children stand.
     Families = "parent and child agree",
     /// Runs of a workflow are a chain with one current run.

@@ -6,6 +6,7 @@ use abide_core::event::{Event, Fact, UpdateAdmitted};
 use super::{
     Check, Checked, Violation,
     ledger::{Ledger, Story},
+    signals,
 };
 use crate::{
     code::Machine,
@@ -27,10 +28,9 @@ fn history_replays(story: &Story, catalog: &Catalog) -> Checked {
             cut_replays(story, catalog, index + 1)?;
         }
     }
-    match story.events.last() {
-        Some(last) => whole.settle().map_err(|error| mismatch(story, last, &error)),
-        None => Ok(()),
-    }
+    let Some(last) = story.events.last() else { return Ok(()) };
+    whole.settle().map_err(|error| mismatch(story, last, &error))?;
+    signals::signals_are_read_once(story, &mut whole)
 }
 
 /// Runs the task whose TaskCompleted is at `index`, then shows it what history has of it.
