@@ -11,3 +11,8 @@ fn getting_started() {
 fn command_line() {
     run_page("docs/cli.md");
 }
+
+#[test]
+fn server() {
+    run_page("docs/server.md");
+}
