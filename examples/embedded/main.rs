@@ -3,7 +3,7 @@
 
 use std::{env, fs, path::Path, process, time::Duration};
 
-use abide::{WorkflowHandle, embedded::Embedded, prelude::*};
+use abide::{ClientError, WorkflowHandle, embedded::Embedded, prelude::*};
 
 #[activity]
 async fn charge(customer: String) -> String {
@@ -42,16 +42,17 @@ async fn first_life(file: &Path) -> anyhow::Result<()> {
     let worker = engine.worker().workflow::<Purchase>().activity(charge);
     let purchase = engine.client().start::<Purchase>("purchase-1", "Ada".to_owned()).await?;
     // Works until the customer is charged, and then ends what is under way.
-    worker.run_until(charged(&purchase)).await?;
+    worker.run_until(charged(&purchase)).await??;
     println!("the program ends, and the run is still open");
     engine.shutdown().await;
     Ok(())
 }
 
-async fn charged(purchase: &WorkflowHandle<Purchase>) {
-    while let Ok(false) = purchase.query(Purchase::charged, ()).await {
+async fn charged(purchase: &WorkflowHandle<Purchase>) -> Result<(), ClientError> {
+    while !purchase.query(Purchase::charged, ()).await? {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+    Ok(())
 }
 
 /// The second life: it opens the same file, and finds the run where it was.

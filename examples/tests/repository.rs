@@ -13,6 +13,13 @@ pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
+/// The names of the guide's pages.
+pub(crate) fn pages() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
 /// The program `abide`. A test of the whole workspace has built it; a test of this package alone
 /// builds it if it is not there, because cargo builds only the programs of the package under test.
 pub(crate) fn abide() -> &'static Path {

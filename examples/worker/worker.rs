@@ -19,8 +19,7 @@ async fn main() -> anyhow::Result<()> {
     let worker = Worker::new(&client).queue("orders").workflow::<Order>().activity(charge);
 
     // Ctrl-C lets what is under way end first.
-    let told = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
-    worker.run_until(told).await?;
+    worker.run_until(tokio::signal::ctrl_c()).await??;
     println!("the worker has left");
     Ok(())
 }

@@ -61,8 +61,7 @@ pub use abide_core::{
     call::ConflictPolicy,
     event::{self, ParentClosePolicy, ReusePolicy},
     failure::Failure,
-    ids,
-    list,
+    ids, list,
     retry::RetryPolicy,
     time::Timestamp,
 };
