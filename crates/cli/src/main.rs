@@ -5,11 +5,12 @@
 //!   `failed` says what went wrong and with which exit code.
 //! - `node` runs an engine for `dev` and `serve`; `demo` is the worker that `dev` brings along.
 //! - `workflow`, `waits`, `timer`, `repair`, `completions`: one file per command.
-//! - `bench` measures.
+//! - `bench` measures, `crash` kills.
 
 mod bench;
 mod completions;
 mod connection;
+mod crash;
 mod demo;
 mod failed;
 mod input;
@@ -66,8 +67,13 @@ enum Command {
     Timer(timer::Command),
     Repair(repair::Repair),
     Bench(bench::Bench),
+    CrashTest(crash::CrashTest),
     Completions(completions::Completions),
 }
+
+/// Workflows make many small values on one thread that die on another, which this allocator is good at.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -95,6 +101,7 @@ async fn run(cli: Cli) -> Result<(), Failed> {
         Command::Timer(command) => command.run(&common).await,
         Command::Repair(repair) => repair.run(&common).await,
         Command::Bench(bench) => bench.run(&common).await,
+        Command::CrashTest(crash_test) => crash_test.run(&common).await,
         Command::Completions(completions) => completions.run(),
     }
 }

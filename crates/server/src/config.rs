@@ -23,6 +23,9 @@ pub struct Config {
     pub data: PathBuf,
     /// The namespaces that exist.
     pub namespaces: BTreeSet<String>,
+    /// Milliseconds that a worker whose stream was lost has to come back for the activities that it
+    /// runs; after that they go to others.
+    pub worker_grace_ms: u64,
     /// TLS for gRPC; without it connections are plain.
     pub tls: Option<Tls>,
     /// Bounds of the network side.
@@ -36,6 +39,7 @@ impl Default for Config {
             http_address: (Ipv4Addr::LOCALHOST, 8233).into(),
             data: "abide-data".into(),
             namespaces: BTreeSet::from([abide_engine::DEFAULT_NAMESPACE.to_owned()]),
+            worker_grace_ms: 5_000,
             tls: None,
             bounds: Bounds::default(),
         }

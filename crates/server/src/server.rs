@@ -1,8 +1,8 @@
 //! Starts the listeners around an engine, and stops them gracefully.
 
-use std::{fs, net::SocketAddr, path::Path, sync::Arc};
+use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
-use abide_core::ids::NamespaceId;
+use abide_core::{ids::NamespaceId, limits::Limits};
 use abide_engine::{Engine, Options};
 use abide_proto::{
     DESCRIPTORS,
@@ -58,7 +58,9 @@ impl Server {
     /// Starts a server on a store.
     pub async fn start(config: Config, store: Arc<dyn Store>) -> Result<Self, ServerError> {
         let namespaces = config.namespaces.iter().map(|name| NamespaceId::from(name.as_str()));
-        let options = Options { namespaces: namespaces.collect(), ..Options::default() };
+        let session_grace = Duration::from_millis(config.worker_grace_ms);
+        let limits = Limits { session_grace, ..Limits::default() };
+        let options = Options { namespaces: namespaces.collect(), limits, ..Options::default() };
         Self::serve(config, Arc::new(Engine::start(store, options))).await
     }
 

@@ -66,7 +66,8 @@ pub fn project_all(run: &Run) -> BTreeMap<Touch, Vec<Row>> {
 /// Runs in memory.
 #[derive(Debug, Default)]
 pub struct Cache {
-    entries: BTreeMap<RunId, Entry>,
+    /// Boxed, because the map moves its values about as it grows and shrinks.
+    entries: BTreeMap<RunId, Box<Entry>>,
     by_use: BTreeMap<u64, RunId>,
     heads: BTreeMap<WorkflowKey, RunId>,
     clock: u64,
@@ -85,18 +86,18 @@ impl Cache {
 
     /// A run, without using it.
     pub fn peek(&self, run: RunId) -> Option<&Entry> {
-        self.entries.get(&run)
+        self.entries.get(&run).map(|entry| &**entry)
     }
 
     /// All runs.
     pub fn iter(&self) -> impl Iterator<Item = (&RunId, &Entry)> {
-        self.entries.iter()
+        self.entries.iter().map(|(run, entry)| (run, &**entry))
     }
 
     /// Adds a run.
     pub fn insert(&mut self, entry: Entry) {
         let run = entry.run.id;
-        self.entries.insert(run, entry);
+        self.entries.insert(run, Box::new(entry));
         self.get(run);
     }
 
@@ -108,8 +109,8 @@ impl Cache {
     /// The run of a workflow that was started with this key, if it is in memory.
     pub fn run_of_start(&self, workflow: &WorkflowKey, key: Option<&Key>) -> Option<RunId> {
         let started =
-            |entry: &&Entry| entry.run.key.as_ref() == key && entry.run.workflow == *workflow;
-        self.entries.values().find(started).map(|entry| entry.run.id)
+            |entry: &Entry| entry.run.key.as_ref() == key && entry.run.workflow == *workflow;
+        self.entries.values().find(|entry| started(entry)).map(|entry| entry.run.id)
     }
 
     /// Remembers the current run of a workflow, which is in memory.

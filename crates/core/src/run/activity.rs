@@ -250,7 +250,7 @@ fn time_out(
 /// Closes the activity: the start of its last attempt, if there was one, and the close, as inputs.
 fn close(draft: &mut Draft<'_>, scheduled: EventNumber, closing: impl Into<Fact>) {
     draft.run.volatile.heartbeats.remove(&scheduled);
-    let started = draft.run.activities.get(&scheduled).and_then(Activity::started);
+    let started = draft.run.activities.get(&scheduled).and_then(|activity| activity.started());
     let started = started.map(|started| Body::new(ActivityStarted { scheduled, ..started }));
     draft.input_bodies(started.into_iter().chain([Body::new(closing)]));
 }
@@ -330,6 +330,7 @@ impl Run {
     fn current_attempt(&self, scheduled: EventNumber, start: u32) -> Result<&Activity, Refusal> {
         self.activities
             .get(&scheduled)
+            .map(|activity| &**activity)
             .filter(|activity| !activity.closing && activity.starts == start)
             .filter(|activity| matches!(activity.phase, Phase::Started { .. }))
             .ok_or(Refusal::StaleAttempt)
@@ -395,7 +396,7 @@ impl Run {
             cancel_requested: false,
             closing: false,
         };
-        self.activities.insert(event.number, activity);
+        self.activities.insert(event.number, Box::new(activity));
         self.touch(Touch::Activity(event.number));
     }
 

@@ -189,7 +189,11 @@ impl Run {
                 Task::Idle | Task::Scheduled { .. } => None,
             },
             waits: self.shown_waits(),
-            activities: self.activities.values().map(ShownActivity::of).collect(),
+            activities: self
+                .activities
+                .values()
+                .map(|activity| ShownActivity::of(activity))
+                .collect(),
             children: self.shown_children(),
             updates: self.unfinished_updates(),
         }

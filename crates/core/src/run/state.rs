@@ -84,8 +84,9 @@ pub struct Run {
     pub timers: BTreeMap<TimerId, Timer>,
     /// Open condition waits.
     pub waits: BTreeMap<WaitId, Wait>,
-    /// Pending activities, by the event that scheduled them.
-    pub activities: BTreeMap<EventNumber, Activity>,
+    /// Pending activities, by the event that scheduled them. Boxed, because a map makes room for many
+    /// values at once and most runs have few.
+    pub activities: BTreeMap<EventNumber, Box<Activity>>,
     /// The same by their ids.
     pub activity_ids: BTreeMap<ActivityId, EventNumber>,
     /// Pending children, by the event that asked for them.

@@ -1,0 +1,149 @@
+//! What must hold when all is over: each acknowledged call has exactly one effect in the history, and
+//! no activity ran again after its result was recorded.
+
+use std::{collections::BTreeMap, fmt::Debug};
+
+use abide::Client;
+use abide_core::{
+    event::{Event, Fact},
+    list::{RunFilter, RunStatus},
+    time::Timestamp,
+};
+
+use super::{
+    journey::{Detour, Entry, Journey},
+    traveller::Journeyed,
+};
+
+/// Something that should not be.
+#[derive(Debug, thiserror::Error)]
+#[error("{place}: {what}")]
+pub(super) struct Finding {
+    place: String,
+    what: String,
+}
+
+impl Finding {
+    pub(super) fn new(place: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { place: place.into(), what: what.into() }
+    }
+
+    /// A finding if the two differ.
+    pub(super) fn check<T: PartialEq + Debug>(
+        place: &str,
+        what: &str,
+        expected: T,
+        found: T,
+    ) -> Result<(), Self> {
+        if expected == found {
+            return Ok(());
+        }
+        Err(Self::new(place, format!("{what}: expected {expected:?}, found {found:?}")))
+    }
+}
+
+/// Looks at every history and at the ledger of attempts.
+pub(super) async fn everything(
+    client: &Client,
+    journeys: &[Journeyed],
+    ledger: &[Entry],
+) -> Result<(), Finding> {
+    let mut recorded = Recorded::default();
+    for journeyed in journeys {
+        let id = journeyed.plan.id.as_str();
+        let unread = |error: abide::client::ClientError| Finding::new(id, error.to_string());
+        let history = client.handle::<Journey>(id).history().await.map_err(unread)?;
+        check_history(journeyed, &history)?;
+        recorded.add(id, &history)?;
+        let child = format!("{id}-detour");
+        let history = client.handle::<Detour>(child.as_str()).history().await.map_err(unread)?;
+        recorded.add(&child, &history)?;
+    }
+    check_attempts(&recorded, ledger)?;
+    check_count(client, 2 * journeys.len()).await
+}
+
+/// One run per start, and all of them completed.
+async fn check_count(client: &Client, expected: usize) -> Result<(), Finding> {
+    for statuses in [Vec::new(), vec![RunStatus::Completed]] {
+        let filter = RunFilter { statuses, ..RunFilter::default() };
+        let count = client.count_runs(filter).await;
+        let count = count.map_err(|error| Finding::new("the count of runs", error.to_string()))?;
+        Finding::check("all runs", "their number", expected, usize::try_from(count).unwrap_or(0))?;
+    }
+    Ok(())
+}
+
+/// What was acknowledged stands in history exactly once.
+fn check_history(journeyed: &Journeyed, history: &[Event]) -> Result<(), Finding> {
+    let id = journeyed.plan.id.as_str();
+    let mut keys = Vec::new();
+    let mut updates = Vec::new();
+    for event in history {
+        match &event.body.fact {
+            Fact::SignalReceived(signal) => {
+                keys.extend(signal.key.as_ref().map(|key| key.as_str().to_owned()));
+            }
+            Fact::UpdateCompleted(completed) => updates.push(completed.update.as_str().to_owned()),
+            _ => {}
+        }
+    }
+    keys.sort_unstable();
+    updates.sort_unstable();
+    let expected: Vec<_> = journeyed.keys.iter().cloned().collect();
+    Finding::check(id, "signals in history", expected, keys)?;
+    let expected: Vec<_> = journeyed.updates.iter().cloned().collect();
+    Finding::check(id, "updates in history", expected, updates)
+}
+
+/// When each activity's result was recorded, by its execution id.
+#[derive(Default)]
+struct Recorded {
+    completed: BTreeMap<String, Timestamp>,
+}
+
+impl Recorded {
+    /// Adds the activities of a history, each of which must have completed once.
+    fn add(&mut self, id: &str, history: &[Event]) -> Result<(), Finding> {
+        let mut scheduled = BTreeMap::new();
+        for (event, number) in history.iter().zip(1..) {
+            Finding::check(id, "the number of an event", number, event.number)?;
+            match &event.body.fact {
+                Fact::ActivityScheduled(activity) => {
+                    scheduled.insert(event.number, activity.execution.to_string());
+                }
+                Fact::ActivityCompleted(completed) => {
+                    let Some(execution) = scheduled.remove(&completed.scheduled) else {
+                        return Err(Finding::new(id, "an activity completed twice"));
+                    };
+                    self.completed.insert(execution, event.time);
+                }
+                _ => {}
+            }
+        }
+        if scheduled.is_empty() {
+            return Ok(());
+        }
+        Err(Finding::new(id, format!("{} activities never completed", scheduled.len())))
+    }
+}
+
+/// Each recorded result comes from an attempt, and no attempt began after its result was recorded.
+fn check_attempts(recorded: &Recorded, ledger: &[Entry]) -> Result<(), Finding> {
+    let mut attempts: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+    for entry in ledger {
+        attempts.entry(entry.execution.as_str()).or_default().push(entry);
+    }
+    for (execution, completed_at) in &recorded.completed {
+        let Some(attempts) = attempts.get(execution.as_str()) else {
+            return Err(Finding::new(execution.as_str(), "has a result but never ran"));
+        };
+        let completed_ms = completed_at.unix_millis();
+        for attempt in attempts.iter().filter(|attempt| attempt.began_ms > completed_ms) {
+            let late = attempt.began_ms - completed_ms;
+            let what = format!("ran again {late} ms after its result was recorded");
+            return Err(Finding::new(attempt.errand.as_str(), what));
+        }
+    }
+    Ok(())
+}

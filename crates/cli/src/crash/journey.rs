@@ -1,0 +1,152 @@
+//! What runs during the crash test: workflows that do a little of everything and tell at the end what
+//! they saw, and an activity that writes down each of its attempts.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::Write as _,
+    path::{Path, PathBuf},
+    sync::Mutex,
+    time::Duration,
+};
+
+use abide::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// The queue of the crash test.
+pub(super) const QUEUE: &str = "crash-test";
+
+/// What a journey is to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Plan {
+    /// The journey's workflow id.
+    pub(super) id: String,
+    /// How long it sleeps, in milliseconds.
+    pub(super) nap_ms: u64,
+    /// How many activities run side by side.
+    pub(super) errands: u32,
+    /// How many messages will be sent to it.
+    pub(super) messages: usize,
+}
+
+/// What a journey saw.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Report {
+    /// The messages, in order.
+    pub(super) messages: Vec<String>,
+    /// The sum of all updates.
+    pub(super) total: u64,
+    /// How long its sleep took by the workflow's own clock, in milliseconds.
+    pub(super) slept_ms: u64,
+    /// What its activities answered.
+    pub(super) errands: Vec<String>,
+    /// What its child answered.
+    pub(super) child: String,
+}
+
+/// Activities, a sleep, a child, messages and updates; ends when it is told to.
+#[derive(Default)]
+pub(super) struct Journey {
+    total: u64,
+}
+
+#[workflow]
+impl Journey {
+    #[run]
+    async fn run(ctx: &Context<Self>, plan: Plan) -> abide::Result<Report> {
+        let errands = (0..plan.errands)
+            .map(|number| ctx.activity(Ledger::errand, format!("{}/{number}", plan.id)).start());
+        let errands = join_all(errands).await.into_iter().collect::<Result<_, _>>()?;
+        let begin = ctx.now();
+        ctx.sleep(Duration::from_millis(plan.nap_ms)).await?;
+        let slept_ms = ctx.now().saturating_since(begin).as_millis();
+        let child = ctx.child::<Detour>(format!("{}-detour", plan.id), plan.id.clone()).await?;
+        let mut messages = Vec::new();
+        while messages.len() < plan.messages {
+            messages.push(ctx.receive(Self::message).await?);
+        }
+        ctx.receive(Self::arrive).await?;
+        Ok(Report {
+            messages,
+            total: ctx.read(|state| state.total),
+            slept_ms: u64::try_from(slept_ms).unwrap_or(u64::MAX),
+            errands,
+            child,
+        })
+    }
+
+    #[signal]
+    pub(super) fn message(text: String);
+
+    #[signal]
+    pub(super) fn arrive();
+
+    #[update]
+    pub(super) fn add(&mut self, amount: u64) -> u64 {
+        self.total += amount;
+        self.total
+    }
+}
+
+/// The child of a journey.
+#[derive(Default)]
+pub(super) struct Detour;
+
+#[workflow]
+impl Detour {
+    #[run]
+    async fn run(ctx: &Context<Self>, of: String) -> abide::Result<String> {
+        ctx.sleep(Duration::from_millis(5)).await?;
+        Ok(ctx.activity(Ledger::errand, format!("{of}/detour")).await?)
+    }
+}
+
+/// Writes down every attempt, in a file that all workers share.
+pub(super) struct Ledger {
+    file: Mutex<File>,
+}
+
+/// One attempt of an activity.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Entry {
+    /// Identifies the activity over all attempts.
+    pub(super) execution: String,
+    /// What it was about.
+    pub(super) errand: String,
+    /// When the attempt began, in milliseconds since 1970.
+    pub(super) began_ms: u64,
+}
+
+#[activities]
+impl Ledger {
+    #[activity]
+    async fn errand(&self, ctx: ActivityContext, errand: String) -> std::io::Result<String> {
+        let entry = Entry {
+            execution: ctx.execution_id().to_string(),
+            errand: errand.clone(),
+            began_ms: super::now_ms(),
+        };
+        self.write(&entry)?;
+        Ok(format!("done: {errand}"))
+    }
+}
+
+impl Ledger {
+    /// The ledger in this file.
+    pub(super) fn open(path: &Path) -> std::io::Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(Self { file: Mutex::new(file) })
+    }
+
+    /// One line per attempt, written at once, so that lines of several workers do not mix.
+    fn write(&self, entry: &Entry) -> std::io::Result<()> {
+        let line = format!("{}\n", serde_json::to_string(entry)?);
+        let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        file.write_all(line.as_bytes())
+    }
+
+    /// All attempts in the file. A worker that was killed may have left half a line.
+    pub(super) fn read(path: &PathBuf) -> std::io::Result<Vec<Entry>> {
+        let text = std::fs::read_to_string(path)?;
+        Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+    }
+}
