@@ -4,23 +4,19 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use abide::{
     Client,
     grpc::{GrpcOptions, GrpcTransport},
 };
+use abide_core::call::CallError;
 use clap::Args;
-use tokio::{net::TcpStream, time::timeout};
 
 use crate::{failed::Failed, output::Output};
 
 /// Where clients look for an engine if nobody says otherwise, and where `dev` and `serve` listen.
 pub(crate) const DEFAULT_ADDRESS: &str = "http://127.0.0.1:7233";
-
-/// How long an engine may take to accept a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 const HEADING: &str = "Options of every command";
 
@@ -28,16 +24,44 @@ const HEADING: &str = "Options of every command";
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Common {
     /// The engine: where to connect, or where to listen [default: http://127.0.0.1:7233]
-    #[arg(long, global = true, help_heading = HEADING, hide_env_values = true, env = "ABIDE_ADDRESS", value_name = "URL")]
+    #[arg(
+        long,
+        global = true,
+        help_heading = HEADING,
+        hide_env_values = true,
+        env = "ABIDE_ADDRESS",
+        value_name = "URL"
+    )]
     pub(crate) address: Option<String>,
     /// The namespace [default: default]
-    #[arg(long, global = true, help_heading = HEADING, hide_env_values = true, env = "ABIDE_NAMESPACE", value_name = "NAME")]
+    #[arg(
+        long,
+        global = true,
+        help_heading = HEADING,
+        hide_env_values = true,
+        env = "ABIDE_NAMESPACE",
+        value_name = "NAME"
+    )]
     pub(crate) namespace: Option<String>,
     /// Who you are, as histories show it [default: user and host]
-    #[arg(long, global = true, help_heading = HEADING, hide_env_values = true, env = "ABIDE_IDENTITY", value_name = "NAME")]
+    #[arg(
+        long,
+        global = true,
+        help_heading = HEADING,
+        hide_env_values = true,
+        env = "ABIDE_IDENTITY",
+        value_name = "NAME"
+    )]
     pub(crate) identity: Option<String>,
     /// The root of the server's certificate, in PEM, if the operating system does not know it
-    #[arg(long, global = true, help_heading = HEADING, hide_env_values = true, env = "ABIDE_TLS_CA", value_name = "FILE")]
+    #[arg(
+        long,
+        global = true,
+        help_heading = HEADING,
+        hide_env_values = true,
+        env = "ABIDE_TLS_CA",
+        value_name = "FILE"
+    )]
     tls_ca: Option<PathBuf>,
     /// Write JSON for programs: one object per line, with stable keys
     #[arg(long, global = true, help_heading = HEADING)]
@@ -66,11 +90,15 @@ impl Common {
 
     /// A client of the engine, which must be there.
     pub(crate) async fn client(&self) -> Result<Client, Failed> {
-        let url = self.engine_url();
-        look_for(&url).await?;
-        let mut options = GrpcOptions::new(url.as_str());
+        let mut options = GrpcOptions::new(self.engine_url());
         options.tls.ca = self.tls_ca.as_deref().map(read).transpose()?;
-        let transport = GrpcTransport::new(&options).map_err(Failed::usage)?;
+        let transport = GrpcTransport::connect(&options).await.map_err(|error| match error {
+            CallError::Unavailable(why) => Failed::unreachable(format_args!(
+                "no engine can be reached at {why}"
+            ))
+            .hint("start one with `abide dev`, or name another with --address or ABIDE_ADDRESS"),
+            other => Failed::usage(other),
+        })?;
         let client = Client::new(Arc::new(transport));
         let client = client.with_identity(self.identity.clone().unwrap_or_else(user_and_host));
         Ok(match &self.namespace {
@@ -80,28 +108,9 @@ impl Common {
     }
 }
 
-/// Answers at once if nothing listens there, instead of after the client has tried for a while.
-async fn look_for(url: &str) -> Result<(), Failed> {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
-    let authority = rest.split('/').next().unwrap_or(rest);
-    let port = if scheme == "https" { 443 } else { 80 };
-    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let place = if has_port { authority.to_owned() } else { format!("{authority}:{port}") };
-    match timeout(CONNECT_TIMEOUT, TcpStream::connect(&place)).await {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(missing(url, error)),
-        Err(_) => Err(missing(url, format_args!("no answer within {CONNECT_TIMEOUT:?}"))),
-    }
-}
-
 fn read(path: &Path) -> Result<Vec<u8>, Failed> {
     fs::read(path)
         .map_err(|error| Failed::usage(format_args!("{} cannot be read: {error}", path.display())))
-}
-
-fn missing(url: &str, why: impl std::fmt::Display) -> Failed {
-    Failed::unreachable(format_args!("no engine can be reached at {url}: {why}"))
-        .hint("start one with `abide dev`, or name another with --address or ABIDE_ADDRESS")
 }
 
 fn user_and_host() -> String {
