@@ -13,7 +13,7 @@ use crate::order::{Order, charge};
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     // The server must be there now. Later it may go and come back: the connection is made again.
-    let client = Client::connect(address::from_arguments()).await?;
+    let client = Client::connect(address::from_arguments())?;
 
     // The queue ties starts to workers: this worker takes what is started on the queue `orders`.
     let worker = Worker::new(&client).queue("orders").workflow::<Order>().activity(charge);

@@ -22,8 +22,8 @@ pub(crate) enum Command {
 /// Move a timer's due time: the end of a sleep, or of a wait with a deadline
 #[derive(Args)]
 #[command(after_help = "Example:
-  abide timer reschedule order-7 1 --in 2h
-  abide timer reschedule order-7 1 --at 2026-12-24T18:00:00Z
+  abide timer reschedule order-7 timer-1 --in 2h
+  abide timer reschedule order-7 timer-1 --at 2026-12-24T18:00:00Z
 
 `abide waits list` shows the timers.")]
 #[group(id = "when", required = true, multiple = false, args = ["at", "after"])]

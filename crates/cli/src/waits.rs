@@ -1,10 +1,7 @@
 //! `abide waits list`: what runs wait for, over all workflows.
 
 use abide::{Client, Timestamp};
-use abide_core::{
-    list::{WaitFilter, WaitKind, WaitPosition, WaitRow},
-    run::TimerKey,
-};
+use abide_core::list::{WaitFilter, WaitKind, WaitPosition, WaitRow};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
@@ -115,7 +112,7 @@ fn table(rows: &[WaitRow]) -> Table {
             waits_for(row.kind, &row.name),
             relative(row.since, now),
             until(row.until, now),
-            timer(row).unwrap_or_else(|| "-".into()),
+            row.timer().map(|timer| timer.to_string()).unwrap_or_else(|| "-".into()),
         ]);
     }
     table
@@ -150,14 +147,6 @@ pub(crate) const fn kind_name(kind: WaitKind) -> &'static str {
     }
 }
 
-/// The timer that ends the wait and can be moved.
-fn timer(row: &WaitRow) -> Option<String> {
-    match TimerKey::from_bytes(&row.wait)? {
-        TimerKey::Timer(timer) => Some(timer.to_string()),
-        TimerKey::FirstTask | TimerKey::Deadline | TimerKey::Activity(_) => None,
-    }
-}
-
 impl Shown {
     fn of(row: &WaitRow) -> Self {
         Self {
@@ -167,7 +156,7 @@ impl Shown {
             name: row.name.clone(),
             since: row.since.to_string(),
             until: (!row.until.never()).then(|| row.until.to_string()),
-            timer: timer(row),
+            timer: row.timer().map(|timer| timer.to_string()),
         }
     }
 }

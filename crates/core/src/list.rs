@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use crate::{
-    ids::{NamespaceId, RunId, ShardId, WorkflowId},
+    ids::{NamespaceId, RunId, ShardId, TimerId, WorkflowId},
+    run::TimerKey,
     time::Timestamp,
 };
 
@@ -116,6 +117,16 @@ pub struct WaitRow {
     pub until: Timestamp,
     /// Subject, who may act, data: opaque to stores.
     pub details: Bytes,
+}
+
+impl WaitRow {
+    /// The timer that ends the wait, which can be moved.
+    pub fn timer(&self) -> Option<TimerId> {
+        match TimerKey::from_bytes(&self.wait)? {
+            TimerKey::Timer(timer) => Some(timer),
+            TimerKey::FirstTask | TimerKey::Deadline | TimerKey::Activity(_) => None,
+        }
+    }
 }
 
 /// What a run waits for.

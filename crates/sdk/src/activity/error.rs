@@ -28,6 +28,12 @@ pub struct ActivityError {
     source: Option<BoxError>,
 }
 
+impl From<PayloadError> for ActivityError {
+    fn from(error: PayloadError) -> Self {
+        Self::from_source(error)
+    }
+}
+
 impl ActivityError {
     /// An error that is retried as the policy says.
     pub fn new(message: impl Into<String>) -> Self {

@@ -27,7 +27,7 @@ use tonic::{Status, transport::Channel};
 pub use self::options::{GrpcOptions, TlsOptions};
 use self::{calls::CallsStream, session::GrpcSession};
 use crate::{
-    client::Client,
+    client::{Client, ClientError},
     transport::{Answer, Session, Transport},
 };
 
@@ -72,9 +72,11 @@ impl GrpcTransport {
 }
 
 impl Client {
-    /// A client of the server at this address, such as `http://127.0.0.1:7233`.
-    pub async fn connect(address: impl Into<String>) -> Result<Self, CallError> {
-        let transport = GrpcTransport::connect(&GrpcOptions::new(address)).await?;
+    /// A client of the server at this address, such as `http://127.0.0.1:7233`. The connection is made
+    /// with the first call, and made again whenever it was lost, so the server need not be there yet.
+    /// Must be called within a tokio runtime.
+    pub fn connect(address: impl Into<String>) -> Result<Self, ClientError> {
+        let transport = GrpcTransport::new(&GrpcOptions::new(address))?;
         Ok(Self::new(Arc::new(transport)))
     }
 }

@@ -13,6 +13,7 @@ use abide_core::{
     failure::{Failure, FailureKind},
 };
 
+use super::notice;
 use crate::transport::{Answer, SessionSender};
 
 /// An answer that the engine has not acknowledged yet.
@@ -70,13 +71,13 @@ impl Verdict {
                 Self::NotTaken
             }
             Ok(CallReply::TaskRefused { cause, message }) => {
-                tracing::warn!(%workflow, ?cause, message, "a workflow task was refused");
+                notice::warn(workflow, format_args!("a task was refused ({cause:?}): {message}"));
                 Self::NotTaken
             }
             Ok(CallReply::TaskDiscarded) => Self::NotTaken,
             Ok(_) => Self::Taken,
             Err(CallError::Invalid(invalid)) => {
-                tracing::warn!(%workflow, %invalid, "a workflow task asks for what cannot be");
+                notice::warn(workflow, format_args!("a task asks for what cannot be: {invalid}"));
                 let failure = Failure::server(FailureKind::Application, invalid.to_string());
                 Self::Unfit(Box::new(Call::FailTask {
                     token: token.clone(),

@@ -9,7 +9,7 @@ use abide_core::{
 };
 use futures_util::FutureExt;
 
-use super::{attempts::Attempt, heartbeat::Heartbeats, shared::Shared};
+use super::{attempts::Attempt, heartbeat::Heartbeats, notice, shared::Shared};
 use crate::{
     activity::{ActivityContext, ActivityInfo},
     backoff::Backoff,
@@ -62,6 +62,7 @@ async fn run(place: Place, given: ActivityGiven) {
     let Place { shared, attempt, .. } = &place;
     let timeout = given.spec.heartbeat;
     let heartbeats = Heartbeats::new(Arc::clone(shared), Arc::clone(attempt), timeout);
+    let name = given.spec.activity_type.clone();
     // A panic is a failure of the attempt like any other, and is retried.
     let code = execute(shared, attempt, given, heartbeats.clone());
     let code = AssertUnwindSafe(code).catch_unwind();
@@ -72,7 +73,9 @@ async fn run(place: Place, given: ActivityGiven) {
         Err(panic) => Resolution::Failed(panicked(&*panic)),
     };
     attempt.end();
-    if matches!(resolution, Resolution::Failed(_)) {
+    if let Resolution::Failed(failure) = &resolution {
+        let workflow = &attempt.token.workflow;
+        notice::warn(workflow, format_args!("an attempt of {name} failed: {}", failure.message));
         heartbeats.flush().await;
     }
     deliver(shared, attempt, resolution).await;

@@ -15,6 +15,7 @@ mod eager;
 mod heartbeat;
 mod history;
 mod machine;
+mod notice;
 mod order;
 mod query;
 mod session;

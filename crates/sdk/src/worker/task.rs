@@ -14,6 +14,7 @@ use bytes::Bytes;
 use super::{
     history::{self, Log, Unread},
     machine::{Machine, Trouble},
+    notice,
     order::{Order, TaskLog, TaskOrder},
     shared::Shared,
     thread::WorkflowThread,
@@ -160,6 +161,6 @@ fn failed(shared: &Shared, token: TaskToken, trouble: Trouble) -> Call {
             (TaskFailureCause::WorkerFailure, failure, None)
         }
     };
-    tracing::warn!(%workflow, ?cause, message = failure.message, "a workflow task failed");
+    notice::warn(workflow, format_args!("a task failed, and is retried: {}", failure.message));
     Call::FailTask { token, cause, failure, blocked }
 }
