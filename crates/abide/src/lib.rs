@@ -1,59 +1,56 @@
 //! Durable workflows in Rust: the one crate to import.
 //!
-//! A workflow is ordinary async code that may sleep for a month, wait for a signal, or call activities,
-//! and survives any crash or deploy while it waits.
+//! A *workflow* is ordinary async code that may wait for a month and survives every crash meanwhile. An
+//! *activity* is an async function that touches the world. A *worker* runs both, and a *client* starts
+//! workflows and speaks to them. This is a whole program, with the engine inside:
 //!
-//! ```
-//! use std::time::Duration;
-//!
-//! use abide::prelude::*;
-//! use serde::{Deserialize, Serialize};
-//!
-//! #[derive(Clone, Serialize, Deserialize)]
-//! struct Decision {
-//!     approved: bool,
-//! }
+#![cfg_attr(feature = "embedded", doc = "```")]
+#![cfg_attr(not(feature = "embedded"), doc = "```ignore")]
+//! use abide::{embedded::Embedded, prelude::*};
 //!
 //! #[activity]
-//! async fn notify(person: String, text: String) -> std::io::Result<()> {
-//!     println!("to {person}: {text}");
-//!     Ok(())
+//! async fn greet(name: String) -> String {
+//!     format!("Hello, {name}!")
 //! }
 //!
 //! #[derive(Default)]
-//! struct Approval {
-//!     reminders: u32,
-//! }
+//! struct Hello;
 //!
 //! #[workflow]
-//! impl Approval {
+//! impl Hello {
 //!     #[run]
-//!     async fn run(ctx: &Context<Self>, person: String) -> abide::Result<bool> {
-//!         loop {
-//!             ctx.activity(notify, (person.clone(), "please decide".into())).await?;
-//!             ctx.write(|state| state.reminders += 1);
-//!             match ctx.receive(Self::decided).timeout(Duration::from_secs(24 * 60 * 60)).await? {
-//!                 Outcome::Received(decision) => return Ok(decision.approved),
-//!                 Outcome::TimedOut => continue,
-//!             }
-//!         }
-//!     }
-//!
-//!     #[signal]
-//!     pub fn decided(decision: Decision);
-//!
-//!     #[query]
-//!     pub fn reminders(&self) -> u32 {
-//!         self.reminders
+//!     async fn run(ctx: &Context<Self>, name: String) -> abide::Result<String> {
+//!         ctx.activity(greet, name).await
 //!     }
 //! }
-//! # let mut registry = abide::Registry::new();
-//! # registry.workflow::<Approval>().unwrap();
-//! # registry.activity(notify).unwrap();
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let engine = Embedded::in_memory().await;
+//!     tokio::spawn(engine.worker().workflow::<Hello>().activity(greet).run());
+//!     let hello = engine.client().start::<Hello>("hello-1", "Ada".to_owned()).await?;
+//!     println!("{}", hello.result().await?);
+//!     Ok(())
+//! }
 //! ```
 //!
-//! Everything of the SDK is here: [`Context`] is what workflows hold, [`ActivityContext`] what
-//! activities hold, and [`Registry`] what a worker can run.
+//! # Where to go on
+//!
+//! - The folder `docs` of the repository is the guide, step by step; its folder `examples` holds small
+//!   programs of one idea each.
+//! - [`Context`] is everything that workflow code can do; [`ActivityContext`] is what an activity knows.
+//! - `Client` and `WorkflowHandle` start workflows and speak to them; `Worker` runs them.
+//! - [`Error`] is what can go wrong in a workflow, `ClientError` what can go wrong outside.
+//!
+//! # Features
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `macros` (default) | `#[workflow]`, `#[activity]`, `#[activities]` |
+//! | `grpc` (default) | `Client::connect`: the way to a server; brings `worker` along |
+//! | `worker` | workers and clients, over any transport |
+//! | `embedded` | `abide::embedded`: an engine in your own process |
+//! | `testing` | `abide::testing`: an engine whose time skips ahead, and replay of histories |
 
 #![warn(missing_docs)]
 

@@ -66,10 +66,11 @@ impl Letter {
 
 async fn recorded() -> Vec<Event> {
     let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<Parcel>().activity(pack)).await.unwrap();
-    let parcel = env.client().start::<Parcel>("parcel-1", "a lamp".to_owned()).await.unwrap();
-    assert_eq!(parcel.result().await.unwrap(), "packed a lamp");
-    parcel.history().await.unwrap()
+    env.worker(|worker| worker.workflow::<Parcel>().activity(pack)).await.expect("it works");
+    let start = env.client().start::<Parcel>("parcel-1", "a lamp".to_owned());
+    let parcel = start.await.expect("it is started");
+    assert_eq!(parcel.result().await.expect("it completes"), "packed a lamp");
+    parcel.history().await.expect("it has a history")
 }
 
 #[tokio::test]

@@ -58,8 +58,10 @@ pub use self::{
     worker::{Worker, WorkerError},
 };
 pub use abide_core::{
-    event::{ParentClosePolicy, ReusePolicy},
+    call::ConflictPolicy,
+    event::{self, ParentClosePolicy, ReusePolicy},
     failure::Failure,
+    ids, list,
     retry::RetryPolicy,
     time::Timestamp,
 };

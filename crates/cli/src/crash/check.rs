@@ -139,7 +139,7 @@ fn check_attempts(recorded: &Recorded, ledger: &[Entry]) -> Result<(), Finding> 
             return Err(Finding::new(execution.as_str(), "has a result but never ran"));
         };
         let completed_ms = completed_at.unix_millis();
-        for attempt in attempts.iter().filter(|attempt| attempt.began_ms > completed_ms) {
+        if let Some(attempt) = attempts.iter().find(|attempt| attempt.began_ms > completed_ms) {
             let late = attempt.began_ms - completed_ms;
             let what = format!("ran again {late} ms after its result was recorded");
             return Err(Finding::new(attempt.errand.as_str(), what));

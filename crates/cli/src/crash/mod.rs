@@ -103,7 +103,7 @@ impl CrashTest {
             .collect();
         self.kill(&mut rng, &mut processes, &travellers).await?;
         // The last journeys end undisturbed.
-        drop(stop.send(true));
+        stop.send_replace(true);
         let mut journeys = Vec::new();
         for traveller in travellers {
             let made =

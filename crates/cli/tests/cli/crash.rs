@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::harness::{Engine, abide};
+use crate::harness::{Engine, Ran, abide};
 
 #[test]
 fn a_sleep_survives_a_kill() {
@@ -68,4 +68,16 @@ fn told_to_end_it_ends_well() {
     // Nobody holds the folder any more.
     let engine = Engine::dev(folder.path());
     assert_eq!(engine.run("workflow query r text").good(), "\"tea\"\n");
+}
+
+#[test]
+fn nothing_is_lost_when_server_and_worker_are_killed_again_and_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut torture = abide();
+    torture.args(["crash-test", "--kills", "20", "--clients", "16", "--json", "--folder"]);
+    let report: Value =
+        serde_json::from_str(&Ran::of(torture.arg(folder.path())).good()).expect("one object");
+    assert_eq!(report["kills_of_server"], 20);
+    assert_eq!(report["kills_of_worker"], 20);
+    assert!(report["journeys"].as_u64() >= Some(16), "every client came through: {report}");
 }

@@ -224,9 +224,9 @@ impl Worker {
         self.run_until(std::future::pending()).await
     }
 
-    /// Works until `shutdown` is ready, then ends what is under way and leaves. To drop the future is
-    /// to leave at once.
-    pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
+    /// Works until `shutdown` is ready, then ends what is under way, leaves, and gives what `shutdown`
+    /// gave. To drop the future is to leave at once.
+    pub async fn run_until<T>(self, shutdown: impl Future<Output = T>) -> Result<T, WorkerError> {
         let life = self.begin().await?;
         life.run(pin!(shutdown)).await
     }

@@ -47,33 +47,33 @@ impl Drop for End {
 }
 
 /// Why a stream is left.
-enum Left {
+enum Left<T> {
     /// It ended.
     Ended,
-    /// The worker was told to end.
-    Told,
+    /// The worker was told to end, by this.
+    Told(T),
 }
 
 impl Life {
     /// Works until `shutdown` is ready, then ends what is under way.
-    pub(super) async fn run(
+    pub(super) async fn run<T>(
         self,
-        mut shutdown: Pin<&mut impl Future<Output = ()>>,
-    ) -> Result<(), WorkerError> {
+        mut shutdown: Pin<&mut impl Future<Output = T>>,
+    ) -> Result<T, WorkerError> {
         loop {
             let mut session = tokio::select! {
                 biased;
-                () = shutdown.as_mut() => {
+                told = shutdown.as_mut() => {
                     self.end(None).await;
-                    return Ok(());
+                    return Ok(told);
                 }
                 session = self.connect(false) => session?,
             };
             match self.work(&mut *session, shutdown.as_mut()).await {
                 Left::Ended => self.shared.disconnected(),
-                Left::Told => {
+                Left::Told(told) => {
                     self.end(Some(session)).await;
-                    return Ok(());
+                    return Ok(told);
                 }
             }
         }
@@ -99,11 +99,11 @@ impl Life {
         }
     }
 
-    async fn work(
+    async fn work<T>(
         &self,
         session: &mut dyn Session,
-        mut shutdown: Pin<&mut impl Future<Output = ()>>,
-    ) -> Left {
+        mut shutdown: Pin<&mut impl Future<Output = T>>,
+    ) -> Left<T> {
         let sender = session.sender();
         let mut watch = interval(WATCH_INTERVAL);
         watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -113,7 +113,7 @@ impl Life {
                     Some(given) => self.take(&sender, given),
                     None => return Left::Ended,
                 },
-                () = shutdown.as_mut() => return Left::Told,
+                told = shutdown.as_mut() => return Left::Told(told),
                 _ = watch.tick() => self.threads.check(self.task_deadline),
             }
         }

@@ -174,7 +174,7 @@ impl<W: Workflow> World<W> {
     }
 
     fn resolve(&mut self, activity_type: &str, resolution: Resolution) {
-        let of_type = |activity: &&run::Activity| activity.spec.activity_type == activity_type;
+        let of_type = |activity: &run::Activity| activity.spec.activity_type == activity_type;
         let pending = self.run.activities.iter().find(|(_, activity)| of_type(activity));
         let (scheduled, activity) = pending.unwrap();
         let (scheduled, running) = (*scheduled, activity.starts != 0);

@@ -2,6 +2,7 @@
 
 use abide_core::{
     call::{ActivityToken, Call, CallReply, Dispatch, Worker},
+    command::Ask,
     effect::{Action, Answer},
     event::Outcome,
     replay::Completion,
@@ -105,6 +106,11 @@ impl Saboteur {
         let open = commands.iter().take_while(|command| !command.ask.closes()).count();
         if open >= 2 && self.strikes(Bug::SwappedCommands) {
             commands.swap(0, 1);
+        }
+        if let Some(Ask::ContinueAsNew(next)) = commands.last_mut().map(|last| &mut last.ask)
+            && self.bug == Some(Bug::SignalLeftBehind)
+        {
+            next.signals.clear();
         }
         completion
     }

@@ -135,6 +135,8 @@ bugs! {
         "A worker is told to replay one event less than there is.",
     SwappedCommands "swapped-commands" 20
         "A worker sends two commands in another order than its code asked for them.",
+    SignalLeftBehind "signal-left-behind" 200
+        "A run that continues as new does not take its unread signals along.",
     WrongOutcome "wrong-outcome" 100
         "The caller of an update is told another outcome than the recorded one.",
     RejectionAsAcceptance "rejection-as-acceptance" 100

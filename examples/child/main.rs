@@ -1,0 +1,64 @@
+//! Child: a workflow starts other workflows and waits for their results.
+
+use abide::{Workflow as _, embedded::Embedded, prelude::*};
+
+/// A part of an order, sent on its own. It has a history of its own and can fail on its own.
+#[derive(Default)]
+struct Shipment;
+
+#[workflow]
+impl Shipment {
+    #[run]
+    async fn run(ctx: &Context<Self>, item: String) -> abide::Result<String> {
+        if item == "piano" {
+            return Err(Error::fail("too heavy"));
+        }
+        ctx.receive(Self::collected).await?;
+        Ok(format!("{item} was sent"))
+    }
+
+    #[signal]
+    fn collected();
+}
+
+#[derive(Default)]
+struct Order;
+
+#[workflow]
+impl Order {
+    #[run]
+    async fn run(ctx: &Context<Self>, items: Vec<String>) -> abide::Result<Vec<String>> {
+        let mut report = Vec::new();
+        for item in items {
+            // The id of a child is an id like any other, so make it your own.
+            let id = format!("{}/{item}", ctx.workflow_id());
+            // `start()` gives a handle once the child runs; to await the call itself is to wait for
+            // its result.
+            let shipment = ctx.child::<Shipment>(id, item).start().await?;
+            shipment.signal(Shipment::collected, ()).await.ok();
+            report.push(match shipment.result().await {
+                Ok(sent) => sent,
+                // A child that fails does not fail its parent: the parent decides.
+                Err(Error::Child(failed)) => {
+                    format!("{}: {}", failed.workflow, failed.failure.message)
+                }
+                Err(error) => return Err(error),
+            });
+        }
+        Ok(report)
+    }
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let engine = Embedded::in_memory().await;
+    tokio::spawn(engine.worker().workflow::<Order>().workflow::<Shipment>().run());
+
+    let items = vec!["lamp".to_owned(), "piano".to_owned()];
+    let order = engine.client().start::<Order>("order-1", items).await?;
+    for line in order.result().await? {
+        println!("{line}");
+    }
+    println!("by workflows of the types {} and {}", Order::NAME, Shipment::NAME);
+    Ok(())
+}

@@ -1,0 +1,21 @@
+//! The programs of the guide, which stands in `docs/`: each Rust block of a page is compiled by a test
+//! of this crate, and run unless it says otherwise. One module per page.
+
+/// Declares a module whose documentation is the page.
+macro_rules! page {
+    ($name:ident, $file:literal) => {
+        #[doc = include_str!(concat!("../../docs/", $file))]
+        pub mod $name {}
+    };
+}
+
+page!(activities, "activities.md");
+page!(children, "children.md");
+page!(embedded, "embedded.md");
+page!(getting_started, "getting-started.md");
+page!(readme, "../README.md");
+page!(signals_queries_updates, "signals-queries-updates.md");
+page!(testing, "testing.md");
+page!(waiting, "waiting.md");
+page!(workers_and_clients, "workers-and-clients.md");
+page!(workflows, "workflows.md");

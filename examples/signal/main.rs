@@ -1,0 +1,58 @@
+//! Signal: a run waits for input from outside, with a deadline.
+
+use std::time::Duration;
+
+use abide::{embedded::Embedded, prelude::*};
+use serde::{Deserialize, Serialize};
+
+/// What a person decided. Data that travels is what serde can write and read.
+#[derive(Serialize, Deserialize)]
+struct Decision {
+    approved: bool,
+    by: String,
+}
+
+#[derive(Default)]
+struct Approval;
+
+#[workflow]
+impl Approval {
+    #[run]
+    async fn run(
+        ctx: &Context<Self>,
+        subject: String,
+        deadline: Duration,
+    ) -> abide::Result<String> {
+        // The wait is durable, and so is its deadline. Whichever comes first in history wins.
+        match ctx.receive(Self::decide).timeout(deadline).await? {
+            Outcome::Received(Decision { approved: true, by }) => {
+                Ok(format!("{subject}: {by} said yes"))
+            }
+            Outcome::Received(Decision { by, .. }) => Ok(format!("{subject}: {by} said no")),
+            Outcome::TimedOut => Ok(format!("{subject}: nobody decided in time")),
+        }
+    }
+
+    /// A signal without a body is kept until the run receives it, in the order of arrival.
+    #[signal]
+    fn decide(decision: Decision);
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let engine = Embedded::in_memory().await;
+    tokio::spawn(engine.worker().workflow::<Approval>().run());
+    let client = engine.client();
+
+    let day = Duration::from_secs(24 * 3600);
+    let desk = client.start::<Approval>("desk", ("a desk".to_owned(), day)).await?;
+    // Sent when the run waits, or before: it makes no difference, and nothing is lost. The call
+    // returns when the signal is on disk, not when the run has read it.
+    desk.signal(Approval::decide, Decision { approved: true, by: "Ada".into() }).await?;
+    println!("{}", desk.result().await?);
+
+    let moment = Duration::from_millis(50);
+    let yacht = client.start::<Approval>("yacht", ("a yacht".to_owned(), moment)).await?;
+    println!("{}", yacht.result().await?);
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! Update: input that the workflow may refuse, and that has an answer.
+
+use abide::{ClientError, embedded::Embedded, prelude::*};
+
+#[derive(Default)]
+struct Account {
+    balance: u32,
+    closed: bool,
+}
+
+#[workflow]
+impl Account {
+    /// The state begins here instead of as `Default::default()`.
+    #[init]
+    fn new(opening_balance: &u32) -> Self {
+        Self { balance: *opening_balance, closed: false }
+    }
+
+    #[run]
+    async fn run(ctx: &Context<Self>, _opening_balance: u32) -> abide::Result<u32> {
+        ctx.receive(Self::close).await?;
+        ctx.write(|state| state.closed = true);
+        Ok(ctx.read(|state| state.balance))
+    }
+
+    /// The caller waits for the answer: here, the new balance.
+    #[update(validate = check_withdrawal)]
+    fn withdraw(&mut self, amount: u32) -> u32 {
+        self.balance -= amount;
+        self.balance
+    }
+
+    /// A validator reads and refuses. What it refuses is not in history: it never happened.
+    fn check_withdrawal(&self, amount: &u32) -> Result<(), String> {
+        match self.balance.checked_sub(*amount) {
+            Some(_) if !self.closed => Ok(()),
+            Some(_) => Err("the account is closed".into()),
+            None => Err(format!("{amount} is more than there is: {}", self.balance)),
+        }
+    }
+
+    #[signal]
+    fn close();
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let engine = Embedded::in_memory().await;
+    tokio::spawn(engine.worker().workflow::<Account>().run());
+    let account = engine.client().start::<Account>("account-1", 100).await?;
+
+    println!("balance: {}", account.update(Account::withdraw, 30).await?);
+
+    match account.update(Account::withdraw, 500).await {
+        Err(ClientError::UpdateRejected(failure)) => println!("rejected: {}", failure.message),
+        other => println!("unexpected: {other:?}"),
+    }
+
+    // With an id of your own, a repeat is the same update: it gets the answer of the first.
+    println!("balance: {}", account.update(Account::withdraw, 20).id("invoice-7").await?);
+    println!("balance: {}", account.update(Account::withdraw, 20).id("invoice-7").await?);
+
+    account.signal(Account::close, ()).await?;
+    println!("paid out: {}", account.result().await?);
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! Starter: a client of a server. It starts a workflow on the queue of the workers and waits for the
+//! result.
+//!
+//! `cargo run -p abide-examples --bin starter -- --address http://127.0.0.1:7233`
+
+mod address;
+mod order;
+
+use abide::{Client, ConflictPolicy};
+
+use crate::order::Order;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let client = Client::connect(address::from_arguments()).await?;
+
+    let order = client
+        .start::<Order>("order-1", ("Ada".to_owned(), 4200))
+        .queue("orders")
+        // If this program is run twice at once, both wait for the same run.
+        .on_conflict(ConflictPolicy::UseExisting)
+        .await?;
+
+    // Waits as long as it takes: for a worker to come up, for a server to come back.
+    println!("{}", order.result().await?);
+    Ok(())
+}
