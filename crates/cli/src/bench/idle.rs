@@ -66,8 +66,8 @@ impl Idle {
         fall_asleep(&client, "sleeping runs", self.runs).await?;
         sleep(REST).await;
         let after = processes.memory();
-        // What came of the starts may take a little longer to end than their memory takes to be seen.
-        sleep(session.time).await;
+        // What follows the starts ends seconds after them: timeouts of tasks, pages that are copied.
+        sleep(session.time * 3).await;
         let cpu_percent = processes.watch(session.time).await;
         drop(client);
         processes.end().await?;
