@@ -66,6 +66,8 @@ impl Idle {
         fall_asleep(&client, "sleeping runs", self.runs).await?;
         sleep(REST).await;
         let after = processes.memory();
+        // What follows the starts ends seconds after them: timeouts of tasks, pages that are copied.
+        sleep(session.time * 3).await;
         let cpu_percent = processes.watch(session.time).await;
         drop(client);
         processes.end().await?;

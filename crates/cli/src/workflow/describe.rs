@@ -62,8 +62,8 @@ fn facts(run: &Description) -> Table {
         ("run", run.run.to_string()),
         ("type", run.workflow_type.clone()),
         ("queue", run.queue.clone()),
-        ("status", spoken(&run.status)),
-        ("doing", spoken(&run.liveness)),
+        ("status", word(&run.status)),
+        ("doing", word(&run.liveness)),
         ("started", at(run.started_at)),
     ];
     facts.extend(run.closed_at.map(|closed| ("closed", at(closed))));
@@ -121,7 +121,7 @@ fn activities(activities: &[ShownActivity]) -> Table {
 fn trouble_lines(trouble: &TaskTrouble) -> String {
     let mut text = format!(
         "its code failed ({}): {}",
-        spoken(&trouble.cause),
+        word(&trouble.cause),
         failure_lines(&trouble.failure)
     );
     if let Some(blocked) = &trouble.blocked {
@@ -201,9 +201,4 @@ const fn phase(phase: &Phase) -> &'static str {
 
 fn word(value: &impl std::fmt::Debug) -> String {
     snake_case(&format!("{value:?}"))
-}
-
-/// The same for people.
-fn spoken(value: &impl std::fmt::Debug) -> String {
-    word(value).replace('_', " ")
 }

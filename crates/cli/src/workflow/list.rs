@@ -75,7 +75,7 @@ fn table(rows: &[RunRow]) -> Table {
         table.row([
             row.workflow.to_string(),
             row.workflow_type.clone(),
-            status(row).replace('_', " "),
+            status(row),
             format!("{} ({})", relative(row.started_at, now), absolute(row.started_at)),
             row.closed_at.map(|at| relative(at, now)).unwrap_or_default(),
             row.run.to_string(),
