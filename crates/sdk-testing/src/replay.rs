@@ -4,7 +4,6 @@ use abide_core::{
     codec::{self, DecodeError},
     event::{Event, Fact},
     ids::WorkflowKey,
-    note::Record,
     replay::{Error, Mismatch, Replay},
 };
 use abide_sdk::{
@@ -87,8 +86,7 @@ impl History for &[u8] {
 
 /// The bytes of a history, to be kept beside the tests. They can be read by every later version.
 pub fn record(events: &[Event]) -> Bytes {
-    let records: Vec<_> = events.iter().cloned().map(Record::Event).collect();
-    codec::encode_row(&records).events
+    codec::encode_events(events)
 }
 
 /// Checks that the code of `W` as it is now takes the steps of a recorded history:

@@ -1,8 +1,11 @@
 //! `abide workflow history`.
 
-use std::fmt::Write as _;
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
 
-use abide_core::event::Event;
+use abide_core::{codec, event::Event};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
@@ -17,13 +20,17 @@ use crate::{
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow history order-7
-  abide workflow history order-7 --follow --json")]
+  abide workflow history order-7 --follow --json
+  abide workflow history order-7 --record tests/order-7.history")]
 pub(crate) struct History {
     #[command(flatten)]
     target: Target,
     /// Go on with new events until the run is closed
     #[arg(short, long)]
     follow: bool,
+    /// Write it to a file instead, in the form that `abide::testing::replay_history` reads
+    #[arg(long, value_name = "FILE", conflicts_with = "follow")]
+    record: Option<PathBuf>,
 }
 
 impl History {
@@ -36,6 +43,9 @@ impl History {
         };
         if !self.follow {
             let history = handle.history().await.map_err(|error| self.target.failed(error))?;
+            if let Some(file) = &self.record {
+                return record(&history, file, output);
+            }
             heading()?;
             return show(&history, output);
         }
@@ -46,6 +56,16 @@ impl History {
         }
         Ok(())
     }
+}
+
+fn record(events: &[Event], file: &Path, output: Output) -> Result<(), Failed> {
+    std::fs::write(file, codec::encode_events(events))
+        .map_err(|error| Failed::usage(format_args!("{}: {error}", file.display())))?;
+    let count = events.len();
+    output.say(
+        &json!({ "done": "recorded", "file": file, "events": count }),
+        format_args!("recorded {count} events in {}", file.display()),
+    )
 }
 
 fn show(events: &[Event], output: Output) -> Result<(), Failed> {

@@ -97,3 +97,17 @@ fn runs_end_from_outside() {
     compare("history_followed", &engine.run("workflow history t --follow").good());
     compare("cancel_closed", &engine.run("workflow cancel t").bad(1));
 }
+
+#[test]
+fn a_history_is_recorded_for_tests() {
+    let (engine, folder) = fresh();
+    engine.run("workflow start --type hello --id h --input \"Ada\" --wait").good();
+    let file = folder.path().join("h.history");
+    let file = file.to_str().unwrap();
+    let said = engine.run_with("workflow history h --record", &[file]).good();
+    let events = engine.json("workflow history h").len();
+    assert_eq!(said, format!("recorded {events} events in {file}\n"));
+    let bytes = std::fs::read(file).unwrap();
+    let decoded = abide_core::codec::decode_events(bytes.into()).expect("it can be read");
+    assert_eq!(decoded.len(), events);
+}
