@@ -119,11 +119,8 @@ fn activities(activities: &[ShownActivity]) -> Table {
 }
 
 fn trouble_lines(trouble: &TaskTrouble) -> String {
-    let mut text = format!(
-        "its code failed ({}): {}",
-        word(&trouble.cause),
-        failure_lines(&trouble.failure)
-    );
+    let mut text =
+        format!("its code failed ({}): {}", word(&trouble.cause), failure_lines(&trouble.failure));
     if let Some(blocked) = &trouble.blocked {
         text.push_str(&format!(
             "\n  code does:    {}\n  history has:  {} (event {})",
