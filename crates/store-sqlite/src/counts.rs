@@ -32,3 +32,16 @@ impl Counter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transaction_counts_once_and_each_of_its_batches() {
+        let counter = Counter::default();
+        counter.committed(3);
+        counter.committed(1);
+        assert_eq!(counter.counts(), Counts { transactions: 2, batches: 4 });
+    }
+}

@@ -1,6 +1,12 @@
 //! How an engine is set up, and what it says when it cannot start.
 
-use std::{fs, net::TcpListener, path::Path};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    net::TcpListener,
+    path::Path,
+    process::Stdio,
+};
 
 use crate::harness::{Engine, Ran, abide, compare, fresh};
 
@@ -80,7 +86,29 @@ fn a_folder_in_use_is_named() {
 }
 
 #[test]
-fn dev_says_where_it_is_and_what_to_try() {
+fn dev_welcomes_people() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = abide();
+    command.args(["dev", "--address", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data"]);
+    let mut dev = command.arg(folder.path()).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(dev.stdout.take().unwrap()).lines();
+    let mut welcome = String::new();
+    for line in lines.map(Result::unwrap) {
+        welcome.push_str(&format!("{line}\n"));
+        // The last of the commands to try.
+        if line.contains("decide") {
+            break;
+        }
+    }
+    dev.kill().unwrap();
+    dev.wait().unwrap();
+    let data = folder.path().canonicalize().unwrap();
+    let welcome = welcome.replace(data.to_str().unwrap(), "<folder>");
+    compare("welcome", &welcome.replace(env!("CARGO_BIN_EXE_abide"), "abide"));
+}
+
+#[test]
+fn dev_tells_programs_where_it_is() {
     let (engine, folder) = fresh();
     assert_eq!(engine.ready["ready"], true);
     assert_eq!(engine.ready["demo"], true);
