@@ -24,6 +24,7 @@ use crate::{
     clock::{Clock, SystemClock},
     driver::Driver,
     gauge::Gauge,
+    history,
     node::{Node, Post},
     session::Session,
 };
@@ -125,8 +126,8 @@ impl Engine {
             return Err(CallError::NotFound);
         };
         let limit = self.node.limits.page_rows;
-        let rows = self.node.store.log(shard, run, from, limit).await.map_err(unreadable)?;
-        let more = rows.len() == limit;
+        let page = history::page(&*self.node.store, shard, run, from, limit).await;
+        let (rows, more) = page.map_err(unreadable)?;
         let next = rows.last().map_or(from, |row| row.sequence);
         let with_events = rows.into_iter().map(|row| row.events).filter(|row| !row.is_empty());
         Ok(HistoryPage { run, rows: with_events.collect(), next, more, closed })

@@ -5,6 +5,7 @@
 //! - [`Worker session`](Session): one connected worker; what it is given arrives on its stream.
 //! - [`clock`]: real time, or time that a test moves.
 //! - [`Gauge`]: what is under way, for tests that move time.
+//! - `history`: pages of a run's log.
 //! - `driver`: one task per shard: fetch, step, commit, deliver.
 
 #![warn(missing_docs)]
@@ -13,6 +14,7 @@ pub mod clock;
 mod driver;
 mod engine;
 mod gauge;
+mod history;
 mod node;
 mod session;
 

@@ -1,16 +1,25 @@
 //! Messages as bytes within a gRPC stream. Bytes that are no message are the caller's fault: they are
-//! answered as an invalid argument, with the field at fault.
+//! answered as an invalid argument, with the field at fault. So are messages of very many fields, before
+//! memory is spent on them.
 
 use std::marker::PhantomData;
 
 use abide_core::limits::InvalidField;
-use prost::Message;
+use prost::{
+    Message,
+    bytes::Buf,
+    encoding::{DecodeContext, decode_key, skip_field},
+};
 use tonic::{
     Status,
     codec::{DecodeBuf, EncodeBuf},
 };
 
 use crate::error;
+
+/// Fields that a message has at most, each element of a list counted. An empty element has two bytes on
+/// the wire and hundreds in memory; the longest honest list is that of all a run can have pending.
+const FIELDS_MAX: usize = 1 << 16;
 
 /// Encodes messages of one type and decodes those of another.
 #[derive(Debug)]
@@ -63,11 +72,29 @@ impl<U: Message + Default> tonic::codec::Decoder for Decoder<U> {
     type Error = Status;
 
     fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
-        U::decode(buffer).map(Some).map_err(|error| {
-            let invalid = undecodable(&error.to_string());
-            error::to_status(error::to_detail(invalid.into()))
-        })
+        let decoded = check_fields(buffer.chunk())
+            .and_then(|()| U::decode(buffer).map_err(|error| undecodable(&error.to_string())));
+        decoded.map(Some).map_err(|invalid| error::to_status(error::to_detail(invalid.into())))
     }
+}
+
+/// The message has no more fields than the bound. What is wrong otherwise the decoder finds.
+fn check_fields(mut message: &[u8]) -> Result<(), InvalidField> {
+    let mut fields = 0;
+    while message.has_remaining() {
+        let skipped = decode_key(&mut message).and_then(|(tag, wire_type)| {
+            skip_field(wire_type, tag, &mut message, DecodeContext::default())
+        });
+        if skipped.is_err() {
+            break;
+        }
+        fields += 1;
+        if fields > FIELDS_MAX {
+            let problem = format!("has more than {FIELDS_MAX} fields; send less at one time");
+            return Err(InvalidField::new("request", problem));
+        }
+    }
+    Ok(())
 }
 
 /// The field at fault and what is wrong with it. The decoder says them in one text: its own name, then
@@ -89,7 +116,19 @@ fn undecodable(error: &str) -> InvalidField {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generated::StartRunRequest;
+    use crate::generated::{CallsFrame, NumberedCall, StartRunRequest};
+
+    #[test]
+    fn very_many_fields_are_refused_before_they_are_decoded() {
+        let frame = |calls| CallsFrame {
+            calls: vec![NumberedCall::default(); calls],
+            ..CallsFrame::default()
+        };
+        assert_eq!(check_fields(&frame(FIELDS_MAX).encode_to_vec()), Ok(()));
+        let refused = check_fields(&frame(FIELDS_MAX + 1).encode_to_vec());
+        let refused = refused.expect_err("one too many");
+        assert!(refused.problem.contains("65536 fields"), "{}", refused.problem);
+    }
 
     #[test]
     fn the_field_at_fault_is_named() {

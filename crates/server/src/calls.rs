@@ -1,14 +1,19 @@
 //! Many calls on one stream, several per frame, answered in any order. The stream is one machine that
 //! is polled by the connection: it reads calls only while answers can be written, so a client that
-//! reads nothing is not served either, and holds no more than its bound of calls.
+//! reads nothing is not served either. It holds no more than its bound of calls, the refusals of one
+//! frame, and a few pages.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
-use abide_core::call::CallError;
+use abide_core::{
+    call::{Call, CallError, CallReply, HistoryRequest},
+    limits::InvalidField,
+};
 use abide_proto::{
     error,
     generated::{
@@ -22,16 +27,17 @@ use futures_util::{
     future::{AbortHandle, Abortable, BoxFuture},
     stream::FuturesUnordered,
 };
-use tokio::sync::OwnedSemaphorePermit;
+use prost::Message;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::{Status, Streaming};
 
-use crate::handler::{Handler, may_wait, over};
+use crate::{
+    frame::{READ_FRAMES, WRITTEN_BYTES, WRITTEN_ITEMS, check_items},
+    handler::{Handler, may_wait, over, status},
+};
 
-/// Answers that one frame holds at most, so that none grows without bound.
-const FRAME_ANSWERS: usize = 512;
-
-/// Frames that are read before answers are looked at again.
-const READ_FRAMES: usize = 16;
+/// Pages that a stream reads at one time. They stay in memory until the client reads its answers.
+const PAGES: usize = 16;
 
 /// A stream of calls.
 pub(crate) struct Calls {
@@ -39,8 +45,12 @@ pub(crate) struct Calls {
     asking: bool,
     handler: Handler,
     running: FuturesUnordered<BoxFuture<'static, Option<NumberedAnswer>>>,
+    /// Answers to calls that never ran. While there are any, no frame is read.
+    refused: VecDeque<NumberedAnswer>,
     /// Calls that may be abandoned.
     waiting: HashMap<u64, AbortHandle>,
+    /// Places for pages.
+    pages: Arc<Semaphore>,
     /// Ends when the server stops.
     stopping: BoxFuture<'static, ()>,
     _place: OwnedSemaphorePermit,
@@ -60,51 +70,126 @@ impl Calls {
             asking: true,
             handler,
             running: FuturesUnordered::new(),
+            refused: VecDeque::new(),
             waiting: HashMap::new(),
+            pages: Arc::new(Semaphore::new(PAGES)),
             stopping: stopping.boxed(),
             _place: place,
         })
     }
 
-    fn take(&mut self, frame: CallsFrame) {
-        for number in frame.abandoned {
+    fn take(&mut self, frame: CallsFrame) -> Result<(), InvalidField> {
+        let CallsFrame { calls, abandoned } = frame;
+        check_items(calls.len() + abandoned.len(), self.handler.bounds.items_per_frame)?;
+        for number in abandoned {
             if let Some(call) = self.waiting.remove(&number) {
                 call.abort();
             }
         }
-        for NumberedCall { number, call } in frame.calls {
-            self.start(number, call);
+        for NumberedCall { number, call } in calls {
+            match self.admit(call) {
+                Ok(operation) => self.start(number, operation),
+                Err(failed) => self.refused.push_back(numbered(number, Err(failed))),
+            }
+        }
+        Ok(())
+    }
+
+    fn admit(&self, call: Option<Asked>) -> Result<Operation, CallError> {
+        let limit = self.handler.bounds.calls_per_stream;
+        if self.running.len() >= limit {
+            return Err(over("calls of the stream", limit));
+        }
+        let call = call.ok_or_else(|| InvalidField::new("call", "has no known case set"))?;
+        Ok(Operation::try_from(call)?)
+    }
+
+    fn start(&mut self, number: u64, operation: Operation) {
+        let abandonable = may_wait(&operation);
+        let call = perform(self.handler.clone(), Arc::clone(&self.pages), number, operation);
+        if abandonable {
+            let (handle, registration) = AbortHandle::new_pair();
+            self.waiting.insert(number, handle);
+            self.running.push(Abortable::new(call, registration).map(Result::ok).boxed());
+        } else {
+            self.running.push(call.map(Some).boxed());
         }
     }
 
-    fn start(&mut self, number: u64, call: Option<Asked>) {
-        let limit = self.handler.bounds.calls_per_stream;
-        let missing = || abide_core::limits::InvalidField::new("call", "has no known case set");
-        let operation = match call.ok_or_else(missing).and_then(Operation::try_from) {
-            _ if self.running.len() >= limit => Err(over("calls of the stream", limit)),
-            read => read.map_err(CallError::from),
-        };
-        match operation {
-            Err(failed) => {
-                let answer = Some(numbered(number, Err(failed)));
-                self.running.push(std::future::ready(answer).boxed());
+    /// Reads what the client has asked, if it has.
+    fn poll_asked(&mut self, context: &mut Context<'_>) -> Result<(), Status> {
+        for _ in 0..READ_FRAMES {
+            if !self.asking || !self.refused.is_empty() {
+                return Ok(());
             }
-            Ok(operation) if may_wait(&operation) => {
-                let (handle, registration) = AbortHandle::new_pair();
-                self.waiting.insert(number, handle);
-                let call = perform(self.handler.clone(), number, operation);
-                self.running.push(Abortable::new(call, registration).map(Result::ok).boxed());
-            }
-            Ok(operation) => {
-                let call = perform(self.handler.clone(), number, operation);
-                self.running.push(call.map(Some).boxed());
+            match self.asked.poll_next_unpin(context) {
+                Poll::Ready(Some(frame)) => self.take(frame?).map_err(status)?,
+                Poll::Ready(None) => self.asking = false,
+                Poll::Pending => return Ok(()),
             }
         }
+        context.waker().wake_by_ref();
+        Ok(())
+    }
+
+    fn poll_answers(&mut self, context: &mut Context<'_>) -> Vec<NumberedAnswer> {
+        let mut answers = Vec::new();
+        let mut bytes = 0;
+        while answers.len() < WRITTEN_ITEMS && bytes < WRITTEN_BYTES {
+            let answer = match self.refused.pop_front() {
+                Some(refused) => refused,
+                None => match self.running.poll_next_unpin(context) {
+                    Poll::Ready(Some(Some(answer))) => {
+                        self.waiting.remove(&answer.number);
+                        answer
+                    }
+                    Poll::Ready(Some(None)) => continue,
+                    Poll::Ready(None) | Poll::Pending => break,
+                },
+            };
+            bytes += answer.encoded_len();
+            answers.push(answer);
+        }
+        answers
     }
 }
 
-async fn perform(handler: Handler, number: u64, operation: Operation) -> NumberedAnswer {
-    numbered(number, handler.perform(operation).await.map(Answer::from))
+async fn perform(
+    handler: Handler,
+    pages: Arc<Semaphore>,
+    number: u64,
+    operation: Operation,
+) -> NumberedAnswer {
+    numbered(number, answer(&handler, &pages, operation).await)
+}
+
+async fn answer(
+    handler: &Handler,
+    pages: &Semaphore,
+    mut operation: Operation,
+) -> Result<Answer, CallError> {
+    if let Operation::History(request) = &mut operation {
+        await_events(handler, request).await?;
+    }
+    // The semaphore is never closed.
+    let _place = if is_page(&operation) { pages.acquire().await.ok() } else { None };
+    Ok(handler.perform(operation).await?.into())
+}
+
+/// Waits before a place for a page is taken, since the events may be long in coming.
+async fn await_events(handler: &Handler, request: &mut HistoryRequest) -> Result<(), CallError> {
+    if let Some(follow) = request.follow.take() {
+        let call = Call::AwaitEvents(request.target.clone(), follow);
+        if let CallReply::History { run, .. } = handler.engine.call(call).await? {
+            request.target.run = Some(run);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the answer may have many rows.
+fn is_page(operation: &Operation) -> bool {
+    matches!(operation, Operation::History(_) | Operation::Runs(_) | Operation::Waits(_))
 }
 
 fn numbered(number: u64, answer: Result<Answer, CallError>) -> NumberedAnswer {
@@ -120,36 +205,14 @@ impl Stream for Calls {
         if this.asking && this.stopping.poll_unpin(context).is_ready() {
             this.asking = false;
         }
-        let mut frames = 0;
-        while this.asking && frames < READ_FRAMES {
-            match this.asked.poll_next_unpin(context) {
-                Poll::Ready(Some(Ok(frame))) => this.take(frame),
-                Poll::Ready(Some(Err(status))) => return Poll::Ready(Some(Err(status))),
-                Poll::Ready(None) => this.asking = false,
-                Poll::Pending => break,
-            }
-            frames += 1;
+        if let Err(status) = this.poll_asked(context) {
+            return Poll::Ready(Some(Err(status)));
         }
-        if frames == READ_FRAMES {
-            context.waker().wake_by_ref();
+        let answers = this.poll_answers(context);
+        if !answers.is_empty() {
+            return Poll::Ready(Some(Ok(AnswersFrame { answers })));
         }
-        let mut answers = Vec::new();
-        while answers.len() < FRAME_ANSWERS {
-            match this.running.poll_next_unpin(context) {
-                Poll::Ready(Some(Some(answer))) => {
-                    this.waiting.remove(&answer.number);
-                    answers.push(answer);
-                }
-                Poll::Ready(Some(None)) => {}
-                Poll::Ready(None) if !this.asking && answers.is_empty() => {
-                    return Poll::Ready(None);
-                }
-                Poll::Ready(None) | Poll::Pending => break,
-            }
-        }
-        if answers.is_empty() {
-            return Poll::Pending;
-        }
-        Poll::Ready(Some(Ok(AnswersFrame { answers })))
+        let over = !this.asking && this.running.is_empty();
+        if over { Poll::Ready(None) } else { Poll::Pending }
     }
 }

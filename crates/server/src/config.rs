@@ -77,6 +77,8 @@ pub struct Bounds {
     pub streams_per_connection: u32,
     /// Long streams of the whole server: worker sessions, streams of calls, followed histories.
     pub streams: usize,
+    /// Calls, credits or completions of one frame: each costs more memory than its bytes.
+    pub items_per_frame: usize,
     /// Calls of one stream that wait for their answer.
     pub calls_per_stream: usize,
     /// Credits and tasks that one worker session holds in all: what it does not read waits in memory.
@@ -97,6 +99,7 @@ impl Default for Bounds {
             connections: 1_000,
             streams_per_connection: 1_000,
             streams: 10_000,
+            items_per_frame: 4_096,
             calls_per_stream: 100_000,
             credits_per_session: 10_000,
             hello_timeout_ms: 10_000,

@@ -61,6 +61,11 @@ impl Held {
         Self { tasks: HashSet::new(), credits: 0, limit }
     }
 
+    /// Credits and tasks that the session may hold.
+    pub(crate) const fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// The worker takes so much more.
     pub(crate) fn credit(&mut self, credits: usize) -> Result<(), CallError> {
         let total = self.credits.saturating_add(self.tasks.len()).saturating_add(credits);

@@ -24,18 +24,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use tonic::{Status, Streaming};
 
 use crate::{
+    frame::{READ_FRAMES, WRITTEN_BYTES, WRITTEN_ITEMS, check_items},
     handler::{Handler, status},
     held::{Held, HeldTask, Permitted},
 };
-
-/// Items of one kind that a frame holds at most.
-const FRAME_ITEMS: usize = 512;
-
-/// Bytes of tasks after which a frame is full.
-const FRAME_BYTES: usize = 1 << 20;
-
-/// Frames that are read before anything else is looked at again.
-const READ_FRAMES: usize = 16;
 
 /// The stream of one worker session.
 pub(crate) struct WorkerStream {
@@ -84,6 +76,8 @@ impl WorkerStream {
 
     /// Takes what the worker says. An error ends the stream.
     pub(crate) fn take(&mut self, frame: WorkerFrame) -> Result<(), CallError> {
+        let items = frame.credits.len() + frame.completions.len();
+        check_items(items, self.handler.bounds.items_per_frame)?;
         if frame.hello.is_some() {
             return Err(InvalidField::new("hello", "was said already").into());
         }
@@ -124,10 +118,11 @@ impl WorkerStream {
         self.running.push(running);
     }
 
-    /// Reads what the worker has said, if it has.
+    /// Reads what the worker has said, if it has. While as many completions as a session may hold tasks
+    /// wait for their answers, which are never long in coming, no more are read.
     fn poll_said(&mut self, context: &mut Context<'_>) -> Result<(), Status> {
         for _ in 0..READ_FRAMES {
-            if !self.saying {
+            if !self.saying || self.running.len() >= self.held.limit() {
                 return Ok(());
             }
             match self.said.poll_next_unpin(context) {
@@ -141,7 +136,7 @@ impl WorkerStream {
     }
 
     fn poll_answers(&mut self, context: &mut Context<'_>, frame: &mut ServerFrame) {
-        while frame.acknowledgements.len() < FRAME_ITEMS {
+        while frame.acknowledgements.len() < WRITTEN_ITEMS {
             let Poll::Ready(Some(settled)) = self.running.poll_next_unpin(context) else {
                 return;
             };
@@ -156,7 +151,7 @@ impl WorkerStream {
 
     fn poll_given(&mut self, context: &mut Context<'_>, frame: &mut ServerFrame) {
         let mut bytes = 0;
-        while self.giving && frame.tasks.len() < FRAME_ITEMS && bytes < FRAME_BYTES {
+        while self.giving && frame.tasks.len() < WRITTEN_ITEMS && bytes < WRITTEN_BYTES {
             match self.session.poll_next(context) {
                 Poll::Ready(Some(Given::Work(dispatch))) => {
                     self.held.give(&dispatch);

@@ -3,5 +3,6 @@
 mod bad_input;
 mod network;
 mod operations;
+mod overload;
 mod support;
 mod workers;
