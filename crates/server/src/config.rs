@@ -9,7 +9,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::ServerError;
+use crate::{ServerError, connection::Silence};
 
 /// How a server runs. What a file leaves out has the default.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -71,7 +71,7 @@ pub struct Tls {
 pub struct Bounds {
     /// Bytes of one request or frame: it is held in memory as a whole.
     pub message_bytes: usize,
-    /// Open connections: each costs buffers and a descriptor.
+    /// Open connections of each listener: each costs buffers and a descriptor.
     pub connections: usize,
     /// Streams and waiting requests of one connection.
     pub streams_per_connection: u32,
@@ -83,7 +83,7 @@ pub struct Bounds {
     pub calls_per_stream: usize,
     /// Credits and tasks that one worker session holds in all: what it does not read waits in memory.
     pub credits_per_session: u32,
-    /// Milliseconds that a worker may take to say hello.
+    /// Milliseconds that a connection may take to say anything, and a worker to say hello.
     pub hello_timeout_ms: u64,
     /// Milliseconds after which a silent connection is asked for a sign of life, and after which an
     /// unanswered question ends it.
@@ -116,6 +116,12 @@ impl Bounds {
 
     pub(crate) const fn keepalive(&self) -> Duration {
         Duration::from_millis(self.keepalive_ms)
+    }
+
+    /// A living peer answers at the latest when it was asked for a sign of life.
+    pub(crate) fn silence(&self) -> Silence {
+        let first = self.hello_timeout();
+        Silence { first, later: first + 2 * self.keepalive() }
     }
 
     pub(crate) const fn shutdown(&self) -> Duration {

@@ -20,7 +20,8 @@ use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 use tonic_health::server::HealthReporter;
 
 use crate::{
-    Bounds, Config, ServerError, Tls, connection,
+    Bounds, Config, ServerError, Tls,
+    connection::Entrance,
     handler::Handler,
     probes::{self, Probes},
     service::Service,
@@ -77,8 +78,9 @@ impl Server {
         let health = serve_grpc(&mut listeners, grpc, &config, &handler)?;
         let router = probes::router(Probes { ready: ready.clone(), grpc_address });
         let stopped = stopped(stopping.clone());
+        let entrance = Entrance::new(http, config.bounds.connections, config.bounds.silence());
         listeners.spawn(async move {
-            let served = axum::serve(http, router).with_graceful_shutdown(stopped);
+            let served = axum::serve(entrance, router).with_graceful_shutdown(stopped);
             served.await.map_err(ServerError::Http)
         });
         let running = Arc::clone(&engine);
@@ -168,7 +170,7 @@ fn serve_grpc(
         .http2_keepalive_interval(Some(bounds.keepalive()))
         .http2_keepalive_timeout(Some(bounds.keepalive()));
     if let Some(tls) = &config.tls {
-        builder = builder.tls_config(tls_config(tls)?)?;
+        builder = builder.tls_config(tls_config(tls)?.timeout(bounds.hello_timeout()))?;
     }
     let router = builder
         .add_service(health)
@@ -181,7 +183,8 @@ fn serve_grpc(
             WorkersServer::new(Workers(handler.clone()))
                 .max_decoding_message_size(bounds.message_bytes),
         );
-    let connections = connection::accept(listener, bounds.connections);
+    let entrance = Entrance::new(listener, bounds.connections, bounds.silence());
+    let connections = entrance.connections();
     let stopped = stopped(handler.stopping.clone());
     listeners
         .spawn(async move { Ok(router.serve_with_incoming_shutdown(connections, stopped).await?) });

@@ -333,10 +333,10 @@ async fn a_worker_that_introduces_itself_badly() {
 
 #[tokio::test]
 async fn a_worker_that_says_nothing() {
-    let bounds = Bounds { hello_timeout_ms: 20, ..Bounds::default() };
+    let bounds = Bounds { hello_timeout_ms: 200, ..Bounds::default() };
     let server = server(Config { bounds, ..config() }).await;
     let status = say(&server, Vec::new()).await;
-    assert_field(&status, "hello", "within 20 ms");
+    assert_field(&status, "hello", "within 200 ms");
 }
 
 fn credit(namespace: &str, queue: &str, kind: i32, credits: u32) -> WorkerFrame {

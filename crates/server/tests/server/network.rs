@@ -52,7 +52,7 @@ fn write(folder: &Path, name: &str, content: &str) -> std::path::PathBuf {
 }
 
 /// A server that asks clients for certificates, and the authority behind all certificates.
-async fn tls_server() -> (Server, Authority) {
+async fn tls_server(bounds: Bounds) -> (Server, Authority) {
     let authority = Authority::new();
     let (certificate, key) = authority.issue("localhost");
     let folder = tempfile::tempdir().expect("a folder");
@@ -61,7 +61,7 @@ async fn tls_server() -> (Server, Authority) {
         key: write(folder.path(), "server.key", &key),
         client_ca: Some(write(folder.path(), "ca.pem", &authority.pem)),
     };
-    (server(Config { tls: Some(tls), ..config() }).await, authority)
+    (server(Config { tls: Some(tls), bounds, ..config() }).await, authority)
 }
 
 fn tls_transport(server: &Server, tls: TlsOptions) -> GrpcTransport {
@@ -71,7 +71,7 @@ fn tls_transport(server: &Server, tls: TlsOptions) -> GrpcTransport {
 
 #[tokio::test]
 async fn tls_with_certificates_on_both_sides() {
-    let (server, authority) = tls_server().await;
+    let (server, authority) = tls_server(Bounds::default()).await;
     let (certificate, key) = authority.issue("client");
     let ca = Some(authority.pem.clone().into_bytes());
     let identity = Some((certificate.into_bytes(), key.into_bytes()));
@@ -196,4 +196,37 @@ async fn connections_are_bounded() {
     }
     drop(first);
     assert_eq!(waiting.await, Ok(0));
+}
+
+/// Waits until the server has ended the connection.
+async fn ended(mut connection: TcpStream) {
+    let mut said = Vec::new();
+    // However it ends, it has ended.
+    drop(connection.read_to_end(&mut said).await);
+}
+
+#[tokio::test]
+async fn a_silent_connection_loses_its_place() {
+    let bounds =
+        Bounds { connections: 1, hello_timeout_ms: 100, keepalive_ms: 100, ..Bounds::default() };
+    let server = server(Config { bounds, ..config() }).await;
+    for address in [server.grpc_address(), server.http_address()] {
+        let silent = TcpStream::connect(address).await.expect("the server listens");
+        ended(silent).await;
+        let mut halting = TcpStream::connect(address).await.expect("the server listens");
+        halting.write_all(b"P").await.expect("it is open");
+        ended(halting).await;
+    }
+    let silent = TcpStream::connect(server.grpc_address()).await.expect("the server listens");
+    assert_eq!(transport(&server).count_runs(RunFilter::default()).await, Ok(0));
+    ended(silent).await;
+    assert!(get(server.http_address(), "/healthz").await.contains("alive"));
+}
+
+#[tokio::test]
+async fn a_tls_connection_that_is_silent_loses_its_place() {
+    let bounds = Bounds { hello_timeout_ms: 100, keepalive_ms: 100, ..Bounds::default() };
+    let (server, _authority) = tls_server(bounds).await;
+    let silent = TcpStream::connect(server.grpc_address()).await.expect("the server listens");
+    ended(silent).await;
 }
