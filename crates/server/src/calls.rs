@@ -34,6 +34,7 @@ use tonic::{Status, Streaming};
 use crate::{
     frame::{READ_FRAMES, WRITTEN_BYTES, WRITTEN_ITEMS, check_items},
     handler::{Handler, may_wait, over, status},
+    size::reword,
 };
 
 /// Pages that a stream reads at one time. They stay in memory until the client reads its answers.
@@ -123,7 +124,9 @@ impl Calls {
                 return Ok(());
             }
             match self.asked.poll_next_unpin(context) {
-                Poll::Ready(Some(frame)) => self.take(frame?).map_err(status)?,
+                Poll::Ready(Some(frame)) => {
+                    self.take(frame.map_err(reword)?).map_err(status)?;
+                }
                 Poll::Ready(None) => self.asking = false,
                 Poll::Pending => return Ok(()),
             }

@@ -4,7 +4,7 @@
 //! - [`Server`]: starts, says where it listens, and stops gracefully.
 //! - [`Config`]: what a configuration file can say; [`Bounds`] holds every bound of the network side.
 //! - `service` answers single calls, `calls` many calls on one stream; both ask `handler`.
-//! - `frame` bounds what shares a frame, `connection` who is connected.
+//! - `frame` bounds what shares a frame, `size` a message, `connection` who is connected.
 //! - `workers` greets a worker, `session` is its stream, `held` knows what it may answer for.
 //!
 //! Nothing here decides about workflows: a request is translated, given to the engine, and its answer
@@ -24,6 +24,7 @@ mod probes;
 mod server;
 mod service;
 mod session;
+mod size;
 mod workers;
 
 pub use config::{Bounds, Config, Tls};

@@ -25,6 +25,7 @@ use crate::{
     handler::Handler,
     probes::{self, Probes},
     service::Service,
+    size::Reworded,
     workers::Workers,
 };
 
@@ -175,14 +176,14 @@ fn serve_grpc(
     let router = builder
         .add_service(health)
         .add_service(reflection)
-        .add_service(
+        .add_service(Reworded(
             AbideServer::new(Service(handler.clone()))
                 .max_decoding_message_size(bounds.message_bytes),
-        )
-        .add_service(
+        ))
+        .add_service(Reworded(
             WorkersServer::new(Workers(handler.clone()))
                 .max_decoding_message_size(bounds.message_bytes),
-        );
+        ));
     let entrance = Entrance::new(listener, bounds.connections, bounds.silence());
     let connections = entrance.connections();
     let stopped = stopped(handler.stopping.clone());

@@ -27,6 +27,7 @@ use crate::{
     frame::{READ_FRAMES, WRITTEN_BYTES, WRITTEN_ITEMS, check_items},
     handler::{Handler, status},
     held::{Held, HeldTask, Permitted},
+    size::reword,
 };
 
 /// The stream of one worker session.
@@ -126,7 +127,9 @@ impl WorkerStream {
                 return Ok(());
             }
             match self.said.poll_next_unpin(context) {
-                Poll::Ready(Some(frame)) => self.take(frame?).map_err(status)?,
+                Poll::Ready(Some(frame)) => {
+                    self.take(frame.map_err(reword)?).map_err(status)?;
+                }
                 Poll::Ready(None) => self.saying = false,
                 Poll::Pending => return Ok(()),
             }

@@ -21,7 +21,8 @@ pub struct Options {
     /// slow, since the log is read then. At twice this size commits wait for reads to end, so that the
     /// log can start over; it grows further only by one group, or if a read takes longer than 5 s.
     pub checkpoint_bytes: u32,
-    /// Connections that read at one time, each with a thread. Default 4.
+    /// Connections that read at one time, each with a thread. Default 4. One more reads lists and
+    /// counts.
     pub readers: usize,
     /// Most batches in one transaction. Default 4,096: bounds how long the first one waits for the
     /// last.

@@ -48,11 +48,15 @@ impl Readers {
     ) -> Pending<'static, T> {
         let (reply, answer) = oneshot::channel();
         let task = Box::new(move |snapshot: Result<&Connection, &rusqlite::Error>| {
+            // A caller that has gone away no longer wants to know.
+            if reply.is_canceled() {
+                return;
+            }
             let answer = match snapshot {
                 Ok(connection) => work(connection).map_err(of_read),
                 Err(error) => Err(ReadError::Unavailable(error.to_string())),
             };
-            // A caller that has gone away no longer wants to know.
+            // The caller may have gone away meanwhile.
             let _ = reply.send(answer);
         });
         if let Some(queue) = &self.queue {
@@ -102,4 +106,35 @@ fn take_group(tasks: &Mutex<Receiver<Task>>, group: &mut Vec<Task>) -> bool {
 
 fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.execute([]).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_that_nobody_waits_for_is_skipped() {
+        let connection = Connection::open_in_memory().unwrap();
+        let readers = Readers::start(vec![connection]).unwrap();
+        let (release, released) = channel();
+        let (ran, reads) = channel();
+        let slow = readers.read(move |_| {
+            // The reader waits until all are queued.
+            let _ = released.recv();
+            Ok(())
+        });
+        let read = |name: &'static str| {
+            let ran = ran.clone();
+            readers.read(move |_| {
+                let _ = ran.send(name);
+                Ok(())
+            })
+        };
+        drop(read("abandoned"));
+        let wanted = read("wanted");
+        release.send(()).unwrap();
+        pollster::block_on(slow).unwrap();
+        pollster::block_on(wanted).unwrap();
+        assert_eq!(reads.try_iter().collect::<Vec<_>>(), ["wanted"]);
+    }
 }

@@ -35,6 +35,8 @@ use crate::{
 pub struct SqliteStore {
     // In the order in which they end: the last checkpoint wants no reader, the lock goes last.
     readers: Readers,
+    /// Lists and counts, which may be slow, and never stand before what a shard waits for.
+    lists: Readers,
     writer: WriterThread,
     counter: Arc<Counter>,
     _lock: Lock,
@@ -50,11 +52,13 @@ impl SqliteStore {
         let connection = open::writer(options)?;
         let connections =
             (0..options.readers.max(1)).map(|_| open::reader(options)).collect::<Result<_, _>>()?;
+        let for_lists = vec![open::reader(options)?];
         let writer =
             Writer::new(connection, options).map_err(|error| open::failed(&options.path, error))?;
         Ok(Self {
             counter: writer.counter(),
             readers: Readers::start(connections).map_err(|error| unavailable(error.to_string()))?,
+            lists: Readers::start(for_lists).map_err(|error| unavailable(error.to_string()))?,
             writer: WriterThread::start(writer).map_err(|error| unavailable(error.to_string()))?,
             _lock: lock,
         })
@@ -164,7 +168,7 @@ impl Store for SqliteStore {
     }
 
     fn waits(&self, filter: WaitFilter, limit: usize) -> Pending<'_, Vec<(ShardId, WaitRow)>> {
-        self.readers.read(move |connection| waits::list(connection, &filter, limit))
+        self.lists.read(move |connection| waits::list(connection, &filter, limit))
     }
 
     fn outbox(
@@ -181,11 +185,11 @@ impl Store for SqliteStore {
     }
 
     fn runs(&self, filter: RunFilter, limit: usize) -> Pending<'_, Vec<RunRow>> {
-        self.readers.read(move |connection| runs::list(connection, &filter, limit))
+        self.lists.read(move |connection| runs::list(connection, &filter, limit))
     }
 
     fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64> {
-        self.readers.read(move |connection| runs::count(connection, &filter))
+        self.lists.read(move |connection| runs::count(connection, &filter))
     }
 
     fn stranded(

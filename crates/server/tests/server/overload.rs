@@ -1,6 +1,14 @@
 //! Clients that ask for much and read nothing, or say very much at once: what the server holds for
 //! them is bounded, and others are served.
 
+use std::{
+    iter::repeat_with,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
 use abide_core::{
     call::{Call, CallError},
     event::SignalReceived,
@@ -20,11 +28,15 @@ use abide_proto::{
 };
 use abide_sdk::transport::Transport;
 use abide_server::{Bounds, Config, Server};
+use abide_store::Store;
 use prost::Message;
 use tokio_stream::{StreamExt as _, iter, once, pending};
 use tonic::{Code, Streaming};
 
-use crate::support::{channel, client, config, server, start, target, transport};
+use crate::{
+    counting::CountingStore,
+    support::{channel, client, config, server, start, target, transport},
+};
 
 fn bounded(bounds: Bounds) -> Config {
     Config { bounds, ..config() }
@@ -172,26 +184,71 @@ async fn pages_and_frames_of_large_rows_are_bounded() {
     }
 }
 
-/// Streams that nobody reads do not keep others from theirs.
+/// A server, and how often it reads the log.
+async fn counted() -> (Server, Arc<CountingStore>) {
+    let store = Arc::new(CountingStore::default());
+    let server = Server::start(config(), Arc::clone(&store) as Arc<dyn Store>).await;
+    let server = server.expect("it starts");
+    server.ready().await;
+    (server, store)
+}
+
+/// Others are served, far longer than the server needs to do all that the unread streams allow.
+async fn others_are_served(transport: &dyn Transport) {
+    for n in 0..100 {
+        start(transport, &format!("other-{n}"), "hello").await;
+    }
+    assert_eq!(transport.count_runs(RunFilter::default()).await, Ok(101));
+}
+
+/// Pages that nobody reads are not read from the store either, but for a few.
 #[tokio::test]
-async fn clients_that_read_nothing() {
-    let server = server(config()).await;
+async fn a_client_that_asks_for_pages_and_reads_nothing() {
+    let (server, store) = counted().await;
     let transport = transport(&server);
     large_run(&*transport).await;
-    let page = || {
+    let page = |_| {
         let target = Some(target("hello").into());
         Asked::History(wire::HistoryRowsRequest { target, from: 0, follow: Some(1) })
     };
-    let unread = calls(&server, numbered((0..4_000).map(|_| page()))).await;
-    let mut followers = Vec::new();
+    let _unread = calls(&server, numbered((0..4_000).map(page))).await;
+    others_are_served(&*transport).await;
+    assert!(store.log_reads() <= 50, "{}", store.log_reads());
+}
+
+#[tokio::test]
+async fn clients_that_follow_histories_and_read_nothing() {
+    let (server, store) = counted().await;
+    let transport = transport(&server);
+    large_run(&*transport).await;
+    let mut unread = Vec::new();
     for _ in 0..20 {
         let request = wire::FollowHistoryRequest { target: Some(target("hello").into()), after: 0 };
-        followers.push(client(&server).await.follow_history(request).await.expect("it follows"));
+        unread.push(client(&server).await.follow_history(request).await.expect("it follows"));
     }
-    for n in 0..100 {
-        start(&*transport, &format!("other-{n}"), "hello").await;
-    }
-    assert_eq!(transport.count_runs(RunFilter::default()).await, Ok(101));
-    drop((unread, followers));
-    server.shutdown().await.expect("it stops");
+    others_are_served(&*transport).await;
+    // Of nine pages each: those that the client's window takes, and one that waits for it.
+    assert!(store.log_reads() <= 20 * 4, "{}", store.log_reads());
+}
+
+/// While answers are not read, calls are not read either, so that the client's own window holds it.
+#[tokio::test]
+async fn a_client_that_sends_calls_and_reads_nothing() {
+    let server = server(config()).await;
+    let transport = transport(&server);
+    large_run(&*transport).await;
+    let sent = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&sent);
+    let frames = repeat_with(move || {
+        let target = Some(target("hello").into());
+        let call = Asked::History(wire::HistoryRowsRequest { target, from: 0, follow: None });
+        let number = u64::try_from(count.fetch_add(1, Ordering::SeqCst)).expect("a small number");
+        // Nobody waits for these, and they make the frame as large as many.
+        let abandoned = vec![u64::MAX; 4_000];
+        CallsFrame { calls: vec![NumberedCall { number, call: Some(call) }], abandoned }
+    });
+    let _unread = client(&server).await.calls(iter(frames)).await.expect("the stream begins");
+    others_are_served(&*transport).await;
+    let sent = sent.load(Ordering::SeqCst);
+    assert!(sent <= 200, "{sent}");
 }

@@ -1,0 +1,128 @@
+//! A store in memory that counts reads of the log.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use abide_core::{
+    ids::{RunId, ShardId},
+    time::Timestamp,
+};
+use abide_store::{
+    Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
+    memory::MemoryStore,
+    rows::{
+        DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
+        TaskKey, TaskRow, WaitRow,
+    },
+};
+
+#[derive(Default)]
+pub(crate) struct CountingStore {
+    kept: MemoryStore,
+    log_reads: AtomicUsize,
+}
+
+impl CountingStore {
+    /// Reads of the log until now.
+    pub(crate) fn log_reads(&self) -> usize {
+        self.log_reads.load(Ordering::SeqCst)
+    }
+}
+
+impl Store for CountingStore {
+    fn commit(&self, batch: Batch) -> Pending<'_, (), CommitError> {
+        self.kept.commit(batch)
+    }
+
+    fn shard(&self, shard: ShardId) -> Pending<'_, ShardRow> {
+        self.kept.shard(shard)
+    }
+
+    fn run(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<RunRow>> {
+        self.kept.run(shard, run)
+    }
+
+    fn runs_of(
+        &self,
+        shard: ShardId,
+        workflow: WorkflowRuns,
+        limit: usize,
+    ) -> Pending<'_, Vec<RunRow>> {
+        self.kept.runs_of(shard, workflow, limit)
+    }
+
+    fn snapshot(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<SnapshotRow>> {
+        self.kept.snapshot(shard, run)
+    }
+
+    fn log(
+        &self,
+        shard: ShardId,
+        run: RunId,
+        after: u64,
+        limit: usize,
+    ) -> Pending<'_, Vec<LogRow>> {
+        self.log_reads.fetch_add(1, Ordering::SeqCst);
+        self.kept.log(shard, run, after, limit)
+    }
+
+    fn tasks(
+        &self,
+        shard: ShardId,
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> Pending<'_, Vec<TaskRow>> {
+        self.kept.tasks(shard, after, limit)
+    }
+
+    fn due(
+        &self,
+        shard: ShardId,
+        after: Option<DueKey>,
+        until: Timestamp,
+        limit: usize,
+    ) -> Pending<'_, Vec<DueRow>> {
+        self.kept.due(shard, after, until, limit)
+    }
+
+    fn waits(&self, filter: WaitFilter, limit: usize) -> Pending<'_, Vec<(ShardId, WaitRow)>> {
+        self.kept.waits(filter, limit)
+    }
+
+    fn outbox(
+        &self,
+        shard: ShardId,
+        after: Option<(RunId, u64)>,
+        limit: usize,
+    ) -> Pending<'_, Vec<OutboxRow>> {
+        self.kept.outbox(shard, after, limit)
+    }
+
+    fn inbox(&self, shard: ShardId, source: RunId, number: u64) -> Pending<'_, Option<InboxRow>> {
+        self.kept.inbox(shard, source, number)
+    }
+
+    fn runs(&self, filter: RunFilter, limit: usize) -> Pending<'_, Vec<RunRow>> {
+        self.kept.runs(filter, limit)
+    }
+
+    fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64> {
+        self.kept.count_runs(filter)
+    }
+
+    fn stranded(
+        &self,
+        shard: ShardId,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Pending<'_, Vec<RunRow>> {
+        self.kept.stranded(shard, after, limit)
+    }
+
+    fn registry(&self, prefix: String) -> Pending<'_, Vec<RegistryRow>> {
+        self.kept.registry(prefix)
+    }
+
+    fn put_registry(&self, row: RegistryRow) -> Pending<'_, bool, CommitError> {
+        self.kept.put_registry(row)
+    }
+}
