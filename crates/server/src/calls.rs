@@ -44,6 +44,7 @@ const PAGES: usize = 16;
 pub(crate) struct Calls {
     asked: Streaming<CallsFrame>,
     asking: bool,
+    welcomed: bool,
     handler: Handler,
     running: FuturesUnordered<BoxFuture<'static, Option<NumberedAnswer>>>,
     /// Answers to calls that never ran. While there are any, no frame is read.
@@ -69,6 +70,7 @@ impl Calls {
         Ok(Self {
             asked,
             asking: true,
+            welcomed: false,
             handler,
             running: FuturesUnordered::new(),
             refused: VecDeque::new(),
@@ -205,6 +207,11 @@ impl Stream for Calls {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
+        if !this.welcomed {
+            this.welcomed = true;
+            let message_bytes = this.handler.message_bytes();
+            return Poll::Ready(Some(Ok(AnswersFrame { answers: Vec::new(), message_bytes })));
+        }
         if this.asking && this.stopping.poll_unpin(context).is_ready() {
             this.asking = false;
         }
@@ -213,7 +220,7 @@ impl Stream for Calls {
         }
         let answers = this.poll_answers(context);
         if !answers.is_empty() {
-            return Poll::Ready(Some(Ok(AnswersFrame { answers })));
+            return Poll::Ready(Some(Ok(AnswersFrame { answers, message_bytes: 0 })));
         }
         let over = !this.asking && this.running.is_empty();
         if over { Poll::Ready(None) } else { Poll::Pending }

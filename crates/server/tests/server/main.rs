@@ -1,9 +1,14 @@
 //! The server over loopback: the real service, the real transport of the SDK, interpreted workflows.
 
+// The macros name the crate as its users know it.
+extern crate abide_sdk as abide;
+
 mod bad_input;
 mod counting;
+mod large;
 mod network;
 mod operations;
 mod overload;
+mod refused;
 mod support;
 mod workers;
