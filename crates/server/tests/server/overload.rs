@@ -65,6 +65,16 @@ async fn frames(answers: &mut Streaming<AnswersFrame>, mut count: usize) -> Vec<
     frames
 }
 
+/// The error that ends the stream.
+async fn error_of<T>(mut frames: Streaming<T>) -> tonic::Status {
+    loop {
+        match frames.message().await {
+            Ok(frame) => drop(frame.expect("an error ends the stream")),
+            Err(status) => return status,
+        }
+    }
+}
+
 fn refused_for_items(status: &tonic::Status, problem: &str) {
     match from_status(status) {
         CallError::Invalid(invalid) => {
@@ -78,11 +88,9 @@ fn refused_for_items(status: &tonic::Status, problem: &str) {
 #[tokio::test]
 async fn a_frame_of_very_many_calls_ends_its_stream() {
     let server = server(config()).await;
-    let mut refused = calls(&server, vec![NumberedCall::default(); 4_097]).await;
-    let status = refused.message().await.expect_err("too many");
+    let status = error_of(calls(&server, vec![NumberedCall::default(); 4_097]).await).await;
     refused_for_items(&status, "has 4097 items, the limit is 4096");
-    let mut refused = calls(&server, vec![NumberedCall::default(); 100_000]).await;
-    let status = refused.message().await.expect_err("far too many");
+    let status = error_of(calls(&server, vec![NumberedCall::default(); 100_000]).await).await;
     assert_eq!(status.code(), Code::InvalidArgument);
     assert!(status.message().contains("65536 fields"), "{status}");
     assert_eq!(transport(&server).count_runs(RunFilter::default()).await, Ok(0));
@@ -95,7 +103,7 @@ async fn a_frame_of_very_many_completions_ends_its_stream() {
         protocol_version: PROTOCOL_VERSION,
         session: "one".into(),
         identity: "test".into(),
-        build: None,
+        ..Hello::default()
     };
     let hello = WorkerFrame { hello: Some(hello), ..WorkerFrame::default() };
     let frame = |count| WorkerFrame {
@@ -104,12 +112,8 @@ async fn a_frame_of_very_many_completions_ends_its_stream() {
     };
     let mut client = WorkersClient::new(channel(&server).await);
     let said = iter([hello, frame(10), frame(11)]).chain(pending());
-    let mut told = client.connect(said).await.expect("it connects").into_inner();
-    let status = loop {
-        if let Err(status) = told.message().await.map(|frame| frame.expect("an error ends it")) {
-            break status;
-        }
-    };
+    let told = client.connect(said).await.expect("it connects").into_inner();
+    let status = error_of(told).await;
     refused_for_items(&status, "has 11 items, the limit is 10");
 }
 
