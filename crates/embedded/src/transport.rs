@@ -70,12 +70,20 @@ impl Transport for InProcess {
         self.ask(move |engine| async move { engine.waits(filter, limit).await })
     }
 
-    fn connect(&self, worker: Worker) -> Answer<'_, Box<dyn Session>> {
-        let session = self.engine().map(|engine| {
+    fn connect(
+        &self,
+        worker: Worker,
+        takes: Vec<(QueueKey, usize)>,
+    ) -> Answer<'_, Box<dyn Session>> {
+        let session = self.engine().and_then(|engine| {
+            for (queue, _) in &takes {
+                engine.check_namespace(&queue.namespace)?;
+                engine.limits().check_name("queue", &queue.queue)?;
+            }
             let session = engine.connect(worker);
             let credits = session.credits();
             let sender = Arc::new(Sender { engine: self.clone(), credits });
-            Box::new(Connected { session, sender }) as Box<dyn Session>
+            Ok(Box::new(Connected { session, sender }) as Box<dyn Session>)
         });
         Box::pin(ready(session))
     }

@@ -127,7 +127,7 @@ const fn hint(code: ErrorCode) -> &'static str {
 }
 
 #[cfg(feature = "tonic")]
-pub use status::{from_status, to_status};
+pub use status::{from_status, reason, to_status};
 
 #[cfg(feature = "tonic")]
 mod status {
@@ -135,7 +135,7 @@ mod status {
 
     use std::error::Error as _;
 
-    use abide_core::{call::CallError, limits::InvalidField};
+    use abide_core::call::CallError;
     use prost::Message;
     use tonic::{Code, Status};
 
@@ -171,22 +171,21 @@ mod status {
         Status::with_details(code, detail.message, rich.encode_to_vec().into())
     }
 
-    /// The error of a gRPC status. One without details comes from the network or from a limit of the
-    /// transport.
+    /// The error of the request that has this status. One without details comes from the network or
+    /// from a limit of the transport, and says nothing about the request itself. Not for a status that
+    /// ends a stream: see [`reason`].
     pub fn from_status(status: &Status) -> CallError {
         let rich = RichStatus::decode(status.details()).unwrap_or_default();
         let ours = rich.details.into_iter().find(|any| any.type_url == TYPE);
         match ours.and_then(|any| ErrorDetail::decode(any.value.as_slice()).ok()) {
             Some(detail) => from_detail(detail),
-            None if status.code() == Code::InvalidArgument || status.code() == Code::OutOfRange => {
-                InvalidField::new("request", status.message()).into()
-            }
-            None => CallError::Unavailable(with_causes(status)),
+            None => CallError::Unavailable(reason(status)),
         }
     }
 
-    /// The network's errors say why in their causes only.
-    fn with_causes(status: &Status) -> String {
+    /// Why a stream ended. It is about the stream as a whole: whoever waits for something on it knows
+    /// only that it was lost. The network's errors say why in their causes only.
+    pub fn reason(status: &Status) -> String {
         let mut text = status.message().to_owned();
         let mut cause = status.source();
         while let Some(error) = cause {

@@ -1019,6 +1019,10 @@ pub mod numbered_call {
 pub struct AnswersFrame {
     #[prost(message, repeated, tag = "1")]
     pub answers: ::prost::alloc::vec::Vec<NumberedAnswer>,
+    /// In the first frame, which comes at once: bytes that one frame of the client may have; a larger one
+    /// ends the stream.
+    #[prost(uint64, tag = "2")]
+    pub message_bytes: u64,
 }
 /// The answer to a call.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2893,9 +2897,13 @@ pub struct WorkerFrame {
     pub credits: ::prost::alloc::vec::Vec<Credit>,
     #[prost(message, repeated, tag = "3")]
     pub completions: ::prost::alloc::vec::Vec<Completion>,
+    /// The worker is about to leave: all credit is taken back, also that of this frame. Nothing follows
+    /// but what is on its way.
+    #[prost(bool, tag = "4")]
+    pub withdraw: bool,
 }
 /// The worker's introduction.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Hello {
     /// 1 is the version described here.
     #[prost(uint32, tag = "1")]
@@ -2908,6 +2916,10 @@ pub struct Hello {
     /// Identifies the worker's code; by default a hash of its executable.
     #[prost(string, optional, tag = "4")]
     pub build: ::core::option::Option<::prost::alloc::string::String>,
+    /// What the worker takes at once, at most, of each queue. It gives no credit; it is said so that a
+    /// queue that cannot be served is refused before the stream begins.
+    #[prost(message, repeated, tag = "5")]
+    pub takes: ::prost::alloc::vec::Vec<Credit>,
 }
 /// So many more tasks of a queue the worker takes.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3070,9 +3082,12 @@ pub struct ServerFrame {
 pub struct Welcome {
     #[prost(uint32, tag = "1")]
     pub protocol_version: u32,
-    /// Credits and tasks that one session may hold in all.
+    /// Credits and tasks given for them that one session may hold in all.
     #[prost(uint32, tag = "2")]
     pub credits_max: u32,
+    /// Bytes that one frame of the worker may have; a larger one ends the stream.
+    #[prost(uint64, tag = "3")]
+    pub message_bytes: u64,
 }
 /// The answer to a completion.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

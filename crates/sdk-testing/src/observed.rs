@@ -78,9 +78,13 @@ impl Transport for Observed {
         self.waiting(self.inner.waits(filter, limit))
     }
 
-    fn connect(&self, worker: Worker) -> Answer<'_, Box<dyn Session>> {
+    fn connect(
+        &self,
+        worker: Worker,
+        takes: Vec<(QueueKey, usize)>,
+    ) -> Answer<'_, Box<dyn Session>> {
         Box::pin(async move {
-            let session = self.inner.connect(worker).await?;
+            let session = self.inner.connect(worker, takes).await?;
             let stream = self.held.open();
             let (time, held) = (Arc::clone(&self.time), self.held.clone());
             let end = End { held: held.clone(), stream };

@@ -39,8 +39,14 @@ pub trait Transport: Send + Sync + 'static {
     /// Lists what runs wait for, by the end of the wait.
     fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<(ShardId, WaitRow)>>;
 
-    /// Connects a worker. One that comes back names the same session and keeps its attempts.
-    fn connect(&self, worker: Worker) -> Answer<'_, Box<dyn Session>>;
+    /// Connects a worker, which says how much it takes at once of which queues. This gives no credit:
+    /// it is said so that a queue that cannot be served is refused here, as [`CallError::Invalid`]. A
+    /// worker that comes back names the same session and keeps its attempts.
+    fn connect(
+        &self,
+        worker: Worker,
+        takes: Vec<(QueueKey, usize)>,
+    ) -> Answer<'_, Box<dyn Session>>;
 }
 
 /// A connected worker. To drop it is to end the stream.
@@ -59,8 +65,8 @@ pub trait SessionSender: Send + Sync {
     fn credit(&self, queue: QueueKey, credits: usize);
 
     /// Takes all credit back, because the worker is about to leave: nothing follows but what is on its
-    /// way. A transport that cannot say so leaves it to the end of the stream.
-    fn withdraw(&self) {}
+    /// way.
+    fn withdraw(&self);
 
     /// Answers for work that was given: `CompleteTask`, `FailTask`, `AnswerQuery`, `ResolveActivity`,
     /// `Heartbeat` or `PresentAttempt`. The future ends when the engine has acknowledged it.

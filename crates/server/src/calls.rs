@@ -37,6 +37,7 @@ const READ_FRAMES: usize = 16;
 pub(crate) struct Calls {
     asked: Streaming<CallsFrame>,
     asking: bool,
+    welcomed: bool,
     handler: Handler,
     running: FuturesUnordered<BoxFuture<'static, Option<NumberedAnswer>>>,
     /// Calls that may be abandoned.
@@ -58,6 +59,7 @@ impl Calls {
         Ok(Self {
             asked,
             asking: true,
+            welcomed: false,
             handler,
             running: FuturesUnordered::new(),
             waiting: HashMap::new(),
@@ -117,6 +119,11 @@ impl Stream for Calls {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
+        if !this.welcomed {
+            this.welcomed = true;
+            let message_bytes = this.handler.message_bytes();
+            return Poll::Ready(Some(Ok(AnswersFrame { answers: Vec::new(), message_bytes })));
+        }
         if this.asking && this.stopping.poll_unpin(context).is_ready() {
             this.asking = false;
         }
@@ -150,6 +157,6 @@ impl Stream for Calls {
         if answers.is_empty() {
             return Poll::Pending;
         }
-        Poll::Ready(Some(Ok(AnswersFrame { answers })))
+        Poll::Ready(Some(Ok(AnswersFrame { answers, message_bytes: 0 })))
     }
 }

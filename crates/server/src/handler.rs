@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use abide_core::{
-    call::{Call, CallError},
+    call::{Call, CallError, QueueKey},
     ids::NamespaceId,
     limits::Exceeded,
     run::Refusal,
@@ -11,7 +11,9 @@ use abide_core::{
 use abide_engine::Engine;
 use abide_proto::{
     error,
+    generated::Credit,
     operation::{Operation, Reply},
+    worker::credit_from_wire,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tonic::Status;
@@ -75,6 +77,19 @@ impl Handler {
     pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Status> {
         let place = Arc::clone(&self.streams).try_acquire_owned();
         place.map_err(|_| exceeded("streams of the server", self.bounds.streams))
+    }
+
+    /// The queue of a credit, which must be one that there can be, and how much of it.
+    pub(crate) fn credit(&self, credit: Credit) -> Result<(QueueKey, usize), CallError> {
+        let (queue, credits) = credit_from_wire(credit)?;
+        self.engine.check_namespace(&queue.namespace)?;
+        self.engine.limits().check_name("queue", &queue.queue)?;
+        Ok((queue, credits))
+    }
+
+    /// Bytes of one frame, as clients and workers are told.
+    pub(crate) fn message_bytes(&self) -> u64 {
+        u64::try_from(self.bounds.message_bytes).unwrap_or(u64::MAX)
     }
 
     fn page(&self, limit: Option<usize>) -> usize {

@@ -1,7 +1,7 @@
 //! What a worker's session holds: credits it gave that are not used up, and tasks it was given and has
 //! not answered. It may answer for nothing else, and holds no more than its bound.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use abide_core::{
     call::{ActivityToken, Call, CallError, CallReply, Dispatch, QueryToken, TaskToken, Ticket},
@@ -40,9 +40,22 @@ impl From<&QueryToken> for HeldTask {
 
 /// What a session holds.
 pub(crate) struct Held {
-    tasks: HashSet<HeldTask>,
+    tasks: HashMap<HeldTask, Place>,
     credits: usize,
+    /// Tasks in the place of a credit.
+    in_places: usize,
     limit: usize,
+}
+
+/// What a held task counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// It stands in the place of the credit that it was given for.
+    Taken,
+    /// It stood in such a place, and its answer is under way: the worker may take more already.
+    Left,
+    /// It was given without credit, or on another stream.
+    None,
 }
 
 /// A worker's call that may go to the engine.
@@ -58,17 +71,22 @@ pub(crate) struct Permitted {
 
 impl Held {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { tasks: HashSet::new(), credits: 0, limit }
+        Self { tasks: HashMap::new(), credits: 0, in_places: 0, limit }
     }
 
     /// The worker takes so much more.
     pub(crate) fn credit(&mut self, credits: usize) -> Result<(), CallError> {
-        let total = self.credits.saturating_add(self.tasks.len()).saturating_add(credits);
+        let total = self.credits.saturating_add(self.in_places).saturating_add(credits);
         if total > self.limit {
             return Err(over("credits and tasks of the session", self.limit));
         }
         self.credits += credits;
         Ok(())
+    }
+
+    /// The worker takes no more.
+    pub(crate) fn withdraw(&mut self) {
+        self.credits = 0;
     }
 
     /// The worker is given this.
@@ -78,15 +96,31 @@ impl Held {
             Dispatch::Activity { token, eager, .. } => (token.into(), *eager),
             Dispatch::Query { token, .. } => (token.into(), false),
         };
-        self.tasks.insert(task);
-        if !free {
+        if free {
+            self.put(task, Place::None);
+        } else {
+            self.put(task, Place::Taken);
             self.credits = self.credits.saturating_sub(1);
         }
     }
 
+    fn put(&mut self, task: HeldTask, place: Place) {
+        let before = self.tasks.insert(task, place);
+        self.in_places += usize::from(place == Place::Taken);
+        self.in_places -= usize::from(before == Some(Place::Taken));
+    }
+
     /// Whether the worker may make the call. An attempt that it was not given on this stream it can
     /// only have from before, and the engine knows whether it does.
-    pub(crate) fn permit(&self, call: &Call) -> Result<Permitted, CallError> {
+    pub(crate) fn permit(&mut self, call: &Call) -> Result<Permitted, CallError> {
+        let permitted = self.permitted(call)?;
+        if permitted.answers && self.tasks.get(&permitted.task) == Some(&Place::Taken) {
+            self.put(permitted.task, Place::Left);
+        }
+        Ok(permitted)
+    }
+
+    fn permitted(&self, call: &Call) -> Result<Permitted, CallError> {
         match call {
             Call::CompleteTask(token, completion) if completion.eager_activities > self.limit => {
                 let problem = format!(
@@ -107,7 +141,7 @@ impl Held {
     }
 
     fn given(&self, task: HeldTask) -> Result<Permitted, CallError> {
-        if self.tasks.contains(&task) {
+        if self.tasks.contains_key(&task) {
             return Ok(Permitted { task, present: None, answers: true });
         }
         Err(InvalidField::new("token", "names a task that this session was not given").into())
@@ -115,7 +149,7 @@ impl Held {
 
     fn attempt(&self, token: &ActivityToken, answers: bool) -> Permitted {
         let task = token.into();
-        let present = (!self.tasks.contains(&task)).then(|| token.clone());
+        let present = (!self.tasks.contains_key(&task)).then(|| token.clone());
         Permitted { task, present, answers }
     }
 
@@ -135,12 +169,72 @@ impl Held {
         );
         match result {
             Ok(_) if !answers => {
-                self.tasks.insert(task);
+                self.tasks.entry(task).or_insert(Place::None);
             }
-            _ if repeat => {}
+            _ if repeat => {
+                if self.tasks.get(&task) == Some(&Place::Left) {
+                    self.put(task, Place::Taken);
+                }
+            }
             Ok(_) | Err(_) => {
-                self.tasks.remove(&task);
+                let place = self.tasks.remove(&task);
+                self.in_places -= usize::from(place == Some(Place::Taken));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use abide_core::ids::WorkflowKey;
+
+    use super::*;
+
+    fn query(ticket: Ticket) -> QueryToken {
+        let workflow = WorkflowKey { namespace: "default".into(), workflow: "hello".into() };
+        let run = RunId::from_parts(Default::default(), 1);
+        QueryToken { workflow, run, ticket, attempt: 1 }
+    }
+
+    fn give(held: &mut Held, ticket: Ticket) {
+        let query_asked = abide_core::call::Query { name: "state".into(), input: Vec::new() };
+        held.give(&Dispatch::Query { token: query(ticket), last_event: 1, query: query_asked });
+    }
+
+    fn answer(held: &mut Held, ticket: Ticket) -> HeldTask {
+        held.permit(&Call::AnswerQuery(query(ticket), Ok(Vec::new()))).expect("it is held").task
+    }
+
+    #[test]
+    fn an_answer_under_way_makes_room_for_credit() {
+        let mut held = Held::new(1);
+        held.credit(1).expect("there is room");
+        give(&mut held, 1);
+        held.credit(1).expect_err("the task has the only place");
+        let task = answer(&mut held, 1);
+        held.credit(1).expect("the place is free again");
+        held.settle(task, true, &Err(CallError::StaleQuery));
+        held.credit(1).expect_err("the credit has the place");
+    }
+
+    #[test]
+    fn an_answer_that_must_be_repeated_keeps_its_place() {
+        let mut held = Held::new(1);
+        held.credit(1).expect("there is room");
+        give(&mut held, 1);
+        let task = answer(&mut held, 1);
+        held.settle(task, true, &Err(CallError::Reset));
+        held.credit(1).expect_err("the task has the place");
+        let task = answer(&mut held, 1);
+        held.settle(task, true, &Err(CallError::StaleQuery));
+        held.credit(1).expect("the task is answered");
+    }
+
+    #[test]
+    fn credit_that_was_withdrawn_counts_no_more() {
+        let mut held = Held::new(2);
+        held.credit(2).expect("there is room");
+        held.withdraw();
+        held.credit(2).expect("there is room again");
     }
 }

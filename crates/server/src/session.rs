@@ -87,19 +87,22 @@ impl WorkerStream {
         if frame.hello.is_some() {
             return Err(InvalidField::new("hello", "was said already").into());
         }
+        // Completions first: they make room for the credit that came with them.
+        for completion in frame.completions {
+            self.complete(completion);
+        }
         for credit in frame.credits {
             self.credit(credit)?;
         }
-        for completion in frame.completions {
-            self.complete(completion);
+        if frame.withdraw {
+            self.held.withdraw();
+            self.session.credits().withdraw();
         }
         Ok(())
     }
 
     fn credit(&mut self, credit: Credit) -> Result<(), CallError> {
-        let (queue, credits) = worker::credit_from_wire(credit)?;
-        self.handler.engine.check_namespace(&queue.namespace)?;
-        self.handler.engine.limits().check_name("queue", &queue.queue)?;
+        let (queue, credits) = self.handler.credit(credit)?;
         self.held.credit(credits)?;
         self.session.credit(queue, credits);
         Ok(())
@@ -201,8 +204,11 @@ impl Stream for WorkerStream {
         let mut frame = ServerFrame::default();
         if !this.welcomed {
             this.welcomed = true;
-            let credits_max = this.handler.bounds.credits_per_session;
-            frame.welcome = Some(Welcome { protocol_version: PROTOCOL_VERSION, credits_max });
+            frame.welcome = Some(Welcome {
+                protocol_version: PROTOCOL_VERSION,
+                credits_max: this.handler.bounds.credits_per_session,
+                message_bytes: this.handler.message_bytes(),
+            });
             return Poll::Ready(Some(Ok(frame)));
         }
         if let Err(status) = this.poll_said(context) {

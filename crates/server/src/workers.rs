@@ -3,7 +3,7 @@
 use abide_core::{call::CallError, call::Worker, limits::InvalidField};
 use abide_proto::{
     PROTOCOL_VERSION,
-    generated::{Hello, WorkerFrame, workers_server},
+    generated::{Credit, Hello, WorkerFrame, workers_server},
 };
 use tokio::time::timeout;
 use tonic::{Request, Response, Status, Streaming, async_trait};
@@ -43,7 +43,7 @@ impl workers_server::Workers for Workers {
 
 impl Workers {
     fn greet(&self, hello: Hello) -> Result<Worker, CallError> {
-        let Hello { protocol_version, session, identity, build } = hello;
+        let Hello { protocol_version, session, identity, build, takes } = hello;
         if protocol_version != PROTOCOL_VERSION {
             let problem = format!(
                 "is {protocol_version}, and this server speaks {PROTOCOL_VERSION}; use a worker and a \
@@ -57,7 +57,25 @@ impl Workers {
         if let Some(build) = &build {
             limits.check_name("hello.build", build)?;
         }
+        self.check_takes(takes)?;
         Ok(Worker { session: session.into(), identity, build: build.map(Into::into) })
+    }
+
+    /// What the worker wants to take can be given.
+    fn check_takes(&self, takes: Vec<Credit>) -> Result<(), CallError> {
+        let mut total: usize = 0;
+        for credit in takes {
+            total = total.saturating_add(self.0.credit(credit)?.1);
+        }
+        let limit = self.0.bounds.credits_per_session;
+        if usize::try_from(limit).is_ok_and(|limit| total > limit) {
+            let problem = format!(
+                "are {total} tasks at once, and a worker of this server has at most {limit}; lower \
+                 what the worker does at once, or raise the server's credits_per_session"
+            );
+            return Err(InvalidField::new("hello.takes", problem).into());
+        }
+        Ok(())
     }
 }
 

@@ -2,26 +2,31 @@
 
 use std::{
     collections::BTreeSet,
+    future::pending,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU32, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use abide::{
-    Client, ClientError, Context, Worker,
+    Client, ClientError, Context, Worker, WorkerError,
     future::BoxFuture,
     transport::{Answer, Given, Session, SessionSender, Transport},
 };
 use abide_core::{
-    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget, Worker as Named},
+    call::{
+        Call, CallError, CallReply, Dispatch, HistoryPage, HistoryRequest, QueueKey, RunTarget,
+        WorkKind, Worker as Named,
+    },
     ids::ShardId,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     run::{Description, Refusal},
 };
 use abide_embedded::Embedded;
 use abide_sdk::{activities, workflow};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::timeout};
 
 use crate::world::{Gate, Running};
 
@@ -32,17 +37,26 @@ struct Unsteady {
     lost: AtomicU32,
     cut: Arc<Notify>,
     streams: AtomicU32,
+    connected: Notify,
+    /// Streams end as soon as they are there.
+    barren: bool,
 }
 
 impl Unsteady {
     fn new(engine: &Embedded) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::over(engine))
+    }
+
+    fn over(engine: &Embedded) -> Self {
+        Self {
             inner: Arc::clone(engine.client().transport()),
             asked: Mutex::default(),
             lost: AtomicU32::new(0),
             cut: Arc::default(),
             streams: AtomicU32::new(0),
-        })
+            connected: Notify::new(),
+            barren: false,
+        }
     }
 
     fn client(self: &Arc<Self>) -> Client {
@@ -83,11 +97,17 @@ impl Transport for Unsteady {
         self.inner.waits(filter, limit)
     }
 
-    fn connect(&self, worker: Named) -> Answer<'_, Box<dyn Session>> {
+    fn connect(
+        &self,
+        worker: Named,
+        takes: Vec<(QueueKey, usize)>,
+    ) -> Answer<'_, Box<dyn Session>> {
         Box::pin(async move {
             self.streams.fetch_add(1, Ordering::SeqCst);
-            let inner = self.inner.connect(worker).await?;
-            Ok(Box::new(Stream { inner, cut: Arc::clone(&self.cut) }) as Box<dyn Session>)
+            self.connected.notify_one();
+            let inner = self.inner.connect(worker, takes).await?;
+            let stream = Stream { inner, cut: Arc::clone(&self.cut), barren: self.barren };
+            Ok(Box::new(stream) as Box<dyn Session>)
         })
     }
 }
@@ -95,6 +115,7 @@ impl Transport for Unsteady {
 struct Stream {
     inner: Box<dyn Session>,
     cut: Arc<Notify>,
+    barren: bool,
 }
 
 impl Session for Stream {
@@ -104,6 +125,9 @@ impl Session for Stream {
 
     fn next(&mut self) -> BoxFuture<'_, Option<Given>> {
         Box::pin(async move {
+            if self.barren {
+                return None;
+            }
             tokio::select! {
                 () = self.cut.notified() => None,
                 given = self.inner.next() => given,
@@ -194,4 +218,63 @@ async fn an_attempt_outlives_the_stream_that_brought_it() {
     assert_eq!(gate.visits(), 1, "the attempt was kept");
     assert_eq!(unsteady.streams.load(Ordering::SeqCst), 2);
     running.stop().await;
+}
+
+#[tokio::test]
+async fn streams_that_bring_nothing_are_not_opened_in_a_hurry() {
+    let engine = Embedded::in_memory().await;
+    let unsteady = Arc::new(Unsteady { barren: true, ..Unsteady::over(&engine) });
+    let sixth = async {
+        while unsteady.streams.load(Ordering::SeqCst) < 6 {
+            unsteady.connected.notified().await;
+        }
+    };
+    let began = Instant::now();
+    let worker = worker(&unsteady.client(), &Gate::new()).build_id("test");
+    worker.run_until(sixth).await.unwrap();
+    // Five waits, of which each is about twice as long as the one before.
+    assert!(began.elapsed() > Duration::from_millis(100), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_worker_of_an_unknown_namespace_is_refused() {
+    let engine = Embedded::in_memory().await;
+    let client = engine.client().with_namespace("elsewhere");
+    let life = worker(&client, &Gate::new()).build_id("test").run_until(pending::<()>());
+    let refused = timeout(Duration::from_secs(10), life).await.unwrap().unwrap_err();
+    let WorkerError::Refused(CallError::Invalid(invalid)) = refused else {
+        panic!("not refused: {refused}");
+    };
+    assert!(invalid.problem.contains("there is: default"), "{invalid}");
+}
+
+async fn connect(engine: &Embedded, name: &str) -> Box<dyn Session> {
+    let named = Named { session: name.into(), identity: name.into(), build: Some("test".into()) };
+    let session = engine.client().transport().connect(named, Vec::new()).await.unwrap();
+    let queue =
+        QueueKey { namespace: "default".into(), queue: "default".into(), kind: WorkKind::Workflow };
+    session.sender().credit(queue, 10);
+    session
+}
+
+async fn next_work(session: &mut Box<dyn Session>) -> Dispatch {
+    loop {
+        match session.next().await.unwrap() {
+            Given::Work(dispatch) => return dispatch,
+            Given::PresentAttempts(_) => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_withdraws_is_given_nothing_more() {
+    let engine = Embedded::in_memory().await;
+    let mut leaving = connect(&engine, "leaving").await;
+    leaving.sender().withdraw();
+    let mut staying = connect(&engine, "staying").await;
+    engine.client().start::<Tally>("tally", ()).await.unwrap();
+    tokio::select! {
+        work = next_work(&mut leaving) => panic!("it withdrew, and is given {work:?}"),
+        work = next_work(&mut staying) => assert!(matches!(work, Dispatch::Workflow { .. })),
+    }
 }

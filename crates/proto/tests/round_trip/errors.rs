@@ -65,13 +65,18 @@ fn errors_in_frames() {
 #[cfg(feature = "tonic")]
 #[test]
 fn errors_in_statuses() {
-    use abide_proto::error::{from_status, to_status};
+    use abide_proto::error::{from_status, reason, to_status};
     for error in every_error() {
         let status = to_status(to_detail(error.clone()));
         assert_eq!(from_status(&status), error);
     }
     let lost = tonic::Status::unavailable("the wire is cut");
     assert_eq!(from_status(&lost), CallError::Unavailable("the wire is cut".into()));
+    // A limit of the transport ends the whole stream, whoever passed it.
+    let limit = "message length too large";
+    let ended = tonic::Status::out_of_range(limit);
+    assert_eq!(from_status(&ended), CallError::Unavailable(limit.into()));
+    assert_eq!(reason(&ended), limit);
 }
 
 #[test]

@@ -67,8 +67,10 @@ impl<T> Answers<T> {
         }
     }
 
-    /// The stream has ended: nobody will be answered any more.
-    pub(super) fn end(&self, why: CallError) {
+    /// The stream has ended: nobody will be answered any more. Why it ended says nothing about any of
+    /// the calls: to whoever waits, the answer was lost on the way.
+    pub(super) fn end(&self, why: impl Into<String>) {
+        let why = CallError::Unavailable(why.into());
         let callers = {
             let mut waiting = self.lock();
             waiting.ended.get_or_insert_with(|| why.clone());

@@ -2,18 +2,19 @@
 
 use abide_core::call::CallError;
 use abide_proto::{
-    error::from_status,
+    error::reason,
     generated::{
         AnswersFrame, CallsFrame, NumberedCall, abide_client::AbideClient, numbered_answer::Answer,
         numbered_call::Call as Asked,
     },
 };
 use prost::Message;
-use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::{self, UnboundedSender};
 use tonic::{Status, transport::Channel};
 
 use super::{
     answers::{Answers, Claim},
+    bound::{self, Bound, Telling, in_frame},
     frames::{Frame, Frames},
 };
 
@@ -22,6 +23,7 @@ use super::{
 pub(super) struct CallsStream {
     queue: UnboundedSender<Option<Said>>,
     answers: Answers<Answer>,
+    bound: Bound,
 }
 
 /// What a client says on the stream.
@@ -36,8 +38,10 @@ impl CallsStream {
     pub(super) fn begin(channel: Channel) -> Self {
         let (queue, said) = mpsc::unbounded_channel();
         let answers = Answers::new();
-        tokio::spawn(run(channel, said, answers.clone()));
-        Self { queue, answers }
+        let (telling, bound) = bound::untold();
+        let frames = Frames::new(said, bound.clone());
+        tokio::spawn(run(channel, frames, answers.clone(), telling));
+        Self { queue, answers, bound }
     }
 
     /// The stream has not ended.
@@ -46,9 +50,13 @@ impl CallsStream {
     }
 
     /// Makes a call and waits for its answer.
-    pub(super) async fn call(self, asked: Asked) -> Result<Answer, CallError> {
+    pub(super) async fn call(mut self, asked: Asked) -> Result<Answer, CallError> {
+        self.bound.told().await;
+        // With the longest number, because it has none yet.
+        let mut call = NumberedCall { number: u64::MAX, call: Some(asked) };
+        self.bound.check("call", in_frame(call.encoded_len()))?;
         let claim = self.answers.claim()?;
-        let call = NumberedCall { number: claim.number, call: Some(asked) };
+        call.number = claim.number;
         // If the stream ends meanwhile, the claim is told so.
         drop(self.queue.send(Some(Said::Call(Box::new(call)))));
         let mut waiting = WaitingCall { claim, queue: self.queue };
@@ -71,22 +79,32 @@ impl Drop for WaitingCall {
     }
 }
 
-async fn run(channel: Channel, said: UnboundedReceiver<Option<Said>>, answers: Answers<Answer>) {
-    let ended = match exchange(channel, said, &answers).await {
-        Ok(()) => CallError::Unavailable("the server ended the connection".into()),
-        Err(status) => from_status(&status),
+async fn run(
+    channel: Channel,
+    frames: Frames<CallsFrame>,
+    answers: Answers<Answer>,
+    telling: Telling,
+) {
+    let ended = match exchange(channel, frames, &answers, &telling).await {
+        Ok(()) => "the server ended the connection".to_owned(),
+        Err(status) => reason(&status),
     };
     answers.end(ended);
 }
 
 async fn exchange(
     channel: Channel,
-    said: UnboundedReceiver<Option<Said>>,
+    frames: Frames<CallsFrame>,
     answers: &Answers<Answer>,
+    telling: &Telling,
 ) -> Result<(), Status> {
     let mut client = AbideClient::new(channel).max_decoding_message_size(usize::MAX);
-    let mut told = client.calls(Frames::<CallsFrame>::new(said)).await?.into_inner();
-    while let Some(AnswersFrame { answers: frame }) = told.message().await? {
+    let mut told = client.calls(frames).await?.into_inner();
+    let mut first = true;
+    while let Some(AnswersFrame { answers: frame, message_bytes }) = told.message().await? {
+        if std::mem::take(&mut first) {
+            telling.tell(message_bytes);
+        }
         answers.settle(frame.into_iter().filter_map(|numbered| {
             let answer = numbered.answer?;
             Some((numbered.number, Ok(answer)))
@@ -100,8 +118,9 @@ impl Frame for CallsFrame {
 
     fn size(item: &Said) -> usize {
         match item {
-            Said::Call(call) => call.encoded_len(),
-            Said::Abandon(_) => size_of::<u64>(),
+            Said::Call(call) => in_frame(call.encoded_len()),
+            // A number takes at most ten.
+            Said::Abandon(_) => in_frame(10),
         }
     }
 

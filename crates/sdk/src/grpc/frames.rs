@@ -10,18 +10,17 @@ use std::{
 use futures_util::Stream;
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use super::bound::Bound;
+
 /// Items that one frame holds at most.
 const FRAME_ITEMS: usize = 512;
-
-/// Bytes after which a frame is full. A single item may be larger.
-const FRAME_BYTES: usize = 1 << 20;
 
 /// A frame that is filled item by item.
 pub(super) trait Frame: Default {
     /// What it is filled with.
     type Item: Unpin;
 
-    /// How many bytes the item takes.
+    /// How many bytes of the frame the item takes, at most.
     fn size(item: &Self::Item) -> usize;
 
     /// Puts the item into the frame.
@@ -30,6 +29,7 @@ pub(super) trait Frame: Default {
 
 /// Frames of what arrives in a queue.
 pub(super) struct Frames<F: Frame> {
+    bound: Bound,
     queue: UnboundedReceiver<Option<F::Item>>,
     taken: Vec<Option<F::Item>>,
     waiting: VecDeque<F::Item>,
@@ -37,9 +37,9 @@ pub(super) struct Frames<F: Frame> {
 }
 
 impl<F: Frame> Frames<F> {
-    /// Frames of what arrives in this queue; they end with a `None`, or when all senders are gone.
-    pub(super) fn new(queue: UnboundedReceiver<Option<F::Item>>) -> Self {
-        Self { queue, taken: Vec::new(), waiting: VecDeque::new(), ended: false }
+    /// Frames, within the bound, of what arrives in this queue; they end with a `None`, or when all senders are gone.
+    pub(super) fn new(queue: UnboundedReceiver<Option<F::Item>>, bound: Bound) -> Self {
+        Self { bound, queue, taken: Vec::new(), waiting: VecDeque::new(), ended: false }
     }
 }
 
@@ -58,10 +58,11 @@ impl<F: Frame> Stream for Frames<F> {
         }
         let mut frame = F::default();
         let mut bytes = 0;
+        let full = this.bound.frame_bytes();
         while let Some(item) = this.waiting.pop_front() {
             bytes += F::size(&item);
             frame.put(item);
-            if this.waiting.front().is_none_or(|next| bytes + F::size(next) > FRAME_BYTES) {
+            if this.waiting.front().is_none_or(|next| bytes + F::size(next) > full) {
                 break;
             }
         }

@@ -4,6 +4,7 @@
 //! [`CallError::Unavailable`].
 
 mod answers;
+mod bound;
 mod calls;
 mod frames;
 mod options;
@@ -12,14 +13,14 @@ mod session;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use abide_core::{
-    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget, Worker},
+    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget, Worker},
     ids::ShardId,
     limits::InvalidField,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     run::Description,
 };
 use abide_proto::{
-    error::from_status,
+    error::reason,
     operation::{Operation, Page, Reply, answer_from_wire, operation_to_wire},
 };
 use tonic::{Status, transport::Channel};
@@ -78,13 +79,6 @@ impl Client {
     pub fn connect(address: impl Into<String>) -> Result<Self, ClientError> {
         let transport = GrpcTransport::new(&GrpcOptions::new(address))?;
         Ok(Self::new(Arc::new(transport)))
-    }
-}
-
-fn reason(status: &Status) -> String {
-    match from_status(status) {
-        CallError::Unavailable(reason) => reason,
-        other => other.to_string(),
     }
 }
 
@@ -153,9 +147,13 @@ impl Transport for GrpcTransport {
         })
     }
 
-    fn connect(&self, worker: Worker) -> Answer<'_, Box<dyn Session>> {
+    fn connect(
+        &self,
+        worker: Worker,
+        takes: Vec<(QueueKey, usize)>,
+    ) -> Answer<'_, Box<dyn Session>> {
         Box::pin(async move {
-            let session = GrpcSession::connect(self.channel.clone(), worker).await?;
+            let session = GrpcSession::connect(self.channel.clone(), worker, takes).await?;
             Ok(Box::new(session) as Box<dyn Session>)
         })
     }

@@ -8,7 +8,7 @@ use abide_core::{
 };
 use abide_proto::{
     PROTOCOL_VERSION,
-    error::from_status,
+    error::{from_status, reason},
     generated::{
         Completion, Credit, Hello, ServerFrame, WorkerFrame,
         acknowledgement::Acknowledgement as Acknowledged, workers_client::WorkersClient,
@@ -24,6 +24,7 @@ use tonic::{Status, Streaming, transport::Channel};
 
 use super::{
     answers::Answers,
+    bound::{self, Bound, in_frame},
     frames::{Frame, Frames},
 };
 use crate::transport::{Answer, BoxFuture, Given, Session, SessionSender};
@@ -39,6 +40,7 @@ pub(super) struct GrpcSession {
 struct Sender {
     queue: UnboundedSender<Option<Said>>,
     answers: Answers<Acknowledged>,
+    bound: Bound,
 }
 
 /// What a worker says on the stream.
@@ -46,11 +48,16 @@ pub(super) enum Said {
     Hello(Hello),
     Credit(Credit),
     Completion(Box<Completion>),
+    Withdraw,
 }
 
 impl GrpcSession {
     /// Connects a worker and waits for the server's welcome.
-    pub(super) async fn connect(channel: Channel, worker: Worker) -> Result<Self, CallError> {
+    pub(super) async fn connect(
+        channel: Channel,
+        worker: Worker,
+        takes: Vec<(QueueKey, usize)>,
+    ) -> Result<Self, CallError> {
         let (queue, said) = mpsc::unbounded_channel();
         // The receiver is here, so this cannot fail.
         drop(queue.send(Some(Said::Hello(Hello {
@@ -58,17 +65,20 @@ impl GrpcSession {
             session: worker.session.as_str().to_owned(),
             identity: worker.identity,
             build: worker.build.map(|build| build.as_str().to_owned()),
+            takes: takes.into_iter().map(|(queue, most)| credit_to_wire(queue, most)).collect(),
         }))));
         let mut client = WorkersClient::new(channel).max_decoding_message_size(usize::MAX);
-        let connected = client.connect(Frames::<WorkerFrame>::new(said)).await;
+        let (telling, bound) = bound::untold();
+        let connected = client.connect(Frames::<WorkerFrame>::new(said, bound.clone())).await;
         let mut told = connected.map_err(|status| from_status(&status))?.into_inner();
         let first = told.message().await.map_err(|status| from_status(&status))?;
         let no_welcome = || CallError::Unavailable("the server ended the connection".into());
-        first.and_then(|frame| frame.welcome).ok_or_else(no_welcome)?;
+        let welcome = first.and_then(|frame| frame.welcome).ok_or_else(no_welcome)?;
+        telling.tell(welcome.message_bytes);
         let answers = Answers::new();
         let (giver, given) = mpsc::unbounded_channel();
         let reader = tokio::spawn(read(told, giver, answers.clone())).abort_handle();
-        Ok(Self { sender: Arc::new(Sender { queue, answers }), given, reader })
+        Ok(Self { sender: Arc::new(Sender { queue, answers, bound }), given, reader })
     }
 }
 
@@ -87,7 +97,7 @@ impl Drop for GrpcSession {
         self.reader.abort();
         // The stream ends although others may still have its sender.
         drop(self.sender.queue.send(None));
-        self.sender.answers.end(CallError::Unavailable("the session was ended".into()));
+        self.sender.answers.end("the session was ended");
     }
 }
 
@@ -97,12 +107,21 @@ impl SessionSender for Sender {
         drop(self.queue.send(Some(Said::Credit(credit_to_wire(queue, credits)))));
     }
 
+    fn withdraw(&self) {
+        // The end of the stream takes the credit back as well.
+        drop(self.queue.send(Some(Said::Withdraw)));
+    }
+
     fn call(&self, call: Call) -> Answer<'static, CallReply> {
         let claim = completion_to_wire(call)
             .ok_or_else(|| CallError::from(InvalidField::new("call", "is not a worker's")))
             .and_then(|completion| {
+                // With the longest number, because it has none yet.
+                let completion = Some(completion);
+                let mut completion = Completion { number: u64::MAX, completion };
+                self.bound.check("completion", in_frame(completion.encoded_len()))?;
                 let claim = self.answers.claim()?;
-                let completion = Completion { number: claim.number, completion: Some(completion) };
+                completion.number = claim.number;
                 // If the stream ends meanwhile, the claim is told so.
                 drop(self.queue.send(Some(Said::Completion(Box::new(completion)))));
                 Ok(claim)
@@ -119,17 +138,17 @@ async fn read(
     let ended = loop {
         match told.message().await {
             Ok(Some(frame)) => take(frame, &giver, &answers),
-            Ok(None) => break CallError::Unavailable("the server ended the stream".into()),
+            Ok(None) => break "the server ended the stream".to_owned(),
             Err(status) => break lost(&status),
         }
     };
     answers.end(ended);
 }
 
-fn lost(status: &Status) -> CallError {
-    let error = from_status(status);
-    tracing::warn!(%error, "the worker's stream was ended");
-    error
+fn lost(status: &Status) -> String {
+    let reason = reason(status);
+    tracing::warn!(%reason, "the worker's stream was ended");
+    reason
 }
 
 fn take(frame: ServerFrame, giver: &UnboundedSender<Given>, answers: &Answers<Acknowledged>) {
@@ -156,9 +175,10 @@ impl Frame for WorkerFrame {
 
     fn size(item: &Said) -> usize {
         match item {
-            Said::Hello(hello) => hello.encoded_len(),
-            Said::Credit(credit) => credit.encoded_len(),
-            Said::Completion(completion) => completion.encoded_len(),
+            Said::Hello(hello) => in_frame(hello.encoded_len()),
+            Said::Credit(credit) => in_frame(credit.encoded_len()),
+            Said::Completion(completion) => in_frame(completion.encoded_len()),
+            Said::Withdraw => in_frame(0),
         }
     }
 
@@ -167,6 +187,7 @@ impl Frame for WorkerFrame {
             Said::Hello(hello) => self.hello = Some(hello),
             Said::Credit(credit) => self.credits.push(credit),
             Said::Completion(completion) => self.completions.push(*completion),
+            Said::Withdraw => self.withdraw = true,
         }
     }
 }

@@ -60,6 +60,7 @@ impl Life {
         self,
         mut shutdown: Pin<&mut impl Future<Output = T>>,
     ) -> Result<T, WorkerError> {
+        let mut backoff = None;
         loop {
             let mut session = tokio::select! {
                 biased;
@@ -67,9 +68,9 @@ impl Life {
                     self.end(None).await;
                     return Ok(told);
                 }
-                session = self.connect(false) => session?,
+                session = self.connect(&mut backoff, false) => session?,
             };
-            match self.work(&mut *session, shutdown.as_mut()).await {
+            match self.work(&mut *session, &mut backoff, shutdown.as_mut()).await {
                 Left::Ended => self.shared.disconnected(),
                 Left::Told(told) => {
                     self.end(Some(session)).await;
@@ -79,11 +80,20 @@ impl Life {
         }
     }
 
-    /// Connects; only what no repetition can change is an error.
-    async fn connect(&self, closing: bool) -> Result<Box<dyn Session>, WorkerError> {
-        let mut backoff = Backoff::new(LONGEST_WAIT);
+    /// Connects; only what no repetition can change is an error. It waits if the last stream, whose
+    /// `backoff` this is, ended without having brought anything: the next may end as soon.
+    async fn connect(
+        &self,
+        backoff: &mut Option<Backoff>,
+        closing: bool,
+    ) -> Result<Box<dyn Session>, WorkerError> {
+        if let Some(backoff) = backoff {
+            sleep(backoff.step()).await;
+        }
+        let backoff = backoff.get_or_insert(Backoff::new(LONGEST_WAIT));
         loop {
-            match self.shared.transport.connect(self.shared.worker.clone()).await {
+            let Shared { transport, worker, .. } = &*self.shared;
+            match transport.connect(worker.clone(), self.shared.takes()).await {
                 Ok(session) => {
                     self.shared.connected(&session.sender(), closing);
                     self.shared.present(None);
@@ -102,6 +112,7 @@ impl Life {
     async fn work<T>(
         &self,
         session: &mut dyn Session,
+        backoff: &mut Option<Backoff>,
         mut shutdown: Pin<&mut impl Future<Output = T>>,
     ) -> Left<T> {
         let sender = session.sender();
@@ -110,7 +121,10 @@ impl Life {
         loop {
             tokio::select! {
                 given = session.next() => match given {
-                    Some(given) => self.take(&sender, given),
+                    Some(given) => {
+                        *backoff = None;
+                        self.take(&sender, given);
+                    }
                     None => return Left::Ended,
                 },
                 told = shutdown.as_mut() => return Left::Told(told),
@@ -164,19 +178,23 @@ impl Life {
     }
 
     async fn finish(&self, session: &mut Option<Box<dyn Session>>) -> Result<(), WorkerError> {
+        let mut backoff = None;
         loop {
             let Some(stream) = session else {
                 if self.shared.idle() {
                     return Ok(());
                 }
-                *session = Some(self.connect(true).await?);
+                *session = Some(self.connect(&mut backoff, true).await?);
                 continue;
             };
             let sender = stream.sender();
             tokio::select! {
                 biased;
                 given = stream.next() => match given {
-                    Some(given) => self.take(&sender, given),
+                    Some(given) => {
+                        backoff = None;
+                        self.take(&sender, given);
+                    }
                     None => {
                         self.shared.disconnected();
                         *session = None;

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use abide_core::{call, ids::ShardId};
+use abide_core::{
+    call::{self, QueueKey},
+    ids::ShardId,
+};
 use tokio::{
     runtime::Handle,
     sync::{Notify, watch},
@@ -33,6 +36,12 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// How much the worker takes at once of which queues.
+    pub(super) fn takes(&self) -> Vec<(QueueKey, usize)> {
+        let takes = [self.tasks.takes(), self.activities.takes()];
+        takes.into_iter().filter(|(_, count)| *count > 0).collect()
+    }
+
     /// A stream was opened. A worker that shuts down opens one for its results alone.
     pub(super) fn connected(&self, sender: &Arc<dyn SessionSender>, closing: bool) {
         self.stream.send_replace(Some(Arc::clone(sender)));

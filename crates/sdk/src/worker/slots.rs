@@ -31,6 +31,11 @@ impl Slots {
         Self { queue, count, state: Mutex::default() }
     }
 
+    /// The queue, and how much of it the worker takes at once.
+    pub(super) fn takes(&self) -> (QueueKey, usize) {
+        (self.queue.clone(), self.count)
+    }
+
     /// A stream was opened: the engine gets credit for every free slot.
     pub(super) fn open(&self, sender: &Arc<dyn SessionSender>) {
         let mut state = self.lock();
@@ -94,6 +99,8 @@ mod tests {
         fn credit(&self, _: QueueKey, credits: usize) {
             self.0.lock().unwrap().push(credits);
         }
+
+        fn withdraw(&self) {}
 
         fn call(&self, _: Call) -> Answer<'static, CallReply> {
             Box::pin(std::future::pending())

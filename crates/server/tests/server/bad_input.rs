@@ -184,7 +184,7 @@ async fn forged_tokens_and_tasks_of_others() {
     let transport = transport(&server);
     let (holder, token) = held_task(&*transport).await;
     let before = transport.describe(target("hello")).await.expect("it is there");
-    let thief = transport.connect(worker("thief")).await.expect("it connects");
+    let thief = transport.connect(worker("thief"), Vec::new()).await.expect("it connects");
     let finish = || complete(&token, [Ask::CompleteRun(Vec::new())]);
     refused_for_token(&*thief, finish()).await;
     let fail = Call::FailTask {
@@ -314,7 +314,7 @@ async fn say(server: &Server, frames: Vec<WorkerFrame>) -> tonic::Status {
 
 fn hello(protocol_version: u32, session: &str) -> WorkerFrame {
     let (session, identity) = (session.into(), "test".into());
-    let hello = Hello { protocol_version, session, identity, build: None };
+    let hello = Hello { protocol_version, session, identity, ..Hello::default() };
     WorkerFrame { hello: Some(hello), ..WorkerFrame::default() }
 }
 

@@ -1,7 +1,12 @@
 //! The server over loopback: the real service, the real transport of the SDK, interpreted workflows.
 
+// The macros name the crate as its users know it.
+extern crate abide_sdk as abide;
+
 mod bad_input;
+mod large;
 mod network;
 mod operations;
+mod refused;
 mod support;
 mod workers;

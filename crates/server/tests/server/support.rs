@@ -125,7 +125,7 @@ pub(crate) fn queue(kind: WorkKind) -> QueueKey {
 
 /// A session that takes work of both kinds.
 pub(crate) async fn connect(transport: &dyn Transport, name: &str) -> Box<dyn Session> {
-    let session = transport.connect(worker(name)).await.expect("the worker connects");
+    let session = transport.connect(worker(name), Vec::new()).await.expect("the worker connects");
     for kind in [WorkKind::Workflow, WorkKind::Activity] {
         session.sender().credit(queue(kind), 1000);
     }

@@ -1,7 +1,8 @@
 //! Workers over gRPC: runs complete, streams come back, and a session answers only for its own tasks.
 
 use abide_core::{
-    call::{Call, CallError, CallReply, Dispatch, TaskCompletion, WorkKind},
+    call::{ActivityToken, Call, CallError, CallReply, Dispatch, TaskCompletion, WorkKind},
+    ids::RunId,
     program::Node,
     run::{Close, Refusal, Resolution},
 };
@@ -9,7 +10,7 @@ use abide_sdk::transport::Transport;
 
 use crate::support::{
     activity, closed, config, connect, next_work, programs, queue, server, spawn_worker, start,
-    transport, worker,
+    transport, worker, workflow,
 };
 
 #[tokio::test]
@@ -32,7 +33,7 @@ async fn runs_complete() {
 }
 
 /// Starts a hello and takes it to its activity, which the session `one` then holds.
-async fn with_attempt(
+pub(crate) async fn with_attempt(
     transport: &dyn Transport,
 ) -> (Box<dyn abide_sdk::transport::Session>, Dispatch) {
     let mut session = connect(transport, "one").await;
@@ -62,12 +63,12 @@ async fn a_session_that_comes_back_presents_its_attempts() {
     let Dispatch::Activity { token, .. } = attempt else { panic!("an activity comes next") };
     drop(session);
 
-    let stranger = transport.connect(worker("stranger")).await.expect("it connects");
+    let stranger = transport.connect(worker("stranger"), Vec::new()).await.expect("it connects");
     let forged = Call::PresentAttempt(token.clone(), "one".into());
     let refused = stranger.sender().call(forged).await;
     assert_eq!(refused.unwrap_err(), CallError::Refused(Refusal::StaleAttempt));
 
-    let back = transport.connect(worker("one")).await.expect("it comes back");
+    let back = transport.connect(worker("one"), Vec::new()).await.expect("it comes back");
     let presented = back.sender().call(Call::PresentAttempt(token.clone(), "one".into())).await;
     assert!(matches!(presented, Ok(CallReply::Alive { .. })), "{presented:?}");
     let alive = back.sender().call(Call::Heartbeat(token.clone(), Vec::new())).await;
@@ -84,7 +85,7 @@ async fn an_attempt_that_ended_while_the_stream_was_lost_counts() {
     let (session, attempt) = with_attempt(&*transport).await;
     let Dispatch::Activity { token, .. } = attempt else { panic!("an activity comes next") };
     drop(session);
-    let back = transport.connect(worker("one")).await.expect("it comes back");
+    let back = transport.connect(worker("one"), Vec::new()).await.expect("it comes back");
     let resolved = Call::ResolveActivity(token, Resolution::Completed(Vec::new()));
     let done = back.sender().call(resolved).await;
     assert!(matches!(done, Ok(CallReply::Done { .. })), "{done:?}");
@@ -105,6 +106,25 @@ async fn a_lost_stream_gives_its_task_to_another() {
         panic!("the task comes again");
     };
     assert_eq!((again.run, again.start != token.start), (token.run, true));
+}
+
+#[tokio::test]
+async fn a_worker_that_withdraws_is_given_nothing_more() {
+    let server = server(config()).await;
+    let transport = transport(&server);
+    let mut leaving = connect(&*transport, "leaving").await;
+    leaving.sender().withdraw();
+    // Once something said later is answered, the server has heard it.
+    let run = RunId::from_parts(Default::default(), 1);
+    let token = ActivityToken { workflow: workflow("none"), run, scheduled: 1, start: 1 };
+    let unknown = leaving.sender().call(Call::PresentAttempt(token, "leaving".into())).await;
+    unknown.expect_err("there is no such attempt");
+    let mut staying = connect(&*transport, "staying").await;
+    start(&*transport, "hello", "hello").await;
+    tokio::select! {
+        work = next_work(&mut leaving) => panic!("it withdrew, and is given {work:?}"),
+        work = next_work(&mut staying) => assert!(matches!(work, Dispatch::Workflow { .. })),
+    }
 }
 
 #[tokio::test]

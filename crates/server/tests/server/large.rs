@@ -1,0 +1,129 @@
+//! What is too large for the server fails alone: whoever shares its stream notices nothing.
+
+use std::{sync::Arc, time::Duration};
+
+use abide::{Client, Context, Worker};
+use abide_core::{
+    call::{Call, CallError, CallReply},
+    payload::Payload,
+};
+use abide_sdk::{activities, transport::Transport, workflow};
+use abide_server::{Bounds, Config, Server};
+use futures_util::future::join_all;
+use tokio::sync::Barrier;
+
+use crate::support::{config, server, start, start_call, target, transport};
+
+const MESSAGE_BYTES: usize = 4096;
+const OTHERS: usize = 50;
+
+async fn small_server() -> Server {
+    let bounds = Bounds { message_bytes: MESSAGE_BYTES, ..Bounds::default() };
+    server(Config { bounds, ..config() }).await
+}
+
+/// Activities that end together, when all of them run.
+struct Results(Barrier);
+
+#[activities]
+impl Results {
+    #[activity]
+    async fn large(&self) -> String {
+        self.0.wait().await;
+        "x".repeat(2 * MESSAGE_BYTES)
+    }
+
+    #[activity]
+    async fn small(&self) -> u8 {
+        self.0.wait().await;
+        1
+    }
+}
+
+#[derive(Default)]
+struct Large;
+
+#[workflow]
+impl Large {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<usize> {
+        Ok(ctx.activity(Results::large, ()).await?.len())
+    }
+}
+
+#[derive(Default)]
+struct Small;
+
+#[workflow]
+impl Small {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<u8> {
+        ctx.activity(Results::small, ()).await
+    }
+}
+
+#[tokio::test]
+async fn a_result_that_is_too_large_fails_its_own_activity() {
+    let server = small_server().await;
+    let client = Client::new(transport(&server));
+    let worker = Worker::new(&client)
+        .build_id("test")
+        .workflow::<Large>()
+        .workflow::<Small>()
+        .activities(Results(Barrier::new(OTHERS + 1)))
+        .max_concurrent_activities(4 * OTHERS);
+    let test = async {
+        let large = client.start::<Large>("large", ()).await.expect("it starts");
+        let mut others = Vec::new();
+        for n in 0..OTHERS {
+            others.push(client.start::<Small>(format!("small-{n}"), ()).await.expect("it starts"));
+        }
+        for small in others {
+            assert_eq!(small.result().await.expect("it completes"), 1);
+        }
+        let failed = format!("{:?}", large.result().await.expect_err("it cannot complete"));
+        assert!(failed.contains("the server takes messages of 4096"), "{failed}");
+    };
+    // Whoever lost an answer to another's frame would wait for a time that stands still.
+    let ended = tokio::time::timeout(Duration::from_secs(30), worker.run_until(test)).await;
+    ended.expect("all have their results").expect("it works");
+    server.shutdown().await.expect("it stops");
+}
+
+#[tokio::test]
+async fn a_call_that_is_too_large_fails_alone() {
+    let server = small_server().await;
+    let transport = transport(&server);
+    start(&*transport, "waited-for", "hello").await;
+    let waiting = tokio::spawn({
+        let transport = Arc::clone(&transport);
+        async move { transport.call(Call::AwaitClose(target("waited-for"))).await }
+    });
+    let starts = (0..=OTHERS).map(|n| {
+        let mut call = start_call(&format!("hello-{n}"), "hello", n as u128);
+        if n == 0 {
+            call.spec.input = vec![Payload::new("x".repeat(2 * MESSAGE_BYTES))];
+        }
+        transport.call(Call::Start(Box::new(call)))
+    });
+    let mut started = join_all(starts).await.into_iter();
+    match started.next() {
+        Some(Err(CallError::Invalid(invalid))) => {
+            assert_eq!(invalid.field, "call");
+            assert!(invalid.problem.contains("messages of 4096"), "{invalid}");
+        }
+        other => panic!("too large: {other:?}"),
+    }
+    for started in started {
+        assert!(matches!(started, Ok(CallReply::Started { .. })), "{started:?}");
+    }
+    let terminate = Call::Terminate {
+        target: target("waited-for"),
+        reason: "enough".into(),
+        identity: "test".into(),
+        details: Vec::new(),
+    };
+    transport.call(terminate).await.expect("it is terminated");
+    let closed = waiting.await.expect("no panic");
+    assert!(matches!(closed, Ok(CallReply::Closed { .. })), "{closed:?}");
+}
