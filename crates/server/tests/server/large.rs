@@ -1,6 +1,6 @@
 //! What is too large for the server fails alone: whoever shares its stream notices nothing.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use abide::{Client, Context, Worker};
 use abide_core::{
@@ -84,7 +84,9 @@ async fn a_result_that_is_too_large_fails_its_own_activity() {
         let failed = format!("{:?}", large.result().await.expect_err("it cannot complete"));
         assert!(failed.contains("the server takes messages of 4096"), "{failed}");
     };
-    worker.run_until(test).await.expect("it works");
+    // Whoever lost an answer to another's frame would wait for a time that stands still.
+    let ended = tokio::time::timeout(Duration::from_secs(30), worker.run_until(test)).await;
+    ended.expect("all have their results").expect("it works");
     server.shutdown().await.expect("it stops");
 }
 
