@@ -27,7 +27,7 @@ impl InProcess {
     }
 
     fn engine(&self) -> Result<Arc<Engine>, CallError> {
-        self.0.upgrade().ok_or_else(|| CallError::Unavailable("it was shut down".into()))
+        self.0.upgrade().ok_or_else(|| CallError::NoAnswer("the engine was shut down".into()))
     }
 
     /// Asks the engine, if it is still there.

@@ -1,116 +1,16 @@
 //! Answers that are lost and streams that end: what was asked for happens once.
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU32, Ordering},
-    },
-};
+use std::sync::atomic::Ordering;
 
-use abide::{
-    Client, ClientError, Context, Worker,
-    future::BoxFuture,
-    transport::{Answer, Given, Session, SessionSender, Transport},
-};
-use abide_core::{
-    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget, Worker as Named},
-    ids::ShardId,
-    list::{RunFilter, RunRow, WaitFilter, WaitRow},
-    run::{Description, Refusal},
-};
+use abide::{Client, ClientError, Context, Worker};
+use abide_core::run::Refusal;
 use abide_embedded::Embedded;
 use abide_sdk::{activities, workflow};
-use tokio::sync::Notify;
 
-use crate::world::{Gate, Running};
-
-/// Carries out every call and loses the first answer to it; ends the stream of workers on demand.
-struct Unsteady {
-    inner: Arc<dyn Transport>,
-    asked: Mutex<BTreeSet<String>>,
-    lost: AtomicU32,
-    cut: Arc<Notify>,
-    streams: AtomicU32,
-}
-
-impl Unsteady {
-    fn new(engine: &Embedded) -> Arc<Self> {
-        Arc::new(Self {
-            inner: Arc::clone(engine.client().transport()),
-            asked: Mutex::default(),
-            lost: AtomicU32::new(0),
-            cut: Arc::default(),
-            streams: AtomicU32::new(0),
-        })
-    }
-
-    fn client(self: &Arc<Self>) -> Client {
-        Client::new(Arc::clone(self) as Arc<dyn Transport>)
-    }
-}
-
-impl Transport for Unsteady {
-    fn call(&self, call: Call) -> Answer<'_, CallReply> {
-        let first = self.asked.lock().unwrap().insert(format!("{call:?}"));
-        Box::pin(async move {
-            let result = self.inner.call(call).await;
-            if first {
-                self.lost.fetch_add(1, Ordering::SeqCst);
-                return Err(CallError::Unavailable("the answer was lost".into()));
-            }
-            result
-        })
-    }
-
-    fn describe(&self, target: RunTarget) -> Answer<'_, Description> {
-        self.inner.describe(target)
-    }
-
-    fn history(&self, request: HistoryRequest) -> Answer<'_, HistoryPage> {
-        self.inner.history(request)
-    }
-
-    fn runs(&self, filter: RunFilter, limit: usize) -> Answer<'_, Vec<RunRow>> {
-        self.inner.runs(filter, limit)
-    }
-
-    fn count_runs(&self, filter: RunFilter) -> Answer<'_, u64> {
-        self.inner.count_runs(filter)
-    }
-
-    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<(ShardId, WaitRow)>> {
-        self.inner.waits(filter, limit)
-    }
-
-    fn connect(&self, worker: Named) -> Answer<'_, Box<dyn Session>> {
-        Box::pin(async move {
-            self.streams.fetch_add(1, Ordering::SeqCst);
-            let inner = self.inner.connect(worker).await?;
-            Ok(Box::new(Stream { inner, cut: Arc::clone(&self.cut) }) as Box<dyn Session>)
-        })
-    }
-}
-
-struct Stream {
-    inner: Box<dyn Session>,
-    cut: Arc<Notify>,
-}
-
-impl Session for Stream {
-    fn sender(&self) -> Arc<dyn SessionSender> {
-        self.inner.sender()
-    }
-
-    fn next(&mut self) -> BoxFuture<'_, Option<Given>> {
-        Box::pin(async move {
-            tokio::select! {
-                () = self.cut.notified() => None,
-                given = self.inner.next() => given,
-            }
-        })
-    }
-}
+use crate::{
+    unsteady::Unsteady,
+    world::{Gate, Running},
+};
 
 struct Gated(Gate);
 
