@@ -27,7 +27,8 @@ impl InProcess {
     }
 
     fn engine(&self) -> Result<Arc<Engine>, CallError> {
-        self.0.upgrade().ok_or_else(|| CallError::NoAnswer("the engine was shut down".into()))
+        let engine = self.0.upgrade().filter(|engine| !engine.stopping());
+        engine.ok_or_else(|| CallError::NoAnswer("the engine was shut down".into()))
     }
 
     /// Asks the engine, if it is still there.
@@ -71,11 +72,13 @@ impl Transport for InProcess {
     }
 
     fn connect(&self, worker: Worker) -> Answer<'_, Box<dyn Session>> {
-        let session = self.engine().map(|engine| {
+        let session = self.engine().and_then(|engine| {
             let session = engine.connect(worker);
+            // If the engine stops only now, it ends the stream.
+            self.engine()?;
             let credits = session.credits();
             let sender = Arc::new(Sender { engine: self.clone(), credits });
-            Box::new(Connected { session, sender }) as Box<dyn Session>
+            Ok(Box::new(Connected { session, sender }) as Box<dyn Session>)
         });
         Box::pin(ready(session))
     }
