@@ -25,7 +25,7 @@ use tokio::{
 };
 
 /// So often time skips while nothing succeeds; by default that is days of retries.
-const MOST_BARREN_SKIPS: u32 = 10_000;
+const MOST_BARREN_SKIPS: u32 = 3_000;
 
 /// How long nothing is due and nothing is under way before a test that waits is told. A test may do
 /// something beside its wait, such as talk to another system.
