@@ -391,6 +391,37 @@ pub enum CallError {
     /// Too much is waiting.
     #[error("too many requests wait for the run: try later")]
     Overloaded,
+    /// There will be no answer, however often it is asked for.
+    #[error("there will be no answer: {0}")]
+    NoAnswer(String),
+}
+
+impl CallError {
+    /// The same call may well succeed in a moment.
+    pub const fn passing(&self) -> bool {
+        match self {
+            Self::Reset
+            | Self::Unavailable(_)
+            | Self::NotServed
+            | Self::Overloaded
+            | Self::Refused(Refusal::Busy) => true,
+            Self::Invalid(_)
+            | Self::NotFound
+            | Self::AlreadyExists { .. }
+            | Self::Refused(_)
+            | Self::UpdateAborted
+            | Self::Blocked(_)
+            | Self::StaleQuery
+            | Self::SetAside(_)
+            | Self::Unreadable { .. }
+            | Self::NoAnswer(_) => false,
+        }
+    }
+
+    /// The attempt that the call was about is not its worker's any more.
+    pub const fn attempt_gone(&self) -> bool {
+        matches!(self, Self::Refused(Refusal::StaleAttempt | Refusal::RunClosed) | Self::NotFound)
+    }
 }
 
 /// Asks for a page of a run's history.

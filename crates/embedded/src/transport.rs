@@ -27,7 +27,8 @@ impl InProcess {
     }
 
     fn engine(&self) -> Result<Arc<Engine>, CallError> {
-        self.0.upgrade().ok_or_else(|| CallError::Unavailable("it was shut down".into()))
+        let engine = self.0.upgrade().filter(|engine| !engine.stopping());
+        engine.ok_or_else(|| CallError::NoAnswer("the engine was shut down".into()))
     }
 
     /// Asks the engine, if it is still there.
@@ -81,6 +82,8 @@ impl Transport for InProcess {
                 engine.limits().check_name("queue", &queue.queue)?;
             }
             let session = engine.connect(worker);
+            // If the engine stops only now, it ends the stream.
+            self.engine()?;
             let credits = session.credits();
             let sender = Arc::new(Sender { engine: self.clone(), credits });
             Ok(Box::new(Connected { session, sender }) as Box<dyn Session>)

@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use abide_core::{
@@ -61,6 +64,7 @@ pub struct Engine {
     node: Arc<Node>,
     namespaces: BTreeSet<NamespaceId>,
     drivers: Mutex<JoinSet<()>>,
+    stopping: AtomicBool,
 }
 
 impl Engine {
@@ -79,7 +83,8 @@ impl Engine {
         for (shard, receiver) in receivers {
             drivers.spawn(Driver::new(shard, Arc::clone(&node), receiver).run());
         }
-        Self { node, namespaces, drivers: Mutex::new(drivers) }
+        let (drivers, stopping) = (Mutex::new(drivers), AtomicBool::new(false));
+        Self { node, namespaces, drivers, stopping }
     }
 
     /// Waits until every shard is in memory, or has ended.
@@ -90,12 +95,18 @@ impl Engine {
     /// Finishes what is in flight and stops: what was acknowledged is durable, waiting callers are
     /// told that the engine cannot be reached, and the streams of workers end.
     pub async fn shutdown(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
         self.node.disconnect_all();
         for shard in ShardId::all() {
             self.node.post(shard, Post::Close);
         }
         let mut drivers = self.drivers.lock().await;
         while drivers.join_next().await.is_some() {}
+    }
+
+    /// It stops, or has stopped. A stream that is opened after this would never end.
+    pub fn stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
     }
 
     /// Makes a call.

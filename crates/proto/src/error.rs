@@ -50,7 +50,7 @@ pub fn to_detail(error: CallError) -> ErrorDetail {
         },
         CallError::NotServed => detail(ErrorCode::NotServed),
         CallError::Reset => detail(ErrorCode::Reset),
-        CallError::Unavailable(reason) => {
+        CallError::Unavailable(reason) | CallError::NoAnswer(reason) => {
             ErrorDetail { message: reason, ..detail(ErrorCode::Unavailable) }
         }
         CallError::Overloaded => detail(ErrorCode::Overloaded),

@@ -30,6 +30,11 @@ type Change = Box<dyn Fn(Worker) -> Worker + Send + Sync>;
 /// nothing is under way, time skips to the next due moment. So a month of sleep takes milliseconds,
 /// and no activity is ever overtaken by its timeout.
 ///
+/// A test that waits in vain ends: if for some seconds nothing is under way and nothing is due, or if
+/// time has skipped thousands of times and brought nothing but failures, its calls fail with
+/// [`NoAnswer`](abide_sdk::client::ClientError::NoAnswer), which names the open runs and what keeps
+/// them.
+///
 /// To drop the environment is to end everything in it.
 pub struct TestEnvironment {
     engine: Embedded,

@@ -50,6 +50,7 @@ mod environment;
 mod held;
 mod observed;
 mod replay;
+mod stuck;
 mod time;
 
 pub use self::{

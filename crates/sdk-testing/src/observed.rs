@@ -12,7 +12,7 @@ use abide_core::{
     call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget, Worker},
     ids::ShardId,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
-    run::{Description, Refusal},
+    run::{Description, Resolution},
 };
 use abide_sdk::{
     future::BoxFuture,
@@ -22,6 +22,7 @@ use tokio::sync::watch;
 
 use crate::{
     held::{Held, Token},
+    stuck,
     time::Time,
 };
 
@@ -49,12 +50,24 @@ impl Observed {
     where
         T: Send + 'a,
     {
-        Box::pin(Waiting { time: Arc::clone(&self.time), answer, waits: false })
+        let waiting = Waiting { time: Arc::clone(&self.time), answer, waits: false };
+        let (inner, mut stuck) = (Arc::clone(&self.inner), self.time.stuck());
+        Box::pin(async move {
+            tokio::select! {
+                biased;
+                answer = waiting => answer,
+                Ok(()) = stuck.changed() => {
+                    let reason = *stuck.borrow();
+                    Err(stuck::error(&*inner, reason).await)
+                }
+            }
+        })
     }
 }
 
 impl Transport for Observed {
     fn call(&self, call: Call) -> Answer<'_, CallReply> {
+        self.time.progress();
         self.waiting(self.inner.call(call))
     }
 
@@ -187,6 +200,9 @@ impl SessionSender for ObservedSender {
     }
 
     fn call(&self, call: Call) -> Answer<'static, CallReply> {
+        if succeeds(&call) {
+            self.time.progress();
+        }
         let held = self.held.clone();
         let (answered, shown) = (Token::answered_by(&call), Token::shown_by(&call));
         let mut answer = self.inner.call(call);
@@ -201,7 +217,7 @@ impl SessionSender for ObservedSender {
                 Poll::Pending => answer.await,
             };
             if let (Some(token), Err(error)) = (shown, &result)
-                && given_up(error)
+                && error.attempt_gone()
             {
                 held.ended(&token);
             }
@@ -210,10 +226,11 @@ impl SessionSender for ObservedSender {
     }
 }
 
-/// The engine wants no answer any more, and the worker will give none.
-fn given_up(error: &CallError) -> bool {
+/// The worker has done what it was given.
+const fn succeeds(call: &Call) -> bool {
     matches!(
-        error,
-        CallError::Refused(Refusal::StaleAttempt | Refusal::RunClosed) | CallError::NotFound
+        call,
+        Call::CompleteTask(..)
+            | Call::ResolveActivity(_, Resolution::Completed(_) | Resolution::Cancelled(_))
     )
 }

@@ -4,6 +4,9 @@
 //! One gauge counts everything: what the engine does, what workers have been given (`observed`), and
 //! the test itself while it is not waiting for an answer. When the gauge shows nothing, only the
 //! passage of time can bring anything, so time passes.
+//!
+//! A test that waits in vain is told so: when nothing is due, and when time skips on and on while all
+//! that happens is failures.
 
 use std::{
     pin::pin,
@@ -16,13 +19,25 @@ use abide_engine::{
     Gauge, Work,
     clock::{Clock, ManualClock},
 };
-use tokio::sync::oneshot;
+use tokio::{
+    sync::{oneshot, watch},
+    time::sleep,
+};
+
+/// So often time skips while nothing succeeds; by default that is days of retries.
+const MOST_BARREN_SKIPS: u32 = 3_000;
+
+/// How long nothing is due and nothing is under way before a test that waits is told. A test may do
+/// something beside its wait, such as talk to another system.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The time of a test environment.
 pub(crate) struct Time {
     clock: Arc<ManualClock>,
     gauge: Gauge,
     test: Mutex<Test>,
+    /// Changes when the test waits in vain; says why.
+    stuck: watch::Sender<&'static str>,
 }
 
 /// What the test does.
@@ -33,12 +48,35 @@ struct Test {
     runs: Option<Work>,
     /// Skips that it asked for, and whom to tell.
     skips: Vec<(Timestamp, oneshot::Sender<()>)>,
+    /// How often time has skipped since anything succeeded.
+    barren: u32,
+}
+
+/// What became of a try to move time.
+enum Moved {
+    /// It moved.
+    On,
+    /// Something is under way.
+    NotYet,
+    /// Only something from outside can bring anything. The gauge showed this.
+    NothingDue(u64),
 }
 
 impl Time {
     pub(crate) fn new(clock: Arc<ManualClock>, gauge: Gauge) -> Self {
         let runs = Some(gauge.begin());
-        Self { clock, gauge, test: Mutex::new(Test { waits: 0, runs, skips: Vec::new() }) }
+        let test = Mutex::new(Test { waits: 0, runs, skips: Vec::new(), barren: 0 });
+        Self { clock, gauge, test, stuck: watch::Sender::new("") }
+    }
+
+    /// Changes when the test waits in vain; says why.
+    pub(crate) fn stuck(&self) -> watch::Receiver<&'static str> {
+        self.stuck.subscribe()
+    }
+
+    /// Something succeeded, or the test did something.
+    pub(crate) fn progress(&self) {
+        self.lock().barren = 0;
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -81,37 +119,51 @@ impl Time {
         loop {
             let mut idle = pin!(self.gauge.until_idle());
             idle.as_mut().enable();
-            if !self.move_on() {
-                idle.await;
+            match self.move_on() {
+                Moved::On => {}
+                Moved::NotYet => idle.await,
+                Moved::NothingDue(seen) => tokio::select! {
+                    () = idle => {}
+                    () = sleep(PATIENCE) => {
+                        if self.gauge.idle() == Some(seen) {
+                            self.stuck.send_replace("nothing is under way and nothing is due");
+                        }
+                    }
+                },
             }
         }
     }
 
     /// Moves time to the next moment at which something is due, if all is idle.
-    fn move_on(&self) -> bool {
-        let Some(idle) = self.gauge.idle() else { return false };
+    fn move_on(&self) -> Moved {
+        let Some(idle) = self.gauge.idle() else { return Moved::NotYet };
         let alarm = self.clock.next_alarm().filter(|alarm| !alarm.never());
         let mut test = self.lock();
         let until = test.skips.iter().map(|(until, _)| *until).min();
         if self.gauge.idle() != Some(idle) {
             // Something happened meanwhile, so the alarm may be of the past.
-            return false;
+            return Moved::NotYet;
         }
         let next = alarm.into_iter().chain(until).min();
         match next {
             // Whoever the alarm is for has not noticed it yet.
-            _ if alarm.is_some_and(|alarm| alarm <= self.now()) => false,
+            _ if alarm.is_some_and(|alarm| alarm <= self.now()) => Moved::NotYet,
+            Some(_) if until.is_none() && test.barren >= MOST_BARREN_SKIPS => {
+                test.barren = 0;
+                self.stuck.send_replace(
+                    "time has skipped thousands of times, and nothing but failures came",
+                );
+                Moved::NotYet
+            }
             Some(next) => {
+                test.barren += u32::from(until.is_none());
                 self.clock.move_to(next);
                 if alarm.is_none_or(|alarm| alarm > next) {
                     test.end_skip(next, &self.gauge);
                 }
-                true
+                Moved::On
             }
-            None => {
-                tracing::warn!("the test waits, nothing is under way, and nothing is due");
-                false
-            }
+            None => Moved::NothingDue(idle),
         }
     }
 

@@ -274,3 +274,51 @@ async fn a_cancelled_run_is_cancelled_at_once() {
     assert!(matches!(naps.result().await, Err(ClientError::RunCancelled(_))));
     assert_eq!(env.now(), begun);
 }
+
+#[derive(Default)]
+struct Lost;
+
+#[workflow]
+impl Lost {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<()> {
+        ctx.activity(double, 1).await?;
+        ctx.receive(Self::found).await
+    }
+
+    #[signal]
+    fn found();
+}
+
+#[tokio::test]
+async fn a_failure_that_repeats_without_end_is_told_to_the_test() {
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Lost>().activity(charge)).await.unwrap();
+    let lost = env.client().start::<Lost>("lost", ()).await.unwrap();
+    let error = lost.result().await.unwrap_err();
+    assert!(matches!(error, ClientError::NoAnswer(_)), "{error:?}");
+    let told = error.to_string();
+    assert!(told.contains("workflow default/lost (Lost"), "{told}");
+    assert!(told.contains("activity double is not registered"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_what_nobody_will_send_is_told_to_the_test() {
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Lost>().activity(double)).await.unwrap();
+    let lost = env.client().start::<Lost>("lost", ()).await.unwrap();
+    let told = lost.result().await.unwrap_err().to_string();
+    assert!(told.contains("nothing is due"), "{told}");
+    assert!(told.contains("it waits for signal found"), "{told}");
+    // The run is as it was, and the test may go on.
+    lost.signal(Lost::found, ()).await.unwrap();
+    lost.result().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_no_worker_takes_is_told_to_the_test() {
+    let env = TestEnvironment::new().await;
+    let lost = env.client().start::<Lost>("lost", ()).await.unwrap();
+    let told = lost.result().await.unwrap_err().to_string();
+    assert!(told.contains("no worker of queue default takes its task"), "{told}");
+}

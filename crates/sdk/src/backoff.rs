@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use uuid::Uuid;
+
 const FIRST: Duration = Duration::from_millis(10);
 
 /// The next wait.
@@ -23,10 +25,21 @@ impl Backoff {
         self.next = (step * 2).min(self.longest);
         step
     }
+
+    /// How long to wait now if many may be waiting for the same thing: up to a quarter less, at
+    /// random, so that they do not come all at once.
+    pub(crate) fn scattered_step(&mut self) -> Duration {
+        let step = self.step();
+        // A random id is enough of a die, and is here already.
+        let drawn = u32::from(Uuid::new_v4().as_bytes()[15]);
+        step - step * drawn / (4 * 256)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -34,5 +47,18 @@ mod tests {
         let mut backoff = Backoff::new(Duration::from_millis(50));
         let waits: Vec<_> = (0..4).map(|_| backoff.step().as_millis()).collect();
         assert_eq!(waits, [10, 20, 40, 50]);
+    }
+
+    #[test]
+    fn scattered_waits_differ_but_not_by_much() {
+        let longest = Duration::from_millis(400);
+        let mut backoff = Backoff { next: longest, longest };
+        let waits: BTreeSet<_> = (0..100).map(|_| backoff.scattered_step()).collect();
+        assert!(waits.len() > 1);
+        assert!(
+            waits
+                .iter()
+                .all(|wait| *wait <= longest && *wait > longest * 3 / 4 - Duration::from_millis(1))
+        );
     }
 }

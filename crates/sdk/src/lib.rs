@@ -31,6 +31,7 @@ pub mod future;
 #[cfg(feature = "grpc")]
 pub mod grpc;
 pub mod join;
+mod panic;
 pub mod payload;
 mod raised;
 pub mod registry;

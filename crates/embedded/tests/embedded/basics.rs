@@ -1,6 +1,6 @@
 //! Runs with activities and sleeps, and how they end.
 
-use abide::{ActivityError, ClientError, Context, Worker};
+use abide::{ActivityError, ClientError, Context, Worker, WorkerError};
 use abide_core::{
     event::Fact,
     list::{RunFilter, RunStatus},
@@ -218,4 +218,19 @@ async fn a_worker_with_nothing_to_run_or_two_of_a_name_does_not_start() {
     let twice = engine.worker().workflow::<Hello>().workflow::<Hello>();
     let error = twice.run().await.unwrap_err().to_string();
     assert!(error.contains("Hello is registered already"), "{error}");
+}
+
+#[tokio::test]
+async fn nobody_waits_for_an_engine_that_was_shut_down() {
+    let engine = Embedded::builder().clock(manual_clock()).in_memory().await;
+    let client = engine.client();
+    let working = tokio::spawn(worker(&engine).build_id("test").run());
+    let handle = client.start::<Sleeper>("sleeper", 30).await.unwrap();
+    until(&handle, |fact| matches!(fact, Fact::TimerStarted(_))).await;
+    let (result, ()) = tokio::join!(handle.result(), engine.shutdown());
+    assert!(matches!(result, Err(ClientError::NoAnswer(_))), "{result:?}");
+    let ended = working.await.unwrap();
+    assert!(matches!(ended, Err(WorkerError::EngineGone(_))), "{ended:?}");
+    let late = client.start::<Sleeper>("late", 1).await.unwrap_err();
+    assert_eq!(late.to_string(), "there will be no answer: the engine was shut down");
 }

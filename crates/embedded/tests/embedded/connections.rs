@@ -1,140 +1,27 @@
 //! Answers that are lost and streams that end: what was asked for happens once.
 
 use std::{
-    collections::BTreeSet,
     future::pending,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
 use abide::{
     Client, ClientError, Context, Worker, WorkerError,
-    future::BoxFuture,
-    transport::{Answer, Given, Session, SessionSender, Transport},
+    transport::{Given, Session},
 };
 use abide_core::{
-    call::{
-        Call, CallError, CallReply, Dispatch, HistoryPage, HistoryRequest, QueueKey, RunTarget,
-        WorkKind, Worker as Named,
-    },
-    ids::ShardId,
-    list::{RunFilter, RunRow, WaitFilter, WaitRow},
-    run::{Description, Refusal},
+    call::{CallError, Dispatch, QueueKey, WorkKind, Worker as Named},
+    run::Refusal,
 };
 use abide_embedded::Embedded;
 use abide_sdk::{activities, workflow};
-use tokio::{sync::Notify, time::timeout};
+use tokio::time::timeout;
 
-use crate::world::{Gate, Running};
-
-/// Carries out every call and loses the first answer to it; ends the stream of workers on demand.
-struct Unsteady {
-    inner: Arc<dyn Transport>,
-    asked: Mutex<BTreeSet<String>>,
-    lost: AtomicU32,
-    cut: Arc<Notify>,
-    streams: AtomicU32,
-    connected: Notify,
-    /// Streams end as soon as they are there.
-    barren: bool,
-}
-
-impl Unsteady {
-    fn new(engine: &Embedded) -> Arc<Self> {
-        Arc::new(Self::over(engine))
-    }
-
-    fn over(engine: &Embedded) -> Self {
-        Self {
-            inner: Arc::clone(engine.client().transport()),
-            asked: Mutex::default(),
-            lost: AtomicU32::new(0),
-            cut: Arc::default(),
-            streams: AtomicU32::new(0),
-            connected: Notify::new(),
-            barren: false,
-        }
-    }
-
-    fn client(self: &Arc<Self>) -> Client {
-        Client::new(Arc::clone(self) as Arc<dyn Transport>)
-    }
-}
-
-impl Transport for Unsteady {
-    fn call(&self, call: Call) -> Answer<'_, CallReply> {
-        let first = self.asked.lock().unwrap().insert(format!("{call:?}"));
-        Box::pin(async move {
-            let result = self.inner.call(call).await;
-            if first {
-                self.lost.fetch_add(1, Ordering::SeqCst);
-                return Err(CallError::Unavailable("the answer was lost".into()));
-            }
-            result
-        })
-    }
-
-    fn describe(&self, target: RunTarget) -> Answer<'_, Description> {
-        self.inner.describe(target)
-    }
-
-    fn history(&self, request: HistoryRequest) -> Answer<'_, HistoryPage> {
-        self.inner.history(request)
-    }
-
-    fn runs(&self, filter: RunFilter, limit: usize) -> Answer<'_, Vec<RunRow>> {
-        self.inner.runs(filter, limit)
-    }
-
-    fn count_runs(&self, filter: RunFilter) -> Answer<'_, u64> {
-        self.inner.count_runs(filter)
-    }
-
-    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<(ShardId, WaitRow)>> {
-        self.inner.waits(filter, limit)
-    }
-
-    fn connect(
-        &self,
-        worker: Named,
-        takes: Vec<(QueueKey, usize)>,
-    ) -> Answer<'_, Box<dyn Session>> {
-        Box::pin(async move {
-            self.streams.fetch_add(1, Ordering::SeqCst);
-            self.connected.notify_one();
-            let inner = self.inner.connect(worker, takes).await?;
-            let stream = Stream { inner, cut: Arc::clone(&self.cut), barren: self.barren };
-            Ok(Box::new(stream) as Box<dyn Session>)
-        })
-    }
-}
-
-struct Stream {
-    inner: Box<dyn Session>,
-    cut: Arc<Notify>,
-    barren: bool,
-}
-
-impl Session for Stream {
-    fn sender(&self) -> Arc<dyn SessionSender> {
-        self.inner.sender()
-    }
-
-    fn next(&mut self) -> BoxFuture<'_, Option<Given>> {
-        Box::pin(async move {
-            if self.barren {
-                return None;
-            }
-            tokio::select! {
-                () = self.cut.notified() => None,
-                given = self.inner.next() => given,
-            }
-        })
-    }
-}
+use crate::{
+    unsteady::Unsteady,
+    world::{Gate, Running},
+};
 
 struct Gated(Gate);
 
@@ -223,7 +110,7 @@ async fn an_attempt_outlives_the_stream_that_brought_it() {
 #[tokio::test]
 async fn streams_that_bring_nothing_are_not_opened_in_a_hurry() {
     let engine = Embedded::in_memory().await;
-    let unsteady = Arc::new(Unsteady { barren: true, ..Unsteady::over(&engine) });
+    let unsteady = Unsteady::barren(&engine);
     let sixth = async {
         while unsteady.streams.load(Ordering::SeqCst) < 6 {
             unsteady.connected.notified().await;

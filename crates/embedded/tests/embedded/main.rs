@@ -7,10 +7,13 @@
 extern crate abide_sdk as abide;
 
 mod activities;
+mod attempts;
 mod basics;
 mod blocked;
 mod connections;
+mod histories;
 mod messages;
 mod others;
 mod restarts;
+mod unsteady;
 mod world;

@@ -1,6 +1,7 @@
 //! How a running attempt learns that it should stop. Needs no runtime.
 
 use std::{
+    collections::BTreeMap,
     future::Future,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -16,7 +17,9 @@ pub struct CancelToken {
 #[derive(Debug, Default)]
 struct State {
     cancelled: bool,
-    waiting: Vec<Waker>,
+    waiting: BTreeMap<u64, Waker>,
+    /// How many futures have waited so far: each is known by its number.
+    waited: u64,
 }
 
 impl CancelToken {
@@ -31,7 +34,7 @@ impl CancelToken {
         state.cancelled = true;
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
-        waiting.into_iter().for_each(Waker::wake);
+        waiting.into_values().for_each(Waker::wake);
     }
 
     /// The attempt was asked to stop.
@@ -41,7 +44,7 @@ impl CancelToken {
 
     /// Ready when the attempt is asked to stop.
     pub fn cancelled(&self) -> Cancelled {
-        Cancelled { token: self.clone() }
+        Cancelled { token: self.clone(), number: None }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -51,22 +54,63 @@ impl CancelToken {
 }
 
 /// Ready when the attempt is asked to stop.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Cancelled {
     token: CancelToken,
+    /// Under which it waits.
+    number: Option<u64>,
+}
+
+impl Clone for Cancelled {
+    fn clone(&self) -> Self {
+        self.token.cancelled()
+    }
 }
 
 impl Future for Cancelled {
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.token.lock();
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let token = self.token.clone();
+        let mut state = token.lock();
         if state.cancelled {
             return Poll::Ready(());
         }
-        if !state.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
-            state.waiting.push(cx.waker().clone());
-        }
+        let number = *self.number.get_or_insert_with(|| {
+            state.waited += 1;
+            state.waited
+        });
+        state.waiting.insert(number, cx.waker().clone());
         Poll::Pending
+    }
+}
+
+impl Drop for Cancelled {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            // The waker is dropped after the lock: it may be the last of a task that owns a future
+            // like this one.
+            let waker = self.token.lock().waiting.remove(&number);
+            drop(waker);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_future_that_is_dropped_leaves_nothing_behind() {
+        let token = CancelToken::new();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut kept = token.cancelled();
+        for _ in 0..100 {
+            assert!(Pin::new(&mut kept).poll(&mut context).is_pending());
+            assert!(Pin::new(&mut token.cancelled()).poll(&mut context).is_pending());
+        }
+        assert_eq!(token.lock().waiting.len(), 1);
+        token.cancel();
+        assert!(Pin::new(&mut kept).poll(&mut context).is_ready());
     }
 }

@@ -77,7 +77,9 @@ impl ActivityContext {
     }
 
     /// Ready when the attempt is asked to stop. Return
-    /// [`ActivityError::cancelled`](super::ActivityError::cancelled) then.
+    /// [`ActivityError::cancelled`](super::ActivityError::cancelled) then. The engine asks when the
+    /// workflow gives the activity up, which is heard by heartbeats, and when the attempt's time is
+    /// up; an attempt that does not stop a second after that is dropped where it awaits.
     pub fn cancelled(&self) -> Cancelled {
         self.cancel.cancelled()
     }

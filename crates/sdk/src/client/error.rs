@@ -66,6 +66,10 @@ pub enum ClientError {
     /// call with the same key takes effect once.
     #[error("the engine cannot be reached: {0}")]
     Unavailable(String),
+    /// There will be no answer: the engine in this process was shut down, or nothing can happen any
+    /// more in a test.
+    #[error("there will be no answer: {0}")]
+    NoAnswer(String),
     /// The engine cannot serve this run; an operator must look at it.
     #[error(transparent)]
     Engine(CallError),
@@ -81,6 +85,7 @@ impl From<CallError> for ClientError {
             CallError::UpdateAborted => Self::UpdateAborted,
             CallError::Blocked(blocked) => Self::Blocked(blocked),
             CallError::Unavailable(why) => Self::Unavailable(why),
+            CallError::NoAnswer(why) => Self::NoAnswer(why),
             error @ (CallError::Reset | CallError::NotServed | CallError::Overloaded) => {
                 Self::Unavailable(error.to_string())
             }

@@ -6,7 +6,6 @@ use std::{future::Future, time::Duration};
 use abide_core::{
     call::{Call, CallError, CallReply},
     ids::Key,
-    run::Refusal,
 };
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
@@ -33,7 +32,7 @@ impl Client {
     where
         F: Future<Output = Result<T, CallError>>,
     {
-        repeated(ask).await.map_err(ClientError::from)
+        repeated(ask, &mut None).await.map_err(ClientError::from)
     }
 
     /// Asks until there is an answer; gives up when the client's timeout has passed.
@@ -42,22 +41,28 @@ impl Client {
         F: Future<Output = Result<T, CallError>>,
     {
         let within = self.call_timeout;
-        match timeout(within, repeated(ask)).await {
+        let mut unanswered = None;
+        match timeout(within, repeated(ask, &mut unanswered)).await {
             Ok(result) => result.map_err(ClientError::from),
-            Err(_) => Err(ClientError::Unavailable(format!("no answer within {within:?}"))),
+            Err(_) => Err(no_answer(within, unanswered)),
         }
     }
 }
 
-async fn repeated<T, F>(mut ask: impl FnMut() -> F) -> Result<T, CallError>
+/// Asks until there is an answer that repeating would not change; keeps the last one that it would.
+async fn repeated<T, F>(
+    mut ask: impl FnMut() -> F,
+    unanswered: &mut Option<CallError>,
+) -> Result<T, CallError>
 where
     F: Future<Output = Result<T, CallError>>,
 {
     let mut backoff = Backoff::new(LONGEST_WAIT);
     loop {
         match ask().await {
-            Err(error) if passing(&error) => {
+            Err(error) if error.passing() => {
                 tracing::debug!(%error, "the call is repeated");
+                *unanswered = Some(error);
                 sleep(backoff.step()).await;
             }
             result => return result,
@@ -65,27 +70,35 @@ where
     }
 }
 
-/// The same call may well succeed in a moment.
-fn passing(error: &CallError) -> bool {
-    match error {
-        CallError::Reset
-        | CallError::Unavailable(_)
-        | CallError::NotServed
-        | CallError::Overloaded
-        | CallError::Refused(Refusal::Busy) => true,
-        CallError::Invalid(_)
-        | CallError::NotFound
-        | CallError::AlreadyExists { .. }
-        | CallError::Refused(_)
-        | CallError::UpdateAborted
-        | CallError::Blocked(_)
-        | CallError::StaleQuery
-        | CallError::SetAside(_)
-        | CallError::Unreadable { .. } => false,
-    }
+/// What is said when time is up; the engine's name for it is said by whoever shows it.
+fn no_answer(within: Duration, unanswered: Option<CallError>) -> ClientError {
+    let why = match unanswered {
+        Some(CallError::Unavailable(why)) => format!(": {why}"),
+        Some(error) => format!(": {error}"),
+        None => String::new(),
+    };
+    ClientError::Unavailable(format!("no answer within {within:?}{why}"))
 }
 
 /// A key for a call whose caller gave none.
 pub(super) fn fresh_key() -> Key {
     Uuid::new_v4().to_string().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_takes_too_long_says_what_stood_in_its_way() {
+        let refused = CallError::Unavailable("connection refused".into());
+        let told = |unanswered| no_answer(Duration::from_secs(10), unanswered).to_string();
+        let expected = "the engine cannot be reached: no answer within 10s: connection refused";
+        assert_eq!(told(Some(refused)), expected);
+        assert!(
+            told(Some(CallError::Overloaded))
+                .ends_with("within 10s: too many requests wait for the run: try later")
+        );
+        assert!(told(None).ends_with("no answer within 10s"));
+    }
 }

@@ -5,13 +5,13 @@ use std::{any::Any, panic::Location};
 use abide_core::{event::TaskFailureCause, failure::Failure};
 
 use super::waker::ForeignWake;
-use crate::{payload::PayloadError, registry::Fault};
+use crate::{panic, payload::PayloadError, registry::Fault};
 
 type Place = Option<&'static Location<'static>>;
 
 /// Code panicked.
 pub(super) fn panicked(panic: &(dyn Any + Send), place: Place) -> Fault {
-    fault("Panic", format!("workflow code panicked: {}; {}", message(panic), shown(place)))
+    fault("Panic", format!("workflow code panicked: {}; {}", panic::message(panic), shown(place)))
 }
 
 /// A task was woken by something that is not recorded.
@@ -38,12 +38,6 @@ pub(super) fn waits_for_nothing(place: Place) -> Fault {
 /// Arguments that code cannot read.
 pub(super) fn unreadable(error: &PayloadError) -> Fault {
     fault("Payload", error.to_string())
-}
-
-/// What a panic says.
-pub(super) fn message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without words")
 }
 
 fn shown(place: Place) -> String {

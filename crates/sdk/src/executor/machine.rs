@@ -143,7 +143,7 @@ impl<W: Workflow> WorkflowCode for Machine<W> {
         let answer = || running.context.read(|state| query.answer(state, input));
         let answered = self.log_scope().run(|| catch_unwind(AssertUnwindSafe(answer)));
         answered.unwrap_or_else(|panic| {
-            Err(failure(format!("query {name} panicked: {}", fault::message(&*panic))))
+            Err(failure(format!("query {name} panicked: {}", crate::panic::message(&*panic))))
         })
     }
 

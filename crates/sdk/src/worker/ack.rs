@@ -12,8 +12,9 @@ use abide_core::{
     event::TaskFailureCause,
     failure::{Failure, FailureKind},
 };
+use futures_util::StreamExt;
 
-use super::notice;
+use super::{notice, thread::Acks};
 use crate::transport::{Answer, SessionSender};
 
 /// An answer that the engine has not acknowledged yet.
@@ -49,6 +50,20 @@ impl Future for Ack {
         let result = ready!(self.reply.as_mut().poll(context));
         let sender = Arc::clone(&self.sender);
         Poll::Ready(Acknowledged { sender, answered: self.answered.take(), result })
+    }
+}
+
+impl Acknowledged {
+    /// Hears all that is left to be heard. A completion that no engine will ever take is followed by
+    /// the word that it failed.
+    pub(super) async fn all(mut acks: Acks) {
+        while let Some(Self { sender, answered, result }) = acks.next().await {
+            if let Some(token) = answered
+                && let Verdict::Unfit(failed) = Verdict::of(&token, result)
+            {
+                acks.push(Ack::new(sender, *failed));
+            }
+        }
     }
 }
 

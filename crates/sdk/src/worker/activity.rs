@@ -5,14 +5,18 @@ use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use abide_core::{
     call::{ActivityToken, Call, CallError},
     failure::{Failure, FailureKind},
+    ids::RunId,
     run::{ActivityGiven, Refusal, Resolution},
 };
 use futures_util::FutureExt;
 
-use super::{attempts::Attempt, heartbeat::Heartbeats, notice, shared::Shared};
+use super::{
+    attempts::Attempt, heartbeat::Heartbeats, notice, overdue::Overdue, shared::Shared, unfit,
+};
 use crate::{
     activity::{ActivityContext, ActivityInfo},
     backoff::Backoff,
+    panic,
     registry::ActivityEnd,
 };
 
@@ -21,34 +25,36 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Takes an attempt that was given and runs it.
 pub(super) fn begin(shared: &Arc<Shared>, token: ActivityToken, given: ActivityGiven, eager: bool) {
+    let slot = Slot::take(shared, token.run, eager);
     let attempt = Arc::new(Attempt::new(token));
-    let place = Place::take(shared, &attempt, eager);
-    shared.attempts.add(&attempt);
+    if !shared.attempts.add(&attempt) {
+        // It runs already; what it cost the second time goes back with its slot.
+        return;
+    }
+    let place = Place { attempt: Arc::clone(&attempt), slot };
     let task = shared.runtime.spawn(run(place, given));
     shared.attempts.runs_as(&attempt, task.abort_handle());
 }
 
-/// An attempt's place; dropped when the attempt has ended, in whatever way.
-struct Place {
+/// Room for an attempt, given back when dropped.
+struct Slot {
     shared: Arc<Shared>,
-    attempt: Arc<Attempt>,
     eager: bool,
 }
 
-impl Place {
-    fn take(shared: &Arc<Shared>, attempt: &Arc<Attempt>, eager: bool) -> Self {
+impl Slot {
+    fn take(shared: &Arc<Shared>, run: RunId, eager: bool) -> Self {
         if eager {
-            shared.eager.take(attempt.token.run);
+            shared.eager.take(run);
         } else {
             shared.activities.take();
         }
-        Self { shared: Arc::clone(shared), attempt: Arc::clone(attempt), eager }
+        Self { shared: Arc::clone(shared), eager }
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
-        self.shared.attempts.remove(&self.attempt);
         if self.eager {
             self.shared.eager.give_back();
         } else {
@@ -58,15 +64,36 @@ impl Drop for Place {
     }
 }
 
+/// An attempt's place; dropped when the attempt has ended, in whatever way.
+struct Place {
+    attempt: Arc<Attempt>,
+    slot: Slot,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.slot.shared.attempts.remove(&self.attempt);
+    }
+}
+
 async fn run(place: Place, given: ActivityGiven) {
-    let Place { shared, attempt, .. } = &place;
-    let timeout = given.spec.heartbeat;
-    let heartbeats = Heartbeats::new(Arc::clone(shared), Arc::clone(attempt), timeout);
+    let (shared, attempt) = (&place.slot.shared, &place.attempt);
+    let workflow = &attempt.token.workflow;
+    let heartbeats = Heartbeats::new(Arc::clone(shared), Arc::clone(attempt), given.spec.heartbeat);
     let name = given.spec.activity_type.clone();
+    let overdue = Overdue::of(&given.spec);
     // A panic is a failure of the attempt like any other, and is retried.
     let code = execute(shared, attempt, given, heartbeats.clone());
     let code = AssertUnwindSafe(code).catch_unwind();
-    let resolution = match code.await {
+    let ended = tokio::select! {
+        biased;
+        ended = code => ended,
+        () = overdue.given_up(shared, attempt) => {
+            let what = format_args!("an attempt of {name} was given up and did not stop: dropped");
+            return notice::warn(workflow, what);
+        }
+    };
+    let resolution = match ended {
         Ok(ActivityEnd::Completed(result)) => Resolution::Completed(result),
         Ok(ActivityEnd::Failed(failure)) => Resolution::Failed(failure),
         Ok(ActivityEnd::Cancelled(details)) => Resolution::Cancelled(details),
@@ -74,7 +101,6 @@ async fn run(place: Place, given: ActivityGiven) {
     };
     attempt.end();
     if let Resolution::Failed(failure) = &resolution {
-        let workflow = &attempt.token.workflow;
         notice::warn(workflow, format_args!("an attempt of {name} failed: {}", failure.message));
         heartbeats.flush().await;
     }
@@ -102,29 +128,19 @@ async fn execute(
 async fn deliver(shared: &Shared, attempt: &Attempt, mut resolution: Resolution) {
     let mut backoff = Backoff::new(LONGEST_WAIT);
     while !attempt.lost() {
-        let sender = shared.stream.borrow().clone();
-        let Some(sender) = sender else {
-            // The worker connects again, and then the result is sent.
-            let connected = shared.stream.subscribe().wait_for(Option::is_some).await.is_ok();
-            if connected {
-                continue;
-            }
-            return;
-        };
+        // If there is none, the worker connects again, and then the result is sent.
+        let Some(sender) = shared.sender().await else { return };
         let call = Call::ResolveActivity(attempt.token.clone(), resolution.clone());
         let Err(error) = sender.call(call).await else { return };
         match error {
             CallError::Refused(Refusal::CancelNotRequested) => {
                 resolution = Resolution::Failed(not_cancelled());
             }
-            CallError::Invalid(invalid) if !matches!(resolution, Resolution::Failed(_)) => {
-                resolution = Resolution::Failed(unfit(&invalid.to_string()));
-            }
-            CallError::Reset
-            | CallError::Unavailable(_)
-            | CallError::NotServed
-            | CallError::Overloaded
-            | CallError::Refused(Refusal::Busy) => tokio::time::sleep(backoff.step()).await,
+            CallError::Invalid(invalid) => match unfit::instead_of(resolution, &invalid) {
+                Some(fit) => resolution = fit,
+                None => return,
+            },
+            error if error.passing() => tokio::time::sleep(backoff.step()).await,
             error => {
                 let workflow = &attempt.token.workflow;
                 tracing::debug!(%workflow, %error, "the result of an attempt was not taken");
@@ -135,13 +151,8 @@ async fn deliver(shared: &Shared, attempt: &Attempt, mut resolution: Resolution)
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> Failure {
-    let text = panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("no message");
     Failure {
-        message: format!("the activity panicked: {text}"),
+        message: format!("the activity panicked: {}", panic::message(panic)),
         error_type: "Panic".into(),
         ..Failure::default()
     }
@@ -159,10 +170,4 @@ fn unknown(shared: &Shared, name: &str) -> Failure {
 fn not_cancelled() -> Failure {
     let message = "the activity stopped as if it had been cancelled, but nobody asked for it";
     Failure::server(FailureKind::Application, message)
-}
-
-/// A result that the engine refuses will be refused again, so the activity is not.
-fn unfit(problem: &str) -> Failure {
-    let message = format!("the result cannot be stored: {problem}");
-    Failure { non_retryable: true, ..Failure::server(FailureKind::Application, message) }
 }

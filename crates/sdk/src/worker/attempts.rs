@@ -2,7 +2,7 @@
 //! given until the engine has its result, over as many streams as that takes.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -12,9 +12,8 @@ use std::{
 use abide_core::{
     call::{ActivityToken, Call, CallError, CallReply},
     ids::{EventNumber, RunId, ShardId},
-    run::Refusal,
 };
-use tokio::task::AbortHandle;
+use tokio::{sync::watch, task::AbortHandle};
 
 use super::shared::Shared;
 use crate::activity::CancelToken;
@@ -36,25 +35,31 @@ struct Held {
 pub(super) struct Attempt {
     pub(super) token: ActivityToken,
     pub(super) cancel: CancelToken,
-    lost: AtomicBool,
+    lost: watch::Sender<bool>,
     ended: AtomicBool,
 }
 
 impl Attempt {
     pub(super) fn new(token: ActivityToken) -> Self {
-        let flag = || AtomicBool::new(false);
-        Self { token, cancel: CancelToken::new(), lost: flag(), ended: flag() }
+        let (lost, ended) = (watch::Sender::new(false), AtomicBool::new(false));
+        Self { token, cancel: CancelToken::new(), lost, ended }
     }
 
     /// The engine has given the attempt up: its code is asked to stop and its result is not wanted.
     pub(super) fn lose(&self) {
-        self.lost.store(true, Ordering::Relaxed);
+        self.lost.send_replace(true);
         self.cancel.cancel();
     }
 
     /// The engine has given the attempt up.
     pub(super) fn lost(&self) -> bool {
-        self.lost.load(Ordering::Relaxed)
+        *self.lost.borrow()
+    }
+
+    /// Ready when the engine has given the attempt up.
+    pub(super) async fn losing(&self) {
+        // The sender lives as long as `self`, so waiting cannot fail.
+        drop(self.lost.subscribe().wait_for(|lost| *lost).await);
     }
 
     /// The code has ended: nothing but its result is to be sent.
@@ -71,7 +76,7 @@ impl Attempt {
     pub(super) fn heard(&self, result: &Result<CallReply, CallError>) {
         match result {
             Ok(CallReply::Alive { cancel_requested: true }) => self.cancel.cancel(),
-            Err(error) if gone(error) => self.lose(),
+            Err(error) if error.attempt_gone() => self.lose(),
             Ok(_) | Err(_) => {}
         }
     }
@@ -81,19 +86,16 @@ impl Attempt {
     }
 }
 
-/// The attempt is not ours any more.
-pub(super) fn gone(error: &CallError) -> bool {
-    matches!(
-        error,
-        CallError::Refused(Refusal::StaleAttempt | Refusal::RunClosed) | CallError::NotFound
-    )
-}
-
 impl Attempts {
     /// Keeps an attempt; `false` if it is here already.
     pub(super) fn add(&self, attempt: &Arc<Attempt>) -> bool {
-        let held = Held { attempt: Arc::clone(attempt), task: None };
-        self.lock().insert(attempt.name(), held).is_none()
+        match self.lock().entry(attempt.name()) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(place) => {
+                place.insert(Held { attempt: Arc::clone(attempt), task: None });
+                true
+            }
+        }
     }
 
     /// The attempt runs as this task of the runtime.

@@ -34,20 +34,23 @@ impl Cache {
         Some(kept.machine)
     }
 
-    /// Puts a run in, in place of what was there.
-    pub(super) fn keep(&mut self, run: RunId, machine: Machine) {
-        self.take(run);
+    /// Puts a run in. What must go for it is given back, because to drop it is to run a user's code.
+    #[must_use = "to drop a machine may panic: do it when nothing else is left to do"]
+    pub(super) fn keep(&mut self, run: RunId, machine: Machine) -> Option<Machine> {
         if self.limit == 0 {
-            return;
+            return Some(machine);
         }
-        if self.runs.len() >= self.limit
-            && let Some((_, oldest)) = self.order.pop_first()
-        {
-            self.runs.remove(&oldest);
-        }
+        let replaced = self.take(run);
+        let evicted = if self.runs.len() >= self.limit {
+            let oldest = self.order.pop_first();
+            oldest.and_then(|(_, oldest)| self.runs.remove(&oldest)).map(|kept| kept.machine)
+        } else {
+            None
+        };
         self.uses += 1;
         self.order.insert(self.uses, run);
         self.runs.insert(run, Kept { machine, used: self.uses });
+        replaced.or(evicted)
     }
 
     /// Forgets a run if its last turn was this one: the engine did not take it.

@@ -9,7 +9,7 @@ use std::{
 use abide_core::{call::Call, payload::Payloads};
 
 use super::{attempts::Attempt, shared::Shared};
-use crate::activity::AttemptLink;
+use crate::{activity::AttemptLink, backoff::Backoff};
 
 /// Between two heartbeats of an activity that has no heartbeat timeout.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -47,8 +47,16 @@ impl Heartbeats {
 
     /// Sends what waits, now that the code has ended: the next attempt goes on from it.
     pub(super) async fn flush(&self) {
-        if self.0.lock().served {
+        let mut backoff = Backoff::new(INTERVAL);
+        loop {
             self.0.send_waiting().await;
+            if self.0.lock().waiting.is_none() || self.0.attempt.lost() {
+                return;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(backoff.step()) => {}
+                () = self.0.attempt.losing() => return,
+            }
         }
     }
 }
@@ -83,11 +91,19 @@ impl Inner {
     async fn send_waiting(&self) {
         let _way = self.way.lock().await;
         let Some(details) = self.lock().waiting.take() else { return };
-        // Without a stream there is nobody to tell; the attempt is presented on the next one.
+        // Without a stream there is nobody to tell yet.
         let sender = self.shared.stream.borrow().clone();
-        if let Some(sender) = sender {
-            let call = Call::Heartbeat(self.attempt.token.clone(), details);
-            self.attempt.heard(&sender.call(call).await);
+        let unheard = match sender {
+            Some(sender) => {
+                let call = Call::Heartbeat(self.attempt.token.clone(), details.clone());
+                let result = sender.call(call).await;
+                self.attempt.heard(&result);
+                result.is_err_and(|error| error.passing())
+            }
+            None => true,
+        };
+        if unheard {
+            self.lock().waiting.get_or_insert(details);
         }
     }
 

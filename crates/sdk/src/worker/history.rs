@@ -1,13 +1,19 @@
 //! Reads the part of a run's log that a worker does not have in memory.
 
+use std::{sync::Arc, time::Duration};
+
 use abide_core::{
-    call::{CallError, HistoryRequest, RunTarget},
+    call::{CallError, HistoryPage, HistoryRequest, RunTarget},
     codec::{self, DecodeError},
     event::Event,
     ids::EventNumber,
 };
 
-use crate::transport::Transport;
+use super::shared::Shared;
+use crate::{backoff::Backoff, transport::SessionSender};
+
+/// Between two tries to read a page.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// A part of a run's log.
 pub(super) struct Log {
@@ -20,17 +26,21 @@ pub(super) struct Log {
 /// Why a log cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unread {
-    /// The engine did not give it.
+    /// The engine does not give it.
     #[error(transparent)]
-    Call(#[from] CallError),
+    Refused(CallError),
+    /// The engine could not give it while the stream lasted that the work came on.
+    #[error("the stream ended: {0}")]
+    StreamEnded(CallError),
     /// It cannot be decoded.
     #[error("the history cannot be decoded: {0}")]
     Decode(#[from] DecodeError),
 }
 
-/// Reads the log from a position to an event.
+/// Reads the log from a position to an event, for work that came on the stream of this sender.
 pub(super) async fn read(
-    transport: &dyn Transport,
+    shared: &Shared,
+    sender: &Arc<dyn SessionSender>,
     target: RunTarget,
     from: u64,
     last_event: EventNumber,
@@ -38,7 +48,7 @@ pub(super) async fn read(
     let mut log = Log { events: Vec::new(), end: from };
     loop {
         let request = HistoryRequest { target: target.clone(), from: log.end, follow: None };
-        let page = transport.history(request).await?;
+        let page = page(shared, sender, request).await?;
         for row in page.rows {
             log.events.extend(codec::decode_events(row)?);
         }
@@ -52,5 +62,29 @@ pub(super) async fn read(
         if !page.more {
             return Ok(log);
         }
+    }
+}
+
+/// Asks for a page until it comes: as long as the stream lasts, the engine waits for the work.
+async fn page(
+    shared: &Shared,
+    sender: &Arc<dyn SessionSender>,
+    request: HistoryRequest,
+) -> Result<HistoryPage, Unread> {
+    let mut backoff = Backoff::new(LONGEST_WAIT);
+    loop {
+        let error = match shared.transport.history(request.clone()).await {
+            Ok(page) => return Ok(page),
+            Err(error) => error,
+        };
+        if !error.passing() {
+            return Err(Unread::Refused(error));
+        }
+        let lasts = |stream: &Option<_>| stream.as_ref().is_some_and(|it| Arc::ptr_eq(it, sender));
+        if !lasts(&*shared.stream.borrow()) {
+            return Err(Unread::StreamEnded(error));
+        }
+        tracing::debug!(%error, "a history is asked for again");
+        tokio::time::sleep(backoff.step()).await;
     }
 }

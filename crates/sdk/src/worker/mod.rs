@@ -17,6 +17,7 @@ mod history;
 mod machine;
 mod notice;
 mod order;
+mod overdue;
 mod query;
 mod session;
 mod shared;
@@ -24,6 +25,7 @@ mod slots;
 mod task;
 mod thread;
 mod threads;
+mod unfit;
 mod watchdog;
 
 use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
@@ -87,6 +89,9 @@ pub enum WorkerError {
     /// The engine refuses the worker.
     #[error("the engine refuses the worker: {0}")]
     Refused(#[source] CallError),
+    /// The engine in this process was shut down, so there is nothing to work for.
+    #[error("the worker cannot go on: {0}")]
+    EngineGone(#[source] CallError),
     /// A workflow thread could not be started.
     #[error("a workflow thread could not be started: {0}")]
     Thread(#[from] io::Error),
@@ -164,6 +169,7 @@ impl Worker {
     /// Runs what is in this registry, and nothing that was named before.
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = registry;
+        self.registered = Ok(());
         self
     }
 

@@ -27,8 +27,9 @@ impl WorkflowThread {
                 }
                 Some(machine) => {
                     let from = machine.log_position();
-                    self.cache.keep(run, machine);
+                    let gone = self.cache.keep(run, machine);
                     self.read_for_query(query, from, QueryLog::Rest);
+                    drop(gone);
                 }
                 None => self.read_for_query(query, 0, QueryLog::Whole),
             },
@@ -70,7 +71,7 @@ impl WorkflowThread {
         self.read_beside(async move {
             let target =
                 RunTarget { workflow: query.token.workflow.clone(), run: Some(query.token.run) };
-            let log = history::read(&*shared.transport, target, from, query.last_event).await;
+            let log = history::read(&shared, &query.sender, target, from, query.last_event).await;
             Order::Query(Box::new(QueryOrder { log: wrap(log), ..query }))
         });
     }
@@ -78,8 +79,9 @@ impl WorkflowThread {
     fn answer_from(&mut self, query: QueryOrder, mut machine: Machine) {
         self.watched.runs(machine.workflow_type());
         let answer = machine.query(&query.query.name, &query.query.input);
-        self.cache.keep(query.token.run, machine);
+        let gone = self.cache.keep(query.token.run, machine);
         self.answer(query, answer);
+        drop(gone);
     }
 
     fn answer(&mut self, query: QueryOrder, answer: Result<Payloads, Failure>) {

@@ -4,11 +4,13 @@
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use abide_core::call::{CallError, Dispatch};
-use futures_util::StreamExt;
+use futures_util::future::join_all;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
 
 use super::{
-    WorkerError, activity,
+    WorkerError,
+    ack::Acknowledged,
+    activity,
     order::{Order, QueryLog, QueryOrder, TaskLog, TaskOrder},
     shared::{Shared, TaskSlot},
     threads::Threads,
@@ -18,8 +20,9 @@ use crate::{
     transport::{Given, Session, SessionSender},
 };
 
-/// Between two tries to connect.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// Between two tries to connect: much less than the engine keeps the attempts of a worker that is
+/// gone.
+const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
 /// Between two looks at the workflow threads.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
@@ -100,8 +103,9 @@ impl Life {
                     return Ok(session);
                 }
                 Err(error @ CallError::Invalid(_)) => return Err(WorkerError::Refused(error)),
+                Err(error @ CallError::NoAnswer(_)) => return Err(WorkerError::EngineGone(error)),
                 Err(error) => {
-                    let wait = backoff.step();
+                    let wait = backoff.scattered_step();
                     tracing::warn!(%error, "the worker cannot connect; it tries again in {wait:?}");
                     sleep(wait).await;
                 }
@@ -171,10 +175,8 @@ impl Life {
         // When time is up, what is left goes to other workers.
         drop(timeout_at(deadline, self.finish(&mut session)).await);
         let acks = timeout_at(deadline, self.threads.close()).await.unwrap_or_default();
-        for mut acks in acks {
-            let all = async { while acks.next().await.is_some() {} };
-            drop(timeout_at(deadline, all).await);
-        }
+        let heard = acks.into_iter().map(Acknowledged::all);
+        drop(timeout_at(deadline, join_all(heard)).await);
     }
 
     async fn finish(&self, session: &mut Option<Box<dyn Session>>) -> Result<(), WorkerError> {
@@ -204,5 +206,17 @@ impl Life {
                 () = self.shared.idle_again() => return Ok(()),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use abide_core::limits::Limits;
+
+    use super::*;
+
+    #[test]
+    fn a_worker_tries_often_to_come_back_while_its_attempts_are_kept() {
+        assert!(10 * LONGEST_WAIT <= Limits::default().session_grace);
     }
 }

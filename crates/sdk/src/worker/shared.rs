@@ -6,6 +6,7 @@ use abide_core::{
     call::{self, QueueKey},
     ids::ShardId,
 };
+use futures_util::future::join_all;
 use tokio::{
     runtime::Handle,
     sync::{Notify, watch},
@@ -84,6 +85,13 @@ impl Shared {
         }
     }
 
+    /// The way to the engine, as soon as there is one; none if there never will be.
+    pub(super) async fn sender(&self) -> Option<Arc<dyn SessionSender>> {
+        let mut stream = self.stream.subscribe();
+        let open = stream.wait_for(Option::is_some).await.ok()?;
+        open.clone()
+    }
+
     /// Tells a shard, or all of them, which attempts of their activities the worker has.
     pub(super) fn present(self: &Arc<Self>, shard: Option<ShardId>) {
         let held = self.attempts.of_shard(shard);
@@ -92,9 +100,8 @@ impl Shared {
         }
         let shared = Arc::clone(self);
         self.runtime.spawn(async move {
-            for attempt in held {
-                shared.present_one(&attempt).await;
-            }
+            // All at once: the engine waits for all of them only so long.
+            join_all(held.iter().map(|attempt| shared.present_one(attempt))).await;
         });
     }
 }

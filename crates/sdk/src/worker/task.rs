@@ -83,7 +83,7 @@ impl WorkflowThread {
         self.read_beside(async move {
             let target =
                 RunTarget { workflow: task.token.workflow.clone(), run: Some(task.token.run) };
-            let log = history::read(&*shared.transport, target, 0, task.last_event).await;
+            let log = history::read(&shared, &task.sender, target, 0, task.last_event).await;
             Order::Task(Box::new(TaskOrder { log: TaskLog::Whole(log), ..task }))
         });
     }
@@ -94,13 +94,13 @@ impl WorkflowThread {
         let closes = commands.last().is_some_and(|command| command.ask.closes());
         let wanted = if closes { 0 } else { eager_wanted(&self.shared, &commands) };
         let eager_activities = self.shared.eager.promise(token.run, wanted);
-        if !closes {
-            self.cache.keep(token.run, machine);
-        }
+        // Kept before the engine may say that it does not take the turn. What must go for it goes last.
+        let gone = if closes { Some(machine) } else { self.cache.keep(token.run, machine) };
         let completion =
             TaskCompletion { commands, flags, eager_activities, ..TaskCompletion::default() };
         self.send(sender, Call::CompleteTask(token, Box::new(completion)));
         drop(slot);
+        drop(gone);
     }
 
     fn fail(&mut self, task: TaskOrder, trouble: Trouble) {
@@ -110,14 +110,15 @@ impl WorkflowThread {
         drop(slot);
     }
 
-    /// The log could not be had. If the engine cannot be reached, the task is not ours any more.
+    /// The log could not be had. Without its stream, the task is not ours any more.
     fn log_unread(&mut self, task: TaskOrder, unread: &Unread) {
         let workflow = &task.token.workflow;
-        tracing::warn!(%workflow, %unread, "a workflow task has no history");
-        if let Unread::Decode(error) = unread {
-            let trouble = Trouble::Unreadable(error.to_string());
-            self.fail(task, trouble);
+        if let Unread::StreamEnded(error) = unread {
+            tracing::debug!(%workflow, %error, "a workflow task was left with its stream");
+            return;
         }
+        let trouble = Trouble::Unreadable(unread.to_string());
+        self.fail(task, trouble);
     }
 }
 

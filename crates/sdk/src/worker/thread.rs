@@ -12,17 +12,18 @@ use std::{
     time::Duration,
 };
 
-use abide_core::{call::Call, ids::WorkflowKey};
+use abide_core::{call::Call, event::TaskFailureCause, failure::Failure, ids::WorkflowKey};
 use futures_util::{Stream, stream::FuturesUnordered};
 
 use super::{
     ack::{Ack, Acknowledged, Verdict},
     cache::Cache,
+    notice,
     order::Order,
     shared::Shared,
     watchdog::Watched,
 };
-use crate::transport::SessionSender;
+use crate::{panic, transport::SessionSender};
 
 /// Acknowledgements are looked at when there is a new order, or after this time: a thread is not woken
 /// for the news that all is well.
@@ -53,12 +54,17 @@ impl WorkflowThread {
             self.look_at_acks();
             match order {
                 Order::Task(task) => {
-                    let workflow = task.token.workflow.clone();
-                    self.guarded(&workflow, |thread| thread.task(*task));
+                    let (sender, token) = (Arc::clone(&task.sender), task.token.clone());
+                    if let Err(failure) = self.guarded(&token.workflow, |it| it.task(*task)) {
+                        let cause = TaskFailureCause::WorkerFailure;
+                        self.send(sender, Call::FailTask { token, cause, failure, blocked: None });
+                    }
                 }
                 Order::Query(query) => {
-                    let workflow = query.token.workflow.clone();
-                    self.guarded(&workflow, |thread| thread.query(*query));
+                    let (sender, token) = (Arc::clone(&query.sender), query.token.clone());
+                    if let Err(failure) = self.guarded(&token.workflow, |it| it.query(*query)) {
+                        self.send(sender, Call::AnswerQuery(token, Err(failure)));
+                    }
                 }
                 Order::Close => break,
             }
@@ -79,13 +85,21 @@ impl WorkflowThread {
     }
 
     /// The thread outlives a panic that comes from elsewhere than workflow code, as from the drop of a
-    /// user's value. The task is then given again when its time is up.
-    fn guarded(&mut self, workflow: &WorkflowKey, work: impl FnOnce(&mut Self)) {
+    /// user's value. If the work was not answered before, the failure is its answer.
+    fn guarded(
+        &mut self,
+        workflow: &WorkflowKey,
+        work: impl FnOnce(&mut Self),
+    ) -> Result<(), Failure> {
         self.watched.begin(workflow);
-        if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
-            tracing::error!(%workflow, "a workflow task was lost by a panic outside of its code");
-        }
+        let ended = catch_unwind(AssertUnwindSafe(|| work(self)));
         self.watched.end();
+        ended.map_err(|panic| {
+            let text = panic::message(&*panic);
+            let message = format!("a value of the workflow panicked when it was dropped: {text}");
+            notice::warn(workflow, format_args!("{message}"));
+            Failure { message, error_type: "Panic".into(), ..Failure::default() }
+        })
     }
 
     /// Sends an answer. It is under way when this returns, because it is polled once.

@@ -45,8 +45,9 @@ impl Threads {
 
     /// Gives an order to the thread of the run.
     pub(super) fn order(&self, run: RunId, order: Order) {
-        let last_byte = usize::from(run.as_bytes()[15]);
-        if let Some(worker) = self.0.get(last_byte % self.0.len()) {
+        let id = u128::from_be_bytes(*run.as_bytes());
+        let thread = usize::try_from(id % self.0.len() as u128).ok();
+        if let Some(worker) = thread.and_then(|thread| self.0.get(thread)) {
             // A thread ends only with the worker.
             drop(worker.orders.send(order));
         }

@@ -1,0 +1,213 @@
+//! A way to the engine that loses what it is told to lose.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use abide::{
+    Client,
+    future::BoxFuture,
+    transport::{Answer, Given, Session, SessionSender, Transport},
+};
+use abide_core::{
+    call::{
+        Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget,
+        Worker as Named,
+    },
+    ids::ShardId,
+    list::{RunFilter, RunRow, WaitFilter, WaitRow},
+    run::Description,
+};
+use abide_embedded::Embedded;
+use tokio::sync::{Barrier, Notify};
+
+/// Carries out every call of a client and loses the first answer to it. What it does to workers is
+/// up to the test.
+pub(crate) struct Unsteady {
+    inner: Arc<dyn Transport>,
+    asked: Mutex<BTreeSet<String>>,
+    /// How many answers were lost.
+    pub(crate) lost: AtomicU32,
+    /// Ends the stream of a worker.
+    pub(crate) cut: Arc<Notify>,
+    /// How many streams there were.
+    pub(crate) streams: AtomicU32,
+    /// A stream was asked for.
+    pub(crate) connected: Notify,
+    /// Streams end as soon as they are there.
+    barren: bool,
+    /// What is said to the next who read a history.
+    pub(crate) unread: Mutex<VecDeque<CallError>>,
+    faults: Arc<Faults>,
+}
+
+#[derive(Default)]
+struct Faults {
+    heartbeats_lost: AtomicU32,
+    presented: Mutex<Option<Arc<Barrier>>>,
+}
+
+impl Unsteady {
+    pub(crate) fn new(engine: &Embedded) -> Arc<Self> {
+        Arc::new(Self::over(engine, false))
+    }
+
+    /// One whose streams end as soon as they are there.
+    pub(crate) fn barren(engine: &Embedded) -> Arc<Self> {
+        Arc::new(Self::over(engine, true))
+    }
+
+    fn over(engine: &Embedded, barren: bool) -> Self {
+        Self {
+            inner: Arc::clone(engine.client().transport()),
+            asked: Mutex::default(),
+            lost: AtomicU32::new(0),
+            cut: Arc::default(),
+            streams: AtomicU32::new(0),
+            connected: Notify::new(),
+            barren,
+            unread: Mutex::default(),
+            faults: Arc::default(),
+        }
+    }
+
+    pub(crate) fn client(self: &Arc<Self>) -> Client {
+        Client::new(Arc::clone(self) as Arc<dyn Transport>)
+    }
+
+    /// Loses the next heartbeats on their way.
+    pub(crate) fn lose_heartbeats(&self, count: u32) {
+        self.faults.heartbeats_lost.store(count, Ordering::SeqCst);
+    }
+
+    /// Answers those who present attempts only when so many do, and the test waits as well.
+    pub(crate) fn gather_presented(&self, attempts: usize) -> Arc<Barrier> {
+        let all = Arc::new(Barrier::new(attempts + 1));
+        *self.faults.presented.lock().unwrap() = Some(Arc::clone(&all));
+        all
+    }
+}
+
+impl Transport for Unsteady {
+    fn call(&self, call: Call) -> Answer<'_, CallReply> {
+        let first = self.asked.lock().unwrap().insert(format!("{call:?}"));
+        Box::pin(async move {
+            let result = self.inner.call(call).await;
+            if first {
+                self.lost.fetch_add(1, Ordering::SeqCst);
+                return Err(CallError::Unavailable("the answer was lost".into()));
+            }
+            result
+        })
+    }
+
+    fn describe(&self, target: RunTarget) -> Answer<'_, Description> {
+        self.inner.describe(target)
+    }
+
+    fn history(&self, request: HistoryRequest) -> Answer<'_, HistoryPage> {
+        match self.unread.lock().unwrap().pop_front() {
+            Some(error) => Box::pin(std::future::ready(Err(error))),
+            None => self.inner.history(request),
+        }
+    }
+
+    fn runs(&self, filter: RunFilter, limit: usize) -> Answer<'_, Vec<RunRow>> {
+        self.inner.runs(filter, limit)
+    }
+
+    fn count_runs(&self, filter: RunFilter) -> Answer<'_, u64> {
+        self.inner.count_runs(filter)
+    }
+
+    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<(ShardId, WaitRow)>> {
+        self.inner.waits(filter, limit)
+    }
+
+    fn connect(
+        &self,
+        worker: Named,
+        takes: Vec<(QueueKey, usize)>,
+    ) -> Answer<'_, Box<dyn Session>> {
+        Box::pin(async move {
+            self.streams.fetch_add(1, Ordering::SeqCst);
+            self.connected.notify_one();
+            let inner = self.inner.connect(worker, takes).await?;
+            let sender = Sender { inner: inner.sender(), faults: Arc::clone(&self.faults) };
+            let (sender, cut) = (Arc::new(sender), Arc::clone(&self.cut));
+            let barren = self.barren;
+            Ok(Box::new(Stream { inner, sender, cut, barren }) as Box<dyn Session>)
+        })
+    }
+}
+
+struct Stream {
+    inner: Box<dyn Session>,
+    sender: Arc<Sender>,
+    cut: Arc<Notify>,
+    barren: bool,
+}
+
+impl Session for Stream {
+    fn sender(&self) -> Arc<dyn SessionSender> {
+        Arc::clone(&self.sender) as Arc<dyn SessionSender>
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Option<Given>> {
+        Box::pin(async move {
+            if self.barren {
+                return None;
+            }
+            tokio::select! {
+                () = self.cut.notified() => None,
+                given = self.inner.next() => given,
+            }
+        })
+    }
+}
+
+struct Sender {
+    inner: Arc<dyn SessionSender>,
+    faults: Arc<Faults>,
+}
+
+impl SessionSender for Sender {
+    fn credit(&self, queue: QueueKey, credits: usize) {
+        self.inner.credit(queue, credits);
+    }
+
+    fn withdraw(&self) {
+        self.inner.withdraw();
+    }
+
+    fn call(&self, call: Call) -> Answer<'static, CallReply> {
+        let left = |left: u32| left.checked_sub(1);
+        match &call {
+            Call::Heartbeat(..)
+                if self
+                    .faults
+                    .heartbeats_lost
+                    .fetch_update(Ordering::SeqCst, Ordering::SeqCst, left)
+                    .is_ok() =>
+            {
+                let lost = CallError::Unavailable("the heartbeat was lost".into());
+                Box::pin(std::future::ready(Err(lost)))
+            }
+            Call::PresentAttempt(..) => {
+                let presented = self.faults.presented.lock().unwrap().clone();
+                let answer = self.inner.call(call);
+                Box::pin(async move {
+                    if let Some(presented) = presented {
+                        presented.wait().await;
+                    }
+                    answer.await
+                })
+            }
+            _ => self.inner.call(call),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What is said instead of a result that the engine refuses because it cannot be stored. The attempt
+//! has ended and must have some result, or it would stay open until its time is up.
+
+use abide_core::{
+    failure::{Failure, FailureKind},
+    limits::InvalidField,
+    run::Resolution,
+};
+
+/// How much of a text is kept.
+const KEPT_CHARS: usize = 200;
+
+/// What to say instead; nothing if not even that was accepted.
+pub(super) fn instead_of(refused: Resolution, problem: &InvalidField) -> Option<Resolution> {
+    let failure = match refused {
+        Resolution::Failed(failure) => shortened(&failure, problem)?,
+        // What the engine refuses will be refused again, so the activity is not repeated.
+        Resolution::Completed(_) | Resolution::Cancelled(_) => Failure {
+            non_retryable: true,
+            ..Failure::server(
+                FailureKind::Application,
+                format!("the result cannot be stored: {problem}"),
+            )
+        },
+    };
+    Some(Resolution::Failed(failure))
+}
+
+/// The failure without what can be too large: retried as it would have been.
+fn shortened(failure: &Failure, problem: &InvalidField) -> Option<Failure> {
+    let message = beginning(&failure.message);
+    let short = Failure {
+        message: format!("{message} (shortened: the failure cannot be stored: {problem})"),
+        error_type: beginning(&failure.error_type),
+        kind: failure.kind,
+        non_retryable: failure.non_retryable,
+        next_retry_delay: failure.next_retry_delay,
+        ..Failure::default()
+    };
+    (short.size() < failure.size() || failure.cause.is_some()).then_some(short)
+}
+
+fn beginning(text: &str) -> String {
+    text.chars().take(KEPT_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn problem() -> InvalidField {
+        InvalidField::new("failure", "is too large")
+    }
+
+    #[test]
+    fn a_failure_that_is_too_large_keeps_its_type_and_whether_it_is_retried() {
+        let large = Failure {
+            message: "x".repeat(10_000),
+            error_type: "Declined".into(),
+            next_retry_delay: Some(Duration::from_secs(7)),
+            non_retryable: true,
+            cause: Some(Box::default()),
+            ..Failure::default()
+        };
+        let Some(Resolution::Failed(short)) =
+            instead_of(Resolution::Failed(large.clone()), &problem())
+        else {
+            panic!("there is no failure instead");
+        };
+        assert!(short.message.len() < 400 && short.message.contains("failure is too large"));
+        assert_eq!(short.error_type, large.error_type);
+        assert_eq!(short.next_retry_delay, large.next_retry_delay);
+        assert!(short.non_retryable);
+        assert_eq!(short.cause, None);
+        assert_eq!(
+            instead_of(Resolution::Failed(short), &problem()),
+            None,
+            "there is an end to it"
+        );
+    }
+
+    #[test]
+    fn a_result_that_cannot_be_stored_is_not_computed_again() {
+        let instead = instead_of(Resolution::Completed(Vec::new()), &problem());
+        assert!(matches!(instead, Some(Resolution::Failed(failure)) if failure.non_retryable));
+    }
+}
