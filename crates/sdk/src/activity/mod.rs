@@ -128,9 +128,9 @@ impl ActivityEnd {
         match result.map(|value| payload::encode(&value)) {
             Ok(Ok(result)) => Self::Completed(result),
             Ok(Err(error)) => Self::Failed(Raised::new(error.of("result")).into_failure()),
-            Err(raised) => match raised.downcast::<ActivityError>() {
-                Ok(error) => error.into_end(),
-                Err(raised) => Self::Failed(raised.into_failure()),
+            Err(raised) => match raised.find().and_then(ActivityError::cancelled_with) {
+                Some(details) => Self::Cancelled(details.clone()),
+                None => Self::Failed(raised.into_failure()),
             },
         }
     }

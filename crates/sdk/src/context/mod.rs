@@ -180,8 +180,9 @@ impl<W> Context<W> {
 
 impl<W: Workflow> Context<W> {
     /// Ends the run and goes on in a new one with an empty history: `return
-    /// Err(ctx.continue_as_new(input))`. Signals that were not read and updates that are not finished
-    /// go along; the state does not.
+    /// Err(ctx.continue_as_new(input))`. Signals that were not read go along, and so do signals and
+    /// updates whose handlers have not finished: these begin anew in the next run. The state does not
+    /// go along, nor do more than the newest 100 signals of names that the workflow does not have.
     pub fn continue_as_new(&self, input: W::Input) -> Error {
         match W::encode_input(&input) {
             Ok(input) => Error::ContinueAsNew(Box::new(NextRun { input })),

@@ -75,7 +75,11 @@ impl<W, I> SignalHandler<W> for SignalDef<W, I> {
 
     fn arrive(&self, ctx: &Context<W>, input: &[Payload]) -> Result<Arrival, PayloadError> {
         Ok(match self.code {
-            SignalCode::Keep => Arrival::Kept,
+            SignalCode::Keep => {
+                // What cannot be read must not reach the run, which could only fail by it.
+                self.decode_input(input)?;
+                Arrival::Kept
+            }
             SignalCode::Apply(apply) => {
                 let input = self.decode_input(input)?;
                 ctx.write(|state| apply(state, input));
