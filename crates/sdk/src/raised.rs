@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn anyhow_hides_none_of_our_errors() {
         let failure = Raised::new(anyhow::Error::from(Error::Cancelled)).into_failure();
-        assert_eq!(failure.kind, abide_core::failure::FailureKind::Cancelled);
+        assert_eq!(failure.kind, FailureKind::Cancelled);
         let failure = Raised::new(anyhow::Error::from(void_order())).into_failure();
         assert_eq!(failure.message, "the order is void");
     }

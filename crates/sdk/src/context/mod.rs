@@ -29,7 +29,7 @@ pub use self::{
     spawn::JoinHandle,
 };
 use crate::{
-    activity::ActivityDef,
+    activity::Activity,
     definition::{SignalDef, Workflow},
     error::{Error, NextRun},
     executor::Board,
@@ -89,12 +89,11 @@ impl<W> Context<W> {
 
     /// Runs an activity: `ctx.activity(greet, name).start_to_close(limit).await?`.
     #[track_caller]
-    pub fn activity<S, I, O: Data>(
-        &self,
-        definition: ActivityDef<S, I, O>,
-        input: I,
-    ) -> ActivityCall<O> {
-        ActivityCall::new(self.board(), &definition, &input)
+    pub fn activity<A>(&self, activity: A, input: A::Input) -> ActivityCall<A::Output>
+    where
+        A: Activity<Output: Data>,
+    {
+        ActivityCall::new(self.board(), &activity.definition(), &input)
     }
 
     /// Waits for the next signal of this kind, read in the order of arrival. For signals that are

@@ -118,6 +118,29 @@ fn names_arguments_and_options_are_those_of_the_code() {
     world.check();
 }
 
+/// Calls its variables as it calls its activities.
+#[derive(Default)]
+struct Plain;
+
+#[workflow]
+impl Plain {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<String> {
+        let greet = ctx.activity(greet, "Ada".into()).await?;
+        let add = ctx.activity(add, (1, 2)).await?;
+        Ok(format!("{greet} {add}"))
+    }
+}
+
+#[test]
+fn a_variable_may_have_the_name_of_an_activity() {
+    let mut world = World::<Plain>::start(());
+    world.complete(greet, "Hello".into());
+    world.complete(add(), 3);
+    assert_eq!(world.result().unwrap(), "Hello 3");
+    world.check();
+}
+
 #[derive(Default)]
 struct Patient;
 
