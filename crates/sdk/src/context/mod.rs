@@ -45,8 +45,8 @@ use crate::{
 ///   waits work, so that cleaning up is ordinary code.
 /// - The run is over when its main future returns, whatever spawned tasks and handlers still do.
 /// - Channels and other futures may be used within the run, as long as the run also waits for something
-///   of its context: a run that nothing recorded can wake is stopped, and so is one that is woken from
-///   outside, by another thread or a runtime.
+///   of its context, or has handlers of signals or updates that may wake it: a run that nothing recorded
+///   can wake is stopped, and so is one that is woken from outside, by another thread or a runtime.
 pub struct Context<W> {
     board: Rc<Board>,
     state: Rc<RefCell<W>>,

@@ -182,10 +182,15 @@ impl<W: Workflow> Running<W> {
             self.tasks.run(&self.board);
         }
         self.check_wakes()?;
-        if !self.board.silent() && !self.board.waits() {
+        if !self.board.silent() && !self.board.waits() && !Self::has_handlers() {
             return Err(fault::waits_for_nothing(self.tasks.main_place()));
         }
         Ok(())
+    }
+
+    /// Code may run, and wake other code, although nothing is waited for.
+    fn has_handlers() -> bool {
+        !W::UPDATES.is_empty() || W::SIGNALS.iter().any(|signal| !signal.kept())
     }
 
     fn check_wakes(&self) -> Result<(), Fault> {

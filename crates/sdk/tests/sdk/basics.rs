@@ -171,6 +171,37 @@ fn recorded_retries_are_timers_of_the_run() {
     world.check();
 }
 
+/// Makes its retries itself, within ten seconds.
+#[derive(Default)]
+struct Hurried;
+
+#[workflow]
+impl Hurried {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<u32> {
+        let policy = RetryPolicy { recorded: true, ..RetryPolicy::default() };
+        ctx.activity(add, (1, 1)).schedule_to_close(seconds(10)).retry(policy).await
+    }
+}
+
+#[test]
+fn recorded_retries_end_when_the_time_of_the_activity_is_up() {
+    let mut world = World::<Hurried>::start(());
+    for delay in [1, 2, 4] {
+        world.fail(add, Failure::default());
+        world.pass(seconds(delay));
+    }
+    let limits = world.events.iter().filter_map(|event| match &event.body.fact {
+        Fact::ActivityScheduled(scheduled) => scheduled.spec.schedule_to_close,
+        _ => None,
+    });
+    assert_eq!(limits.collect::<Vec<_>>(), [10, 9, 7, 3].map(seconds));
+    // The next delay would be eight seconds.
+    world.fail(add, Failure { message: "too late".into(), ..Failure::default() });
+    assert!(world.failure().unwrap().message.contains("too late"));
+    world.check();
+}
+
 /// What the run does is what its argument says.
 #[derive(Default)]
 struct Ending;

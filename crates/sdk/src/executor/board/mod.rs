@@ -171,10 +171,10 @@ impl Board {
     }
 
     /// Schedules an activity under the next id.
-    pub(crate) fn schedule_activity(self: &Rc<Self>, spec: &ActivitySpec) -> (ActivityId, Wait) {
+    pub(crate) fn schedule_activity(self: &Rc<Self>, spec: ActivitySpec) -> (ActivityId, Wait) {
         let mut shared = self.shared.borrow_mut();
         let activity = shared.counts.activity();
-        let spec = ActivitySpec { activity: activity.clone(), ..spec.clone() };
+        let spec = ActivitySpec { activity: activity.clone(), ..spec };
         self.ask(&mut shared, Ask::ScheduleActivity(spec));
         let wait = self.open(&mut shared, Subject::Activity(activity.clone()), None);
         (activity, wait)
