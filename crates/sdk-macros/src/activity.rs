@@ -32,7 +32,14 @@ pub(crate) fn function(options: TokenStream, item: TokenStream) -> syn::Result<T
         |_: &(), ctx, input| ::std::boxed::Box::pin(async move { #call })
     });
     let state = quote!(());
-    Ok(constant(&Constant { ident, visibility, attributes, options, state, signature, code }))
+    let definition = Definition { ident, options, state, signature, code };
+    let (ident, (ty, value)) = (&definition.ident, definition.expand());
+    Ok(quote! {
+        #(#attributes)*
+        #visibility const fn #ident() -> #ty {
+            #value
+        }
+    })
 }
 
 /// Expands `#[activities]` on an impl block.
@@ -57,15 +64,13 @@ pub(crate) fn block(options: TokenStream, item: TokenStream) -> syn::Result<Toke
         let code = quote!(|shared: &Self, ctx, input| ::std::boxed::Box::pin(async move { #call }));
         let state = quote!(Self);
         names.push(ident.clone());
-        constants.push(constant(&Constant {
-            ident,
-            visibility,
-            attributes,
-            options,
-            state,
-            signature,
-            code,
-        }));
+        let definition = Definition { ident, options, state, signature, code };
+        let (ident, (ty, value)) = (&definition.ident, definition.expand());
+        constants.push(quote! {
+            #(#attributes)*
+            #[allow(non_upper_case_globals, reason = "a definition is named as a function")]
+            #visibility const #ident: #ty = #value;
+        });
     }
     if names.is_empty() {
         let message = "no activities: mark async methods with `#[activity]`";
@@ -100,7 +105,7 @@ pub(crate) fn hidden(ident: &Ident) -> Ident {
     format_ident!("__abide_{ident}", span = ident.span())
 }
 
-/// Takes the documentation away from a method: it belongs to the constant that users see.
+/// Takes the documentation away from a method: it belongs to the definition that users see.
 pub(crate) fn take_docs(attributes: &mut Vec<Attribute>) -> Vec<Attribute> {
     let shown = |attribute: &Attribute| {
         attribute.path().is_ident("doc") || attribute.path().is_ident("deprecated")
@@ -137,27 +142,24 @@ fn take_options(attributes: &mut Vec<Attribute>) -> syn::Result<Option<Options>>
     Options::of(&attributes.remove(index), &["name"]).map(Some)
 }
 
-/// What a constant is made of.
-struct Constant {
+/// What a definition is made of.
+struct Definition {
     ident: Ident,
-    visibility: Visibility,
-    attributes: Vec<Attribute>,
     options: Options,
     state: TokenStream,
     signature: Signature,
     code: TokenStream,
 }
 
-fn constant(constant: &Constant) -> TokenStream {
-    let Constant { ident, visibility, attributes, options, state, signature, code } = constant;
-    let name = options.wire_name(ident);
-    let (input, output) = (signature.input(), &signature.output.value);
-    let travels = signature.travels();
-    quote! {
-        #(#attributes)*
-        #[allow(non_upper_case_globals, reason = "a definition is named as a function")]
-        #visibility const #ident: ::abide::ActivityDef<#state, #input, #output> =
-            ::abide::ActivityDef::new(#name, #travels, #code);
+impl Definition {
+    /// The type of the definition and its value.
+    fn expand(&self) -> (TokenStream, TokenStream) {
+        let Self { ident, options, state, signature, code } = self;
+        let name = options.wire_name(ident);
+        let (input, output) = (signature.input(), &signature.output.value);
+        let travels = signature.travels();
+        let ty = quote!(::abide::ActivityDef<#state, #input, #output>);
+        (ty, quote!(::abide::ActivityDef::new(#name, #travels, #code)))
     }
 }
 

@@ -12,8 +12,8 @@ mod workflow;
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
 
-/// Turns an async function into an activity: a constant of the same name, to be called by
-/// `ctx.activity(name, arguments)`.
+/// Turns an async function into an activity, to be called by `ctx.activity(name, arguments)`: the
+/// function of its name takes no arguments any more, and gives the definition of the activity.
 ///
 /// Arguments are owned; an `ActivityContext` may come first. `#[activity(name = "…")]` sets the name
 /// on the wire.
@@ -23,7 +23,7 @@ pub fn activity(options: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 /// Turns the methods of an impl block that are marked `#[activity]` into activities that share the
-/// state `self`.
+/// state `self`: constants, to be named by path.
 #[proc_macro_attribute]
 pub fn activities(options: TokenStream, item: TokenStream) -> TokenStream {
     finish(activity::block(options.into(), item.into()))

@@ -9,7 +9,7 @@ use std::{
 use abide_core::{limits::Limits, time::Timestamp};
 use abide_embedded::{Embedded, clock::ManualClock};
 use abide_sdk::{
-    ActivityContext, ActivityDef, ActivityError, BoxError, Client, Data, Worker,
+    ActivityContext, ActivityError, BoxError, Client, Data, Worker, activity::Activity,
     worker::WorkerError,
 };
 use tokio::task::{AbortHandle, JoinSet};
@@ -103,16 +103,14 @@ impl TestEnvironment {
     }
 
     /// Puts other code in the place of an activity, in all workers that are added after this.
-    pub fn replace_activity<S, I, O, F, R, E>(&self, definition: ActivityDef<S, I, O>, fake: F)
+    pub fn replace_activity<A, F, R, E>(&self, activity: A, fake: F)
     where
-        S: Send + Sync + 'static,
-        I: Send + 'static,
-        O: Data,
-        F: Fn(ActivityContext, I) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<O, E>> + Send + 'static,
+        A: Activity<State: Send + Sync, Input: Send, Output: Data>,
+        F: Fn(ActivityContext, A::Input) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<A::Output, E>> + Send + 'static,
         E: Into<BoxError> + 'static,
     {
-        let fake = Arc::new(fake);
+        let (definition, fake) = (activity.definition(), Arc::new(fake));
         let change = move |worker: Worker| {
             let fake = Arc::clone(&fake);
             worker.replace_activity(definition, move |context, input| fake(context, input))
@@ -122,16 +120,14 @@ impl TestEnvironment {
 
     /// Lets an activity never answer, in all workers that are added after this: for tests of its
     /// timeouts. Time passes over it.
-    pub fn hang_activity<S, I, O>(&self, definition: ActivityDef<S, I, O>)
+    pub fn hang_activity<A>(&self, activity: A)
     where
-        S: Send + Sync + 'static,
-        I: Send + 'static,
-        O: Data + Send,
+        A: Activity<State: Send + Sync, Input: Send, Output: Data + Send>,
     {
         let held = self.held.clone();
-        self.replace_activity(definition, move |context, _| {
+        self.replace_activity(activity, move |context, _| {
             held.let_go(context.info());
-            std::future::pending::<Result<O, ActivityError>>()
+            std::future::pending::<Result<A::Output, ActivityError>>()
         });
     }
 

@@ -17,7 +17,8 @@ use crate::{
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a step of a workflow did not succeed. Returned by the run, it fails the run; `Cancelled` after a
-/// cancel request cancels it.
+/// cancel request cancels it. As the source of another error it means the same, except through
+/// `#[error(transparent)]`, which hides it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -97,25 +98,30 @@ impl Error {
 
     /// Workflow code gives up because of an error of any type.
     pub fn from_source<E: Into<BoxError> + 'static>(error: E) -> Self {
-        let raised = Raised::new(error);
-        match raised.downcast::<Self>() {
-            Ok(error) => *error,
-            Err(raised) => Self::Failed(Box::new(raised.into_failure())),
+        let raised = match Raised::new(error).downcast::<Self>() {
+            Ok(error) => return *error,
+            Err(raised) => raised,
+        };
+        match raised.find() {
+            Some(Self::Cancelled) => Self::Cancelled,
+            Some(Self::ContinueAsNew(next)) => Self::ContinueAsNew(next.clone()),
+            _ => Self::Failed(Box::new(raised.into_failure())),
         }
     }
 
     /// What history keeps of the error.
-    pub fn into_failure(self) -> Failure {
+    pub fn to_failure(&self) -> Failure {
         let message = self.to_string();
         let wrapped = |kind, cause| Failure { cause, ..Failure::server(kind, message.clone()) };
+        let because_of = |failure: &Failure| Some(Box::new(failure.clone()));
         match self {
             Self::Activity(activity) => {
-                wrapped(FailureKind::Activity, Some(Box::new(activity.failure)))
+                wrapped(FailureKind::Activity, because_of(&activity.failure))
             }
-            Self::Child(child) => wrapped(FailureKind::Child, Some(Box::new(child.failure))),
+            Self::Child(child) => wrapped(FailureKind::Child, because_of(&child.failure)),
             Self::External(_) => wrapped(FailureKind::Server, None),
             Self::Cancelled => wrapped(FailureKind::Cancelled, None),
-            Self::Failed(failure) => *failure,
+            Self::Failed(failure) => (**failure).clone(),
             Self::Payload(_) | Self::ContinueAsNew(_) => wrapped(FailureKind::Application, None),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{any::type_name, error::Error as StdError};
 
-use abide_core::failure::Failure;
+use abide_core::failure::{Failure, FailureKind};
 
 use crate::{activity::ActivityError, error::Error};
 
@@ -13,6 +13,9 @@ const CAUSES_MAX: usize = 20;
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// An error that left user code, with the name of its type.
+///
+/// Errors of this crate keep their meaning as sources of others: through `#[from]` and `#[source]`, and
+/// through the context of `anyhow`. An `#[error(transparent)]` wrapper hides the error that it holds.
 #[derive(Debug)]
 pub struct Raised {
     error: BoxError,
@@ -25,37 +28,69 @@ impl Raised {
         Self { error: boxed(error), error_type: short_name(type_name::<E>()) }
     }
 
-    /// The error as one of our own, if it is one.
+    /// The error as one of our own, if it is one itself.
     pub(crate) fn downcast<T: StdError + 'static>(self) -> Result<Box<T>, Self> {
         let error_type = self.error_type;
         self.error.downcast().map_err(|error| Self { error, error_type })
     }
 
-    /// What history keeps: the message and type of the error, and its sources as causes.
+    /// The first of the error and its sources that is a `T`: what a wrapper has as its source keeps its
+    /// meaning.
+    pub(crate) fn find<T: StdError + 'static>(&self) -> Option<&T> {
+        self.chain().find_map(as_a)
+    }
+
+    /// What history keeps: the message and type of the error, and its sources as causes. What one of our
+    /// own errors among the sources says about retries holds for the whole.
     pub fn into_failure(self) -> Failure {
-        let raised = match self.downcast::<Error>() {
-            Ok(error) => return error.into_failure(),
-            Err(raised) => raised,
-        };
-        match raised.downcast::<ActivityError>() {
-            Ok(error) => error.into_failure(),
-            Err(Self { error, error_type }) => Failure {
-                message: error.to_string(),
-                error_type: error_type.into(),
-                cause: cause_of(error.source()),
-                ..Failure::default()
-            },
+        let failure = failure_of(&*self.error, CAUSES_MAX);
+        if own_failure(&*self.error).is_some() {
+            return failure;
         }
+        let told = self.chain().find_map(own_failure).unwrap_or_default();
+        let named = !told.error_type.is_empty();
+        let cancelled = told.kind == FailureKind::Cancelled;
+        Failure {
+            error_type: if named { told.error_type } else { self.error_type.into() },
+            kind: if cancelled { told.kind } else { failure.kind },
+            non_retryable: told.non_retryable,
+            next_retry_delay: told.next_retry_delay,
+            details: told.details,
+            ..failure
+        }
+    }
+
+    fn chain(&self) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+        let first: &(dyn StdError + 'static) = &*self.error;
+        std::iter::successors(Some(first), |error| (*error).source()).take(CAUSES_MAX)
     }
 }
 
-/// The sources of an error as nested failures.
-pub(crate) fn cause_of(source: Option<&(dyn StdError + 'static)>) -> Option<Box<Failure>> {
-    let sources = std::iter::successors(source, |error| (*error).source());
-    let messages: Vec<_> = sources.take(CAUSES_MAX).map(ToString::to_string).collect();
-    messages.into_iter().rev().fold(None, |cause, message| {
-        Some(Box::new(Failure { message, cause, ..Failure::default() }))
-    })
+/// An error as one of our own, if it is one.
+fn as_a<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
+    error.downcast_ref::<T>().or_else(|| error.downcast_ref::<Box<T>>().map(|boxed| &**boxed))
+}
+
+/// What an error of our own says, if it is one.
+fn own_failure(error: &(dyn StdError + 'static)) -> Option<Failure> {
+    let of_activity = || as_a::<ActivityError>(error).map(ActivityError::to_failure);
+    as_a::<Error>(error).map(Error::to_failure).or_else(of_activity)
+}
+
+/// An error with its sources as causes, as many as are allowed.
+fn failure_of(error: &(dyn StdError + 'static), causes: usize) -> Failure {
+    let failure = own_failure(error)
+        .unwrap_or_else(|| Failure { message: error.to_string(), ..Failure::default() });
+    if failure.cause.is_some() {
+        return failure;
+    }
+    let beneath = match as_a::<ActivityError>(error) {
+        // It speaks with the words of its source, which need not be said twice.
+        Some(error) => error.source().and_then(StdError::source),
+        None => error.source(),
+    };
+    let cause = causes.checked_sub(1).zip(beneath);
+    Failure { cause: cause.map(|(left, error)| Box::new(failure_of(error, left))), ..failure }
 }
 
 /// The last segment of a type's path, which stays the same when the type moves. Plain text has no type.
@@ -113,8 +148,20 @@ mod tests {
     #[test]
     fn anyhow_hides_none_of_our_errors() {
         let failure = Raised::new(anyhow::Error::from(Error::Cancelled)).into_failure();
-        assert_eq!(failure.kind, abide_core::failure::FailureKind::Cancelled);
+        assert_eq!(failure.kind, FailureKind::Cancelled);
         let failure = Raised::new(anyhow::Error::from(void_order())).into_failure();
         assert_eq!(failure.message, "the order is void");
+    }
+
+    #[cfg(feature = "anyhow")]
+    #[test]
+    fn the_context_of_anyhow_hides_none_of_our_errors() {
+        use anyhow::Context as _;
+        let error = ActivityError::new("no such card").non_retryable();
+        let error = Err::<(), _>(error).context("charging").context("buying").unwrap_err();
+        let failure = Raised::new(error).into_failure();
+        assert_eq!((failure.message.as_str(), failure.non_retryable), ("buying", true));
+        let cancelled = anyhow::Error::from(Error::Cancelled).context("sleeping");
+        assert!(matches!(Raised::new(cancelled).find(), Some(Error::Cancelled)));
     }
 }

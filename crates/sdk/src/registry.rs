@@ -13,7 +13,7 @@ use abide_core::{
 
 pub use crate::activity::{ActivityCode, ActivityEnd};
 use crate::{
-    activity::{Activities, ActivityContext, ActivityDef, ActivityHandler},
+    activity::{Activities, Activity, ActivityContext, ActivityDef, ActivityHandler},
     definition::Workflow,
     executor::Machine,
     future::BoxFuture,
@@ -84,12 +84,11 @@ impl Registry {
     }
 
     /// Adds an activity that needs no state.
-    pub fn activity<I, O>(&mut self, definition: ActivityDef<(), I, O>) -> Result<(), RegistryError>
+    pub fn activity<A>(&mut self, activity: A) -> Result<(), RegistryError>
     where
-        I: Send + 'static,
-        O: Data,
+        A: Activity<State = (), Input: Send, Output: Data>,
     {
-        self.add(&definition, &Arc::new(()))
+        self.add(&activity.definition(), &Arc::new(()))
     }
 
     /// Adds all activities of an impl block, with the state that they share.
@@ -99,15 +98,14 @@ impl Registry {
     }
 
     /// Puts other code in the place of an activity, registered or not: for tests.
-    pub fn replace_activity<S, I, O, F, R, E>(&mut self, definition: ActivityDef<S, I, O>, code: F)
+    pub fn replace_activity<A, F, R, E>(&mut self, activity: A, code: F)
     where
-        S: Send + Sync + 'static,
-        I: Send + 'static,
-        O: Data,
-        F: Fn(ActivityContext, I) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<O, E>> + Send + 'static,
+        A: Activity<State: Send + Sync, Input: Send, Output: Data>,
+        F: Fn(ActivityContext, A::Input) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<A::Output, E>> + Send + 'static,
         E: Into<BoxError> + 'static,
     {
+        let definition = activity.definition();
         let replaced = Replaced { definition, code };
         self.activities.insert(definition.name(), Arc::new(replaced));
     }

@@ -8,14 +8,14 @@ use abide_core::{
     payload::Payloads,
 };
 
-use super::ActivityEnd;
 use crate::{
     payload::{self, Data, PayloadError},
-    raised::{BoxError, cause_of},
+    raised::BoxError,
 };
 
 /// An error with instructions. Any other error may be returned by an activity too; it is then retried
-/// as the policy says.
+/// as the policy says. As the source of another error it says the same, except through
+/// `#[error(transparent)]`, which hides it.
 #[derive(Debug, Default, thiserror::Error)]
 #[error("{message}")]
 pub struct ActivityError {
@@ -78,25 +78,21 @@ impl ActivityError {
         Ok(self)
     }
 
-    pub(crate) fn into_failure(self) -> Failure {
-        let source = self.source.as_ref();
+    /// The details for the workflow, if the activity stopped because it was asked to.
+    pub(super) fn cancelled_with(&self) -> Option<&Payloads> {
+        self.cancelled.then_some(&self.details)
+    }
+
+    /// What it says, without its causes.
+    pub(crate) fn to_failure(&self) -> Failure {
         Failure {
-            cause: source.and_then(|source| cause_of(source.source())),
-            message: self.message,
-            error_type: self.error_type,
+            message: self.message.clone(),
+            error_type: self.error_type.clone(),
             kind: if self.cancelled { FailureKind::Cancelled } else { FailureKind::Application },
             non_retryable: self.non_retryable,
             next_retry_delay: self.retry_after,
-            details: self.details,
+            details: self.details.clone(),
             ..Failure::default()
-        }
-    }
-
-    pub(super) fn into_end(self) -> ActivityEnd {
-        if self.cancelled {
-            ActivityEnd::Cancelled(self.details)
-        } else {
-            ActivityEnd::Failed(self.into_failure())
         }
     }
 }

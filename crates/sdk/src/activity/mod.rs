@@ -86,6 +86,47 @@ impl<S, I, O> fmt::Debug for ActivityDef<S, I, O> {
     }
 }
 
+/// What names an activity: its definition, or the function that gives it, as `#[activity]` makes one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an activity",
+    note = "put `#[activity]` on the function, and name it without calling it"
+)]
+pub trait Activity {
+    /// The state that it shares with others.
+    type State: 'static;
+    /// Its arguments.
+    type Input: 'static;
+    /// Its result.
+    type Output: 'static;
+
+    /// The activity as a value.
+    fn definition(self) -> ActivityDef<Self::State, Self::Input, Self::Output>;
+}
+
+impl<S, I, O> Activity for ActivityDef<S, I, O> {
+    type State = S;
+    type Input = I;
+    type Output = O;
+
+    fn definition(self) -> Self {
+        self
+    }
+}
+
+/// A function, so that a variable may have the name of the activity whose result it holds.
+impl<F, S: 'static, I: 'static, O: 'static> Activity for F
+where
+    F: FnOnce() -> ActivityDef<S, I, O>,
+{
+    type State = S;
+    type Input = I;
+    type Output = O;
+
+    fn definition(self) -> ActivityDef<S, I, O> {
+        self()
+    }
+}
+
 /// Activities that share state. Made by `#[activities]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no activities",
@@ -128,9 +169,9 @@ impl ActivityEnd {
         match result.map(|value| payload::encode(&value)) {
             Ok(Ok(result)) => Self::Completed(result),
             Ok(Err(error)) => Self::Failed(Raised::new(error.of("result")).into_failure()),
-            Err(raised) => match raised.downcast::<ActivityError>() {
-                Ok(error) => error.into_end(),
-                Err(raised) => Self::Failed(raised.into_failure()),
+            Err(raised) => match raised.find().and_then(ActivityError::cancelled_with) {
+                Some(details) => Self::Cancelled(details.clone()),
+                None => Self::Failed(raised.into_failure()),
             },
         }
     }

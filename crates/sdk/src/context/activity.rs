@@ -4,9 +4,10 @@ use std::{marker::PhantomData, rc::Rc, time::Duration};
 
 use abide_core::{
     event::{ActivitySpec, Delivery, Origin},
-    ids::ExecutionId,
+    failure::Failure,
     payload::PayloadMap,
     retry::{RetryPolicy, RetryState, Verdict},
+    time::Timestamp,
 };
 
 use super::operation::{Answer, Operation, Progress, awaitable};
@@ -27,8 +28,9 @@ pub struct ActivityCall<O> {
     board: Rc<Board>,
     spec: ActivitySpec,
     unsendable: Option<PayloadError>,
-    /// For retries that the run makes itself: how many attempts there were.
+    /// For retries that the run makes itself: how many attempts there were, and when the first began.
     attempt: u32,
+    began: Option<Timestamp>,
     output: PhantomData<fn() -> O>,
 }
 
@@ -56,7 +58,7 @@ impl<O> ActivityCall<O> {
             delivery: Delivery::AtLeastOnce,
             retry_of: None,
         };
-        Self { board, spec, unsendable, attempt: 0, output: PhantomData }
+        Self { board, spec, unsendable, attempt: 0, began: None, output: PhantomData }
     }
 
     /// Limits one attempt; 60 seconds if neither this nor `schedule_to_close` is set.
@@ -101,35 +103,52 @@ impl<O> ActivityCall<O> {
         self
     }
 
-    /// The delay before the next attempt, if the run makes its retries itself and there is one.
-    fn recorded_retry(&self, outcome: &ActivityOutcome) -> Option<Duration> {
+    /// What is left of the time for the whole activity, if that is limited.
+    fn time_left(&self) -> Option<Duration> {
+        let (limit, began) = self.spec.schedule_to_close.zip(self.began)?;
+        Some(limit.saturating_sub(self.board.now().saturating_since(began)))
+    }
+
+    /// Whether there is another attempt, if the run makes its retries itself.
+    fn recorded_retry(&self, failure: &Failure) -> Option<Verdict> {
         let policy = self.spec.retry.as_ref().filter(|policy| policy.recorded)?;
-        let (failure, _) = outcome.result.as_ref().err()?;
-        match (RetryPolicy { recorded: false, ..policy.clone() }).judge(self.attempt, failure) {
-            Verdict::After(delay) => Some(delay),
-            Verdict::Stop(_) => None,
-        }
+        let policy = RetryPolicy { recorded: false, ..policy.clone() };
+        Some(match policy.judge(self.attempt, failure) {
+            Verdict::After(delay) if self.time_left().is_some_and(|left| left <= delay) => {
+                Verdict::Stop(RetryState::Timeout)
+            }
+            verdict => verdict,
+        })
     }
 
     fn closed(&mut self, outcome: ActivityOutcome) -> Progress<Result<O>>
     where
         O: Data,
     {
-        if let Some(delay) = self.recorded_retry(&outcome) {
-            let execution: ExecutionId =
-                self.spec.retry_of.get_or_insert(outcome.execution).clone();
-            let origin = Origin::ActivityRetry { execution };
-            return Progress::Waits(self.board.start_timer(delay, origin));
-        }
-        Progress::Done(match outcome.result {
-            Ok(result) => payload::decode(&result).map_err(|error: PayloadError| {
-                error.of(format!("result of activity {}", self.spec.activity_type)).into()
-            }),
-            Err((failure, retry_state)) => Err(self.failed(failure, retry_state)),
-        })
+        let (failure, retry_state) = match outcome.result {
+            Ok(result) => {
+                let subject = || format!("result of activity {}", self.spec.activity_type);
+                let decoded = payload::decode(&result);
+                return Progress::Done(
+                    decoded.map_err(|error: PayloadError| error.of(subject()).into()),
+                );
+            }
+            Err(failed) => failed,
+        };
+        let retry_state = match self.recorded_retry(&failure) {
+            Some(Verdict::After(delay)) => {
+                let execution = self.spec.retry_of.get_or_insert(outcome.execution).clone();
+                let origin = Origin::ActivityRetry { execution };
+                return Progress::Waits(self.board.start_timer(delay, origin));
+            }
+            // The engine leaves the question to the run.
+            Some(Verdict::Stop(reason)) if retry_state == RetryState::PolicyNotSet => reason,
+            _ => retry_state,
+        };
+        Progress::Done(Err(self.failed(failure, retry_state)))
     }
 
-    fn failed(&self, failure: abide_core::failure::Failure, retry_state: RetryState) -> Error {
+    fn failed(&self, failure: Failure, retry_state: RetryState) -> Error {
         Error::Activity(Box::new(ActivityFailure {
             activity_type: self.spec.activity_type.clone(),
             activity: self.spec.activity.clone(),
@@ -152,7 +171,9 @@ impl<O: Data> Operation for ActivityCall<O> {
             self.spec.start_to_close = Some(START_TO_CLOSE);
         }
         self.attempt += 1;
-        let (activity, wait) = self.board.schedule_activity(&self.spec);
+        self.began.get_or_insert(self.board.now());
+        let spec = ActivitySpec { schedule_to_close: self.time_left(), ..self.spec.clone() };
+        let (activity, wait) = self.board.schedule_activity(spec);
         self.spec.activity = activity;
         Progress::Waits(wait)
     }

@@ -12,7 +12,7 @@ use abide_core::{
 
 use super::{
     external::{ExternalCall, ExternalWorkflow},
-    operation::{Answer, Operation, Pending, Progress},
+    operation::{Answer, Operation, Pending, Progress, awaitable},
 };
 use crate::{
     definition::{SignalDef, Workflow},
@@ -127,14 +127,7 @@ impl<C: Workflow> ChildCall<C> {
     }
 }
 
-impl<C: Workflow> IntoFuture for ChildCall<C> {
-    type Output = Result<C::Output>;
-    type IntoFuture = Pending<Self>;
-
-    fn into_future(self) -> Pending<Self> {
-        Pending::new(self)
-    }
-}
+awaitable!(without_start [C: Workflow] ChildCall<C> => Result<C::Output>);
 
 impl<C: Workflow> Operation for ChildCall<C> {
     type Output = Result<C::Output>;
@@ -204,14 +197,7 @@ impl<C: Workflow> ChildHandle<C> {
     }
 }
 
-impl<C: Workflow> IntoFuture for ChildResult<C> {
-    type Output = Result<C::Output>;
-    type IntoFuture = Pending<Self>;
-
-    fn into_future(self) -> Pending<Self> {
-        Pending::new(self)
-    }
-}
+awaitable!(without_start [C: Workflow] ChildResult<C> => Result<C::Output>);
 
 impl<C: Workflow> Operation for ChildResult<C> {
     type Output = Result<C::Output>;

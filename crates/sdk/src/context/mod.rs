@@ -29,7 +29,7 @@ pub use self::{
     spawn::JoinHandle,
 };
 use crate::{
-    activity::ActivityDef,
+    activity::Activity,
     definition::{SignalDef, Workflow},
     error::{Error, NextRun},
     executor::Board,
@@ -45,8 +45,8 @@ use crate::{
 ///   waits work, so that cleaning up is ordinary code.
 /// - The run is over when its main future returns, whatever spawned tasks and handlers still do.
 /// - Channels and other futures may be used within the run, as long as the run also waits for something
-///   of its context: a run that nothing recorded can wake is stopped, and so is one that is woken from
-///   outside, by another thread or a runtime.
+///   of its context, or has handlers of signals or updates that may wake it: a run that nothing recorded
+///   can wake is stopped, and so is one that is woken from outside, by another thread or a runtime.
 pub struct Context<W> {
     board: Rc<Board>,
     state: Rc<RefCell<W>>,
@@ -89,12 +89,11 @@ impl<W> Context<W> {
 
     /// Runs an activity: `ctx.activity(greet, name).start_to_close(limit).await?`.
     #[track_caller]
-    pub fn activity<S, I, O: Data>(
-        &self,
-        definition: ActivityDef<S, I, O>,
-        input: I,
-    ) -> ActivityCall<O> {
-        ActivityCall::new(self.board(), &definition, &input)
+    pub fn activity<A>(&self, activity: A, input: A::Input) -> ActivityCall<A::Output>
+    where
+        A: Activity<Output: Data>,
+    {
+        ActivityCall::new(self.board(), &activity.definition(), &input)
     }
 
     /// Waits for the next signal of this kind, read in the order of arrival. For signals that are
@@ -180,8 +179,9 @@ impl<W> Context<W> {
 
 impl<W: Workflow> Context<W> {
     /// Ends the run and goes on in a new one with an empty history: `return
-    /// Err(ctx.continue_as_new(input))`. Signals that were not read and updates that are not finished
-    /// go along; the state does not.
+    /// Err(ctx.continue_as_new(input))`. Signals that were not read go along, and so do signals and
+    /// updates whose handlers have not finished: these begin anew in the next run. The state does not
+    /// go along, nor do more than the newest 100 signals of names that the workflow does not have.
     pub fn continue_as_new(&self, input: W::Input) -> Error {
         match W::encode_input(&input) {
             Ok(input) => Error::ContinueAsNew(Box::new(NextRun { input })),

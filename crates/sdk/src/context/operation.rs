@@ -96,7 +96,7 @@ impl<O: Operation> Future for Pending<O> {
     }
 }
 
-/// Makes operations awaitable, and gives them `start`.
+/// Makes operations awaitable, and gives them `start` unless that is left out.
 macro_rules! awaitable {
     ([$($parameter:ident $(: $bound:ident)?),*] $name:ty => $output:ty) => {
         impl<$($parameter $(: $bound)?),*> $name {
@@ -106,6 +106,11 @@ macro_rules! awaitable {
             }
         }
 
+        $crate::context::operation::awaitable!(
+            without_start [$($parameter $(: $bound)?),*] $name => $output
+        );
+    };
+    (without_start [$($parameter:ident $(: $bound:ident)?),*] $name:ty => $output:ty) => {
         impl<$($parameter $(: $bound)?),*> std::future::IntoFuture for $name {
             type Output = $output;
             type IntoFuture = $crate::context::Pending<Self>;

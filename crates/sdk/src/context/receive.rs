@@ -4,7 +4,7 @@ use std::{fmt, rc::Rc, time::Duration};
 
 use super::operation::{Answer, Operation, Progress, awaitable};
 use crate::{
-    definition::SignalDef,
+    definition::{SignalDef, SignalHandler as _},
     error::{Error, Result},
     executor::{Board, Received, Resolution},
 };

@@ -42,17 +42,15 @@ impl<W, I> SignalDef<W, I> {
     pub const fn new(name: &'static str, arguments: Arguments<I>, code: SignalCode<W, I>) -> Self {
         Self { name, arguments, code }
     }
-
-    /// The signal is kept until the run receives it.
-    pub(crate) const fn kept(&self) -> bool {
-        matches!(self.code, SignalCode::Keep)
-    }
 }
 
 /// A signal without the type of its arguments.
 pub trait SignalHandler<W>: Sync {
     /// The name on the wire.
     fn name(&self) -> &'static str;
+
+    /// The signal is kept until the run receives it; no code runs when it arrives.
+    fn kept(&self) -> bool;
 
     /// Handles a signal that has arrived.
     fn arrive(&self, ctx: &Context<W>, input: &[Payload]) -> Result<Arrival, PayloadError>;
@@ -73,9 +71,17 @@ impl<W, I> SignalHandler<W> for SignalDef<W, I> {
         self.name
     }
 
+    fn kept(&self) -> bool {
+        matches!(self.code, SignalCode::Keep)
+    }
+
     fn arrive(&self, ctx: &Context<W>, input: &[Payload]) -> Result<Arrival, PayloadError> {
         Ok(match self.code {
-            SignalCode::Keep => Arrival::Kept,
+            SignalCode::Keep => {
+                // What cannot be read must not reach the run, which could only fail by it.
+                self.decode_input(input)?;
+                Arrival::Kept
+            }
             SignalCode::Apply(apply) => {
                 let input = self.decode_input(input)?;
                 ctx.write(|state| apply(state, input));

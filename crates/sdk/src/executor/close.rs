@@ -3,32 +3,35 @@
 use abide_core::{
     command::{Ask, ContinueAsNew},
     event::RunSpec,
-    payload::Payloads,
 };
 
 use super::board::Board;
-use crate::{definition::Workflow, error::Error, payload, raised::Raised};
-
-/// The result of the main task as it travels.
-pub(super) fn encoded<W: Workflow>(result: Result<W::Output, Raised>) -> Result<Payloads, Raised> {
-    let subject = || format!("result of workflow {}", W::NAME);
-    payload::encode(&result?).map_err(|error| Raised::new(error.of(subject())))
-}
+use crate::{
+    definition::Workflow,
+    error::{Error, NextRun},
+    payload,
+    raised::Raised,
+};
 
 /// Closes the run with what its main task returned.
-pub(super) fn close(board: &Board, result: Result<Payloads, Raised>) {
-    let error = match result {
-        Ok(result) => return board.command(Ask::CompleteRun(result)),
-        Err(raised) => raised.downcast::<Error>().map(|error| *error),
-    };
-    board.command(match error {
-        Ok(Error::Cancelled) if board.cancel_requested() => Ask::CancelRun(Vec::new()),
-        Ok(Error::ContinueAsNew(next)) => Ask::ContinueAsNew(Box::new(ContinueAsNew {
-            spec: RunSpec { input: next.input, ..board.started().spec.clone() },
-            signals: board.unread_signals(),
-            updates: board.open_updates(),
-        })),
-        Ok(error) => Ask::FailRun(error.into_failure()),
-        Err(raised) => Ask::FailRun(raised.into_failure()),
+pub(super) fn close<W: Workflow>(board: &Board, result: Result<W::Output, Raised>) {
+    let subject = || format!("result of workflow {}", W::NAME);
+    let encode = |value| payload::encode(&value).map_err(|error| Raised::new(error.of(subject())));
+    board.command(match result.and_then(encode) {
+        Ok(result) => Ask::CompleteRun(result),
+        Err(raised) => match raised.find::<Error>() {
+            Some(Error::Cancelled) if board.cancel_requested() => Ask::CancelRun(Vec::new()),
+            Some(Error::ContinueAsNew(next)) => continue_as_new::<W>(board, next),
+            _ => Ask::FailRun(raised.into_failure()),
+        },
     });
+}
+
+fn continue_as_new<W: Workflow>(board: &Board, next: &NextRun) -> Ask {
+    let declared: Vec<_> = W::SIGNALS.iter().map(|signal| signal.name()).collect();
+    Ask::ContinueAsNew(Box::new(ContinueAsNew {
+        spec: RunSpec { input: next.input.clone(), ..board.started().spec.clone() },
+        signals: board.open_signals(&declared),
+        updates: board.open_updates(),
+    }))
 }

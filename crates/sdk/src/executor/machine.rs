@@ -18,7 +18,7 @@ use tracing::{Dispatch, Span, dispatcher, info_span, warn};
 
 use super::{
     board::{Board, TurnInfo},
-    close::{close, encoded},
+    close::close,
     fault,
     mailbox::Signal,
     outcome,
@@ -169,7 +169,7 @@ impl<W: Workflow> Running<W> {
         let context = Context::new(board.clone(), W::init(&input));
         let mut tasks = Tasks::new();
         let (closing, main) = (board.clone(), W::run(context.clone(), input));
-        tasks.add(Box::pin(async move { close(&closing, encoded::<W>(main.await)) }));
+        tasks.add(Box::pin(async move { close::<W>(&closing, main.await) }));
         Ok(Self { context, board, tasks })
     }
 
@@ -182,10 +182,15 @@ impl<W: Workflow> Running<W> {
             self.tasks.run(&self.board);
         }
         self.check_wakes()?;
-        if !self.board.silent() && !self.board.waits() {
+        if !self.board.silent() && !self.board.waits() && !Self::has_handlers() {
             return Err(fault::waits_for_nothing(self.tasks.main_place()));
         }
         Ok(())
+    }
+
+    /// Code may run, and wake other code, although nothing is waited for.
+    fn has_handlers() -> bool {
+        !W::UPDATES.is_empty() || W::SIGNALS.iter().any(|signal| !signal.kept())
     }
 
     fn check_wakes(&self) -> Result<(), Fault> {
@@ -233,23 +238,30 @@ impl<W: Workflow> Running<W> {
 
     fn signal(&mut self, number: EventNumber, signal: &SignalReceived) {
         let SignalReceived { name, input, .. } = signal;
-        let arrival = match W::SIGNALS.iter().find(|signal| signal.name() == name) {
-            // Whoever can send signals could stop the run for good, if this were a fault.
-            Some(handler) => handler.arrive(&self.context, input).unwrap_or_else(|error| {
-                warn!(signal = %name, %error, "a signal cannot be read; it is kept unread");
-                Arrival::Kept
-            }),
-            None => {
-                warn!(signal = %name, "the workflow has no such signal; it is kept unread");
-                Arrival::Kept
-            }
-        };
+        let handler = W::SIGNALS.iter().find(|signal| signal.name() == name);
+        if handler.is_none() {
+            warn!(signal = %name, "the workflow has no such signal; it is kept unread");
+        }
+        let arrival = handler.map_or(Ok(Arrival::Kept), |it| it.arrive(&self.context, input));
         match arrival {
-            Arrival::Applied => {}
-            Arrival::Kept => {
+            Ok(Arrival::Applied) => {}
+            Ok(Arrival::Kept) => {
                 self.board.keep(Signal { number, name: name.clone(), input: input.clone() });
             }
-            Arrival::Task(task) => self.tasks.begin(task, &self.board),
+            Ok(Arrival::Task(task)) => {
+                let board = self.board.clone();
+                board.begin_signal(number);
+                let task = async move {
+                    task.await;
+                    board.end_signal(number);
+                };
+                self.tasks.begin(Box::pin(task), &self.board);
+            }
+            // Whoever can send signals could stop the run for good, if this were a fault.
+            Err(error) => {
+                warn!(signal = %name, %error, "a signal cannot be read; it is kept unread");
+                self.board.set_aside(number);
+            }
         }
     }
 

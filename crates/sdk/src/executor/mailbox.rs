@@ -1,8 +1,12 @@
 //! Signals that nobody has received, in the order of history.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{ids::EventNumber, payload::Payloads};
+
+/// How many signals of unknown names go along to the next run: else whoever can send signals could make
+/// every run begin with more of them.
+const UNKNOWN_CARRIED_MAX: usize = 100;
 
 /// A signal that was kept.
 #[derive(Debug)]
@@ -16,11 +20,18 @@ pub(crate) struct Signal {
 #[derive(Debug, Default)]
 pub(super) struct Mailbox {
     signals: BTreeMap<EventNumber, Signal>,
+    /// Those that code cannot read.
+    aside: BTreeSet<EventNumber>,
 }
 
 impl Mailbox {
     pub(super) fn put(&mut self, signal: Signal) {
         self.signals.insert(signal.number, signal);
+    }
+
+    /// Keeps a signal that is not to be taken.
+    pub(super) fn set_aside(&mut self, number: EventNumber) {
+        self.aside.insert(number);
     }
 
     /// Takes the oldest signal of this name.
@@ -29,7 +40,12 @@ impl Mailbox {
         self.signals.remove(&number)
     }
 
-    pub(super) fn numbers(&self) -> impl Iterator<Item = EventNumber> {
-        self.signals.keys().copied()
+    /// What the next run must have: all signals of declared names, and the newest of the others.
+    pub(super) fn carried(&self, declared: &[&str]) -> Vec<EventNumber> {
+        let (known, unknown): (Vec<_>, Vec<_>) =
+            self.signals.values().partition(|signal| declared.contains(&signal.name.as_str()));
+        let newest = unknown.into_iter().rev().take(UNKNOWN_CARRIED_MAX);
+        let unread = known.into_iter().chain(newest).map(|signal| signal.number);
+        unread.chain(self.aside.iter().copied()).collect()
     }
 }

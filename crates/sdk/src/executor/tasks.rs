@@ -65,6 +65,7 @@ impl Tasks {
             for task in &mut self.tasks {
                 polled |= task.poll_if_ready(board);
                 if board.silent() {
+                    board.silence();
                     return self.tasks.clear();
                 }
             }

@@ -110,7 +110,7 @@ pub(super) struct Waits {
 pub(super) struct Entry {
     pub(super) subject: Subject,
     signal: Option<&'static str>,
-    waker: Option<Waker>,
+    pub(super) waker: Option<Waker>,
     pub(super) resolution: Option<Resolution>,
 }
 

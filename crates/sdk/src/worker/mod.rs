@@ -49,7 +49,7 @@ use self::{
     threads::Threads,
 };
 use crate::{
-    activity::{Activities, ActivityContext, ActivityDef},
+    activity::{Activities, Activity, ActivityContext},
     client::Client,
     definition::Workflow,
     payload::Data,
@@ -131,12 +131,11 @@ impl Worker {
     }
 
     /// Runs this activity.
-    pub fn activity<I, O>(mut self, definition: ActivityDef<(), I, O>) -> Self
+    pub fn activity<A>(mut self, activity: A) -> Self
     where
-        I: Send + 'static,
-        O: Data,
+        A: Activity<State = (), Input: Send, Output: Data>,
     {
-        let registered = self.registry.activity(definition);
+        let registered = self.registry.activity(activity);
         self.registered = self.registered.and(registered);
         self
     }
@@ -149,20 +148,14 @@ impl Worker {
     }
 
     /// Puts other code in the place of an activity, named before or not: for tests.
-    pub fn replace_activity<S, I, O, F, R, E>(
-        mut self,
-        definition: ActivityDef<S, I, O>,
-        code: F,
-    ) -> Self
+    pub fn replace_activity<A, F, R, E>(mut self, activity: A, code: F) -> Self
     where
-        S: Send + Sync + 'static,
-        I: Send + 'static,
-        O: Data,
-        F: Fn(ActivityContext, I) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<O, E>> + Send + 'static,
+        A: Activity<State: Send + Sync, Input: Send, Output: Data>,
+        F: Fn(ActivityContext, A::Input) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<A::Output, E>> + Send + 'static,
         E: Into<BoxError> + 'static,
     {
-        self.registry.replace_activity(definition, code);
+        self.registry.replace_activity(activity, code);
         self
     }
 

@@ -118,6 +118,29 @@ fn names_arguments_and_options_are_those_of_the_code() {
     world.check();
 }
 
+/// Calls its variables as it calls its activities.
+#[derive(Default)]
+struct Plain;
+
+#[workflow]
+impl Plain {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<String> {
+        let greet = ctx.activity(greet, "Ada".into()).await?;
+        let add = ctx.activity(add, (1, 2)).await?;
+        Ok(format!("{greet} {add}"))
+    }
+}
+
+#[test]
+fn a_variable_may_have_the_name_of_an_activity() {
+    let mut world = World::<Plain>::start(());
+    world.complete(greet, "Hello".into());
+    world.complete(add(), 3);
+    assert_eq!(world.result().unwrap(), "Hello 3");
+    world.check();
+}
+
 #[derive(Default)]
 struct Patient;
 
@@ -145,6 +168,37 @@ fn recorded_retries_are_timers_of_the_run() {
     world.pass(seconds(1));
     world.fail(add, Failure { message: "again".into(), ..Failure::default() });
     assert!(world.failure().unwrap().message.contains("again"));
+    world.check();
+}
+
+/// Makes its retries itself, within ten seconds.
+#[derive(Default)]
+struct Hurried;
+
+#[workflow]
+impl Hurried {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<u32> {
+        let policy = RetryPolicy { recorded: true, ..RetryPolicy::default() };
+        ctx.activity(add, (1, 1)).schedule_to_close(seconds(10)).retry(policy).await
+    }
+}
+
+#[test]
+fn recorded_retries_end_when_the_time_of_the_activity_is_up() {
+    let mut world = World::<Hurried>::start(());
+    for delay in [1, 2, 4] {
+        world.fail(add, Failure::default());
+        world.pass(seconds(delay));
+    }
+    let limits = world.events.iter().filter_map(|event| match &event.body.fact {
+        Fact::ActivityScheduled(scheduled) => scheduled.spec.schedule_to_close,
+        _ => None,
+    });
+    assert_eq!(limits.collect::<Vec<_>>(), [10, 9, 7, 3].map(seconds));
+    // The next delay would be eight seconds.
+    world.fail(add, Failure { message: "too late".into(), ..Failure::default() });
+    assert!(world.failure().unwrap().message.contains("too late"));
     world.check();
 }
 

@@ -170,6 +170,41 @@ fn spawned_tasks_and_wakes_within_the_run_are_deterministic() {
     world.check();
 }
 
+#[test]
+fn a_run_may_wait_for_nothing_but_its_handlers() {
+    #[derive(Default)]
+    struct Counter {
+        added: u32,
+        full: Option<oneshot::Sender<()>>,
+    }
+
+    #[workflow]
+    impl Counter {
+        #[run]
+        async fn run(ctx: &Context<Self>) -> abide::Result<u32> {
+            let (sender, receiver) = oneshot::channel();
+            ctx.write(|state| state.full = Some(sender));
+            receiver.await.map_err(abide::Error::from_source)?;
+            Ok(ctx.read(|state| state.added))
+        }
+
+        #[signal]
+        fn add(&mut self, number: u32) {
+            self.added += number;
+            if self.added >= 3 {
+                self.full.take().map(|full| full.send(()));
+            }
+        }
+    }
+
+    let mut world = World::<Counter>::start(());
+    world.signal(Counter::add, 1);
+    assert!(world.faults.is_empty(), "{:?}", world.faults);
+    world.signal(Counter::add, 2);
+    assert_eq!(world.result(), Some(3));
+    world.check();
+}
+
 /// An async update that does not wait has its outcome although it lets the run close.
 #[test]
 fn a_handler_is_polled_before_the_run_hears_of_it() {

@@ -5,7 +5,8 @@
 use std::{marker::PhantomData, time::Duration};
 
 use abide::{
-    ActivityDef, Data, Failure, QueryDef, SignalDef, Timestamp, UpdateDef, Workflow,
+    Data, Failure, QueryDef, SignalDef, Timestamp, UpdateDef, Workflow,
+    activity::Activity,
     executor::Machine,
     payload,
     registry::{Fault, WorkflowCode},
@@ -163,14 +164,14 @@ impl<W: Workflow> World<W> {
     }
 
     /// The oldest pending activity of this type has a result.
-    pub(crate) fn complete<S, I, O: Data>(&mut self, activity: ActivityDef<S, I, O>, result: O) {
+    pub(crate) fn complete<A: Activity<Output: Data>>(&mut self, activity: A, result: A::Output) {
         let result = payload::encode(&result).unwrap();
-        self.resolve(activity.name(), Resolution::Completed(result));
+        self.resolve(activity.definition().name(), Resolution::Completed(result));
     }
 
     /// The oldest pending activity of this type fails.
-    pub(crate) fn fail<S, I, O>(&mut self, activity: ActivityDef<S, I, O>, failure: Failure) {
-        self.resolve(activity.name(), Resolution::Failed(failure));
+    pub(crate) fn fail(&mut self, activity: impl Activity, failure: Failure) {
+        self.resolve(activity.definition().name(), Resolution::Failed(failure));
     }
 
     fn resolve(&mut self, activity_type: &str, resolution: Resolution) {

@@ -5,7 +5,7 @@ mod news;
 
 use std::{
     cell::{Cell, RefCell},
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     panic::Location,
     rc::Rc,
     task::{Poll, Waker},
@@ -22,7 +22,7 @@ use abide_core::{
 
 use super::{
     mailbox::{Mailbox, Signal},
-    waits::{ChildClosed, Resolution, Subject, Wait, Waits},
+    waits::{ChildClosed, Entry, Resolution, Subject, Wait, Waits},
 };
 use crate::future::LocalBoxFuture;
 
@@ -44,6 +44,8 @@ struct Shared {
     commands: Vec<Command>,
     waits: Waits,
     mailbox: Mailbox,
+    /// Signals whose handlers have not finished.
+    handled: BTreeSet<EventNumber>,
     children: BTreeMap<u64, Child>,
     spawned: Vec<LocalBoxFuture<'static, ()>>,
     /// Accepted updates that have no outcome.
@@ -125,8 +127,11 @@ impl Board {
         WorkflowKey { namespace: self.started.namespace.clone(), workflow }
     }
 
+    /// Lets a task begin beside the others; one that comes too late is dropped.
     pub(crate) fn spawn(&self, task: LocalBoxFuture<'static, ()>) {
-        self.shared.borrow_mut().spawned.push(task);
+        if !self.silent.get() {
+            self.shared.borrow_mut().spawned.push(task);
+        }
     }
 
     /// The next number of the run's random sequence.
@@ -166,10 +171,10 @@ impl Board {
     }
 
     /// Schedules an activity under the next id.
-    pub(crate) fn schedule_activity(self: &Rc<Self>, spec: &ActivitySpec) -> (ActivityId, Wait) {
+    pub(crate) fn schedule_activity(self: &Rc<Self>, spec: ActivitySpec) -> (ActivityId, Wait) {
         let mut shared = self.shared.borrow_mut();
         let activity = shared.counts.activity();
-        let spec = ActivitySpec { activity: activity.clone(), ..spec.clone() };
+        let spec = ActivitySpec { activity: activity.clone(), ..spec };
         self.ask(&mut shared, Ask::ScheduleActivity(spec));
         let wait = self.open(&mut shared, Subject::Activity(activity.clone()), None);
         (activity, wait)
@@ -214,14 +219,17 @@ impl Board {
     pub(in crate::executor) fn abandon(&self, number: u64) {
         // Runs in drops, where a panic would abort: better to wait in vain than to borrow twice.
         let Ok(mut shared) = self.shared.try_borrow_mut() else { return };
-        let Some(entry) = shared.waits.remove(number) else { return };
-        match entry.resolution {
-            None => self.withdraw(&mut shared, entry.subject),
-            Some(Resolution::Signal(signal)) => {
-                drop(shared);
-                self.keep(signal);
-            }
-            Some(_) => {}
+        let Some(Entry { subject, waker, resolution, .. }) = shared.waits.remove(number) else {
+            return;
+        };
+        if resolution.is_none() {
+            self.withdraw(&mut shared, subject);
+        }
+        // The waker may own futures, which come back here when they are dropped.
+        drop(shared);
+        drop(waker);
+        if let Some(Resolution::Signal(signal)) = resolution {
+            self.keep(signal);
         }
     }
 

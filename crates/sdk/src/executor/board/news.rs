@@ -37,9 +37,11 @@ impl Board {
         self.turn.set(turn);
     }
 
-    /// From here on nothing is asked for.
+    /// From here on nothing is asked for. Tasks that have not begun are dropped: they own the board, so
+    /// with them it would own itself.
     pub(in crate::executor) fn silence(&self) {
         self.silent.set(true);
+        drop(self.take_spawned());
     }
 
     pub(in crate::executor) fn silent(&self) -> bool {
@@ -89,13 +91,30 @@ impl Board {
         self.shared.borrow().waits.pending()
     }
 
-    /// Signals that no code has seen, by number.
-    pub(in crate::executor) fn unread_signals(&self) -> Vec<EventNumber> {
+    /// Signals that the next run must have, by number: those that no code has seen, and those whose
+    /// handlers have not finished. `declared` are the names that the workflow knows.
+    pub(in crate::executor) fn open_signals(&self, declared: &[&str]) -> Vec<EventNumber> {
         let shared = self.shared.borrow();
-        let mut unread: Vec<_> = shared.mailbox.numbers().collect();
-        unread.extend(shared.waits.unseen_signals());
-        unread.sort_unstable();
-        unread
+        let mut open = shared.mailbox.carried(declared);
+        open.extend(shared.waits.unseen_signals());
+        open.extend(&shared.handled);
+        open.sort_unstable();
+        open
+    }
+
+    /// The handler of a signal begins.
+    pub(in crate::executor) fn begin_signal(&self, number: EventNumber) {
+        self.shared.borrow_mut().handled.insert(number);
+    }
+
+    /// The handler of a signal has finished.
+    pub(in crate::executor) fn end_signal(&self, number: EventNumber) {
+        self.shared.borrow_mut().handled.remove(&number);
+    }
+
+    /// Keeps a signal that code cannot read, for code that can; nobody receives it.
+    pub(in crate::executor) fn set_aside(&self, number: EventNumber) {
+        self.shared.borrow_mut().mailbox.set_aside(number);
     }
 
     /// Ends every wait for this subject.
