@@ -21,7 +21,7 @@ mod timer;
 mod waits;
 mod workflow;
 
-use std::process::ExitCode;
+use std::{env, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _};
@@ -76,7 +76,14 @@ enum Command {
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and the version come this way as well, and are no errors.
+        Err(error) if error.use_stderr() && env::args_os().any(|word| word == "--json") => {
+            return Failed::from(error).report(true);
+        }
+        Err(error) => error.exit(),
+    };
     let filter = EnvFilter::try_from_env("ABIDE_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     let log = fmt::layer().with_writer(std::io::stderr).with_target(false);
     tracing_subscriber::registry().with(filter).with(log).init();

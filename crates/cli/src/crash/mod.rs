@@ -172,7 +172,7 @@ async fn serves(client: &Client) -> Result<(), Finding> {
 /// Works for the journeys until it is killed.
 async fn work(common: &Common, folder: &Path) -> Result<(), Failed> {
     let failed = |error: &dyn std::fmt::Display| Failed::refused(format_args!("worker: {error}"));
-    let client = connect(&common.engine_url()).map_err(|error| failed(&error))?;
+    let client = connect(&common.engine_url()?).map_err(|error| failed(&error))?;
     let ledger = Ledger::open(&processes::ledger_of(folder)).map_err(|error| failed(&error))?;
     let worker = Worker::new(&client).queue(QUEUE).activities(ledger);
     let worker = worker.workflow::<Journey>().workflow::<Detour>();
