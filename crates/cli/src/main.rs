@@ -5,7 +5,7 @@
 //!   `failed` says what went wrong and with which exit code.
 //! - `node` runs an engine for `dev` and `serve`; `demo` is the worker that `dev` brings along.
 //! - `workflow`, `waits`, `timer`, `repair`, `completions`: one file per command.
-//! - `bench` measures, `crash` kills.
+//! - `bench` measures, `crash` kills; both start this same program by `own_process`.
 
 mod bench;
 mod completions;
@@ -16,6 +16,7 @@ mod failed;
 mod input;
 mod node;
 mod output;
+mod own_process;
 mod repair;
 mod timer;
 mod waits;

@@ -9,7 +9,7 @@ use std::{
 
 use fastrand::Rng;
 
-use crate::failed::Failed;
+use crate::{failed::Failed, own_process::own_process};
 
 const CONFIG: &str = "abide.toml";
 const DATA: &str = "data";
@@ -43,7 +43,6 @@ impl Victim {
 
 /// A server and a worker, alive until this is dropped.
 pub(super) struct Processes {
-    binary: PathBuf,
     folder: PathBuf,
     address: String,
     http: String,
@@ -54,13 +53,12 @@ pub(super) struct Processes {
 impl Processes {
     /// Starts both, on free ports, with everything they write in `folder`.
     pub(super) fn start(folder: &Path) -> io::Result<Self> {
-        let binary = std::env::current_exe()?;
         let (address, http) = (free_address()?, free_address()?);
         let folder = folder.to_owned();
         std::fs::write(folder.join(CONFIG), WORKER_GRACE)?;
-        let server = spawn(&mut serve(&binary, &folder, &address, &http), &folder, "server")?;
-        let worker = spawn(&mut work(&binary, &folder, &address), &folder, "worker")?;
-        Ok(Self { binary, folder, address, http, server, worker })
+        let server = spawn(&mut serve(&folder, &address, &http)?, &folder, "server")?;
+        let worker = spawn(&mut work(&folder, &address)?, &folder, "worker")?;
+        Ok(Self { folder, address, http, server, worker })
     }
 
     /// Where clients connect.
@@ -76,13 +74,13 @@ impl Processes {
         if victim.has_worker() {
             end(&mut self.worker)?;
         }
-        let Self { binary, folder, address, http, .. } = self;
+        let Self { folder, address, http, .. } = self;
         if victim.has_server() {
-            let mut command = serve(binary, folder, address, http);
+            let mut command = serve(folder, address, http)?;
             self.server = spawn(&mut command, folder, "server")?;
         }
         if victim.has_worker() {
-            self.worker = spawn(&mut work(binary, folder, address), folder, "worker")?;
+            self.worker = spawn(&mut work(folder, address)?, folder, "worker")?;
         }
         Ok(())
     }
@@ -140,17 +138,17 @@ fn end(child: &mut Child) -> io::Result<()> {
     child.wait().map(drop)
 }
 
-fn serve(binary: &Path, folder: &Path, address: &str, http: &str) -> Command {
-    let mut command = Command::new(binary);
+fn serve(folder: &Path, address: &str, http: &str) -> io::Result<Command> {
+    let mut command = own_process()?;
     command.args(["serve", "--address", address, "--http", http, "--data"]);
     command.arg(folder.join(DATA)).arg("--config").arg(folder.join(CONFIG));
-    command
+    Ok(command)
 }
 
-fn work(binary: &Path, folder: &Path, address: &str) -> Command {
-    let mut command = Command::new(binary);
+fn work(folder: &Path, address: &str) -> io::Result<Command> {
+    let mut command = own_process()?;
     command.args(["crash-test", "--work", "--address", address, "--folder"]).arg(folder);
-    command
+    Ok(command)
 }
 
 /// What the process says goes to a file, for when something is found.
