@@ -8,16 +8,20 @@ use crate::harness::{Engine, Ran, abide};
 
 /// Writes an authority's certificate, and one with its key for the server and the client.
 fn write_certificates(folder: &Path) {
-    let write = |name: &str, text: String| std::fs::write(folder.join(name), text).unwrap();
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    let write = |name: &str, text: String| {
+        std::fs::write(folder.join(name), text).expect("the folder is writable");
+    };
+    let new_key = || KeyPair::generate().expect("a key");
+    let mut params = CertificateParams::new(Vec::new()).expect("no names");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let key = KeyPair::generate().unwrap();
-    write("ca.pem", params.self_signed(&key).unwrap().pem());
+    let key = new_key();
+    write("ca.pem", params.self_signed(&key).expect("a root").pem());
     let issuer = Issuer::new(params, key);
     for name in ["server", "client"] {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![format!("{name}.example")]).unwrap();
-        write(&format!("{name}.pem"), params.signed_by(&key, &issuer).unwrap().pem());
+        let key = new_key();
+        let params = CertificateParams::new(vec![format!("{name}.example")]).expect("a name");
+        let certificate = params.signed_by(&key, &issuer).expect("a certificate");
+        write(&format!("{name}.pem"), certificate.pem());
         write(&format!("{name}.key"), key.serialize_pem());
     }
 }
