@@ -66,13 +66,18 @@ async fn second_life(file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+async fn both_lives(file: &Path) -> anyhow::Result<()> {
+    first_life(file).await?;
+    second_life(file).await
+}
+
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let folder = env::temp_dir().join(format!("abide-example-{}", process::id()));
     fs::create_dir_all(&folder)?;
     let file = folder.join("abide.db");
-    first_life(&file).await?;
-    second_life(&file).await?;
+    let done = both_lives(&file).await;
+    // However it ended, nothing stays behind.
     fs::remove_dir_all(folder)?;
-    Ok(())
+    done
 }

@@ -96,11 +96,13 @@ impl Shell {
         fs::create_dir_all(&work).unwrap();
         symlink(repository::abide(), programs.join("abide")).unwrap();
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+        let address = free_address();
         let mut bash = Command::new("bash")
             .args(["--noprofile", "--norc"])
             .current_dir(&work)
             .env("PATH", path)
-            .env("ABIDE_ADDRESS", format!("http://{}", free_address()))
+            .env("ABIDE_ADDRESS", format!("http://{address}"))
+            .env("ABIDE_LISTEN", &address)
             .env("ABIDE_HTTP", free_address())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -9,7 +9,11 @@ use crate::repository::{abide, read};
 
 /// Runs a program to its end and compares its output.
 fn check(program: &str, arguments: &[&str], folder: &str) {
-    let output = Command::new(program).args(arguments).output().unwrap();
+    check_run(Command::new(program).args(arguments), folder);
+}
+
+fn check_run(command: &mut Command, folder: &str) {
+    let output = command.output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {printed}{errors}", output.status);
@@ -72,7 +76,10 @@ fn child() {
 
 #[test]
 fn embedded() {
-    check(env!("CARGO_BIN_EXE_embedded"), &[], "embedded");
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = Command::new(env!("CARGO_BIN_EXE_embedded"));
+    check_run(program.env("TMPDIR", folder.path()), "embedded");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0, "no files are left behind");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::{
 
 use abide::{
     Client,
-    grpc::{GrpcOptions, GrpcTransport},
+    grpc::{GrpcOptions, GrpcTransport, TlsOptions},
 };
 use abide_core::call::CallError;
 use clap::Args;
@@ -23,15 +23,9 @@ const HEADING: &str = "Options of every command";
 /// What every command understands.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Common {
-    /// The engine: where to connect, or where to listen [default: http://127.0.0.1:7233]
-    #[arg(
-        long,
-        global = true,
-        help_heading = HEADING,
-        hide_env_values = true,
-        env = "ABIDE_ADDRESS",
-        value_name = "URL"
-    )]
+    /// The engine: where to connect [env: ABIDE_ADDRESS], for `dev` and `serve` where to listen
+    /// [env: ABIDE_LISTEN] [default: http://127.0.0.1:7233]
+    #[arg(long, global = true, help_heading = HEADING, value_name = "URL")]
     pub(crate) address: Option<String>,
     /// The namespace [default: default]
     #[arg(
@@ -63,6 +57,36 @@ pub(crate) struct Common {
         value_name = "FILE"
     )]
     tls_ca: Option<PathBuf>,
+    /// Your own certificate, in PEM, if the server asks clients for one
+    #[arg(
+        long,
+        global = true,
+        help_heading = HEADING,
+        hide_env_values = true,
+        env = "ABIDE_TLS_CLIENT_CERTIFICATE",
+        value_name = "FILE"
+    )]
+    tls_client_certificate: Option<PathBuf>,
+    /// The private key of your own certificate, in PEM
+    #[arg(
+        long,
+        global = true,
+        help_heading = HEADING,
+        hide_env_values = true,
+        env = "ABIDE_TLS_CLIENT_KEY",
+        value_name = "FILE"
+    )]
+    tls_client_key: Option<PathBuf>,
+    /// The name in the server's certificate, if it is not the host of the address
+    #[arg(
+        long,
+        global = true,
+        help_heading = HEADING,
+        hide_env_values = true,
+        env = "ABIDE_TLS_DOMAIN",
+        value_name = "NAME"
+    )]
+    tls_domain: Option<String>,
     /// Write JSON for programs: one object per line, with stable keys
     #[arg(long, global = true, help_heading = HEADING)]
     pub(crate) json: bool,
@@ -80,18 +104,47 @@ impl Common {
     }
 
     /// The address of the engine, with its scheme.
-    pub(crate) fn engine_url(&self) -> String {
-        match self.address.as_deref() {
-            None => DEFAULT_ADDRESS.into(),
-            Some(address) if address.contains("://") => address.into(),
-            Some(address) => format!("http://{address}"),
+    pub(crate) fn engine_url(&self) -> Result<String, Failed> {
+        let address = self.address_or("ABIDE_ADDRESS").unwrap_or_else(|| DEFAULT_ADDRESS.into());
+        match address.split_once("://") {
+            None => Ok(format!("http://{address}")),
+            Some(("http" | "https", _)) => Ok(address),
+            Some((scheme, _)) => Err(Failed::usage(format_args!(
+                "{address:?} is no address of an engine: {scheme:?} is not known"
+            ))
+            .hint("write it as http://127.0.0.1:7233, or with https for TLS")),
         }
+    }
+
+    /// Where an engine is to listen, if that was said.
+    pub(crate) fn listen_address(&self) -> Option<String> {
+        self.address_or("ABIDE_LISTEN")
+    }
+
+    /// The flag, or else this variable. Connecting and listening have different ones, so that naming
+    /// an engine for clients does not move the engines that are started beside them.
+    fn address_or(&self, variable: &str) -> Option<String> {
+        let said = || std::env::var(variable).ok().filter(|address| !address.is_empty());
+        self.address.clone().or_else(said)
+    }
+
+    fn tls(&self) -> Result<TlsOptions, Failed> {
+        let identity = match (&self.tls_client_certificate, &self.tls_client_key) {
+            (Some(certificate), Some(key)) => Some((read(certificate)?, read(key)?)),
+            (None, None) => None,
+            _ => {
+                let what = "a certificate of your own needs its key, and the key its certificate";
+                return Err(Failed::usage(what)
+                    .hint("name both with --tls-client-certificate and --tls-client-key"));
+            }
+        };
+        let ca = self.tls_ca.as_deref().map(read).transpose()?;
+        Ok(TlsOptions { ca, domain: self.tls_domain.clone(), identity })
     }
 
     /// A client of the engine, which must be there.
     pub(crate) async fn client(&self) -> Result<Client, Failed> {
-        let mut options = GrpcOptions::new(self.engine_url());
-        options.tls.ca = self.tls_ca.as_deref().map(read).transpose()?;
+        let options = GrpcOptions { tls: self.tls()?, ..GrpcOptions::new(self.engine_url()?) };
         let transport = GrpcTransport::connect(&options).await.map_err(|error| match error {
             CallError::Unavailable(why) => Failed::unreachable(format_args!(
                 "no engine can be reached at {why}"

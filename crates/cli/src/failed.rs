@@ -89,8 +89,31 @@ impl From<io::Error> for Failed {
     }
 }
 
+/// Something that is about no workflow in particular.
 impl From<ClientError> for Failed {
     fn from(error: ClientError) -> Self {
+        Self::about("ID", error)
+    }
+}
+
+/// A command line that is wrong: what clap says first is what went wrong, what it says next is the hint.
+impl From<clap::Error> for Failed {
+    fn from(error: clap::Error) -> Self {
+        let said = error.render().to_string();
+        let mut parts = said.split("\n\n").map(one_line);
+        let what = parts.next().unwrap_or_default();
+        let hints: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
+        Self::usage(what.trim_start_matches("error: ")).hint(hints.join("; "))
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+impl Failed {
+    /// Why something could not be done to the workflow of this id.
+    pub(crate) fn about(id: &str, error: ClientError) -> Self {
         let failed = match &error {
             ClientError::Invalid(_) | ClientError::Payload(_) => return Self::usage(error),
             ClientError::Unavailable(_) => Self::unreachable(&error),
@@ -100,9 +123,12 @@ impl From<ClientError> for Failed {
             | ClientError::RunFailed(failure) => {
                 Self::refused(format_args!("{error}{}", causes(failure)))
             }
+            ClientError::RunTerminated(reason) if reason.is_empty() => {
+                Self::refused("the run was terminated")
+            }
             _ => Self::refused(&error),
         };
-        match hint(&error) {
+        match hint(&error, id) {
             Some(hint) => failed.hint(hint),
             None => failed,
         }
@@ -116,16 +142,24 @@ fn causes(failure: &Failure) -> String {
 }
 
 /// What can be done about it.
-const fn hint(error: &ClientError) -> Option<&'static str> {
-    Some(match error {
+fn hint(error: &ClientError, id: &str) -> Option<String> {
+    let hint = match error {
+        ClientError::Blocked(_) => {
+            return Some(format!(
+                "deploy code that fits the history, then `abide repair {id}`; \
+                 `abide workflow describe {id}` shows the difference"
+            ));
+        }
+        ClientError::RunFailed(_)
+        | ClientError::RunCancelled(_)
+        | ClientError::RunTerminated(_)
+        | ClientError::RunTimedOut => {
+            return Some(format!("`abide workflow history {id}` shows how it came to that"));
+        }
         ClientError::Unavailable(_) => "look at the engine's own output, or try again",
         ClientError::NotFound => "see which there are with `abide workflow list`",
         ClientError::AlreadyExists { .. } => {
             "choose another --id, or say what to do with --on-conflict or --reuse"
-        }
-        ClientError::Blocked(_) => {
-            "deploy code that fits the history, then `abide repair ID`; \
-             `abide workflow describe ID` shows the difference"
         }
         ClientError::Refused(Refusal::RunClosed) => {
             "`abide workflow list --status running` shows the open ones"
@@ -133,10 +167,7 @@ const fn hint(error: &ClientError) -> Option<&'static str> {
         ClientError::Refused(Refusal::UnknownTimer(_) | Refusal::TimerFired(_)) => {
             "`abide waits list` shows the open ones"
         }
-        ClientError::RunFailed(_)
-        | ClientError::RunCancelled(_)
-        | ClientError::RunTerminated(_)
-        | ClientError::RunTimedOut => "`abide workflow history ID` shows how it came to that",
         _ => return None,
-    })
+    };
+    Some(hint.into())
 }

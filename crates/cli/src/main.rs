@@ -5,7 +5,7 @@
 //!   `failed` says what went wrong and with which exit code.
 //! - `node` runs an engine for `dev` and `serve`; `demo` is the worker that `dev` brings along.
 //! - `workflow`, `waits`, `timer`, `repair`, `completions`: one file per command.
-//! - `bench` measures, `crash` kills.
+//! - `bench` measures, `crash` kills; both start this same program by `own_process`.
 
 mod bench;
 mod completions;
@@ -16,12 +16,13 @@ mod failed;
 mod input;
 mod node;
 mod output;
+mod own_process;
 mod repair;
 mod timer;
 mod waits;
 mod workflow;
 
-use std::process::ExitCode;
+use std::{env, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _};
@@ -76,7 +77,14 @@ enum Command {
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and the version come this way as well, and are no errors.
+        Err(error) if error.use_stderr() && env::args_os().any(|word| word == "--json") => {
+            return Failed::from(error).report(true);
+        }
+        Err(error) => error.exit(),
+    };
     let filter = EnvFilter::try_from_env("ABIDE_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     let log = fmt::layer().with_writer(std::io::stderr).with_target(false);
     tracing_subscriber::registry().with(filter).with(log).init();

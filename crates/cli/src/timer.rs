@@ -36,7 +36,7 @@ pub(crate) struct Reschedule {
     #[arg(long, value_name = "MOMENT", value_parser = parse_moment)]
     at: Option<Timestamp>,
     /// The new due time, from now
-    #[arg(long = "in", value_name = "TIME", value_parser = parse_length)]
+    #[arg(long = "in", value_name = "TIME", value_parser = parse_length, allow_hyphen_values = true)]
     after: Option<Duration>,
     /// Makes repeats of this move the same move
     #[arg(long, value_name = "KEY")]

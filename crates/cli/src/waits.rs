@@ -30,7 +30,7 @@ pub(crate) struct List {
     #[arg(long, value_name = "NAME", requires = "kind")]
     name: Option<String>,
     /// Only waits that end within this time
-    #[arg(long, value_name = "TIME", value_parser = parse_length)]
+    #[arg(long, value_name = "TIME", value_parser = parse_length, allow_hyphen_values = true)]
     within: Option<std::time::Duration>,
     /// How many at most
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50)]

@@ -106,7 +106,7 @@ impl Hello {
         let figures = Figures { runs_per_s, concurrency: self.concurrency };
         if self.spawn {
             session.figures.hello_spawned = Some(figures);
-        } else if session.common.address.is_none() {
+        } else if session.measures_itself() {
             session.figures.hello = Some(figures);
         }
         Ok(())

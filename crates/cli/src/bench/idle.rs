@@ -7,12 +7,13 @@ use std::{
 };
 
 use abide::Client;
+use abide_core::list::{WaitFilter, WaitKind, WaitPosition};
 use clap::Args;
 use tokio::{process::Child, task::JoinSet, time::sleep};
 use uuid::Uuid;
 
 use super::{
-    Session,
+    Session, at_least_one,
     machine::Usage,
     place::{spawn_server, spawn_worker},
     report::{Report, progress, spinner},
@@ -26,7 +27,7 @@ use crate::{connection::Common, failed::Failed, output::moment};
   abide bench idle --runs 100000")]
 pub(super) struct Idle {
     /// How many runs sleep
-    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
+    #[arg(long, value_name = "COUNT", default_value_t = 100_000, value_parser = at_least_one)]
     runs: u64,
 }
 
@@ -41,6 +42,10 @@ const SLEEP: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// How long everything may take to come to rest before memory is read.
 const REST: Duration = Duration::from_secs(2);
+
+/// How long to wait before the sleeping runs are counted again, and how many are listed at a time.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+const PAGE: usize = 1_000;
 
 /// What was measured.
 pub(super) struct Figures {
@@ -61,9 +66,11 @@ impl Idle {
         let processes = Processes::start(&data).await?;
         let client = Common::at(processes.url.clone()).client().await?;
         fall_asleep(&client, "runs that fill the worker's cache", WARM).await?;
+        all_sleep(&client, WARM).await?;
         sleep(REST).await;
         let before = processes.memory();
         fall_asleep(&client, "sleeping runs", self.runs).await?;
+        all_sleep(&client, WARM + self.runs).await?;
         sleep(REST).await;
         let after = processes.memory();
         // What follows the starts ends seconds after them: timeouts of tasks, pages that are copied.
@@ -155,7 +162,33 @@ impl Processes {
     }
 }
 
-/// Starts so many runs that sleep for long, and waits until each has begun to.
+/// Waits until so many runs are listed as sleeping.
+async fn all_sleep(client: &Client, runs: u64) -> Result<(), Failed> {
+    let bar = progress("asleep", runs);
+    loop {
+        let asleep = sleeping(client).await?;
+        bar.set_position(asleep);
+        if asleep >= runs {
+            bar.finish_and_clear();
+            return Ok(());
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+}
+
+/// How many waits for time there are.
+async fn sleeping(client: &Client) -> Result<u64, Failed> {
+    let mut filter = WaitFilter { kind: Some(WaitKind::Timer), ..WaitFilter::default() };
+    let mut count = 0;
+    loop {
+        let page = client.waits(filter.clone(), PAGE).await?;
+        let Some((shard, last)) = page.last() else { return Ok(count) };
+        filter.after = Some(WaitPosition::of(*shard, last));
+        count += page.len() as u64;
+    }
+}
+
+/// Starts so many runs that sleep for long.
 async fn fall_asleep(client: &Client, what: &'static str, runs: u64) -> Result<(), Failed> {
     let bar = progress(what, runs);
     let due = moment(SLEEP)?.unix_millis();

@@ -55,6 +55,13 @@ enum What {
     Worker(worker::Worker),
 }
 
+impl What {
+    /// It cannot be measured on an engine elsewhere.
+    const fn is_alone(&self) -> bool {
+        matches!(self, Self::Store(_) | Self::Idle(_) | Self::All(_))
+    }
+}
+
 /// Measure everything, and say which aims were met
 #[derive(Args)]
 #[command(after_help = "Example:
@@ -64,7 +71,7 @@ struct All {
     #[command(flatten)]
     store: store::Store,
     /// How many sleeping runs `idle` makes
-    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
+    #[arg(long, value_name = "COUNT", default_value_t = 100_000, value_parser = at_least_one)]
     sleepers: u64,
 }
 
@@ -83,6 +90,12 @@ impl Bench {
     pub(crate) async fn run(self, common: &Common) -> Result<(), Failed> {
         if let What::Worker(worker) = self.what {
             return worker.run(common).await;
+        }
+        if self.what.is_alone() && common.address.is_some() {
+            let what =
+                "this measures an engine that it starts itself, and none that runs elsewhere";
+            return Err(Failed::usage(what)
+                .hint("leave --address out, or measure `hello`, `sleep` or `signal` there"));
         }
         let directory = tempfile::tempdir_in(&self.directory).map_err(|error| {
             let place = self.directory.display();
@@ -133,7 +146,20 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
+fn at_least_one(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(count) if count > 0 => Ok(count),
+        _ => Err("it must be a number above zero".into()),
+    }
+}
+
 impl Session<'_> {
+    /// The engine that is measured is of this program, on the disk that the store was measured on.
+    /// Aims mean nothing for others.
+    const fn measures_itself(&self) -> bool {
+        self.common.address.is_none()
+    }
+
     fn report(&self, report: &Report) -> Result<(), Failed> {
         self.output.say(&report.object(), report)
     }

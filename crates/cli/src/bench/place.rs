@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::workflows;
-use crate::{connection::Common, failed::Failed};
+use crate::{connection::Common, failed::Failed, own_process::own_process};
 
 /// A client of an engine that has a worker.
 pub(super) struct Place {
@@ -152,9 +152,9 @@ pub(super) async fn spawn_worker(url: &str) -> Result<Child, Failed> {
 }
 
 fn this_program() -> Result<Command, Failed> {
-    let program = std::env::current_exe()
+    let command = own_process()
         .map_err(|error| Failed::refused(format_args!("this program is not found: {error}")))?;
-    Ok(Command::new(program))
+    Ok(Command::from(command))
 }
 
 /// Starts a process that ends with this one, and waits for its first line.

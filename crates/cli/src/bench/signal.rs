@@ -7,7 +7,7 @@ use clap::Args;
 use uuid::Uuid;
 
 use super::{
-    Session,
+    Session, at_least_one,
     place::Place,
     report::{Report, progress},
     resumed,
@@ -21,7 +21,7 @@ use crate::failed::Failed;
   abide bench signal --runs 500")]
 pub(super) struct Signal {
     /// How many signals, one after the other
-    #[arg(long, value_name = "COUNT", default_value_t = 300)]
+    #[arg(long, value_name = "COUNT", default_value_t = 300, value_parser = at_least_one)]
     runs: u64,
 }
 
@@ -66,7 +66,9 @@ impl Signal {
                 .figure("p99_ms", round_trips.percentile_ms(99)),
         )?;
         place.end().await?;
-        session.figures.signal = Some(Figures { p50_ms: round_trips.percentile_ms(50) });
+        if session.measures_itself() {
+            session.figures.signal = Some(Figures { p50_ms: round_trips.percentile_ms(50) });
+        }
         Ok(())
     }
 }

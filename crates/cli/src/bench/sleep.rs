@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::{
-    Session,
+    Session, at_least_one,
     place::Place,
     report::{Report, progress},
     resumed,
@@ -23,13 +23,13 @@ use crate::{failed::Failed, output::system_now};
   abide bench sleep --runs 2000")]
 pub(super) struct Sleep {
     /// How many sleeps are due at one moment, and how many are spread
-    #[arg(long, value_name = "COUNT", default_value_t = 2_000)]
+    #[arg(long, value_name = "COUNT", default_value_t = 2_000, value_parser = at_least_one)]
     runs: u64,
     /// Over how long the spread ones are spread
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     spread: u64,
     /// How many sleep one after the other, alone
-    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = at_least_one)]
     lone: u64,
 }
 
@@ -65,19 +65,21 @@ impl Sleep {
         self.tell(session, format!("{} due at one moment", self.runs), &at_once)?;
         let first = system_now().saturating_add(lead);
         let spread = Duration::from_secs(self.spread);
-        let step = spread / u32::try_from(self.runs.max(1)).unwrap_or(u32::MAX);
+        let step = spread / u32::try_from(self.runs).unwrap_or(u32::MAX);
         let due = |number| first.saturating_add(step * u32::try_from(number).unwrap_or_default());
         let spread = asleep(&place.client, "spread", self.runs, due).await?;
         self.tell(session, format!("{} spread over {} s", self.runs, self.spread), &spread)?;
         let lone = self.alone(&place.client).await?;
         self.tell(session, format!("{} alone, one after the other", self.lone), &lone)?;
         place.end().await?;
-        session.figures.sleep = Some(Figures {
-            runs: self.runs,
-            at_once_p99_ms: at_once.late.percentile_ms(99),
-            lone_p99_ms: lone.late.percentile_ms(99),
-            early: at_once.early + spread.early + lone.early,
-        });
+        if session.measures_itself() {
+            session.figures.sleep = Some(Figures {
+                runs: self.runs,
+                at_once_p99_ms: at_once.late.percentile_ms(99),
+                lone_p99_ms: lone.late.percentile_ms(99),
+                early: at_once.early + spread.early + lone.early,
+            });
+        }
         Ok(())
     }
 

@@ -1,11 +1,14 @@
-//! What must hold when all is over: each acknowledged call has exactly one effect in the history, and
-//! no activity ran again after its result was recorded.
+//! What must hold when all is over: each acknowledged call has exactly one effect in the history, no
+//! activity ran again after its result was recorded, and what runs at most once ran at most once.
 
-use std::{collections::BTreeMap, fmt::Debug};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+};
 
 use abide::Client;
 use abide_core::{
-    event::{Event, Fact},
+    event::{Delivery, Event, Fact},
     list::{RunFilter, RunStatus},
     time::Timestamp,
 };
@@ -42,12 +45,12 @@ impl Finding {
     }
 }
 
-/// Looks at every history and at the ledger of attempts.
+/// Looks at every history and at the ledger of attempts. Gives how many attempts were repeats.
 pub(super) async fn everything(
     client: &Client,
     journeys: &[Journeyed],
     ledger: &[Entry],
-) -> Result<(), Finding> {
+) -> Result<usize, Finding> {
     let mut recorded = Recorded::default();
     for journeyed in journeys {
         let id = journeyed.plan.id.as_str();
@@ -59,8 +62,9 @@ pub(super) async fn everything(
         let history = client.handle::<Detour>(child.as_str()).history().await.map_err(unread)?;
         recorded.add(&child, &history)?;
     }
-    check_attempts(&recorded, ledger)?;
-    check_count(client, 2 * journeys.len()).await
+    let repeated = check_attempts(&recorded, ledger)?;
+    check_count(client, 2 * journeys.len()).await?;
+    Ok(repeated)
 }
 
 /// One run per start, and all of them completed.
@@ -96,21 +100,29 @@ fn check_history(journeyed: &Journeyed, history: &[Event]) -> Result<(), Finding
     Finding::check(id, "updates in history", expected, updates)
 }
 
-/// When each activity's result was recorded, by its execution id.
+/// What the histories say of activities, by their execution ids.
 #[derive(Default)]
 struct Recorded {
+    /// When the result was recorded.
     completed: BTreeMap<String, Timestamp>,
+    /// Those that run at most once.
+    once: BTreeSet<String>,
 }
 
 impl Recorded {
-    /// Adds the activities of a history, each of which must have completed once.
+    /// Adds the activities of a history, each of which must have completed once, unless it runs at
+    /// most once: that may have been lost.
     fn add(&mut self, id: &str, history: &[Event]) -> Result<(), Finding> {
         let mut scheduled = BTreeMap::new();
         for (event, number) in history.iter().zip(1..) {
             Finding::check(id, "the number of an event", number, event.number)?;
             match &event.body.fact {
                 Fact::ActivityScheduled(activity) => {
-                    scheduled.insert(event.number, activity.execution.to_string());
+                    let execution = activity.execution.to_string();
+                    if activity.spec.delivery == Delivery::AtMostOnce {
+                        self.once.insert(execution.clone());
+                    }
+                    scheduled.insert(event.number, execution);
                 }
                 Fact::ActivityCompleted(completed) => {
                     let Some(execution) = scheduled.remove(&completed.scheduled) else {
@@ -121,15 +133,16 @@ impl Recorded {
                 _ => {}
             }
         }
-        if scheduled.is_empty() {
-            return Ok(());
+        match scheduled.values().filter(|execution| !self.once.contains(*execution)).count() {
+            0 => Ok(()),
+            open => Err(Finding::new(id, format!("{open} activities never completed"))),
         }
-        Err(Finding::new(id, format!("{} activities never completed", scheduled.len())))
     }
 }
 
-/// Each recorded result comes from an attempt, and no attempt began after its result was recorded.
-fn check_attempts(recorded: &Recorded, ledger: &[Entry]) -> Result<(), Finding> {
+/// Each recorded result comes from an attempt, no attempt began after its result was recorded, and
+/// what runs at most once has one attempt at most. Gives how many attempts were repeats.
+fn check_attempts(recorded: &Recorded, ledger: &[Entry]) -> Result<usize, Finding> {
     let mut attempts: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
     for entry in ledger {
         attempts.entry(entry.execution.as_str()).or_default().push(entry);
@@ -145,5 +158,12 @@ fn check_attempts(recorded: &Recorded, ledger: &[Entry]) -> Result<(), Finding> 
             return Err(Finding::new(attempt.errand.as_str(), what));
         }
     }
-    Ok(())
+    for execution in &recorded.once {
+        let attempts = attempts.get(execution.as_str()).map_or(0, Vec::len);
+        if attempts > 1 {
+            let what = format!("ran {attempts} times, and may run once");
+            return Err(Finding::new(execution.as_str(), what));
+        }
+    }
+    Ok(ledger.len() - attempts.len())
 }

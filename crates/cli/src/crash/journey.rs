@@ -15,6 +15,16 @@ use serde::{Deserialize, Serialize};
 /// The queue of the crash test.
 pub(super) const QUEUE: &str = "crash-test";
 
+/// How the errand that runs at most once is called.
+pub(super) const ONCE: &str = "once";
+
+/// How long the longest errand takes, in milliseconds: long enough that kills hit errands under way.
+const LONGEST_ERRAND_MS: u64 = 200;
+
+/// How often an errand says that it is alive, and after how long a silent one is given up.
+const BEAT: Duration = Duration::from_millis(20);
+const SILENCE: Duration = Duration::from_secs(2);
+
 /// What a journey is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Plan {
@@ -39,6 +49,8 @@ pub(super) struct Report {
     pub(super) slept_ms: u64,
     /// What its activities answered.
     pub(super) errands: Vec<String>,
+    /// What its activity that runs at most once answered, unless it was lost with a worker.
+    pub(super) once: Option<String>,
     /// What its child answered.
     pub(super) child: String,
 }
@@ -53,9 +65,12 @@ pub(super) struct Journey {
 impl Journey {
     #[run]
     async fn run(ctx: &Context<Self>, plan: Plan) -> abide::Result<Report> {
-        let errands = (0..plan.errands)
-            .map(|number| ctx.activity(Ledger::errand, format!("{}/{number}", plan.id)).start());
+        let errands =
+            (0..plan.errands).map(|number| errand(ctx, format!("{}/{number}", plan.id)).start());
+        let once = errand(ctx, format!("{}/{ONCE}", plan.id)).at_most_once().start();
         let errands = join_all(errands).await.into_iter().collect::<Result<_, _>>()?;
+        // An attempt that was lost is not repeated, which is what was asked for.
+        let once = once.await.ok();
         let begin = ctx.now();
         ctx.sleep(Duration::from_millis(plan.nap_ms)).await?;
         let slept_ms = ctx.now().saturating_since(begin).as_millis();
@@ -70,6 +85,7 @@ impl Journey {
             total: ctx.read(|state| state.total),
             slept_ms: u64::try_from(slept_ms).unwrap_or(u64::MAX),
             errands,
+            once,
             child,
         })
     }
@@ -96,8 +112,13 @@ impl Detour {
     #[run]
     async fn run(ctx: &Context<Self>, of: String) -> abide::Result<String> {
         ctx.sleep(Duration::from_millis(5)).await?;
-        ctx.activity(Ledger::errand, format!("{of}/detour")).await
+        errand(ctx, format!("{of}/detour")).await
     }
+}
+
+/// An errand whose attempts are alive only while they say so.
+fn errand<W>(ctx: &Context<W>, about: String) -> abide::context::ActivityCall<String> {
+    ctx.activity(Ledger::errand, about).heartbeat_timeout(SILENCE)
 }
 
 /// Writes down every attempt, in a file that all workers share.
@@ -119,13 +140,20 @@ pub(super) struct Entry {
 #[activities]
 impl Ledger {
     #[activity]
-    async fn errand(&self, ctx: ActivityContext, errand: String) -> std::io::Result<String> {
+    async fn errand(&self, ctx: ActivityContext, errand: String) -> Result<String, ActivityError> {
         let entry = Entry {
             execution: ctx.execution_id().to_string(),
             errand: errand.clone(),
             began_ms: super::now_ms(),
         };
-        self.write(&entry)?;
+        self.write(&entry).map_err(ActivityError::from_source)?;
+        let mut left = Duration::from_millis(fastrand::u64(0..=LONGEST_ERRAND_MS));
+        while !left.is_zero() {
+            ctx.heartbeat(&()).map_err(ActivityError::from_source)?;
+            let beat = left.min(BEAT);
+            tokio::time::sleep(beat).await;
+            left -= beat;
+        }
         Ok(format!("done: {errand}"))
     }
 }

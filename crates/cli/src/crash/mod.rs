@@ -17,6 +17,7 @@ use abide::{
     grpc::{GrpcOptions, GrpcTransport},
     worker::Worker,
 };
+use abide_core::list::RunFilter;
 use clap::Args;
 use fastrand::Rng;
 use serde_json::json;
@@ -32,10 +33,11 @@ use crate::{connection::Common, failed::Failed};
 /// Kill the server and the worker again and again, and look for anything lost
 ///
 /// Starts a server on a fresh data folder and a worker, lets clients run workflows with activities,
-/// sleeps, signals, updates and children, and kills the processes with SIGKILL at random moments.
-/// Every call that was not answered is repeated with its key. At the end each acknowledged start,
-/// signal, update and result must have exactly one effect, no sleep may be cut short, and no activity
-/// may run again after its result was recorded.
+/// sleeps, signals, updates and children, and kills the processes with SIGKILL at random moments, one
+/// or both at once, mostly at work and sometimes while they start. Every call that was not answered
+/// is repeated with its key. At the end each acknowledged start, signal, update and result must have
+/// exactly one effect, no sleep may be cut short, no activity may run again after its result was
+/// recorded, and one that runs at most once may not run twice.
 #[derive(Args)]
 #[command(after_help = "Example:
   abide crash-test --kills 1000")]
@@ -49,12 +51,22 @@ pub(crate) struct CrashTest {
     /// Decides who is killed when; by default another one each time
     #[arg(long)]
     seed: Option<u64>,
-    /// Where everything is kept; by default a temporary folder, which is left if something is found
+    /// Where everything is kept, which must be new; by default a temporary folder, which is left if
+    /// something is found
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
     /// Be the worker that is killed
     #[arg(long, hide = true)]
     work: bool,
+}
+
+/// What was found when nothing was found.
+struct Survived {
+    journeys: usize,
+    /// Attempts of activities beyond the first.
+    repeated: usize,
+    /// How often both processes were killed at once.
+    both: u32,
 }
 
 impl CrashTest {
@@ -66,14 +78,13 @@ impl CrashTest {
         if self.work {
             return work(common, &folder).await;
         }
-        std::fs::create_dir_all(&folder)
-            .map_err(|error| Failed::usage(format_args!("{}: {error}", folder.display())))?;
+        processes::prepare(&folder)?;
         let begun = Instant::now();
-        let result = self.torture(seed, &folder).await;
-        let journeys = result.map_err(|finding| {
-            Failed::refused(format_args!("seed {seed}: {finding}"))
-                .hint(format!("everything is in {}", folder.display()))
-        })?;
+        let Survived { journeys, repeated, both } =
+            self.torture(seed, &folder).await.map_err(|finding| {
+                Failed::refused(format_args!("seed {seed}: {finding}"))
+                    .hint(format!("everything is in {}", folder.display()))
+            })?;
         if self.folder.is_none() {
             // Leftovers in the temporary folder hurt nobody.
             drop(std::fs::remove_dir_all(&folder));
@@ -81,16 +92,18 @@ impl CrashTest {
         let (kills, seconds) = (self.kills, begun.elapsed().as_secs_f64());
         let object = json!({
             "seed": seed, "kills_of_server": kills, "kills_of_worker": kills,
-            "journeys": journeys, "seconds": seconds,
+            "kills_of_both_at_once": both, "journeys": journeys, "repeated_attempts": repeated,
+            "seconds": seconds,
         });
         let words = format!(
-            "{journeys} journeys over {kills} kills of the server and {kills} of the worker in \
-             {seconds:.0} s: nothing lost, nothing doubled, no sleep cut short (seed {seed})"
+            "{journeys} journeys over {kills} kills of the server and {kills} of the worker, {both} of \
+             them at once, in {seconds:.0} s: nothing lost, nothing doubled, no sleep cut short; \
+             {repeated} attempts of activities were repeated (seed {seed})"
         );
         common.output().say(&object, words)
     }
 
-    async fn torture(&self, seed: u64, folder: &Path) -> Result<usize, Finding> {
+    async fn torture(&self, seed: u64, folder: &Path) -> Result<Survived, Finding> {
         let mut rng = Rng::with_seed(seed);
         let mut processes = Processes::start(folder).map_err(unable("start"))?;
         let client = connect(&processes.url())?;
@@ -101,7 +114,7 @@ impl CrashTest {
                 tokio::spawn(traveller::travel(client.clone(), rng, number, stopped.clone()))
             })
             .collect();
-        self.kill(&mut rng, &mut processes, &travellers).await?;
+        let both = self.kill(&mut rng, &mut processes, &client, &travellers).await?;
         // The last journeys end undisturbed.
         stop.send_replace(true);
         let mut journeys = Vec::new();
@@ -112,43 +125,54 @@ impl CrashTest {
         }
         let ledger =
             Ledger::read(&processes::ledger_of(folder)).map_err(unable("read the ledger"))?;
-        check::everything(&client, &journeys, &ledger).await?;
-        Ok(journeys.len())
+        let repeated = check::everything(&client, &journeys, &ledger).await?;
+        Ok(Survived { journeys: journeys.len(), repeated, both })
     }
 
+    /// Kills each process as often as was asked for. Gives how often both were killed at once.
     async fn kill<T>(
         &self,
         rng: &mut Rng,
         processes: &mut Processes,
+        client: &Client,
         travellers: &[tokio::task::JoinHandle<T>],
-    ) -> Result<(), Finding> {
-        let mut left = [self.kills; 2];
+    ) -> Result<u32, Finding> {
+        let (mut left, mut both) = ([self.kills; 2], 0);
         while left != [0, 0] {
+            // Mostly the engine serves again before anything is killed; sometimes it only starts.
+            if rng.u8(0..4) > 0 {
+                serves(client).await?;
+            }
             tokio::time::sleep(Duration::from_millis(rng.u64(20..800))).await;
             if let Some(victim) = processes.ended().map_err(unable("look after"))? {
                 return Err(Finding::new(format!("{victim:?}"), "ended by itself; see its log"));
             }
             if travellers.iter().any(tokio::task::JoinHandle::is_finished) {
                 // A client found something; its own words say what.
-                return Ok(());
+                return Ok(both);
             }
             let victim = processes::choose(rng, left);
             processes.kill(victim).map_err(unable("restart"))?;
-            match victim {
-                Victim::Server => left[0] -= 1,
-                Victim::Worker => left[1] -= 1,
-            }
+            left[0] -= u32::from(victim.has_server());
+            left[1] -= u32::from(victim.has_worker());
+            both += u32::from(victim == Victim::Both);
             let done = 2 * self.kills - left[0] - left[1];
             tracing::info!("killed the {victim:?}, {done} of {}", 2 * self.kills);
         }
-        Ok(())
+        Ok(both)
     }
+}
+
+/// Waits until the engine answers.
+async fn serves(client: &Client) -> Result<(), Finding> {
+    let answer = client.count_runs(RunFilter::default()).await;
+    answer.map(drop).map_err(|error| Finding::new("the engine", error.to_string()))
 }
 
 /// Works for the journeys until it is killed.
 async fn work(common: &Common, folder: &Path) -> Result<(), Failed> {
     let failed = |error: &dyn std::fmt::Display| Failed::refused(format_args!("worker: {error}"));
-    let client = connect(&common.engine_url()).map_err(|error| failed(&error))?;
+    let client = connect(&common.engine_url()?).map_err(|error| failed(&error))?;
     let ledger = Ledger::open(&processes::ledger_of(folder)).map_err(|error| failed(&error))?;
     let worker = Worker::new(&client).queue(QUEUE).activities(ledger);
     let worker = worker.workflow::<Journey>().workflow::<Detour>();

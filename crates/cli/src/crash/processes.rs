@@ -9,24 +9,40 @@ use std::{
 
 use fastrand::Rng;
 
+use crate::{failed::Failed, own_process::own_process};
+
 const CONFIG: &str = "abide.toml";
+const DATA: &str = "data";
 
 /// Attempts of a killed worker go to the next one soon. With the default the server would be killed
 /// again before the grace is over, so that many journeys would only wait.
 const WORKER_GRACE: &str = "worker_grace_ms = 300\n";
 
-/// Which process.
+/// Which process, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Victim {
     /// The engine.
     Server,
     /// The worker.
     Worker,
+    /// Both at once, as when the machine loses its power.
+    Both,
+}
+
+impl Victim {
+    /// The engine is killed.
+    pub(super) const fn has_server(self) -> bool {
+        matches!(self, Self::Server | Self::Both)
+    }
+
+    /// The worker is killed.
+    pub(super) const fn has_worker(self) -> bool {
+        matches!(self, Self::Worker | Self::Both)
+    }
 }
 
 /// A server and a worker, alive until this is dropped.
 pub(super) struct Processes {
-    binary: PathBuf,
     folder: PathBuf,
     address: String,
     http: String,
@@ -37,13 +53,12 @@ pub(super) struct Processes {
 impl Processes {
     /// Starts both, on free ports, with everything they write in `folder`.
     pub(super) fn start(folder: &Path) -> io::Result<Self> {
-        let binary = std::env::current_exe()?;
         let (address, http) = (free_address()?, free_address()?);
         let folder = folder.to_owned();
         std::fs::write(folder.join(CONFIG), WORKER_GRACE)?;
-        let server = spawn(&mut serve(&binary, &folder, &address, &http), &folder, "server")?;
-        let worker = spawn(&mut work(&binary, &folder, &address), &folder, "worker")?;
-        Ok(Self { binary, folder, address, http, server, worker })
+        let server = spawn(&mut serve(&folder, &address, &http)?, &folder, "server")?;
+        let worker = spawn(&mut work(&folder, &address)?, &folder, "worker")?;
+        Ok(Self { folder, address, http, server, worker })
     }
 
     /// Where clients connect.
@@ -51,15 +66,22 @@ impl Processes {
         format!("http://{}", self.address)
     }
 
-    /// Kills one of them without warning and starts it again.
+    /// Kills without warning, and starts again what was killed.
     pub(super) fn kill(&mut self, victim: Victim) -> io::Result<()> {
-        let Self { binary, folder, address, http, .. } = self;
-        let (child, mut command, name) = match victim {
-            Victim::Server => (&mut self.server, serve(binary, folder, address, http), "server"),
-            Victim::Worker => (&mut self.worker, work(binary, folder, address), "worker"),
-        };
-        end(child)?;
-        *child = spawn(&mut command, folder, name)?;
+        if victim.has_server() {
+            end(&mut self.server)?;
+        }
+        if victim.has_worker() {
+            end(&mut self.worker)?;
+        }
+        let Self { folder, address, http, .. } = self;
+        if victim.has_server() {
+            let mut command = serve(folder, address, http)?;
+            self.server = spawn(&mut command, folder, "server")?;
+        }
+        if victim.has_worker() {
+            self.worker = spawn(&mut work(folder, address)?, folder, "worker")?;
+        }
         Ok(())
     }
 
@@ -85,14 +107,29 @@ impl Drop for Processes {
     }
 }
 
-/// Which process is killed next: both as often, in random order.
+/// Which process is killed next: each as often as the other, in random order, now and then both.
 pub(super) fn choose(rng: &mut Rng, left: [u32; 2]) -> Victim {
     match left {
         [_, 0] => Victim::Server,
         [0, _] => Victim::Worker,
-        _ if rng.bool() => Victim::Server,
-        _ => Victim::Worker,
+        _ => match rng.u8(0..5) {
+            0 => Victim::Both,
+            1 | 2 => Victim::Server,
+            _ => Victim::Worker,
+        },
     }
+}
+
+/// Makes the folder. One that was used before is refused: its runs and its ledger would be mistaken
+/// for those of this test.
+pub(super) fn prepare(folder: &Path) -> Result<(), Failed> {
+    let place = folder.display();
+    if folder.join(DATA).exists() || ledger_of(folder).exists() {
+        return Err(Failed::usage(format_args!("{place} is the folder of an earlier crash test"))
+            .hint("name a new folder, or leave --folder out"));
+    }
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Failed::usage(format_args!("the folder {place} cannot be made: {error}")))
 }
 
 /// SIGKILL: the process has no chance to say goodbye.
@@ -101,17 +138,17 @@ fn end(child: &mut Child) -> io::Result<()> {
     child.wait().map(drop)
 }
 
-fn serve(binary: &Path, folder: &Path, address: &str, http: &str) -> Command {
-    let mut command = Command::new(binary);
+fn serve(folder: &Path, address: &str, http: &str) -> io::Result<Command> {
+    let mut command = own_process()?;
     command.args(["serve", "--address", address, "--http", http, "--data"]);
-    command.arg(folder.join("data")).arg("--config").arg(folder.join(CONFIG));
-    command
+    command.arg(folder.join(DATA)).arg("--config").arg(folder.join(CONFIG));
+    Ok(command)
 }
 
-fn work(binary: &Path, folder: &Path, address: &str) -> Command {
-    let mut command = Command::new(binary);
+fn work(folder: &Path, address: &str) -> io::Result<Command> {
+    let mut command = own_process()?;
     command.args(["crash-test", "--work", "--address", address, "--folder"]).arg(folder);
-    command
+    Ok(command)
 }
 
 /// What the process says goes to a file, for when something is found.

@@ -12,7 +12,7 @@ use fastrand::Rng;
 
 use super::{
     check::Finding,
-    journey::{Journey, Plan, QUEUE, Report},
+    journey::{Journey, ONCE, Plan, QUEUE, Report},
 };
 
 /// What a client was told is done.
@@ -115,6 +115,10 @@ fn check_report(
     Finding::check(&plan.id, "messages", &sent, &report.messages)?;
     Finding::check(&plan.id, "the sum of all updates", total, report.total)?;
     Finding::check(&plan.id, "errands", &errands, &report.errands)?;
+    if let Some(once) = &report.once {
+        let expected = format!("done: {}/{ONCE}", plan.id);
+        Finding::check(&plan.id, "what runs at most once", &expected, once)?;
+    }
     Finding::check(&plan.id, "the child", &format!("done: {}/detour", plan.id), &report.child)?;
     if report.slept_ms < plan.nap_ms {
         let what = format!("slept {} ms, planned were {}", report.slept_ms, plan.nap_ms);

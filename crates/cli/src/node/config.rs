@@ -66,8 +66,8 @@ impl Layers {
             Some(path) => from_file(path)?,
             None => Config::default(),
         };
-        if let Some(text) = &common.address {
-            config.grpc_address = address::parse(text)?;
+        if let Some(text) = common.listen_address() {
+            config.grpc_address = address::parse(&text)?;
         }
         if let Some(text) = &self.http {
             config.http_address = address::parse(text)?;

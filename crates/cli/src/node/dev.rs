@@ -50,8 +50,9 @@ pub(crate) struct Dev {
 
 impl Dev {
     pub(crate) async fn run(self, common: &Common) -> Result<(), Failed> {
+        let listen = common.listen_address().unwrap_or_else(|| DEFAULT_ADDRESS.into());
         let mut config = Config {
-            grpc_address: address::parse(common.address.as_deref().unwrap_or(DEFAULT_ADDRESS))?,
+            grpc_address: address::parse(&listen)?,
             http_address: address::parse(&self.http)?,
             data: self.data.clone(),
             ..Config::default()

@@ -6,6 +6,7 @@ mod describe;
 mod filter;
 mod history;
 mod list;
+mod pause;
 mod query;
 mod result;
 mod signal;
@@ -31,6 +32,8 @@ pub(crate) enum Command {
     Update(update::Update),
     Cancel(cancel::Cancel),
     Terminate(terminate::Terminate),
+    Pause(pause::Pause),
+    Unpause(pause::Unpause),
     Describe(describe::Describe),
     History(history::History),
     List(list::List),
@@ -47,6 +50,8 @@ impl Command {
             Self::Update(command) => command.run(common).await,
             Self::Cancel(command) => command.run(common).await,
             Self::Terminate(command) => command.run(common).await,
+            Self::Pause(command) => command.run(common).await,
+            Self::Unpause(command) => command.run(common).await,
             Self::Describe(command) => command.run(common).await,
             Self::History(command) => command.run(common).await,
             Self::List(command) => command.run(common).await,
@@ -80,8 +85,8 @@ impl Target {
 impl Target {
     /// Why something could not be done to it.
     pub(crate) fn failed(&self, error: ClientError) -> Failed {
-        let ClientError::NotFound = error else { return error.into() };
         let id = &self.id;
+        let ClientError::NotFound = error else { return Failed::about(id, error) };
         let what = match self.run {
             Some(run) => format!("there is no run {run} of a workflow {id:?}"),
             None => format!("there is no workflow {id:?}"),

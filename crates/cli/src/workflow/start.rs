@@ -43,13 +43,13 @@ pub(crate) struct Start {
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
     /// Let the code begin so much later
-    #[arg(long, value_name = "TIME", value_parser = parse_length)]
+    #[arg(long, value_name = "TIME", value_parser = parse_length, allow_hyphen_values = true)]
     delay: Option<Duration>,
     /// Limit this run
-    #[arg(long, value_name = "TIME", value_parser = parse_length)]
+    #[arg(long, value_name = "TIME", value_parser = parse_length, allow_hyphen_values = true)]
     run_timeout: Option<Duration>,
     /// Limit this run and all that follow it
-    #[arg(long, value_name = "TIME", value_parser = parse_length)]
+    #[arg(long, value_name = "TIME", value_parser = parse_length, allow_hyphen_values = true)]
     execution_timeout: Option<Duration>,
     /// Start a new run at each of these times, as in "0 9 * * *"
     #[arg(long, value_name = "CRON")]
@@ -117,13 +117,19 @@ impl Start {
         if let Some(name) = self.signal {
             start = start.with_signal_untyped(name, signal);
         }
-        let handle = start.await?;
+        let (handle, started) = start.started().await?;
         let run = handle.run_id().map(|run| run.to_string()).unwrap_or_default();
         let output = common.output();
         if self.wait {
-            return print_result(output, &id, &handle.result_untyped().await?);
+            let result = handle.result_untyped().await;
+            let result = result.map_err(|error| Failed::about(&id, error))?;
+            return print_result(output, &id, &result);
         }
-        output.say(&json!({ "workflow": id, "run": run }), format_args!("started {id} (run {run})"))
+        let done = if started { "started" } else { "exists" };
+        output.say(
+            &json!({ "workflow": id, "run": run, "started": started }),
+            format_args!("{done} {id} (run {run})"),
+        )
     }
 }
 

@@ -7,6 +7,8 @@ use crate::harness::{Ran, abide};
 fn bench(words: &str) -> Vec<Value> {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = abide();
+    // An engine that clients use otherwise is not measured unless a flag says so.
+    command.env("ABIDE_ADDRESS", "http://127.0.0.1:1").env("ABIDE_NAMESPACE", "nobodys");
     command.args(["bench", "--json", "--seconds", "0.1", "--directory"]).arg(folder.path());
     let printed = Ran::of(command.args(words.split_whitespace())).good();
     let left = folder.path().read_dir().expect("the folder is there").count();
@@ -47,6 +49,13 @@ fn sleeps_and_signals_are_measured_and_aims_told() {
     let reports = bench("signal --runs 3");
     check(&reports, "signal", &["acknowledged_p50_ms", "p50_ms", "p99_ms"]);
     assert!(reports.iter().any(|report| report["aim"] == "signal_p50"));
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    let refused = |words: &str| Ran::of(abide().arg("bench").args(words.split(' '))).bad(2);
+    assert!(refused("signal --runs 0").contains("above zero"));
+    assert!(refused("idle --address http://127.0.0.1:1").contains("starts itself"));
 }
 
 #[test]

@@ -38,6 +38,18 @@ fn a_flag_wins_over_the_environment_that_over_the_file_that_over_the_default() {
 }
 
 #[test]
+fn the_engine_of_clients_does_not_say_where_to_listen() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = abide();
+    command.current_dir(folder.path()).args(["serve", "--print-config"]);
+    command.env("ABIDE_ADDRESS", "http://127.0.0.1:1");
+    let printed = Ran::of(&mut command).good();
+    assert!(printed.contains("grpc_address = \"127.0.0.1:7233\""), "{printed}");
+    let printed = Ran::of(command.env("ABIDE_LISTEN", "127.0.0.1:2")).good();
+    assert!(printed.contains("grpc_address = \"127.0.0.1:2\""), "{printed}");
+}
+
+#[test]
 fn a_bad_file_is_named_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("abide.toml"), "data = \"x\"\nport = 7233\n").unwrap();

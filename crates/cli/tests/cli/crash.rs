@@ -79,5 +79,9 @@ fn nothing_is_lost_when_server_and_worker_are_killed_again_and_again() {
         serde_json::from_str(&Ran::of(torture.arg(folder.path())).good()).expect("one object");
     assert_eq!(report["kills_of_server"], 20);
     assert_eq!(report["kills_of_worker"], 20);
+    assert!(report["kills_of_both_at_once"].is_u64() && report["repeated_attempts"].is_u64());
     assert!(report["journeys"].as_u64() >= Some(16), "every client came through: {report}");
+    // What an earlier test left would be mistaken for losses of this one.
+    let again = Ran::of(&mut torture).bad(2);
+    assert!(again.contains("earlier crash test"), "{again}");
 }

@@ -36,6 +36,11 @@ fn programs_read_errors_as_json() {
     assert_eq!(error["error"], "there is no workflow \"nope\"");
     assert_eq!(error["exit_code"], 1);
     assert!(error["hint"].as_str().unwrap().contains("abide workflow list"));
+    // What is typed wrongly, too.
+    let said = engine.run("workflow list --status odd --json").bad(2);
+    let error: Value = serde_json::from_str(&said).unwrap();
+    assert!(error["error"].as_str().unwrap().contains("'odd'"), "{error}");
+    assert_eq!(error["exit_code"], 2);
 }
 
 #[test]
@@ -53,5 +58,7 @@ fn what_is_typed_wrongly_is_said_before_an_engine_is_looked_for() {
     compare("bad_json", &run(&["workflow", "start", "--type", "hello", "--input", "Ada"]));
     compare("bad_time", &run(&["timer", "reschedule", "a", "1", "--in", "soon"]));
     compare("bad_status", &run(&["workflow", "list", "--status", "odd"]));
+    compare("negative_time", &run(&["workflow", "start", "--type", "hello", "--delay", "-5s"]));
+    compare("odd_scheme", &run(&["workflow", "list", "--address", "ftp://x"]));
     compare("missing_file", &run(&["workflow", "signal", "a", "b", "--input-file", "nope.json"]));
 }

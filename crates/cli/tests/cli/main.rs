@@ -8,4 +8,5 @@ mod errors;
 mod harness;
 mod policies;
 mod stories;
+mod tls;
 mod usage;

@@ -15,6 +15,10 @@ fn a_second_start_does_what_the_policy_says() {
     let again = "workflow start --type approval --id a --input \"desk\"";
     compare("start_conflict", &engine.run(again).bad(1));
     assert_eq!(start(&engine, "--on-conflict use-existing"), first);
+    let used = engine.run(&format!("{again} --on-conflict use-existing")).good();
+    assert_eq!(used, format!("exists a (run {first})\n"), "nothing was started");
+    let used = engine.json(&format!("{again} --on-conflict use-existing"));
+    assert_eq!(used[0]["started"], false);
     let second = start(&engine, "--on-conflict terminate-existing");
     assert_ne!(second, first);
     let old = format!("workflow describe a --run {first}");

@@ -93,9 +93,34 @@ fn runs_end_from_outside() {
     compare("cancelled_result", &engine.run("workflow result c").bad(1));
     compare("terminate", &engine.run("workflow terminate t --reason stuck").good());
     compare("terminated_result", &engine.run("workflow result t").bad(1));
+    engine.run("workflow start --type reminder --id u --input \"x\" --input 3600").good();
+    engine.run("workflow terminate u").good();
+    compare("terminated_for_no_reason", &engine.run("workflow result u").bad(1));
     // Following a history ends with its run.
     compare("history_followed", &engine.run("workflow history t --follow").good());
     compare("cancel_closed", &engine.run("workflow cancel t").bad(1));
+}
+
+#[test]
+fn a_workflow_is_held_and_goes_on() {
+    let (engine, _folder) = fresh();
+    engine.run("workflow start --type approval --id p --input \"desk\"").good();
+    engine.run("workflow query p status").good();
+    compare("pause", &engine.run_with("workflow pause p --reason", &["we are closed"]).good());
+    // A repeat changes nothing.
+    engine.run("workflow pause p").good();
+    engine.run("workflow signal p decide --input {\"approved\":true}").good();
+    let described = &engine.json("workflow describe p")[0];
+    assert_eq!([&described["status"], &described["doing"]], ["paused", "paused"]);
+    compare("unpause", &engine.run("workflow unpause p --reason open").good());
+    assert_eq!(engine.run("workflow result p").good(), "\"desk was approved\"\n");
+    let history = engine.json("workflow history p");
+    let pauses: Vec<_> = history
+        .iter()
+        .filter(|event| event["event"] == "RunPaused" || event["event"] == "RunUnpaused")
+        .map(|event| event["facts"]["reason"].as_str().unwrap())
+        .collect();
+    assert_eq!(pauses, ["we are closed", "open"]);
 }
 
 #[test]

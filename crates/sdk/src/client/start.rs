@@ -141,7 +141,8 @@ impl<W> Start<W> {
         self.with(|call| call.signal = Some(signal(call, name.into(), input)))
     }
 
-    async fn send(self) -> Result<WorkflowHandle<W>, ClientError> {
+    /// Makes the start, and tells whether it began the run: `false` if an open run is used instead.
+    pub async fn started(self) -> Result<(WorkflowHandle<W>, bool), ClientError> {
         let mut call = self.call?;
         let key = call.key.get_or_insert_with(fresh_key).clone();
         if let Some(signal) = &mut call.signal {
@@ -149,7 +150,9 @@ impl<W> Start<W> {
         }
         let id = call.workflow.workflow.clone();
         match self.client.call(Call::Start(call)).await? {
-            CallReply::Started { run, .. } => Ok(self.client.handle_of(id, Some(run))),
+            CallReply::Started { run, started } => {
+                Ok((self.client.handle_of(id, Some(run)), started))
+            }
             reply => Err(ClientError::unexpected(&reply)),
         }
     }
@@ -178,6 +181,6 @@ impl<W: 'static> IntoFuture for Start<W> {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.send())
+        Box::pin(async { Ok(self.started().await?.0) })
     }
 }
