@@ -11,6 +11,7 @@ use abide_core::{
     codec::decode_events,
     event::{Event, RunSpec, SignalReceived, UpdateAdmitted},
     ids::{RunId, WorkflowKey},
+    limits::Limits,
     program::{Activity, Node, Program},
     replay::Replay,
     run::{Close, Resolution},
@@ -277,4 +278,50 @@ async fn a_shutdown_tells_callers_and_ends_streams() {
     let error = waiting.await.expect("it ends").expect_err("it did not close");
     assert!(matches!(error, CallError::Unavailable(_)));
     while session.next().await.is_some() {}
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_is_forgotten_and_others_are_answered() {
+    let limits = Limits { run_waiters: 1, ..Limits::default() };
+    let options = Options { limits, ..Options::default() };
+    let engine = Engine::start(Arc::new(MemoryStore::default()), options);
+    start(&engine, "hello", "hello").await;
+    let close = || engine.call(Call::AwaitClose(target("hello")));
+    {
+        let mut first = std::pin::pin!(close());
+        tokio::select! {
+            biased;
+            _ = &mut first => panic!("nobody closed the run"),
+            refused = close() => assert_eq!(refused.expect_err("full"), CallError::Overloaded),
+        }
+    }
+    let terminate = Call::Terminate {
+        target: target("hello"),
+        reason: "enough".into(),
+        identity: "me".into(),
+        details: Vec::new(),
+    };
+    let (second, ended) = tokio::join!(close(), engine.call(terminate));
+    assert!(ended.is_ok());
+    assert!(matches!(second, Ok(CallReply::Closed { how: Close::Terminated, .. })));
+}
+
+#[tokio::test]
+async fn credit_of_a_stream_that_was_replaced_counts_for_nothing() {
+    let engine = Arc::new(Engine::start(Arc::new(MemoryStore::default()), Options::default()));
+    engine.ready().await;
+    let old = connect(&engine, "one");
+    let late = old.credits();
+    let worker =
+        Worker { session: "one".into(), identity: "one".into(), build: Some("build".into()) };
+    let mut new = engine.connect(worker);
+    let queue =
+        QueueKey { namespace: "default".into(), queue: "queue".into(), kind: WorkKind::Workflow };
+    late.give(queue.clone(), 10);
+    start(&engine, "first", "hello").await;
+    start(&engine, "second", "hello").await;
+    new.credit(queue, 1);
+    assert!(matches!(new.next().await, Some(Given::Work(_))));
+    engine.shutdown().await;
+    assert!(new.next().await.is_none(), "one credit is one task");
 }
