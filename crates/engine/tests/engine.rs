@@ -30,8 +30,8 @@ fn target(id: &str) -> RunTarget {
     RunTarget { workflow: workflow(id), run: None }
 }
 
-async fn start(engine: &Engine, id: &str, workflow_type: &str) -> RunId {
-    let call = StartCall {
+fn start_call(engine: &Engine, id: &str, workflow_type: &str) -> StartCall {
+    StartCall {
         workflow: workflow(id),
         run: engine.new_run_id(),
         spec: RunSpec {
@@ -45,8 +45,12 @@ async fn start(engine: &Engine, id: &str, workflow_type: &str) -> RunId {
         reuse: Default::default(),
         first_task_at: None,
         signal: None,
-    };
-    match engine.call(Call::Start(Box::new(call))).await {
+    }
+}
+
+async fn start(engine: &Engine, id: &str, workflow_type: &str) -> RunId {
+    let call = Call::Start(Box::new(start_call(engine, id, workflow_type)));
+    match engine.call(call).await {
         Ok(CallReply::Started { run, .. }) => run,
         other => panic!("not started: {other:?}"),
     }
@@ -324,4 +328,17 @@ async fn credit_of_a_stream_that_was_replaced_counts_for_nothing() {
     assert!(matches!(new.next().await, Some(Given::Work(_))));
     engine.shutdown().await;
     assert!(new.next().await.is_none(), "one credit is one task");
+}
+
+#[tokio::test]
+async fn an_engine_whose_shards_were_taken_says_that_it_failed() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let former = Engine::start(Arc::clone(&store), Options::default());
+    former.ready().await;
+    let owner = Engine::start(store, Options { name: "other".into(), ..Options::default() });
+    owner.ready().await;
+    let call = Call::Start(Box::new(start_call(&former, "hello", "hello")));
+    former.call(call).await.expect_err("another engine owns the shard");
+    assert!(!former.failed().await.is_empty());
+    start(&owner, "hello", "hello").await;
 }
