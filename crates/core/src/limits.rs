@@ -44,6 +44,8 @@ pub struct Limits {
     pub heartbeat_write_interval: Duration,
     /// How long a worker may take to present its attempts after a lost stream or a restart.
     pub session_grace: Duration,
+    /// Callers that wait for one run: each is looked at with every change of the run.
+    pub run_waiters: usize,
     /// Runs that a shard keeps in memory, those with work in flight not counted.
     pub cached_runs: usize,
     /// Log rows after which a run's snapshot is renewed.
@@ -90,7 +92,8 @@ impl Default for Limits {
             task_timeout: Duration::from_secs(10),
             heartbeat_write_interval: Duration::from_secs(5),
             session_grace: Duration::from_secs(5),
-            cached_runs: 1_000,
+            run_waiters: 10_000,
+            cached_runs: 64,
             snapshot_rows: 200,
             page_rows: 200,
             near_window: Duration::from_secs(60),

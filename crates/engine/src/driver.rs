@@ -1,7 +1,7 @@
 //! One task per shard. It takes what comes, lets the machine step, and carries out what it asks for;
 //! reads and commits run beside it and come back as messages.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use abide_core::{call::Ticket, ids::ShardId, time::Timestamp};
 use abide_shard::{
@@ -15,14 +15,15 @@ use uuid::Uuid;
 
 use crate::{
     gauge::Work,
-    node::{Callers, Node, Post},
+    node::{Answer, Node, Post},
 };
 
 pub(crate) struct Driver {
     id: ShardId,
     node: Arc<Node>,
     shard: Shard,
-    callers: Callers,
+    /// Callers that have no answer yet.
+    callers: BTreeMap<Ticket, Answer>,
     posts: mpsc::UnboundedReceiver<(Post, Work)>,
     /// Reads and commits that have not come back.
     under_way: usize,
@@ -37,7 +38,7 @@ impl Driver {
         posts: mpsc::UnboundedReceiver<(Post, Work)>,
     ) -> Self {
         let shard = Shard::new(id, node.name.clone(), Arc::clone(&node.limits));
-        let callers = Callers::default();
+        let callers = BTreeMap::new();
         Self { id, node, shard, callers, posts, under_way: 0, closing: false, halted: false }
     }
 
@@ -45,9 +46,12 @@ impl Driver {
     pub(crate) async fn run(mut self) {
         let clock = Arc::clone(&self.node.clock);
         let mut work = self.node.gauge.begin();
+        let mut end = End { node: Arc::clone(&self.node), well: false };
         self.step(Message::Open);
         while !(self.halted || self.closing && self.under_way == 0) {
-            let wake_at = self.shard.wake_at().unwrap_or(Timestamp::NEVER);
+            // A shard that closes only waits for what is under way.
+            let wake_at = self.shard.wake_at().filter(|_| !self.closing);
+            let wake_at = wake_at.unwrap_or(Timestamp::NEVER);
             if wake_at <= clock.now() {
                 self.step(Message::Tick);
                 tokio::task::yield_now().await;
@@ -65,12 +69,12 @@ impl Driver {
             };
             work = self.node.gauge.begin();
             drop(sleep);
-            match post {
-                // What the post was is under way until it is carried out.
-                Some((post, _work)) => self.take(post),
-                None => self.forget_gone(),
+            // What the post was is under way until it is carried out.
+            if let Some((post, _work)) = post {
+                self.take(post);
             }
         }
+        end.well = true;
     }
 
     fn take(&mut self, post: Post) {
@@ -81,19 +85,18 @@ impl Driver {
                 }
                 self.step(message);
             }
-            Post::Call(call, answer) => {
-                let ticket = self.callers.add(answer);
+            // A caller that comes now is told by the end of the way back.
+            Post::Call(..) if self.closing => {}
+            Post::Call(ticket, call, answer) => {
+                self.callers.insert(ticket, answer);
                 self.step(Message::Call(ticket, call));
             }
-            Post::Close => self.closing = true,
-        }
-    }
-
-    fn forget_gone(&mut self) {
-        if !self.callers.is_empty() {
-            for ticket in self.callers.take_gone() {
-                self.step(Message::Forget(ticket));
+            Post::Forget(ticket) => {
+                if self.callers.remove(&ticket).is_some() {
+                    self.step(Message::Forget(ticket));
+                }
             }
+            Post::Close => self.closing = true,
         }
     }
 
@@ -120,7 +123,10 @@ impl Driver {
                 });
             }
             Output::Reply(ticket, reply) => {
-                self.callers.answer(ticket, reply, node.gauge.begin());
+                if let Some(answer) = self.callers.remove(&ticket) {
+                    // A caller that has gone needs no answer.
+                    drop(answer.send((reply, node.gauge.begin())));
+                }
             }
             Output::Offer(offer) => node.queue(QueueMessage::Offer(offer)),
             Output::Dispatch(worker, dispatch) => node.dispatch(&worker, *dispatch),
@@ -142,9 +148,10 @@ impl Driver {
             }
             Output::Closed => node.queue(QueueMessage::ShardClosed(self.id)),
             Output::Halted(reason) => {
-                tracing::error!(shard = %self.id, reason, "shard stopped");
+                tracing::error!(shard = %self.id, reason, "a shard has stopped");
                 node.queue(QueueMessage::ShardClosed(self.id));
                 node.opened(self.id);
+                node.fail(reason);
                 self.halted = true;
             }
         }
@@ -158,6 +165,21 @@ impl Driver {
             node.post(id, Post::Message(Message::Fetched(ticket, fetched)));
             drop(work);
         });
+    }
+}
+
+/// The end of a driver. One that nobody asked for is a failure of the engine.
+struct End {
+    node: Arc<Node>,
+    /// It was asked for, or its reason has been told.
+    well: bool,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        if !self.well {
+            self.node.fail("a shard's driver has ended by a panic".into());
+        }
     }
 }
 

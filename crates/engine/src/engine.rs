@@ -4,12 +4,12 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
 use abide_core::{
-    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget, Worker},
+    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget, Ticket, Worker},
     ids::{NamespaceId, RunId, ShardId},
     limits::{InvalidField, Limits},
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
@@ -65,6 +65,8 @@ pub struct Engine {
     namespaces: BTreeSet<NamespaceId>,
     drivers: Mutex<JoinSet<()>>,
     stopping: AtomicBool,
+    /// Numbers calls.
+    tickets: AtomicU64,
 }
 
 impl Engine {
@@ -84,7 +86,7 @@ impl Engine {
             drivers.spawn(Driver::new(shard, Arc::clone(&node), receiver).run());
         }
         let (drivers, stopping) = (Mutex::new(drivers), AtomicBool::new(false));
-        Self { node, namespaces, drivers, stopping }
+        Self { node, namespaces, drivers, stopping, tickets: AtomicU64::new(1) }
     }
 
     /// Waits until every shard is in memory, or has ended.
@@ -114,10 +116,21 @@ impl Engine {
         let (workflow, _) = call.place();
         self.check_namespace(&workflow.namespace)?;
         let shard = workflow.slot().shard();
+        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
         let (answer, reply) = oneshot::channel();
-        self.node.post(shard, Post::Call(Box::new(call), answer));
-        let (reply, _work) = reply.await.map_err(|_| stopped())?;
+        self.node.post(shard, Post::Call(ticket, Box::new(call), answer));
+        let mut caller = Caller { node: &self.node, shard, ticket, waits: true };
+        let answered = reply.await;
+        caller.waits = false;
+        let (reply, _work) = answered.map_err(|_| stopped())?;
         reply
+    }
+
+    /// Waits until the engine cannot serve all of its shards any more, and says why: its store has
+    /// stopped, or another node has taken them. What was acknowledged is safe; a new engine on the
+    /// same store goes on.
+    pub async fn failed(&self) -> String {
+        self.node.failed().await
     }
 
     /// Shows a run.
@@ -199,6 +212,22 @@ impl Engine {
     /// All bounds.
     pub fn limits(&self) -> &Limits {
         &self.node.limits
+    }
+}
+
+/// A caller that may go away before it is answered.
+struct Caller<'a> {
+    node: &'a Node,
+    shard: ShardId,
+    ticket: Ticket,
+    waits: bool,
+}
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        if self.waits {
+            self.node.post(self.shard, Post::Forget(self.ticket));
+        }
     }
 }
 

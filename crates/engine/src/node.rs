@@ -32,7 +32,9 @@ pub(crate) enum Post {
     /// For the machine.
     Message(Message),
     /// A call, with the way back.
-    Call(Box<abide_core::call::Call>, Answer),
+    Call(Ticket, Box<abide_core::call::Call>, Answer),
+    /// Nobody waits for the answer any more.
+    Forget(Ticket),
     /// Finish what is in flight, then end.
     Close,
 }
@@ -49,6 +51,8 @@ pub(crate) struct Node {
     sessions: Mutex<Streams>,
     /// Shards that have not been in memory yet.
     unopened: watch::Sender<BTreeSet<ShardId>>,
+    /// Why the engine cannot serve all of its shards any more.
+    failed: watch::Sender<Option<String>>,
 }
 
 impl Node {
@@ -63,7 +67,8 @@ impl Node {
         let limits = Arc::new(limits);
         let unopened = watch::Sender::new(shards.keys().copied().collect());
         let (gauge, sessions) = (Gauge::default(), Mutex::default());
-        Self { store, clock, limits, name, gauge, shards, queues, sessions, unopened }
+        let failed = watch::Sender::new(None);
+        Self { store, clock, limits, name, gauge, shards, queues, sessions, unopened, failed }
     }
 
     /// Sends something to a shard. A shard that has ended takes nothing; its callers see the end.
@@ -131,6 +136,15 @@ impl Node {
         self.lose(session);
     }
 
+    /// Tells the queues something about a stream's credit, unless the stream has ended or was replaced.
+    pub(crate) fn queue_for(&self, session: &SessionId, stream: u64, message: QueueMessage) {
+        // Held meanwhile, so that the end of the stream comes after this.
+        let streams = lock(&self.sessions);
+        if streams.open.get(session).is_some_and(|(open, _)| *open == stream) {
+            self.queue(message);
+        }
+    }
+
     fn lose(&self, session: &SessionId) {
         self.queue(QueueMessage::Gone(session.clone()));
         self.post_all(&Message::SessionLost(session.clone()));
@@ -144,6 +158,23 @@ impl Node {
     /// A shard is in memory for the first time, or will never be.
     pub(crate) fn opened(&self, shard: ShardId) {
         self.unopened.send_if_modified(|unopened| unopened.remove(&shard));
+    }
+
+    /// A shard cannot be served any more. The first reason counts.
+    pub(crate) fn fail(&self, reason: String) {
+        self.failed.send_if_modified(|failed| {
+            let first = failed.is_none();
+            failed.get_or_insert(reason);
+            first
+        });
+    }
+
+    /// Waits until a shard cannot be served any more.
+    pub(crate) async fn failed(&self) -> String {
+        let mut failed = self.failed.subscribe();
+        // The sender lives as long as `self`, so waiting cannot fail.
+        let reason = failed.wait_for(Option::is_some).await.ok().and_then(|failed| failed.clone());
+        reason.unwrap_or_default()
     }
 
     pub(crate) async fn all_opened(&self) {
@@ -184,45 +215,4 @@ struct Streams {
 /// The data behind these locks is whole whenever they are released, also by a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Callers of one shard, by ticket.
-#[derive(Default)]
-pub(crate) struct Callers {
-    waiting: BTreeMap<Ticket, Answer>,
-    tickets: Ticket,
-}
-
-impl Callers {
-    pub(crate) fn add(&mut self, answer: Answer) -> Ticket {
-        self.tickets += 1;
-        self.waiting.insert(self.tickets, answer);
-        self.tickets
-    }
-
-    pub(crate) fn answer(
-        &mut self,
-        ticket: Ticket,
-        reply: Result<CallReply, CallError>,
-        work: Work,
-    ) {
-        if let Some(answer) = self.waiting.remove(&ticket) {
-            // A caller that has gone needs no answer.
-            drop(answer.send((reply, work)));
-        }
-    }
-
-    /// Callers that have gone.
-    pub(crate) fn take_gone(&mut self) -> Vec<Ticket> {
-        let gone: Vec<_> =
-            self.waiting.iter().filter(|(_, answer)| answer.is_closed()).map(|(t, _)| *t).collect();
-        for ticket in &gone {
-            self.waiting.remove(ticket);
-        }
-        gone
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
 }

@@ -54,7 +54,8 @@ impl Session {
 
     /// The way to give credit while something else waits for what comes next.
     pub fn credits(&self) -> Credits {
-        Credits { node: Arc::clone(&self.node), worker: self.worker.clone() }
+        let (node, worker) = (Arc::clone(&self.node), self.worker.clone());
+        Credits { node, worker, stream: self.stream }
     }
 
     /// What comes next; nothing when the engine has stopped.
@@ -77,18 +78,23 @@ impl Session {
 pub struct Credits {
     node: Arc<Node>,
     worker: Worker,
+    stream: u64,
 }
 
 impl Credits {
     /// So much more work of a queue.
     pub fn give(&self, queue: QueueKey, credits: usize) {
         let worker = self.worker.clone();
-        self.node.queue(QueueMessage::Credit { queue, worker, credits });
+        self.tell(QueueMessage::Credit { queue, worker, credits });
     }
 
     /// Takes back all that was given: nothing follows but what is on its way.
     pub fn withdraw(&self) {
-        self.node.queue(QueueMessage::Gone(self.worker.session.clone()));
+        self.tell(QueueMessage::Gone(self.worker.session.clone()));
+    }
+
+    fn tell(&self, message: QueueMessage) {
+        self.node.queue_for(&self.worker.session, self.stream, message);
     }
 }
 

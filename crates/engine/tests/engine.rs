@@ -11,6 +11,7 @@ use abide_core::{
     codec::decode_events,
     event::{Event, RunSpec, SignalReceived, UpdateAdmitted},
     ids::{RunId, WorkflowKey},
+    limits::Limits,
     program::{Activity, Node, Program},
     replay::Replay,
     run::{Close, Resolution},
@@ -29,8 +30,8 @@ fn target(id: &str) -> RunTarget {
     RunTarget { workflow: workflow(id), run: None }
 }
 
-async fn start(engine: &Engine, id: &str, workflow_type: &str) -> RunId {
-    let call = StartCall {
+fn start_call(engine: &Engine, id: &str, workflow_type: &str) -> StartCall {
+    StartCall {
         workflow: workflow(id),
         run: engine.new_run_id(),
         spec: RunSpec {
@@ -44,8 +45,12 @@ async fn start(engine: &Engine, id: &str, workflow_type: &str) -> RunId {
         reuse: Default::default(),
         first_task_at: None,
         signal: None,
-    };
-    match engine.call(Call::Start(Box::new(call))).await {
+    }
+}
+
+async fn start(engine: &Engine, id: &str, workflow_type: &str) -> RunId {
+    let call = Call::Start(Box::new(start_call(engine, id, workflow_type)));
+    match engine.call(call).await {
         Ok(CallReply::Started { run, .. }) => run,
         other => panic!("not started: {other:?}"),
     }
@@ -277,4 +282,63 @@ async fn a_shutdown_tells_callers_and_ends_streams() {
     let error = waiting.await.expect("it ends").expect_err("it did not close");
     assert!(matches!(error, CallError::Unavailable(_)));
     while session.next().await.is_some() {}
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_is_forgotten_and_others_are_answered() {
+    let limits = Limits { run_waiters: 1, ..Limits::default() };
+    let options = Options { limits, ..Options::default() };
+    let engine = Engine::start(Arc::new(MemoryStore::default()), options);
+    start(&engine, "hello", "hello").await;
+    let close = || engine.call(Call::AwaitClose(target("hello")));
+    {
+        let mut first = std::pin::pin!(close());
+        tokio::select! {
+            biased;
+            _ = &mut first => panic!("nobody closed the run"),
+            refused = close() => assert_eq!(refused.expect_err("full"), CallError::Overloaded),
+        }
+    }
+    let terminate = Call::Terminate {
+        target: target("hello"),
+        reason: "enough".into(),
+        identity: "me".into(),
+        details: Vec::new(),
+    };
+    let (second, ended) = tokio::join!(close(), engine.call(terminate));
+    assert!(ended.is_ok());
+    assert!(matches!(second, Ok(CallReply::Closed { how: Close::Terminated, .. })));
+}
+
+#[tokio::test]
+async fn credit_of_a_stream_that_was_replaced_counts_for_nothing() {
+    let engine = Arc::new(Engine::start(Arc::new(MemoryStore::default()), Options::default()));
+    engine.ready().await;
+    let old = connect(&engine, "one");
+    let late = old.credits();
+    let worker =
+        Worker { session: "one".into(), identity: "one".into(), build: Some("build".into()) };
+    let mut new = engine.connect(worker);
+    let queue =
+        QueueKey { namespace: "default".into(), queue: "queue".into(), kind: WorkKind::Workflow };
+    late.give(queue.clone(), 10);
+    start(&engine, "first", "hello").await;
+    start(&engine, "second", "hello").await;
+    new.credit(queue, 1);
+    assert!(matches!(new.next().await, Some(Given::Work(_))));
+    engine.shutdown().await;
+    assert!(new.next().await.is_none(), "one credit is one task");
+}
+
+#[tokio::test]
+async fn an_engine_whose_shards_were_taken_says_that_it_failed() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let former = Engine::start(Arc::clone(&store), Options::default());
+    former.ready().await;
+    let owner = Engine::start(store, Options { name: "other".into(), ..Options::default() });
+    owner.ready().await;
+    let call = Call::Start(Box::new(start_call(&former, "hello", "hello")));
+    former.call(call).await.expect_err("another engine owns the shard");
+    assert!(!former.failed().await.is_empty());
+    start(&owner, "hello", "hello").await;
 }

@@ -111,15 +111,13 @@ impl Server {
         let _ = self.ready.clone().wait_for(|ready| *ready).await;
     }
 
-    /// Waits until a listener fails; never ends otherwise.
+    /// Waits until a listener or the engine fails; never ends otherwise. The server should then be
+    /// stopped and started again: what was acknowledged is safe.
     pub async fn failed(&mut self) -> ServerError {
-        loop {
-            if let Some(Ok(Err(error))) = self.listeners.join_next().await {
-                return error;
-            }
-            if self.listeners.is_empty() {
-                std::future::pending::<()>().await;
-            }
+        let engine = Arc::clone(&self.engine);
+        tokio::select! {
+            error = a_listener_failed(&mut self.listeners) => error,
+            reason = engine.failed() => ServerError::Engine(reason),
         }
     }
 
@@ -201,6 +199,17 @@ fn tls_config(tls: &Tls) -> Result<ServerTlsConfig, ServerError> {
     })
 }
 
+async fn a_listener_failed(listeners: &mut JoinSet<Result<(), ServerError>>) -> ServerError {
+    loop {
+        if let Some(Ok(Err(error))) = listeners.join_next().await {
+            return error;
+        }
+        if listeners.is_empty() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
 fn read(path: &Path) -> Result<Vec<u8>, ServerError> {
     fs::read(path).map_err(|error| ServerError::TlsFile { path: path.to_owned(), error })
 }
@@ -216,7 +225,10 @@ async fn announce(
     health.set_serving::<AbideServer<Service>>().await;
     health.set_serving::<WorkersServer<Workers>>().await;
     ready.send_replace(true);
-    stopped(stopping).await;
+    tokio::select! {
+        () = stopped(stopping) => {}
+        _ = engine.failed() => {}
+    }
     ready.send_replace(false);
     health.set_not_serving::<AbideServer<Service>>().await;
     health.set_not_serving::<WorkersServer<Workers>>().await;

@@ -11,10 +11,10 @@ pub struct Options {
     /// a transition writes a few rows at the edges of a few tables, and larger pages mean fewer of
     /// them in each commit.
     pub page_bytes: u32,
-    /// Memory for pages of the writer. Default 256 MiB: a page that must be read back before it can be
-    /// changed stalls every client of the group.
+    /// Memory for pages of the writer. Default 24 MiB: new rows stand at the edges of their tables, so
+    /// few pages change often; the others are in the memory of the operating system.
     pub writer_cache_bytes: u32,
-    /// Memory for pages of each reader. Default 16 MiB.
+    /// Memory for pages of each reader. Default 2 MiB.
     pub reader_cache_bytes: u32,
     /// Size of the write-ahead log at which its pages are copied into the file. Default 256 MiB: a page
     /// that changes often is copied once for all its changes. More would make opening after a crash
@@ -38,8 +38,8 @@ impl Options {
         Self {
             path: path.into(),
             page_bytes: 16 << 10,
-            writer_cache_bytes: 256 << 20,
-            reader_cache_bytes: 16 << 20,
+            writer_cache_bytes: 24 << 20,
+            reader_cache_bytes: 2 << 20,
             checkpoint_bytes: 256 << 20,
             readers: 4,
             group_batches_max: 4096,

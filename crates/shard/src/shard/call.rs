@@ -3,33 +3,23 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
-    call::{Call, CallError, CallReply, RunTarget, TaskCompletion, TaskToken, Ticket, UpdateWait},
+    call::{Call, CallError, CallReply, TaskCompletion, TaskToken, Ticket},
     command::Ask,
     event::{Body, RunCancelRequested, RunTerminated},
-    failure::Failure,
-    ids::{EventNumber, RunId, UpdateId},
+    ids::{EventNumber, RunId},
     run::{
-        CompleteTask, FailTask, Input, Refusal, Reply, RescheduleTimer, ResolveActivity, Run,
-        Signal, Stage, Status, Update,
+        CompleteTask, FailTask, Input, Refusal, Reply, RescheduleTimer, ResolveActivity, Signal,
+        Stage, Update,
     },
 };
 
-use super::{Reading, Shard, Todo, load::Carried, open::State};
+use super::{
+    Reading, Shard, Todo,
+    load::Carried,
+    open::State,
+    waiters::{Until, at_run},
+};
 use crate::{message::Fetch, validate};
-
-/// Somebody who waits for something to happen to a run.
-#[derive(Debug)]
-pub(super) struct Waiter {
-    ticket: Ticket,
-    until: Until,
-}
-
-#[derive(Debug)]
-enum Until {
-    Closed,
-    Events(EventNumber),
-    Update(Box<Call>),
-}
 
 impl Shard {
     pub(super) fn receive_call(&mut self, ticket: Ticket, call: Call) {
@@ -69,10 +59,7 @@ impl Shard {
     pub(super) fn forget(&mut self, ticket: Ticket) {
         self.calls.remove(&ticket);
         self.queries.remove(&ticket);
-        for waiters in self.waiters.values_mut() {
-            waiters.retain(|waiter| waiter.ticket != ticket);
-        }
-        self.waiters.retain(|_, waiters| !waiters.is_empty());
+        self.waiters.forget(ticket);
     }
 
     /// Does something with a run that is in memory.
@@ -102,9 +89,9 @@ impl Shard {
             Call::Update { .. } => self.update(run, ticket, call),
             Call::Query { query, .. } => self.query(run, ticket, query),
             Call::Describe(_) => self.describe(run, ticket),
-            Call::AwaitClose(_) => self.await_run(run, Waiter { ticket, until: Until::Closed }),
+            Call::AwaitClose(_) => self.await_run(run, ticket, Until::Closed),
             Call::AwaitEvents(_, after) => {
-                self.await_run(run, Waiter { ticket, until: Until::Events(after) });
+                self.await_run(run, ticket, Until::Events(after));
             }
             Call::CompleteTask(ref token, ref completion) => {
                 let (token, completion) = (token.clone(), completion.clone());
@@ -220,43 +207,9 @@ impl Shard {
             Ok(Reply::Update(Stage::CompletedIn(earlier))) => {
                 self.with_run(earlier, Todo::Call(ticket, Box::new(at_run(*call, earlier))))
             }
-            Ok(_) => self.await_run(run, Waiter { ticket, until: Until::Update(call) }),
+            Ok(_) => self.await_run(run, ticket, Until::Update(call)),
             Err(error) if Self::busy(&error) => self.park_busy(run, Todo::Call(ticket, call)),
             Err(error) => self.reply(ticket, Err(error)),
-        }
-    }
-
-    fn await_run(&mut self, run: RunId, waiter: Waiter) {
-        self.waiters.entry(run).or_default().push(waiter);
-        self.check_waiters(run, &[]);
-    }
-
-    /// Answers everybody whose time has come.
-    pub(super) fn check_waiters(&mut self, run: RunId, rejected: &[(UpdateId, Failure)]) {
-        let Some(entry) = self.cache.peek(run) else { return };
-        let Some(waiters) = self.waiters.remove(&run) else { return };
-        let mut answers = Vec::new();
-        let mut waiting = Vec::new();
-        let next_run = match entry.run.status {
-            Status::Closed { next_run, .. } => next_run,
-            Status::Open => None,
-        };
-        for waiter in waiters {
-            match (waiter.answer(&entry.run, rejected), waiter.until, next_run) {
-                (Some(answer), _, _) => answers.push((waiter.ticket, answer)),
-                // The next run has the update, or gets it now.
-                (None, Until::Update(call), Some(next)) => {
-                    let todo = Todo::Call(waiter.ticket, Box::new(at_run(*call, next)));
-                    self.woken.push_back((next, todo));
-                }
-                (None, until, _) => waiting.push(Waiter { until, ..waiter }),
-            }
-        }
-        if !waiting.is_empty() {
-            self.waiters.insert(run, waiting);
-        }
-        for (ticket, answer) in answers {
-            self.reply_after(run, ticket, answer);
         }
     }
 
@@ -340,63 +293,5 @@ impl Shard {
             self.dispatch_eager(run, &turn, &started);
         }
         self.answer(run, ticket, Ok(reply));
-    }
-}
-
-impl Waiter {
-    fn answer(
-        &self,
-        run: &Run,
-        rejected: &[(UpdateId, Failure)],
-    ) -> Option<Result<CallReply, CallError>> {
-        match &self.until {
-            Until::Closed => closed(run).map(Ok),
-            Until::Events(after) => {
-                let (last_event, closed) = (run.last_event, !run.open());
-                (last_event > *after || closed)
-                    .then(|| Ok(CallReply::History { run: run.id, last_event, closed }))
-            }
-            Until::Update(call) => {
-                let Call::Update { update, until, .. } = &**call else { return None };
-                if let Some((_, failure)) = rejected.iter().find(|(id, _)| id == update) {
-                    return Some(Ok(CallReply::UpdateRejected(failure.clone())));
-                }
-                update_answer(run, update, *until)
-            }
-        }
-    }
-}
-
-fn closed(run: &Run) -> Option<CallReply> {
-    let Status::Closed { how, next_run, .. } = run.status else { return None };
-    Some(CallReply::Closed { run: run.id, how, outcome: run.outcome.clone(), next_run })
-}
-
-fn update_answer(
-    run: &Run,
-    update: &UpdateId,
-    until: UpdateWait,
-) -> Option<Result<CallReply, CallError>> {
-    match (run.update_stage(update), run.status) {
-        (Some(stage @ Stage::Completed(_)), _) => {
-            Some(Ok(CallReply::Update { run: run.id, stage }))
-        }
-        (Some(stage @ Stage::Accepted), _) if until == UpdateWait::Accepted => {
-            Some(Ok(CallReply::Update { run: run.id, stage }))
-        }
-        (Some(_), Status::Open) | (_, Status::Closed { next_run: Some(_), .. }) => None,
-        (None, Status::Open) => Some(Err(CallError::Reset)),
-        (_, Status::Closed { next_run: None, .. }) => Some(Err(CallError::UpdateAborted)),
-    }
-}
-
-/// The same call for one run of the workflow.
-fn at_run(call: Call, run: RunId) -> Call {
-    match call {
-        Call::Update { target, update, request, until } => {
-            let target = RunTarget { run: Some(run), ..target };
-            Call::Update { target, update, request, until }
-        }
-        other => other,
     }
 }

@@ -41,14 +41,15 @@ mod open;
 mod query;
 mod start;
 mod transition;
+mod waiters;
 mod work;
 
 use attempts::Attempt;
-use call::Waiter;
 use effects::Sending;
 use load::{HeadSearch, Load, Reading, Todo};
 use open::State;
 use query::PendingQuery;
+use waiters::Waiters;
 
 /// The present, and randomness for new ids: machines have neither of their own.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +91,7 @@ pub struct Shard {
     /// The store has not answered the last batch yet.
     committing: bool,
     alarms: Alarms,
-    waiters: BTreeMap<RunId, Vec<Waiter>>,
+    waiters: Waiters,
     queries: BTreeMap<Ticket, PendingQuery>,
     attempts: BTreeMap<(RunId, EventNumber), Attempt>,
     sending: BTreeMap<(RunId, u64), Sending>,
@@ -133,7 +134,7 @@ impl Shard {
             pipeline: Pipeline::new(id, 0, false),
             committing: false,
             alarms: Alarms::new(limits.near_timers),
-            waiters: BTreeMap::new(),
+            waiters: Waiters::default(),
             queries: BTreeMap::new(),
             attempts: BTreeMap::new(),
             sending: BTreeMap::new(),

@@ -145,7 +145,7 @@ impl Shard {
     }
 
     fn tell_waiters(&mut self, run: RunId, rejected: &[(UpdateId, Failure)]) {
-        if self.waiters.contains_key(&run) {
+        if self.waiters.any(run) {
             self.check_waiters(run, rejected);
         }
     }

@@ -1,0 +1,169 @@
+//! Callers who wait for something to happen to a run: its close, its next event, the outcome of an
+//! update.
+
+use std::collections::BTreeMap;
+
+use abide_core::{
+    call::{Call, CallError, CallReply, RunTarget, Ticket, UpdateWait},
+    failure::Failure,
+    ids::{EventNumber, RunId, UpdateId},
+    run::{Run, Stage, Status},
+};
+
+use super::{Shard, Todo};
+
+/// What a caller waits for.
+#[derive(Debug)]
+pub(super) enum Until {
+    /// The run is closed.
+    Closed,
+    /// The run has an event after this one, or is closed.
+    Events(EventNumber),
+    /// The update is as far as the call asks.
+    Update(Box<Call>),
+}
+
+/// All callers who wait, by run and in the order of their calls.
+#[derive(Debug, Default)]
+pub(super) struct Waiters {
+    of_run: BTreeMap<RunId, BTreeMap<Ticket, Until>>,
+    runs: BTreeMap<Ticket, RunId>,
+}
+
+impl Waiters {
+    /// Somebody waits for the run.
+    pub(super) fn any(&self, run: RunId) -> bool {
+        self.of_run.contains_key(&run)
+    }
+
+    /// Nobody waits any more.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The caller does not wait any more.
+    pub(super) fn forget(&mut self, ticket: Ticket) {
+        let Some(run) = self.runs.remove(&ticket) else { return };
+        let Some(waiting) = self.of_run.get_mut(&run) else { return };
+        waiting.remove(&ticket);
+        if waiting.is_empty() {
+            self.of_run.remove(&run);
+        }
+    }
+
+    fn count(&self, run: RunId) -> usize {
+        self.of_run.get(&run).map_or(0, BTreeMap::len)
+    }
+
+    fn add(&mut self, run: RunId, ticket: Ticket, until: Until) {
+        self.of_run.entry(run).or_default().insert(ticket, until);
+        self.runs.insert(ticket, run);
+    }
+
+    /// Everybody who waits for the run; those who go on waiting are added again.
+    fn take(&mut self, run: RunId) -> BTreeMap<Ticket, Until> {
+        let waiting = self.of_run.remove(&run).unwrap_or_default();
+        for ticket in waiting.keys() {
+            self.runs.remove(ticket);
+        }
+        waiting
+    }
+}
+
+impl Shard {
+    /// Answers when the run is so far, which may be now.
+    pub(super) fn await_run(&mut self, run: RunId, ticket: Ticket, until: Until) {
+        if self.waiters.count(run) >= self.limits.run_waiters {
+            return self.reply(ticket, Err(CallError::Overloaded));
+        }
+        self.answer_or_keep(run, &[], ticket, until);
+    }
+
+    /// Answers everybody whose time has come.
+    pub(super) fn check_waiters(&mut self, run: RunId, rejected: &[(UpdateId, Failure)]) {
+        for (ticket, until) in self.waiters.take(run) {
+            self.answer_or_keep(run, rejected, ticket, until);
+        }
+    }
+
+    fn answer_or_keep(
+        &mut self,
+        run: RunId,
+        rejected: &[(UpdateId, Failure)],
+        ticket: Ticket,
+        until: Until,
+    ) {
+        let Some(entry) = self.cache.peek(run) else {
+            return self.waiters.add(run, ticket, until);
+        };
+        if let Some(answer) = until.answer(&entry.run, rejected) {
+            return self.reply_after(run, ticket, answer);
+        }
+        match (until, entry.run.status) {
+            // The next run has the update, or gets it now.
+            (Until::Update(call), Status::Closed { next_run: Some(next), .. }) => {
+                let todo = Todo::Call(ticket, Box::new(at_run(*call, next)));
+                self.woken.push_back((next, todo));
+            }
+            (until, _) => self.waiters.add(run, ticket, until),
+        }
+    }
+}
+
+impl Until {
+    fn answer(
+        &self,
+        run: &Run,
+        rejected: &[(UpdateId, Failure)],
+    ) -> Option<Result<CallReply, CallError>> {
+        match self {
+            Self::Closed => closed(run).map(Ok),
+            Self::Events(after) => {
+                let (last_event, closed) = (run.last_event, !run.open());
+                (last_event > *after || closed)
+                    .then(|| Ok(CallReply::History { run: run.id, last_event, closed }))
+            }
+            Self::Update(call) => {
+                let Call::Update { update, until, .. } = &**call else { return None };
+                if let Some((_, failure)) = rejected.iter().find(|(id, _)| id == update) {
+                    return Some(Ok(CallReply::UpdateRejected(failure.clone())));
+                }
+                update_answer(run, update, *until)
+            }
+        }
+    }
+}
+
+fn closed(run: &Run) -> Option<CallReply> {
+    let Status::Closed { how, next_run, .. } = run.status else { return None };
+    Some(CallReply::Closed { run: run.id, how, outcome: run.outcome.clone(), next_run })
+}
+
+fn update_answer(
+    run: &Run,
+    update: &UpdateId,
+    until: UpdateWait,
+) -> Option<Result<CallReply, CallError>> {
+    match (run.update_stage(update), run.status) {
+        (Some(stage @ Stage::Completed(_)), _) => {
+            Some(Ok(CallReply::Update { run: run.id, stage }))
+        }
+        (Some(stage @ Stage::Accepted), _) if until == UpdateWait::Accepted => {
+            Some(Ok(CallReply::Update { run: run.id, stage }))
+        }
+        (Some(_), Status::Open) | (_, Status::Closed { next_run: Some(_), .. }) => None,
+        (None, Status::Open) => Some(Err(CallError::Reset)),
+        (_, Status::Closed { next_run: None, .. }) => Some(Err(CallError::UpdateAborted)),
+    }
+}
+
+/// The same call for one run of the workflow.
+pub(super) fn at_run(call: Call, run: RunId) -> Call {
+    match call {
+        Call::Update { target, update, request, until } => {
+            let target = RunTarget { run: Some(run), ..target };
+            Call::Update { target, update, request, until }
+        }
+        other => other,
+    }
+}
