@@ -419,6 +419,11 @@ pub struct WaitSummary {
     pub details: ::core::option::Option<::abide_core::codec::generated::WaitDetails>,
     #[prost(uint32, tag = "9")]
     pub shard: u32,
+    #[prost(string, tag = "10")]
+    pub workflow_type: ::prost::alloc::string::String,
+    /// The timer whose due time is the end of the wait and can be moved.
+    #[prost(string, optional, tag = "11")]
+    pub timer: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// Which waits to list; what is absent does not filter. A name needs a kind.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -433,6 +438,12 @@ pub struct WaitFilter {
     pub name: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(message, optional, tag = "5")]
     pub until: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+    #[prost(string, optional, tag = "6")]
+    pub workflow: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "7")]
+    pub workflow_type: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "8")]
+    pub since_before: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
 }
 /// A run, and where it lives: its workflow says so too.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -637,6 +648,7 @@ pub enum WaitKind {
     Condition = 3,
     ActivityRetry = 4,
     ChildRetry = 5,
+    Approval = 6,
 }
 impl WaitKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -651,6 +663,7 @@ impl WaitKind {
             Self::Condition => "WAIT_KIND_CONDITION",
             Self::ActivityRetry => "WAIT_KIND_ACTIVITY_RETRY",
             Self::ChildRetry => "WAIT_KIND_CHILD_RETRY",
+            Self::Approval => "WAIT_KIND_APPROVAL",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -662,6 +675,7 @@ impl WaitKind {
             "WAIT_KIND_CONDITION" => Some(Self::Condition),
             "WAIT_KIND_ACTIVITY_RETRY" => Some(Self::ActivityRetry),
             "WAIT_KIND_CHILD_RETRY" => Some(Self::ChildRetry),
+            "WAIT_KIND_APPROVAL" => Some(Self::Approval),
             _ => None,
         }
     }

@@ -46,7 +46,7 @@ enumeration!(
     }
 );
 
-enumeration!(WaitKind, WaitKind { Timer, Signal, Condition, ActivityRetry, ChildRetry });
+enumeration!(WaitKind, WaitKind { Timer, Signal, Condition, ActivityRetry, ChildRetry, Approval });
 
 impl From<RunTarget> for wire::RunTarget {
     fn from(target: RunTarget) -> Self {

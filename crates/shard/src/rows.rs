@@ -3,7 +3,7 @@
 
 use abide_core::{
     codec::{self, RunDetails},
-    event::Origin,
+    event::{Origin, WaitDetails},
     ids::{EventNumber, TimerId, WaitId},
     run::{Activity, Phase, Run, Task, TimerKey, Touch},
     time::Timestamp,
@@ -155,7 +155,9 @@ fn timer_rows(run: &Run, id: &TimerId) -> Vec<Row> {
     };
     let details = codec::encode_wait_details(timer.spec.details.as_ref());
     let place = wait_place(b't', id.as_str());
-    rows.push(wait_row(run, place, kind, name, (timer.since, timer.due()), details));
+    let mut row = wait_row(run, place, kind, name, (timer.since, timer.due()), details);
+    row.timer = Some(id.clone()).filter(|_| !timer.spec.optional());
+    rows.push(Row::Wait(row));
     rows
 }
 
@@ -166,7 +168,13 @@ fn condition_row(run: &Run, id: &WaitId) -> Option<Row> {
     let name = wait.spec.condition.key.clone().unwrap_or_default();
     let details = codec::encode_wait_details(wait.spec.details.as_ref());
     let place = wait_place(b'c', id.as_str());
-    Some(wait_row(run, place, WaitKind::Condition, name, (wait.since, until), details))
+    let kind = match &wait.spec.details {
+        Some(WaitDetails { approval: Some(_), .. }) => WaitKind::Approval,
+        Some(_) | None => WaitKind::Condition,
+    };
+    let mut row = wait_row(run, place, kind, name, (wait.since, until), details);
+    row.timer = timer.map(|timer| timer.spec.timer.clone());
+    Some(Row::Wait(row))
 }
 
 fn activity_rows(run: &Run, scheduled: EventNumber) -> Vec<Row> {
@@ -181,7 +189,8 @@ fn activity_rows(run: &Run, scheduled: EventNumber) -> Vec<Row> {
         let place = wait_place(b'a', &scheduled.to_string());
         let name = activity.execution.to_string();
         let span = (activity.scheduled_at, until);
-        rows.push(wait_row(run, place, WaitKind::ActivityRetry, name, span, Bytes::new()));
+        let kind = WaitKind::ActivityRetry;
+        rows.push(Row::Wait(wait_row(run, place, kind, name, span, Bytes::new())));
     }
     rows
 }
@@ -218,16 +227,18 @@ fn wait_row(
     name: String,
     (since, until): (Timestamp, Timestamp),
     details: Bytes,
-) -> Row {
-    Row::Wait(WaitRow {
+) -> WaitRow {
+    WaitRow {
         run: run.id,
         wait,
         namespace: run.workflow.namespace.clone(),
         workflow: run.workflow.workflow.clone(),
+        workflow_type: run.spec.workflow_type.clone(),
         kind,
         name,
         since,
         until,
+        timer: None,
         details,
-    })
+    }
 }

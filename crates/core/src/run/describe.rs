@@ -202,8 +202,12 @@ impl Run {
     fn shown_waits(&self) -> Vec<ShownWait> {
         let conditions = self.waits.iter().map(|(id, wait)| {
             let deadline = self.timers.values().find(|timer| timer.wait.as_ref() == Some(id));
+            let kind = match &wait.spec.details {
+                Some(WaitDetails { approval: Some(_), .. }) => WaitKind::Approval,
+                Some(_) | None => WaitKind::Condition,
+            };
             ShownWait {
-                kind: WaitKind::Condition,
+                kind,
                 name: wait.spec.condition.key.clone().unwrap_or_default(),
                 timer: deadline.map(|timer| timer.spec.timer.clone()),
                 since: wait.since,

@@ -110,9 +110,12 @@ fn lists_and_histories() {
     let waits = WaitFilter {
         namespace: Some("default".into()),
         run: Some((shard, run(1))),
+        workflow: Some("order-17".into()),
+        workflow_type: Some("Order".into()),
         kind: Some(WaitKind::Signal),
         name: Some("paid".into()),
         until: Some(time(3)),
+        since_before: Some(time(4)),
         after: Some(WaitPosition {
             until: Timestamp::NEVER,
             run: run(2),
@@ -281,10 +284,12 @@ fn rows() {
         wait: "wait".into(),
         namespace: "default".into(),
         workflow: "order-17".into(),
-        kind: WaitKind::Condition,
+        workflow_type: "Order".into(),
+        kind: WaitKind::Approval,
         name: "key".into(),
         since: time(3),
         until: Timestamp::NEVER,
+        timer: Some("t1".into()),
         details: codec::encode_wait_details(details),
     };
     let shard = ShardId::new(5).expect("a shard");
