@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use abide_core::{event::WaitDetails, payload::PayloadMap, time::Timestamp};
+use abide_core::{
+    event::{Approval, WaitDetails},
+    payload::PayloadMap,
+    time::Timestamp,
+};
 
 use crate::{
     error::Error,
@@ -12,7 +16,7 @@ use crate::{
 
 /// When a wait ends at the latest.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Limit {
+pub(crate) enum Limit {
     /// So long after it begins.
     After(Duration),
     /// At this time.
@@ -21,7 +25,7 @@ pub(super) enum Limit {
 
 impl Limit {
     /// The time at which a wait that begins now ends.
-    pub(super) fn from(self, now: Timestamp) -> Timestamp {
+    pub(crate) fn from(self, now: Timestamp) -> Timestamp {
         match self {
             Self::After(duration) => now.saturating_add(duration),
             Self::At(at) => at,
@@ -55,6 +59,10 @@ impl Said {
         }
     }
 
+    pub(super) fn approval(&mut self, approval: Approval) {
+        self.details().approval = Some(approval);
+    }
+
     pub(super) const fn not_after(&mut self, at: Timestamp) {
         self.terms.guards.not_after = Some(at);
     }
@@ -76,6 +84,7 @@ impl Said {
             subject: String::new(),
             actors: Vec::new(),
             data: PayloadMap::new(),
+            approval: None,
         })
     }
 }
