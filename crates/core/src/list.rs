@@ -166,6 +166,33 @@ impl WaitKind {
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.number() == number)
     }
+
+    /// What would end a wait of this kind that lasts until then.
+    pub fn ended_by(self, until: Timestamp) -> Vec<WaitEnd> {
+        let awaited = match self {
+            Self::Timer | Self::ActivityRetry | Self::ChildRetry => return vec![WaitEnd::Time],
+            Self::Signal => WaitEnd::Signal,
+            Self::Condition => WaitEnd::Condition,
+            Self::Approval => WaitEnd::Decision,
+        };
+        let deadline = (!until.never()).then_some(WaitEnd::Deadline);
+        [Some(awaited), deadline].into_iter().flatten().collect()
+    }
+}
+
+/// What can end a wait. Cancelling it can always.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WaitEnd {
+    /// Its time comes, which is what is waited for.
+    Time,
+    /// A signal comes.
+    Signal,
+    /// The condition becomes true.
+    Condition,
+    /// A person decides.
+    Decision,
+    /// Its time comes before anything else.
+    Deadline,
 }
 
 /// Which runs to list. Empty lists everything.
