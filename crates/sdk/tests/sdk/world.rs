@@ -167,8 +167,8 @@ impl<W: Workflow> World<W> {
 
     /// A client moves a timer.
     pub(crate) fn reschedule(&mut self, timer: &str, fire_at: Timestamp) {
-        let (timer, identity, key) = (timer.into(), "client".into(), None);
-        self.take(Input::RescheduleTimer(RescheduleTimer { timer, fire_at, identity, key }));
+        let (what, identity, key) = (timer.into(), "client".into(), None);
+        self.take(Input::RescheduleTimer(RescheduleTimer { what, fire_at, identity, key }));
         self.work();
     }
 
