@@ -50,18 +50,15 @@ pub(super) fn constants() -> TokenStream {
 /// Says where in the state the requests are.
 pub(super) fn way(own: &Type, field: &Ident) -> TokenStream {
     // A field that does not exist, or is of another type, is reported where it is named.
-    let (shared, exclusive) = (
-        quote_spanned!(field.span()=> &self.#field),
-        quote_spanned!(field.span()=> &mut self.#field),
-    );
+    let requests = quote_spanned!(field.span()=> { let Self { #field, .. } = self; #field });
     quote! {
         impl ::abide::approval::Approving for #own {
             fn approvals(&self) -> &::abide::approval::Approvals {
-                #shared
+                #requests
             }
 
             fn approvals_mut(&mut self) -> &mut ::abide::approval::Approvals {
-                #exclusive
+                #requests
             }
         }
     }

@@ -53,7 +53,8 @@ pub trait Approving: Sized + 'static {
     fn approvals_mut(&mut self) -> &mut Approvals;
 }
 
-impl<W: Approving> Context<W> {
+// The bounds stand on the methods, so that the compiler says what is missing.
+impl<W> Context<W> {
     /// Asks people, and waits for their verdict: `ctx.approval(Request::new("expense")).await?`.
     ///
     /// An id is used once in a run, with one exception: a request that has timed out can be asked
@@ -61,22 +62,34 @@ impl<W: Approving> Context<W> {
     /// too late, counts as far as the new request allows it.
     ///
     /// The request is withdrawn when the future is dropped, and when the run is cancelled.
-    pub fn approval<C: Choice>(&self, request: Request<C>) -> ApprovalCall<W, C> {
+    pub fn approval<C: Choice>(&self, request: Request<C>) -> ApprovalCall<W, C>
+    where
+        W: Approving,
+    {
         ApprovalCall::new(self.clone(), request)
     }
 
     /// Takes an answer that came in a way of your own: a handler that you wrote, another workflow.
-    pub fn decide(&self, answer: Answer) -> Result<Receipt, Refusal> {
+    pub fn decide(&self, answer: Answer) -> Result<Receipt, Refusal>
+    where
+        W: Approving,
+    {
         self.answered(answer, Way::Code)
     }
 
     /// Withdraws an open request, whoever may have asked for it.
-    pub fn withdraw_approval(&self, request: &str, why: &str) -> Result<(), Refusal> {
+    pub fn withdraw_approval(&self, request: &str, why: &str) -> Result<(), Refusal>
+    where
+        W: Approving,
+    {
         let now = self.now();
         self.write(|state| state.approvals_mut().withdraw(request, why, now))
     }
 
-    fn answered(&self, answer: Answer, way: Way) -> Result<Receipt, Refusal> {
+    fn answered(&self, answer: Answer, way: Way) -> Result<Receipt, Refusal>
+    where
+        W: Approving,
+    {
         let now = self.now();
         self.write(|state| state.approvals_mut().take(answer, way, now))
     }
