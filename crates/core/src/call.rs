@@ -63,6 +63,8 @@ pub enum Call {
         identity: String,
         /// Data for the record.
         details: Payloads,
+        /// Idempotency key.
+        key: Option<Key>,
     },
     /// Pause a run.
     Pause(RunTarget, RunPaused),
@@ -99,7 +101,8 @@ pub enum Call {
         /// Idempotency key.
         key: Option<Key>,
     },
-    /// Try again whatever is stuck and ensure every row.
+    /// Try again whatever is stuck and ensure every row. It needs no key: doing it twice is doing it
+    /// once.
     Repair {
         /// Which run.
         target: RunTarget,

@@ -32,17 +32,17 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
             let (target, key) = (Some(target.into()), key.to_wire());
             Asked::Cancel(wire::CancelRunRequest { target, reason, identity, key })
         }
-        Call::Terminate { target, reason, identity, details } => {
-            let (target, details) = (Some(target.into()), details.to_wire());
-            Asked::Terminate(wire::TerminateRunRequest { target, reason, identity, details })
+        Call::Terminate { target, reason, identity, details, key } => {
+            let (target, details, key) = (Some(target.into()), details.to_wire(), key.to_wire());
+            Asked::Terminate(wire::TerminateRunRequest { target, reason, identity, details, key })
         }
-        Call::Pause(target, RunPaused { reason, identity }) => {
-            let target = Some(target.into());
-            Asked::Pause(wire::PauseRunRequest { target, reason, identity })
+        Call::Pause(target, RunPaused { reason, identity, key }) => {
+            let (target, key) = (Some(target.into()), key.to_wire());
+            Asked::Pause(wire::PauseRunRequest { target, reason, identity, key })
         }
-        Call::Unpause(target, RunUnpaused { reason, identity }) => {
-            let target = Some(target.into());
-            Asked::Unpause(wire::PauseRunRequest { target, reason, identity })
+        Call::Unpause(target, RunUnpaused { reason, identity, key }) => {
+            let (target, key) = (Some(target.into()), key.to_wire());
+            Asked::Unpause(wire::PauseRunRequest { target, reason, identity, key })
         }
         Call::Update { target, update, request, until } => Asked::Update(wire::UpdateRunRequest {
             target: Some(target.into()),
@@ -112,12 +112,15 @@ pub(crate) fn from_wire(asked: Asked) -> Result<Call, InvalidField> {
             reason: request.reason,
             identity: request.identity,
             details: word("details", request.details)?,
+            key: word("key", request.key)?,
         },
-        Asked::Pause(wire::PauseRunRequest { target, reason, identity }) => {
-            Call::Pause(part("target", target)?, RunPaused { reason, identity })
+        Asked::Pause(wire::PauseRunRequest { target, reason, identity, key }) => {
+            let key = word("key", key)?;
+            Call::Pause(part("target", target)?, RunPaused { reason, identity, key })
         }
-        Asked::Unpause(wire::PauseRunRequest { target, reason, identity }) => {
-            Call::Unpause(part("target", target)?, RunUnpaused { reason, identity })
+        Asked::Unpause(wire::PauseRunRequest { target, reason, identity, key }) => {
+            let key = word("key", key)?;
+            Call::Unpause(part("target", target)?, RunUnpaused { reason, identity, key })
         }
         Asked::Describe(request) => Call::Describe(part("target", request.target)?),
         Asked::AwaitClose(request) => Call::AwaitClose(part("target", request.target)?),

@@ -817,6 +817,8 @@ pub struct TerminateRunRequest {
     pub identity: ::prost::alloc::string::String,
     #[prost(message, repeated, tag = "4")]
     pub details: ::prost::alloc::vec::Vec<::abide_core::codec::generated::Payload>,
+    #[prost(string, optional, tag = "5")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// Pauses a run, or ends its pause.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -827,6 +829,8 @@ pub struct PauseRunRequest {
     pub reason: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub identity: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "4")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// Shows a run.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -948,7 +952,7 @@ pub struct RescheduleTimerRequest {
     #[prost(string, optional, tag = "5")]
     pub key: ::core::option::Option<::prost::alloc::string::String>,
 }
-/// Tries again whatever is stuck in a run.
+/// Tries again whatever is stuck in a run. It needs no key: doing it twice is doing it once.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RepairRunRequest {
     #[prost(message, optional, tag = "1")]

@@ -40,8 +40,9 @@ pub(crate) fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
             check.label("identity", identity)?;
             check.name("timer id", timer.as_str())
         }
-        Call::Terminate { target, details, reason, identity } => {
+        Call::Terminate { target, details, reason, identity, key } => {
             check.target(target)?;
+            check.key(key.as_ref())?;
             check.label("identity", identity)?;
             check.label("reason", reason)?;
             check.payloads("details", details)
@@ -52,9 +53,10 @@ pub(crate) fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
             check.label("identity", identity)?;
             check.label("reason", reason)
         }
-        Call::Pause(target, RunPaused { reason, identity })
-        | Call::Unpause(target, RunUnpaused { reason, identity }) => {
+        Call::Pause(target, RunPaused { reason, identity, key })
+        | Call::Unpause(target, RunUnpaused { reason, identity, key }) => {
             check.target(target)?;
+            check.key(key.as_ref())?;
             check.label("identity", identity)?;
             check.label("reason", reason)
         }

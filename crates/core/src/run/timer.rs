@@ -30,11 +30,7 @@ pub(super) fn reschedule(
     mut draft: Draft<'_>,
     request: RescheduleTimer,
 ) -> Result<Decision, Refusal> {
-    let run = &*draft.run;
-    if request.key.as_ref().is_some_and(|key| run.reschedule_keys.contains(key)) {
-        return Ok(draft.finish(Reply::Repeat));
-    }
-    check(run, &request, draft.now())?;
+    check(draft.run, &request, draft.now())?;
     draft.room()?;
     let by =
         Mover::Outside { identity: request.identity, key: request.key, received_at: draft.now() };
@@ -122,7 +118,6 @@ impl Run {
                 timer.moves += 1;
             }
         }
-        self.remember_reschedule(&moved.by);
         self.touch_timer(&moved.timer);
     }
 

@@ -227,6 +227,7 @@ async fn stale_tokens() {
         reason: "over".into(),
         identity: "test".into(),
         details: Vec::new(),
+        key: None,
     };
     transport.call(terminate).await.expect("it ends");
     let late = holder.sender().call(complete(&token, [Ask::CompleteRun(Vec::new())])).await;

@@ -170,6 +170,7 @@ async fn a_call_that_is_too_large_fails_alone() {
         reason: "enough".into(),
         identity: "test".into(),
         details: Vec::new(),
+        key: None,
     };
     transport.call(terminate).await.expect("it is terminated");
     let closed = waiting.await.expect("no panic");

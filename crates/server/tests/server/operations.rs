@@ -106,8 +106,12 @@ async fn signal_with_start_cancel_pause_and_terminate() {
         target: wire_target("cancelled"),
         reason: "lunch".into(),
         identity: "test".into(),
+        key: Some("lunch-1".into()),
     };
-    client.pause_run(pause()).await.expect("it pauses");
+    for repeat in [false, true] {
+        let paused = client.pause_run(pause()).await.expect("it pauses").into_inner();
+        assert_eq!(paused.repeat, repeat);
+    }
     let request = wire::DescribeRunRequest { target: wire_target("cancelled") };
     let shown = client.describe_run(request).await.expect("it is shown").into_inner();
     assert_eq!(shown.status(), wire::RunStatus::Paused);

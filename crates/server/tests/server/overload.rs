@@ -139,6 +139,7 @@ async fn calls_over_the_bound_of_their_stream() {
         reason: String::new(),
         identity: String::new(),
         details: Vec::new(),
+        key: None,
     };
     transport.call(terminate).await.expect("it ends");
     frames(&mut answers, 2).await;

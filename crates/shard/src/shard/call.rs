@@ -145,8 +145,8 @@ impl Shard {
                 let request = RunCancelRequested { reason, identity, key, source, received_at };
                 Input::RequestCancel(request)
             }
-            Call::Terminate { reason, identity, details, .. } => {
-                Input::Terminate(RunTerminated { reason, identity, details })
+            Call::Terminate { reason, identity, details, key, .. } => {
+                Input::Terminate(RunTerminated { reason, identity, details, key })
             }
             Call::Pause(_, paused) => Input::Pause(paused),
             Call::Unpause(_, unpaused) => Input::Unpause(unpaused),

@@ -37,10 +37,16 @@ impl World {
             }
             3 => {
                 let (reason, details) = (String::from("drawn"), Vec::new());
-                Some(Call::Terminate { target, reason, identity, details })
+                Some(Call::Terminate { target, reason, identity, details, key: Some(own) })
             }
-            4 => Some(Call::Pause(target, RunPaused::default())),
-            5 => Some(Call::Unpause(target, RunUnpaused::default())),
+            4 => {
+                let paused = RunPaused { key: Some(own), ..RunPaused::default() };
+                Some(Call::Pause(target, paused))
+            }
+            5 => {
+                let unpaused = RunUnpaused { key: Some(own), ..RunUnpaused::default() };
+                Some(Call::Unpause(target, unpaused))
+            }
             6 => Some(self.draw_update(number, target)),
             7 => {
                 let query = Query { name: "trace".into(), input: Vec::new() };
