@@ -43,7 +43,7 @@ fn start_call(engine: &Engine, id: &str, workflow_type: &str) -> StartCall {
         key: Some(id.into()),
         conflict: ConflictPolicy::Reject,
         reuse: Default::default(),
-        first_task_at: None,
+        begin: Default::default(),
         signal: None,
     }
 }

@@ -1,7 +1,7 @@
 //! Calls of the core as messages: those of clients here, those of workers in `worker`.
 
 use abide_core::{
-    call::{Call, ConflictPolicy, Query, StartCall, UpdateWait},
+    call::{Begin, Call, ConflictPolicy, Query, StartCall, UpdateWait},
     codec::Wire,
     event::{ReusePolicy, RunPaused, RunUnpaused, SignalReceived},
     limits::InvalidField,
@@ -9,7 +9,9 @@ use abide_core::{
 
 use crate::{
     field::{Inside, case, enumeration, missing, part, word},
-    generated::{self as wire, numbered_call::Call as Asked},
+    generated::{
+        self as wire, numbered_call::Call as Asked, start_run_request::Begin as BeginWire,
+    },
 };
 
 enumeration!(ConflictPolicy, ConflictPolicy {
@@ -150,7 +152,7 @@ impl From<StartCall> for wire::StartRunRequest {
             key: start.key.to_wire(),
             conflict: wire::ConflictPolicy::from(start.conflict).into(),
             reuse: start.reuse.to_wire(),
-            first_task_at: start.first_task_at.to_wire(),
+            begin: begin_to_wire(start.begin),
             signal: start.signal.map(Into::into),
         }
     }
@@ -173,10 +175,26 @@ impl TryFrom<wire::StartRunRequest> for StartCall {
                 0 => ReusePolicy::default(),
                 number => word("reuse", number)?,
             },
-            first_task_at: word("first_task_at", wire.first_task_at)?,
+            begin: begin_from_wire(wire.begin)?,
             signal: signal.map_err(|error| error.inside("signal"))?,
         })
     }
+}
+
+fn begin_to_wire(begin: Begin) -> Option<BeginWire> {
+    match begin {
+        Begin::AtOnce => None,
+        Begin::After(delay) => Some(BeginWire::BeginAfter(delay.to_wire())),
+        Begin::At(time) => Some(BeginWire::BeginAt(time.to_wire())),
+    }
+}
+
+fn begin_from_wire(wire: Option<BeginWire>) -> Result<Begin, InvalidField> {
+    Ok(match wire {
+        None => Begin::AtOnce,
+        Some(BeginWire::BeginAfter(delay)) => Begin::After(word("begin_after", delay)?),
+        Some(BeginWire::BeginAt(time)) => Begin::At(word("begin_at", time)?),
+    })
 }
 
 /// The engine says when a signal was received, and only runs have a source, so neither travels.

@@ -702,12 +702,23 @@ pub struct StartRunRequest {
     /// What if a run is closed. By default its id may be used again.
     #[prost(enumeration = "::abide_core::codec::generated::ReusePolicy", tag = "7")]
     pub reuse: i32,
-    /// When the first task is scheduled, if not at once.
-    #[prost(message, optional, tag = "8")]
-    pub first_task_at: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
     /// A signal for the run, whether it is started or was open.
     #[prost(message, optional, tag = "9")]
     pub signal: ::core::option::Option<Signal>,
+    /// When the run's code begins, by the server's clock; at once if absent.
+    #[prost(oneof = "start_run_request::Begin", tags = "8, 10")]
+    pub begin: ::core::option::Option<start_run_request::Begin>,
+}
+/// Nested message and enum types in `StartRunRequest`.
+pub mod start_run_request {
+    /// When the run's code begins, by the server's clock; at once if absent.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Begin {
+        #[prost(message, tag = "8")]
+        BeginAt(::abide_core::codec::generated::Timestamp),
+        #[prost(message, tag = "10")]
+        BeginAfter(::abide_core::codec::generated::Duration),
+    }
 }
 /// A run was started, or one that exists is used.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

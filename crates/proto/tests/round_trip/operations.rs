@@ -1,8 +1,11 @@
 //! What clients ask and are told.
 
+use std::time::Duration;
+
 use abide_core::{
     call::{
-        Call, CallReply, ConflictPolicy, HistoryPage, HistoryRequest, Query, StartCall, UpdateWait,
+        Begin, Call, CallReply, ConflictPolicy, HistoryPage, HistoryRequest, Query, StartCall,
+        UpdateWait,
     },
     codec::{self, RunDetails},
     effect::RunOutcome,
@@ -47,7 +50,11 @@ fn calls() {
             key: full.then(|| "k".into()),
             conflict,
             reuse,
-            first_task_at: full.then(|| time(10)),
+            begin: if full {
+                Begin::At(time(10))
+            } else {
+                Begin::After(Duration::from_millis(1500))
+            },
             signal: full.then(signal),
         }))
     };
@@ -150,7 +157,7 @@ fn a_start_without_run_id_waits_for_one() {
         key: None,
         conflict: ConflictPolicy::Reject,
         reuse: ReusePolicy::Allow,
-        first_task_at: None,
+        begin: Begin::AtOnce,
         signal: None,
     }
     .into();

@@ -31,7 +31,7 @@ impl Shard {
                 return self.await_opening(ticket, call);
             }
         }
-        if let Err(error) = validate::check(&call, &self.limits) {
+        if let Err(error) = validate::check(&call, &self.limits, self.now()) {
             return self.reply(ticket, Err(error));
         }
         if let Call::AnswerQuery(token, answer) = call {

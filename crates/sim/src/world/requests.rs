@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use abide_core::{
-    call::{Call, ConflictPolicy, Query, RunTarget, StartCall, UpdateWait},
+    call::{Begin, Call, ConflictPolicy, Query, RunTarget, StartCall, UpdateWait},
     event::{ReusePolicy, RunPaused, RunSpec, RunUnpaused, SignalReceived, UpdateRequest},
     ids::{Key, RunId, WorkflowKey},
     payload::{Extension, Payload},
@@ -90,9 +90,10 @@ impl World {
             1 => ReusePolicy::AllowIfFailed,
             _ => ReusePolicy::Reject,
         };
-        let first_task_at = rng
-            .chance(150)
-            .then(|| clock.saturating_add(Duration::from_millis(rng.between(0, 4000))));
+        let begin = match rng.chance(150) {
+            true => Begin::After(Duration::from_millis(rng.between(0, 4000))),
+            false => Begin::AtOnce,
+        };
         let run = RunId::from_parts(clock, rng.entropy());
         let spec = draw_spec(rng);
         let signal = rng.chance(200).then(|| Key::from(format!("start-signal{number}")));
@@ -105,7 +106,7 @@ impl World {
             key: Some(Key::from(format!("start{number}"))),
             conflict,
             reuse,
-            first_task_at,
+            begin,
             signal,
         }))
     }
