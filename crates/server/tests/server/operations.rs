@@ -158,6 +158,13 @@ async fn histories_by_page_and_followed() {
     let last = *numbers.last().expect("events");
     assert_eq!(numbers, (2..=last).collect::<Vec<_>>());
 
+    let request = wire::FollowHistoryRequest { target: wire_target("waiter"), after: last - 1 };
+    let mut end = client.follow_history(request).await.expect("it is followed").into_inner();
+    let page = end.message().await.expect("it goes on").expect("a page");
+    let numbers: Vec<_> =
+        page.history.into_iter().flat_map(|h| h.events).map(|e| e.number).collect();
+    assert_eq!((numbers, page.closed), (vec![last], true));
+
     let request = wire::GetHistoryRequest { target: wire_target("waiter"), ..Default::default() };
     let page = client.get_history(request).await.expect("a page").into_inner();
     let events = page.history.expect("a history").events;
