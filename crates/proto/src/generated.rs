@@ -22,6 +22,16 @@ pub struct ErrorDetail {
     #[prost(message, optional, tag = "7")]
     pub blocked: ::core::option::Option<::abide_core::codec::generated::Blocked>,
 }
+impl ::prost::Name for ErrorDetail {
+    const NAME: &'static str = "ErrorDetail";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ErrorDetail".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ErrorDetail".into()
+    }
+}
 /// A refusal and what it is about.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Refusal {
@@ -42,6 +52,16 @@ pub struct Refusal {
     /// The time that it was compared with: the present, or the latest that the timer allows.
     #[prost(message, optional, tag = "6")]
     pub compared: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+}
+impl ::prost::Name for Refusal {
+    const NAME: &'static str = "Refusal";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Refusal".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Refusal".into()
+    }
 }
 /// What a caller can do about a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -202,6 +222,16 @@ pub struct RunTarget {
     #[prost(bytes = "bytes", optional, tag = "2")]
     pub run: ::core::option::Option<::prost::bytes::Bytes>,
 }
+impl ::prost::Name for RunTarget {
+    const NAME: &'static str = "RunTarget";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunTarget".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunTarget".into()
+    }
+}
 /// A run as it is shown.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RunDescription {
@@ -260,6 +290,16 @@ pub struct RunDescription {
     #[prost(string, repeated, tag = "24")]
     pub updates: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
+impl ::prost::Name for RunDescription {
+    const NAME: &'static str = "RunDescription";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunDescription".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunDescription".into()
+    }
+}
 /// A workflow task that failed and is to be repeated.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TaskTrouble {
@@ -276,6 +316,16 @@ pub struct TaskTrouble {
     #[prost(message, optional, tag = "6")]
     pub blocked: ::core::option::Option<::abide_core::codec::generated::Blocked>,
 }
+impl ::prost::Name for TaskTrouble {
+    const NAME: &'static str = "TaskTrouble";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.TaskTrouble".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.TaskTrouble".into()
+    }
+}
 /// One thing that a run waits for.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ShownWait {
@@ -291,6 +341,16 @@ pub struct ShownWait {
     pub until: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
     #[prost(message, optional, tag = "6")]
     pub details: ::core::option::Option<::abide_core::codec::generated::WaitDetails>,
+}
+impl ::prost::Name for ShownWait {
+    const NAME: &'static str = "ShownWait";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ShownWait".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ShownWait".into()
+    }
 }
 /// A pending activity.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -324,11 +384,31 @@ pub mod shown_activity {
         Backoff(super::ActivityBackoff),
     }
 }
+impl ::prost::Name for ShownActivity {
+    const NAME: &'static str = "ShownActivity";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ShownActivity".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ShownActivity".into()
+    }
+}
 /// The activity waits for a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ActivityReady {
     #[prost(message, optional, tag = "1")]
     pub since: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+}
+impl ::prost::Name for ActivityReady {
+    const NAME: &'static str = "ActivityReady";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ActivityReady".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ActivityReady".into()
+    }
 }
 /// A worker has the activity.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -340,11 +420,31 @@ pub struct ActivityRunning {
     #[prost(string, tag = "3")]
     pub identity: ::prost::alloc::string::String,
 }
+impl ::prost::Name for ActivityRunning {
+    const NAME: &'static str = "ActivityRunning";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ActivityRunning".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ActivityRunning".into()
+    }
+}
 /// The activity waits for its next attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ActivityBackoff {
     #[prost(message, optional, tag = "1")]
     pub until: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+}
+impl ::prost::Name for ActivityBackoff {
+    const NAME: &'static str = "ActivityBackoff";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ActivityBackoff".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ActivityBackoff".into()
+    }
 }
 /// A pending child.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -357,6 +457,16 @@ pub struct ShownChild {
     pub workflow_type: ::prost::alloc::string::String,
     #[prost(bool, tag = "4")]
     pub started: bool,
+}
+impl ::prost::Name for ShownChild {
+    const NAME: &'static str = "ShownChild";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ShownChild".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ShownChild".into()
+    }
 }
 /// A run in a list.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -380,6 +490,16 @@ pub struct RunSummary {
     #[prost(message, optional, tag = "9")]
     pub details: ::core::option::Option<::abide_core::codec::generated::RunDetails>,
 }
+impl ::prost::Name for RunSummary {
+    const NAME: &'static str = "RunSummary";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunSummary".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunSummary".into()
+    }
+}
 /// Which runs to list; what is absent does not filter.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunFilter {
@@ -397,6 +517,16 @@ pub struct RunFilter {
     pub started_before: ::core::option::Option<
         ::abide_core::codec::generated::Timestamp,
     >,
+}
+impl ::prost::Name for RunFilter {
+    const NAME: &'static str = "RunFilter";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunFilter".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunFilter".into()
+    }
 }
 /// A wait in a list.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -420,6 +550,16 @@ pub struct WaitSummary {
     #[prost(uint32, tag = "9")]
     pub shard: u32,
 }
+impl ::prost::Name for WaitSummary {
+    const NAME: &'static str = "WaitSummary";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.WaitSummary".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.WaitSummary".into()
+    }
+}
 /// Which waits to list; what is absent does not filter. A name needs a kind.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WaitFilter {
@@ -433,6 +573,16 @@ pub struct WaitFilter {
     pub name: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(message, optional, tag = "5")]
     pub until: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+}
+impl ::prost::Name for WaitFilter {
+    const NAME: &'static str = "WaitFilter";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.WaitFilter".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.WaitFilter".into()
+    }
 }
 /// A run, and where it lives: its workflow says so too.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -452,6 +602,16 @@ pub mod run_place {
         Workflow(::abide_core::codec::generated::WorkflowKey),
     }
 }
+impl ::prost::Name for RunPlace {
+    const NAME: &'static str = "RunPlace";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunPlace".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunPlace".into()
+    }
+}
 /// Where a page of runs ended. Callers see it as an opaque token.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunPosition {
@@ -459,6 +619,16 @@ pub struct RunPosition {
     pub started_at: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
     #[prost(bytes = "bytes", tag = "2")]
     pub run: ::prost::bytes::Bytes,
+}
+impl ::prost::Name for RunPosition {
+    const NAME: &'static str = "RunPosition";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunPosition".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunPosition".into()
+    }
 }
 /// Where a page of waits ended. Callers see it as an opaque token.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -472,6 +642,16 @@ pub struct WaitPosition {
     #[prost(bytes = "bytes", tag = "4")]
     pub wait: ::prost::bytes::Bytes,
 }
+impl ::prost::Name for WaitPosition {
+    const NAME: &'static str = "WaitPosition";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.WaitPosition".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.WaitPosition".into()
+    }
+}
 /// Where a page of a history ended. Callers see it as an opaque token.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HistoryPosition {
@@ -479,6 +659,16 @@ pub struct HistoryPosition {
     pub run: ::prost::bytes::Bytes,
     #[prost(uint64, tag = "2")]
     pub from: u64,
+}
+impl ::prost::Name for HistoryPosition {
+    const NAME: &'static str = "HistoryPosition";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.HistoryPosition".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.HistoryPosition".into()
+    }
 }
 /// How a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -683,6 +873,16 @@ pub struct Signal {
     #[prost(string, optional, tag = "5")]
     pub key: ::core::option::Option<::prost::alloc::string::String>,
 }
+impl ::prost::Name for Signal {
+    const NAME: &'static str = "Signal";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Signal".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Signal".into()
+    }
+}
 /// Starts a run.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StartRunRequest {
@@ -720,6 +920,16 @@ pub mod start_run_request {
         BeginAfter(::abide_core::codec::generated::Duration),
     }
 }
+impl ::prost::Name for StartRunRequest {
+    const NAME: &'static str = "StartRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.StartRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.StartRunRequest".into()
+    }
+}
 /// A run was started, or one that exists is used.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StartRunResponse {
@@ -728,6 +938,16 @@ pub struct StartRunResponse {
     #[prost(bool, tag = "2")]
     pub started: bool,
 }
+impl ::prost::Name for StartRunResponse {
+    const NAME: &'static str = "StartRunResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.StartRunResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.StartRunResponse".into()
+    }
+}
 /// It is done, perhaps by an earlier call with the same key.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DoneResponse {
@@ -735,6 +955,16 @@ pub struct DoneResponse {
     pub run: ::prost::bytes::Bytes,
     #[prost(bool, tag = "2")]
     pub repeat: bool,
+}
+impl ::prost::Name for DoneResponse {
+    const NAME: &'static str = "DoneResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.DoneResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.DoneResponse".into()
+    }
 }
 /// Signals a run.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -750,6 +980,16 @@ pub struct SignalRunRequest {
         ::prost::bytes::Bytes,
     >,
 }
+impl ::prost::Name for SignalRunRequest {
+    const NAME: &'static str = "SignalRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.SignalRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.SignalRunRequest".into()
+    }
+}
 /// Asks a run's code a question.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct QueryRunRequest {
@@ -760,11 +1000,31 @@ pub struct QueryRunRequest {
     #[prost(message, repeated, tag = "3")]
     pub input: ::prost::alloc::vec::Vec<::abide_core::codec::generated::Payload>,
 }
+impl ::prost::Name for QueryRunRequest {
+    const NAME: &'static str = "QueryRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.QueryRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.QueryRunRequest".into()
+    }
+}
 /// What the code answered.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct QueryRunResponse {
     #[prost(message, optional, tag = "1")]
     pub outcome: ::core::option::Option<::abide_core::codec::generated::Outcome>,
+}
+impl ::prost::Name for QueryRunResponse {
+    const NAME: &'static str = "QueryRunResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.QueryRunResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.QueryRunResponse".into()
+    }
 }
 /// Asks a run's code for a change. The id makes a repeat the same update.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -777,6 +1037,16 @@ pub struct UpdateRunRequest {
     pub request: ::core::option::Option<::abide_core::codec::generated::UpdateRequest>,
     #[prost(enumeration = "UpdateWait", tag = "4")]
     pub until: i32,
+}
+impl ::prost::Name for UpdateRunRequest {
+    const NAME: &'static str = "UpdateRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.UpdateRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.UpdateRunRequest".into()
+    }
 }
 /// Where the update stands.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -805,6 +1075,16 @@ pub mod update_run_response {
         Rejected(::abide_core::codec::generated::Failure),
     }
 }
+impl ::prost::Name for UpdateRunResponse {
+    const NAME: &'static str = "UpdateRunResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.UpdateRunResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.UpdateRunResponse".into()
+    }
+}
 /// Asks a run to cancel itself.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CancelRunRequest {
@@ -816,6 +1096,16 @@ pub struct CancelRunRequest {
     pub identity: ::prost::alloc::string::String,
     #[prost(string, optional, tag = "4")]
     pub key: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for CancelRunRequest {
+    const NAME: &'static str = "CancelRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CancelRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CancelRunRequest".into()
+    }
 }
 /// Ends a run.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -831,6 +1121,16 @@ pub struct TerminateRunRequest {
     #[prost(string, optional, tag = "5")]
     pub key: ::core::option::Option<::prost::alloc::string::String>,
 }
+impl ::prost::Name for TerminateRunRequest {
+    const NAME: &'static str = "TerminateRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.TerminateRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.TerminateRunRequest".into()
+    }
+}
 /// Pauses a run, or ends its pause.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PauseRunRequest {
@@ -843,17 +1143,47 @@ pub struct PauseRunRequest {
     #[prost(string, optional, tag = "4")]
     pub key: ::core::option::Option<::prost::alloc::string::String>,
 }
+impl ::prost::Name for PauseRunRequest {
+    const NAME: &'static str = "PauseRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PauseRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PauseRunRequest".into()
+    }
+}
 /// Shows a run.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DescribeRunRequest {
     #[prost(message, optional, tag = "1")]
     pub target: ::core::option::Option<RunTarget>,
 }
+impl ::prost::Name for DescribeRunRequest {
+    const NAME: &'static str = "DescribeRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.DescribeRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.DescribeRunRequest".into()
+    }
+}
 /// Waits until a run is closed.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AwaitCloseRequest {
     #[prost(message, optional, tag = "1")]
     pub target: ::core::option::Option<RunTarget>,
+}
+impl ::prost::Name for AwaitCloseRequest {
+    const NAME: &'static str = "AwaitCloseRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.AwaitCloseRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.AwaitCloseRequest".into()
+    }
 }
 /// How the run closed. Without an outcome another run goes on.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -867,6 +1197,16 @@ pub struct AwaitCloseResponse {
     #[prost(bytes = "bytes", optional, tag = "4")]
     pub next_run: ::core::option::Option<::prost::bytes::Bytes>,
 }
+impl ::prost::Name for AwaitCloseResponse {
+    const NAME: &'static str = "AwaitCloseResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.AwaitCloseResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.AwaitCloseResponse".into()
+    }
+}
 /// A page of a run's history.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetHistoryRequest {
@@ -876,6 +1216,16 @@ pub struct GetHistoryRequest {
     #[prost(bytes = "bytes", tag = "2")]
     pub page_token: ::prost::bytes::Bytes,
 }
+impl ::prost::Name for GetHistoryRequest {
+    const NAME: &'static str = "GetHistoryRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.GetHistoryRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.GetHistoryRequest".into()
+    }
+}
 /// Follows a run's history.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FollowHistoryRequest {
@@ -884,6 +1234,16 @@ pub struct FollowHistoryRequest {
     /// Only events after this one.
     #[prost(uint64, tag = "2")]
     pub after: u64,
+}
+impl ::prost::Name for FollowHistoryRequest {
+    const NAME: &'static str = "FollowHistoryRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.FollowHistoryRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.FollowHistoryRequest".into()
+    }
 }
 /// A part of a run's history.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -899,6 +1259,16 @@ pub struct GetHistoryResponse {
     #[prost(bool, tag = "4")]
     pub closed: bool,
 }
+impl ::prost::Name for GetHistoryResponse {
+    const NAME: &'static str = "GetHistoryResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.GetHistoryResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.GetHistoryResponse".into()
+    }
+}
 /// Lists runs. The server's bound holds if no page size, or a larger one, is given.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListRunsRequest {
@@ -909,6 +1279,16 @@ pub struct ListRunsRequest {
     #[prost(bytes = "bytes", tag = "3")]
     pub page_token: ::prost::bytes::Bytes,
 }
+impl ::prost::Name for ListRunsRequest {
+    const NAME: &'static str = "ListRunsRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ListRunsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ListRunsRequest".into()
+    }
+}
 /// A page of runs.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListRunsResponse {
@@ -918,17 +1298,47 @@ pub struct ListRunsResponse {
     #[prost(bytes = "bytes", tag = "2")]
     pub next_page_token: ::prost::bytes::Bytes,
 }
+impl ::prost::Name for ListRunsResponse {
+    const NAME: &'static str = "ListRunsResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ListRunsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ListRunsResponse".into()
+    }
+}
 /// Counts runs.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CountRunsRequest {
     #[prost(message, optional, tag = "1")]
     pub filter: ::core::option::Option<RunFilter>,
 }
+impl ::prost::Name for CountRunsRequest {
+    const NAME: &'static str = "CountRunsRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CountRunsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CountRunsRequest".into()
+    }
+}
 /// How many runs there are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CountRunsResponse {
     #[prost(uint64, tag = "1")]
     pub count: u64,
+}
+impl ::prost::Name for CountRunsResponse {
+    const NAME: &'static str = "CountRunsResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CountRunsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CountRunsResponse".into()
+    }
 }
 /// Lists waits.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -940,6 +1350,16 @@ pub struct ListWaitsRequest {
     #[prost(bytes = "bytes", tag = "3")]
     pub page_token: ::prost::bytes::Bytes,
 }
+impl ::prost::Name for ListWaitsRequest {
+    const NAME: &'static str = "ListWaitsRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ListWaitsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ListWaitsRequest".into()
+    }
+}
 /// A page of waits.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListWaitsResponse {
@@ -948,6 +1368,16 @@ pub struct ListWaitsResponse {
     /// For the next page; empty after the last.
     #[prost(bytes = "bytes", tag = "2")]
     pub next_page_token: ::prost::bytes::Bytes,
+}
+impl ::prost::Name for ListWaitsResponse {
+    const NAME: &'static str = "ListWaitsResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ListWaitsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ListWaitsResponse".into()
+    }
 }
 /// Moves a timer's due time.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -963,6 +1393,16 @@ pub struct RescheduleTimerRequest {
     #[prost(string, optional, tag = "5")]
     pub key: ::core::option::Option<::prost::alloc::string::String>,
 }
+impl ::prost::Name for RescheduleTimerRequest {
+    const NAME: &'static str = "RescheduleTimerRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RescheduleTimerRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RescheduleTimerRequest".into()
+    }
+}
 /// Tries again whatever is stuck in a run. It needs no key: doing it twice is doing it once.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RepairRunRequest {
@@ -970,6 +1410,16 @@ pub struct RepairRunRequest {
     pub target: ::core::option::Option<RunTarget>,
     #[prost(string, tag = "2")]
     pub identity: ::prost::alloc::string::String,
+}
+impl ::prost::Name for RepairRunRequest {
+    const NAME: &'static str = "RepairRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RepairRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RepairRunRequest".into()
+    }
 }
 /// Several calls.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -979,6 +1429,16 @@ pub struct CallsFrame {
     /// Calls whose answers nobody waits for any more.
     #[prost(uint64, repeated, tag = "2")]
     pub abandoned: ::prost::alloc::vec::Vec<u64>,
+}
+impl ::prost::Name for CallsFrame {
+    const NAME: &'static str = "CallsFrame";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CallsFrame".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CallsFrame".into()
+    }
 }
 /// A call. Its number is new on the stream, and stands on the answer.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1029,6 +1489,16 @@ pub mod numbered_call {
         Repair(super::RepairRunRequest),
     }
 }
+impl ::prost::Name for NumberedCall {
+    const NAME: &'static str = "NumberedCall";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.NumberedCall".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.NumberedCall".into()
+    }
+}
 /// Several answers.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AnswersFrame {
@@ -1038,6 +1508,16 @@ pub struct AnswersFrame {
     /// ends the stream.
     #[prost(uint64, tag = "2")]
     pub message_bytes: u64,
+}
+impl ::prost::Name for AnswersFrame {
+    const NAME: &'static str = "AnswersFrame";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.AnswersFrame".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.AnswersFrame".into()
+    }
 }
 /// The answer to a call.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1078,6 +1558,16 @@ pub mod numbered_answer {
         Waits(super::ListWaitsResponse),
     }
 }
+impl ::prost::Name for NumberedAnswer {
+    const NAME: &'static str = "NumberedAnswer";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.NumberedAnswer".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.NumberedAnswer".into()
+    }
+}
 /// Asks for a page of a run's log as it is stored.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HistoryRowsRequest {
@@ -1089,6 +1579,16 @@ pub struct HistoryRowsRequest {
     /// Wait until the run has an event after this one, or is closed.
     #[prost(uint64, optional, tag = "3")]
     pub follow: ::core::option::Option<u64>,
+}
+impl ::prost::Name for HistoryRowsRequest {
+    const NAME: &'static str = "HistoryRowsRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.HistoryRowsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.HistoryRowsRequest".into()
+    }
 }
 /// Whole log rows. Each is an encoded `abide.history.v1.History`, and so are all of them put together.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1105,6 +1605,16 @@ pub struct HistoryRows {
     pub more: bool,
     #[prost(bool, tag = "5")]
     pub closed: bool,
+}
+impl ::prost::Name for HistoryRows {
+    const NAME: &'static str = "HistoryRows";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.HistoryRows".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.HistoryRows".into()
+    }
 }
 /// What a start does if a run of the workflow is open. By default it is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -2827,6 +3337,16 @@ pub mod command {
         ContinueAsNew(super::ContinueAsNew),
     }
 }
+impl ::prost::Name for Command {
+    const NAME: &'static str = "Command";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Command".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Command".into()
+    }
+}
 /// Moves a due time.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct MoveTimer {
@@ -2834,6 +3354,16 @@ pub struct MoveTimer {
     pub timer: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "2")]
     pub fire_at: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+}
+impl ::prost::Name for MoveTimer {
+    const NAME: &'static str = "MoveTimer";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.MoveTimer".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.MoveTimer".into()
+    }
 }
 /// Signals another workflow.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2850,6 +3380,16 @@ pub struct SignalExternal {
         ::abide_core::codec::generated::Payload,
     >,
 }
+impl ::prost::Name for SignalExternal {
+    const NAME: &'static str = "SignalExternal";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.SignalExternal".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.SignalExternal".into()
+    }
+}
 /// Makes another workflow end.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CancelExternal {
@@ -2860,6 +3400,16 @@ pub struct CancelExternal {
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
 }
+impl ::prost::Name for CancelExternal {
+    const NAME: &'static str = "CancelExternal";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CancelExternal".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CancelExternal".into()
+    }
+}
 /// Named payloads.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PayloadMap {
@@ -2869,6 +3419,16 @@ pub struct PayloadMap {
         ::abide_core::codec::generated::Payload,
     >,
 }
+impl ::prost::Name for PayloadMap {
+    const NAME: &'static str = "PayloadMap";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PayloadMap".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PayloadMap".into()
+    }
+}
 /// Accepts an update, with its request, so that the server may have forgotten it.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AcceptUpdate {
@@ -2876,6 +3436,16 @@ pub struct AcceptUpdate {
     pub update: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "2")]
     pub request: ::core::option::Option<::abide_core::codec::generated::UpdateRequest>,
+}
+impl ::prost::Name for AcceptUpdate {
+    const NAME: &'static str = "AcceptUpdate";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.AcceptUpdate".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.AcceptUpdate".into()
+    }
 }
 /// Refuses an update.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2885,6 +3455,16 @@ pub struct RejectUpdate {
     #[prost(message, optional, tag = "2")]
     pub failure: ::core::option::Option<::abide_core::codec::generated::Failure>,
 }
+impl ::prost::Name for RejectUpdate {
+    const NAME: &'static str = "RejectUpdate";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RejectUpdate".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RejectUpdate".into()
+    }
+}
 /// Gives an accepted update its outcome.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CompleteUpdate {
@@ -2892,6 +3472,16 @@ pub struct CompleteUpdate {
     pub update: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "2")]
     pub outcome: ::core::option::Option<::abide_core::codec::generated::Outcome>,
+}
+impl ::prost::Name for CompleteUpdate {
+    const NAME: &'static str = "CompleteUpdate";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CompleteUpdate".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CompleteUpdate".into()
+    }
 }
 /// Goes on in a new run.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2902,6 +3492,16 @@ pub struct ContinueAsNew {
     pub signals: ::prost::alloc::vec::Vec<u64>,
     #[prost(string, repeated, tag = "3")]
     pub updates: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for ContinueAsNew {
+    const NAME: &'static str = "ContinueAsNew";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ContinueAsNew".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ContinueAsNew".into()
+    }
 }
 /// From the worker. The first frame holds the hello.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2916,6 +3516,16 @@ pub struct WorkerFrame {
     /// but what is on its way.
     #[prost(bool, tag = "4")]
     pub withdraw: bool,
+}
+impl ::prost::Name for WorkerFrame {
+    const NAME: &'static str = "WorkerFrame";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.WorkerFrame".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.WorkerFrame".into()
+    }
 }
 /// The worker's introduction.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2936,6 +3546,16 @@ pub struct Hello {
     #[prost(message, repeated, tag = "5")]
     pub takes: ::prost::alloc::vec::Vec<Credit>,
 }
+impl ::prost::Name for Hello {
+    const NAME: &'static str = "Hello";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Hello".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Hello".into()
+    }
+}
 /// So many more tasks of a queue the worker takes.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Credit {
@@ -2947,6 +3567,16 @@ pub struct Credit {
     pub kind: i32,
     #[prost(uint32, tag = "4")]
     pub credits: u32,
+}
+impl ::prost::Name for Credit {
+    const NAME: &'static str = "Credit";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Credit".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Credit".into()
+    }
 }
 /// A worker's answer to a task. Its number is new on the stream, and stands on the acknowledgement.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2975,6 +3605,16 @@ pub mod completion {
         PresentAttempt(super::ActivityToken),
     }
 }
+impl ::prost::Name for Completion {
+    const NAME: &'static str = "Completion";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Completion".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Completion".into()
+    }
+}
 /// Names a started workflow task.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TaskToken {
@@ -2984,6 +3624,16 @@ pub struct TaskToken {
     pub run: ::prost::bytes::Bytes,
     #[prost(message, optional, tag = "3")]
     pub start: ::core::option::Option<::abide_core::codec::generated::StartId>,
+}
+impl ::prost::Name for TaskToken {
+    const NAME: &'static str = "TaskToken";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.TaskToken".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.TaskToken".into()
+    }
 }
 /// Names a query task.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2997,6 +3647,16 @@ pub struct QueryToken {
     #[prost(uint32, tag = "4")]
     pub attempt: u32,
 }
+impl ::prost::Name for QueryToken {
+    const NAME: &'static str = "QueryToken";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.QueryToken".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.QueryToken".into()
+    }
+}
 /// Names a start of an activity.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ActivityToken {
@@ -3008,6 +3668,16 @@ pub struct ActivityToken {
     pub scheduled: u64,
     #[prost(uint32, tag = "4")]
     pub start: u32,
+}
+impl ::prost::Name for ActivityToken {
+    const NAME: &'static str = "ActivityToken";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ActivityToken".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ActivityToken".into()
+    }
 }
 /// The code ran and asks for this.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3030,6 +3700,16 @@ pub struct CompleteTask {
     #[prost(uint32, tag = "6")]
     pub eager_activities: u32,
 }
+impl ::prost::Name for CompleteTask {
+    const NAME: &'static str = "CompleteTask";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CompleteTask".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CompleteTask".into()
+    }
+}
 /// The code could not run.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FailTask {
@@ -3042,6 +3722,16 @@ pub struct FailTask {
     #[prost(message, optional, tag = "4")]
     pub blocked: ::core::option::Option<::abide_core::codec::generated::Blocked>,
 }
+impl ::prost::Name for FailTask {
+    const NAME: &'static str = "FailTask";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.FailTask".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.FailTask".into()
+    }
+}
 /// The answer to a query task.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AnswerQuery {
@@ -3049,6 +3739,16 @@ pub struct AnswerQuery {
     pub token: ::core::option::Option<QueryToken>,
     #[prost(message, optional, tag = "2")]
     pub outcome: ::core::option::Option<::abide_core::codec::generated::Outcome>,
+}
+impl ::prost::Name for AnswerQuery {
+    const NAME: &'static str = "AnswerQuery";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.AnswerQuery".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.AnswerQuery".into()
+    }
 }
 /// An attempt of an activity ended.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3070,6 +3770,16 @@ pub mod resolve_activity {
         Cancelled(::abide_core::codec::generated::Payloads),
     }
 }
+impl ::prost::Name for ResolveActivity {
+    const NAME: &'static str = "ResolveActivity";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ResolveActivity".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ResolveActivity".into()
+    }
+}
 /// An attempt of an activity goes on.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct HeartbeatActivity {
@@ -3077,6 +3787,16 @@ pub struct HeartbeatActivity {
     pub token: ::core::option::Option<ActivityToken>,
     #[prost(message, repeated, tag = "2")]
     pub details: ::prost::alloc::vec::Vec<::abide_core::codec::generated::Payload>,
+}
+impl ::prost::Name for HeartbeatActivity {
+    const NAME: &'static str = "HeartbeatActivity";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.HeartbeatActivity".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.HeartbeatActivity".into()
+    }
 }
 /// From the server. The first frame holds the welcome.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3092,6 +3812,16 @@ pub struct ServerFrame {
     #[prost(uint32, repeated, tag = "4")]
     pub present_attempts: ::prost::alloc::vec::Vec<u32>,
 }
+impl ::prost::Name for ServerFrame {
+    const NAME: &'static str = "ServerFrame";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ServerFrame".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ServerFrame".into()
+    }
+}
 /// The worker is connected.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Welcome {
@@ -3103,6 +3833,16 @@ pub struct Welcome {
     /// Bytes that one frame of the worker may have; a larger one ends the stream.
     #[prost(uint64, tag = "3")]
     pub message_bytes: u64,
+}
+impl ::prost::Name for Welcome {
+    const NAME: &'static str = "Welcome";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Welcome".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Welcome".into()
+    }
 }
 /// The answer to a completion.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3135,6 +3875,16 @@ pub mod acknowledgement {
         Done(super::DoneAcknowledgement),
     }
 }
+impl ::prost::Name for Acknowledgement {
+    const NAME: &'static str = "Acknowledgement";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Acknowledgement".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Acknowledgement".into()
+    }
+}
 /// Why a task's commands were refused.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TaskRefused {
@@ -3143,6 +3893,16 @@ pub struct TaskRefused {
     #[prost(string, tag = "2")]
     pub message: ::prost::alloc::string::String,
 }
+impl ::prost::Name for TaskRefused {
+    const NAME: &'static str = "TaskRefused";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.TaskRefused".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.TaskRefused".into()
+    }
+}
 /// It is done.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DoneAcknowledgement {
@@ -3150,6 +3910,16 @@ pub struct DoneAcknowledgement {
     pub run: ::prost::bytes::Bytes,
     #[prost(bool, tag = "2")]
     pub repeat: bool,
+}
+impl ::prost::Name for DoneAcknowledgement {
+    const NAME: &'static str = "DoneAcknowledgement";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.DoneAcknowledgement".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.DoneAcknowledgement".into()
+    }
 }
 /// Work.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3167,6 +3937,16 @@ pub mod task {
         Activity(super::ActivityTask),
         #[prost(message, tag = "3")]
         Query(super::QueryTask),
+    }
+}
+impl ::prost::Name for Task {
+    const NAME: &'static str = "Task";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Task".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Task".into()
     }
 }
 /// Code should run.
@@ -3194,11 +3974,31 @@ pub struct WorkflowTask {
     #[prost(message, optional, tag = "8")]
     pub recent: ::core::option::Option<LogRows>,
 }
+impl ::prost::Name for WorkflowTask {
+    const NAME: &'static str = "WorkflowTask";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.WorkflowTask".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.WorkflowTask".into()
+    }
+}
 /// Pieces of an encoded `abide.history.v1.History`.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LogRows {
     #[prost(bytes = "bytes", repeated, tag = "1")]
     pub rows: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+}
+impl ::prost::Name for LogRows {
+    const NAME: &'static str = "LogRows";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.LogRows".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.LogRows".into()
+    }
 }
 /// An update to be accepted or rejected.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3207,6 +4007,16 @@ pub struct GivenUpdate {
     pub update: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "2")]
     pub request: ::core::option::Option<::abide_core::codec::generated::UpdateRequest>,
+}
+impl ::prost::Name for GivenUpdate {
+    const NAME: &'static str = "GivenUpdate";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.GivenUpdate".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.GivenUpdate".into()
+    }
 }
 /// An activity should run.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3229,6 +4039,16 @@ pub struct ActivityTask {
     #[prost(bool, tag = "7")]
     pub eager: bool,
 }
+impl ::prost::Name for ActivityTask {
+    const NAME: &'static str = "ActivityTask";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ActivityTask".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ActivityTask".into()
+    }
+}
 /// A question to the code, on the state after the last completed task.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct QueryTask {
@@ -3241,6 +4061,16 @@ pub struct QueryTask {
     pub name: ::prost::alloc::string::String,
     #[prost(message, repeated, tag = "4")]
     pub input: ::prost::alloc::vec::Vec<::abide_core::codec::generated::Payload>,
+}
+impl ::prost::Name for QueryTask {
+    const NAME: &'static str = "QueryTask";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.QueryTask".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.QueryTask".into()
+    }
 }
 /// What kind of work a queue holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]

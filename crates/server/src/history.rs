@@ -44,7 +44,7 @@ pub(crate) fn follow(
     let followed = Followed {
         target: target(request.target).map_err(status)?,
         handler,
-        from: None,
+        from: (request.after == 0).then_some(0),
         seen: request.after,
         after: request.after,
         _place: place,

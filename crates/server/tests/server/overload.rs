@@ -92,7 +92,7 @@ async fn a_frame_of_very_many_calls_ends_its_stream() {
     refused_for_items(&status, "has 4097 items, the limit is 4096");
     let status = error_of(calls(&server, vec![NumberedCall::default(); 100_000]).await).await;
     assert_eq!(status.code(), Code::InvalidArgument);
-    assert!(status.message().contains("65536 fields"), "{status}");
+    assert!(status.message().contains("65536 parts"), "{status}");
     assert_eq!(transport(&server).count_runs(RunFilter::default()).await, Ok(0));
 }
 
