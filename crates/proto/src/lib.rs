@@ -31,6 +31,8 @@ mod field;
 mod history;
 mod list;
 pub mod operation;
+#[cfg(feature = "tonic")]
+mod parts;
 mod refusal;
 mod reply;
 mod run;

@@ -1,9 +1,11 @@
 //! What clients ask and are told.
 
+use std::time::Duration;
+
 use abide_core::{
     call::{
-        Call, CallReply, ConflictPolicy, HistoryPage, HistoryRequest, Query, RunWaits, StartCall,
-        UpdateWait,
+        Begin, Call, CallReply, ConflictPolicy, HistoryPage, HistoryRequest, Query, RunWaits,
+        StartCall, UpdateWait,
     },
     codec::{self, RunDetails},
     effect::RunOutcome,
@@ -51,7 +53,11 @@ fn calls() {
             key: full.then(|| "k".into()),
             conflict,
             reuse,
-            first_task_at: full.then(|| time(10)),
+            begin: if full {
+                Begin::At(time(10))
+            } else {
+                Begin::After(Duration::from_millis(1500))
+            },
             signal: full.then(signal),
         }))
     };
@@ -78,9 +84,17 @@ fn calls() {
             reason: reason.clone(),
             identity: identity.clone(),
             details: payloads(),
+            key: Some("terminate".into()),
         },
-        Call::Pause(target(), RunPaused { reason: reason.clone(), identity: identity.clone() }),
-        Call::Unpause(target(), RunUnpaused { reason, identity: identity.clone() }),
+        Call::Pause(
+            target(),
+            RunPaused {
+                reason: reason.clone(),
+                identity: identity.clone(),
+                key: Some("pause".into()),
+            },
+        ),
+        Call::Unpause(target(), RunUnpaused { reason, identity: identity.clone(), key: None }),
         update(UpdateWait::Accepted),
         update(UpdateWait::Completed),
         Call::Query { target: target(), query: Query { name: "q".into(), input: payloads() } },
@@ -157,7 +171,7 @@ fn a_start_without_run_id_waits_for_one() {
         key: None,
         conflict: ConflictPolicy::Reject,
         reuse: ReusePolicy::Allow,
-        first_task_at: None,
+        begin: Begin::AtOnce,
         signal: None,
     }
     .into();

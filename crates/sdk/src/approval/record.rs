@@ -243,10 +243,11 @@ impl Record {
         all.filter(|name| !gone(name)).cloned().collect()
     }
 
-    /// Who may act, as lists show it.
+    /// Who may act, people and roles, as lists show it.
     pub(super) fn actors(&self) -> Vec<String> {
-        let roles = self.rules.roles.iter().map(|role| format!("role:{role}"));
-        self.approvers().into_iter().chain(roles).collect()
+        let mut actors = self.approvers();
+        actors.extend(self.rules.roles.iter().cloned());
+        actors
     }
 
     pub(super) fn standing(&self) -> Standing {

@@ -23,7 +23,7 @@ use abide_core::{
 };
 
 pub use self::{
-    control::{Cancel, RescheduleTimer},
+    control::{Control, RescheduleTimer},
     error::ClientError,
     handle::WorkflowHandle,
     history::HistoryFollower,

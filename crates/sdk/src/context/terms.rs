@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use abide_core::{
     event::{Approval, WaitDetails},
-    payload::PayloadMap,
     time::Timestamp,
 };
 
@@ -80,12 +79,7 @@ impl Said {
     }
 
     fn details(&mut self) -> &mut WaitDetails {
-        self.terms.details.get_or_insert_with(|| WaitDetails {
-            subject: String::new(),
-            actors: Vec::new(),
-            data: PayloadMap::new(),
-            approval: None,
-        })
+        self.terms.details.get_or_insert_default()
     }
 }
 

@@ -58,7 +58,7 @@ fn a_request_is_one_wait_that_says_what_is_asked_who_may_act_and_how() {
     assert_eq!(world.history(), ["RunStarted", "WaitOpened", "TimerStarted"]);
     let WaitDetails { subject, actors, data, approval } = listed(&world);
     assert_eq!(subject, "A coffee machine");
-    assert_eq!(actors, ["ada", "role:accounting"]);
+    assert_eq!(actors, ["ada", "accounting"]);
     assert_eq!(data["euros"].data, "420");
     let choices = vec!["approve".into(), "reject".into()];
     let (request, update) = ("purchase".into(), "decide".into());
@@ -121,7 +121,7 @@ fn after_a_handover_lists_show_who_may_act_and_the_deadline_stays_where_it_was_m
     world.signal(Purchase::more_time, ());
     world.pass(seconds(10));
     world.signal(Purchase::decision, Answer::delegate("purchase", "ada", "grace"));
-    assert_eq!(listed(&world).actors, ["grace", "role:accounting"]);
+    assert_eq!(listed(&world).actors, ["grace", "accounting"]);
     let [wait] = &world.run.shown_waits()[..] else { panic!("one wait is shown") };
     assert_eq!(wait.until, until);
     world.signal(Purchase::more_time, ());
