@@ -9,13 +9,15 @@
 //!
 //! A request that is open is one wait, a condition with the key `approval:<id>`. Its details say what is
 //! asked, who may act and how, so that it can be listed across all runs; its deadline can be moved as
-//! any other. Nothing is polled, and no timer is started but that deadline.
+//! any other. `Client::approvals` (feature `worker`) is that list. Nothing is polled, and no timer is started but that deadline.
 
 mod answer;
 mod approvals;
 mod call;
 mod choice;
 mod definition;
+#[cfg(feature = "worker")]
+mod inbox;
 mod judge;
 mod record;
 mod refusal;
@@ -24,6 +26,8 @@ mod request;
 mod rules;
 mod verdict;
 
+#[cfg(feature = "worker")]
+pub use self::inbox::WaitingRequest;
 pub use self::{
     answer::{Answer, Effect, Receipt},
     approvals::Approvals,
