@@ -1,7 +1,10 @@
 //! `abide waits list`: what runs wait for, over all workflows.
 
 use abide::{Client, Timestamp};
-use abide_core::list::{WaitFilter, WaitKind, WaitPosition, WaitRow};
+use abide_core::{
+    ids::TimerId,
+    list::{WaitFilter, WaitKind, WaitRow},
+};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
@@ -96,9 +99,9 @@ async fn pages(
     let mut rows = Vec::new();
     while rows.len() < limit {
         let page = client.waits(filter.clone(), limit - rows.len()).await?;
-        let Some((shard, last)) = page.last() else { break };
-        filter.after = Some(WaitPosition::of(*shard, last));
-        rows.extend(page.into_iter().map(|(_, row)| row));
+        let Some(last) = page.last() else { break };
+        filter.after = Some(last.position());
+        rows.extend(page);
     }
     Ok(rows)
 }
@@ -112,7 +115,7 @@ fn table(rows: &[WaitRow]) -> Table {
             waits_for(row.kind, &row.name),
             relative(row.since, now),
             until(row.until, now),
-            row.timer().map(|timer| timer.to_string()).unwrap_or_else(|| "-".into()),
+            movable(row.timer(), row.until),
         ]);
     }
     table
@@ -120,7 +123,17 @@ fn table(rows: &[WaitRow]) -> Table {
 
 /// The end of a wait, from here and exactly.
 pub(crate) fn until(at: Timestamp, now: Timestamp) -> String {
-    if at.never() { "-".into() } else { format!("{} ({})", relative(at, now), absolute(at)) }
+    if at.never() {
+        "no deadline".into()
+    } else {
+        format!("{} ({})", relative(at, now), absolute(at))
+    }
+}
+
+/// The timer that `abide timer reschedule` moves: a wait without a deadline has none to move.
+pub(crate) fn movable(timer: Option<TimerId>, until: Timestamp) -> String {
+    let timer = timer.filter(|_| !until.never());
+    timer.map_or_else(|| "-".into(), |timer| timer.to_string())
 }
 
 /// What is waited for, in words.

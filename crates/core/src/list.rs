@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    ids::{NamespaceId, RunId, ShardId, TimerId, WorkflowId},
+    ids::{NamespaceId, RunId, ShardId, TimerId, WorkflowId, WorkflowKey},
     run::TimerKey,
     time::Timestamp,
 };
@@ -120,6 +120,13 @@ pub struct WaitRow {
 }
 
 impl WaitRow {
+    /// Where the row stands in lists: what a page that follows it begins after.
+    pub fn position(&self) -> WaitPosition {
+        let (namespace, workflow) = (self.namespace.clone(), self.workflow.clone());
+        let shard = WorkflowKey { namespace, workflow }.slot().shard();
+        WaitPosition::of(shard, self)
+    }
+
     /// The timer that ends the wait, which can be moved.
     pub fn timer(&self) -> Option<TimerId> {
         match TimerKey::from_bytes(&self.wait)? {

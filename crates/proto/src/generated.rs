@@ -547,8 +547,6 @@ pub struct WaitSummary {
     pub until: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
     #[prost(message, optional, tag = "8")]
     pub details: ::core::option::Option<::abide_core::codec::generated::WaitDetails>,
-    #[prost(uint32, tag = "9")]
-    pub shard: u32,
 }
 impl ::prost::Name for WaitSummary {
     const NAME: &'static str = "WaitSummary";

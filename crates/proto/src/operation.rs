@@ -2,7 +2,6 @@
 
 use abide_core::{
     call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget},
-    ids::ShardId,
     limits::InvalidField,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     run::Description,
@@ -13,7 +12,7 @@ use crate::{
     error,
     field::{Inside, part, parts, word},
     generated::{self as wire, numbered_answer::Answer, numbered_call::Call as Asked},
-    list::{PlacedWait, run_token, wait_token},
+    list::{run_token, wait_token},
 };
 
 /// What a client asks.
@@ -70,7 +69,7 @@ pub enum Reply {
     /// How many there are.
     Count(u64),
     /// The waits, and whether there are more.
-    Waits(Vec<(ShardId, WaitRow)>, bool),
+    Waits(Vec<WaitRow>, bool),
 }
 
 /// The form of an operation on the wire.
@@ -138,9 +137,8 @@ impl From<Reply> for Answer {
             Reply::Count(count) => Self::Count(wire::CountRunsResponse { count }),
             Reply::Waits(rows, more) => {
                 let last = rows.last().filter(|_| more);
-                let token = last.map(|(shard, row)| wait_token(*shard, row));
+                let next_page_token = last.map(wait_token).unwrap_or_default();
                 let waits = rows.into_iter().map(Into::into).collect();
-                let next_page_token = token.unwrap_or_default();
                 Self::Waits(wire::ListWaitsResponse { waits, next_page_token })
             }
         }
@@ -162,10 +160,7 @@ pub fn answer_from_wire(answer: Answer) -> Result<Reply, CallError> {
         Answer::Count(count) => Ok(Reply::Count(count.count)),
         Answer::Waits(list) => {
             let more = !list.next_page_token.is_empty();
-            let plain = |waits: Vec<PlacedWait>| {
-                waits.into_iter().map(|PlacedWait(shard, row)| (shard, row)).collect()
-            };
-            parts("waits", list.waits).map(|waits| Reply::Waits(plain(waits), more))
+            parts("waits", list.waits).map(|rows| Reply::Waits(rows, more))
         }
         other => CallReply::try_from(other).map(Reply::Call),
     };

@@ -7,7 +7,7 @@ use std::{
 };
 
 use abide::Client;
-use abide_core::list::{WaitFilter, WaitKind, WaitPosition};
+use abide_core::list::{WaitFilter, WaitKind};
 use clap::Args;
 use tokio::{process::Child, task::JoinSet, time::sleep};
 use uuid::Uuid;
@@ -182,8 +182,8 @@ async fn sleeping(client: &Client) -> Result<u64, Failed> {
     let mut count = 0;
     loop {
         let page = client.waits(filter.clone(), PAGE).await?;
-        let Some((shard, last)) = page.last() else { return Ok(count) };
-        filter.after = Some(WaitPosition::of(*shard, last));
+        let Some(last) = page.last() else { return Ok(count) };
+        filter.after = Some(last.position());
         count += page.len() as u64;
     }
 }

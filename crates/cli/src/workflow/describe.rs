@@ -15,7 +15,7 @@ use crate::{
         Table, absolute, failure, failure_lines, payload, payloads, relative, snake_case,
         system_now,
     },
-    waits::{kind_name, until, waits_for},
+    waits::{kind_name, movable, until, waits_for},
 };
 
 /// Show a run and all that it waits for
@@ -91,7 +91,7 @@ fn waits(waits: &[ShownWait]) -> Table {
             waits_for(wait.kind, &wait.name),
             relative(wait.since, now),
             until(wait.until, now),
-            wait.timer.as_ref().map(ToString::to_string).unwrap_or_default(),
+            movable(wait.timer.clone(), wait.until),
         ]);
     }
     table

@@ -302,10 +302,8 @@ fn rows() {
         until: Timestamp::NEVER,
         details: codec::encode_wait_details(details),
     };
-    let shard = ShardId::new(5).expect("a shard");
     let shown = wait_details();
-    let waits = vec![(shard, wait(Some(&shown))), (shard, wait(None))];
-    check_reply(Reply::Waits(waits, false));
+    check_reply(Reply::Waits(vec![wait(Some(&shown)), wait(None)], false));
     check_reply(Reply::Count(12));
     check_reply(Reply::History(HistoryPage {
         run: run(1),
