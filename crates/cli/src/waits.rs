@@ -53,6 +53,8 @@ enum Kind {
     ActivityRetry,
     /// The next attempt of a child
     ChildRetry,
+    /// A person's decision
+    Approval,
 }
 
 /// A wait, as programs read it.
@@ -115,7 +117,7 @@ fn table(rows: &[WaitRow]) -> Table {
             waits_for(row.kind, &row.name),
             relative(row.since, now),
             until(row.until, now),
-            movable(row.timer(), row.until),
+            movable(row.timer.as_ref(), row.until),
         ]);
     }
     table
@@ -131,9 +133,9 @@ pub(crate) fn until(at: Timestamp, now: Timestamp) -> String {
 }
 
 /// The timer that `abide timer reschedule` moves: a wait without a deadline has none to move.
-pub(crate) fn movable(timer: Option<TimerId>, until: Timestamp) -> String {
+pub(crate) fn movable(timer: Option<&TimerId>, until: Timestamp) -> String {
     let timer = timer.filter(|_| !until.never());
-    timer.map_or_else(|| "-".into(), |timer| timer.to_string())
+    timer.map_or_else(|| "-".into(), ToString::to_string)
 }
 
 /// What is waited for, in words.
@@ -146,6 +148,8 @@ pub(crate) fn waits_for(kind: WaitKind, name: &str) -> String {
         WaitKind::Condition => format!("condition {name}"),
         WaitKind::ActivityRetry => "retry of an activity".into(),
         WaitKind::ChildRetry => format!("retry of child {name}"),
+        WaitKind::Approval if name.is_empty() => "approval".into(),
+        WaitKind::Approval => format!("approval {name}"),
     }
 }
 
@@ -157,6 +161,7 @@ pub(crate) const fn kind_name(kind: WaitKind) -> &'static str {
         WaitKind::Condition => "condition",
         WaitKind::ActivityRetry => "activity_retry",
         WaitKind::ChildRetry => "child_retry",
+        WaitKind::Approval => "approval",
     }
 }
 
@@ -169,7 +174,7 @@ impl Shown {
             name: row.name.clone(),
             since: row.since.to_string(),
             until: (!row.until.never()).then(|| row.until.to_string()),
-            timer: row.timer().map(|timer| timer.to_string()),
+            timer: row.timer.as_ref().map(ToString::to_string),
         }
     }
 }
@@ -182,6 +187,7 @@ impl From<Kind> for WaitKind {
             Kind::Condition => Self::Condition,
             Kind::ActivityRetry => Self::ActivityRetry,
             Kind::ChildRetry => Self::ChildRetry,
+            Kind::Approval => Self::Approval,
         }
     }
 }

@@ -36,6 +36,7 @@ mod parts;
 mod refusal;
 mod reply;
 mod run;
+pub mod wait;
 pub mod worker;
 
 /// The version of the worker protocol that is spoken here.

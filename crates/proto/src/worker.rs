@@ -195,7 +195,8 @@ pub fn acknowledgement_to_wire(result: Result<CallReply, CallError>) -> Acknowle
             | CallReply::Query(_)
             | CallReply::Run(_)
             | CallReply::Closed { .. }
-            | CallReply::History { .. },
+            | CallReply::History { .. }
+            | CallReply::Waits(_),
         ) => Acknowledged::Error(error::to_detail(error::misplaced_reply())),
     }
 }

@@ -13,7 +13,7 @@ use tonic::{Request, Response, Status, Streaming, async_trait};
 use crate::{
     calls::Calls,
     handler::{Handler, status},
-    history,
+    history, waits,
 };
 
 /// The service of clients and operators.
@@ -35,6 +35,7 @@ type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 #[async_trait]
 impl Abide for Service {
     type FollowHistoryStream = ResponseStream<GetHistoryResponse>;
+    type FollowWaitsStream = ResponseStream<wire::RunWaits>;
     type CallsStream = ResponseStream<AnswersFrame>;
 
     async fn start_run(
@@ -153,6 +154,22 @@ impl Abide for Service {
         request: Request<wire::ListWaitsRequest>,
     ) -> Result<Response<wire::ListWaitsResponse>, Status> {
         self.ask(Asked::ListWaits(request.into_inner())).await
+    }
+
+    async fn get_wait(
+        &self,
+        request: Request<wire::GetWaitRequest>,
+    ) -> Result<Response<wire::ShownWait>, Status> {
+        let wait = waits::one(&self.0, request.into_inner()).await;
+        wait.map(Response::new).map_err(status)
+    }
+
+    async fn follow_waits(
+        &self,
+        request: Request<wire::FollowWaitsRequest>,
+    ) -> Result<Response<Self::FollowWaitsStream>, Status> {
+        let followed = waits::follow(self.0.clone(), request.into_inner())?;
+        Ok(Response::new(Box::pin(followed)))
     }
 
     async fn reschedule_timer(

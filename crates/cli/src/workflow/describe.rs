@@ -91,7 +91,7 @@ fn waits(waits: &[ShownWait]) -> Table {
             waits_for(wait.kind, &wait.name),
             relative(wait.since, now),
             until(wait.until, now),
-            movable(wait.timer.clone(), wait.until),
+            movable(wait.timer.as_ref(), wait.until),
         ]);
     }
     table

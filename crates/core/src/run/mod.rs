@@ -31,10 +31,11 @@ mod touch;
 mod update;
 mod volatile;
 mod wait;
+mod waiting;
 
 pub use activity::ActivityGiven;
 pub use apply::FoldError;
-pub use describe::{Description, ShownActivity, ShownChild, ShownWait, TaskTrouble};
+pub use describe::{Description, ShownActivity, ShownChild, TaskTrouble};
 pub use due::TimerKey;
 pub use input::*;
 pub use keys::Keys;
@@ -46,6 +47,7 @@ pub use task::GivenTask;
 pub use touch::Touch;
 pub use update::Stage;
 pub use volatile::*;
+pub use waiting::{ShownWait, WaitKey};
 
 use draft::Draft;
 
