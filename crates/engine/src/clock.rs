@@ -1,13 +1,16 @@
 //! Where time comes from. The machines never ask; the driver does, here and nowhere else.
 
+mod bell;
+
 use std::{
     future::Future,
     pin::Pin,
-    sync::Mutex,
-    time::{Duration, SystemTime},
+    sync::{LazyLock, Mutex},
+    time::{Duration, Instant, SystemTime},
 };
 
 use abide_core::time::Timestamp;
+use bell::Bell;
 use tokio::sync::watch;
 
 /// A future that ends when its time has come.
@@ -29,6 +32,17 @@ pub struct SystemClock;
 /// A jump of the system's clock is noticed within this time.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
+/// The runtime's timers end late by less than this; what remains is waited for exactly.
+const LAST_LEG: Duration = Duration::from_millis(3);
+
+/// One for the process, started when it is needed. Without a thread the runtime's timers must do.
+static BELL: LazyLock<Option<Bell>> = LazyLock::new(|| Bell::start().ok());
+
+#[expect(clippy::disallowed_methods, reason = "measures how long is still to wait")]
+fn monotonic_now() -> Instant {
+    Instant::now()
+}
+
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
     fn now(&self) -> Timestamp {
@@ -37,8 +51,18 @@ impl Clock for SystemClock {
     }
 
     fn sleep_until(&self, until: Timestamp) -> Sleep<'_> {
-        let duration = until.saturating_since(self.now()).min(LONGEST_SLEEP);
-        Box::pin(tokio::time::sleep(duration))
+        let duration = until.saturating_since(self.now());
+        if duration >= LONGEST_SLEEP {
+            return Box::pin(tokio::time::sleep(LONGEST_SLEEP));
+        }
+        let Some(bell) = &*BELL else { return Box::pin(tokio::time::sleep(duration)) };
+        let end = monotonic_now() + duration;
+        Box::pin(async move {
+            if let Some(first_leg) = duration.checked_sub(LAST_LEG) {
+                tokio::time::sleep(first_leg).await;
+            }
+            bell.clone().ring_at(end).await;
+        })
     }
 }
 
