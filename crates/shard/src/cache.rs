@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 
 use abide_core::{
-    ids::{Key, RunId, SessionId, WorkflowKey},
+    ids::{Key, RunId, SessionId, StartId, WorkflowKey},
     run::{Run, Touch},
+    time::Timestamp,
 };
 use bytes::Bytes;
 
@@ -31,6 +32,8 @@ pub struct Entry {
     pub snapshot_rows: u64,
     /// The session that completed the last task.
     pub affinity: Option<SessionId>,
+    /// When the started task's time is up: the alarm that is set for it.
+    pub turn_alarm: Option<(Timestamp, StartId)>,
     /// Events since the last completed task, or since the start; none if they are not known.
     pub recent: Option<Vec<Bytes>>,
     used: u64,
@@ -42,7 +45,22 @@ impl Entry {
         let rows = if stored { project_all(&run) } else { BTreeMap::new() };
         let snapshot_rows = run.log_rows;
         let recent = (!stored).then(Vec::new);
-        Self { run, rows, written_in: 0, snapshot_rows, affinity: None, recent, used: 0 }
+        Self {
+            run,
+            rows,
+            written_in: 0,
+            snapshot_rows,
+            affinity: None,
+            turn_alarm: None,
+            recent,
+            used: 0,
+        }
+    }
+
+    /// The alarm of a task that has ended meanwhile.
+    pub fn take_stale_turn_alarm(&mut self) -> Option<(Timestamp, StartId)> {
+        let turn = self.run.volatile.turn.as_ref().map(|turn| turn.start);
+        self.turn_alarm.take_if(|(_, start)| turn != Some(*start))
     }
 
     /// Keeps the events of a new row for the worker that has the run in memory.

@@ -17,6 +17,7 @@ use abide_store::{
 
 use super::{Shard, Todo, open::REFUSALS_MAX};
 use crate::{
+    alarm::Alarm,
     cache::Entry,
     rows::{self, Row},
 };
@@ -115,6 +116,9 @@ impl Shard {
         }
         if !writes.is_empty() {
             entry.written_in = self.pipeline.push(Some(run), writes);
+        }
+        if let Some((at, start)) = entry.take_stale_turn_alarm() {
+            self.alarms.clear(at, Alarm::Turn(run, start));
         }
         for (row, key) in due_before {
             self.alarms.clear_due(row.due, run, key);

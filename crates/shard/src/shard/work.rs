@@ -102,9 +102,10 @@ impl Shard {
             }
         };
         self.starts += 1;
-        let Some(entry) = self.cache.peek(run) else { return };
+        let Some(entry) = self.cache.get(run) else { return };
         if let Some(at) = entry.run.turn_deadline(&self.limits) {
             self.alarms.set(at, Alarm::Turn(run, start));
+            entry.turn_alarm = Some((at, start));
         }
         let begins = given.previous == 0;
         let in_memory = begins || entry.affinity.as_ref() == Some(&worker.session);
