@@ -89,16 +89,21 @@ pub struct Cache {
     by_use: BTreeMap<u64, RunId>,
     heads: BTreeMap<WorkflowKey, RunId>,
     clock: u64,
+    /// There may be more to drop than at the last look.
+    may_shrink: bool,
 }
 
 impl Cache {
     /// A run, which counts as used now.
     pub fn get(&mut self, run: RunId) -> Option<&mut Entry> {
         let entry = self.entries.get_mut(&run)?;
-        self.by_use.remove(&entry.used);
-        self.clock += 1;
-        entry.used = self.clock;
-        self.by_use.insert(self.clock, run);
+        // One message asks for the same run many times.
+        if entry.used != self.clock {
+            self.by_use.remove(&entry.used);
+            self.clock += 1;
+            entry.used = self.clock;
+            self.by_use.insert(self.clock, run);
+        }
         Some(entry)
     }
 
@@ -115,8 +120,13 @@ impl Cache {
     /// Adds a run.
     pub fn insert(&mut self, entry: Entry) {
         let run = entry.run.id;
-        self.entries.insert(run, Box::new(entry));
-        self.get(run);
+        self.clock += 1;
+        let entry = Entry { used: self.clock, ..entry };
+        if let Some(old) = self.entries.insert(run, Box::new(entry)) {
+            self.by_use.remove(&old.used);
+        }
+        self.by_use.insert(self.clock, run);
+        self.may_shrink = true;
     }
 
     /// The current run of a workflow, if it is known.
@@ -136,9 +146,15 @@ impl Cache {
         self.heads.insert(workflow, run);
     }
 
-    /// Drops runs until there are at most `max`, or none is left that may leave.
+    /// Writes have become durable: their runs may leave.
+    pub fn allow_shrinking(&mut self) {
+        self.may_shrink = true;
+    }
+
+    /// Drops runs until there are at most `max`, or none is left that may leave. Looks at all of them
+    /// only if something has changed since the last time.
     pub fn shrink(&mut self, max: usize, durable: impl Fn(BatchNumber) -> bool) {
-        if self.entries.len() <= max {
+        if !std::mem::take(&mut self.may_shrink) || self.entries.len() <= max {
             return;
         }
         let excess = self.entries.len() - max;

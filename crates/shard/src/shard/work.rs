@@ -74,7 +74,7 @@ impl Shard {
                 match started {
                     Ok(decision) => {
                         let reply = decision.reply.clone();
-                        self.record(run, vec![decision]);
+                        self.record(run, [decision]);
                         self.dispatch_activity(run, scheduled, &reply, worker, false);
                     }
                     Err(_) => self.emit(Output::Unmatched(offer, worker)),
