@@ -25,10 +25,10 @@ impl Approval {
     ) -> abide::Result<String> {
         // The wait is durable, and so is its deadline. Whichever comes first in history wins.
         match ctx.receive(Self::decide).timeout(deadline).await? {
-            Outcome::Received(Decision { approved: true, by }) => {
+            Outcome::InTime(Decision { approved: true, by }) => {
                 Ok(format!("{subject}: {by} said yes"))
             }
-            Outcome::Received(Decision { by, .. }) => Ok(format!("{subject}: {by} said no")),
+            Outcome::InTime(Decision { by, .. }) => Ok(format!("{subject}: {by} said no")),
             Outcome::TimedOut => Ok(format!("{subject}: nobody decided in time")),
         }
     }

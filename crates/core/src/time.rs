@@ -2,14 +2,16 @@
 //! (9999-12-31T23:59:59.999999999Z) survives exactly: 64-bit nanoseconds overflow in 2262 and
 //! microsecond columns round it. Nothing here reads a clock.
 
+mod text;
+
 use std::{fmt, time::Duration};
 
-use serde::{Deserialize, Serialize};
+pub use self::text::ParseTimestampError;
 
 const NANOS_PER_SECOND: u32 = 1_000_000_000;
 
 /// A point in time in UTC, to the nanosecond, from 0001-01-01 to 9999-12-31.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
     seconds: i64,
     nanos: u32,

@@ -10,7 +10,7 @@ use std::{
 
 use abide_core::{
     call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget, Ticket, Worker},
-    ids::{NamespaceId, RunId, ShardId},
+    ids::{EventNumber, NamespaceId, RunId, ShardId},
     limits::{InvalidField, Limits},
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     run::Description,
@@ -155,6 +155,19 @@ impl Engine {
         let next = rows.last().map_or(from, |row| row.sequence);
         let with_events = rows.into_iter().map(|row| row.events).filter(|row| !row.is_empty());
         Ok(HistoryPage { run, rows: with_events.collect(), next, more, closed })
+    }
+
+    /// The run that is meant, and from where a page of its history begins with this event.
+    pub async fn seek_history(
+        &self,
+        target: RunTarget,
+        event: EventNumber,
+    ) -> Result<(RunId, u64), CallError> {
+        let shard = target.workflow.slot().shard();
+        let reply = self.call(Call::AwaitEvents(target, 0)).await?;
+        let CallReply::History { run, .. } = reply else { return Err(CallError::NotFound) };
+        let from = history::seek(&*self.node.store, shard, run, event).await;
+        Ok((run, from.map_err(unreadable)?))
     }
 
     /// Runs over all shards, newest first.

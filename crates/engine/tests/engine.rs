@@ -43,7 +43,7 @@ fn start_call(engine: &Engine, id: &str, workflow_type: &str) -> StartCall {
         key: Some(id.into()),
         conflict: ConflictPolicy::Reject,
         reuse: Default::default(),
-        first_task_at: None,
+        begin: Default::default(),
         signal: None,
     }
 }
@@ -304,6 +304,7 @@ async fn a_caller_that_goes_away_is_forgotten_and_others_are_answered() {
         reason: "enough".into(),
         identity: "me".into(),
         details: Vec::new(),
+        key: None,
     };
     let (second, ended) = tokio::join!(close(), engine.call(terminate));
     assert!(ended.is_ok());

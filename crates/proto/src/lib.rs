@@ -31,9 +31,12 @@ mod field;
 mod history;
 mod list;
 pub mod operation;
+#[cfg(feature = "tonic")]
+mod parts;
 mod refusal;
 mod reply;
 mod run;
+pub mod wait;
 pub mod worker;
 
 /// The version of the worker protocol that is spoken here.

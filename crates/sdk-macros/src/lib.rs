@@ -1,4 +1,4 @@
-//! The attributes of the SDK: `#[workflow]`, `#[activity]` and `#[activities]`.
+//! The macros of the SDK: `#[workflow]`, `#[activity]`, `#[activities]` and `condition!`.
 //!
 //! Thin shims: the item is parsed, checked into a model, and the model is written out. A mistake is
 //! reported at the tokens that cause it, with what to write instead; nothing else is written then, so
@@ -6,6 +6,8 @@
 
 mod activity;
 mod attribute;
+mod condition;
+mod fingerprint;
 mod signature;
 mod workflow;
 
@@ -37,6 +39,19 @@ pub fn activities(options: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn workflow(options: TokenStream, item: TokenStream) -> TokenStream {
     finish(workflow::block(options.into(), item.into()))
+}
+
+/// A condition on the state of a workflow, to be waited for by `ctx.wait_until(…)`:
+/// `condition!("order.paid", |order| order.paid)`, or without a key, `condition!(|order| order.paid)`.
+///
+/// Within the impl block of a workflow the closure's argument is its state, `&Self`; elsewhere, say its
+/// type: `|order: &Order|`. Captured values are moved into the closure. The key has 1 to 128 letters,
+/// digits and `. _ - :` characters. Key and predicate are recorded: a run that has waited for another
+/// condition at the same place is blocked. Layout, comments and trailing commas may change; functions
+/// that the predicate calls are not looked into.
+#[proc_macro]
+pub fn condition(input: TokenStream) -> TokenStream {
+    finish(condition::expand(input.into()))
 }
 
 fn finish(expanded: syn::Result<Tokens>) -> TokenStream {

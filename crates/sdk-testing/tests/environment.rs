@@ -57,7 +57,7 @@ impl Order {
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
         ctx.write(|order| order.state = "waits");
         match ctx.receive(Order::paid).timeout(HOUR).await? {
-            Outcome::Received(by) => Ok(format!("paid by {by}")),
+            Outcome::InTime(by) => Ok(format!("paid by {by}")),
             Outcome::TimedOut => Ok("too late".into()),
         }
     }

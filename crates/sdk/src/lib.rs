@@ -36,16 +36,17 @@ pub mod payload;
 mod raised;
 pub mod registry;
 pub mod select;
+pub mod time;
 pub mod transport;
 #[cfg(feature = "worker")]
 pub mod worker;
 
 #[cfg(feature = "macros")]
-pub use abide_sdk_macros::{activities, activity, workflow};
+pub use abide_sdk_macros::{activities, activity, condition, workflow};
 
 pub use self::{
     activity::{ActivityContext, ActivityDef, ActivityError},
-    context::{Context, Outcome},
+    context::{Condition, Context, Deadline, MoveError, Outcome},
     definition::{QueryDef, SignalDef, UpdateDef, Workflow},
     error::{ActivityFailure, ChildFailure, Error, ExternalFailure, NextRun, Result},
     join::join_all,
@@ -70,9 +71,10 @@ pub use abide_core::{
 /// What workflows and activities need, to be imported as a whole.
 pub mod prelude {
     pub use crate::{
-        ActivityContext, ActivityError, Context, Error, Outcome, RetryPolicy, join, join_all,
-        select,
+        ActivityContext, ActivityError, Context, Deadline, Error, Outcome, RetryPolicy, join,
+        join_all, select,
+        time::{days, hours, minutes, months, seconds, weeks, years},
     };
     #[cfg(feature = "macros")]
-    pub use abide_sdk_macros::{activities, activity, workflow};
+    pub use abide_sdk_macros::{activities, activity, condition, workflow};
 }

@@ -28,7 +28,7 @@ impl Approval {
     #[run]
     async fn run(ctx: &Context<Self>, request: String) -> abide::Result<String> {
         ctx.write(|state| state.asked = request.clone());
-        let Outcome::Received(decision) = ctx.receive(Self::decide).timeout(DEADLINE).await? else {
+        let Outcome::InTime(decision) = ctx.receive(Self::decide).timeout(DEADLINE).await? else {
             return Ok(format!("nobody decided on {request} in time"));
         };
         ctx.write(|state| state.decision = Some(decision.clone()));

@@ -12,6 +12,7 @@ mod message;
 mod repeat;
 mod start;
 mod update;
+mod waits;
 
 use std::{marker::PhantomData, sync::Arc, time::Duration};
 
@@ -22,13 +23,14 @@ use abide_core::{
 };
 
 pub use self::{
-    control::{Cancel, RescheduleTimer},
+    control::{Control, RescheduleTimer},
     error::ClientError,
     handle::WorkflowHandle,
     history::HistoryFollower,
     message::Signal,
     start::Start,
     update::{Update, UpdateHandle},
+    waits::WaitsFollower,
 };
 use crate::{definition::Workflow, transport::Transport};
 

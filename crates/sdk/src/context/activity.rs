@@ -14,7 +14,7 @@ use super::operation::{Answer, Operation, Progress, awaitable};
 use crate::{
     activity::ActivityDef,
     error::{ActivityFailure, Error, Result},
-    executor::{ActivityOutcome, Board, Resolution},
+    executor::{ActivityOutcome, Board, Resolution, Terms},
     payload::{self, Data, PayloadError},
 };
 
@@ -139,7 +139,8 @@ impl<O> ActivityCall<O> {
             Some(Verdict::After(delay)) => {
                 let execution = self.spec.retry_of.get_or_insert(outcome.execution).clone();
                 let origin = Origin::ActivityRetry { execution };
-                return Progress::Waits(self.board.start_timer(delay, origin));
+                let next = self.board.now().saturating_add(delay);
+                return Progress::Waits(self.board.start_timer(next, origin, Terms::default()));
             }
             // The engine leaves the question to the run.
             Some(Verdict::Stop(reason)) if retry_state == RetryState::PolicyNotSet => reason,

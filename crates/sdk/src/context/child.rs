@@ -3,11 +3,11 @@
 use std::{fmt, marker::PhantomData, rc::Rc, time::Duration};
 
 use abide_core::{
-    event::{ChildSpec, DeliveryFailure, ParentClosePolicy, ReusePolicy, RunSpec},
+    event::{ChildSpec, DeliveryFailure, Origin, ParentClosePolicy, ReusePolicy, RunSpec},
     failure::Failure,
     ids::WorkflowId,
     payload::Payloads,
-    retry::RetryPolicy,
+    retry::{RetryPolicy, Verdict},
 };
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
 use crate::{
     definition::{SignalDef, Workflow},
     error::{ChildFailure, Error, Result},
-    executor::{Board, Resolution, Subject, Wait},
+    executor::{Board, Resolution, Subject, Terms, Wait},
     payload::PayloadError,
 };
 
@@ -27,6 +27,16 @@ pub struct ChildCall<C: Workflow> {
     link: Link<C>,
     spec: ChildSpec,
     unsendable: Option<PayloadError>,
+    retries: Option<Retries>,
+}
+
+/// Retries that the run makes itself: each is a child of its own, and the delay before it a timer.
+struct Retries {
+    policy: RetryPolicy,
+    /// How many attempts there were.
+    attempts: u32,
+    /// What all attempts are known by.
+    first: WorkflowId,
 }
 
 /// A child that is to run; gives its handle when it does.
@@ -73,7 +83,7 @@ impl<C: Workflow> ChildCall<C> {
             retry_of: None,
         };
         let link = Link { board, workflow, number: 0, child: PhantomData };
-        Self { link, spec, unsendable }
+        Self { link, spec, unsendable, retries: None }
     }
 
     /// The queue whose workers run it; without it, that of this run.
@@ -106,9 +116,17 @@ impl<C: Workflow> ChildCall<C> {
         self
     }
 
-    /// Starts a new run of the child when one fails.
+    /// Tries again when the child fails: with a new run under the same id, or, if the policy asks for
+    /// recorded retries, with a new child for each attempt, whose id ends with the attempt's number.
+    /// The timers of recorded retries name the first child. Such a child is awaited as a whole.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.spec.spec.retry = Some(policy);
+        if policy.recorded {
+            let first = self.link.workflow.clone();
+            let policy = RetryPolicy { recorded: false, ..policy };
+            self.retries = Some(Retries { policy, attempts: 1, first });
+        } else {
+            self.spec.spec.retry = Some(policy);
+        }
         self
     }
 
@@ -140,7 +158,48 @@ impl<C: Workflow> Operation for ChildCall<C> {
     }
 
     fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
-        Progress::Done(self.link.closed(&answer))
+        // The delay before the next attempt is over.
+        if let (Resolution::Fired, Some(retries)) = (&answer.0, &mut self.retries) {
+            let workflow = retries.next();
+            self.spec.retry_of = Some(retries.first.clone());
+            self.spec.workflow.workflow = workflow.clone();
+            self.link.workflow = workflow;
+            return self.begin();
+        }
+        let outcome = self.link.closed(&answer);
+        match (&outcome, &self.retries) {
+            (Err(Error::Child(failed)), Some(retries)) => match retries.judge(failed) {
+                Some((delay, origin)) => {
+                    let board = &self.link.board;
+                    let next = board.now().saturating_add(delay);
+                    Progress::Waits(board.start_timer(next, origin, Terms::default()))
+                }
+                None => Progress::Done(outcome),
+            },
+            _ => Progress::Done(outcome),
+        }
+    }
+}
+
+impl Retries {
+    /// The delay before the next attempt, if there is one.
+    fn judge(&self, failed: &ChildFailure) -> Option<(Duration, Origin)> {
+        // A child that could not be started would not be startable the next time.
+        if failed.not_started.is_some() {
+            return None;
+        }
+        match self.policy.judge(self.attempts, &failed.failure) {
+            Verdict::After(delay) => {
+                Some((delay, Origin::ChildWorkflowRetry { workflow: self.first.clone() }))
+            }
+            Verdict::Stop(_) => None,
+        }
+    }
+
+    /// The id of the next attempt.
+    fn next(&mut self) -> WorkflowId {
+        self.attempts += 1;
+        format!("{}-attempt-{}", self.first, self.attempts).into()
     }
 }
 
@@ -148,6 +207,12 @@ impl<C: Workflow> Operation for ChildStart<C> {
     type Output = Result<ChildHandle<C>>;
 
     fn begin(&mut self) -> Progress<Self::Output> {
+        if self.0.retries.is_some() {
+            return Progress::Done(Err(Error::fail(format!(
+                "child {} has recorded retries, so there is no one child to hold: await the call",
+                self.0.link.workflow
+            ))));
+        }
         match self.0.ask(Subject::ChildStart) {
             Ok(wait) => Progress::Waits(wait),
             Err(error) => Progress::Done(Err(error)),

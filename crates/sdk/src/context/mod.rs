@@ -2,12 +2,16 @@
 
 mod activity;
 mod child;
+mod condition;
+mod deadline;
 mod external;
 mod operation;
+mod outcome;
 mod random;
 mod receive;
 mod sleep;
 mod spawn;
+mod terms;
 
 use std::{cell::RefCell, fmt, future::Future, panic::Location, rc::Rc, time::Duration};
 
@@ -18,22 +22,26 @@ use abide_core::{
 };
 use uuid::Uuid;
 
+use self::terms::Limit;
 pub use self::{
     activity::ActivityCall,
     child::{ChildCall, ChildHandle, ChildResult, ChildStart},
+    condition::{Condition, WaitUntil, WaitUntilWithin},
+    deadline::{Deadline, MoveError},
     external::{ExternalCall, ExternalWorkflow},
     operation::{Operation, Pending},
+    outcome::Outcome,
     random::Random,
-    receive::{Outcome, Receive, ReceiveWithin},
-    sleep::Sleep,
+    receive::{Any, AnySignal, Expected, Receive, ReceiveWithin},
+    sleep::{Sleep, Timer},
     spawn::JoinHandle,
 };
 use crate::{
     activity::Activity,
     definition::{SignalDef, Workflow},
-    error::{Error, NextRun},
+    error::{Error, NextRun, Result},
     executor::Board,
-    payload::Data,
+    payload::{self, Data},
 };
 
 /// The context of a run of workflow `W`. Clones are the same context.
@@ -84,7 +92,13 @@ impl<W> Context<W> {
     /// Waits for a time, which survives every restart. A zero time is over at once.
     #[track_caller]
     pub fn sleep(&self, duration: Duration) -> Sleep {
-        Sleep::new(self.board(), duration)
+        Sleep::new(self.board(), Limit::After(duration))
+    }
+
+    /// Waits until a time, which survives every restart. A time that has passed is over at once.
+    #[track_caller]
+    pub fn sleep_until(&self, at: Timestamp) -> Sleep {
+        Sleep::new(self.board(), Limit::At(at))
     }
 
     /// Runs an activity: `ctx.activity(greet, name).start_to_close(limit).await?`.
@@ -99,8 +113,15 @@ impl<W> Context<W> {
     /// Waits for the next signal of this kind, read in the order of arrival. For signals that are
     /// declared without a body; the others are handled when they arrive.
     #[track_caller]
-    pub fn receive<I: 'static>(&self, signal: SignalDef<W, I>) -> Receive<W, I> {
+    pub fn receive<I: 'static>(&self, signal: SignalDef<W, I>) -> Receive<SignalDef<W, I>> {
         Receive::new(self.board(), signal)
+    }
+
+    /// Waits for the next signal of any name that no handler takes, read in the order of arrival:
+    /// those that are declared without a body, and those that the workflow does not know.
+    #[track_caller]
+    pub fn receive_any(&self) -> Receive<Any<W>> {
+        Receive::new(self.board(), Any::new())
     }
 
     /// Runs a child and waits for its result; with `start()` it gives a handle once the child runs.
@@ -121,6 +142,22 @@ impl<W> Context<W> {
     /// Runs a future beside this one. It ends with the run at the latest.
     pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> JoinHandle<T> {
         spawn::spawn(&self.board, task)
+    }
+
+    /// The value of code that is not deterministic: it runs once, its value is recorded, and the same
+    /// on replay. For what is quick and cannot fail; anything else belongs to an activity.
+    #[track_caller]
+    pub fn side_effect<T: Data>(&self, make: impl FnOnce() -> T) -> Result<T> {
+        let recorded = self.board().side_effect(|| payload::encode(&make()))?;
+        Ok(payload::decode(&recorded).map_err(|error| error.of("value of a side effect"))?)
+    }
+
+    /// Whether the run follows a change of its code. Runs that come here for the first time do, and
+    /// always will; runs that were past this place before the change do not. So code that replays the
+    /// history of old runs keeps both ways: `if ctx.patched("ask-twice") { new } else { old }`.
+    #[track_caller]
+    pub fn patched(&self, change: &'static str) -> bool {
+        self.board().follows(change)
     }
 
     /// The time of the current task: the same on replay.
@@ -174,6 +211,19 @@ impl<W> Context<W> {
     fn board(&self) -> Rc<Board> {
         self.board.mark(Location::caller());
         self.board.clone()
+    }
+}
+
+impl<W: 'static> Context<W> {
+    /// Waits until a condition on the state holds: `ctx.wait_until(condition!("order.paid", |order|
+    /// order.paid)).await?`.
+    ///
+    /// It is looked at whenever something has happened to the run and nothing else can go on, and holds
+    /// when the wait ends: what others do then comes after. A condition that holds at once leaves no
+    /// trace in history.
+    #[track_caller]
+    pub fn wait_until(&self, condition: Condition<W>) -> WaitUntil<W> {
+        WaitUntil::new(self.board(), &self.state, condition)
     }
 }
 

@@ -7,7 +7,11 @@ use std::{
     task::{Context, Poll},
 };
 
-use crate::executor::{Resolution, Wait};
+use super::outcome::Outcome;
+use crate::{
+    error::{Error, Result},
+    executor::{Resolution, Wait},
+};
 
 /// Something durable that code can ask for. Implemented by this crate alone.
 pub trait Operation: Unpin {
@@ -30,6 +34,20 @@ pub enum Progress<T> {
     Waits(Wait),
     /// It is over.
     Done(T),
+}
+
+impl<T> Progress<Result<Outcome<T>>> {
+    /// The same for a wait that has no deadline, which cannot time out.
+    pub(super) fn without_deadline(self) -> Progress<Result<T>> {
+        match self {
+            Self::Waits(wait) => Progress::Waits(wait),
+            Self::Done(Ok(Outcome::InTime(value))) => Progress::Done(Ok(value)),
+            Self::Done(Ok(Outcome::TimedOut)) => {
+                Progress::Done(Err(Error::fail("a wait without deadline was timed out")))
+            }
+            Self::Done(Err(error)) => Progress::Done(Err(error)),
+        }
+    }
 }
 
 /// What came back for an operation.
@@ -62,6 +80,14 @@ impl<O: Operation> Pending<O> {
     pub(super) fn begun(mut operation: O) -> Self {
         let state = State::Begun(operation.begin());
         Self { operation, state }
+    }
+
+    /// The wait that has begun and is not over.
+    pub(super) const fn wait(&self) -> Option<&Wait> {
+        match &self.state {
+            State::Begun(Progress::Waits(wait)) => Some(wait),
+            _ => None,
+        }
     }
 }
 
@@ -98,7 +124,7 @@ impl<O: Operation> Future for Pending<O> {
 
 /// Makes operations awaitable, and gives them `start` unless that is left out.
 macro_rules! awaitable {
-    ([$($parameter:ident $(: $bound:ident)?),*] $name:ty => $output:ty) => {
+    ([$($parameter:ident $(: $bound:tt)?),*] $name:ty => $output:ty) => {
         impl<$($parameter $(: $bound)?),*> $name {
             /// Begins at once instead of when it is first polled.
             pub fn start(self) -> $crate::context::Pending<Self> {
@@ -110,7 +136,7 @@ macro_rules! awaitable {
             without_start [$($parameter $(: $bound)?),*] $name => $output
         );
     };
-    (without_start [$($parameter:ident $(: $bound:ident)?),*] $name:ty => $output:ty) => {
+    (without_start [$($parameter:ident $(: $bound:tt)?),*] $name:ty => $output:ty) => {
         impl<$($parameter $(: $bound)?),*> std::future::IntoFuture for $name {
             type Output = $output;
             type IntoFuture = $crate::context::Pending<Self>;

@@ -1,81 +1,160 @@
-//! Waiting for a signal, for ever or for some time.
+//! Waiting for a signal, of one kind or any, for ever or for some time.
 
-use std::{fmt, rc::Rc, time::Duration};
+use std::{fmt, marker::PhantomData, rc::Rc, time::Duration};
 
-use super::operation::{Answer, Operation, Progress, awaitable};
+use abide_core::{
+    payload::{Payload, Payloads},
+    time::Timestamp,
+};
+
+use super::{
+    operation::{Answer, Operation, Progress, awaitable},
+    outcome::Outcome,
+    terms::{Limit, Said, described, guarded},
+};
 use crate::{
     definition::{SignalDef, SignalHandler as _},
     error::{Error, Result},
     executor::{Board, Received, Resolution},
 };
 
-/// A wait for a signal; see [`Context::receive`](super::Context::receive).
+/// A wait for a signal; see [`Context::receive`](super::Context::receive) and
+/// [`Context::receive_any`](super::Context::receive_any).
 #[must_use = "nothing happens until it is awaited"]
-pub struct Receive<W: 'static, I: 'static> {
+pub struct Receive<S> {
     board: Rc<Board>,
-    signal: SignalDef<W, I>,
+    signal: S,
+    said: Said,
 }
 
 /// A wait for a signal that ends after some time.
 #[must_use = "nothing happens until it is awaited"]
-pub struct ReceiveWithin<W: 'static, I: 'static> {
-    receive: Receive<W, I>,
-    timeout: Duration,
+pub struct ReceiveWithin<S> {
+    receive: Receive<S>,
+    limit: Limit,
 }
 
-/// What a wait with a deadline came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome<T> {
-    /// The signal came in time.
-    Received(T),
-    /// It did not.
-    TimedOut,
+/// Which signals a wait takes. Implemented by this crate alone.
+pub trait Expected: fmt::Debug + Unpin {
+    /// What the wait gives.
+    type Output;
+
+    /// The signal's name; empty for any.
+    #[doc(hidden)]
+    fn name(&self) -> &'static str;
+
+    /// Whether it can be waited for.
+    #[doc(hidden)]
+    fn check(&self) -> Result<()>;
+
+    /// Reads what came.
+    #[doc(hidden)]
+    fn read(&self, name: String, input: Payloads) -> Result<Self::Output>;
 }
 
-impl<T> Outcome<T> {
-    /// The signal did not come in time.
-    pub const fn timed_out(&self) -> bool {
-        matches!(self, Self::TimedOut)
+impl<W, I> Expected for SignalDef<W, I> {
+    type Output = I;
+
+    fn name(&self) -> &'static str {
+        Self::name(self)
     }
 
-    /// What came, if it came.
-    pub fn received(self) -> Option<T> {
-        match self {
-            Self::Received(value) => Some(value),
-            Self::TimedOut => None,
+    fn check(&self) -> Result<()> {
+        if self.kept() {
+            return Ok(());
         }
+        let message =
+            format!("{self:?} has a handler, so it cannot be received; declare it without a body");
+        Err(Error::fail(message))
+    }
+
+    fn read(&self, _: String, input: Payloads) -> Result<I> {
+        Ok(self.decode_input(&input)?)
     }
 }
 
-impl<W, I> Receive<W, I> {
-    pub(super) const fn new(board: Rc<Board>, signal: SignalDef<W, I>) -> Self {
-        Self { board, signal }
+/// Stands for every signal that no handler takes.
+pub struct Any<W>(PhantomData<fn() -> W>);
+
+impl<W> Any<W> {
+    pub(super) const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<W> Expected for Any<W> {
+    type Output = AnySignal<W>;
+
+    fn name(&self) -> &'static str {
+        ""
+    }
+
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn read(&self, name: String, input: Payloads) -> Result<AnySignal<W>> {
+        Ok(AnySignal { name, input, workflow: PhantomData })
+    }
+}
+
+/// A signal of some name; see [`Context::receive_any`](super::Context::receive_any).
+pub struct AnySignal<W> {
+    name: String,
+    input: Payloads,
+    workflow: PhantomData<fn() -> W>,
+}
+
+impl<W> AnySignal<W> {
+    /// The signal's name on the wire.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its arguments, if it is this signal.
+    pub fn read<I>(&self, signal: SignalDef<W, I>) -> Option<Result<I>> {
+        let same = self.name == signal.name();
+        same.then(|| signal.decode_input(&self.input).map_err(Error::from))
+    }
+
+    /// Its arguments as they travel.
+    pub fn payloads(&self) -> &[Payload] {
+        &self.input
+    }
+}
+
+impl<S: Expected> Receive<S> {
+    pub(super) fn new(board: Rc<Board>, signal: S) -> Self {
+        Self { board, signal, said: Said::default() }
     }
 
     /// Waits for at most this long. Zero takes only what is there already.
-    pub const fn timeout(self, timeout: Duration) -> ReceiveWithin<W, I> {
-        ReceiveWithin { receive: self, timeout }
+    pub fn timeout(self, timeout: Duration) -> ReceiveWithin<S> {
+        ReceiveWithin { receive: self, limit: Limit::After(timeout) }
     }
 
-    fn begin(&self, timeout: Option<Duration>) -> Progress<Result<Outcome<I>>> {
-        if !self.signal.kept() {
-            return Progress::Done(Err(Error::fail(format!(
-                "{:?} has a handler, so it cannot be received; declare it without a body",
-                self.signal
-            ))));
-        }
-        match self.board.receive(self.signal.name(), timeout) {
+    /// Waits until this time at the latest.
+    pub fn until(self, deadline: Timestamp) -> ReceiveWithin<S> {
+        ReceiveWithin { receive: self, limit: Limit::At(deadline) }
+    }
+
+    fn begin(&mut self, limit: Option<Limit>) -> Progress<Result<Outcome<S::Output>>> {
+        let terms = match self.signal.check().and_then(|()| self.said.terms()) {
+            Ok(terms) => terms,
+            Err(error) => return Progress::Done(Err(error)),
+        };
+        let until = limit.map(|limit| limit.from(self.board.now()));
+        match self.board.receive(self.signal.name(), until, terms) {
             Received::Signal(signal) => self.received(Resolution::Signal(signal)),
             Received::TimedOut => Progress::Done(Ok(Outcome::TimedOut)),
             Received::Waits(wait) => Progress::Waits(wait),
         }
     }
 
-    fn received(&self, resolution: Resolution) -> Progress<Result<Outcome<I>>> {
+    fn received(&self, resolution: Resolution) -> Progress<Result<Outcome<S::Output>>> {
         Progress::Done(match resolution {
             Resolution::Signal(signal) => {
-                let input = self.signal.decode_input(&signal.input);
-                input.map(Outcome::Received).map_err(Error::from)
+                self.signal.read(signal.name, signal.input).map(Outcome::InTime)
             }
             Resolution::Cancelled => Err(Error::Cancelled),
             _ => Ok(Outcome::TimedOut),
@@ -83,14 +162,17 @@ impl<W, I> Receive<W, I> {
     }
 }
 
-awaitable!([W, I] Receive<W, I> => Result<I>);
-awaitable!([W, I] ReceiveWithin<W, I> => Result<Outcome<I>>);
+described!([S: Expected] Receive<S>, said);
+described!([S: Expected] ReceiveWithin<S>, receive.said);
+guarded!([S: Expected] ReceiveWithin<S>, receive.said);
+awaitable!([S: Expected] Receive<S> => Result<S::Output>);
+awaitable!([S: Expected] ReceiveWithin<S> => Result<Outcome<S::Output>>);
 
-impl<W, I> Operation for ReceiveWithin<W, I> {
-    type Output = Result<Outcome<I>>;
+impl<S: Expected> Operation for ReceiveWithin<S> {
+    type Output = Result<Outcome<S::Output>>;
 
     fn begin(&mut self) -> Progress<Self::Output> {
-        self.receive.begin(Some(self.timeout))
+        self.receive.begin(Some(self.limit))
     }
 
     fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
@@ -98,37 +180,38 @@ impl<W, I> Operation for ReceiveWithin<W, I> {
     }
 }
 
-impl<W, I> Operation for Receive<W, I> {
-    type Output = Result<I>;
+impl<S: Expected> Operation for Receive<S> {
+    type Output = Result<S::Output>;
 
     fn begin(&mut self) -> Progress<Self::Output> {
-        without_deadline(Self::begin(self, None))
+        Self::begin(self, None).without_deadline()
     }
 
     fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
-        without_deadline(self.received(answer.0))
+        self.received(answer.0).without_deadline()
     }
 }
 
-fn without_deadline<I>(progress: Progress<Result<Outcome<I>>>) -> Progress<Result<I>> {
-    match progress {
-        Progress::Waits(wait) => Progress::Waits(wait),
-        Progress::Done(Ok(Outcome::Received(value))) => Progress::Done(Ok(value)),
-        Progress::Done(Ok(Outcome::TimedOut)) => {
-            Progress::Done(Err(Error::fail("a wait without deadline was timed out")))
-        }
-        Progress::Done(Err(error)) => Progress::Done(Err(error)),
-    }
-}
-
-impl<W, I> fmt::Debug for Receive<W, I> {
+impl<S: Expected> fmt::Debug for Receive<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "receive {:?}", self.signal)
     }
 }
 
-impl<W, I> fmt::Debug for ReceiveWithin<W, I> {
+impl<S: Expected> fmt::Debug for ReceiveWithin<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} within {:?}", self.receive, self.timeout)
+        write!(f, "{:?}, {:?}", self.receive, self.limit)
+    }
+}
+
+impl<W> fmt::Debug for Any<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any signal")
+    }
+}
+
+impl<W> fmt::Debug for AnySignal<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "signal {}", self.name)
     }
 }

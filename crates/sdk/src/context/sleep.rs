@@ -1,10 +1,13 @@
 //! Waiting for a time.
 
-use std::{rc::Rc, time::Duration};
+use std::rc::Rc;
 
 use abide_core::event::Origin;
 
-use super::operation::{Answer, Operation, Progress, awaitable};
+use super::{
+    operation::{Answer, Operation, Pending, Progress, awaitable},
+    terms::{Limit, Said, described, guarded},
+};
 use crate::{
     error::{Error, Result},
     executor::{Board, Resolution},
@@ -15,25 +18,36 @@ use crate::{
 #[must_use = "nothing happens until it is awaited"]
 pub struct Sleep {
     board: Rc<Board>,
-    duration: Duration,
+    limit: Limit,
+    said: Said,
 }
 
+/// A sleep that has begun: a timer whose [`Deadline`](super::Deadline) can be moved.
+pub type Timer = Pending<Sleep>;
+
 impl Sleep {
-    pub(super) const fn new(board: Rc<Board>, duration: Duration) -> Self {
-        Self { board, duration }
+    pub(super) fn new(board: Rc<Board>, limit: Limit) -> Self {
+        Self { board, limit, said: Said::default() }
     }
 }
 
+described!([] Sleep, said);
+guarded!([] Sleep, said);
 awaitable!([] Sleep => Result<()>);
 
 impl Operation for Sleep {
     type Output = Result<()>;
 
     fn begin(&mut self) -> Progress<Result<()>> {
-        if self.duration.is_zero() {
-            return Progress::Done(Ok(()));
+        let now = self.board.now();
+        let fire_at = self.limit.from(now);
+        match self.said.terms() {
+            Err(error) => Progress::Done(Err(error)),
+            Ok(_) if fire_at <= now => Progress::Done(Ok(())),
+            Ok(terms) => {
+                Progress::Waits(self.board.start_timer(fire_at, Origin::CreateTimer, terms))
+            }
         }
-        Progress::Waits(self.board.start_timer(self.duration, Origin::CreateTimer))
     }
 
     fn resume(&mut self, answer: Answer) -> Progress<Result<()>> {

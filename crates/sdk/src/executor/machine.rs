@@ -7,7 +7,7 @@ use std::{
 
 use abide_core::{
     command::{Ask, Command},
-    event::{RunStarted, SignalReceived, UpdateRequest},
+    event::{Marker, RunStarted, SignalReceived, UpdateRequest},
     failure::{Failure, FailureKind},
     ids::{EventNumber, RunId, UpdateId, WorkflowKey},
     payload::Payloads,
@@ -40,6 +40,8 @@ pub struct Machine<W: Workflow> {
     workflow: WorkflowKey,
     run: RunId,
     turn: TurnInfo,
+    /// What history has recorded for the turn, until code has begun.
+    markers: Vec<Marker>,
     running: Option<Running<W>>,
     fault: Option<Fault>,
     /// Code has panicked or broken the rules, so it is not polled again.
@@ -58,7 +60,8 @@ impl<W: Workflow> Machine<W> {
     pub const fn new(workflow: WorkflowKey, run: RunId) -> Self {
         let turn =
             TurnInfo { now: Timestamp::EPOCH, replaying: false, suggest_continue_as_new: false };
-        Self { workflow, run, turn, running: None, fault: None, stopped: false }
+        let markers = Vec::new();
+        Self { workflow, run, turn, markers, running: None, fault: None, stopped: false }
     }
 
     fn begin_turn(&mut self, turn: Turn<'_>) {
@@ -67,14 +70,19 @@ impl<W: Workflow> Machine<W> {
             replaying: turn.replaying,
             suggest_continue_as_new: turn.started.suggest_continue_as_new,
         };
+        self.markers = turn.markers.iter().map(|marker| (*marker).clone()).collect();
         if let Some(running) = &self.running {
-            running.board.set_turn(self.turn);
+            running.board.set_turn(self.turn, std::mem::take(&mut self.markers));
         }
     }
 
     fn take_step(&mut self, step: Step<'_>) -> Result<(), Fault> {
         match step {
-            Step::Start(started) => self.running = Some(Running::new(started, self.turn)?),
+            Step::Start(started) => {
+                let running = Running::new(started, self.turn)?;
+                running.board.set_turn(self.turn, std::mem::take(&mut self.markers));
+                self.running = Some(running);
+            }
             step => {
                 if let Some(running) = &mut self.running {
                     running.take_step(step);
@@ -180,6 +188,10 @@ impl<W: Workflow> Running<W> {
         {
             let _own_wakes = self.tasks.enter();
             self.tasks.run(&self.board);
+            // Conditions are looked at when nothing else can go on.
+            while !self.board.silent() && self.board.satisfy_condition() {
+                self.tasks.run(&self.board);
+            }
         }
         self.check_wakes()?;
         if !self.board.silent() && !self.board.waits() && !Self::has_handlers() {
@@ -204,13 +216,12 @@ impl<W: Workflow> Running<W> {
         let _own_wakes = self.tasks.enter();
         let board = &self.board;
         match step {
-            Step::Turn(_) | Step::Start(_) | Step::TimerRescheduled { .. } => {}
+            Step::Turn(_) | Step::Start(_) => {}
             Step::Signal { number, signal } => self.signal(number, signal),
             Step::Update { update, request } => self.update(update, request),
             Step::CancelRequested(_) => board.request_cancel(),
-            Step::TimerFired { timer, .. } => {
-                board.resolve(&Subject::Timer(timer), || Resolution::Fired);
-            }
+            Step::TimerFired { timer, .. } => board.fire(timer),
+            Step::TimerRescheduled { timer, fire_at } => board.timer_moved(timer, fire_at),
             Step::ActivityResolved { activity, execution, close } => {
                 let outcome = || ActivityOutcome {
                     execution: execution.clone(),

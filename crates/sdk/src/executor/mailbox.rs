@@ -34,9 +34,10 @@ impl Mailbox {
         self.aside.insert(number);
     }
 
-    /// Takes the oldest signal of this name.
+    /// Takes the oldest signal of this name; the empty name takes the oldest of all.
     pub(super) fn take(&mut self, name: &str) -> Option<Signal> {
-        let number = *self.signals.iter().find(|(_, signal)| signal.name == name)?.0;
+        let wanted = |signal: &Signal| name.is_empty() || signal.name == name;
+        let number = *self.signals.iter().find(|(_, signal)| wanted(signal))?.0;
         self.signals.remove(&number)
     }
 

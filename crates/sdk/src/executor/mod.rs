@@ -16,6 +16,6 @@ mod waker;
 
 pub use self::machine::Machine;
 pub(crate) use self::{
-    board::{Board, Received},
-    waits::{ActivityOutcome, Resolution, Subject, Wait},
+    board::{Board, Received, Terms},
+    waits::{ActivityOutcome, Predicate, Resolution, Subject, Wait},
 };

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     rc::Rc,
     task::{self, Poll, Waker},
 };
@@ -9,7 +10,7 @@ use std::{
 use abide_core::{
     event::DeliveryFailure,
     failure::Failure,
-    ids::{ActivityId, ExecutionId, TimerId},
+    ids::{ActivityId, ExecutionId, TimerId, WaitId},
     payload::Payloads,
     retry::RetryState,
 };
@@ -21,6 +22,8 @@ use super::{board::Board, mailbox::Signal};
 pub(crate) enum Subject {
     /// A timer fires.
     Timer(TimerId),
+    /// Nothing but the condition of this wait, which has no deadline.
+    Condition(WaitId),
     /// An activity closes.
     Activity(ActivityId),
     /// A child starts, by its number.
@@ -38,6 +41,8 @@ pub(crate) enum Resolution {
     Fired,
     /// The signal came.
     Signal(Signal),
+    /// The condition holds.
+    Satisfied,
     /// The activity closed.
     Activity(Box<ActivityOutcome>),
     /// The child runs.
@@ -78,6 +83,16 @@ impl Wait {
         Self { board, number, over: false }
     }
 
+    /// Where it stands.
+    pub(crate) fn board(&self) -> Rc<Board> {
+        self.board.clone()
+    }
+
+    /// The timer whose firing ends the wait, if there is one.
+    pub(crate) fn timer(&self) -> Option<TimerId> {
+        self.board.timer_of(self.number)
+    }
+
     /// How the wait ended, once it has.
     pub(crate) fn poll(&mut self, cx: &task::Context<'_>) -> Poll<Resolution> {
         let polled = self.board.poll_wait(self.number, cx.waker());
@@ -102,6 +117,8 @@ pub(super) struct Waits {
     subjects: BTreeSet<(Subject, u64)>,
     /// The numbers of pending waits by the signal that ends them.
     receivers: BTreeSet<(&'static str, u64)>,
+    /// The numbers of pending waits that a condition ends.
+    conditions: BTreeSet<u64>,
     count: u64,
 }
 
@@ -109,31 +126,88 @@ pub(super) struct Waits {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) subject: Subject,
-    signal: Option<&'static str>,
+    pub(super) ender: Ender,
     pub(super) waker: Option<Waker>,
     pub(super) resolution: Option<Resolution>,
 }
 
+/// What may end a wait beside its subject.
+#[derive(Clone)]
+pub(super) enum Ender {
+    Nothing,
+    /// A signal of this name; the empty name stands for any.
+    Signal(&'static str),
+    /// A condition on the run's state.
+    Condition(WaitId, Predicate),
+}
+
+/// Whether a condition holds now.
+pub(crate) type Predicate = Rc<dyn Fn() -> bool>;
+
+impl fmt::Debug for Ender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("nothing"),
+            Self::Signal(name) => write!(f, "signal {name:?}"),
+            Self::Condition(wait, _) => write!(f, "condition of {wait:?}"),
+        }
+    }
+}
+
+/// A wait that has just ended.
+pub(super) struct Ended {
+    pub(super) subject: Subject,
+    pub(super) ender: Ender,
+    pub(super) waker: Option<Waker>,
+}
+
 impl Waits {
-    /// Opens a wait, which a signal may end as well.
-    pub(super) fn open(&mut self, subject: Subject, signal: Option<&'static str>) -> u64 {
+    /// Opens a wait.
+    pub(super) fn open(&mut self, subject: Subject, ender: Ender) -> u64 {
         self.count += 1;
         let number = self.count;
         self.subjects.insert((subject.clone(), number));
-        self.receivers.extend(signal.map(|name| (name, number)));
-        self.entries.insert(number, Entry { subject, signal, waker: None, resolution: None });
+        match &ender {
+            Ender::Nothing => {}
+            Ender::Signal(name) => {
+                self.receivers.insert((name, number));
+            }
+            Ender::Condition(..) => {
+                self.conditions.insert(number);
+            }
+        }
+        self.entries.insert(number, Entry { subject, ender, waker: None, resolution: None });
         number
     }
 
-    /// Something that is not over is waited for.
+    /// Something that is not over is waited for, other than conditions alone, which hold only when
+    /// something else has happened.
     pub(super) fn pending(&self) -> bool {
-        !self.subjects.is_empty()
+        self.subjects.iter().any(|(subject, _)| !matches!(subject, Subject::Condition(_)))
     }
 
-    /// The oldest pending wait for this signal.
-    pub(super) fn receiver<'a>(&'a self, name: &'a str) -> Option<u64> {
-        let receivers: &BTreeSet<(&'a str, u64)> = &self.receivers;
-        receivers.range((name, 0)..=(name, u64::MAX)).next().map(|(_, number)| *number)
+    /// The oldest pending wait for this signal, or for any.
+    pub(super) fn receiver(&self, name: &str) -> Option<u64> {
+        let oldest = |name: &str| {
+            let receivers: &BTreeSet<(&str, u64)> = &self.receivers;
+            receivers.range((name, 0)..=(name, u64::MAX)).next().map(|(_, number)| *number)
+        };
+        oldest(name).into_iter().chain(oldest("")).min()
+    }
+
+    /// The pending waits that a condition ends, oldest first, each with its predicate.
+    pub(super) fn conditions(&self) -> Vec<(u64, Predicate)> {
+        let predicate = |number: &u64| match &self.entries.get(number)?.ender {
+            Ender::Condition(_, predicate) => Some((*number, predicate.clone())),
+            Ender::Nothing | Ender::Signal(_) => None,
+        };
+        self.conditions.iter().filter_map(predicate).collect()
+    }
+
+    /// What a pending wait is about.
+    pub(super) fn subject(&self, number: u64) -> Option<&Subject> {
+        let entry = self.entries.get(&number).filter(|entry| entry.resolution.is_none())?;
+        Some(&entry.subject)
     }
 
     /// The pending waits for this subject, oldest first.
@@ -148,20 +222,31 @@ impl Waits {
         pending.map(|(number, _)| *number).collect()
     }
 
-    /// Ends a pending wait. Gives what it was about, and the waker of the future that waits.
-    pub(super) fn resolve(
-        &mut self,
-        number: u64,
-        resolution: Resolution,
-    ) -> Option<(Subject, Option<Waker>)> {
+    /// Ends a pending wait.
+    pub(super) fn resolve(&mut self, number: u64, resolution: Resolution) -> Option<Ended> {
         let entry = self.entries.get_mut(&number).filter(|entry| entry.resolution.is_none())?;
         entry.resolution = Some(resolution);
-        let ended = (entry.subject.clone(), entry.waker.take());
-        self.subjects.remove(&(entry.subject.clone(), number));
-        if let Some(name) = entry.signal {
-            self.receivers.remove(&(name, number));
-        }
+        let ended = Ended {
+            subject: entry.subject.clone(),
+            ender: entry.ender.clone(),
+            waker: entry.waker.take(),
+        };
+        self.forget(number, &ended.subject, &ended.ender);
         Some(ended)
+    }
+
+    /// Takes a wait out of what can end it.
+    fn forget(&mut self, number: u64, subject: &Subject, ender: &Ender) {
+        self.subjects.remove(&(subject.clone(), number));
+        match ender {
+            Ender::Nothing => {}
+            Ender::Signal(name) => {
+                self.receivers.remove(&(name, number));
+            }
+            Ender::Condition(..) => {
+                self.conditions.remove(&number);
+            }
+        }
     }
 
     /// The end of the wait, or the waker that this one replaces.
@@ -180,10 +265,7 @@ impl Waits {
     /// Forgets a wait.
     pub(super) fn remove(&mut self, number: u64) -> Option<Entry> {
         let entry = self.entries.remove(&number)?;
-        self.subjects.remove(&(entry.subject.clone(), number));
-        if let Some(name) = entry.signal {
-            self.receivers.remove(&(name, number));
-        }
+        self.forget(number, &entry.subject, &entry.ender);
         Some(entry)
     }
 

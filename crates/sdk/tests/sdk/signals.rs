@@ -31,7 +31,7 @@ impl Shop {
             seen.push(match timeout {
                 None => ctx.receive(Self::paid).await?,
                 Some(timeout) => match ctx.receive(Self::paid).timeout(timeout).await? {
-                    Outcome::Received(payment) => payment,
+                    Outcome::InTime(payment) => payment,
                     Outcome::TimedOut => "timed out".into(),
                 },
             });

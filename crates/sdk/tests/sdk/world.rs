@@ -24,8 +24,9 @@ use abide_core::{
     payload::{Extension, Payloads},
     replay::{Completion, Replay},
     run::{
-        self, CompleteTask, Context, Decision, FailTask, GivenTask, Input, Reply, Resolution,
-        ResolveActivity, Run, Signal, StartActivity, StartRun, StartTask, TimerKey,
+        self, CompleteTask, Context, Decision, FailTask, GivenTask, Input, Movable, Reply,
+        RescheduleTimer, Resolution, ResolveActivity, Run, Signal, StartActivity, StartRun,
+        StartTask, TimerKey,
     },
 };
 
@@ -109,6 +110,13 @@ impl<W: Workflow> World<W> {
         self.work();
     }
 
+    /// Time passes and one timer fires, but no worker is there yet.
+    pub(crate) fn fire_unseen(&mut self, duration: Duration) {
+        self.now = self.now.saturating_add(duration);
+        let (_, timer) = self.next_due().unwrap();
+        self.take(Input::Due { timer });
+    }
+
     fn next_due(&self) -> Option<(Timestamp, TimerKey)> {
         let timers = self.run.due_keys().into_iter();
         let due = timers.filter_map(|key| self.run.due(&key).map(|due| (due, key)));
@@ -156,6 +164,17 @@ impl<W: Workflow> World<W> {
             }
             _ => None,
         })
+    }
+
+    /// A client moves a timer.
+    pub(crate) fn reschedule(&mut self, timer: &str, fire_at: Timestamp) {
+        let (what, identity, key) = (Movable::Timer(timer.into()), "client".into(), None);
+        self.take(Input::RescheduleTimer(RescheduleTimer { what, fire_at, identity, key }));
+        self.work();
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.now
     }
 
     pub(crate) fn cancel(&mut self) {

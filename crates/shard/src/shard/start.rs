@@ -162,7 +162,7 @@ impl Shard {
             ordinal,
             identity: start.identity,
             key: start.key,
-            first_task_at: start.first_task_at,
+            first_task_at: start.begin.first_task_at(received_at),
             inputs: signal.into_iter().collect(),
             ..StartRun::new(start.workflow, start.run, start.spec)
         }

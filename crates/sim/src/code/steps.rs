@@ -130,10 +130,10 @@ async fn receive<const N: usize>(
     let wait = ctx.receive(signal::<N>(name));
     let received = match timeout {
         Some(timeout) => wait.timeout(timeout).await,
-        None => wait.await.map(Outcome::Received),
+        None => wait.await.map(Outcome::InTime),
     };
     let told = |outcome: Outcome<RawPayload>| match outcome {
-        Outcome::Received(payload) => text(&payload),
+        Outcome::InTime(payload) => text(&payload),
         Outcome::TimedOut => "timed out".into(),
     };
     came_to(ctx, name, received.map(told))

@@ -1,7 +1,10 @@
 //! What the futures of a run share with its machine: they put up what they ask for and wait for; the
-//! machine collects the commands and says what has happened (`news`).
+//! machine collects the commands and says what has happened (`news`). Timers, and the waits that may
+//! have one, are in `timers`; what code records for itself is in `markers`.
 
+mod markers;
 mod news;
+mod timers;
 
 use std::{
     cell::{Cell, RefCell},
@@ -9,20 +12,21 @@ use std::{
     panic::Location,
     rc::Rc,
     task::{Poll, Waker},
-    time::Duration,
 };
 
 use abide_core::{
     command::{Ask, Command},
-    event::{ActivitySpec, ChildSpec, Guards, Origin, RunStarted, TimerSpec},
+    event::{ActivitySpec, ChildSpec, RunStarted},
     ids::{ActivityId, EventNumber, TimerId, UpdateId, WorkflowId, WorkflowKey},
     payload::Payloads,
     time::Timestamp,
 };
 
+use self::markers::Markers;
+pub(crate) use self::timers::{Received, Terms};
 use super::{
-    mailbox::{Mailbox, Signal},
-    waits::{ChildClosed, Entry, Resolution, Subject, Wait, Waits},
+    mailbox::Mailbox,
+    waits::{ChildClosed, Ender, Entry, Resolution, Subject, Wait, Waits},
 };
 use crate::future::LocalBoxFuture;
 
@@ -47,6 +51,9 @@ struct Shared {
     /// Signals whose handlers have not finished.
     handled: BTreeSet<EventNumber>,
     children: BTreeMap<u64, Child>,
+    /// When the open timers are due.
+    due: BTreeMap<TimerId, Timestamp>,
+    markers: Markers,
     spawned: Vec<LocalBoxFuture<'static, ()>>,
     /// Accepted updates that have no outcome.
     updates: Vec<UpdateId>,
@@ -58,7 +65,9 @@ struct Shared {
 struct Counts {
     timers: u64,
     signal_waits: u64,
+    conditions: u64,
     activities: u64,
+    side_effects: u64,
     children: u64,
     externals: u64,
     random: u64,
@@ -69,16 +78,6 @@ struct Counts {
 pub(crate) struct Child {
     pub(crate) initiated: Option<EventNumber>,
     pub(crate) outcome: Option<Result<Payloads, Box<ChildClosed>>>,
-}
-
-/// What a wait for a signal begins with.
-pub(crate) enum Received {
-    /// One was there.
-    Signal(Signal),
-    /// None was there, and no time was given.
-    TimedOut,
-    /// It must come.
-    Waits(Wait),
 }
 
 /// What one task of the engine is about.
@@ -141,42 +140,13 @@ impl Board {
         shared.counts.random
     }
 
-    /// Starts a timer.
-    pub(crate) fn start_timer(self: &Rc<Self>, delay: Duration, origin: Origin) -> Wait {
-        let mut shared = self.shared.borrow_mut();
-        let fire_at = self.now().saturating_add(delay);
-        let timer = shared.counts.timer();
-        self.open_timer(&mut shared, timer, fire_at, origin, None)
-    }
-
-    /// Takes a signal, or begins to wait for one: for ever if no time is given.
-    pub(crate) fn receive(
-        self: &Rc<Self>,
-        name: &'static str,
-        timeout: Option<Duration>,
-    ) -> Received {
-        let mut shared = self.shared.borrow_mut();
-        if let Some(signal) = shared.mailbox.take(name) {
-            return Received::Signal(signal);
-        }
-        if timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return Received::TimedOut;
-        }
-        let (timer, fire_at) = match timeout {
-            Some(timeout) => (shared.counts.timer(), self.now().saturating_add(timeout)),
-            None => (shared.counts.signal_wait(), Timestamp::NEVER),
-        };
-        let origin = Origin::ExternalEvent { name: name.into() };
-        Received::Waits(self.open_timer(&mut shared, timer, fire_at, origin, Some(name)))
-    }
-
     /// Schedules an activity under the next id.
     pub(crate) fn schedule_activity(self: &Rc<Self>, spec: ActivitySpec) -> (ActivityId, Wait) {
         let mut shared = self.shared.borrow_mut();
         let activity = shared.counts.activity();
         let spec = ActivitySpec { activity: activity.clone(), ..spec };
         self.ask(&mut shared, Ask::ScheduleActivity(spec));
-        let wait = self.open(&mut shared, Subject::Activity(activity.clone()), None);
+        let wait = self.open(&mut shared, Subject::Activity(activity.clone()), Ender::Nothing);
         (activity, wait)
     }
 
@@ -192,7 +162,7 @@ impl Board {
 
     /// Waits for a child to start or to close.
     pub(crate) fn wait_for_child(self: &Rc<Self>, subject: Subject) -> Wait {
-        self.open(&mut self.shared.borrow_mut(), subject, None)
+        self.open(&mut self.shared.borrow_mut(), subject, Ender::Nothing)
     }
 
     /// What is known of a child.
@@ -206,7 +176,7 @@ impl Board {
         shared.counts.externals += 1;
         let number = shared.counts.externals;
         self.ask(&mut shared, ask);
-        self.open(&mut shared, Subject::External(number), None)
+        self.open(&mut shared, Subject::External(number), Ender::Nothing)
     }
 
     pub(in crate::executor) fn poll_wait(&self, number: u64, waker: &Waker) -> Poll<Resolution> {
@@ -219,46 +189,22 @@ impl Board {
     pub(in crate::executor) fn abandon(&self, number: u64) {
         // Runs in drops, where a panic would abort: better to wait in vain than to borrow twice.
         let Ok(mut shared) = self.shared.try_borrow_mut() else { return };
-        let Some(Entry { subject, waker, resolution, .. }) = shared.waits.remove(number) else {
+        let Some(Entry { subject, ender, waker, resolution }) = shared.waits.remove(number) else {
             return;
         };
         if resolution.is_none() {
-            self.withdraw(&mut shared, subject);
+            self.give_up(&mut shared, subject, &ender);
         }
-        // The waker may own futures, which come back here when they are dropped.
+        // The waker and the predicate may own futures, which come back here when they are dropped.
         drop(shared);
-        drop(waker);
+        drop((waker, ender));
         if let Some(Resolution::Signal(signal)) = resolution {
             self.keep(signal);
         }
     }
 
-    fn open_timer(
-        self: &Rc<Self>,
-        shared: &mut Shared,
-        timer: TimerId,
-        fire_at: Timestamp,
-        origin: Origin,
-        signal: Option<&'static str>,
-    ) -> Wait {
-        let spec = TimerSpec {
-            timer: timer.clone(),
-            fire_at,
-            origin: Some(origin),
-            details: None,
-            guards: Guards::default(),
-        };
-        self.ask(shared, Ask::StartTimer(spec));
-        self.open(shared, Subject::Timer(timer), signal)
-    }
-
-    fn open(
-        self: &Rc<Self>,
-        shared: &mut Shared,
-        subject: Subject,
-        signal: Option<&'static str>,
-    ) -> Wait {
-        Wait::new(self.clone(), shared.waits.open(subject, signal))
+    fn open(self: &Rc<Self>, shared: &mut Shared, subject: Subject, ender: Ender) -> Wait {
+        Wait::new(self.clone(), shared.waits.open(subject, ender))
     }
 
     fn ask(&self, shared: &mut Shared, ask: Ask) {
@@ -271,9 +217,12 @@ impl Board {
     /// Asks for the end of what a wait was about. Children and other workflows go on.
     fn withdraw(&self, shared: &mut Shared, subject: Subject) {
         match subject {
-            Subject::Timer(timer) => self.ask(shared, Ask::CancelTimer(timer)),
+            Subject::Timer(timer) => self.cancel_timer(shared, timer),
             Subject::Activity(activity) => self.ask(shared, Ask::CancelActivity(activity)),
-            Subject::ChildStart(_) | Subject::ChildClose(_) | Subject::External(_) => {}
+            Subject::Condition(_)
+            | Subject::ChildStart(_)
+            | Subject::ChildClose(_)
+            | Subject::External(_) => {}
         }
     }
 }
@@ -288,6 +237,12 @@ impl Counts {
     fn signal_wait(&mut self) -> TimerId {
         self.signal_waits += 1;
         format!("signal-{}", self.signal_waits).into()
+    }
+
+    /// The id of a condition wait, and of the timer of its deadline.
+    fn condition(&mut self) -> String {
+        self.conditions += 1;
+        format!("condition-{}", self.conditions)
     }
 
     fn activity(&mut self) -> ActivityId {

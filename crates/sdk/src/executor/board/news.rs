@@ -8,15 +8,15 @@ use std::{
 
 use abide_core::{
     command::{Ask, Command},
-    event::{Outcome, RunStarted, UpdateRequest},
-    ids::{EventNumber, UpdateId},
+    event::{Marker, Outcome, RunStarted, UpdateRequest},
+    ids::{EventNumber, TimerId, UpdateId},
 };
 
 use super::{Board, Child, TurnInfo};
 use crate::{
     executor::{
         mailbox::Signal,
-        waits::{Resolution, Subject},
+        waits::{Ender, Resolution, Subject},
     },
     future::LocalBoxFuture,
 };
@@ -33,8 +33,10 @@ impl Board {
         }
     }
 
-    pub(in crate::executor) fn set_turn(&self, turn: TurnInfo) {
+    /// A turn begins, for which history has these markers.
+    pub(in crate::executor) fn set_turn(&self, turn: TurnInfo, markers: Vec<Marker>) {
         self.turn.set(turn);
+        self.set_markers(markers);
     }
 
     /// From here on nothing is asked for. Tasks that have not begun are dropped: they own the board, so
@@ -126,8 +128,42 @@ impl Board {
         let numbers = self.shared.borrow().waits.of(subject);
         for number in numbers {
             let ended = self.shared.borrow_mut().waits.resolve(number, resolution());
-            wake(ended.and_then(|(_, waker)| waker));
+            wake(ended.and_then(|ended| ended.waker));
         }
+    }
+
+    /// A timer fired. A condition that waited for it has timed out.
+    pub(in crate::executor) fn fire(&self, timer: TimerId) {
+        self.shared.borrow_mut().due.remove(&timer);
+        let numbers = self.shared.borrow().waits.of(&Subject::Timer(timer));
+        for number in numbers {
+            let mut shared = self.shared.borrow_mut();
+            let Some(ended) = shared.waits.resolve(number, Resolution::Fired) else { continue };
+            if let Ender::Condition(wait, _) = ended.ender {
+                self.ask(&mut shared, Ask::TimeOutWait(wait));
+            }
+            drop(shared);
+            wake(ended.waker);
+        }
+    }
+
+    /// Ends the oldest condition wait whose condition holds. `false` if none does. One at a time: what
+    /// goes on then may make the condition of another false again.
+    pub(in crate::executor) fn satisfy_condition(&self) -> bool {
+        let conditions = self.shared.borrow().waits.conditions();
+        let Some((number, _)) = conditions.into_iter().find(|(_, holds)| holds()) else {
+            return false;
+        };
+        let mut shared = self.shared.borrow_mut();
+        if let Some(ended) = shared.waits.resolve(number, Resolution::Satisfied) {
+            self.withdraw(&mut shared, ended.subject);
+            if let Ender::Condition(wait, _) = ended.ender {
+                self.ask(&mut shared, Ask::SatisfyWait(wait));
+            }
+            drop(shared);
+            wake(ended.waker);
+        }
+        true
     }
 
     /// Gives a signal to the oldest wait for it, whose timer is then over; else keeps it.
@@ -136,13 +172,10 @@ impl Board {
         let Some(number) = shared.waits.receiver(&signal.name) else {
             return shared.mailbox.put(signal);
         };
-        let Some((subject, waker)) = shared.waits.resolve(number, Resolution::Signal(signal))
-        else {
-            return;
-        };
-        self.withdraw(&mut shared, subject);
+        let Some(ended) = shared.waits.resolve(number, Resolution::Signal(signal)) else { return };
+        self.withdraw(&mut shared, ended.subject);
         drop(shared);
-        wake(waker);
+        wake(ended.waker);
     }
 
     /// Ends every pending wait, oldest first.
@@ -151,10 +184,10 @@ impl Board {
         let numbers = self.shared.borrow().waits.all_pending();
         for number in numbers {
             let mut shared = self.shared.borrow_mut();
-            if let Some((subject, waker)) = shared.waits.resolve(number, Resolution::Cancelled) {
-                self.withdraw(&mut shared, subject);
+            if let Some(ended) = shared.waits.resolve(number, Resolution::Cancelled) {
+                self.give_up(&mut shared, ended.subject, &ended.ender);
                 drop(shared);
-                wake(waker);
+                wake(ended.waker);
             }
         }
     }

@@ -1,0 +1,137 @@
+//! The fingerprint of a predicate: a hash of its tokens, written so that layout does not count.
+//!
+//! Pinned by tests: histories hold these values.
+
+use std::hash::Hasher as _;
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use quote::ToTokens as _;
+use siphasher::sip128::{Hasher128 as _, SipHasher24};
+use syn::{
+    Block, Expr, ExprBlock, Pat, Stmt, Token,
+    visit_mut::{self, VisitMut},
+};
+
+/// The fingerprint of a closure on the state.
+pub(crate) fn fingerprint(argument: &Pat, body: &Expr) -> String {
+    let pattern = match argument {
+        Pat::Type(typed) => &*typed.pat,
+        pattern => pattern,
+    };
+    let mut body = body.clone();
+    Layout.visit_expr_mut(&mut body);
+    let mut hasher = SipHasher24::new();
+    write(&mut hasher, pattern.to_token_stream());
+    hasher.write(b"|\0");
+    write(&mut hasher, body.into_token_stream());
+    format!("{:032x}", hasher.finish128().as_u128())
+}
+
+/// Undoes what formatters do: braces around one expression, and commas after the arms of a match.
+struct Layout;
+
+impl VisitMut for Layout {
+    fn visit_expr_mut(&mut self, expr: &mut Expr) {
+        while let Some(inner) = braced(expr) {
+            *expr = inner;
+        }
+        if let Expr::Match(expr) = expr {
+            expr.arms.iter_mut().for_each(|arm| arm.comma = Some(<Token![,]>::default()));
+        }
+        visit_mut::visit_expr_mut(self, expr);
+    }
+}
+
+/// The one expression within braces that do nothing.
+fn braced(expr: &Expr) -> Option<Expr> {
+    let Expr::Block(ExprBlock { attrs, label: None, block: Block { stmts, .. } }) = expr else {
+        return None;
+    };
+    match stmts.as_slice() {
+        [Stmt::Expr(inner, None)] if attrs.is_empty() => Some(inner.clone()),
+        _ => None,
+    }
+}
+
+/// Writes token by token. The space between them does not count, nor does a comma before the end.
+fn write(hasher: &mut SipHasher24, tokens: TokenStream) {
+    let mut tokens: Vec<_> = tokens.into_iter().collect();
+    if matches!(tokens.last(), Some(TokenTree::Punct(last)) if last.as_char() == ',') {
+        tokens.pop();
+    }
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => {
+                let (open, close): (&[u8], &[u8]) = match group.delimiter() {
+                    Delimiter::Parenthesis => (b"(\0", b")\0"),
+                    Delimiter::Brace => (b"{\0", b"}\0"),
+                    Delimiter::Bracket => (b"[\0", b"]\0"),
+                    Delimiter::None => (b"", b""),
+                };
+                hasher.write(open);
+                write(hasher, group.stream());
+                hasher.write(close);
+            }
+            token => hasher.write(format!("{token}\0").as_bytes()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use syn::{ExprClosure, parse_str};
+
+    use super::*;
+
+    fn of(closure: &str) -> String {
+        let closure: ExprClosure = parse_str(closure).unwrap();
+        fingerprint(&closure.inputs[0], &closure.body)
+    }
+
+    #[test]
+    fn values_are_pinned() {
+        assert_eq!(of("|s| s.paid"), "47944c522715ba365f985f16c0c7a6ae");
+        assert_eq!(of("|s| s.sum(&[1, 2]) > 3"), "c6ebbb051234d566eeb274606fdb1b75");
+    }
+
+    #[test]
+    fn layout_and_comments_do_not_count() {
+        let same = [
+            ("|s| s.paid && s.count >= 3", "|s| s.paid\n    && /* enough */ s.count>=3 // so"),
+            ("|s| s.paid", "|s| { s.paid }"),
+            ("|s| s.paid", "|s: &Order| s.paid"),
+            ("|s| s.has(1, 2)", "|s| s.has(\n    1,\n    2,\n)"),
+            ("|s| matches!(s.state, A | B)", "|s| matches!(s.state, A|B,)"),
+            ("|s| match s.x { A => s.y, B => s.z }", "|s| match s.x { A => { s.y } B => s.z, }"),
+            ("|s| s.all(|x| x.ok)", "|s| s.all(|x| { x.ok })"),
+        ];
+        for (one, other) in same {
+            assert_eq!(of(one), of(other), "{one}");
+        }
+    }
+
+    #[test]
+    fn another_predicate_is_another_fingerprint() {
+        let different = [
+            "|s| s.paid",
+            "|s| !s.paid",
+            "|s| s.paid_twice",
+            "|s| s.paid && s.sent",
+            "|s| s.paid || s.sent",
+            "|s| s.count > 3",
+            "|s| s.count >= 3",
+            "|s| s.count >= 4",
+            "|s| (s.a || s.b) && s.c",
+            "|s| s.a || s.b && s.c",
+            "|s| { s.log(); s.paid }",
+            "|order| order.paid",
+            "|s| s.name == \"a b\"",
+            "|s| s.name == \"ab\"",
+        ];
+        for (index, one) in different.iter().enumerate() {
+            for other in &different[index + 1..] {
+                assert_ne!(of(one), of(other), "{one} and {other}");
+            }
+        }
+    }
+}

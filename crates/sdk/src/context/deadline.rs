@@ -1,0 +1,90 @@
+//! The deadline of a wait in the hands of code: read, extended, shortened, by whoever holds it.
+
+use std::{fmt, rc::Rc, time::Duration};
+
+use abide_core::{ids::TimerId, time::Timestamp};
+
+use crate::executor::{Board, Wait};
+
+/// The deadline of a sleep, or of a wait for a signal or a condition.
+///
+/// It is taken from a wait that has begun (`ctx.sleep(time).start().deadline()`) and kept in the state,
+/// where handlers of signals and updates can reach it. Clones are the same deadline. The default one
+/// belongs to no wait.
+///
+/// Moving it moves the one timer that is there: history gets a TimerRescheduled, and nothing piles up.
+/// Should the timer have fired already when code moves it, although code has not seen it yet, the
+/// firing stands, because it is in history.
+#[derive(Clone, Default)]
+pub struct Deadline {
+    timer: Option<(Rc<Board>, TimerId)>,
+}
+
+impl Deadline {
+    pub(super) fn of(wait: &Wait) -> Self {
+        Self { timer: wait.timer().map(|timer| (wait.board(), timer)) }
+    }
+
+    /// When the wait ends at the latest; none when it is over or has not begun.
+    pub fn at(&self) -> Option<Timestamp> {
+        let (board, timer) = self.timer.as_ref()?;
+        board.due(timer)
+    }
+
+    /// The wait goes on.
+    pub fn is_open(&self) -> bool {
+        self.at().is_some()
+    }
+
+    /// Moves the deadline. A deadline that has passed is refused; the present time ends the wait at
+    /// once.
+    pub fn reset(&self, at: Timestamp) -> Result<(), MoveError> {
+        let (board, timer) = self.timer.as_ref().ok_or(MoveError::NotBegun)?;
+        board.move_timer(timer, at)
+    }
+
+    /// Moves the deadline so much later than it is, and gives the new one.
+    pub fn extend(&self, by: Duration) -> Result<Timestamp, MoveError> {
+        let (board, timer) = self.timer.as_ref().ok_or(MoveError::NotBegun)?;
+        let at = board.due(timer).ok_or(MoveError::Over)?.saturating_add(by);
+        board.move_timer(timer, at)?;
+        Ok(at)
+    }
+
+    /// The timer's id within the run, by which clients and operators move it.
+    pub fn timer_id(&self) -> Option<&TimerId> {
+        self.timer.as_ref().map(|(_, timer)| timer)
+    }
+}
+
+/// Why code cannot move a due time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MoveError {
+    /// The wait has not begun, or was over at once.
+    #[error("the wait has not begun")]
+    NotBegun,
+    /// The deadline has come, or nobody waits any more.
+    #[error("the wait is over")]
+    Over,
+    /// The new deadline has passed already.
+    #[error("the deadline {at} has passed already: it is {now}")]
+    Past {
+        /// The deadline that was asked for.
+        at: Timestamp,
+        /// The run's time.
+        now: Timestamp,
+    },
+    /// A wait that has a deadline keeps one.
+    #[error("a deadline cannot be moved to never")]
+    Never,
+}
+
+impl fmt::Debug for Deadline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.at() {
+            Some(at) => write!(f, "deadline {at}"),
+            None => f.write_str("deadline of no open wait"),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What can be said about a wait: how long, what people are shown, what they may do to its deadline.
+
+use std::time::Duration;
+
+use abide_core::{event::WaitDetails, time::Timestamp};
+
+use crate::{
+    error::Error,
+    executor::Terms,
+    payload::{Data, PayloadError},
+};
+
+/// When a wait ends at the latest.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Limit {
+    /// So long after it begins.
+    After(Duration),
+    /// At this time.
+    At(Timestamp),
+}
+
+impl Limit {
+    /// The time at which a wait that begins now ends.
+    pub(super) fn from(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::After(duration) => now.saturating_add(duration),
+            Self::At(at) => at,
+        }
+    }
+}
+
+/// What was said about a wait before it begins.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Said {
+    terms: Terms,
+    unsendable: Option<PayloadError>,
+}
+
+impl Said {
+    pub(super) fn about(&mut self, subject: String) {
+        self.details().subject = subject;
+    }
+
+    pub(super) fn actors(&mut self, actors: Vec<String>) {
+        self.details().actors = actors;
+    }
+
+    pub(super) fn data<T: Data>(&mut self, name: String, value: &T) {
+        match value.to_payload() {
+            Ok(payload) => {
+                let entry = payload.map(|payload| (name, payload));
+                self.details().data.extend(entry);
+            }
+            Err(error) => self.unsendable = Some(error.of(format!("data {name} of the wait"))),
+        }
+    }
+
+    pub(super) const fn not_after(&mut self, at: Timestamp) {
+        self.terms.guards.not_after = Some(at);
+    }
+
+    pub(super) const fn max_extensions(&mut self, count: u32) {
+        self.terms.guards.max_extensions = Some(count);
+    }
+
+    /// All of it, unless something cannot be written.
+    pub(super) fn terms(&mut self) -> Result<Terms, Error> {
+        match self.unsendable.take() {
+            Some(error) => Err(error.into()),
+            None => Ok(self.terms.clone()),
+        }
+    }
+
+    fn details(&mut self) -> &mut WaitDetails {
+        self.terms.details.get_or_insert_default()
+    }
+}
+
+/// Lets users say what a wait is about. The wait has a `said`.
+macro_rules! described {
+    ([$($parameter:ident $(: $bound:tt)?),*] $name:ty, $($said:ident).+) => {
+        impl<$($parameter $(: $bound)?),*> $name {
+            /// What the wait is about, shown to people who list waits.
+            pub fn about(mut self, subject: impl Into<String>) -> Self {
+                self.$($said).+.about(subject.into());
+                self
+            }
+
+            /// Who may act, shown to people who list waits.
+            pub fn actors<A: Into<String>>(mut self, actors: impl IntoIterator<Item = A>) -> Self {
+                self.$($said).+.actors(actors.into_iter().map(Into::into).collect());
+                self
+            }
+
+            /// Anything else that whoever lists waits should see.
+            pub fn data<T: $crate::payload::Data>(
+                mut self,
+                name: impl Into<String>,
+                value: &T,
+            ) -> Self {
+                self.$($said).+.data(name.into(), value);
+                self
+            }
+        }
+    };
+}
+pub(super) use described;
+
+/// Lets users bound what clients and operators do to the deadline of a wait. The wait has a `said`.
+macro_rules! guarded {
+    ([$($parameter:ident $(: $bound:tt)?),*] $name:ty, $($said:ident).+) => {
+        impl<$($parameter $(: $bound)?),*> $name {
+            /// Clients and operators cannot move the deadline past this; code can.
+            pub fn not_after(mut self, at: $crate::Timestamp) -> Self {
+                self.$($said).+.not_after(at);
+                self
+            }
+
+            /// Clients and operators can move the deadline so often; code as often as it likes.
+            pub fn max_extensions(mut self, count: u32) -> Self {
+                self.$($said).+.max_extensions(count);
+                self
+            }
+        }
+
+        impl<$($parameter $(: $bound)?),*> $crate::context::Pending<$name> {
+            /// The deadline, which can be read and moved while it is waited for.
+            pub fn deadline(&self) -> $crate::context::Deadline {
+                self.wait().map_or_else($crate::context::Deadline::default, |wait| {
+                    $crate::context::Deadline::of(wait)
+                })
+            }
+        }
+    };
+}
+pub(super) use guarded;

@@ -1,0 +1,175 @@
+//! Timers, and the waits that may have one as their deadline: for a signal, for a condition. The board
+//! knows when each open timer is due, so that code can read it and move it.
+
+use std::rc::Rc;
+
+use abide_core::{
+    command::Ask,
+    event::{Condition, Guards, Origin, TimerSpec, WaitDetails, WaitSpec},
+    ids::{TimerId, WaitId},
+    time::Timestamp,
+};
+
+use super::{Board, Shared};
+use crate::{
+    context::MoveError,
+    executor::{
+        mailbox::Signal,
+        waits::{Ender, Predicate, Subject, Wait},
+    },
+};
+
+/// What a wait shows to people, and what they may do to its deadline.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Terms {
+    pub(crate) details: Option<WaitDetails>,
+    pub(crate) guards: Guards,
+}
+
+/// What a wait for a signal begins with.
+pub(crate) enum Received {
+    /// One was there.
+    Signal(Signal),
+    /// None was there, and no time was given.
+    TimedOut,
+    /// It must come.
+    Waits(Wait),
+}
+
+impl Board {
+    /// Starts a timer.
+    pub(crate) fn start_timer(
+        self: &Rc<Self>,
+        fire_at: Timestamp,
+        origin: Origin,
+        terms: Terms,
+    ) -> Wait {
+        let mut shared = self.shared.borrow_mut();
+        let timer = shared.counts.timer();
+        self.open_timer(&mut shared, timer.clone(), fire_at, origin, terms);
+        self.open(&mut shared, Subject::Timer(timer), Ender::Nothing)
+    }
+
+    /// Takes a signal, or begins to wait for one: for ever if no end is given. The empty name takes
+    /// any.
+    pub(crate) fn receive(
+        self: &Rc<Self>,
+        name: &'static str,
+        until: Option<Timestamp>,
+        terms: Terms,
+    ) -> Received {
+        let mut shared = self.shared.borrow_mut();
+        if let Some(signal) = shared.mailbox.take(name) {
+            return Received::Signal(signal);
+        }
+        if until.is_some_and(|until| until <= self.now()) {
+            return Received::TimedOut;
+        }
+        let (timer, fire_at) = match until {
+            Some(until) => (shared.counts.timer(), until),
+            None => (shared.counts.signal_wait(), Timestamp::NEVER),
+        };
+        let origin = Origin::ExternalEvent { name: name.into() };
+        self.open_timer(&mut shared, timer.clone(), fire_at, origin, terms);
+        Received::Waits(self.open(&mut shared, Subject::Timer(timer), Ender::Signal(name)))
+    }
+
+    /// Begins to wait for a condition that does not hold yet.
+    pub(crate) fn wait_until(
+        self: &Rc<Self>,
+        condition: Condition,
+        holds: Predicate,
+        until: Option<Timestamp>,
+        terms: Terms,
+    ) -> Wait {
+        let mut shared = self.shared.borrow_mut();
+        let id = shared.counts.condition();
+        let wait = WaitId::from(id.as_str());
+        let timer = until.map(|until| (TimerId::from(id), until));
+        let Terms { details, guards } = terms;
+        self.ask(
+            &mut shared,
+            Ask::OpenWait(WaitSpec {
+                wait: wait.clone(),
+                condition: condition.clone(),
+                timer: timer.as_ref().map(|(timer, _)| timer.clone()),
+                details,
+            }),
+        );
+        let subject = match timer {
+            Some((timer, until)) => {
+                let Condition { key, fingerprint } = condition;
+                let origin = Origin::Condition { key, fingerprint };
+                let terms = Terms { details: None, guards };
+                self.open_timer(&mut shared, timer.clone(), until, origin, terms);
+                Subject::Timer(timer)
+            }
+            None => Subject::Condition(wait.clone()),
+        };
+        self.open(&mut shared, subject, Ender::Condition(wait, holds))
+    }
+
+    /// The timer of a pending wait.
+    pub(in crate::executor) fn timer_of(&self, number: u64) -> Option<TimerId> {
+        match self.shared.borrow().waits.subject(number)? {
+            Subject::Timer(timer) => Some(timer.clone()),
+            _ => None,
+        }
+    }
+
+    /// When an open timer is due.
+    pub(crate) fn due(&self, timer: &TimerId) -> Option<Timestamp> {
+        self.shared.borrow().due.get(timer).copied()
+    }
+
+    /// Moves the due time of an open timer.
+    pub(crate) fn move_timer(&self, timer: &TimerId, fire_at: Timestamp) -> Result<(), MoveError> {
+        let mut shared = self.shared.borrow_mut();
+        let now = self.now();
+        let known = *shared.due.get(timer).ok_or(MoveError::Over)?;
+        if fire_at.never() {
+            return Err(MoveError::Never);
+        }
+        if fire_at < now {
+            return Err(MoveError::Past { at: fire_at, now });
+        }
+        if fire_at != known {
+            shared.due.insert(timer.clone(), fire_at);
+            self.ask(&mut shared, Ask::RescheduleTimer { timer: timer.clone(), fire_at });
+        }
+        Ok(())
+    }
+
+    /// A timer was moved from outside.
+    pub(in crate::executor) fn timer_moved(&self, timer: TimerId, fire_at: Timestamp) {
+        if let Some(due) = self.shared.borrow_mut().due.get_mut(&timer) {
+            *due = fire_at;
+        }
+    }
+
+    /// Nobody waits any more.
+    pub(super) fn give_up(&self, shared: &mut Shared, subject: Subject, ender: &Ender) {
+        self.withdraw(shared, subject);
+        if let Ender::Condition(wait, _) = ender {
+            self.ask(shared, Ask::CancelWait(wait.clone()));
+        }
+    }
+
+    pub(super) fn cancel_timer(&self, shared: &mut Shared, timer: TimerId) {
+        shared.due.remove(&timer);
+        self.ask(shared, Ask::CancelTimer(timer));
+    }
+
+    fn open_timer(
+        &self,
+        shared: &mut Shared,
+        timer: TimerId,
+        fire_at: Timestamp,
+        origin: Origin,
+        Terms { details, guards }: Terms,
+    ) {
+        shared.due.insert(timer.clone(), fire_at);
+        let origin = Some(origin);
+        self.ask(shared, Ask::StartTimer(TimerSpec { timer, fire_at, origin, details, guards }));
+    }
+}

@@ -1,0 +1,208 @@
+//! Sleeps and waits for signals whose deadlines are read and moved while they are awaited.
+
+use std::time::Duration;
+
+use abide::{Context, Deadline, MoveError, Outcome, Timestamp};
+use abide_core::event::{Fact, Guards, Mover};
+use abide_sdk_macros::{condition, workflow};
+
+use crate::world::{World, seconds};
+
+#[derive(Default)]
+struct Auction {
+    closing: Deadline,
+    bids: u32,
+}
+
+#[workflow]
+impl Auction {
+    #[run]
+    async fn run(ctx: &Context<Self>, time: Duration) -> abide::Result<(u32, Timestamp)> {
+        let limit = ctx.now().saturating_add(seconds(1_000));
+        let closing = ctx.sleep(time).not_after(limit).max_extensions(2).start();
+        ctx.write(|it| it.closing = closing.deadline());
+        closing.await?;
+        Ok((ctx.read(|it| it.bids), ctx.now()))
+    }
+
+    /// Each bid leaves at least a minute for the next.
+    #[signal]
+    fn bid(&mut self) {
+        self.bids += 1;
+        let _ = self.closing.extend(seconds(60));
+    }
+
+    #[update]
+    fn close_at(&mut self, at: Timestamp) -> Result<(), MoveError> {
+        self.closing.reset(at)
+    }
+
+    #[query]
+    fn closes(&self) -> Option<Timestamp> {
+        self.closing.at()
+    }
+}
+
+#[test]
+fn a_deadline_is_extended_as_often_as_code_likes_by_one_timer() {
+    let mut world = World::<Auction>::start(seconds(60));
+    let begun = world.now();
+    for _ in 0..30 {
+        world.pass(seconds(30));
+        world.signal(Auction::bid, ());
+    }
+    assert_eq!(world.run.timers.len(), 1);
+    world.pass(seconds(1_000));
+    let (bids, closed) = world.result().unwrap();
+    assert_eq!((bids, closed), (30, begun.saturating_add(seconds(60 + 30 * 60))));
+    let started = world.history().iter().filter(|name| **name == "TimerStarted").count();
+    let fired = world.history().iter().filter(|name| **name == "TimerFired").count();
+    assert_eq!((started, fired), (1, 1));
+    world.check();
+}
+
+#[test]
+fn what_clients_may_do_stands_on_the_timer() {
+    let world = World::<Auction>::start(seconds(60));
+    let guards = world.events.iter().find_map(|event| match &event.body.fact {
+        Fact::TimerStarted(started) => Some(started.spec.guards),
+        _ => None,
+    });
+    let not_after = Some(world.now().saturating_add(seconds(1_000)));
+    assert_eq!(guards, Some(Guards { not_after, max_extensions: Some(2) }));
+}
+
+#[test]
+fn a_query_tells_the_deadline_also_when_a_client_moved_it() {
+    let mut world = World::<Auction>::start(seconds(60));
+    let (begun, first) = (world.now(), world.query(Auction::closes, ()).unwrap());
+    assert_eq!(first, begun.saturating_add(seconds(60)));
+    let later = begun.saturating_add(seconds(500));
+    world.reschedule("timer-1", later);
+    assert_eq!(world.query(Auction::closes, ()), Some(first), "no task has seen it yet");
+    world.signal(Auction::bid, ());
+    let extended = later.saturating_add(seconds(60));
+    assert_eq!(world.query(Auction::closes, ()), Some(extended), "the bid builds on it");
+    world.pass(seconds(600));
+    assert_eq!(world.result(), Some((1, extended)));
+    world.check();
+}
+
+#[test]
+fn a_timer_that_has_fired_cannot_be_moved() {
+    let mut world = World::<Auction>::start(seconds(60));
+    let later = world.now().saturating_add(seconds(500));
+    world.fire_unseen(seconds(60));
+    // The firing is in history before the update, so the run is over when the update comes.
+    assert_eq!(world.update(Auction::close_at, later), None);
+    assert!(world.result().is_some());
+    world.check();
+}
+
+/// The bid stands before the firing in the same task: the firing counts, as history has it.
+#[test]
+fn a_move_that_comes_too_late_changes_nothing() {
+    let mut world = World::<Auction>::start(seconds(60));
+    let begun = world.now();
+    world.signal_raw("bid", Vec::new());
+    world.fire_unseen(seconds(60));
+    world.work();
+    assert_eq!(world.result(), Some((1, begun.saturating_add(seconds(60)))));
+    assert!(!world.history().contains(&"TimerRescheduled"));
+    world.check();
+}
+
+/// A wait for a signal whose deadline another branch moves.
+#[derive(Default)]
+struct Offer;
+
+#[workflow]
+impl Offer {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<String> {
+        let wait = ctx.receive(Self::answer).timeout(seconds(10)).start();
+        let deadline = wait.deadline();
+        let patience = ctx.clone();
+        let moved = ctx.spawn(async move {
+            patience.sleep(seconds(5)).await?;
+            deadline
+                .reset(patience.now().saturating_add(seconds(10)))
+                .map_err(abide::Error::from_source)?;
+            Ok::<_, abide::Error>(deadline)
+        });
+        let answer = match wait.await? {
+            Outcome::InTime(answer) => answer,
+            Outcome::TimedOut => "none".into(),
+        };
+        let deadline = moved.await?;
+        Ok(format!("{answer} {}", deadline.is_open()))
+    }
+
+    #[signal]
+    fn answer(answer: String);
+}
+
+#[test]
+fn the_deadline_of_a_signal_is_moved_by_another_branch() {
+    let mut world = World::<Offer>::start(());
+    world.pass(seconds(14));
+    world.evict();
+    world.signal(Offer::answer, "yes".into());
+    assert_eq!(world.result().unwrap(), "yes false");
+    world.check();
+    let mut world = World::<Offer>::start(());
+    world.pass(seconds(15));
+    assert_eq!(world.result().unwrap(), "none false");
+    let by = world.events.iter().find_map(|event| match &event.body.fact {
+        Fact::TimerRescheduled(moved) => Some(moved.by.clone()),
+        _ => None,
+    });
+    assert_eq!(by, Some(Mover::Code));
+    world.check();
+}
+
+/// The plain helper: a condition wait in a loop, begun anew whenever the wake-up time changes.
+#[derive(Default)]
+struct Looping {
+    wake_at: Timestamp,
+    changed: bool,
+}
+
+#[workflow]
+impl Looping {
+    #[run]
+    async fn run(ctx: &Context<Self>, wake_at: Timestamp) -> abide::Result<Timestamp> {
+        ctx.write(|it| it.wake_at = wake_at);
+        loop {
+            let wake_at = ctx.write(|it| {
+                it.changed = false;
+                it.wake_at
+            });
+            let changed = ctx.wait_until(condition!("wake-up.changed", |it| it.changed));
+            if changed.until(wake_at).await?.timed_out() {
+                return Ok(ctx.now());
+            }
+        }
+    }
+
+    #[signal]
+    fn wake(&mut self, at: Timestamp) {
+        self.wake_at = at;
+        self.changed = true;
+    }
+}
+
+#[test]
+fn the_plain_helper_works_and_leaves_no_timers() {
+    let at = |offset: u64| Timestamp::from_unix_millis(1_800_000_000_000 + offset * 1_000);
+    let mut world = World::<Looping>::start(at(60));
+    for minute in 2..10 {
+        world.signal(Looping::wake, at(minute * 60));
+        assert_eq!(world.run.timers.len(), 1, "the timers before it are cancelled");
+    }
+    world.signal(Looping::wake, at(90));
+    world.pass(seconds(90));
+    assert_eq!(world.result(), Some(at(90)));
+    assert!(world.run.timers.is_empty() && world.run.waits.is_empty());
+    world.check();
+}
