@@ -4,7 +4,7 @@ use abide_core::{
     codec,
     event::{Approval, WaitDetails},
     ids::{RunId, WorkflowId},
-    list::{WaitFilter, WaitKind, WaitRow},
+    list::{WaitFilter, WaitKind, WaitPosition, WaitRow},
     payload::PayloadMap,
 };
 
@@ -37,6 +37,8 @@ pub struct WaitingRequest {
     pub since: Timestamp,
     /// When it ends at the latest; none without a deadline.
     pub until: Option<Timestamp>,
+    /// Its place in the list, which the next page follows.
+    pub position: WaitPosition,
     data: PayloadMap,
     update: String,
 }
@@ -51,12 +53,13 @@ impl Client {
     ) -> Result<Vec<WaitingRequest>, ClientError> {
         let filter = WaitFilter { kind: Some(WaitKind::Approval), ..filter };
         let rows = self.waits(filter, limit).await?;
-        Ok(rows.into_iter().filter_map(|(_, row)| WaitingRequest::of(row)).collect())
+        Ok(rows.into_iter().filter_map(WaitingRequest::of).collect())
     }
 }
 
 impl WaitingRequest {
     fn of(row: WaitRow) -> Option<Self> {
+        let position = row.position();
         let details = codec::decode_wait_details(row.details).ok().flatten()?;
         let WaitDetails { subject, actors, data, approval } = details;
         let Approval { request, update, choices } = approval?;
@@ -70,6 +73,7 @@ impl WaitingRequest {
             choices,
             since: row.since,
             until: Some(row.until).filter(|until| !until.never()),
+            position,
             data,
             update,
         })

@@ -251,6 +251,10 @@ impl Record {
     }
 
     pub(super) fn standing(&self) -> Standing {
+        let reason = match &self.ended {
+            Some((_, Ending::Withdrawn { comment, .. })) => comment.clone(),
+            _ => None,
+        };
         let ended_at = self.ended.as_ref().map(|(at, _)| *at).or_else(|| self.abandoned.get());
         let rules = &self.rules;
         Standing {
@@ -262,6 +266,7 @@ impl Record {
             choices: rules.choices.clone(),
             status: self.status(),
             decision: self.decision().map(str::to_owned),
+            reason,
             asked_at: self.asked_at,
             ended_at,
             deadline: self.deadline.at(),

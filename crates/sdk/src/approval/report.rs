@@ -34,6 +34,8 @@ pub struct Standing {
     pub status: Status,
     /// What holds, once it is over: the decision, or the fallback.
     pub decision: Option<String>,
+    /// Why it was withdrawn, if it was and that was said.
+    pub reason: Option<String>,
     /// When it was last asked.
     pub asked_at: Timestamp,
     /// When it was over.

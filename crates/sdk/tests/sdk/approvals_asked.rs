@@ -36,7 +36,7 @@ fn a_decision_by_signal_ends_the_wait() {
 fn a_decision_as_plain_json_is_understood() {
     let mut world = World::ask(Terms { roles: vec!["boss".into()], ..Terms::default() });
     let json = r#"{"request": "expense", "decision": "approve", "approver": "ada",
-        "roles": ["boss"], "comment": "fine", "key": "click-1"}"#;
+        "roles": ["boss"], "comment": "fine", "key": null}"#;
     world.update_raw("decide", vec![Payload::new(json)]);
     assert_eq!(world.result().unwrap(), "Approve by ada");
     world.check();
