@@ -7,6 +7,7 @@
 extern crate abide_sdk as abide;
 
 mod activities;
+mod approvals;
 mod attempts;
 mod basics;
 mod blocked;

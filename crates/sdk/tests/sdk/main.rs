@@ -8,6 +8,7 @@ extern crate abide_sdk as abide;
 mod activities;
 mod approvals;
 mod approvals_asked;
+mod approvals_drawn;
 mod approvals_ended;
 mod approvals_people;
 mod approvals_shown;
