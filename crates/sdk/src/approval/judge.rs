@@ -44,15 +44,16 @@ impl Record {
     }
 
     fn offered(&self, value: &Value) -> Result<(), Refusal> {
-        let offered = choice::name(value)
-            .is_some_and(|name| self.rules.choices.iter().any(|choice| choice == name));
-        if offered && (self.rules.readable)(value).is_ok() {
-            return Ok(());
+        let request = || self.rules.id.clone();
+        let decision = choice::name(value).map_or_else(|| value.to_string(), str::to_owned);
+        if !self.rules.choices.contains(&decision) {
+            let choices = self.rules.choices.clone();
+            return Err(Refusal::NoSuchDecision { request: request(), decision, choices });
         }
-        Err(Refusal::NoSuchDecision {
-            request: self.rules.id.clone(),
-            decision: choice::name(value).map_or_else(|| value.to_string(), str::to_owned),
-            choices: self.rules.choices.clone(),
+        (self.rules.readable)(value).map_err(|problem| Refusal::UnreadableDecision {
+            request: request(),
+            decision,
+            problem,
         })
     }
 

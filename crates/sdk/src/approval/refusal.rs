@@ -67,6 +67,16 @@ pub enum Refusal {
         /// What can be decided.
         choices: Vec<String>,
     },
+    /// The request offers this, but not with such data, or not without.
+    #[error("no such decision: {decision} of request {request} cannot be read: {problem}")]
+    UnreadableDecision {
+        /// The request.
+        request: String,
+        /// The name of what was sent.
+        decision: String,
+        /// What is wrong with its data.
+        problem: String,
+    },
     /// Others were faster.
     #[error("already decided: request {request} is over with {decision}")]
     AlreadyDecided {

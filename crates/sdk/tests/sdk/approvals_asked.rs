@@ -120,12 +120,17 @@ fn choices_of_the_users_own_are_typed_and_may_hold_data() {
 }
 
 #[test]
-fn a_choice_that_cannot_be_read_is_no_such_decision() {
+fn a_choice_that_cannot_be_read_is_refused_and_says_why() {
     let mut world = World::<Article>::start(());
-    let json = r#"{"request": "review", "decision": {"shorten": {"to": "x"}}, "approver": "ada"}"#;
-    world.update_raw("decide", vec![Payload::new(json)]);
-    let refusal = Refusal::of(&world.rejected[0]).unwrap();
-    assert!(matches!(refusal, Refusal::NoSuchDecision { decision, .. } if decision == "shorten"));
+    for decision in [r#"{"shorten": {"to": "x"}}"#, r#""shorten""#, "7"] {
+        let json = format!(r#"{{"request": "review", "decision": {decision}, "approver": "ada"}}"#);
+        world.update_raw("decide", vec![Payload::new(json)]);
+    }
+    let refusals: Vec<_> =
+        world.rejected.iter().map(|failure| Refusal::of(failure).unwrap().to_string()).collect();
+    assert!(refusals[0].starts_with("no such decision: shorten of request review cannot be read"));
+    assert!(refusals[1].starts_with("no such decision: shorten of request review cannot be read"));
+    assert_eq!(refusals[2], "no such decision: request review takes accept, shorten, not 7");
     assert_eq!(world.result(), None);
     world.check();
 }

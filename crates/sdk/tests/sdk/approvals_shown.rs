@@ -10,7 +10,10 @@ use abide_core::{
 };
 use abide_sdk_macros::workflow;
 
-use crate::world::{World, seconds};
+use crate::{
+    recorded::replay,
+    world::{World, seconds},
+};
 
 #[derive(Default)]
 struct Purchase {
@@ -158,5 +161,40 @@ fn a_request_that_is_over_has_no_deadline() {
     assert_eq!((standing.deadline, &standing.timer), (None, &None));
     world.signal(Lasting::decision, Answer::approve("a", "ada"));
     assert_eq!(world.query(Lasting::late, ()), 1);
+    world.check();
+}
+
+/// The same workflow three times: as it was, with other words, and with other rules.
+macro_rules! deployed {
+    ($name:ident, $subject:literal, $approver:literal) => {
+        #[derive(Default)]
+        struct $name {
+            approvals: Approvals,
+        }
+
+        #[workflow(name = "Deployed", approvals = approvals)]
+        impl $name {
+            #[run]
+            async fn run(ctx: &Context<Self>) -> abide::Result<()> {
+                let request = Request::new("a").about($subject).approver($approver);
+                let _ = ctx.approval(request).await?;
+                ctx.sleep(seconds(9)).await
+            }
+        }
+    };
+}
+
+deployed!(AsItWas, "A desk", "ada");
+deployed!(OtherWords, "A large desk", "ada");
+deployed!(OtherRules, "A desk", "grace");
+
+#[test]
+fn the_words_of_a_request_may_change_but_rules_by_which_it_was_decided_may_not() {
+    let mut world = World::<AsItWas>::start(());
+    replay::<OtherRules>(&world.events).unwrap();
+    world.update(AsItWas::decide, Answer::approve("a", "ada")).unwrap().unwrap();
+    replay::<OtherWords>(&world.events).unwrap();
+    let mismatch = replay::<OtherRules>(&world.events).unwrap_err().to_string();
+    assert!(mismatch.contains("UpdateAccepted"), "{mismatch}");
     world.check();
 }

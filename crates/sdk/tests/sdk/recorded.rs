@@ -91,7 +91,8 @@ impl After {
     fn answer();
 }
 
-fn replay<W: Workflow>(events: &[Event]) -> Result<(), abide_core::replay::Error> {
+/// Replays a history with this code.
+pub(crate) fn replay<W: Workflow>(events: &[Event]) -> Result<(), abide_core::replay::Error> {
     let mut machine = Replay::new(Machine::<W>::new(key("order-1"), run_id(1)));
     machine.feed(events.to_vec()).and_then(|()| machine.settle())
 }
