@@ -66,6 +66,13 @@ pub(crate) fn moment(after: Duration) -> Result<Timestamp, Failed> {
     if at.never() { Err(Failed::usage("the time is too far ahead")) } else { Ok(at) }
 }
 
+/// The moment so long before now.
+pub(crate) fn ago(length: Duration) -> Timestamp {
+    let now = system_now();
+    let seconds = now.seconds().saturating_sub_unsigned(length.as_secs());
+    Timestamp::new(seconds, now.nanos()).unwrap_or(Timestamp::EPOCH)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
