@@ -105,18 +105,24 @@ fn calls() {
             identity: identity.clone(),
             key: Some("k".into()),
         },
-        Call::RescheduleTimer {
-            target: target(),
-            what: Movable::Wait(WaitKey::Condition("c1".into())),
-            fire_at: time(11),
-            identity: identity.clone(),
-            key: None,
-        },
         Call::Repair { target: target(), identity },
         Call::AwaitClose(target()),
-        Call::AwaitWaits(target(), 12),
     ];
     for call in calls {
+        check_operation(Operation::Call(call));
+    }
+}
+
+#[test]
+fn calls_about_waits() {
+    let moved = Call::RescheduleTimer {
+        target: target(),
+        what: Movable::Wait(WaitKey::Condition("c1".into())),
+        fire_at: time(11),
+        identity: "anna".into(),
+        key: None,
+    };
+    for call in [moved, Call::AwaitWaits(target(), 12)] {
         check_operation(Operation::Call(call));
     }
 }
