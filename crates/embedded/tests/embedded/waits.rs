@@ -78,7 +78,7 @@ async fn a_wait_is_listed_moved_and_followed() {
     let [(_, row)] = client.waits(filter, 10).await.unwrap().try_into().unwrap();
     assert_eq!(WaitKey::from_bytes(&row.wait), Some(wait.key.clone()));
     assert_eq!((row.until, row.timer), (wait.until, wait.timer.clone()));
-    assert_eq!(handle.describe().await.unwrap().waits, [wait.clone()]);
+    assert_eq!(handle.describe().await.unwrap().waits, std::slice::from_ref(&wait));
 
     let later = wait.until.saturating_add(seconds(3600));
     handle.reschedule_wait(wait.key.clone(), later).await.unwrap();
