@@ -8,7 +8,7 @@ mod words;
 
 use abide::Client;
 use abide_core::{
-    list::{WaitFilter, WaitPosition, WaitRow},
+    list::{WaitFilter, WaitRow},
     run::ShownWait,
 };
 use clap::Subcommand;
@@ -50,9 +50,9 @@ pub(crate) async fn pages(
     let mut rows = Vec::new();
     while rows.len() < limit {
         let page = client.waits(filter.clone(), PAGE).await?;
-        let Some((shard, last)) = page.last() else { break };
-        filter.after = Some(WaitPosition::of(*shard, last));
-        rows.extend(page.into_iter().map(|(_, row)| row).filter(|row| passes(row)));
+        let Some(last) = page.last() else { break };
+        filter.after = Some(last.position());
+        rows.extend(page.into_iter().filter(|row| passes(row)));
     }
     rows.truncate(limit);
     Ok(rows)

@@ -13,7 +13,11 @@ use crate::output::{absolute, mover, origin, payload, relative, snake_case};
 
 /// The end of a wait, from here and exactly.
 pub(crate) fn until(at: Timestamp, now: Timestamp) -> String {
-    if at.never() { "-".into() } else { format!("{} ({})", relative(at, now), absolute(at)) }
+    if at.never() {
+        "no deadline".into()
+    } else {
+        format!("{} ({})", relative(at, now), absolute(at))
+    }
 }
 
 /// What is waited for, in words.

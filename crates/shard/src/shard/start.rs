@@ -147,7 +147,7 @@ impl Shard {
     fn replace(&mut self, head: RunId, decision: Decision, ticket: Ticket, start: StartRun) {
         let run = start.run;
         let successor = Some(Box::new(start));
-        self.record(head, vec![Decision { successor, ..decision }]);
+        self.record(head, [Decision { successor, ..decision }]);
         self.reply_after(run, ticket, Ok(CallReply::Started { run, started: true }));
     }
 
