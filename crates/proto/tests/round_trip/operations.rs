@@ -127,6 +127,20 @@ fn what_operators_do() {
 }
 
 #[test]
+fn calls_about_waits() {
+    let moved = Call::RescheduleTimer {
+        target: target(),
+        what: Movable::Wait(WaitKey::Condition("c1".into())),
+        fire_at: time(11),
+        identity: "anna".into(),
+        key: None,
+    };
+    for call in [moved, Call::AwaitWaits(target(), 12)] {
+        check_operation(Operation::Call(call));
+    }
+}
+
+#[test]
 fn lists_and_histories() {
     let shard = ShardId::new(63).expect("the last shard");
     let runs = RunFilter {
