@@ -10,6 +10,7 @@ macro_rules! page {
 }
 
 page!(activities, "activities.md");
+page!(approvals, "approvals.md");
 page!(children, "children.md");
 page!(embedded, "embedded.md");
 page!(getting_started, "getting-started.md");
