@@ -50,6 +50,8 @@ enum Kind {
     ActivityRetry,
     /// The next attempt of a child
     ChildRetry,
+    /// A person's decision
+    Approval,
 }
 
 /// A wait, as programs read it.
@@ -112,7 +114,7 @@ fn table(rows: &[WaitRow]) -> Table {
             waits_for(row.kind, &row.name),
             relative(row.since, now),
             until(row.until, now),
-            row.timer().map(|timer| timer.to_string()).unwrap_or_else(|| "-".into()),
+            row.timer.as_ref().map_or_else(|| "-".into(), ToString::to_string),
         ]);
     }
     table
@@ -133,6 +135,8 @@ pub(crate) fn waits_for(kind: WaitKind, name: &str) -> String {
         WaitKind::Condition => format!("condition {name}"),
         WaitKind::ActivityRetry => "retry of an activity".into(),
         WaitKind::ChildRetry => format!("retry of child {name}"),
+        WaitKind::Approval if name.is_empty() => "approval".into(),
+        WaitKind::Approval => format!("approval {name}"),
     }
 }
 
@@ -144,6 +148,7 @@ pub(crate) const fn kind_name(kind: WaitKind) -> &'static str {
         WaitKind::Condition => "condition",
         WaitKind::ActivityRetry => "activity_retry",
         WaitKind::ChildRetry => "child_retry",
+        WaitKind::Approval => "approval",
     }
 }
 
@@ -156,7 +161,7 @@ impl Shown {
             name: row.name.clone(),
             since: row.since.to_string(),
             until: (!row.until.never()).then(|| row.until.to_string()),
-            timer: row.timer().map(|timer| timer.to_string()),
+            timer: row.timer.as_ref().map(ToString::to_string),
         }
     }
 }
@@ -169,6 +174,7 @@ impl From<Kind> for WaitKind {
             Kind::Condition => Self::Condition,
             Kind::ActivityRetry => Self::ActivityRetry,
             Kind::ChildRetry => Self::ChildRetry,
+            Kind::Approval => Self::Approval,
         }
     }
 }

@@ -14,12 +14,11 @@ use crate::{
     },
     failure::Failure,
     ids::{
-        BuildId, EventNumber, Key, NamespaceId, RunId, SessionId, StartId, TimerId, UpdateId,
-        WorkflowKey,
+        BuildId, EventNumber, Key, NamespaceId, RunId, SessionId, StartId, UpdateId, WorkflowKey,
     },
     limits::InvalidField,
     payload::{Extension, Payloads},
-    run::{ActivityGiven, Close, GivenTask, Refusal, Resolution, Run, Stage},
+    run::{ActivityGiven, Close, GivenTask, Movable, Refusal, Resolution, Run, ShownWait, Stage},
     time::Timestamp,
 };
 
@@ -86,12 +85,12 @@ pub enum Call {
         /// What is asked.
         query: Query,
     },
-    /// Move a timer.
+    /// Move a timer, or the end of a wait.
     RescheduleTimer {
         /// Which run.
         target: RunTarget,
-        /// The timer.
-        timer: TimerId,
+        /// What is moved.
+        what: Movable,
         /// The new due time.
         fire_at: Timestamp,
         /// Who does it.
@@ -112,6 +111,8 @@ pub enum Call {
     AwaitClose(RunTarget),
     /// Wait until a run has an event after this one, or is closed.
     AwaitEvents(RunTarget, EventNumber),
+    /// What a run waits for, once its log has a row after this one, or it is closed.
+    AwaitWaits(RunTarget, u64),
     /// A worker's answer to a workflow task.
     CompleteTask(TaskToken, Box<TaskCompletion>),
     /// A worker could not run a workflow task.
@@ -151,7 +152,8 @@ impl Call {
             | Self::Repair { target, .. }
             | Self::Describe(target)
             | Self::AwaitClose(target)
-            | Self::AwaitEvents(target, _) => (&target.workflow, target.run),
+            | Self::AwaitEvents(target, _)
+            | Self::AwaitWaits(target, _) => (&target.workflow, target.run),
             Self::CompleteTask(token, _) | Self::FailTask { token, .. } => {
                 (&token.workflow, Some(token.run))
             }
@@ -318,6 +320,8 @@ pub enum CallReply {
         /// Nothing can follow.
         closed: bool,
     },
+    /// What the run waits for.
+    Waits(RunWaits),
     /// The task was taken; the worker may keep the run up to this TaskCompleted.
     TaskTaken {
         /// Number of the task's TaskCompleted.
@@ -337,6 +341,19 @@ pub enum CallReply {
         /// Code asked for the activity to be cancelled.
         cancel_requested: bool,
     },
+}
+
+/// What a run waits for at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunWaits {
+    /// The run.
+    pub run: RunId,
+    /// The row of its log up to which this holds.
+    pub log_row: u64,
+    /// What it waits for.
+    pub waits: Vec<ShownWait>,
+    /// It is closed: nothing can follow.
+    pub closed: bool,
 }
 
 /// Why a call failed, named by what the caller can do.

@@ -5,11 +5,13 @@ use abide_core::{
     codec::Wire,
     event::{ReusePolicy, RunPaused, RunUnpaused, SignalReceived},
     limits::InvalidField,
+    run::Movable,
 };
 
 use crate::{
     field::{Inside, case, enumeration, missing, part, word},
     generated::{self as wire, numbered_call::Call as Asked},
+    wait::wait_key,
 };
 
 enumeration!(ConflictPolicy, ConflictPolicy {
@@ -54,10 +56,15 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
             let (target, input) = (Some(target.into()), input.to_wire());
             Asked::Query(wire::QueryRunRequest { target, name, input })
         }
-        Call::RescheduleTimer { target, timer, fire_at, identity, key } => {
+        Call::RescheduleTimer { target, what, fire_at, identity, key } => {
+            let (timer, wait) = match what {
+                Movable::Timer(timer) => (timer.to_wire(), None),
+                Movable::Wait(wait) => (String::new(), Some(wait.to_bytes())),
+            };
             Asked::RescheduleTimer(wire::RescheduleTimerRequest {
                 target: Some(target.into()),
-                timer: timer.to_wire(),
+                timer,
+                wait,
                 fire_at: fire_at.to_wire(),
                 identity,
                 key: key.to_wire(),
@@ -71,6 +78,9 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
         }
         Call::AwaitClose(target) => {
             Asked::AwaitClose(wire::AwaitCloseRequest { target: Some(target.into()) })
+        }
+        Call::AwaitWaits(target, after) => {
+            Asked::AwaitWaits(wire::AwaitWaitsRequest { target: Some(target.into()), after })
         }
         Call::AwaitEvents(..)
         | Call::CompleteTask(..)
@@ -121,9 +131,15 @@ pub(crate) fn from_wire(asked: Asked) -> Result<Call, InvalidField> {
         }
         Asked::Describe(request) => Call::Describe(part("target", request.target)?),
         Asked::AwaitClose(request) => Call::AwaitClose(part("target", request.target)?),
+        Asked::AwaitWaits(request) => {
+            Call::AwaitWaits(part("target", request.target)?, request.after)
+        }
         Asked::RescheduleTimer(request) => Call::RescheduleTimer {
             target: part("target", request.target)?,
-            timer: word("timer", request.timer)?,
+            what: match request.wait {
+                Some(wait) => Movable::Wait(wait_key(&wait)?),
+                None => Movable::Timer(word("timer", request.timer)?),
+            },
             fire_at: word("fire_at", request.fire_at)?,
             identity: request.identity,
             key: word("key", request.key)?,

@@ -207,7 +207,7 @@ mod status {
             ErrorCode::Refused => match detail.refusal.as_ref().map(|refusal| refusal.code()) {
                 Some(RefusalCode::Limit) => Code::ResourceExhausted,
                 Some(RefusalCode::Busy) => Code::Unavailable,
-                Some(RefusalCode::UnknownTimer) => Code::NotFound,
+                Some(RefusalCode::UnknownTimer | RefusalCode::UnknownWait) => Code::NotFound,
                 Some(_) | None => Code::FailedPrecondition,
             },
             ErrorCode::UpdateAborted | ErrorCode::Reset => Code::Aborted,

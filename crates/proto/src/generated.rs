@@ -42,6 +42,9 @@ pub struct Refusal {
     /// The time that it was compared with: the present, or the latest that the timer allows.
     #[prost(message, optional, tag = "6")]
     pub compared: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+    /// The wait at fault.
+    #[prost(string, optional, tag = "40")]
+    pub wait: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// What a caller can do about a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -141,6 +144,8 @@ pub enum RefusalCode {
     Paused = 15,
     NotPaused = 16,
     Held = 17,
+    UnknownWait = 40,
+    EndlessWait = 41,
 }
 impl RefusalCode {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -167,6 +172,8 @@ impl RefusalCode {
             Self::Paused => "REFUSAL_CODE_PAUSED",
             Self::NotPaused => "REFUSAL_CODE_NOT_PAUSED",
             Self::Held => "REFUSAL_CODE_HELD",
+            Self::UnknownWait => "REFUSAL_CODE_UNKNOWN_WAIT",
+            Self::EndlessWait => "REFUSAL_CODE_ENDLESS_WAIT",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -190,6 +197,8 @@ impl RefusalCode {
             "REFUSAL_CODE_PAUSED" => Some(Self::Paused),
             "REFUSAL_CODE_NOT_PAUSED" => Some(Self::NotPaused),
             "REFUSAL_CODE_HELD" => Some(Self::Held),
+            "REFUSAL_CODE_UNKNOWN_WAIT" => Some(Self::UnknownWait),
+            "REFUSAL_CODE_ENDLESS_WAIT" => Some(Self::EndlessWait),
             _ => None,
         }
     }
@@ -259,6 +268,8 @@ pub struct RunDescription {
     pub children: ::prost::alloc::vec::Vec<ShownChild>,
     #[prost(string, repeated, tag = "24")]
     pub updates: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(enumeration = "ResumeSource", repeated, tag = "40")]
+    pub resume_sources: ::prost::alloc::vec::Vec<i32>,
 }
 /// A workflow task that failed and is to be repeated.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -291,6 +302,37 @@ pub struct ShownWait {
     pub until: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
     #[prost(message, optional, tag = "6")]
     pub details: ::core::option::Option<::abide_core::codec::generated::WaitDetails>,
+    /// Its name within the run, as lists have it.
+    #[prost(bytes = "bytes", tag = "7")]
+    pub wait: ::prost::bytes::Bytes,
+    /// Why it exists; absent in histories of older code.
+    #[prost(message, optional, tag = "8")]
+    pub origin: ::core::option::Option<::abide_core::codec::generated::Origin>,
+    /// What would end it.
+    #[prost(enumeration = "WaitEnd", repeated, tag = "9")]
+    pub ended_by: ::prost::alloc::vec::Vec<i32>,
+    /// What clients and operators may do to its end.
+    #[prost(message, optional, tag = "10")]
+    pub guards: ::core::option::Option<::abide_core::codec::generated::Guards>,
+    /// How often its end was moved from outside, and who moved it last.
+    #[prost(uint32, tag = "11")]
+    pub moves: u32,
+    #[prost(message, optional, tag = "12")]
+    pub moved_by: ::core::option::Option<::abide_core::codec::generated::Mover>,
+}
+/// What a run waits for at one moment.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunWaits {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub run: ::prost::bytes::Bytes,
+    /// The row of its log up to which this holds.
+    #[prost(uint64, tag = "2")]
+    pub log_row: u64,
+    #[prost(message, repeated, tag = "3")]
+    pub waits: ::prost::alloc::vec::Vec<ShownWait>,
+    /// The run is closed, so nothing can follow.
+    #[prost(bool, tag = "4")]
+    pub closed: bool,
 }
 /// A pending activity.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -419,6 +461,11 @@ pub struct WaitSummary {
     pub details: ::core::option::Option<::abide_core::codec::generated::WaitDetails>,
     #[prost(uint32, tag = "9")]
     pub shard: u32,
+    #[prost(string, tag = "10")]
+    pub workflow_type: ::prost::alloc::string::String,
+    /// The timer whose due time is the end of the wait and can be moved.
+    #[prost(string, optional, tag = "11")]
+    pub timer: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// Which waits to list; what is absent does not filter. A name needs a kind.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -433,6 +480,12 @@ pub struct WaitFilter {
     pub name: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(message, optional, tag = "5")]
     pub until: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+    #[prost(string, optional, tag = "6")]
+    pub workflow: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "7")]
+    pub workflow_type: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "8")]
+    pub since_before: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
 }
 /// A run, and where it lives: its workflow says so too.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -637,6 +690,7 @@ pub enum WaitKind {
     Condition = 3,
     ActivityRetry = 4,
     ChildRetry = 5,
+    Approval = 6,
 }
 impl WaitKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -651,6 +705,7 @@ impl WaitKind {
             Self::Condition => "WAIT_KIND_CONDITION",
             Self::ActivityRetry => "WAIT_KIND_ACTIVITY_RETRY",
             Self::ChildRetry => "WAIT_KIND_CHILD_RETRY",
+            Self::Approval => "WAIT_KIND_APPROVAL",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -662,6 +717,91 @@ impl WaitKind {
             "WAIT_KIND_CONDITION" => Some(Self::Condition),
             "WAIT_KIND_ACTIVITY_RETRY" => Some(Self::ActivityRetry),
             "WAIT_KIND_CHILD_RETRY" => Some(Self::ChildRetry),
+            "WAIT_KIND_APPROVAL" => Some(Self::Approval),
+            _ => None,
+        }
+    }
+}
+/// What can end a wait, apart from cancelling it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum WaitEnd {
+    Unspecified = 0,
+    /// Its time comes, which is what is waited for.
+    Time = 1,
+    Signal = 2,
+    Condition = 3,
+    /// A person decides.
+    Decision = 4,
+    /// Its time comes before anything else.
+    Deadline = 5,
+}
+impl WaitEnd {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WAIT_END_UNSPECIFIED",
+            Self::Time => "WAIT_END_TIME",
+            Self::Signal => "WAIT_END_SIGNAL",
+            Self::Condition => "WAIT_END_CONDITION",
+            Self::Decision => "WAIT_END_DECISION",
+            Self::Deadline => "WAIT_END_DEADLINE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WAIT_END_UNSPECIFIED" => Some(Self::Unspecified),
+            "WAIT_END_TIME" => Some(Self::Time),
+            "WAIT_END_SIGNAL" => Some(Self::Signal),
+            "WAIT_END_CONDITION" => Some(Self::Condition),
+            "WAIT_END_DECISION" => Some(Self::Decision),
+            "WAIT_END_DEADLINE" => Some(Self::Deadline),
+            _ => None,
+        }
+    }
+}
+/// What will make an open run go on. A run without any is stranded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ResumeSource {
+    Unspecified = 0,
+    Task = 1,
+    Due = 2,
+    Activity = 3,
+    Child = 4,
+    Input = 5,
+    Operator = 6,
+}
+impl ResumeSource {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RESUME_SOURCE_UNSPECIFIED",
+            Self::Task => "RESUME_SOURCE_TASK",
+            Self::Due => "RESUME_SOURCE_DUE",
+            Self::Activity => "RESUME_SOURCE_ACTIVITY",
+            Self::Child => "RESUME_SOURCE_CHILD",
+            Self::Input => "RESUME_SOURCE_INPUT",
+            Self::Operator => "RESUME_SOURCE_OPERATOR",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RESUME_SOURCE_UNSPECIFIED" => Some(Self::Unspecified),
+            "RESUME_SOURCE_TASK" => Some(Self::Task),
+            "RESUME_SOURCE_DUE" => Some(Self::Due),
+            "RESUME_SOURCE_ACTIVITY" => Some(Self::Activity),
+            "RESUME_SOURCE_CHILD" => Some(Self::Child),
+            "RESUME_SOURCE_INPUT" => Some(Self::Input),
+            "RESUME_SOURCE_OPERATOR" => Some(Self::Operator),
             _ => None,
         }
     }
@@ -934,7 +1074,31 @@ pub struct ListWaitsResponse {
     #[prost(bytes = "bytes", tag = "2")]
     pub next_page_token: ::prost::bytes::Bytes,
 }
-/// Moves a timer's due time.
+/// Asks for one wait of a run.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetWaitRequest {
+    #[prost(message, optional, tag = "1")]
+    pub target: ::core::option::Option<RunTarget>,
+    /// Its name within the run, as lists have it.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub wait: ::prost::bytes::Bytes,
+}
+/// Follows what a run waits for.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FollowWaitsRequest {
+    #[prost(message, optional, tag = "1")]
+    pub target: ::core::option::Option<RunTarget>,
+}
+/// Asks what a run waits for, once its log has a row after this one, or it is closed.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AwaitWaitsRequest {
+    #[prost(message, optional, tag = "1")]
+    pub target: ::core::option::Option<RunTarget>,
+    /// The `log_row` of the answer before; zero asks for the present.
+    #[prost(uint64, tag = "2")]
+    pub after: u64,
+}
+/// Moves a timer's due time, or the end of a wait.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RescheduleTimerRequest {
     #[prost(message, optional, tag = "1")]
@@ -947,6 +1111,9 @@ pub struct RescheduleTimerRequest {
     pub identity: ::prost::alloc::string::String,
     #[prost(string, optional, tag = "5")]
     pub key: ::core::option::Option<::prost::alloc::string::String>,
+    /// Instead of a timer: the wait whose end is moved, by its name within the run.
+    #[prost(bytes = "bytes", optional, tag = "6")]
+    pub wait: ::core::option::Option<::prost::bytes::Bytes>,
 }
 /// Tries again whatever is stuck in a run.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -972,7 +1139,7 @@ pub struct NumberedCall {
     pub number: u64,
     #[prost(
         oneof = "numbered_call::Call",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40"
     )]
     pub call: ::core::option::Option<numbered_call::Call>,
 }
@@ -1012,6 +1179,8 @@ pub mod numbered_call {
         RescheduleTimer(super::RescheduleTimerRequest),
         #[prost(message, tag = "25")]
         Repair(super::RepairRunRequest),
+        #[prost(message, tag = "40")]
+        AwaitWaits(super::AwaitWaitsRequest),
     }
 }
 /// Several answers.
@@ -1031,7 +1200,7 @@ pub struct NumberedAnswer {
     pub number: u64,
     #[prost(
         oneof = "numbered_answer::Answer",
-        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19"
+        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 40"
     )]
     pub answer: ::core::option::Option<numbered_answer::Answer>,
 }
@@ -1061,6 +1230,8 @@ pub mod numbered_answer {
         Count(super::CountRunsResponse),
         #[prost(message, tag = "19")]
         Waits(super::ListWaitsResponse),
+        #[prost(message, tag = "40")]
+        RunWaits(super::RunWaits),
     }
 }
 /// Asks for a page of a run's log as it is stored.
@@ -1588,7 +1759,51 @@ pub mod abide_client {
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "ListWaits"));
             self.inner.unary(req, path, codec).await
         }
-        /// Moves a timer's due time.
+        /// One thing that a run waits for.
+        pub async fn get_wait(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetWaitRequest>,
+        ) -> std::result::Result<tonic::Response<super::ShownWait>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/GetWait");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "GetWait"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// What a run waits for, now and whenever it changes, until the run is closed.
+        pub async fn follow_waits(
+            &mut self,
+            request: impl tonic::IntoRequest<super::FollowWaitsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::RunWaits>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/abide.v1.Abide/FollowWaits",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("abide.v1.Abide", "FollowWaits"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Moves a timer's due time, or the end of a wait.
         pub async fn reschedule_timer(
             &mut self,
             request: impl tonic::IntoRequest<super::RescheduleTimerRequest>,
@@ -1783,7 +1998,26 @@ pub mod abide_server {
             tonic::Response<super::ListWaitsResponse>,
             tonic::Status,
         >;
-        /// Moves a timer's due time.
+        /// One thing that a run waits for.
+        async fn get_wait(
+            &self,
+            request: tonic::Request<super::GetWaitRequest>,
+        ) -> std::result::Result<tonic::Response<super::ShownWait>, tonic::Status>;
+        /// Server streaming response type for the FollowWaits method.
+        type FollowWaitsStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::RunWaits, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// What a run waits for, now and whenever it changes, until the run is closed.
+        async fn follow_waits(
+            &self,
+            request: tonic::Request<super::FollowWaitsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<Self::FollowWaitsStream>,
+            tonic::Status,
+        >;
+        /// Moves a timer's due time, or the end of a wait.
         async fn reschedule_timer(
             &self,
             request: tonic::Request<super::RescheduleTimerRequest>,
@@ -2571,6 +2805,95 @@ pub mod abide_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/GetWait" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetWaitSvc<T: Abide>(pub Arc<T>);
+                    impl<T: Abide> tonic::server::UnaryService<super::GetWaitRequest>
+                    for GetWaitSvc<T> {
+                        type Response = super::ShownWait;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetWaitRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::get_wait(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetWaitSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/FollowWaits" => {
+                    #[allow(non_camel_case_types)]
+                    struct FollowWaitsSvc<T: Abide>(pub Arc<T>);
+                    impl<
+                        T: Abide,
+                    > tonic::server::ServerStreamingService<super::FollowWaitsRequest>
+                    for FollowWaitsSvc<T> {
+                        type Response = super::RunWaits;
+                        type ResponseStream = T::FollowWaitsStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::FollowWaitsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::follow_waits(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FollowWaitsSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

@@ -34,6 +34,7 @@ pub mod operation;
 mod refusal;
 mod reply;
 mod run;
+pub mod wait;
 pub mod worker;
 
 /// The version of the worker protocol that is spoken here.

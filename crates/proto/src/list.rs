@@ -68,6 +68,8 @@ impl From<(ShardId, WaitRow)> for wire::WaitSummary {
             // A row whose details are damaged is still worth showing.
             details: codec::decode_wait_details(row.details).ok().flatten().to_wire(),
             shard: shard.number().into(),
+            workflow_type: row.workflow_type,
+            timer: row.timer.to_wire(),
         }
     }
 }
@@ -86,10 +88,12 @@ impl TryFrom<wire::WaitSummary> for PlacedWait {
             wait: wire.wait,
             namespace,
             workflow,
+            workflow_type: wire.workflow_type,
             kind: case::<_, wire::WaitKind>("kind", wire.kind)?,
             name: wire.name,
             since: word("since", wire.since)?,
             until: word("until", wire.until)?,
+            timer: word("timer", wire.timer)?,
             details: codec::encode_wait_details(details.as_ref()),
         };
         Ok(Self(shard("shard", wire.shard)?, row))
@@ -221,6 +225,9 @@ impl From<WaitFilter> for wire::WaitFilter {
             kind: kind.into(),
             name: filter.name,
             until: filter.until.to_wire(),
+            workflow: filter.workflow.to_wire(),
+            workflow_type: filter.workflow_type,
+            since_before: filter.since_before.to_wire(),
         }
     }
 }
@@ -242,6 +249,9 @@ impl TryFrom<wire::WaitFilter> for WaitFilter {
             kind,
             name: wire.name,
             until: word("until", wire.until)?,
+            workflow: word("workflow", wire.workflow)?,
+            workflow_type: wire.workflow_type,
+            since_before: word("since_before", wire.since_before)?,
             after: None,
         })
     }

@@ -37,6 +37,7 @@ impl From<CallReply> for Answer {
                     next_run: next_run.to_wire(),
                 })
             }
+            CallReply::Waits(waits) => Self::RunWaits(waits.into()),
             // Only workers are told these, on their own stream, and the engine itself.
             CallReply::TaskTaken { .. }
             | CallReply::TaskDiscarded
@@ -76,6 +77,7 @@ pub(crate) fn from_wire(answer: Answer) -> Result<CallReply, InvalidField> {
             outcome: word("outcome", closed.outcome)?,
             next_run: word("next_run", closed.next_run)?,
         },
+        Answer::RunWaits(waits) => CallReply::Waits(waits.try_into()?),
         Answer::Error(_)
         | Answer::Description(_)
         | Answer::History(_)

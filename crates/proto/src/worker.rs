@@ -2,7 +2,7 @@
 
 use abide_core::{
     call::{
-        ActivityToken, Call, CallError, CallReply, Dispatch, Query, QueryToken, QueueKey,
+        ActivityToken, Call, CallError, CallReply, Dispatch, Query, QueryToken, QueueKey, RunWaits,
         TaskCompletion, TaskToken, WorkKind,
     },
     codec::{self, Wire},
@@ -192,7 +192,8 @@ pub fn acknowledgement_to_wire(result: Result<CallReply, CallError>) -> Acknowle
             CallReply::Started { run, .. }
             | CallReply::Update { run, .. }
             | CallReply::Closed { run, .. }
-            | CallReply::History { run, .. },
+            | CallReply::History { run, .. }
+            | CallReply::Waits(RunWaits { run, .. }),
         ) => Acknowledged::Done(wire::DoneAcknowledgement { run: run.to_wire(), repeat: false }),
         Ok(CallReply::UpdateRejected(_) | CallReply::Query(_) | CallReply::Run(_)) => {
             Acknowledged::TaskDiscarded(Default::default())

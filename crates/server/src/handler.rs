@@ -107,7 +107,11 @@ pub(crate) fn may_wait(operation: &Operation) -> bool {
     match operation {
         Operation::Call(call) => matches!(
             call,
-            Call::AwaitClose(_) | Call::AwaitEvents(..) | Call::Update { .. } | Call::Query { .. }
+            Call::AwaitClose(_)
+                | Call::AwaitEvents(..)
+                | Call::AwaitWaits(..)
+                | Call::Update { .. }
+                | Call::Query { .. }
         ),
         Operation::History(request) => request.follow.is_some(),
         Operation::Start(_)

@@ -115,7 +115,10 @@ fn response(
     Ok((response, last))
 }
 
-fn target(wire: Option<abide_proto::generated::RunTarget>) -> Result<RunTarget, CallError> {
+/// The run that a request names, which must name one.
+pub(crate) fn target(
+    wire: Option<abide_proto::generated::RunTarget>,
+) -> Result<RunTarget, CallError> {
     let wire = wire.ok_or_else(|| InvalidField::new("target", "is missing"))?;
     Ok(wire.try_into()?)
 }

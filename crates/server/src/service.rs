@@ -16,7 +16,7 @@ use tonic::{Request, Response, Status, Streaming, async_trait};
 use crate::{
     calls::Calls,
     handler::{Handler, status},
-    history,
+    history, waits,
 };
 
 /// The service of clients and operators.
@@ -63,6 +63,7 @@ type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 #[async_trait]
 impl Abide for Service {
     type FollowHistoryStream = ResponseStream<GetHistoryResponse>;
+    type FollowWaitsStream = ResponseStream<wire::RunWaits>;
     type CallsStream = ResponseStream<AnswersFrame>;
 
     async fn start_run(
@@ -209,6 +210,22 @@ impl Abide for Service {
             _ => None,
         })
         .await
+    }
+
+    async fn get_wait(
+        &self,
+        request: Request<wire::GetWaitRequest>,
+    ) -> Result<Response<wire::ShownWait>, Status> {
+        let wait = waits::one(&self.0, request.into_inner()).await;
+        wait.map(Response::new).map_err(status)
+    }
+
+    async fn follow_waits(
+        &self,
+        request: Request<wire::FollowWaitsRequest>,
+    ) -> Result<Response<Self::FollowWaitsStream>, Status> {
+        let followed = waits::follow(self.0.clone(), request.into_inner())?;
+        Ok(Response::new(Box::pin(followed)))
     }
 
     async fn reschedule_timer(

@@ -8,7 +8,7 @@ use abide_core::{
     ids::Key,
     limits::{InvalidField, Limits},
     payload::{self, Extension, PayloadMap, Payloads},
-    run::Resolution,
+    run::{Movable, Resolution},
 };
 
 /// Refuses a malformed request with the field at fault.
@@ -34,11 +34,14 @@ pub(crate) fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
             check.name("query name", &query.name)?;
             check.payloads("query input", &query.input)
         }
-        Call::RescheduleTimer { target, timer, key, identity, .. } => {
+        Call::RescheduleTimer { target, what, key, identity, .. } => {
             check.target(target)?;
             check.key(key.as_ref())?;
             check.label("identity", identity)?;
-            check.name("timer id", timer.as_str())
+            match what {
+                Movable::Timer(timer) => check.name("timer id", timer.as_str()),
+                Movable::Wait(wait) => check.name("wait id", &wait.to_string()),
+            }
         }
         Call::Terminate { target, details, reason, identity } => {
             check.target(target)?;
@@ -62,9 +65,10 @@ pub(crate) fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
             check.target(target)?;
             check.label("identity", identity)
         }
-        Call::Describe(target) | Call::AwaitClose(target) | Call::AwaitEvents(target, _) => {
-            check.target(target)
-        }
+        Call::Describe(target)
+        | Call::AwaitClose(target)
+        | Call::AwaitEvents(target, _)
+        | Call::AwaitWaits(target, _) => check.target(target),
         Call::Heartbeat(_, details) => check.payloads("heartbeat details", details),
         Call::ResolveActivity(_, Resolution::Completed(result) | Resolution::Cancelled(result)) => {
             check.payloads("activity result", result)

@@ -733,6 +733,18 @@ pub struct WaitDetails {
         ::prost::alloc::string::String,
         Payload,
     >,
+    #[prost(message, optional, tag = "4")]
+    pub approval: ::core::option::Option<Approval>,
+}
+/// How a person's decision reaches the run.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Approval {
+    #[prost(string, tag = "1")]
+    pub request: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub update: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "3")]
+    pub choices: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// What clients and operators may do to a due time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -30,10 +30,11 @@ mod touch;
 mod update;
 mod volatile;
 mod wait;
+mod waiting;
 
 pub use activity::ActivityGiven;
 pub use apply::FoldError;
-pub use describe::{Description, ShownActivity, ShownChild, ShownWait, TaskTrouble};
+pub use describe::{Description, ShownActivity, ShownChild, TaskTrouble};
 pub use due::TimerKey;
 pub use input::*;
 pub use liveness::{Liveness, ResumeSource};
@@ -44,6 +45,7 @@ pub use task::GivenTask;
 pub use touch::Touch;
 pub use update::Stage;
 pub use volatile::*;
+pub use waiting::{ShownWait, WaitKey};
 
 use draft::Draft;
 

@@ -8,8 +8,8 @@ use super::{buffer, volatile::Volatile};
 use crate::{
     effect::{Effect, RunOutcome},
     event::{
-        ActivitySpec, Blocked, Body, ChildSpec, CompletedUpdate, Outcome, Parent, RunReference,
-        RunSpec, TaskFailureCause, TimerSpec, UpdateRequest, WaitSpec,
+        ActivitySpec, Blocked, Body, ChildSpec, CompletedUpdate, Mover, Outcome, Parent,
+        RunReference, RunSpec, TaskFailureCause, TimerSpec, UpdateRequest, WaitSpec,
     },
     failure::Failure,
     ids::{
@@ -187,6 +187,8 @@ pub struct Timer {
     pub spec: TimerSpec,
     /// How often it was moved from outside.
     pub moves: u32,
+    /// Who moved it last.
+    pub moved_by: Option<Box<Mover>>,
     /// The condition wait whose deadline it is.
     pub wait: Option<WaitId>,
     /// A move from outside waits in the buffer.
@@ -211,6 +213,8 @@ pub struct Wait {
     pub since: Timestamp,
     /// As code asked for it.
     pub spec: WaitSpec,
+    /// The deadline that came; code will say what follows from it.
+    pub passed: Option<Timestamp>,
 }
 
 /// A pending activity.

@@ -15,6 +15,7 @@ mod liveness;
 mod pausing;
 mod random;
 mod scenarios;
+mod shown_waits;
 mod signals;
 mod task_failures;
 mod tasks;

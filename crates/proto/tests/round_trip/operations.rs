@@ -2,17 +2,21 @@
 
 use abide_core::{
     call::{
-        Call, CallReply, ConflictPolicy, HistoryPage, HistoryRequest, Query, StartCall, UpdateWait,
+        Call, CallReply, ConflictPolicy, HistoryPage, HistoryRequest, Query, RunWaits, StartCall,
+        UpdateWait,
     },
     codec::{self, RunDetails},
     effect::RunOutcome,
-    event::{Outcome, ReusePolicy, RunPaused, RunReference, RunUnpaused, TaskFailureCause},
+    event::{
+        Guards, Mover, Origin, Outcome, ReusePolicy, RunPaused, RunReference, RunUnpaused,
+        TaskFailureCause,
+    },
     ids::ShardId,
     list::{RunFilter, RunRow, RunStatus, WaitFilter, WaitKind, WaitPosition, WaitRow},
     retry::RetryState,
     run::{
-        Close, Description, Liveness, Phase, ShownActivity, ShownChild, ShownWait, Stage,
-        TaskTrouble,
+        Close, Description, Liveness, Movable, Phase, ResumeSource, ShownActivity, ShownChild,
+        ShownWait, Stage, TaskTrouble, WaitKey,
     },
     time::Timestamp,
 };
@@ -82,13 +86,21 @@ fn calls() {
         Call::Query { target: target(), query: Query { name: "q".into(), input: payloads() } },
         Call::RescheduleTimer {
             target: target(),
-            timer: "t1".into(),
+            what: "t1".into(),
             fire_at: time(11),
             identity: identity.clone(),
             key: Some("k".into()),
         },
+        Call::RescheduleTimer {
+            target: target(),
+            what: Movable::Wait(WaitKey::Condition("c1".into())),
+            fire_at: time(11),
+            identity: identity.clone(),
+            key: None,
+        },
         Call::Repair { target: target(), identity },
         Call::AwaitClose(target()),
+        Call::AwaitWaits(target(), 12),
     ];
     for call in calls {
         check_operation(Operation::Call(call));
@@ -110,9 +122,12 @@ fn lists_and_histories() {
     let waits = WaitFilter {
         namespace: Some("default".into()),
         run: Some((shard, run(1))),
+        workflow: Some("order-17".into()),
+        workflow_type: Some("Order".into()),
         kind: Some(WaitKind::Signal),
         name: Some("paid".into()),
         until: Some(time(3)),
+        since_before: Some(time(4)),
         after: Some(WaitPosition {
             until: Timestamp::NEVER,
             run: run(2),
@@ -164,6 +179,42 @@ fn check_reply(reply: Reply) {
     assert_eq!(format!("{back:?}"), format!("{reply:?}"));
 }
 
+fn shown_wait(kind: WaitKind, key: WaitKey) -> ShownWait {
+    ShownWait {
+        key,
+        kind,
+        name: "paid".into(),
+        origin: Some(Origin::ExternalEvent { name: "paid".into() }),
+        timer: Some("t1".into()),
+        since: time(4),
+        until: Timestamp::NEVER,
+        guards: Guards { not_after: Some(time(5)), max_extensions: Some(6) },
+        moves: 7,
+        moved_by: Some(Mover::Outside {
+            identity: "anna".into(),
+            key: Some("k".into()),
+            received_at: time(8),
+        }),
+        details: Some(wait_details()),
+    }
+}
+
+#[test]
+fn waits_of_a_run() {
+    let bare = ShownWait {
+        origin: None,
+        timer: None,
+        until: time(9),
+        guards: Guards::default(),
+        moved_by: None,
+        details: None,
+        ..shown_wait(WaitKind::ActivityRetry, WaitKey::Activity(5))
+    };
+    let waits = vec![shown_wait(WaitKind::Approval, WaitKey::Condition("c1".into())), bare];
+    let waits = RunWaits { run: run(1), log_row: 3, waits, closed: true };
+    check_reply(Reply::Call(CallReply::Waits(waits)));
+}
+
 #[test]
 fn replies() {
     let outcomes = [
@@ -211,14 +262,7 @@ fn descriptions() {
         heartbeat: Some(payloads()),
         cancel_requested: true,
     });
-    let waits = WaitKind::ALL.map(|kind| ShownWait {
-        kind,
-        name: "paid".into(),
-        timer: Some("t1".into()),
-        since: time(4),
-        until: Timestamp::NEVER,
-        details: Some(wait_details()),
-    });
+    let waits = WaitKind::ALL.map(|kind| shown_wait(kind, WaitKey::Timer("t1".into())));
     let trouble = TaskTrouble {
         attempt: 3,
         failed_at: time(5),
@@ -234,6 +278,7 @@ fn descriptions() {
         queue: "orders".into(),
         status: RunStatus::ReplayBlocked,
         liveness: Liveness::ReplayBlocked,
+        resume_sources: vec![ResumeSource::Task, ResumeSource::Operator],
         first_run: run(0),
         attempt: 2,
         parent: Some(RunReference { workflow: workflow(), run: run(9) }),
@@ -281,10 +326,12 @@ fn rows() {
         wait: "wait".into(),
         namespace: "default".into(),
         workflow: "order-17".into(),
-        kind: WaitKind::Condition,
+        workflow_type: "Order".into(),
+        kind: WaitKind::Approval,
         name: "key".into(),
         since: time(3),
         until: Timestamp::NEVER,
+        timer: Some("t1".into()),
         details: codec::encode_wait_details(details),
     };
     let shard = ShardId::new(5).expect("a shard");

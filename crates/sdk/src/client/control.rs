@@ -11,7 +11,7 @@ use abide_core::{
     event::{RunPaused, RunUnpaused},
     ids::{Key, TimerId},
     payload::Payloads,
-    run::Refusal,
+    run::{Movable, Refusal},
     time::Timestamp,
 };
 
@@ -66,17 +66,26 @@ impl IntoFuture for Cancel {
     }
 }
 
-/// A move of a timer that has not been made. Await it.
+/// A move of a timer, or of the end of a wait, that has not been made. Await it.
 #[must_use = "nothing is moved until this is awaited"]
 pub struct RescheduleTimer {
     client: Client,
     target: RunTarget,
-    timer: TimerId,
+    what: Movable,
     fire_at: Timestamp,
     key: Option<Key>,
 }
 
 impl RescheduleTimer {
+    pub(super) fn new(
+        client: Client,
+        target: RunTarget,
+        what: Movable,
+        fire_at: Timestamp,
+    ) -> Self {
+        Self { client, target, what, fire_at, key: None }
+    }
+
     /// Makes repeats of this move the same move.
     pub fn key(mut self, key: impl Into<Key>) -> Self {
         self.key = Some(key.into());
@@ -86,7 +95,7 @@ impl RescheduleTimer {
     async fn send(self) -> Result<(), ClientError> {
         let call = Call::RescheduleTimer {
             target: self.target,
-            timer: self.timer,
+            what: self.what,
             fire_at: self.fire_at,
             identity: self.client.identity().into(),
             key: Some(self.key.unwrap_or_else(fresh_key)),
@@ -151,8 +160,8 @@ impl<W> WorkflowHandle<W> {
         timer: impl Into<TimerId>,
         fire_at: Timestamp,
     ) -> RescheduleTimer {
-        let (client, target) = (self.client.clone(), self.target());
-        RescheduleTimer { client, target, timer: timer.into(), fire_at, key: None }
+        let timer = Movable::Timer(timer.into());
+        RescheduleTimer::new(self.client.clone(), self.target(), timer, fire_at)
     }
 
     /// Tries again whatever is stuck.

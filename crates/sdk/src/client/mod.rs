@@ -12,6 +12,7 @@ mod message;
 mod repeat;
 mod start;
 mod update;
+mod waits;
 
 use std::{marker::PhantomData, sync::Arc, time::Duration};
 
@@ -29,6 +30,7 @@ pub use self::{
     message::Signal,
     start::Start,
     update::{Update, UpdateHandle},
+    waits::WaitsFollower,
 };
 use crate::{definition::Workflow, transport::Transport};
 

@@ -131,7 +131,7 @@ async fn an_unknown_workflow_run_or_timer() {
     assert_eq!(transport.describe(another).await, Err(CallError::NotFound));
     let reschedule = Call::RescheduleTimer {
         target: target("hello"),
-        timer: "nothing".into(),
+        what: "nothing".into(),
         fire_at: Timestamp::from_unix_millis(4_000_000_000_000),
         identity: "test".into(),
         key: None,

@@ -136,7 +136,8 @@ impl World {
         let fire_at = self.clock().saturating_add(later);
         let identity = String::from("client");
         let target = exactly(workflow, run);
-        Some(Call::RescheduleTimer { target, timer, fire_at, identity, key: Some(own) })
+        let what = timer.into();
+        Some(Call::RescheduleTimer { target, what, fire_at, identity, key: Some(own) })
     }
 }
 
