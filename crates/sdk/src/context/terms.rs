@@ -76,6 +76,7 @@ impl Said {
             subject: String::new(),
             actors: Vec::new(),
             data: PayloadMap::new(),
+            approval: None,
         })
     }
 }

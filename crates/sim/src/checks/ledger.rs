@@ -138,6 +138,11 @@ impl Story {
         Ok(story)
     }
 
+    /// The event with this number.
+    pub fn event(&self, number: EventNumber) -> Option<&Event> {
+        self.events.get(usize::try_from(number).ok()?.checked_sub(1)?)
+    }
+
     fn append(&mut self, row: &LogRow, records: Vec<Record>, latest: Timestamp) -> Checked {
         if row.sequence != self.run.log_rows + 1 {
             let what = format!("row {} follows row {}", row.sequence, self.run.log_rows);

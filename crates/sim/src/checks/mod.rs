@@ -6,6 +6,7 @@
 //! - `promises`: what callers were told is in the store, once.
 //! - `dispatches`: what workers were given was durable before, and never given twice where it must not.
 //! - `replays`: every history replays, whole and at every cut.
+//! - `races`: order in history decides between a wait and its deadline.
 //! - `signals`: code reads each signal once, and waits for none that is there.
 //! - `families`: parents and children, chains of runs, effects on other workflows.
 //! - `rows`: rows are the projection of the folded runs, no more and no less.
@@ -19,6 +20,7 @@ pub mod dispatches;
 pub mod families;
 pub mod ledger;
 pub mod promises;
+pub mod races;
 pub mod records;
 pub mod replays;
 pub mod rows;
@@ -115,6 +117,8 @@ checks! {
     Replays = "history replays",
     /// Code reads a signal once, and no signal is left behind.
     Signals = "signals are read once",
+    /// What comes first in history wins.
+    Races = "first in history wins",
     /// A parent knows how its children stand.
     Families = "parent and child agree",
     /// Runs of a workflow are a chain with one current run.

@@ -1,12 +1,12 @@
 //! Every history replays with the right code: whole, and cut at every task that was completed. At each
 //! cut a machine runs the task as a worker would; what it asks for must be what history has.
 
-use abide_core::event::{Event, Fact, UpdateAdmitted};
+use abide_core::event::{Event, Fact, MarkerKind, UpdateAdmitted};
 
 use super::{
     Check, Checked, Violation,
     ledger::{Ledger, Story},
-    signals,
+    races, signals,
 };
 use crate::{
     code::Machine,
@@ -30,7 +30,10 @@ fn history_replays(story: &Story, catalog: &Catalog) -> Checked {
     }
     let Some(last) = story.events.last() else { return Ok(()) };
     whole.settle().map_err(|error| mismatch(story, last, &error))?;
-    signals::signals_are_read_once(story, &mut whole)
+    let steps = whole.steps();
+    signals::signals_are_read_once(story, &steps)?;
+    races::first_in_history_wins(story, &steps)?;
+    values_are_the_recorded_ones(story, &steps)
 }
 
 /// Runs the task whose TaskCompleted is at `index`, then shows it what history has of it.
@@ -46,6 +49,26 @@ fn cut_replays(story: &Story, catalog: &Catalog, index: usize) -> Checked {
         .and_then(|_| machine.feed(task.iter().cloned()))
         .and_then(|()| machine.settle())
         .map_err(|error| mismatch(story, &rest[0], &error))
+}
+
+/// Code that replays has the values that were recorded, in the same order, and makes no new ones.
+fn values_are_the_recorded_ones(story: &Story, steps: &[String]) -> Checked {
+    let recorded = story.events.iter().filter_map(recorded_value);
+    let seen = steps.iter().filter_map(|step| step.strip_prefix("value="));
+    if recorded.eq(seen) {
+        return Ok(());
+    }
+    Err(Violation::of(Check::Replays, story.run.id, "code has other values than were recorded"))
+}
+
+fn recorded_value(event: &Event) -> Option<&str> {
+    match &event.body.fact {
+        Fact::MarkerRecorded(recorded) if recorded.marker.kind == MarkerKind::SideEffect => {
+            let value = recorded.marker.details.get("value").and_then(|value| value.first())?;
+            std::str::from_utf8(&value.data).ok()
+        }
+        _ => None,
+    }
 }
 
 fn unused_machine(story: &Story, catalog: &Catalog) -> Option<Machine> {

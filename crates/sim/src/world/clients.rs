@@ -107,11 +107,17 @@ impl World {
         let Some(operation) = self.operations.get_mut(index) else { return Ok(()) };
         operation.waiting = None;
         operation.over = true;
+        let first = operation.attempts == 1;
         let Some(call) = operation.call.clone() else { return Ok(()) };
         match result {
             Ok(reply) => {
                 self.counts.acknowledged += 1;
                 self.promises.told(&self.ledger, &call, &reply)
+            }
+            // An earlier attempt may have been taken.
+            Err(CallError::Refused(_)) if first => {
+                self.promises.refused(&call);
+                Ok(())
             }
             Err(_) => Ok(()),
         }

@@ -6,7 +6,7 @@
 //! - `store`: commits and reads, and how they fail.
 //! - `links`: messages between shards and to the queues.
 //! - `workers`, `turns`, `attempts`: sessions, workflow tasks, activities.
-//! - `clients`, `requests`: who asks, and what for.
+//! - `clients`, `requests`, `moves`: who asks, and what for.
 //! - `faults`: crashes, takeovers, clock jumps, lost sessions.
 //! - `ending`: the trouble stops, everything settles, and is judged.
 
@@ -25,6 +25,7 @@ use abide_store::memory::Tables;
 
 use crate::{
     checks::{Checked, dispatches::Dispatches, ledger::Ledger, promises::Promises},
+    code,
     programs::Catalog,
     rng::Rng,
     sabotage::Saboteur,
@@ -38,6 +39,7 @@ mod clients;
 mod ending;
 mod faults;
 mod links;
+mod moves;
 mod requests;
 mod slots;
 mod store;
@@ -151,6 +153,7 @@ pub(crate) enum Caller {
 impl World {
     /// The world of a seed, perhaps with a saboteur in it.
     pub fn new(seed: u64, saboteur: Saboteur, trace: Trace) -> Self {
+        code::begin_world();
         let mut rng = Rng::new(seed);
         let settings = Settings::draw(&mut rng);
         let catalog = Catalog::draw(&mut rng);
