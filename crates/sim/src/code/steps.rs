@@ -191,7 +191,8 @@ async fn run_child<const N: usize, const M: usize>(
             Err(error) => Err(error),
         },
     };
-    came_to(ctx, id, result.map(|payload| text(&payload)))
+    // The steps of the child are none of this run's.
+    came_to(ctx, id, result.map(|payload| text(&payload).replace(';', ",")))
 }
 
 /// Notes what a step came to. A failure is not the end; a request to cancel is, unless it is ignored.
