@@ -10,6 +10,7 @@
 //! - `signals`: code reads each signal once, and waits for none that is there.
 //! - `families`: parents and children, chains of runs, effects on other workflows.
 //! - `rows`: rows are the projection of the folded runs, no more and no less.
+//! - `waits`: after every commit, waits and due times have their rows, and nothing else has.
 //! - `settled`: what could go on has gone on.
 
 use std::fmt;
@@ -26,6 +27,7 @@ pub mod replays;
 pub mod rows;
 pub mod settled;
 pub mod signals;
+pub mod waits;
 pub mod writers;
 
 /// Something that must never happen, and did.
@@ -127,6 +129,10 @@ checks! {
     Effects = "effects once",
     /// Rows are the projection of the runs.
     Rows = "rows are the projection",
+    /// Every wait has its row, and every row of a wait is of an open one.
+    WaitRows = "a row for every wait",
+    /// A timer has one due row at most, for its present deadline.
+    DueRows = "one due row per timer",
     /// Everything that could go on has gone on.
     Liveness = "liveness",
     /// Recovery changes nothing.

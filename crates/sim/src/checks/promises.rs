@@ -97,8 +97,9 @@ impl Promises {
 
     /// A caller was told at its first attempt that this is not possible.
     pub fn refused(&mut self, call: &Call) {
-        if let Call::RescheduleTimer { target: RunTarget { run: Some(run), .. }, identity, .. } =
-            call
+        if let Call::RescheduleTimer {
+            target: RunTarget { run: Some(run), .. }, identity, ..
+        } = call
         {
             self.refused_moves.insert((*run, identity.clone()));
         }

@@ -101,10 +101,9 @@ fn end_of(story: &Story, opened: EventNumber) -> Option<(EventNumber, End)> {
 /// The event with which a goal was reached.
 fn reached(story: &Story, goal: Goal) -> Option<EventNumber> {
     let (count, counts): (u64, fn(&Fact) -> bool) = match goal {
-        Goal::Marks(count) => (
-            count,
-            |fact| matches!(fact, Fact::SignalReceived(signal) if signal.name == "mark"),
-        ),
+        Goal::Marks(count) => {
+            (count, |fact| matches!(fact, Fact::SignalReceived(signal) if signal.name == "mark"))
+        }
         Goal::Votes(count) => (
             count,
             |fact| matches!(fact, Fact::UpdateAccepted(update) if update.request.name == "vote"),
@@ -118,9 +117,7 @@ fn reached(story: &Story, goal: Goal) -> Option<EventNumber> {
 
 /// The firing of a timer; ids of timers are never used again within a run.
 fn fired(story: &Story, timer: &TimerId) -> Option<EventNumber> {
-    let fires = |event: &&Event| {
-        matches!(&event.body.fact, Fact::TimerFired(fired) if fired.timer == *timer)
-    };
+    let fires = |event: &&Event| matches!(&event.body.fact, Fact::TimerFired(fired) if fired.timer == *timer);
     story.events.iter().find(fires).map(|event| event.number)
 }
 

@@ -48,9 +48,7 @@ pub(super) fn follow<'a, const N: usize>(
             Node::Receive { name, timeout, terms } => {
                 waits::receive(ctx, *name, *timeout, terms).await
             }
-            Node::Until { goal, timeout, terms } => {
-                waits::until(ctx, *goal, *timeout, terms).await
-            }
+            Node::Until { goal, timeout, terms } => waits::until(ctx, *goal, *timeout, terms).await,
             Node::Move(how) => {
                 waits::move_deadline(ctx, *how);
                 Ok(())

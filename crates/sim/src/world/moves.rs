@@ -30,7 +30,8 @@ impl World {
             _ => Some(Movable::Wait(WaitKey::Timer("no such timer".into()))),
         };
         let key = self.rng.chance(700).then(|| Key::from(format!("{KEYED}{number}")));
-        let identity = key.as_ref().map_or_else(|| format!("client{number}"), |key| key.to_string());
+        let identity =
+            key.as_ref().map_or_else(|| format!("client{number}"), |key| key.to_string());
         let fire_at = self.draw_end();
         Some(Call::RescheduleTimer { target, what: what?, fire_at, identity, key })
     }
