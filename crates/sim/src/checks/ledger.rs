@@ -13,7 +13,7 @@ use abide_core::{
 };
 use abide_store::{Batch, Write, rows::LogRow};
 
-use super::{Check, Checked, Violation, records, waits, writers};
+use super::{Check, Checked, Violation, races, records, waits, writers};
 
 /// Everything that is committed.
 #[derive(Debug, Default)]
@@ -141,11 +141,6 @@ impl Story {
         Ok(story)
     }
 
-    /// The event with this number.
-    pub fn event(&self, number: EventNumber) -> Option<&Event> {
-        self.events.get(usize::try_from(number).ok()?.checked_sub(1)?)
-    }
-
     fn append(&mut self, row: &LogRow, records: Vec<Record>, latest: Timestamp) -> Checked {
         if row.sequence != self.run.log_rows + 1 {
             let what = format!("row {} follows row {}", row.sequence, self.run.log_rows);
@@ -177,7 +172,7 @@ impl Story {
         }
         self.run.logged(row.events.len());
         self.run.take_touched();
-        Ok(())
+        races::conditions_end_as_history_says(self, row.first_event)
     }
 
     fn note(&mut self, note: Note) {

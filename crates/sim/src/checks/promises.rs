@@ -69,11 +69,10 @@ impl Promises {
                 self.ends.insert(*run);
                 durable(story, !story.run.open() && story.run.outcome == *outcome, "the outcome")
             }
-            (Call::RescheduleTimer { identity, key, .. }, CallReply::Done { run, .. }) => {
-                let story = story(ledger, *run)?;
+            (Call::RescheduleTimer { identity, .. }, CallReply::Done { run, .. }) => {
                 self.moves.insert((*run, identity.clone()));
-                let known = |key| story.run.reschedule_keys.contains(key);
-                durable(story, key.as_ref().is_none_or(known), "the timer's move")
+                let story = story(ledger, *run)?;
+                durable(story, move_is_there(story, identity), "the timer's move")
             }
             (Call::Update { target, update, .. }, reply) => {
                 self.told_update(ledger, target, update, reply)
@@ -174,15 +173,19 @@ impl Promises {
     }
 }
 
-/// An outside move of a timer is in history, or was dropped with a note because the timer was gone.
 fn move_is_kept(ledger: &Ledger, run: RunId, client: &str) -> Checked {
-    let story = story(ledger, run)?;
-    let dropped = story.dropped.iter().any(|name| name == "TimerRescheduled");
-    let buffered = story.run.buffer.iter().any(|body| mover(&body.fact) == Some(client));
-    if dropped || buffered || !story.run.open() || moves(story).any(|mover| mover == client) {
+    if move_is_there(story(ledger, run)?, client) {
         return Ok(());
     }
     Err(lost(format!("the move of a timer of run {run} by {client}")))
+}
+
+/// An outside move of a timer is in history, or waits in the buffer, or was dropped with a note because
+/// the timer or the run was over.
+fn move_is_there(story: &Story, client: &str) -> bool {
+    let dropped = story.dropped.iter().any(|name| name == "TimerRescheduled");
+    let buffered = story.run.buffer.iter().any(|body| mover(&body.fact) == Some(client));
+    dropped || buffered || !story.run.open() || moves(story).any(|mover| mover == client)
 }
 
 /// No input stands twice in the histories of a chain.

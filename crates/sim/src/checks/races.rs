@@ -1,5 +1,5 @@
-//! Order in history decides every race: between a deadline and what it was the deadline of, the one
-//! whose event comes first wins. What code made of it, and the events that its commands left, say so.
+//! Order in history decides every race: between a wait and its deadline, the one whose event comes first
+//! wins. The events that code left at the end of a wait say so, and so does what code says of its steps.
 
 use abide_core::{
     event::{Event, Fact, Origin, WaitOpened},
@@ -14,146 +14,251 @@ use super::{
 };
 use crate::programs::Goal;
 
-/// Judges every wait of a run, by its history and by what its code says of its steps.
+/// What is wrong, in words.
+type Judged = Result<(), String>;
+
+/// Judges the condition waits of a run that ended with event `since` or later.
+pub fn conditions_end_as_history_says(story: &Story, since: EventNumber) -> Checked {
+    let ended = story.events.iter().rev().take_while(|event| event.number >= since);
+    let judged = ended.filter_map(|event| end_of(&event.body.fact).map(|end| (event.number, end)));
+    let judge = |(number, (opened, how))| condition_end(&story.events, number, opened, how);
+    judged.into_iter().try_for_each(judge).map_err(|what| wrong(story, what))
+}
+
+/// Judges every wait of a run at rest, by its history and by what its code says of its steps.
 pub fn first_in_history_wins(story: &Story, steps: &[String]) -> Checked {
     for event in &story.events {
         #[expect(clippy::wildcard_enum_match_arm, reason = "all others begin no wait with a race")]
-        match &event.body.fact {
-            Fact::WaitOpened(opened) => condition(story, event.number, opened)?,
-            Fact::TimerStarted(started) => {
-                if let Some(Origin::ExternalEvent { name }) = &started.spec.origin {
-                    signal(story, steps, &started.spec.timer, name)?;
-                }
+        let judged = match &event.body.fact {
+            Fact::WaitOpened(wait) if story.run.waits.contains_key(&wait.spec.wait) => {
+                no_wait_is_forgotten(&story.events, wait)
             }
-            _ => {}
-        }
+            Fact::TimerStarted(started) => match &started.spec.origin {
+                Some(Origin::ExternalEvent { name }) => {
+                    signal_wait(&story.events, steps, &started.spec.timer, name)
+                }
+                _ => Ok(()),
+            },
+            _ => Ok(()),
+        };
+        judged.map_err(|what| wrong(story, what))?;
     }
     Ok(())
 }
 
-/// The events at the end of a condition wait are those of the winner.
-fn condition(story: &Story, opened: EventNumber, wait: &WaitOpened) -> Checked {
-    let Some((end, how)) = end_of(story, opened) else { return no_wait_is_forgotten(story, wait) };
-    let fired = wait.spec.timer.as_ref().and_then(|timer| fired(story, timer));
-    let fired = fired.filter(|fired| *fired < end);
-    let goal = wait.spec.condition.key.as_deref().and_then(Goal::of_key);
-    let reached = goal.and_then(|goal| reached(story, goal));
-    let wrong = |why: &str| {
-        let what = format!("{} {why}", wait.spec.wait);
-        Err(Violation::of(Check::Races, story.run.id, what))
-    };
-    let before = end.checked_sub(1).and_then(|number| story.event(number));
-    let cancelled = match (&wait.spec.timer, before.map(|event| &event.body.fact)) {
-        (Some(timer), Some(Fact::TimerCancelled(cancelled))) => cancelled.timer == *timer,
-        _ => false,
-    };
-    if wait.spec.timer.is_some() && cancelled == fired.is_some() {
-        return wrong("ended, but its timer is still there, or had two ends");
-    }
-    match how {
-        End::Satisfied if goal.is_some() && reached.is_none_or(|reached| reached > end) => {
-            wrong("is satisfied, but it does not hold")
-        }
-        End::Satisfied if fired.zip(reached).is_some_and(|(fired, reached)| fired < reached) => {
-            wrong("is satisfied, but its deadline came first")
-        }
-        End::TimedOut if fired.is_none() => wrong("timed out, but its timer has not fired"),
-        End::TimedOut if fired.zip(reached).is_some_and(|(fired, reached)| reached < fired) => {
-            wrong("timed out, but it held before its deadline")
-        }
-        End::Satisfied | End::TimedOut | End::Cancelled => Ok(()),
-    }
+/// No open run at rest has a condition whose deadline has passed: code has seen that.
+pub fn passed_deadline(run: &Run) -> Option<String> {
+    let wait = run.waits.values().find(|wait| wait.passed.is_some())?;
+    Some(format!("{} is open although its deadline has come", wait.spec.wait))
 }
 
-/// At rest no open run waits for what has come.
-fn no_wait_is_forgotten(story: &Story, wait: &WaitOpened) -> Checked {
-    let goal = wait.spec.condition.key.as_deref().and_then(Goal::of_key);
-    let held = goal.and_then(|goal| reached(story, goal));
-    let fired = wait.spec.timer.as_ref().and_then(|timer| fired(story, timer));
-    match held.or(fired) {
-        Some(number) if story.run.open() => {
-            let what = format!("{} waits, but event {number} ended it", wait.spec.wait);
-            Err(Violation::of(Check::Races, story.run.id, what))
-        }
-        _ => Ok(()),
-    }
+fn wrong(story: &Story, what: String) -> Violation {
+    Violation::of(Check::Races, story.run.id, what)
 }
 
 /// How a condition wait ended.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum End {
     Satisfied,
     TimedOut,
     Cancelled,
 }
 
+/// The wait that an event ends, by the event that opened it.
 #[expect(clippy::wildcard_enum_match_arm, reason = "all others end no condition wait")]
-fn end_of(story: &Story, opened: EventNumber) -> Option<(EventNumber, End)> {
-    let end = |event: &Event| match &event.body.fact {
-        Fact::WaitSatisfied(end) if end.opened == opened => Some((event.number, End::Satisfied)),
-        Fact::WaitTimedOut(end) if end.opened == opened => Some((event.number, End::TimedOut)),
-        Fact::WaitCancelled(end) if end.opened == opened => Some((event.number, End::Cancelled)),
+const fn end_of(fact: &Fact) -> Option<(EventNumber, End)> {
+    match fact {
+        Fact::WaitSatisfied(end) => Some((end.opened, End::Satisfied)),
+        Fact::WaitTimedOut(end) => Some((end.opened, End::TimedOut)),
+        Fact::WaitCancelled(end) => Some((end.opened, End::Cancelled)),
         _ => None,
-    };
-    story.events.iter().find_map(end)
+    }
 }
 
-/// The event with which a goal was reached.
-fn reached(story: &Story, goal: Goal) -> Option<EventNumber> {
-    let (count, counts): (u64, fn(&Fact) -> bool) = match goal {
-        Goal::Marks(count) => {
-            (count, |fact| matches!(fact, Fact::SignalReceived(signal) if signal.name == "mark"))
+/// A satisfied wait has its timer cancelled right before, or the firing comes after the winner; one that
+/// timed out has its firing before.
+fn condition_end(events: &[Event], end: EventNumber, opened: EventNumber, how: End) -> Judged {
+    let Some(Fact::WaitOpened(WaitOpened { spec, .. })) = fact(events, opened) else {
+        return Err(format!("event {end} ends a wait that event {opened} did not open"));
+    };
+    let wrong = |why: &str| Err(format!("{} ended by event {end}: {why}", spec.wait));
+    let fired = spec.timer.as_ref().and_then(|timer| fired(events, timer));
+    let cancelled = matches!(
+        fact(events, end - 1),
+        Some(Fact::TimerCancelled(cancelled)) if Some(&cancelled.timer) == spec.timer.as_ref()
+    );
+    if spec.timer.is_some() && cancelled == fired.is_some() {
+        return wrong("its timer is still there, or has two ends");
+    }
+    let goal = spec.condition.key.as_deref().and_then(Goal::of_key);
+    let reached = goal.and_then(|goal| reached(events, goal)).filter(|reached| *reached < end);
+    match how {
+        End::Satisfied if goal.is_some() && reached.is_none() => wrong("it does not hold"),
+        End::Satisfied if fired.zip(reached).is_some_and(|(fired, reached)| fired < reached) => {
+            wrong("it is satisfied, but its deadline came first")
         }
-        Goal::Votes(count) => (
-            count,
-            |fact| matches!(fact, Fact::UpdateAccepted(update) if update.request.name == "vote"),
-        ),
-        Goal::TwoMarks | Goal::Slept => return None,
-    };
-    let mut counted = story.events.iter().filter(|event| counts(&event.body.fact));
-    let last = usize::try_from(count).ok()?.checked_sub(1)?;
-    counted.nth(last).map(|event| event.number)
+        End::TimedOut if fired.is_none() => wrong("it timed out, but its timer has not fired"),
+        End::TimedOut if fired.zip(reached).is_some_and(|(fired, reached)| reached < fired) => {
+            wrong("it timed out, but it held before its deadline")
+        }
+        End::Satisfied | End::TimedOut | End::Cancelled => Ok(()),
+    }
 }
 
-/// The firing of a timer; ids of timers are never used again within a run.
-fn fired(story: &Story, timer: &TimerId) -> Option<EventNumber> {
-    let fires = |event: &&Event| matches!(&event.body.fact, Fact::TimerFired(fired) if fired.timer == *timer);
-    story.events.iter().find(fires).map(|event| event.number)
+/// A condition that is still waited for does not hold.
+fn no_wait_is_forgotten(events: &[Event], wait: &WaitOpened) -> Judged {
+    let goal = wait.spec.condition.key.as_deref().and_then(Goal::of_key);
+    match goal.and_then(|goal| reached(events, goal)) {
+        Some(number) => {
+            Err(format!("{} is open, but it holds since event {number}", wait.spec.wait))
+        }
+        None => Ok(()),
+    }
 }
 
-/// A wait for a signal that came before its deadline has it; one that timed out let none pass.
-fn signal(story: &Story, steps: &[String], timer: &TimerId, name: &str) -> Checked {
-    let Some(fired) = fired(story, timer) else { return Ok(()) };
+/// A wait for a signal that came before the deadline has it; one that timed out let none pass.
+fn signal_wait(events: &[Event], steps: &[String], timer: &TimerId, name: &str) -> Judged {
+    let Some(fired) = fired(events, timer) else { return Ok(()) };
     let ended = |step: &String| {
         let (what, came) = step.split_once('=')?;
         let (_, waited) = what.split_once(' ')?;
         (waited == timer.as_str()).then(|| came.to_owned())
     };
-    let place = steps.iter().position(|step| ended(step).is_some());
-    let Some(came) = place.and_then(|place| ended(&steps[place])) else { return Ok(()) };
+    let mut ends = steps.iter().enumerate().filter_map(|(place, step)| Some((place, ended(step)?)));
+    let Some((place, came)) = ends.next() else { return Ok(()) };
+    let signals = || events.iter().filter_map(kept).filter(|(_, of, _)| takes(name, of));
+    if let Some((number, ..)) = signals().find(|(_, _, text)| came == *text) {
+        let late = number > fired;
+        let what = || format!("{timer} fired as event {fired}, its wait got signal {number}");
+        return if late { Err(what()) } else { Ok(()) };
+    }
     let read_before = |text: &str| {
         let reads = |step: &String| step.split_once('=').is_some_and(|(_, read)| read == text);
-        steps.iter().take(place.unwrap_or_default()).any(reads)
+        steps.iter().take(place).any(reads)
     };
-    let signals = || story.events.iter().filter_map(kept).filter(|(_, of, _)| takes(name, of));
-    let wrong = |why: String| {
-        let what = format!("timer {timer}, which fired as event {fired}: {why}");
-        Err(Violation::of(Check::Races, story.run.id, what))
-    };
-    if let Some((number, ..)) = signals().find(|(number, _, text)| came == *text && *number > fired)
-    {
-        return wrong(format!("its wait got signal {number} all the same"));
-    }
-    let timed_out = !signals().any(|(_, _, text)| came == text);
     let mut earlier = signals().take_while(|(number, ..)| *number < fired);
-    match earlier.find(|(_, _, text)| timed_out && !read_before(text)) {
-        Some((number, ..)) => wrong(format!("its wait timed out, but signal {number} was there")),
+    match earlier.find(|(_, _, text)| !read_before(text)) {
+        Some((number, ..)) => {
+            Err(format!("{timer} fired as event {fired} and won, but signal {number} was there"))
+        }
         None => Ok(()),
     }
 }
 
-/// No open run at rest has a condition whose deadline has passed: code has seen that.
-pub fn no_passed_deadline_is_left(run: &Run) -> Option<String> {
-    let wait = run.waits.values().find(|wait| wait.passed.is_some())?;
-    Some(format!("{} is open although its deadline has come", wait.spec.wait))
+fn fact(events: &[Event], number: EventNumber) -> Option<&Fact> {
+    let index = usize::try_from(number).ok()?.checked_sub(1)?;
+    events.get(index).map(|event| &event.body.fact)
+}
+
+/// The event with which a goal was reached.
+fn reached(events: &[Event], goal: Goal) -> Option<EventNumber> {
+    let counts = |fact: &Fact| match (goal, fact) {
+        (Goal::Marks(_), Fact::SignalReceived(signal)) => signal.name == "mark",
+        (Goal::Votes(_), Fact::UpdateAccepted(update)) => update.request.name == "vote",
+        _ => false,
+    };
+    let (Goal::Marks(count) | Goal::Votes(count)) = goal else { return None };
+    let before = usize::try_from(count).ok()?.checked_sub(1)?;
+    let mut counted = events.iter().filter(|event| counts(&event.body.fact));
+    counted.nth(before).map(|event| event.number)
+}
+
+/// The firing of a timer; ids of timers are never used again within a run.
+fn fired(events: &[Event], timer: &TimerId) -> Option<EventNumber> {
+    let fires = |event: &&Event| matches!(&event.body.fact, Fact::TimerFired(fired) if fired.timer == *timer);
+    events.iter().find(fires).map(|event| event.number)
+}
+
+#[cfg(test)]
+mod tests {
+    use abide_core::{
+        event::{
+            Body, Condition, SignalReceived, TimerCancelled, TimerFired, WaitSatisfied, WaitSpec,
+            WaitTimedOut,
+        },
+        payload::Payload,
+        time::Timestamp,
+    };
+
+    use super::*;
+
+    const TIMER: &str = "t";
+
+    fn history(facts: Vec<Fact>) -> Vec<Event> {
+        let event = |(index, fact): (usize, Fact)| Event {
+            number: EventNumber::try_from(index).unwrap() + 1,
+            time: Timestamp::EPOCH,
+            body: Body::new(fact),
+        };
+        facts.into_iter().enumerate().map(event).collect()
+    }
+
+    fn signal(name: &str, text: &str) -> Fact {
+        let input = vec![Payload::new(text.to_owned())];
+        SignalReceived { name: name.into(), input, ..SignalReceived::default() }.into()
+    }
+
+    fn firing() -> Fact {
+        TimerFired { timer: TIMER.into(), started: 1, fire_at: Timestamp::EPOCH }.into()
+    }
+
+    fn cancelled() -> Fact {
+        TimerCancelled { timer: TIMER.into(), started: 1 }.into()
+    }
+
+    fn one_mark() -> Condition {
+        Condition { key: Goal::Marks(1).key(), fingerprint: None }
+    }
+
+    fn satisfied() -> Fact {
+        WaitSatisfied { wait: "w".into(), opened: 1, condition: one_mark() }.into()
+    }
+
+    fn timed_out() -> Fact {
+        WaitTimedOut { wait: "w".into(), opened: 1, condition: one_mark() }.into()
+    }
+
+    /// Judges a condition wait for one mark with a deadline, by what follows its beginning.
+    fn condition(after: Vec<Fact>) -> bool {
+        let timer = Some(TIMER.into());
+        let spec = WaitSpec { wait: "w".into(), condition: one_mark(), timer, details: None };
+        let mut facts = vec![WaitOpened { spec, task_completed: 0 }.into()];
+        facts.extend(after);
+        let events = history(facts);
+        let last = events.last().unwrap();
+        let (opened, how) = end_of(&last.body.fact).unwrap();
+        condition_end(&events, last.number, opened, how).is_ok()
+    }
+
+    #[test]
+    fn a_condition_ends_as_its_first_event_says() {
+        let mark = || signal("mark", "m");
+        assert!(condition(vec![mark(), cancelled(), satisfied()]));
+        assert!(condition(vec![mark(), firing(), satisfied()]));
+        assert!(condition(vec![firing(), timed_out()]));
+        assert!(condition(vec![firing(), mark(), timed_out()]));
+        assert!(!condition(vec![cancelled(), satisfied()]), "it does not hold");
+        assert!(!condition(vec![firing(), mark(), satisfied()]), "the deadline came first");
+        assert!(!condition(vec![mark(), firing(), timed_out()]), "it held first");
+        assert!(!condition(vec![mark(), satisfied()]), "the timer is left");
+        assert!(!condition(vec![mark(), timed_out()]), "the timer has not fired");
+        assert!(!condition(vec![firing(), mark(), cancelled(), timed_out()]), "two ends");
+    }
+
+    /// Judges a wait for the signal `go`, by the history and what code says of its steps.
+    fn receives(facts: Vec<Fact>, steps: &[&str]) -> bool {
+        let steps: Vec<_> = steps.iter().map(|step| (*step).to_owned()).collect();
+        signal_wait(&history(facts), &steps, &TIMER.into(), "go").is_ok()
+    }
+
+    #[test]
+    fn a_signal_wait_ends_as_its_first_event_says() {
+        let go = || signal("go", "1");
+        assert!(receives(vec![go(), firing()], &["go t=1"]));
+        assert!(receives(vec![firing(), go()], &["go t=timed out", "go=1"]));
+        assert!(receives(vec![go(), firing()], &["go u=1", "go t=timed out"]));
+        assert!(!receives(vec![firing(), go()], &["go t=1"]), "the deadline came first");
+        assert!(!receives(vec![go(), firing()], &["go t=timed out"]), "the signal came first");
+        assert!(!receives(vec![go(), firing()], &["go t=timed out", "go u=1"]));
+    }
 }

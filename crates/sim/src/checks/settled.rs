@@ -33,7 +33,7 @@ fn could_go_on(ledger: &Ledger, run: &Run) -> Option<String> {
     if let Some((scheduled, activity)) = run.activities.first_key_value() {
         return Some(format!("activity {scheduled} waits: {:?}", activity.phase));
     }
-    if let Some(what) = races::no_passed_deadline_is_left(run) {
+    if let Some(what) = races::passed_deadline(run) {
         return Some(what);
     }
     if let Some(initiated) = run.externals.first() {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
     command::{Ask, Command},
-    event::{Fact, MarkerKind},
+    event::{Body, Fact, MarkerKind, TimerFired},
     ids::{RunId, TimerId},
     list::WaitRow,
     note::Record,
@@ -30,14 +30,15 @@ impl Deadlines {
     /// Lets a timer fire with the deadline that it began with.
     pub(super) fn alter(&mut self, run: RunId, record: &mut Record) {
         let Record::Event(event) = record else { return };
-        match &mut event.body.fact {
+        match &event.body.fact {
             Fact::TimerStarted(started) => {
                 let spec = &started.spec;
                 self.timers.insert((run, spec.timer.clone()), spec.fire_at);
             }
             Fact::TimerFired(fired) => {
                 if let Some(first) = self.timers.get(&(run, fired.timer.clone())) {
-                    fired.fire_at = *first;
+                    let fired = TimerFired { fire_at: *first, ..fired.clone() };
+                    event.body = Body::new(fired);
                 }
             }
             _ => {}

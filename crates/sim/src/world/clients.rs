@@ -125,10 +125,15 @@ impl World {
 
     /// A client asks for something besides what was planned.
     pub(super) fn ask_now(&mut self, call: Call) {
-        let index = self.operations.len();
-        self.operations.push(Operation { call: Some(Box::new(call)), ..Operation::default() });
+        let index = self.hold_back(call);
         let later = self.rng.below(SECOND);
         self.plan_in(later, Event::Client(index));
+    }
+
+    /// Keeps a request for later.
+    pub(super) fn hold_back(&mut self, call: Call) -> usize {
+        self.operations.push(Operation { call: Some(Box::new(call)), ..Operation::default() });
+        self.operations.len() - 1
     }
 
     /// Ends all pauses.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use abide_core::{
-    call::Call,
+    call::{Call, RunTarget},
     ids::Key,
     run::{Movable, Run, WaitKey},
     time::Timestamp,
@@ -29,11 +29,21 @@ impl World {
             1 => self.rng.pick(&waits).cloned(),
             _ => Some(Movable::Wait(WaitKey::Timer("no such timer".into()))),
         };
+        Some(self.move_to_some_end(number, target, what?))
+    }
+
+    /// Moves this.
+    pub(super) fn move_to_some_end(
+        &mut self,
+        number: usize,
+        target: RunTarget,
+        what: Movable,
+    ) -> Call {
         let key = self.rng.chance(700).then(|| Key::from(format!("{KEYED}{number}")));
         let identity =
             key.as_ref().map_or_else(|| format!("client{number}"), |key| key.to_string());
         let fire_at = self.draw_end();
-        Some(Call::RescheduleTimer { target, what: what?, fire_at, identity, key })
+        Call::RescheduleTimer { target, what, fire_at, identity, key }
     }
 
     /// Soon, long after, or when no wait can end.

@@ -28,7 +28,7 @@ impl World {
         let target = self.draw_target();
         let identity = String::from("client");
         let own = Key::from(format!("key{number}"));
-        match self.rng.weighted(&[24, 34, 4, 3, 4, 4, 16, 7, 14, 3, 4, 3]) {
+        match self.rng.weighted(&[24, 24, 4, 3, 4, 4, 14, 6, 12, 3, 4, 3, 40]) {
             0 => Some(self.draw_start(number)),
             1 => Some(Call::Signal(target, self.draw_signal(own), Extension::new())),
             2 => {
@@ -49,7 +49,8 @@ impl World {
             8 => self.draw_move(number),
             9 => Some(Call::Repair { target, identity }),
             10 => Some(Call::Describe(target)),
-            _ => Some(Call::AwaitClose(target)),
+            11 => Some(Call::AwaitClose(target)),
+            _ => self.draw_help(number),
         }
     }
 
@@ -110,9 +111,8 @@ impl World {
             1 => &HANDLED_SIGNALS[..],
             _ => &[UNDECLARED_SIGNAL][..],
         };
-        let name = (*self.rng.pick(names).unwrap_or(&"go")).to_owned();
-        let input = vec![Payload::new(key.as_str().to_owned())];
-        SignalReceived { name, input, key: Some(key), ..SignalReceived::default() }
+        let name = self.rng.pick(names).copied().unwrap_or("go");
+        signal(name, key)
     }
 
     fn draw_update(&mut self, number: usize, target: RunTarget) -> Call {
@@ -132,6 +132,12 @@ impl World {
         let until = if self.rng.chance(500) { UpdateWait::Accepted } else { UpdateWait::Completed };
         Call::Update { target, update: format!("update{number}").into(), request, until }
     }
+}
+
+/// A signal whose text nobody else sends.
+pub(super) fn signal(name: &str, key: Key) -> SignalReceived {
+    let input = vec![Payload::new(key.as_str().to_owned())];
+    SignalReceived { name: name.to_owned(), input, key: Some(key), ..SignalReceived::default() }
 }
 
 fn draw_spec(rng: &mut Rng) -> RunSpec {
