@@ -1,7 +1,7 @@
 //! What clients, operators and workers ask of an engine, and what they are told. The same words are
 //! spoken inside one process and, translated, over the network.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use bytes::Bytes;
 
@@ -62,6 +62,8 @@ pub enum Call {
         identity: String,
         /// Data for the record.
         details: Payloads,
+        /// Idempotency key.
+        key: Option<Key>,
     },
     /// Pause a run.
     Pause(RunTarget, RunPaused),
@@ -98,7 +100,8 @@ pub enum Call {
         /// Idempotency key.
         key: Option<Key>,
     },
-    /// Try again whatever is stuck and ensure every row.
+    /// Try again whatever is stuck and ensure every row. It needs no key: doing it twice is doing it
+    /// once.
     Repair {
         /// Which run.
         target: RunTarget,
@@ -182,10 +185,33 @@ pub struct StartCall {
     pub conflict: ConflictPolicy,
     /// What if a run is closed.
     pub reuse: ReusePolicy,
-    /// When the first task is scheduled, if not at once.
-    pub first_task_at: Option<Timestamp>,
+    /// When its code begins.
+    pub begin: Begin,
     /// A signal for the run, whether it is started or was open.
     pub signal: Option<SignalReceived>,
+}
+
+/// When the code of a new run begins, by the engine's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Begin {
+    /// As soon as a worker takes it.
+    #[default]
+    AtOnce,
+    /// So much later.
+    After(Duration),
+    /// At this time.
+    At(Timestamp),
+}
+
+impl Begin {
+    /// When the first task of a run that is started now is scheduled, if not at once.
+    pub fn first_task_at(self, now: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::AtOnce => None,
+            Self::After(delay) => Some(now.saturating_add(delay)),
+            Self::At(time) => Some(time),
+        }
+    }
 }
 
 /// What a start does if a run of the workflow is open.

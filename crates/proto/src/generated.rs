@@ -22,6 +22,16 @@ pub struct ErrorDetail {
     #[prost(message, optional, tag = "7")]
     pub blocked: ::core::option::Option<::abide_core::codec::generated::Blocked>,
 }
+impl ::prost::Name for ErrorDetail {
+    const NAME: &'static str = "ErrorDetail";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ErrorDetail".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ErrorDetail".into()
+    }
+}
 /// A refusal and what it is about.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Refusal {
@@ -45,6 +55,16 @@ pub struct Refusal {
     /// The wait at fault.
     #[prost(string, optional, tag = "40")]
     pub wait: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for Refusal {
+    const NAME: &'static str = "Refusal";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Refusal".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Refusal".into()
+    }
 }
 /// What a caller can do about a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -211,6 +231,16 @@ pub struct RunTarget {
     #[prost(bytes = "bytes", optional, tag = "2")]
     pub run: ::core::option::Option<::prost::bytes::Bytes>,
 }
+impl ::prost::Name for RunTarget {
+    const NAME: &'static str = "RunTarget";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunTarget".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunTarget".into()
+    }
+}
 /// A run as it is shown.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RunDescription {
@@ -271,6 +301,16 @@ pub struct RunDescription {
     #[prost(enumeration = "ResumeSource", repeated, tag = "40")]
     pub resume_sources: ::prost::alloc::vec::Vec<i32>,
 }
+impl ::prost::Name for RunDescription {
+    const NAME: &'static str = "RunDescription";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunDescription".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunDescription".into()
+    }
+}
 /// A workflow task that failed and is to be repeated.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TaskTrouble {
@@ -286,6 +326,16 @@ pub struct TaskTrouble {
     pub failure: ::core::option::Option<::abide_core::codec::generated::Failure>,
     #[prost(message, optional, tag = "6")]
     pub blocked: ::core::option::Option<::abide_core::codec::generated::Blocked>,
+}
+impl ::prost::Name for TaskTrouble {
+    const NAME: &'static str = "TaskTrouble";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.TaskTrouble".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.TaskTrouble".into()
+    }
 }
 /// One thing that a run waits for.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -320,6 +370,16 @@ pub struct ShownWait {
     #[prost(message, optional, tag = "12")]
     pub moved_by: ::core::option::Option<::abide_core::codec::generated::Mover>,
 }
+impl ::prost::Name for ShownWait {
+    const NAME: &'static str = "ShownWait";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ShownWait".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ShownWait".into()
+    }
+}
 /// What a run waits for at one moment.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RunWaits {
@@ -333,6 +393,16 @@ pub struct RunWaits {
     /// The run is closed, so nothing can follow.
     #[prost(bool, tag = "4")]
     pub closed: bool,
+}
+impl ::prost::Name for RunWaits {
+    const NAME: &'static str = "RunWaits";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunWaits".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunWaits".into()
+    }
 }
 /// A pending activity.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -366,11 +436,31 @@ pub mod shown_activity {
         Backoff(super::ActivityBackoff),
     }
 }
+impl ::prost::Name for ShownActivity {
+    const NAME: &'static str = "ShownActivity";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ShownActivity".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ShownActivity".into()
+    }
+}
 /// The activity waits for a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ActivityReady {
     #[prost(message, optional, tag = "1")]
     pub since: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+}
+impl ::prost::Name for ActivityReady {
+    const NAME: &'static str = "ActivityReady";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ActivityReady".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ActivityReady".into()
+    }
 }
 /// A worker has the activity.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -382,11 +472,31 @@ pub struct ActivityRunning {
     #[prost(string, tag = "3")]
     pub identity: ::prost::alloc::string::String,
 }
+impl ::prost::Name for ActivityRunning {
+    const NAME: &'static str = "ActivityRunning";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ActivityRunning".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ActivityRunning".into()
+    }
+}
 /// The activity waits for its next attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ActivityBackoff {
     #[prost(message, optional, tag = "1")]
     pub until: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+}
+impl ::prost::Name for ActivityBackoff {
+    const NAME: &'static str = "ActivityBackoff";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ActivityBackoff".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ActivityBackoff".into()
+    }
 }
 /// A pending child.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -399,6 +509,16 @@ pub struct ShownChild {
     pub workflow_type: ::prost::alloc::string::String,
     #[prost(bool, tag = "4")]
     pub started: bool,
+}
+impl ::prost::Name for ShownChild {
+    const NAME: &'static str = "ShownChild";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ShownChild".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ShownChild".into()
+    }
 }
 /// A run in a list.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -422,6 +542,16 @@ pub struct RunSummary {
     #[prost(message, optional, tag = "9")]
     pub details: ::core::option::Option<::abide_core::codec::generated::RunDetails>,
 }
+impl ::prost::Name for RunSummary {
+    const NAME: &'static str = "RunSummary";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunSummary".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunSummary".into()
+    }
+}
 /// Which runs to list; what is absent does not filter.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunFilter {
@@ -439,6 +569,16 @@ pub struct RunFilter {
     pub started_before: ::core::option::Option<
         ::abide_core::codec::generated::Timestamp,
     >,
+}
+impl ::prost::Name for RunFilter {
+    const NAME: &'static str = "RunFilter";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunFilter".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunFilter".into()
+    }
 }
 /// A wait in a list.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -459,13 +599,21 @@ pub struct WaitSummary {
     pub until: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
     #[prost(message, optional, tag = "8")]
     pub details: ::core::option::Option<::abide_core::codec::generated::WaitDetails>,
-    #[prost(uint32, tag = "9")]
-    pub shard: u32,
     #[prost(string, tag = "10")]
     pub workflow_type: ::prost::alloc::string::String,
     /// The timer whose due time is the end of the wait and can be moved.
     #[prost(string, optional, tag = "11")]
     pub timer: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for WaitSummary {
+    const NAME: &'static str = "WaitSummary";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.WaitSummary".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.WaitSummary".into()
+    }
 }
 /// Which waits to list; what is absent does not filter. A name needs a kind.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -487,6 +635,16 @@ pub struct WaitFilter {
     #[prost(message, optional, tag = "8")]
     pub since_before: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
 }
+impl ::prost::Name for WaitFilter {
+    const NAME: &'static str = "WaitFilter";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.WaitFilter".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.WaitFilter".into()
+    }
+}
 /// A run, and where it lives: its workflow says so too.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunPlace {
@@ -505,6 +663,16 @@ pub mod run_place {
         Workflow(::abide_core::codec::generated::WorkflowKey),
     }
 }
+impl ::prost::Name for RunPlace {
+    const NAME: &'static str = "RunPlace";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunPlace".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunPlace".into()
+    }
+}
 /// Where a page of runs ended. Callers see it as an opaque token.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunPosition {
@@ -512,6 +680,16 @@ pub struct RunPosition {
     pub started_at: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
     #[prost(bytes = "bytes", tag = "2")]
     pub run: ::prost::bytes::Bytes,
+}
+impl ::prost::Name for RunPosition {
+    const NAME: &'static str = "RunPosition";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunPosition".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunPosition".into()
+    }
 }
 /// Where a page of waits ended. Callers see it as an opaque token.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -525,6 +703,16 @@ pub struct WaitPosition {
     #[prost(bytes = "bytes", tag = "4")]
     pub wait: ::prost::bytes::Bytes,
 }
+impl ::prost::Name for WaitPosition {
+    const NAME: &'static str = "WaitPosition";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.WaitPosition".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.WaitPosition".into()
+    }
+}
 /// Where a page of a history ended. Callers see it as an opaque token.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HistoryPosition {
@@ -532,6 +720,16 @@ pub struct HistoryPosition {
     pub run: ::prost::bytes::Bytes,
     #[prost(uint64, tag = "2")]
     pub from: u64,
+}
+impl ::prost::Name for HistoryPosition {
+    const NAME: &'static str = "HistoryPosition";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.HistoryPosition".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.HistoryPosition".into()
+    }
 }
 /// How a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -823,6 +1021,16 @@ pub struct Signal {
     #[prost(string, optional, tag = "5")]
     pub key: ::core::option::Option<::prost::alloc::string::String>,
 }
+impl ::prost::Name for Signal {
+    const NAME: &'static str = "Signal";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Signal".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Signal".into()
+    }
+}
 /// Starts a run.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StartRunRequest {
@@ -842,12 +1050,33 @@ pub struct StartRunRequest {
     /// What if a run is closed. By default its id may be used again.
     #[prost(enumeration = "::abide_core::codec::generated::ReusePolicy", tag = "7")]
     pub reuse: i32,
-    /// When the first task is scheduled, if not at once.
-    #[prost(message, optional, tag = "8")]
-    pub first_task_at: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
     /// A signal for the run, whether it is started or was open.
     #[prost(message, optional, tag = "9")]
     pub signal: ::core::option::Option<Signal>,
+    /// When the run's code begins, by the server's clock; at once if absent.
+    #[prost(oneof = "start_run_request::Begin", tags = "8, 10")]
+    pub begin: ::core::option::Option<start_run_request::Begin>,
+}
+/// Nested message and enum types in `StartRunRequest`.
+pub mod start_run_request {
+    /// When the run's code begins, by the server's clock; at once if absent.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Begin {
+        #[prost(message, tag = "8")]
+        BeginAt(::abide_core::codec::generated::Timestamp),
+        #[prost(message, tag = "10")]
+        BeginAfter(::abide_core::codec::generated::Duration),
+    }
+}
+impl ::prost::Name for StartRunRequest {
+    const NAME: &'static str = "StartRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.StartRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.StartRunRequest".into()
+    }
 }
 /// A run was started, or one that exists is used.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -857,6 +1086,16 @@ pub struct StartRunResponse {
     #[prost(bool, tag = "2")]
     pub started: bool,
 }
+impl ::prost::Name for StartRunResponse {
+    const NAME: &'static str = "StartRunResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.StartRunResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.StartRunResponse".into()
+    }
+}
 /// It is done, perhaps by an earlier call with the same key.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DoneResponse {
@@ -864,6 +1103,16 @@ pub struct DoneResponse {
     pub run: ::prost::bytes::Bytes,
     #[prost(bool, tag = "2")]
     pub repeat: bool,
+}
+impl ::prost::Name for DoneResponse {
+    const NAME: &'static str = "DoneResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.DoneResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.DoneResponse".into()
+    }
 }
 /// Signals a run.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -879,6 +1128,16 @@ pub struct SignalRunRequest {
         ::prost::bytes::Bytes,
     >,
 }
+impl ::prost::Name for SignalRunRequest {
+    const NAME: &'static str = "SignalRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.SignalRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.SignalRunRequest".into()
+    }
+}
 /// Asks a run's code a question.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct QueryRunRequest {
@@ -889,11 +1148,31 @@ pub struct QueryRunRequest {
     #[prost(message, repeated, tag = "3")]
     pub input: ::prost::alloc::vec::Vec<::abide_core::codec::generated::Payload>,
 }
+impl ::prost::Name for QueryRunRequest {
+    const NAME: &'static str = "QueryRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.QueryRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.QueryRunRequest".into()
+    }
+}
 /// What the code answered.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct QueryRunResponse {
     #[prost(message, optional, tag = "1")]
     pub outcome: ::core::option::Option<::abide_core::codec::generated::Outcome>,
+}
+impl ::prost::Name for QueryRunResponse {
+    const NAME: &'static str = "QueryRunResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.QueryRunResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.QueryRunResponse".into()
+    }
 }
 /// Asks a run's code for a change. The id makes a repeat the same update.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -906,6 +1185,16 @@ pub struct UpdateRunRequest {
     pub request: ::core::option::Option<::abide_core::codec::generated::UpdateRequest>,
     #[prost(enumeration = "UpdateWait", tag = "4")]
     pub until: i32,
+}
+impl ::prost::Name for UpdateRunRequest {
+    const NAME: &'static str = "UpdateRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.UpdateRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.UpdateRunRequest".into()
+    }
 }
 /// Where the update stands.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -934,6 +1223,16 @@ pub mod update_run_response {
         Rejected(::abide_core::codec::generated::Failure),
     }
 }
+impl ::prost::Name for UpdateRunResponse {
+    const NAME: &'static str = "UpdateRunResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.UpdateRunResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.UpdateRunResponse".into()
+    }
+}
 /// Asks a run to cancel itself.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CancelRunRequest {
@@ -946,6 +1245,16 @@ pub struct CancelRunRequest {
     #[prost(string, optional, tag = "4")]
     pub key: ::core::option::Option<::prost::alloc::string::String>,
 }
+impl ::prost::Name for CancelRunRequest {
+    const NAME: &'static str = "CancelRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CancelRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CancelRunRequest".into()
+    }
+}
 /// Ends a run.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TerminateRunRequest {
@@ -957,6 +1266,18 @@ pub struct TerminateRunRequest {
     pub identity: ::prost::alloc::string::String,
     #[prost(message, repeated, tag = "4")]
     pub details: ::prost::alloc::vec::Vec<::abide_core::codec::generated::Payload>,
+    #[prost(string, optional, tag = "5")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for TerminateRunRequest {
+    const NAME: &'static str = "TerminateRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.TerminateRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.TerminateRunRequest".into()
+    }
 }
 /// Pauses a run, or ends its pause.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -967,6 +1288,18 @@ pub struct PauseRunRequest {
     pub reason: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub identity: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "4")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for PauseRunRequest {
+    const NAME: &'static str = "PauseRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PauseRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PauseRunRequest".into()
+    }
 }
 /// Shows a run.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -974,11 +1307,31 @@ pub struct DescribeRunRequest {
     #[prost(message, optional, tag = "1")]
     pub target: ::core::option::Option<RunTarget>,
 }
+impl ::prost::Name for DescribeRunRequest {
+    const NAME: &'static str = "DescribeRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.DescribeRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.DescribeRunRequest".into()
+    }
+}
 /// Waits until a run is closed.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AwaitCloseRequest {
     #[prost(message, optional, tag = "1")]
     pub target: ::core::option::Option<RunTarget>,
+}
+impl ::prost::Name for AwaitCloseRequest {
+    const NAME: &'static str = "AwaitCloseRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.AwaitCloseRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.AwaitCloseRequest".into()
+    }
 }
 /// How the run closed. Without an outcome another run goes on.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -992,6 +1345,16 @@ pub struct AwaitCloseResponse {
     #[prost(bytes = "bytes", optional, tag = "4")]
     pub next_run: ::core::option::Option<::prost::bytes::Bytes>,
 }
+impl ::prost::Name for AwaitCloseResponse {
+    const NAME: &'static str = "AwaitCloseResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.AwaitCloseResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.AwaitCloseResponse".into()
+    }
+}
 /// A page of a run's history.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetHistoryRequest {
@@ -1001,6 +1364,16 @@ pub struct GetHistoryRequest {
     #[prost(bytes = "bytes", tag = "2")]
     pub page_token: ::prost::bytes::Bytes,
 }
+impl ::prost::Name for GetHistoryRequest {
+    const NAME: &'static str = "GetHistoryRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.GetHistoryRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.GetHistoryRequest".into()
+    }
+}
 /// Follows a run's history.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FollowHistoryRequest {
@@ -1009,6 +1382,16 @@ pub struct FollowHistoryRequest {
     /// Only events after this one.
     #[prost(uint64, tag = "2")]
     pub after: u64,
+}
+impl ::prost::Name for FollowHistoryRequest {
+    const NAME: &'static str = "FollowHistoryRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.FollowHistoryRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.FollowHistoryRequest".into()
+    }
 }
 /// A part of a run's history.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1024,6 +1407,16 @@ pub struct GetHistoryResponse {
     #[prost(bool, tag = "4")]
     pub closed: bool,
 }
+impl ::prost::Name for GetHistoryResponse {
+    const NAME: &'static str = "GetHistoryResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.GetHistoryResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.GetHistoryResponse".into()
+    }
+}
 /// Lists runs. The server's bound holds if no page size, or a larger one, is given.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListRunsRequest {
@@ -1034,6 +1427,16 @@ pub struct ListRunsRequest {
     #[prost(bytes = "bytes", tag = "3")]
     pub page_token: ::prost::bytes::Bytes,
 }
+impl ::prost::Name for ListRunsRequest {
+    const NAME: &'static str = "ListRunsRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ListRunsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ListRunsRequest".into()
+    }
+}
 /// A page of runs.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListRunsResponse {
@@ -1043,17 +1446,47 @@ pub struct ListRunsResponse {
     #[prost(bytes = "bytes", tag = "2")]
     pub next_page_token: ::prost::bytes::Bytes,
 }
+impl ::prost::Name for ListRunsResponse {
+    const NAME: &'static str = "ListRunsResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ListRunsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ListRunsResponse".into()
+    }
+}
 /// Counts runs.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CountRunsRequest {
     #[prost(message, optional, tag = "1")]
     pub filter: ::core::option::Option<RunFilter>,
 }
+impl ::prost::Name for CountRunsRequest {
+    const NAME: &'static str = "CountRunsRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CountRunsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CountRunsRequest".into()
+    }
+}
 /// How many runs there are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CountRunsResponse {
     #[prost(uint64, tag = "1")]
     pub count: u64,
+}
+impl ::prost::Name for CountRunsResponse {
+    const NAME: &'static str = "CountRunsResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CountRunsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CountRunsResponse".into()
+    }
 }
 /// Lists waits.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1065,6 +1498,16 @@ pub struct ListWaitsRequest {
     #[prost(bytes = "bytes", tag = "3")]
     pub page_token: ::prost::bytes::Bytes,
 }
+impl ::prost::Name for ListWaitsRequest {
+    const NAME: &'static str = "ListWaitsRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ListWaitsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ListWaitsRequest".into()
+    }
+}
 /// A page of waits.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListWaitsResponse {
@@ -1073,6 +1516,16 @@ pub struct ListWaitsResponse {
     /// For the next page; empty after the last.
     #[prost(bytes = "bytes", tag = "2")]
     pub next_page_token: ::prost::bytes::Bytes,
+}
+impl ::prost::Name for ListWaitsResponse {
+    const NAME: &'static str = "ListWaitsResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ListWaitsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ListWaitsResponse".into()
+    }
 }
 /// Asks for one wait of a run.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1083,11 +1536,31 @@ pub struct GetWaitRequest {
     #[prost(bytes = "bytes", tag = "2")]
     pub wait: ::prost::bytes::Bytes,
 }
+impl ::prost::Name for GetWaitRequest {
+    const NAME: &'static str = "GetWaitRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.GetWaitRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.GetWaitRequest".into()
+    }
+}
 /// Follows what a run waits for.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FollowWaitsRequest {
     #[prost(message, optional, tag = "1")]
     pub target: ::core::option::Option<RunTarget>,
+}
+impl ::prost::Name for FollowWaitsRequest {
+    const NAME: &'static str = "FollowWaitsRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.FollowWaitsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.FollowWaitsRequest".into()
+    }
 }
 /// Asks what a run waits for, once its log has a row after this one, or it is closed.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1097,6 +1570,16 @@ pub struct AwaitWaitsRequest {
     /// The `log_row` of the answer before; zero asks for the present.
     #[prost(uint64, tag = "2")]
     pub after: u64,
+}
+impl ::prost::Name for AwaitWaitsRequest {
+    const NAME: &'static str = "AwaitWaitsRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.AwaitWaitsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.AwaitWaitsRequest".into()
+    }
 }
 /// Moves a timer's due time, or the end of a wait.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1115,13 +1598,33 @@ pub struct RescheduleTimerRequest {
     #[prost(bytes = "bytes", optional, tag = "6")]
     pub wait: ::core::option::Option<::prost::bytes::Bytes>,
 }
-/// Tries again whatever is stuck in a run.
+impl ::prost::Name for RescheduleTimerRequest {
+    const NAME: &'static str = "RescheduleTimerRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RescheduleTimerRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RescheduleTimerRequest".into()
+    }
+}
+/// Tries again whatever is stuck in a run. It needs no key: doing it twice is doing it once.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RepairRunRequest {
     #[prost(message, optional, tag = "1")]
     pub target: ::core::option::Option<RunTarget>,
     #[prost(string, tag = "2")]
     pub identity: ::prost::alloc::string::String,
+}
+impl ::prost::Name for RepairRunRequest {
+    const NAME: &'static str = "RepairRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RepairRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RepairRunRequest".into()
+    }
 }
 /// Several calls.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1131,6 +1634,16 @@ pub struct CallsFrame {
     /// Calls whose answers nobody waits for any more.
     #[prost(uint64, repeated, tag = "2")]
     pub abandoned: ::prost::alloc::vec::Vec<u64>,
+}
+impl ::prost::Name for CallsFrame {
+    const NAME: &'static str = "CallsFrame";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CallsFrame".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CallsFrame".into()
+    }
 }
 /// A call. Its number is new on the stream, and stands on the answer.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1183,6 +1696,16 @@ pub mod numbered_call {
         AwaitWaits(super::AwaitWaitsRequest),
     }
 }
+impl ::prost::Name for NumberedCall {
+    const NAME: &'static str = "NumberedCall";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.NumberedCall".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.NumberedCall".into()
+    }
+}
 /// Several answers.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AnswersFrame {
@@ -1192,6 +1715,16 @@ pub struct AnswersFrame {
     /// ends the stream.
     #[prost(uint64, tag = "2")]
     pub message_bytes: u64,
+}
+impl ::prost::Name for AnswersFrame {
+    const NAME: &'static str = "AnswersFrame";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.AnswersFrame".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.AnswersFrame".into()
+    }
 }
 /// The answer to a call.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1234,6 +1767,16 @@ pub mod numbered_answer {
         RunWaits(super::RunWaits),
     }
 }
+impl ::prost::Name for NumberedAnswer {
+    const NAME: &'static str = "NumberedAnswer";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.NumberedAnswer".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.NumberedAnswer".into()
+    }
+}
 /// Asks for a page of a run's log as it is stored.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HistoryRowsRequest {
@@ -1245,6 +1788,16 @@ pub struct HistoryRowsRequest {
     /// Wait until the run has an event after this one, or is closed.
     #[prost(uint64, optional, tag = "3")]
     pub follow: ::core::option::Option<u64>,
+}
+impl ::prost::Name for HistoryRowsRequest {
+    const NAME: &'static str = "HistoryRowsRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.HistoryRowsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.HistoryRowsRequest".into()
+    }
 }
 /// Whole log rows. Each is an encoded `abide.history.v1.History`, and so are all of them put together.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1261,6 +1814,16 @@ pub struct HistoryRows {
     pub more: bool,
     #[prost(bool, tag = "5")]
     pub closed: bool,
+}
+impl ::prost::Name for HistoryRows {
+    const NAME: &'static str = "HistoryRows";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.HistoryRows".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.HistoryRows".into()
+    }
 }
 /// What a start does if a run of the workflow is open. By default it is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -3135,6 +3698,16 @@ pub mod command {
         ContinueAsNew(super::ContinueAsNew),
     }
 }
+impl ::prost::Name for Command {
+    const NAME: &'static str = "Command";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Command".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Command".into()
+    }
+}
 /// Moves a due time.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct MoveTimer {
@@ -3142,6 +3715,16 @@ pub struct MoveTimer {
     pub timer: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "2")]
     pub fire_at: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+}
+impl ::prost::Name for MoveTimer {
+    const NAME: &'static str = "MoveTimer";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.MoveTimer".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.MoveTimer".into()
+    }
 }
 /// Signals another workflow.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3158,6 +3741,16 @@ pub struct SignalExternal {
         ::abide_core::codec::generated::Payload,
     >,
 }
+impl ::prost::Name for SignalExternal {
+    const NAME: &'static str = "SignalExternal";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.SignalExternal".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.SignalExternal".into()
+    }
+}
 /// Makes another workflow end.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CancelExternal {
@@ -3168,6 +3761,16 @@ pub struct CancelExternal {
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
 }
+impl ::prost::Name for CancelExternal {
+    const NAME: &'static str = "CancelExternal";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CancelExternal".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CancelExternal".into()
+    }
+}
 /// Named payloads.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PayloadMap {
@@ -3177,6 +3780,16 @@ pub struct PayloadMap {
         ::abide_core::codec::generated::Payload,
     >,
 }
+impl ::prost::Name for PayloadMap {
+    const NAME: &'static str = "PayloadMap";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PayloadMap".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PayloadMap".into()
+    }
+}
 /// Accepts an update, with its request, so that the server may have forgotten it.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AcceptUpdate {
@@ -3184,6 +3797,16 @@ pub struct AcceptUpdate {
     pub update: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "2")]
     pub request: ::core::option::Option<::abide_core::codec::generated::UpdateRequest>,
+}
+impl ::prost::Name for AcceptUpdate {
+    const NAME: &'static str = "AcceptUpdate";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.AcceptUpdate".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.AcceptUpdate".into()
+    }
 }
 /// Refuses an update.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3193,6 +3816,16 @@ pub struct RejectUpdate {
     #[prost(message, optional, tag = "2")]
     pub failure: ::core::option::Option<::abide_core::codec::generated::Failure>,
 }
+impl ::prost::Name for RejectUpdate {
+    const NAME: &'static str = "RejectUpdate";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RejectUpdate".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RejectUpdate".into()
+    }
+}
 /// Gives an accepted update its outcome.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CompleteUpdate {
@@ -3200,6 +3833,16 @@ pub struct CompleteUpdate {
     pub update: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "2")]
     pub outcome: ::core::option::Option<::abide_core::codec::generated::Outcome>,
+}
+impl ::prost::Name for CompleteUpdate {
+    const NAME: &'static str = "CompleteUpdate";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CompleteUpdate".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CompleteUpdate".into()
+    }
 }
 /// Goes on in a new run.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3210,6 +3853,16 @@ pub struct ContinueAsNew {
     pub signals: ::prost::alloc::vec::Vec<u64>,
     #[prost(string, repeated, tag = "3")]
     pub updates: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for ContinueAsNew {
+    const NAME: &'static str = "ContinueAsNew";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ContinueAsNew".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ContinueAsNew".into()
+    }
 }
 /// From the worker. The first frame holds the hello.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3224,6 +3877,16 @@ pub struct WorkerFrame {
     /// but what is on its way.
     #[prost(bool, tag = "4")]
     pub withdraw: bool,
+}
+impl ::prost::Name for WorkerFrame {
+    const NAME: &'static str = "WorkerFrame";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.WorkerFrame".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.WorkerFrame".into()
+    }
 }
 /// The worker's introduction.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3244,6 +3907,16 @@ pub struct Hello {
     #[prost(message, repeated, tag = "5")]
     pub takes: ::prost::alloc::vec::Vec<Credit>,
 }
+impl ::prost::Name for Hello {
+    const NAME: &'static str = "Hello";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Hello".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Hello".into()
+    }
+}
 /// So many more tasks of a queue the worker takes.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Credit {
@@ -3255,6 +3928,16 @@ pub struct Credit {
     pub kind: i32,
     #[prost(uint32, tag = "4")]
     pub credits: u32,
+}
+impl ::prost::Name for Credit {
+    const NAME: &'static str = "Credit";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Credit".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Credit".into()
+    }
 }
 /// A worker's answer to a task. Its number is new on the stream, and stands on the acknowledgement.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3283,6 +3966,16 @@ pub mod completion {
         PresentAttempt(super::ActivityToken),
     }
 }
+impl ::prost::Name for Completion {
+    const NAME: &'static str = "Completion";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Completion".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Completion".into()
+    }
+}
 /// Names a started workflow task.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TaskToken {
@@ -3292,6 +3985,16 @@ pub struct TaskToken {
     pub run: ::prost::bytes::Bytes,
     #[prost(message, optional, tag = "3")]
     pub start: ::core::option::Option<::abide_core::codec::generated::StartId>,
+}
+impl ::prost::Name for TaskToken {
+    const NAME: &'static str = "TaskToken";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.TaskToken".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.TaskToken".into()
+    }
 }
 /// Names a query task.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3305,6 +4008,16 @@ pub struct QueryToken {
     #[prost(uint32, tag = "4")]
     pub attempt: u32,
 }
+impl ::prost::Name for QueryToken {
+    const NAME: &'static str = "QueryToken";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.QueryToken".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.QueryToken".into()
+    }
+}
 /// Names a start of an activity.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ActivityToken {
@@ -3316,6 +4029,16 @@ pub struct ActivityToken {
     pub scheduled: u64,
     #[prost(uint32, tag = "4")]
     pub start: u32,
+}
+impl ::prost::Name for ActivityToken {
+    const NAME: &'static str = "ActivityToken";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ActivityToken".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ActivityToken".into()
+    }
 }
 /// The code ran and asks for this.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3338,6 +4061,16 @@ pub struct CompleteTask {
     #[prost(uint32, tag = "6")]
     pub eager_activities: u32,
 }
+impl ::prost::Name for CompleteTask {
+    const NAME: &'static str = "CompleteTask";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CompleteTask".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CompleteTask".into()
+    }
+}
 /// The code could not run.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FailTask {
@@ -3350,6 +4083,16 @@ pub struct FailTask {
     #[prost(message, optional, tag = "4")]
     pub blocked: ::core::option::Option<::abide_core::codec::generated::Blocked>,
 }
+impl ::prost::Name for FailTask {
+    const NAME: &'static str = "FailTask";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.FailTask".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.FailTask".into()
+    }
+}
 /// The answer to a query task.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AnswerQuery {
@@ -3357,6 +4100,16 @@ pub struct AnswerQuery {
     pub token: ::core::option::Option<QueryToken>,
     #[prost(message, optional, tag = "2")]
     pub outcome: ::core::option::Option<::abide_core::codec::generated::Outcome>,
+}
+impl ::prost::Name for AnswerQuery {
+    const NAME: &'static str = "AnswerQuery";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.AnswerQuery".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.AnswerQuery".into()
+    }
 }
 /// An attempt of an activity ended.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3378,6 +4131,16 @@ pub mod resolve_activity {
         Cancelled(::abide_core::codec::generated::Payloads),
     }
 }
+impl ::prost::Name for ResolveActivity {
+    const NAME: &'static str = "ResolveActivity";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ResolveActivity".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ResolveActivity".into()
+    }
+}
 /// An attempt of an activity goes on.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct HeartbeatActivity {
@@ -3385,6 +4148,16 @@ pub struct HeartbeatActivity {
     pub token: ::core::option::Option<ActivityToken>,
     #[prost(message, repeated, tag = "2")]
     pub details: ::prost::alloc::vec::Vec<::abide_core::codec::generated::Payload>,
+}
+impl ::prost::Name for HeartbeatActivity {
+    const NAME: &'static str = "HeartbeatActivity";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.HeartbeatActivity".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.HeartbeatActivity".into()
+    }
 }
 /// From the server. The first frame holds the welcome.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3400,6 +4173,16 @@ pub struct ServerFrame {
     #[prost(uint32, repeated, tag = "4")]
     pub present_attempts: ::prost::alloc::vec::Vec<u32>,
 }
+impl ::prost::Name for ServerFrame {
+    const NAME: &'static str = "ServerFrame";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ServerFrame".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ServerFrame".into()
+    }
+}
 /// The worker is connected.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Welcome {
@@ -3411,6 +4194,16 @@ pub struct Welcome {
     /// Bytes that one frame of the worker may have; a larger one ends the stream.
     #[prost(uint64, tag = "3")]
     pub message_bytes: u64,
+}
+impl ::prost::Name for Welcome {
+    const NAME: &'static str = "Welcome";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Welcome".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Welcome".into()
+    }
 }
 /// The answer to a completion.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3443,6 +4236,16 @@ pub mod acknowledgement {
         Done(super::DoneAcknowledgement),
     }
 }
+impl ::prost::Name for Acknowledgement {
+    const NAME: &'static str = "Acknowledgement";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Acknowledgement".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Acknowledgement".into()
+    }
+}
 /// Why a task's commands were refused.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TaskRefused {
@@ -3451,6 +4254,16 @@ pub struct TaskRefused {
     #[prost(string, tag = "2")]
     pub message: ::prost::alloc::string::String,
 }
+impl ::prost::Name for TaskRefused {
+    const NAME: &'static str = "TaskRefused";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.TaskRefused".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.TaskRefused".into()
+    }
+}
 /// It is done.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DoneAcknowledgement {
@@ -3458,6 +4271,16 @@ pub struct DoneAcknowledgement {
     pub run: ::prost::bytes::Bytes,
     #[prost(bool, tag = "2")]
     pub repeat: bool,
+}
+impl ::prost::Name for DoneAcknowledgement {
+    const NAME: &'static str = "DoneAcknowledgement";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.DoneAcknowledgement".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.DoneAcknowledgement".into()
+    }
 }
 /// Work.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3475,6 +4298,16 @@ pub mod task {
         Activity(super::ActivityTask),
         #[prost(message, tag = "3")]
         Query(super::QueryTask),
+    }
+}
+impl ::prost::Name for Task {
+    const NAME: &'static str = "Task";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Task".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Task".into()
     }
 }
 /// Code should run.
@@ -3502,11 +4335,31 @@ pub struct WorkflowTask {
     #[prost(message, optional, tag = "8")]
     pub recent: ::core::option::Option<LogRows>,
 }
+impl ::prost::Name for WorkflowTask {
+    const NAME: &'static str = "WorkflowTask";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.WorkflowTask".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.WorkflowTask".into()
+    }
+}
 /// Pieces of an encoded `abide.history.v1.History`.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LogRows {
     #[prost(bytes = "bytes", repeated, tag = "1")]
     pub rows: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+}
+impl ::prost::Name for LogRows {
+    const NAME: &'static str = "LogRows";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.LogRows".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.LogRows".into()
+    }
 }
 /// An update to be accepted or rejected.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3515,6 +4368,16 @@ pub struct GivenUpdate {
     pub update: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "2")]
     pub request: ::core::option::Option<::abide_core::codec::generated::UpdateRequest>,
+}
+impl ::prost::Name for GivenUpdate {
+    const NAME: &'static str = "GivenUpdate";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.GivenUpdate".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.GivenUpdate".into()
+    }
 }
 /// An activity should run.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3537,6 +4400,16 @@ pub struct ActivityTask {
     #[prost(bool, tag = "7")]
     pub eager: bool,
 }
+impl ::prost::Name for ActivityTask {
+    const NAME: &'static str = "ActivityTask";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ActivityTask".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ActivityTask".into()
+    }
+}
 /// A question to the code, on the state after the last completed task.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct QueryTask {
@@ -3549,6 +4422,16 @@ pub struct QueryTask {
     pub name: ::prost::alloc::string::String,
     #[prost(message, repeated, tag = "4")]
     pub input: ::prost::alloc::vec::Vec<::abide_core::codec::generated::Payload>,
+}
+impl ::prost::Name for QueryTask {
+    const NAME: &'static str = "QueryTask";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.QueryTask".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.QueryTask".into()
+    }
 }
 /// What kind of work a queue holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]

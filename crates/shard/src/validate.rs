@@ -9,13 +9,14 @@ use abide_core::{
     limits::{InvalidField, Limits},
     payload::{self, Extension, PayloadMap, Payloads},
     run::{Movable, Resolution},
+    time::Timestamp,
 };
 
 /// Refuses a malformed request with the field at fault.
-pub(crate) fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
+pub(crate) fn check(call: &Call, limits: &Limits, now: Timestamp) -> Result<(), CallError> {
     let check = Check { limits };
     match call {
-        Call::Start(start) => check.start(start),
+        Call::Start(start) => check.start(start, now),
         Call::Signal(target, signal, extension) => {
             check.target(target)?;
             check.extension(extension)?;
@@ -43,8 +44,9 @@ pub(crate) fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
                 Movable::Wait(wait) => check.name("wait id", &wait.to_string()),
             }
         }
-        Call::Terminate { target, details, reason, identity } => {
+        Call::Terminate { target, details, reason, identity, key } => {
             check.target(target)?;
+            check.key(key.as_ref())?;
             check.label("identity", identity)?;
             check.label("reason", reason)?;
             check.payloads("details", details)
@@ -55,9 +57,10 @@ pub(crate) fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
             check.label("identity", identity)?;
             check.label("reason", reason)
         }
-        Call::Pause(target, RunPaused { reason, identity })
-        | Call::Unpause(target, RunUnpaused { reason, identity }) => {
+        Call::Pause(target, RunPaused { reason, identity, key })
+        | Call::Unpause(target, RunUnpaused { reason, identity, key }) => {
             check.target(target)?;
+            check.key(key.as_ref())?;
             check.label("identity", identity)?;
             check.label("reason", reason)
         }
@@ -89,12 +92,15 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn start(&self, start: &StartCall) -> Result<(), CallError> {
+    fn start(&self, start: &StartCall, now: Timestamp) -> Result<(), CallError> {
         self.name("workflow id", start.workflow.workflow.as_str())?;
         self.name("namespace", start.workflow.namespace.as_str())?;
         self.key(start.key.as_ref())?;
         self.label("identity", &start.identity)?;
         self.spec(&start.spec)?;
+        if start.begin.first_task_at(now).is_some_and(Timestamp::never) {
+            return Err(InvalidField::new("begin", "lies too far ahead").into());
+        }
         start.signal.as_ref().map_or(Ok(()), |signal| self.signal(signal))
     }
 

@@ -18,6 +18,7 @@ mod describe;
 mod draft;
 mod due;
 mod input;
+mod keys;
 mod liveness;
 mod pause;
 mod signal;
@@ -37,6 +38,7 @@ pub use apply::FoldError;
 pub use describe::{Description, ShownActivity, ShownChild, TaskTrouble};
 pub use due::TimerKey;
 pub use input::*;
+pub use keys::Keys;
 pub use liveness::{Liveness, ResumeSource};
 pub use snapshot::SNAPSHOT_VERSION;
 pub use start::{StartRun, start};
@@ -51,6 +53,9 @@ use draft::Draft;
 
 /// Judges an input. On `Ok` the run has changed as the records say; on `Err` it has not changed.
 pub fn decide(run: &mut Run, context: &Context<'_>, input: Input) -> Result<Decision, Refusal> {
+    if run.took_before(&input) {
+        return Ok(Draft::new(run, context).finish(Reply::Repeat));
+    }
     if !run.open() {
         return child::decide_closed(run, context, input);
     }

@@ -31,9 +31,6 @@ pub(super) fn reschedule(
     request: RescheduleTimer,
 ) -> Result<Decision, Refusal> {
     let run = &*draft.run;
-    if request.key.as_ref().is_some_and(|key| run.reschedule_keys.contains(key)) {
-        return Ok(draft.finish(Reply::Repeat));
-    }
     let timer = match request.what {
         Movable::Timer(timer) => timer,
         Movable::Wait(wait) => run.timer_of(&wait)?,
@@ -129,7 +126,6 @@ impl Run {
             }
             timer.moved_by = Some(Box::new(moved.by.clone()));
         }
-        self.remember_reschedule(&moved.by);
         self.touch_timer(&moved.timer);
     }
 

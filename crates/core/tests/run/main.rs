@@ -11,6 +11,7 @@ mod build;
 mod children;
 mod closes;
 mod golden;
+mod keys;
 mod liveness;
 mod pausing;
 mod random;

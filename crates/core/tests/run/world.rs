@@ -8,7 +8,7 @@ use abide_core::{
     effect::{Action, Answer, Effect},
     event::*,
     failure::Failure,
-    ids::{EventNumber, StartId, TimerId},
+    ids::{EventNumber, StartId},
     limits::Limits,
     note::{Note, Record},
     payload::Extension,

@@ -31,7 +31,7 @@ impl Shard {
                 return self.await_opening(ticket, call);
             }
         }
-        if let Err(error) = validate::check(&call, &self.limits) {
+        if let Err(error) = validate::check(&call, &self.limits, self.now()) {
             return self.reply(ticket, Err(error));
         }
         if let Call::AnswerQuery(token, answer) = call {
@@ -146,8 +146,8 @@ impl Shard {
                 let request = RunCancelRequested { reason, identity, key, source, received_at };
                 Input::RequestCancel(request)
             }
-            Call::Terminate { reason, identity, details, .. } => {
-                Input::Terminate(RunTerminated { reason, identity, details })
+            Call::Terminate { reason, identity, details, key, .. } => {
+                Input::Terminate(RunTerminated { reason, identity, details, key })
             }
             Call::Pause(_, paused) => Input::Pause(paused),
             Call::Unpause(_, unpaused) => Input::Unpause(unpaused),
