@@ -1,9 +1,12 @@
 //! Order in history decides every race: between a wait and its deadline, the one whose event comes first
 //! wins. The events that code left at the end of a wait say so, and so does what code says of its steps.
 
+use std::borrow::Cow;
+
 use abide_core::{
     event::{Event, Fact, Origin, WaitOpened},
     ids::{EventNumber, TimerId},
+    payload::Payload,
     run::Run,
 };
 
@@ -90,10 +93,12 @@ fn condition_end(events: &[Event], end: EventNumber, opened: EventNumber, how: E
     if spec.timer.is_some() && cancelled == fired.is_some() {
         return wrong("its timer is still there, or has two ends");
     }
-    let goal = spec.condition.key.as_deref().and_then(Goal::of_key);
-    let reached = goal.and_then(|goal| reached(events, goal)).filter(|reached| *reached < end);
+    let winner = winner(events, spec.condition.key.as_deref());
+    let reached = winner.known().filter(|reached| *reached < end);
     match how {
-        End::Satisfied if goal.is_some() && reached.is_none() => wrong("it does not hold"),
+        End::Satisfied if winner != Winner::Untold && reached.is_none() => {
+            wrong("it does not hold")
+        }
         End::Satisfied if fired.zip(reached).is_some_and(|(fired, reached)| fired < reached) => {
             wrong("it is satisfied, but its deadline came first")
         }
@@ -107,8 +112,7 @@ fn condition_end(events: &[Event], end: EventNumber, opened: EventNumber, how: E
 
 /// A condition that is still waited for does not hold.
 fn no_wait_is_forgotten(events: &[Event], wait: &WaitOpened) -> Judged {
-    let goal = wait.spec.condition.key.as_deref().and_then(Goal::of_key);
-    match goal.and_then(|goal| reached(events, goal)) {
+    match winner(events, wait.spec.condition.key.as_deref()).known() {
         Some(number) => {
             Err(format!("{} is open, but it holds since event {number}", wait.spec.wait))
         }
@@ -150,6 +154,63 @@ fn fact(events: &[Event], number: EventNumber) -> Option<&Fact> {
     events.get(index).map(|event| &event.body.fact)
 }
 
+/// What made a condition hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Winner {
+    /// History does not tell.
+    Untold,
+    /// Nothing yet.
+    Nothing,
+    /// This event.
+    Event(EventNumber),
+}
+
+impl Winner {
+    const fn known(self) -> Option<EventNumber> {
+        match self {
+            Self::Event(number) => Some(number),
+            Self::Untold | Self::Nothing => None,
+        }
+    }
+}
+
+/// The event that makes a condition with this key hold.
+fn winner(events: &[Event], key: Option<&str>) -> Winner {
+    let Some(key) = key else { return Winner::Untold };
+    if let Some(request) = key.strip_prefix("approval:") {
+        return decided(events, request);
+    }
+    match Goal::of_key(key) {
+        Some(goal) => reached(events, goal).map_or(Winner::Nothing, Winner::Event),
+        None => Winner::Untold,
+    }
+}
+
+/// The first decision on a request that one person decides alone. What signals say may be refused
+/// without a trace in history, and who hands over does not decide.
+fn decided(events: &[Event], request: &str) -> Winner {
+    let named = format!("\"request\":\"{request}\"");
+    let answer = |event: &&Event| match &event.body.fact {
+        Fact::UpdateAccepted(update) => text(&update.request.input).contains(&named),
+        Fact::SignalReceived(signal) => text(&signal.input).contains(&named),
+        _ => false,
+    };
+    let decides = |event: &Event| match &event.body.fact {
+        Fact::UpdateAccepted(update) => text(&update.request.input).contains("\"decision\":"),
+        _ => false,
+    };
+    let mut answers = events.iter().filter(answer).peekable();
+    let first = answers.peek().map(|event| event.number);
+    if !request.ends_with(".1") || !answers.all(decides) {
+        return Winner::Untold;
+    }
+    first.map_or(Winner::Nothing, Winner::Event)
+}
+
+fn text(payloads: &[Payload]) -> Cow<'_, str> {
+    payloads.first().map_or_else(Cow::default, |payload| String::from_utf8_lossy(&payload.data))
+}
+
 /// The event with which a goal was reached.
 fn reached(events: &[Event], goal: Goal) -> Option<EventNumber> {
     let counts = |fact: &Fact| match (goal, fact) {
@@ -176,7 +237,6 @@ mod tests {
             Body, Condition, SignalReceived, TimerCancelled, TimerFired, WaitSatisfied, WaitSpec,
             WaitTimedOut,
         },
-        payload::Payload,
         time::Timestamp,
     };
 

@@ -16,7 +16,7 @@ use abide_core::{
 };
 use abide_sdk::registry::{Fault, WorkflowCode};
 
-pub use self::workflow::{HANDLED_SIGNALS, OUTSIDER, VOTES_MAX, begin_world};
+pub use self::workflow::{APPROVERS, HANDLED_SIGNALS, OUTSIDER, begin_world};
 use crate::programs::Program;
 
 /// A run in the memory of a worker.

@@ -49,6 +49,9 @@ pub(super) fn follow<'a, const N: usize>(
                 waits::receive(ctx, *name, *timeout, terms).await
             }
             Node::Until { goal, timeout, terms } => waits::until(ctx, *goal, *timeout, terms).await,
+            Node::Approve { needed, timeout, terms } => {
+                waits::approve(ctx, *needed, *timeout, terms).await
+            }
             Node::Move(how) => {
                 waits::move_deadline(ctx, *how);
                 Ok(())

@@ -4,22 +4,21 @@
 use std::time::Duration;
 
 use abide_core::time::Timestamp;
-use abide_sdk::{Context, Deadline, Outcome, RawPayload};
+use abide_sdk::{
+    Context, Deadline, Outcome, RawPayload,
+    approval::{Decision, Request, Verdict},
+};
 
 use super::{
     steps::{Stopped, came_to, signal, text},
-    workflow::Scripted,
+    workflow::{APPROVERS, Scripted},
 };
 use crate::programs::{Goal, Move, Terms};
 
 /// Says about a wait what the program wants to be said.
 macro_rules! described {
     ($wait:expr, $terms:expr) => {
-        if $terms.described {
-            $wait.about("a drawn wait").actors(["anna", "ben"]).data("amount", &7)
-        } else {
-            $wait
-        }
+        if $terms.described { $wait.about("a drawn wait").data("amount", &7) } else { $wait }
     };
 }
 
@@ -108,6 +107,35 @@ pub(super) async fn until<const N: usize>(
     came_to(ctx, &what, held.map(|outcome| told(outcome.in_time().map(|()| "held".into()))))
 }
 
+/// Asks people. The id of the request says how many of them must agree.
+pub(super) async fn approve<const N: usize>(
+    ctx: &Context<Scripted<N>>,
+    needed: usize,
+    timeout: Option<Duration>,
+    terms: &Terms,
+) -> Stopped {
+    let number = ctx.write(|state| {
+        state.requests += 1;
+        state.requests
+    });
+    let request = Request::new(format!("ask{number}.{needed}")).approvers(APPROVERS);
+    let mut request = guarded!(ctx, described!(request, terms), terms);
+    if needed > 1 {
+        request = request.quorum(needed, APPROVERS.len());
+    }
+    if let Some(timeout) = timeout {
+        request = request.timeout(timeout).fallback(Decision::Reject);
+    }
+    let open = ctx.approval(request).start();
+    let what = watched(ctx, "approval", open.deadline());
+    let told = |verdict: Verdict| match verdict {
+        Verdict::Decided { choice, votes } => format!("{choice:?} by {}", votes.len()),
+        Verdict::TimedOut { .. } => TIMED_OUT.into(),
+        Verdict::Withdrawn { .. } => "withdrawn".into(),
+    };
+    came_to(ctx, &what, open.await.map(told))
+}
+
 /// Moves the oldest open deadline of the run.
 pub(super) fn move_deadline<const N: usize>(ctx: &Context<Scripted<N>>, how: Move) {
     let deadline = ctx.write(Scripted::oldest_deadline);
@@ -140,4 +168,4 @@ fn told(came: Option<String>) -> String {
 }
 
 /// How the trace tells that a wait timed out.
-pub(super) const TIMED_OUT: &str = "timed out";
+const TIMED_OUT: &str = "timed out";

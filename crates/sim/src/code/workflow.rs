@@ -11,7 +11,9 @@ use std::{
 use abide_core::{payload::Payload, time::Timestamp};
 use abide_sdk::{
     Condition, Context, Deadline, Error, MoveError, QueryDef, Raised, RawPayload, Registry,
-    SignalDef, UpdateDef, Workflow, condition,
+    SignalDef, UpdateDef, Workflow,
+    approval::{self, Answer, Approvals, Approving, Receipt},
+    condition,
     definition::{QueryHandler, SignalCode, SignalHandler, UpdateCode, UpdateHandler},
     future::LocalBoxFuture,
     payload::Arguments,
@@ -24,13 +26,16 @@ use crate::programs::{Goal, Program};
 pub(super) const TRACE: &str = "trace";
 
 /// Signals that are handled when they arrive; all others wait to be received.
-pub const HANDLED_SIGNALS: [&str; 3] = ["mark", "poke", "push"];
+pub const HANDLED_SIGNALS: [&str; 4] = ["mark", "poke", "push", "decision"];
 
-/// Who may not vote.
+/// Who may decide what people are asked.
+pub const APPROVERS: [&str; 3] = ["anna", "ben", "cleo"];
+
+/// Who may neither vote nor decide.
 pub const OUTSIDER: &str = "outsider";
 
 /// How many votes there may be; later ones are refused.
-pub const VOTES_MAX: u64 = 4;
+const VOTES_MAX: u64 = 4;
 
 /// How long the handler of `poke` takes.
 const POKE: Duration = Duration::from_millis(700);
@@ -87,6 +92,9 @@ pub(super) struct Scripted<const N: usize> {
     pub(super) trace: Vec<String>,
     /// How many children were asked for.
     pub(super) children: usize,
+    /// How often people were asked.
+    pub(super) requests: usize,
+    approvals: Approvals,
     /// How many signals `mark` have come.
     marks: u64,
     /// How many updates `vote` were accepted.
@@ -108,6 +116,8 @@ impl<const N: usize> Scripted<N> {
         SignalDef::new("push", Arguments::one(), SignalCode::Apply(Self::push));
     const POKE: SignalDef<Self, RawPayload> =
         SignalDef::new("poke", Arguments::one(), SignalCode::Task(poke));
+    const DECISION: SignalDef<Self, Answer> = approval::signal();
+    const DECIDE: UpdateDef<Self, Answer, Receipt> = approval::update();
     const TRACE: QueryDef<Self, (), RawPayload> =
         QueryDef::new(TRACE, Arguments::none(), |state, ()| Ok(state.result()));
     const ACCEPT: UpdateDef<Self, RawPayload, RawPayload> =
@@ -197,11 +207,18 @@ impl<const N: usize> Scripted<N> {
 impl<const N: usize> Workflow for Scripted<N> {
     const NAME: &'static str = TYPES[N];
     const ARGUMENTS: Arguments<()> = Arguments::none();
-    const SIGNALS: &'static [&'static dyn SignalHandler<Self>] =
-        &[&Self::GO, &Self::TELL, &Self::STOP, &Self::MARK, &Self::PUSH, &Self::POKE];
+    const SIGNALS: &'static [&'static dyn SignalHandler<Self>] = &[
+        &Self::GO,
+        &Self::TELL,
+        &Self::STOP,
+        &Self::MARK,
+        &Self::PUSH,
+        &Self::POKE,
+        &Self::DECISION,
+    ];
     const QUERIES: &'static [&'static dyn QueryHandler<Self>] = &[&Self::TRACE];
     const UPDATES: &'static [&'static dyn UpdateHandler<Self>] =
-        &[&Self::ACCEPT, &Self::REJECT, &Self::VOTE, &Self::POSTPONE];
+        &[&Self::ACCEPT, &Self::REJECT, &Self::VOTE, &Self::POSTPONE, &Self::DECIDE];
 
     type Input = ();
     type Output = RawPayload;
@@ -211,6 +228,8 @@ impl<const N: usize> Workflow for Scripted<N> {
             program: PROGRAM.with_borrow(Rc::clone),
             trace: Vec::new(),
             children: 0,
+            requests: 0,
+            approvals: Approvals::default(),
             marks: 0,
             votes: 0,
             sleeps: 0,
@@ -226,6 +245,16 @@ impl<const N: usize> Workflow for Scripted<N> {
                 Err(Stop(error)) => Err(Raised::new(error)),
             }
         })
+    }
+}
+
+impl<const N: usize> Approving for Scripted<N> {
+    fn approvals(&self) -> &Approvals {
+        &self.approvals
+    }
+
+    fn approvals_mut(&mut self) -> &mut Approvals {
+        &mut self.approvals
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn program(rng: &mut Rng, number: usize) -> Program {
 fn node(rng: &mut Rng, number: usize, depth: u32) -> Node {
     let nested = if depth > 0 { 3 } else { 0 };
     let child = if number > 0 { 4 } else { 0 };
-    let weights = [nested, nested, nested, 5, 8, 5, 6, nested, child, 2, 1, 2, 2, 2, 1];
+    let weights = [nested, nested, nested, 5, 8, 5, 6, 3, nested, child, 2, 1, 2, 2, 2, 1];
     match rng.weighted(&weights) {
         0 => Node::Sequence(nodes(rng, number, depth)),
         1 => Node::Join(nodes(rng, number, depth)),
@@ -32,13 +32,14 @@ fn node(rng: &mut Rng, number: usize, depth: u32) -> Node {
         4 => Node::Activity(activity(rng)),
         5 => receive(rng),
         6 => until(rng),
-        7 => moved(rng),
-        8 => Node::Child(a_child(rng, number)),
-        9 => Node::SignalExternal { workflow: neighbour(rng), name: signal(rng) },
-        10 => Node::CancelExternal { workflow: neighbour(rng) },
-        11 => Node::SideEffect,
-        12 => patch(rng),
-        13 => Node::ContinueAsNew { runs: rng.between(2, 3) },
+        7 => approve(rng),
+        8 => moved(rng),
+        9 => Node::Child(a_child(rng, number)),
+        10 => Node::SignalExternal { workflow: neighbour(rng), name: signal(rng) },
+        11 => Node::CancelExternal { workflow: neighbour(rng) },
+        12 => Node::SideEffect,
+        13 => patch(rng),
+        14 => Node::ContinueAsNew { runs: rng.between(2, 3) },
         _ => Node::Fail,
     }
 }
@@ -58,16 +59,21 @@ fn until(rng: &mut Rng) -> Node {
         1 => Goal::TwoMarks,
         _ => Goal::Votes(rng.between(1, 3)),
     };
-    let described = matches!(goal, Goal::Votes(_));
-    Node::Until { goal, timeout: timeout(rng), terms: Terms { described, ..terms(rng) } }
+    Node::Until { goal, timeout: timeout(rng), terms: terms(rng) }
+}
+
+fn approve(rng: &mut Rng) -> Node {
+    let needed = if rng.chance(700) { 1 } else { 2 };
+    Node::Approve { needed, timeout: timeout(rng), terms: terms(rng) }
 }
 
 /// A wait with a deadline, and a branch beside it that moves the deadline some time later.
 fn moved(rng: &mut Rng) -> Node {
-    let waits = match rng.below(4) {
+    let waits = match rng.below(5) {
         0 => Node::Sleep(long(rng), terms(rng)),
         1 => receive(rng),
         2 => until(rng),
+        3 => approve(rng),
         // What another branch does makes it hold.
         _ => Node::Until { goal: Goal::Slept, timeout: Some(long(rng)), terms: terms(rng) },
     };

@@ -45,6 +45,15 @@ pub enum Node {
         /// What is said about the wait.
         terms: Terms,
     },
+    /// Asks people, and waits for their verdict.
+    Approve {
+        /// How many of them must agree; one decides alone.
+        needed: usize,
+        /// No limit, or at most this long.
+        timeout: Option<Duration>,
+        /// What is said about the wait.
+        terms: Terms,
+    },
     /// Moves the oldest open deadline of the run.
     Move(Move),
     /// Runs an activity.
@@ -96,7 +105,7 @@ pub enum Goal {
     Marks(u64),
     /// The same of two, as a literal condition with a key and a fingerprint.
     TwoMarks,
-    /// So many updates `vote` were accepted: people decide.
+    /// So many updates `vote` were accepted.
     Votes(u64),
     /// Some sleep of the run is over; a literal condition without a key.
     Slept,
@@ -187,6 +196,7 @@ impl Node {
             Self::Sleep(..)
             | Self::Receive { .. }
             | Self::Until { .. }
+            | Self::Approve { .. }
             | Self::Move(_)
             | Self::Activity(_)
             | Self::Child(_)

@@ -3,15 +3,18 @@
 
 use abide_core::{
     call::{Call, RunTarget, UpdateWait},
-    event::UpdateRequest,
+    event::{SignalReceived, UpdateRequest},
     ids::Key,
     list::WaitKind,
     payload::{Extension, Payload},
     run::{Movable, Run, ShownWait},
 };
 
+use abide_sdk::{Data, approval::Answer};
+
 use super::{Event, World, clients::exactly, requests::signal};
 use crate::{
+    code::{APPROVERS, OUTSIDER},
     programs::{Goal, SIGNALS},
     schedule::{MILLIS, Micros, SECOND},
 };
@@ -51,7 +54,11 @@ impl World {
                 self.rng.pick(&SIGNALS).copied().unwrap_or("go")
             }
             WaitKind::Signal => &wait.name,
-            WaitKind::Condition | WaitKind::Approval => match Goal::of_key(&wait.name)? {
+            WaitKind::Approval => {
+                let approval = wait.details.as_ref()?.approval.as_ref()?;
+                return self.decide(number, target, &approval.request, &approval.update);
+            }
+            WaitKind::Condition => match Goal::of_key(&wait.name)? {
                 Goal::Votes(_) => return Some(vote(number, target)),
                 Goal::Marks(_) | Goal::TwoMarks | Goal::Slept => "mark",
             },
@@ -61,6 +68,34 @@ impl World {
             }
         };
         Some(Call::Signal(target, signal(name, key), Extension::new()))
+    }
+
+    /// Answers a request: yes, no, or let somebody else decide; and not everybody may.
+    fn decide(
+        &mut self,
+        number: usize,
+        target: RunTarget,
+        request: &str,
+        update: &str,
+    ) -> Option<Call> {
+        let key = Key::from(format!("help{number}"));
+        let approver = match self.rng.chance(150) {
+            true => OUTSIDER,
+            false => self.rng.pick(&APPROVERS)?,
+        };
+        let answer = match self.rng.weighted(&[6, 3, 1]) {
+            0 => Answer::approve(request, approver),
+            1 => Answer::reject(request, approver),
+            _ => Answer::delegate(request, approver, "dora"),
+        };
+        let input = answer.comment(key.as_str()).to_payload().ok()?.into_iter().collect();
+        if self.rng.chance(150) {
+            let decision = SignalReceived { input, ..signal("decision", key) };
+            return Some(Call::Signal(target, decision, Extension::new()));
+        }
+        let request = UpdateRequest { name: update.into(), input, ..UpdateRequest::default() };
+        let (update, until) = (key.as_str().into(), UpdateWait::Completed);
+        Some(Call::Update { target, update, request, until })
     }
 }
 
