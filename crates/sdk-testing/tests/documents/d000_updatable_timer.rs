@@ -1,0 +1,592 @@
+//! The updatable timer: a deadline that is read and moved while it is awaited, in place, from handlers,
+//! from other branches, from clients and operators; the guards on that; and both workflows of the
+//! document.
+
+use std::{sync::Arc, time::Duration};
+
+use abide::{
+    ClientError, MoveError, Timestamp, Worker, WorkflowHandle,
+    event::{Fact, Mover},
+    prelude::*,
+};
+use abide_core::run::Refusal;
+use abide_embedded::{
+    Embedded,
+    clock::{Clock, ManualClock},
+};
+use abide_sdk_testing::{TestEnvironment, replay_history};
+use abide_store::memory::MemoryStore;
+
+use crate::site::{Hold, Rows, Working, count, names, timers, until};
+
+/// A sleep whose deadline everybody may move.
+#[derive(Default)]
+struct Auction {
+    closing: Deadline,
+}
+
+#[workflow]
+impl Auction {
+    #[run]
+    async fn run(ctx: &Context<Self>, length: Duration) -> abide::Result<Timestamp> {
+        let closing = ctx.sleep(length).start();
+        ctx.write(|auction| auction.closing = closing.deadline());
+        closing.await?;
+        Ok(ctx.now())
+    }
+
+    /// Each bid leaves another minute.
+    #[signal]
+    fn bid(&mut self) {
+        let _ = self.closing.extend(minutes(1));
+    }
+
+    #[update]
+    fn close_at(&mut self, at: Timestamp) -> Result<(), MoveError> {
+        self.closing.reset(at)
+    }
+
+    #[signal]
+    async fn extend_every_minute(ctx: &Context<Self>, times: u32) {
+        for _ in 0..times {
+            if ctx.sleep(minutes(1)).await.is_ok() {
+                let _ = ctx.read(|auction| auction.closing.extend(minutes(1)));
+            }
+        }
+    }
+
+    #[query]
+    fn closes(&self) -> Option<Timestamp> {
+        self.closing.at()
+    }
+}
+
+fn auctions(worker: Worker) -> Worker {
+    worker.workflow::<Auction>().max_cached_runs(0)
+}
+
+async fn environment() -> TestEnvironment {
+    let env = TestEnvironment::new().await;
+    env.worker(auctions).await.unwrap();
+    env
+}
+
+async fn auction(env: &TestEnvironment, length: Duration) -> WorkflowHandle<Auction> {
+    let auction = env.client().start::<Auction>("auction", length).await.unwrap();
+    env.skip(Duration::ZERO).await;
+    auction
+}
+
+/// Who moved deadlines, and to when.
+async fn moves(handle: &WorkflowHandle<Auction>) -> Vec<(Timestamp, Mover)> {
+    let history = handle.history().await.unwrap();
+    let moved = history.iter().filter_map(|event| match &event.body.fact {
+        Fact::TimerRescheduled(moved) => Some((moved.fire_at, moved.by.clone())),
+        _ => None,
+    });
+    moved.collect()
+}
+
+/// One timer was started and fired, whatever happened to its deadline.
+async fn one_timer(handle: &WorkflowHandle<Auction>) {
+    let history = handle.history().await.unwrap();
+    let counted = ["TimerStarted", "TimerFired", "TimerCancelled"];
+    assert_eq!(counted.map(|name| count(&history, name)), [1, 1, 0]);
+    replay_history::<Auction>(history).unwrap();
+}
+
+#[tokio::test]
+async fn a_signal_handler_extends_the_deadline_in_place() {
+    let env = environment().await;
+    let begun = env.now();
+    let auction = auction(&env, minutes(5)).await;
+    for _ in 0..3 {
+        env.skip(minutes(1)).await;
+        auction.signal(Auction::bid, ()).await.unwrap();
+    }
+    let end = begun.saturating_add(minutes(8));
+    assert_eq!(auction.result().await.unwrap(), end);
+    let moves = moves(&auction).await;
+    assert_eq!(moves.len(), 3);
+    assert_eq!(moves[2], (end, Mover::Code));
+    one_timer(&auction).await;
+}
+
+#[tokio::test]
+async fn an_update_shortens_the_deadline_and_answers_at_once() {
+    let env = environment().await;
+    let begun = env.now();
+    let auction = auction(&env, days(1)).await;
+    let end = begun.saturating_add(minutes(1));
+    auction.update(Auction::close_at, end).await.unwrap();
+    assert_eq!(env.now(), begun, "nobody had to wait");
+    assert_eq!(auction.result().await.unwrap(), end);
+    one_timer(&auction).await;
+}
+
+#[tokio::test]
+async fn another_branch_of_the_workflow_moves_the_deadline() {
+    let env = environment().await;
+    let begun = env.now();
+    let auction = auction(&env, minutes(2)).await;
+    auction.signal(Auction::extend_every_minute, 3).await.unwrap();
+    let end = begun.saturating_add(minutes(5));
+    assert_eq!(auction.result().await.unwrap(), end);
+    assert_eq!(moves(&auction).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_client_moves_the_deadline_and_history_says_who_and_to_when() {
+    let env = environment().await;
+    let begun = env.now();
+    let auction = auction(&env, minutes(5)).await;
+    let ada = env.client().with_identity("ada").handle::<Auction>("auction");
+    let timer = ada.describe().await.unwrap().waits[0].timer.clone().unwrap();
+    let end = begun.saturating_add(minutes(20));
+    ada.reschedule_timer(timer.clone(), end).key("once").await.unwrap();
+    // A repeat of the same request is the same request.
+    ada.reschedule_timer(timer.clone(), end).key("once").await.unwrap();
+    assert_eq!(ada.describe().await.unwrap().waits[0].until, end);
+    assert_eq!(auction.result().await.unwrap(), end);
+    let moves = moves(&auction).await;
+    let [(at, Mover::Outside { identity, received_at, .. })] = &*moves else {
+        panic!("not one move from outside: {moves:?}");
+    };
+    assert_eq!((*at, identity.as_str(), *received_at), (end, "ada", begun));
+    one_timer(&auction).await;
+}
+
+#[tokio::test]
+async fn a_query_tells_the_deadline_at_any_time() {
+    let env = environment().await;
+    let begun = env.now();
+    let auction = auction(&env, minutes(5)).await;
+    let closes = || async { auction.query(Auction::closes, ()).await.unwrap() };
+    assert_eq!(closes().await, Some(begun.saturating_add(minutes(5))));
+    auction.signal(Auction::bid, ()).await.unwrap();
+    assert_eq!(closes().await, Some(begun.saturating_add(minutes(6))));
+    auction.result().await.unwrap();
+    assert_eq!(closes().await, None, "there is none any more");
+}
+
+#[tokio::test]
+async fn code_is_told_why_a_deadline_cannot_be_moved() {
+    let env = environment().await;
+    let begun = env.now();
+    let auction = auction(&env, minutes(5)).await;
+    env.skip(minutes(1)).await;
+    let refused = |at: Timestamp| {
+        let update = auction.update(Auction::close_at, at);
+        async { update.await.unwrap_err().to_string() }
+    };
+    assert!(refused(begun).await.contains("has passed already"));
+    assert!(refused(Timestamp::NEVER).await.contains("cannot be moved to never"));
+    assert!(moves(&auction).await.is_empty());
+    auction.update(Auction::close_at, env.now()).await.unwrap();
+    assert_eq!(auction.result().await.unwrap(), env.now(), "now is soon enough");
+}
+
+/// Waits whose guards bind clients and operators.
+#[derive(Default)]
+struct Guarded {
+    ready: bool,
+}
+
+#[workflow]
+impl Guarded {
+    #[run]
+    async fn run(ctx: &Context<Self>, wait: String) -> abide::Result<()> {
+        let limit = ctx.now().saturating_add(hours(1));
+        let ready = condition!("ready", |it| it.ready);
+        match wait.as_str() {
+            "signal" => ctx.receive(Self::go).await,
+            "condition" => {
+                let wait = ctx.wait_until(ready).timeout(minutes(5)).not_after(limit);
+                wait.max_extensions(2).await.map(drop)
+            }
+            _ => ctx.sleep(minutes(5)).not_after(limit).max_extensions(2).await,
+        }
+    }
+
+    #[signal]
+    fn go();
+
+    #[signal]
+    fn get_ready(&mut self) {
+        self.ready = true;
+    }
+}
+
+#[tokio::test]
+async fn clients_and_operators_are_bound_by_guards_and_each_refusal_says_why() {
+    for wait in ["sleep", "condition"] {
+        let env = TestEnvironment::new().await;
+        env.worker(|worker| worker.workflow::<Guarded>()).await.unwrap();
+        let begun = env.now();
+        let run = env.client().start::<Guarded>("guarded", wait.to_owned()).await.unwrap();
+        env.skip(minutes(1)).await;
+        let timer = run.describe().await.unwrap().waits[0].timer.clone().unwrap();
+        let moved = |at: Timestamp| run.reschedule_timer(timer.clone(), at);
+        let (limit, now) = (begun.saturating_add(hours(1)), env.now());
+
+        let past = Refusal::PastDeadline { fire_at: begun, now };
+        assert_eq!(moved(begun).await, Err(ClientError::Refused(past)));
+        let far = limit.saturating_add(seconds(1));
+        let too_late = Refusal::TooLate { fire_at: far, not_after: limit };
+        assert_eq!(moved(far).await, Err(ClientError::Refused(too_late)));
+        let never = Refusal::NeverDeadline(timer.clone());
+        assert_eq!(moved(Timestamp::NEVER).await, Err(ClientError::Refused(never)));
+        let unknown = run.reschedule_timer("timer-99", limit).await;
+        let refusal = Refusal::UnknownTimer("timer-99".into());
+        assert_eq!(unknown, Err(ClientError::Refused(refusal)));
+
+        moved(begun.saturating_add(minutes(10))).await.unwrap();
+        moved(begun.saturating_add(minutes(20))).await.unwrap();
+        let often = Refusal::TooManyMoves { limit: 2 };
+        let refused = moved(limit).await;
+        assert_eq!(refused, Err(ClientError::Refused(often)));
+        assert!(refused.unwrap_err().to_string().contains('2'), "the bound is in the message");
+
+        run.result().await.unwrap();
+        assert_eq!(env.now().saturating_since(begun), minutes(20), "{wait}");
+        let closed = moved(limit).await;
+        assert_eq!(closed, Err(ClientError::Refused(Refusal::RunClosed)));
+    }
+}
+
+#[tokio::test]
+async fn a_wait_without_deadline_cannot_be_given_one() {
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Guarded>()).await.unwrap();
+    let run = env.client().start::<Guarded>("guarded", "signal".to_owned()).await.unwrap();
+    env.skip(Duration::ZERO).await;
+    let timer = run.describe().await.unwrap().waits[0].timer.clone().unwrap();
+    let refused = run.reschedule_timer(timer.clone(), env.now().saturating_add(hours(1))).await;
+    assert_eq!(refused, Err(ClientError::Refused(Refusal::NoDeadline(timer))));
+}
+
+/// An engine in memory whose store the test can look into, and whose time it moves.
+struct Glass {
+    store: Arc<MemoryStore>,
+    clock: Arc<ManualClock>,
+    engine: Embedded,
+}
+
+impl Glass {
+    async fn open() -> Self {
+        let store = Arc::new(MemoryStore::default());
+        let now = Timestamp::from_unix_millis(1_800_000_000_000);
+        let clock = Arc::new(ManualClock::new(now));
+        let engine = Embedded::builder().clock(clock.clone()).start(store.clone()).await;
+        Self { store, clock, engine }
+    }
+
+    fn work<W: abide::Workflow>(&self) -> Working {
+        Working::start(self.engine.worker().build_id("test").workflow::<W>())
+    }
+
+    /// When timers of the workflow are due, as the store has it.
+    async fn due(&self, workflow: &str) -> Vec<Timestamp> {
+        let rows = Rows::of(&*self.store, workflow).await;
+        rows.due.into_iter().map(|row| row.due).collect()
+    }
+
+    /// How many rows there are of due times, and of waits.
+    async fn rows(&self, workflow: &str) -> (usize, usize) {
+        let rows = Rows::of(&*self.store, workflow).await;
+        (rows.due.len(), rows.waits.len())
+    }
+}
+
+fn started(fact: &Fact) -> bool {
+    matches!(fact, Fact::TimerStarted(_))
+}
+
+#[tokio::test]
+async fn a_timer_that_has_fired_cannot_be_moved_even_if_code_has_not_seen_it() {
+    let glass = Glass::open().await;
+    let worker = glass.work::<Auction>();
+    let auction = glass.engine.client().start::<Auction>("auction", minutes(5)).await.unwrap();
+    until(&auction, started).await;
+    worker.kill().await;
+    glass.clock.move_to(glass.clock.now().saturating_add(minutes(5)));
+    until(&auction, |fact| matches!(fact, Fact::TimerFired(_))).await;
+    let later = glass.clock.now().saturating_add(hours(1));
+    let refused = auction.reschedule_timer("timer-1", later).await;
+    assert_eq!(refused, Err(ClientError::Refused(Refusal::UnknownTimer("timer-1".into()))));
+    let worker = glass.work::<Auction>();
+    assert_eq!(auction.result().await.unwrap(), glass.clock.now());
+    worker.kill().await;
+}
+
+static IN_TASK: Hold = Hold::new();
+
+/// Sleeps, and stands in the middle of a later task.
+#[derive(Default)]
+struct Held;
+
+#[workflow]
+impl Held {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<()> {
+        ctx.sleep(seconds(5)).await
+    }
+
+    #[signal]
+    fn look(&mut self) {
+        IN_TASK.pass();
+    }
+}
+
+/// While a task is under way, a move takes effect at once, and a firing is not taken back.
+#[tokio::test]
+async fn a_deadline_is_moved_during_a_task_until_it_has_come() {
+    let glass = Glass::open().await;
+    let begun = glass.clock.now();
+    let worker = glass.work::<Held>();
+    let held = glass.engine.client().start::<Held>("held", ()).await.unwrap();
+    until(&held, started).await;
+    held.signal(Held::look, ()).await.unwrap();
+    IN_TASK.entered().await;
+    held.reschedule_timer("timer-1", begun.saturating_add(seconds(8))).await.unwrap();
+    assert_eq!(glass.due("held").await, [begun.saturating_add(seconds(8))]);
+    glass.clock.move_to(begun.saturating_add(seconds(8)));
+    while !glass.due("held").await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let refused = held.reschedule_timer("timer-1", begun.saturating_add(hours(1))).await;
+    assert_eq!(refused, Err(ClientError::Refused(Refusal::TimerFired("timer-1".into()))));
+    IN_TASK.open();
+    held.result().await.unwrap();
+    let expected = ["SignalReceived", "TimerRescheduled", "TimerFired", "RunCompleted"];
+    assert_eq!(names(&held.history().await.unwrap())[2..], expected);
+    worker.kill().await;
+}
+
+#[tokio::test]
+async fn ten_thousand_extensions_leave_one_due_row_and_one_wait_row() {
+    let glass = Glass::open().await;
+    let begun = glass.clock.now();
+    let worker = glass.work::<Auction>();
+    let auction = glass.engine.client().start::<Auction>("auction", minutes(5)).await.unwrap();
+    until(&auction, started).await;
+    for number in 1..=10_000 {
+        let at = begun.saturating_add(minutes(5) + seconds(number));
+        auction.reschedule_timer("timer-1", at).await.unwrap();
+        if number % 1_000 == 0 {
+            assert_eq!(glass.rows("auction").await, (1, 1), "after {number} extensions");
+        }
+    }
+    let end = begun.saturating_add(minutes(5) + seconds(10_000));
+    glass.clock.move_to(end);
+    assert_eq!(auction.result().await.unwrap(), end, "only the last one counts");
+    assert_eq!(glass.rows("auction").await, (0, 0));
+    worker.kill().await;
+}
+
+#[tokio::test]
+async fn a_thousand_extensions_by_a_handler_leave_one_due_row_and_one_wait_row() {
+    let glass = Glass::open().await;
+    let begun = glass.clock.now();
+    let worker = glass.work::<Auction>();
+    let auction = glass.engine.client().start::<Auction>("auction", minutes(5)).await.unwrap();
+    until(&auction, started).await;
+    for _ in 0..1_000 {
+        auction.signal(Auction::bid, ()).await.unwrap();
+    }
+    let closes = auction.query(Auction::closes, ()).await.unwrap();
+    assert_eq!(closes, Some(begun.saturating_add(minutes(1_005))));
+    assert_eq!(glass.rows("auction").await, (1, 1));
+    assert_eq!(timers(&auction.history().await.unwrap()).len(), 1);
+    worker.kill().await;
+}
+
+/// The plain helper of the document: a condition wait in a loop, begun anew with each new wake-up time.
+#[derive(Default)]
+struct PlainTimer {
+    wake_at: Timestamp,
+    updated: bool,
+}
+
+#[workflow]
+impl PlainTimer {
+    #[run]
+    async fn run(ctx: &Context<Self>, wake_at: Timestamp) -> abide::Result<Timestamp> {
+        ctx.write(|timer| timer.wake_at = wake_at);
+        loop {
+            let wake_at = ctx.write(|timer| {
+                timer.updated = false;
+                timer.wake_at
+            });
+            let updated = ctx.wait_until(condition!("wake-up.updated", |timer| timer.updated));
+            if updated.until(wake_at).await?.timed_out() {
+                return Ok(ctx.now());
+            }
+        }
+    }
+
+    #[signal]
+    fn update_wake_up_time(&mut self, at: Timestamp) {
+        self.wake_at = at;
+        self.updated = true;
+    }
+
+    #[query]
+    fn wake_up_time(&self) -> Timestamp {
+        self.wake_at
+    }
+}
+
+#[tokio::test]
+async fn the_plain_helper_works_and_leaves_no_uncancelled_timers() {
+    let glass = Glass::open().await;
+    let begun = glass.clock.now();
+    let at = |minute: u64| begun.saturating_add(minutes(minute));
+    let worker = glass.work::<PlainTimer>();
+    let timer = glass.engine.client().start::<PlainTimer>("timer", at(5)).await.unwrap();
+    for minute in 6..=25 {
+        timer.signal(PlainTimer::update_wake_up_time, at(minute)).await.unwrap();
+        assert_eq!(timer.query(PlainTimer::wake_up_time, ()).await.unwrap(), at(minute));
+        assert_eq!(glass.rows("timer").await, (1, 1));
+    }
+    glass.clock.move_to(at(24));
+    assert_eq!(count(&timer.history().await.unwrap(), "TimerFired"), 0);
+    glass.clock.move_to(at(25));
+    assert_eq!(timer.result().await.unwrap(), at(25));
+    let history = timer.history().await.unwrap();
+    let (begun, cancelled) = (timers(&history).len(), count(&history, "TimerCancelled"));
+    assert_eq!(begun, cancelled + 1, "all but the one that fired");
+    worker.kill().await;
+}
+
+/// The document's first workflow: an approval with a deadline that can be moved.
+#[derive(Default)]
+struct Approval {
+    approved: bool,
+    status: &'static str,
+    deadline: Deadline,
+}
+
+#[workflow]
+impl Approval {
+    #[run]
+    async fn run(ctx: &Context<Self>, deadline: Timestamp) -> abide::Result<String> {
+        ctx.write(|approval| approval.status = "PENDING");
+        let approved = condition!("approval.approved", |approval| approval.approved);
+        let wait = ctx.wait_until(approved).until(deadline).start();
+        ctx.write(|approval| approval.deadline = wait.deadline());
+        let status = if wait.await?.timed_out() { "REJECTED" } else { "APPROVED" };
+        ctx.write(|approval| approval.status = status);
+        Ok(status.into())
+    }
+
+    #[signal]
+    fn approve(&mut self) {
+        self.approved = true;
+    }
+
+    #[signal]
+    fn extend_deadline(&mut self, to: Timestamp) {
+        let _ = self.deadline.reset(to);
+    }
+
+    #[query]
+    fn status(&self) -> String {
+        self.status.into()
+    }
+}
+
+#[tokio::test]
+async fn the_basic_approval_is_approved_or_rejected_by_its_deadline() {
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Approval>()).await.unwrap();
+    let client = env.client();
+    let deadline = env.now().saturating_add(hours(1));
+    let approval = client.start::<Approval>("approved", deadline).await.unwrap();
+    assert_eq!(approval.query(Approval::status, ()).await.unwrap(), "PENDING");
+    env.skip(minutes(59)).await;
+    approval.signal(Approval::approve, ()).await.unwrap();
+    assert_eq!(approval.result().await.unwrap(), "APPROVED");
+    assert_eq!(approval.query(Approval::status, ()).await.unwrap(), "APPROVED");
+
+    let deadline = env.now().saturating_add(hours(1));
+    let approval = client.start::<Approval>("rejected", deadline).await.unwrap();
+    assert_eq!(approval.result().await.unwrap(), "REJECTED");
+    assert_eq!(env.now(), deadline);
+}
+
+#[tokio::test]
+async fn the_deadline_of_a_condition_is_moved_in_place_too() {
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Approval>()).await.unwrap();
+    let at = |hour| env.now().saturating_add(hours(hour));
+    let (first, second) = (at(1), at(3));
+    let approval = env.client().start::<Approval>("approval", first).await.unwrap();
+    env.skip(Duration::ZERO).await;
+    approval.signal(Approval::extend_deadline, second).await.unwrap();
+    env.skip(hours(2)).await;
+    approval.signal(Approval::approve, ()).await.unwrap();
+    assert_eq!(approval.result().await.unwrap(), "APPROVED");
+    let history = approval.history().await.unwrap();
+    assert_eq!((timers(&history).len(), count(&history, "TimerRescheduled")), (1, 1));
+    let [.., cancelled, satisfied, _] = *names(&history) else { panic!() };
+    assert_eq!((cancelled, satisfied), ("TimerCancelled", "WaitSatisfied"));
+}
+
+/// The document's second workflow: nothing but the deadline ends the wait, and extensions are accepted
+/// until somebody has approved.
+#[derive(Default)]
+struct MultiExtension {
+    timer: Deadline,
+    approved: bool,
+    rejected: bool,
+}
+
+#[workflow]
+impl MultiExtension {
+    #[run]
+    async fn run(ctx: &Context<Self>, deadline: Timestamp) -> abide::Result<String> {
+        let timer = ctx.sleep_until(deadline).start();
+        ctx.write(|it| it.timer = timer.deadline());
+        timer.await?;
+        Ok(ctx.write(|it| {
+            it.rejected = !it.approved;
+            if it.rejected { "REJECTED".into() } else { "APPROVED".into() }
+        }))
+    }
+
+    #[signal]
+    fn extend_deadline(&mut self, to: Timestamp) {
+        if !self.approved && !self.rejected {
+            let _ = self.timer.reset(to);
+        }
+    }
+
+    #[signal]
+    fn approve(&mut self) {
+        self.approved = true;
+    }
+}
+
+#[tokio::test]
+async fn several_extensions_are_taken_until_somebody_has_approved() {
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<MultiExtension>()).await.unwrap();
+    let begun = env.now();
+    let at = |hour| begun.saturating_add(hours(hour));
+    let run = env.client().start::<MultiExtension>("multi", at(1)).await.unwrap();
+    env.skip(Duration::ZERO).await;
+    for hour in 2..=5 {
+        run.signal(MultiExtension::extend_deadline, at(hour)).await.unwrap();
+    }
+    run.signal(MultiExtension::approve, ()).await.unwrap();
+    run.signal(MultiExtension::extend_deadline, at(100)).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), "APPROVED");
+    assert_eq!(env.now(), at(5), "the last extension came after the approval");
+    let history = run.history().await.unwrap();
+    assert_eq!((timers(&history).len(), count(&history, "TimerRescheduled")), (1, 4));
+
+    let deadline = env.now().saturating_add(hours(1));
+    let run = env.client().start::<MultiExtension>("nobody", deadline).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), "REJECTED");
+}
