@@ -76,7 +76,7 @@ fn api() -> io::Result<[Output; 2]> {
         .extern_path(".abide.history.v1", HISTORY_MODULE)
         .client_mod_attribute(".", "#[cfg(feature = \"client\")]")
         .server_mod_attribute(".", "#[cfg(feature = \"server\")]")
-        .compile_fds(files.clone())?;
+        .compile_fds_with_config(files.clone(), names())?;
     let code = fs::read_to_string(folder.path().join("abide.v1.rs"))?;
     let mut descriptors = files;
     for file in &mut descriptors.file {
@@ -87,6 +87,13 @@ fn api() -> io::Result<[Output; 2]> {
         (API_CODE, (head("proto/abide/v1") + &code).into_bytes()),
         (API_DESCRIPTORS, descriptors.encode_to_vec()),
     ])
+}
+
+/// Messages say their names, by which requests are found in the descriptors.
+fn names() -> Config {
+    let mut config = Config::new();
+    config.enable_type_names();
+    config
 }
 
 fn head(schema: &str) -> String {

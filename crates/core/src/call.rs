@@ -1,7 +1,7 @@
 //! What clients, operators and workers ask of an engine, and what they are told. The same words are
 //! spoken inside one process and, translated, over the network.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use bytes::Bytes;
 
@@ -14,12 +14,11 @@ use crate::{
     },
     failure::Failure,
     ids::{
-        BuildId, EventNumber, Key, NamespaceId, RunId, SessionId, StartId, TimerId, UpdateId,
-        WorkflowKey,
+        BuildId, EventNumber, Key, NamespaceId, RunId, SessionId, StartId, UpdateId, WorkflowKey,
     },
     limits::InvalidField,
     payload::{Extension, Payloads},
-    run::{ActivityGiven, Close, GivenTask, Refusal, Resolution, Run, Stage},
+    run::{ActivityGiven, Close, GivenTask, Movable, Refusal, Resolution, Run, ShownWait, Stage},
     time::Timestamp,
 };
 
@@ -63,6 +62,8 @@ pub enum Call {
         identity: String,
         /// Data for the record.
         details: Payloads,
+        /// Idempotency key.
+        key: Option<Key>,
     },
     /// Pause a run.
     Pause(RunTarget, RunPaused),
@@ -86,12 +87,12 @@ pub enum Call {
         /// What is asked.
         query: Query,
     },
-    /// Move a timer.
+    /// Move a timer, or the end of a wait.
     RescheduleTimer {
         /// Which run.
         target: RunTarget,
-        /// The timer.
-        timer: TimerId,
+        /// What is moved.
+        what: Movable,
         /// The new due time.
         fire_at: Timestamp,
         /// Who does it.
@@ -99,7 +100,8 @@ pub enum Call {
         /// Idempotency key.
         key: Option<Key>,
     },
-    /// Try again whatever is stuck and ensure every row.
+    /// Try again whatever is stuck and ensure every row. It needs no key: doing it twice is doing it
+    /// once.
     Repair {
         /// Which run.
         target: RunTarget,
@@ -112,6 +114,8 @@ pub enum Call {
     AwaitClose(RunTarget),
     /// Wait until a run has an event after this one, or is closed.
     AwaitEvents(RunTarget, EventNumber),
+    /// What a run waits for, once its log has a row after this one, or it is closed.
+    AwaitWaits(RunTarget, u64),
     /// A worker's answer to a workflow task.
     CompleteTask(TaskToken, Box<TaskCompletion>),
     /// A worker could not run a workflow task.
@@ -151,7 +155,8 @@ impl Call {
             | Self::Repair { target, .. }
             | Self::Describe(target)
             | Self::AwaitClose(target)
-            | Self::AwaitEvents(target, _) => (&target.workflow, target.run),
+            | Self::AwaitEvents(target, _)
+            | Self::AwaitWaits(target, _) => (&target.workflow, target.run),
             Self::CompleteTask(token, _) | Self::FailTask { token, .. } => {
                 (&token.workflow, Some(token.run))
             }
@@ -180,10 +185,33 @@ pub struct StartCall {
     pub conflict: ConflictPolicy,
     /// What if a run is closed.
     pub reuse: ReusePolicy,
-    /// When the first task is scheduled, if not at once.
-    pub first_task_at: Option<Timestamp>,
+    /// When its code begins.
+    pub begin: Begin,
     /// A signal for the run, whether it is started or was open.
     pub signal: Option<SignalReceived>,
+}
+
+/// When the code of a new run begins, by the engine's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Begin {
+    /// As soon as a worker takes it.
+    #[default]
+    AtOnce,
+    /// So much later.
+    After(Duration),
+    /// At this time.
+    At(Timestamp),
+}
+
+impl Begin {
+    /// When the first task of a run that is started now is scheduled, if not at once.
+    pub fn first_task_at(self, now: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::AtOnce => None,
+            Self::After(delay) => Some(now.saturating_add(delay)),
+            Self::At(time) => Some(time),
+        }
+    }
 }
 
 /// What a start does if a run of the workflow is open.
@@ -318,6 +346,8 @@ pub enum CallReply {
         /// Nothing can follow.
         closed: bool,
     },
+    /// What the run waits for.
+    Waits(RunWaits),
     /// The task was taken; the worker may keep the run up to this TaskCompleted.
     TaskTaken {
         /// Number of the task's TaskCompleted.
@@ -337,6 +367,19 @@ pub enum CallReply {
         /// Code asked for the activity to be cancelled.
         cancel_requested: bool,
     },
+}
+
+/// What a run waits for at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunWaits {
+    /// The run.
+    pub run: RunId,
+    /// The row of its log up to which this holds.
+    pub log_row: u64,
+    /// What it waits for.
+    pub waits: Vec<ShownWait>,
+    /// It is closed: nothing can follow.
+    pub closed: bool,
 }
 
 /// Why a call failed, named by what the caller can do.

@@ -3,8 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    ids::{NamespaceId, RunId, ShardId, TimerId, WorkflowId},
-    run::TimerKey,
+    ids::{NamespaceId, RunId, ShardId, TimerId, WorkflowId, WorkflowKey},
     time::Timestamp,
 };
 
@@ -107,25 +106,28 @@ pub struct WaitRow {
     pub namespace: NamespaceId,
     /// The run's workflow.
     pub workflow: WorkflowId,
+    /// The workflow's type.
+    pub workflow_type: String,
     /// What is waited for.
     pub kind: WaitKind,
-    /// Name of the signal, key of the condition, id of the timer.
+    /// Name of the signal, key of the condition or approval, id of the timer.
     pub name: String,
     /// Since when.
     pub since: Timestamp,
     /// Until when; [`Timestamp::NEVER`] without a deadline.
     pub until: Timestamp,
+    /// The timer whose due time is the end of the wait and can be moved; none without a deadline.
+    pub timer: Option<TimerId>,
     /// Subject, who may act, data: opaque to stores.
     pub details: Bytes,
 }
 
 impl WaitRow {
-    /// The timer that ends the wait, which can be moved.
-    pub fn timer(&self) -> Option<TimerId> {
-        match TimerKey::from_bytes(&self.wait)? {
-            TimerKey::Timer(timer) => Some(timer),
-            TimerKey::FirstTask | TimerKey::Deadline | TimerKey::Activity(_) => None,
-        }
+    /// Where the row stands in lists: what a page that follows it begins after.
+    pub fn position(&self) -> WaitPosition {
+        let (namespace, workflow) = (self.namespace.clone(), self.workflow.clone());
+        let shard = WorkflowKey { namespace, workflow }.slot().shard();
+        WaitPosition::of(shard, self)
     }
 }
 
@@ -142,12 +144,20 @@ pub enum WaitKind {
     ActivityRetry,
     /// The next attempt of a child.
     ChildRetry,
+    /// A person's decision: a condition whose details say how it is decided.
+    Approval,
 }
 
 impl WaitKind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; 5] =
-        [Self::Timer, Self::Signal, Self::Condition, Self::ActivityRetry, Self::ChildRetry];
+    pub const ALL: [Self; 6] = [
+        Self::Timer,
+        Self::Signal,
+        Self::Condition,
+        Self::ActivityRetry,
+        Self::ChildRetry,
+        Self::Approval,
+    ];
 
     /// The number that stands in a column. Never reused.
     pub const fn number(self) -> u8 {
@@ -157,6 +167,7 @@ impl WaitKind {
             Self::Condition => 3,
             Self::ActivityRetry => 4,
             Self::ChildRetry => 5,
+            Self::Approval => 6,
         }
     }
 
@@ -164,6 +175,33 @@ impl WaitKind {
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.number() == number)
     }
+
+    /// What would end a wait of this kind that lasts until then.
+    pub fn ended_by(self, until: Timestamp) -> Vec<WaitEnd> {
+        let awaited = match self {
+            Self::Timer | Self::ActivityRetry | Self::ChildRetry => return vec![WaitEnd::Time],
+            Self::Signal => WaitEnd::Signal,
+            Self::Condition => WaitEnd::Condition,
+            Self::Approval => WaitEnd::Decision,
+        };
+        let deadline = (!until.never()).then_some(WaitEnd::Deadline);
+        [Some(awaited), deadline].into_iter().flatten().collect()
+    }
+}
+
+/// What can end a wait. Cancelling it can always.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WaitEnd {
+    /// Its time comes, which is what is waited for.
+    Time,
+    /// A signal comes.
+    Signal,
+    /// The condition becomes true.
+    Condition,
+    /// A person decides.
+    Decision,
+    /// Its time comes before anything else.
+    Deadline,
 }
 
 /// Which runs to list. Empty lists everything.
@@ -205,12 +243,18 @@ pub struct WaitFilter {
     pub namespace: Option<NamespaceId>,
     /// Only waits of this run.
     pub run: Option<(ShardId, RunId)>,
+    /// Only waits of this workflow id.
+    pub workflow: Option<WorkflowId>,
+    /// Only waits of workflows of this type.
+    pub workflow_type: Option<String>,
     /// Only this kind.
     pub kind: Option<WaitKind>,
     /// Only this name; needs a kind.
     pub name: Option<String>,
     /// Only waits that end at or before this.
     pub until: Option<Timestamp>,
+    /// Only waits that are older: begun before this.
+    pub since_before: Option<Timestamp>,
     /// Where the page before ended: order is by `until`, run, shard and wait.
     pub after: Option<WaitPosition>,
 }
@@ -220,9 +264,12 @@ impl WaitFilter {
     pub fn matches(&self, position: &WaitPosition, row: &WaitRow) -> bool {
         self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
             && self.run.is_none_or(|run| run == (position.shard, position.run))
+            && self.workflow.as_ref().is_none_or(|workflow| row.workflow == *workflow)
+            && self.workflow_type.as_ref().is_none_or(|name| row.workflow_type == *name)
             && self.kind.is_none_or(|kind| row.kind == kind)
             && self.name.as_ref().is_none_or(|name| row.name == *name)
             && self.until.is_none_or(|until| row.until <= until)
+            && self.since_before.is_none_or(|before| row.since < before)
             && self.after.as_ref().is_none_or(|after| position > after)
     }
 }

@@ -1,25 +1,51 @@
 //! Where time comes from. The machines never ask; the driver does, here and nowhere else.
 
+mod bell;
+
 use std::{
     future::Future,
     pin::Pin,
-    sync::Mutex,
-    time::{Duration, SystemTime},
+    sync::{LazyLock, Mutex},
+    task::{Context, Poll},
+    time::{Duration, Instant, SystemTime},
 };
 
 use abide_core::time::Timestamp;
+use bell::Bell;
 use tokio::sync::watch;
 
 /// A future that ends when its time has come.
-pub type Sleep<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+pub struct Sleep<'a> {
+    ends: Timestamp,
+    wait: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
+}
+
+impl<'a> Sleep<'a> {
+    fn new(ends: Timestamp, wait: impl Future<Output = ()> + Send + 'a) -> Self {
+        Self { ends, wait: Box::pin(wait) }
+    }
+}
+
+impl Future for Sleep<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.wait.as_mut().poll(context)
+    }
+}
 
 /// A source of time.
 pub trait Clock: Send + Sync {
     /// The present.
     fn now(&self) -> Timestamp;
 
-    /// Ends at `until`, or a little later.
+    /// Ends at `until` or a little later, or earlier if that is far away.
     fn sleep_until(&self, until: Timestamp) -> Sleep<'_>;
+
+    /// Somebody who wants to sleep until then may go on with this sleep.
+    fn suffices(&self, sleep: &Sleep<'_>, until: Timestamp) -> bool {
+        sleep.ends == until
+    }
 }
 
 /// The system's time.
@@ -29,6 +55,17 @@ pub struct SystemClock;
 /// A jump of the system's clock is noticed within this time.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
+/// The runtime's timers end late by less than this; what remains is waited for exactly.
+const LAST_LEG: Duration = Duration::from_millis(3);
+
+/// One for the process, started when it is needed. Without a thread the runtime's timers must do.
+static BELL: LazyLock<Option<Bell>> = LazyLock::new(|| Bell::start().ok());
+
+#[expect(clippy::disallowed_methods, reason = "measures how long is still to wait")]
+fn monotonic_now() -> Instant {
+    Instant::now()
+}
+
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
     fn now(&self) -> Timestamp {
@@ -37,8 +74,25 @@ impl Clock for SystemClock {
     }
 
     fn sleep_until(&self, until: Timestamp) -> Sleep<'_> {
-        let duration = until.saturating_since(self.now()).min(LONGEST_SLEEP);
-        Box::pin(tokio::time::sleep(duration))
+        let now = self.now();
+        let duration = until.saturating_since(now);
+        if duration >= LONGEST_SLEEP {
+            let ends = now.saturating_add(LONGEST_SLEEP);
+            return Sleep::new(ends, tokio::time::sleep(LONGEST_SLEEP));
+        }
+        let Some(bell) = &*BELL else { return Sleep::new(until, tokio::time::sleep(duration)) };
+        let ends = monotonic_now() + duration;
+        Sleep::new(until, async move {
+            if let Some(first_leg) = duration.checked_sub(LAST_LEG) {
+                tokio::time::sleep(first_leg).await;
+            }
+            bell.clone().ring_at(ends).await;
+        })
+    }
+
+    /// To wake up early costs less than to set a timer for each message.
+    fn suffices(&self, sleep: &Sleep<'_>, until: Timestamp) -> bool {
+        sleep.ends <= until
     }
 }
 
@@ -87,7 +141,7 @@ impl Clock for ManualClock {
 
     fn sleep_until(&self, until: Timestamp) -> Sleep<'_> {
         let alarm = Alarm::set(self, until);
-        Box::pin(async move {
+        Sleep::new(until, async move {
             let _alarm = alarm;
             let mut now = self.now.subscribe();
             // The sender lives as long as `self`, so waiting cannot fail.

@@ -1,19 +1,26 @@
-//! One task per shard. It takes what comes, lets the machine step, and carries out what it asks for;
-//! reads and commits run beside it and come back as messages.
+//! One task per shard. It takes what comes, lets the machine step, and carries out what it asks for.
+//! It waits for posts, for the store's answers and for the time at once.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+};
 
 use abide_core::{call::Ticket, ids::ShardId, time::Timestamp};
 use abide_shard::{
     message::{Fetch, Fetched, Message, Output},
-    queue::QueueMessage,
+    queue::{QueueMessage, QueueOutput},
     shard::{Moment, Shard},
 };
-use abide_store::{ReadError, Store};
+use abide_store::{Batch, ReadError, Store};
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
+    clock::Sleep,
     gauge::Work,
     node::{Answer, Node, Post},
 };
@@ -25,11 +32,22 @@ pub(crate) struct Driver {
     /// Callers that have no answer yet.
     callers: BTreeMap<Ticket, Answer>,
     posts: mpsc::UnboundedReceiver<(Post, Work)>,
-    /// Reads and commits that have not come back.
-    under_way: usize,
+    /// What the queues answered at once to what this shard offered.
+    matched: VecDeque<Message>,
+    /// What the store is asked next.
+    requests: VecDeque<Request>,
     closing: bool,
     halted: bool,
 }
+
+/// What a shard asks of the store.
+enum Request {
+    Commit(Batch),
+    Fetch(Ticket, Fetch),
+}
+
+/// Reads and commits that have not come back, each with the message that its answer will be.
+type UnderWay<'a> = FuturesUnordered<Pin<Box<dyn Future<Output = (Message, Work)> + Send + 'a>>>;
 
 impl Driver {
     pub(crate) fn new(
@@ -37,54 +55,84 @@ impl Driver {
         node: Arc<Node>,
         posts: mpsc::UnboundedReceiver<(Post, Work)>,
     ) -> Self {
-        let shard = Shard::new(id, node.name.clone(), Arc::clone(&node.limits));
-        let callers = BTreeMap::new();
-        Self { id, node, shard, callers, posts, under_way: 0, closing: false, halted: false }
+        Self {
+            id,
+            shard: Shard::new(id, node.name.clone(), Arc::clone(&node.limits)),
+            node,
+            callers: BTreeMap::new(),
+            posts,
+            matched: VecDeque::new(),
+            requests: VecDeque::new(),
+            closing: false,
+            halted: false,
+        }
     }
 
     /// Runs until the engine closes and everything in flight has come back.
     pub(crate) async fn run(mut self) {
-        let clock = Arc::clone(&self.node.clock);
-        let mut work = self.node.gauge.begin();
-        let mut end = End { node: Arc::clone(&self.node), well: false };
+        let node = Arc::clone(&self.node);
+        let mut work = node.gauge.begin();
+        let mut end = End { node: Arc::clone(&node), well: false };
+        let mut under_way = UnderWay::new();
+        let mut sleep: Option<Sleep<'_>> = None;
         self.step(Message::Open);
-        while !(self.halted || self.closing && self.under_way == 0) {
+        loop {
             // A shard that closes only waits for what is under way.
             let wake_at = self.shard.wake_at().filter(|_| !self.closing);
             let wake_at = wake_at.unwrap_or(Timestamp::NEVER);
-            if wake_at <= clock.now() {
+            if wake_at <= node.clock.now() {
                 self.step(Message::Tick);
                 tokio::task::yield_now().await;
             }
+            self.ask_store(&node, &mut under_way);
+            if self.halted || self.closing && under_way.is_empty() {
+                break;
+            }
             // The shard is idle from when its alarm is set until it takes something.
-            let mut sleep = clock.sleep_until(wake_at);
+            let kept = sleep.take().filter(|sleep| node.clock.suffices(sleep, wake_at));
+            let alarm = sleep.insert(kept.unwrap_or_else(|| node.clock.sleep_until(wake_at)));
             drop(work);
-            let post = tokio::select! {
+            let (next, _work) = tokio::select! {
                 biased;
+                Some((answer, work)) = under_way.next() => (Some(Post::Message(answer)), Some(work)),
                 post = self.posts.recv() => match post {
-                    Some(post) => Some(post),
+                    Some((post, work)) => (Some(post), Some(work)),
                     None => return,
                 },
-                () = &mut sleep => None,
+                () = alarm => {
+                    sleep = None;
+                    (None, None)
+                }
             };
-            work = self.node.gauge.begin();
-            drop(sleep);
-            // What the post was is under way until it is carried out.
-            if let Some((post, _work)) = post {
+            work = node.gauge.begin();
+            // What was taken is under way until it is carried out.
+            if let Some(post) = next {
                 self.take(post);
             }
         }
         end.well = true;
     }
 
+    /// Asks the store for what the shard wants of it. Commits are queued in the order of these calls.
+    fn ask_store<'a>(&mut self, node: &'a Node, under_way: &mut UnderWay<'a>) {
+        let id = self.id;
+        for request in self.requests.drain(..) {
+            let work = node.gauge.begin();
+            under_way.push(match request {
+                Request::Commit(batch) => {
+                    let committed = node.store.commit(batch);
+                    Box::pin(async move { (Message::Committed(committed.await), work) })
+                }
+                Request::Fetch(ticket, fetch) => Box::pin(async move {
+                    (Message::Fetched(ticket, read(&*node.store, id, fetch).await), work)
+                }),
+            });
+        }
+    }
+
     fn take(&mut self, post: Post) {
         match post {
-            Post::Message(message) => {
-                if matches!(message, Message::Fetched(..) | Message::Committed(_)) {
-                    self.under_way -= 1;
-                }
-                self.step(message);
-            }
+            Post::Message(message) => self.step(message),
             // A caller that comes now is told by the end of the way back.
             Post::Call(..) if self.closing => {}
             Post::Call(ticket, call, answer) => {
@@ -101,34 +149,30 @@ impl Driver {
     }
 
     fn step(&mut self, message: Message) {
-        let entropy = Uuid::new_v4().as_u128();
-        let moment = Moment { now: self.node.clock.now(), entropy };
-        self.shard.handle(moment, message);
-        while let Some(output) = self.shard.poll() {
-            self.carry_out(output);
+        let mut next = Some(message);
+        while let Some(message) = next {
+            let entropy = Uuid::new_v4().as_u128();
+            let moment = Moment { now: self.node.clock.now(), entropy };
+            self.shard.handle(moment, message);
+            while let Some(output) = self.shard.poll() {
+                self.carry_out(output);
+            }
+            next = self.matched.pop_front();
         }
     }
 
     fn carry_out(&mut self, output: Output) {
         let node = &self.node;
         match output {
-            Output::Fetch(ticket, fetch) => self.fetch(ticket, fetch),
-            Output::Commit(batch) => {
-                self.under_way += 1;
-                let (node, id, work) = (Arc::clone(node), self.id, node.gauge.begin());
-                tokio::spawn(async move {
-                    let result = node.store.commit(batch).await;
-                    node.post(id, Post::Message(Message::Committed(result)));
-                    drop(work);
-                });
-            }
+            Output::Fetch(ticket, fetch) => self.requests.push_back(Request::Fetch(ticket, fetch)),
+            Output::Commit(batch) => self.requests.push_back(Request::Commit(batch)),
             Output::Reply(ticket, reply) => {
                 if let Some(answer) = self.callers.remove(&ticket) {
                     // A caller that has gone needs no answer.
                     drop(answer.send((reply, node.gauge.begin())));
                 }
             }
-            Output::Offer(offer) => node.queue(QueueMessage::Offer(offer)),
+            Output::Offer(offer) => self.offer(QueueMessage::Offer(offer)),
             Output::Dispatch(worker, dispatch) => node.dispatch(&worker, *dispatch),
             Output::Unmatched(offer, worker) => {
                 node.queue(QueueMessage::Unmatched(offer, worker));
@@ -157,14 +201,16 @@ impl Driver {
         }
     }
 
-    fn fetch(&mut self, ticket: Ticket, fetch: Fetch) {
-        self.under_way += 1;
-        let (node, id, work) = (Arc::clone(&self.node), self.id, self.node.gauge.begin());
-        tokio::spawn(async move {
-            let fetched = read(&*node.store, id, fetch).await;
-            node.post(id, Post::Message(Message::Fetched(ticket, fetched)));
-            drop(work);
-        });
+    /// Offers work. A match with it is taken next, without a way around.
+    fn offer(&mut self, offer: QueueMessage) {
+        for output in self.node.ask_queues(offer) {
+            match output {
+                QueueOutput::Match(offer, worker) if offer.shard == self.id => {
+                    self.matched.push_back(Message::Matched(offer, worker));
+                }
+                other => self.node.pass_on(other),
+            }
+        }
     }
 }
 

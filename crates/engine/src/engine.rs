@@ -10,7 +10,7 @@ use std::{
 
 use abide_core::{
     call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget, Ticket, Worker},
-    ids::{NamespaceId, RunId, ShardId},
+    ids::{EventNumber, NamespaceId, RunId, ShardId},
     limits::{InvalidField, Limits},
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     run::Description,
@@ -157,6 +157,19 @@ impl Engine {
         Ok(HistoryPage { run, rows: with_events.collect(), next, more, closed })
     }
 
+    /// The run that is meant, and from where a page of its history begins with this event.
+    pub async fn seek_history(
+        &self,
+        target: RunTarget,
+        event: EventNumber,
+    ) -> Result<(RunId, u64), CallError> {
+        let shard = target.workflow.slot().shard();
+        let reply = self.call(Call::AwaitEvents(target, 0)).await?;
+        let CallReply::History { run, .. } = reply else { return Err(CallError::NotFound) };
+        let from = history::seek(&*self.node.store, shard, run, event).await;
+        Ok((run, from.map_err(unreadable)?))
+    }
+
     /// Runs over all shards, newest first.
     pub async fn runs(&self, filter: RunFilter, limit: usize) -> Result<Vec<RunRow>, CallError> {
         let limit = limit.min(self.node.limits.page_rows);
@@ -169,13 +182,10 @@ impl Engine {
     }
 
     /// Waits over all shards, by their end.
-    pub async fn waits(
-        &self,
-        filter: WaitFilter,
-        limit: usize,
-    ) -> Result<Vec<(ShardId, WaitRow)>, CallError> {
+    pub async fn waits(&self, filter: WaitFilter, limit: usize) -> Result<Vec<WaitRow>, CallError> {
         let limit = limit.min(self.node.limits.page_rows);
-        self.node.store.waits(filter, limit).await.map_err(unreadable)
+        let rows = self.node.store.waits(filter, limit).await.map_err(unreadable)?;
+        Ok(rows.into_iter().map(|(_, row)| row).collect())
     }
 
     /// Connects a worker. What it is given arrives on the session.

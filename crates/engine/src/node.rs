@@ -86,24 +86,28 @@ impl Node {
 
     /// Tells the queues, and tells shards what they answer.
     pub(crate) fn queue(&self, message: QueueMessage) {
-        let mut outputs = Vec::new();
-        {
-            let mut queues = lock(&self.queues);
-            queues.handle(message);
-            while let Some(output) = queues.poll() {
-                outputs.push(output);
-            }
+        for output in self.ask_queues(message) {
+            self.pass_on(output);
         }
-        for output in outputs {
-            match output {
-                QueueOutput::Match(offer, worker) => {
-                    let shard = offer.shard;
-                    self.post(shard, Post::Message(Message::Matched(offer, worker)));
-                }
-                QueueOutput::Refill(queue) => self.post_all(&Message::Refill(queue)),
-                QueueOutput::NewBuild(queue, build) => {
-                    self.post_all(&Message::NewBuild(queue, build));
-                }
+    }
+
+    /// Tells the queues; what they answer must be passed on.
+    pub(crate) fn ask_queues(&self, message: QueueMessage) -> Vec<QueueOutput> {
+        let mut queues = lock(&self.queues);
+        queues.handle(message);
+        std::iter::from_fn(|| queues.poll()).collect()
+    }
+
+    /// Tells shards what the queues answered.
+    pub(crate) fn pass_on(&self, output: QueueOutput) {
+        match output {
+            QueueOutput::Match(offer, worker) => {
+                let shard = offer.shard;
+                self.post(shard, Post::Message(Message::Matched(offer, worker)));
+            }
+            QueueOutput::Refill(queue) => self.post_all(&Message::Refill(queue)),
+            QueueOutput::NewBuild(queue, build) => {
+                self.post_all(&Message::NewBuild(queue, build));
             }
         }
     }

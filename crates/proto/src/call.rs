@@ -1,15 +1,19 @@
 //! Calls of the core as messages: those of clients here, those of workers in `worker`.
 
 use abide_core::{
-    call::{Call, ConflictPolicy, Query, StartCall, UpdateWait},
+    call::{Begin, Call, ConflictPolicy, Query, StartCall, UpdateWait},
     codec::Wire,
     event::{ReusePolicy, RunPaused, RunUnpaused, SignalReceived},
     limits::InvalidField,
+    run::Movable,
 };
 
 use crate::{
     field::{Inside, case, enumeration, missing, part, word},
-    generated::{self as wire, numbered_call::Call as Asked},
+    generated::{
+        self as wire, numbered_call::Call as Asked, start_run_request::Begin as BeginWire,
+    },
+    wait::wait_key,
 };
 
 enumeration!(ConflictPolicy, ConflictPolicy {
@@ -32,17 +36,17 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
             let (target, key) = (Some(target.into()), key.to_wire());
             Asked::Cancel(wire::CancelRunRequest { target, reason, identity, key })
         }
-        Call::Terminate { target, reason, identity, details } => {
-            let (target, details) = (Some(target.into()), details.to_wire());
-            Asked::Terminate(wire::TerminateRunRequest { target, reason, identity, details })
+        Call::Terminate { target, reason, identity, details, key } => {
+            let (target, details, key) = (Some(target.into()), details.to_wire(), key.to_wire());
+            Asked::Terminate(wire::TerminateRunRequest { target, reason, identity, details, key })
         }
-        Call::Pause(target, RunPaused { reason, identity }) => {
-            let target = Some(target.into());
-            Asked::Pause(wire::PauseRunRequest { target, reason, identity })
+        Call::Pause(target, RunPaused { reason, identity, key }) => {
+            let (target, key) = (Some(target.into()), key.to_wire());
+            Asked::Pause(wire::PauseRunRequest { target, reason, identity, key })
         }
-        Call::Unpause(target, RunUnpaused { reason, identity }) => {
-            let target = Some(target.into());
-            Asked::Unpause(wire::PauseRunRequest { target, reason, identity })
+        Call::Unpause(target, RunUnpaused { reason, identity, key }) => {
+            let (target, key) = (Some(target.into()), key.to_wire());
+            Asked::Unpause(wire::PauseRunRequest { target, reason, identity, key })
         }
         Call::Update { target, update, request, until } => Asked::Update(wire::UpdateRunRequest {
             target: Some(target.into()),
@@ -54,10 +58,15 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
             let (target, input) = (Some(target.into()), input.to_wire());
             Asked::Query(wire::QueryRunRequest { target, name, input })
         }
-        Call::RescheduleTimer { target, timer, fire_at, identity, key } => {
+        Call::RescheduleTimer { target, what, fire_at, identity, key } => {
+            let (timer, wait) = match what {
+                Movable::Timer(timer) => (timer.to_wire(), None),
+                Movable::Wait(wait) => (String::new(), Some(wait.to_bytes())),
+            };
             Asked::RescheduleTimer(wire::RescheduleTimerRequest {
                 target: Some(target.into()),
-                timer: timer.to_wire(),
+                timer,
+                wait,
                 fire_at: fire_at.to_wire(),
                 identity,
                 key: key.to_wire(),
@@ -71,6 +80,9 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
         }
         Call::AwaitClose(target) => {
             Asked::AwaitClose(wire::AwaitCloseRequest { target: Some(target.into()) })
+        }
+        Call::AwaitWaits(target, after) => {
+            Asked::AwaitWaits(wire::AwaitWaitsRequest { target: Some(target.into()), after })
         }
         Call::AwaitEvents(..)
         | Call::CompleteTask(..)
@@ -112,18 +124,27 @@ pub(crate) fn from_wire(asked: Asked) -> Result<Call, InvalidField> {
             reason: request.reason,
             identity: request.identity,
             details: word("details", request.details)?,
+            key: word("key", request.key)?,
         },
-        Asked::Pause(wire::PauseRunRequest { target, reason, identity }) => {
-            Call::Pause(part("target", target)?, RunPaused { reason, identity })
+        Asked::Pause(wire::PauseRunRequest { target, reason, identity, key }) => {
+            let key = word("key", key)?;
+            Call::Pause(part("target", target)?, RunPaused { reason, identity, key })
         }
-        Asked::Unpause(wire::PauseRunRequest { target, reason, identity }) => {
-            Call::Unpause(part("target", target)?, RunUnpaused { reason, identity })
+        Asked::Unpause(wire::PauseRunRequest { target, reason, identity, key }) => {
+            let key = word("key", key)?;
+            Call::Unpause(part("target", target)?, RunUnpaused { reason, identity, key })
         }
         Asked::Describe(request) => Call::Describe(part("target", request.target)?),
         Asked::AwaitClose(request) => Call::AwaitClose(part("target", request.target)?),
+        Asked::AwaitWaits(request) => {
+            Call::AwaitWaits(part("target", request.target)?, request.after)
+        }
         Asked::RescheduleTimer(request) => Call::RescheduleTimer {
             target: part("target", request.target)?,
-            timer: word("timer", request.timer)?,
+            what: match request.wait {
+                Some(wait) => Movable::Wait(wait_key(&wait)?),
+                None => Movable::Timer(word("timer", request.timer)?),
+            },
             fire_at: word("fire_at", request.fire_at)?,
             identity: request.identity,
             key: word("key", request.key)?,
@@ -147,7 +168,7 @@ impl From<StartCall> for wire::StartRunRequest {
             key: start.key.to_wire(),
             conflict: wire::ConflictPolicy::from(start.conflict).into(),
             reuse: start.reuse.to_wire(),
-            first_task_at: start.first_task_at.to_wire(),
+            begin: begin_to_wire(start.begin),
             signal: start.signal.map(Into::into),
         }
     }
@@ -170,10 +191,26 @@ impl TryFrom<wire::StartRunRequest> for StartCall {
                 0 => ReusePolicy::default(),
                 number => word("reuse", number)?,
             },
-            first_task_at: word("first_task_at", wire.first_task_at)?,
+            begin: begin_from_wire(wire.begin)?,
             signal: signal.map_err(|error| error.inside("signal"))?,
         })
     }
+}
+
+fn begin_to_wire(begin: Begin) -> Option<BeginWire> {
+    match begin {
+        Begin::AtOnce => None,
+        Begin::After(delay) => Some(BeginWire::BeginAfter(delay.to_wire())),
+        Begin::At(time) => Some(BeginWire::BeginAt(time.to_wire())),
+    }
+}
+
+fn begin_from_wire(wire: Option<BeginWire>) -> Result<Begin, InvalidField> {
+    Ok(match wire {
+        None => Begin::AtOnce,
+        Some(BeginWire::BeginAfter(delay)) => Begin::After(word("begin_after", delay)?),
+        Some(BeginWire::BeginAt(time)) => Begin::At(word("begin_at", time)?),
+    })
 }
 
 /// The engine says when a signal was received, and only runs have a source, so neither travels.

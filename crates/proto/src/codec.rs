@@ -1,28 +1,17 @@
 //! Messages as bytes within a gRPC stream. Bytes that are no message are the caller's fault: they are
-//! answered as an invalid argument, with the field at fault. So are messages of very many fields, before
+//! answered as an invalid argument, with the field at fault. So are requests of very many parts, before
 //! memory is spent on them.
 
-use std::{any::TypeId, marker::PhantomData};
+use std::marker::PhantomData;
 
 use abide_core::limits::InvalidField;
-use prost::{
-    Message,
-    bytes::Buf,
-    encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field},
-};
+use prost::{Message, Name, bytes::Buf};
 use tonic::{
     Status,
     codec::{DecodeBuf, EncodeBuf},
 };
 
-use crate::{
-    error,
-    generated::{CallsFrame, WorkerFrame},
-};
-
-/// Fields that a message has at most, each element of a list counted. An empty element has two bytes on
-/// the wire and hundreds in memory; the longest honest list is that of all a run can have pending.
-const FIELDS_MAX: usize = 1 << 16;
+use crate::{error, parts};
 
 /// Encodes messages of one type and decodes those of another.
 #[derive(Debug)]
@@ -37,7 +26,7 @@ impl<T, U> Default for Codec<T, U> {
 impl<T, U> tonic::codec::Codec for Codec<T, U>
 where
     T: Message + Send + 'static,
-    U: Message + Default + Send + 'static,
+    U: Name + Default + Send + 'static,
 {
     type Encode = T;
     type Decode = U;
@@ -70,52 +59,15 @@ impl<T: Message> tonic::codec::Encoder for Encoder<T> {
 #[derive(Debug)]
 pub struct Decoder<U>(PhantomData<U>);
 
-impl<U: Message + Default + 'static> tonic::codec::Decoder for Decoder<U> {
+impl<U: Name + Default + 'static> tonic::codec::Decoder for Decoder<U> {
     type Item = U;
     type Error = Status;
 
     fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
-        let decoded = check_fields(buffer.chunk(), counted_depth::<U>())
+        let decoded = parts::check::<U>(buffer.chunk())
             .and_then(|()| U::decode(buffer).map_err(|error| undecodable(&error.to_string())));
         decoded.map(Some).map_err(|invalid| error::to_status(error::to_detail(invalid.into())))
     }
-}
-
-/// How deep fields are counted: in frames down to the commands of a task, which lie above all that
-/// users choose the bytes of.
-fn counted_depth<U: 'static>() -> usize {
-    let frames = [TypeId::of::<CallsFrame>(), TypeId::of::<WorkerFrame>()];
-    if frames.contains(&TypeId::of::<U>()) { 2 } else { 0 }
-}
-
-/// The message has no more fields than the bound.
-fn check_fields(message: &[u8], depth: usize) -> Result<(), InvalidField> {
-    let mut left = FIELDS_MAX;
-    count_fields(message, depth, &mut left).ok_or_else(|| {
-        let problem = format!("has more than {FIELDS_MAX} fields; send less at one time");
-        InvalidField::new("request", problem)
-    })
-}
-
-/// Takes the fields from those that are left, and gives nothing if they do not suffice. What is no
-/// message is not counted: either it is a text, or the decoder says what is wrong with it.
-fn count_fields(mut message: &[u8], depth: usize, left: &mut usize) -> Option<()> {
-    while message.has_remaining() {
-        let Ok((tag, wire_type)) = decode_key(&mut message) else { break };
-        let field = message;
-        if skip_field(wire_type, tag, &mut message, DecodeContext::default()).is_err() {
-            break;
-        }
-        *left = left.checked_sub(1)?;
-        if wire_type == WireType::LengthDelimited && depth > 0 {
-            let mut content = &field[..field.len() - message.len()];
-            // The length stands before the content, and was read already to skip it.
-            if decode_varint(&mut content).is_ok() {
-                count_fields(content, depth - 1, left)?;
-            }
-        }
-    }
-    Some(())
 }
 
 /// The field at fault and what is wrong with it. The decoder says them in one text: its own name, then
@@ -137,37 +89,7 @@ fn undecodable(error: &str) -> InvalidField {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generated::{
-        Command, CompleteTask, Completion, NumberedCall, StartRunRequest, completion,
-    };
-
-    fn check<U: Message + 'static>(message: &U) -> Result<(), InvalidField> {
-        check_fields(&message.encode_to_vec(), counted_depth::<U>())
-    }
-
-    #[test]
-    fn very_many_fields_are_refused_before_they_are_decoded() {
-        let frame = |calls| {
-            let calls = vec![NumberedCall::default(); calls];
-            CallsFrame { calls, ..CallsFrame::default() }
-        };
-        assert_eq!(check(&frame(FIELDS_MAX)), Ok(()));
-        let refused = check(&frame(FIELDS_MAX + 1)).expect_err("one too many");
-        assert!(refused.problem.contains("65536 fields"), "{}", refused.problem);
-    }
-
-    #[test]
-    fn very_many_commands_are_refused_before_they_are_decoded() {
-        let frame = |commands| {
-            let commands = vec![Command::default(); commands];
-            let task = CompleteTask { commands, ..CompleteTask::default() };
-            let completion = Some(completion::Completion::CompleteTask(task));
-            let completions = vec![Completion { number: 1, completion }];
-            WorkerFrame { completions, ..WorkerFrame::default() }
-        };
-        assert_eq!(check(&frame(10_000)), Ok(()));
-        assert!(check(&frame(FIELDS_MAX)).is_err());
-    }
+    use crate::generated::StartRunRequest;
 
     #[test]
     fn the_field_at_fault_is_named() {

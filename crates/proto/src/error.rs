@@ -57,6 +57,11 @@ pub fn to_detail(error: CallError) -> ErrorDetail {
     }
 }
 
+/// The engine gave a reply that has no place where it was asked: a mistake of the engine's.
+pub(crate) fn misplaced_reply() -> CallError {
+    CallError::NoAnswer("the engine's reply is none to such a call".into())
+}
+
 /// The error that a detail stands for.
 pub fn from_detail(detail: ErrorDetail) -> CallError {
     let code = detail.code();
@@ -207,7 +212,7 @@ mod status {
             ErrorCode::Refused => match detail.refusal.as_ref().map(|refusal| refusal.code()) {
                 Some(RefusalCode::Limit) => Code::ResourceExhausted,
                 Some(RefusalCode::Busy) => Code::Unavailable,
-                Some(RefusalCode::UnknownTimer) => Code::NotFound,
+                Some(RefusalCode::UnknownTimer | RefusalCode::UnknownWait) => Code::NotFound,
                 Some(_) | None => Code::FailedPrecondition,
             },
             ErrorCode::UpdateAborted | ErrorCode::Reset => Code::Aborted,

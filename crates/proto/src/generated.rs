@@ -22,6 +22,16 @@ pub struct ErrorDetail {
     #[prost(message, optional, tag = "7")]
     pub blocked: ::core::option::Option<::abide_core::codec::generated::Blocked>,
 }
+impl ::prost::Name for ErrorDetail {
+    const NAME: &'static str = "ErrorDetail";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ErrorDetail".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ErrorDetail".into()
+    }
+}
 /// A refusal and what it is about.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Refusal {
@@ -42,6 +52,19 @@ pub struct Refusal {
     /// The time that it was compared with: the present, or the latest that the timer allows.
     #[prost(message, optional, tag = "6")]
     pub compared: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+    /// The wait at fault.
+    #[prost(string, optional, tag = "40")]
+    pub wait: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for Refusal {
+    const NAME: &'static str = "Refusal";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Refusal".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Refusal".into()
+    }
 }
 /// What a caller can do about a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -141,6 +164,8 @@ pub enum RefusalCode {
     Paused = 15,
     NotPaused = 16,
     Held = 17,
+    UnknownWait = 40,
+    EndlessWait = 41,
 }
 impl RefusalCode {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -167,6 +192,8 @@ impl RefusalCode {
             Self::Paused => "REFUSAL_CODE_PAUSED",
             Self::NotPaused => "REFUSAL_CODE_NOT_PAUSED",
             Self::Held => "REFUSAL_CODE_HELD",
+            Self::UnknownWait => "REFUSAL_CODE_UNKNOWN_WAIT",
+            Self::EndlessWait => "REFUSAL_CODE_ENDLESS_WAIT",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -190,6 +217,8 @@ impl RefusalCode {
             "REFUSAL_CODE_PAUSED" => Some(Self::Paused),
             "REFUSAL_CODE_NOT_PAUSED" => Some(Self::NotPaused),
             "REFUSAL_CODE_HELD" => Some(Self::Held),
+            "REFUSAL_CODE_UNKNOWN_WAIT" => Some(Self::UnknownWait),
+            "REFUSAL_CODE_ENDLESS_WAIT" => Some(Self::EndlessWait),
             _ => None,
         }
     }
@@ -201,6 +230,16 @@ pub struct RunTarget {
     pub workflow: ::core::option::Option<::abide_core::codec::generated::WorkflowKey>,
     #[prost(bytes = "bytes", optional, tag = "2")]
     pub run: ::core::option::Option<::prost::bytes::Bytes>,
+}
+impl ::prost::Name for RunTarget {
+    const NAME: &'static str = "RunTarget";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunTarget".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunTarget".into()
+    }
 }
 /// A run as it is shown.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -259,6 +298,18 @@ pub struct RunDescription {
     pub children: ::prost::alloc::vec::Vec<ShownChild>,
     #[prost(string, repeated, tag = "24")]
     pub updates: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(enumeration = "ResumeSource", repeated, tag = "40")]
+    pub resume_sources: ::prost::alloc::vec::Vec<i32>,
+}
+impl ::prost::Name for RunDescription {
+    const NAME: &'static str = "RunDescription";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunDescription".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunDescription".into()
+    }
 }
 /// A workflow task that failed and is to be repeated.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -276,6 +327,16 @@ pub struct TaskTrouble {
     #[prost(message, optional, tag = "6")]
     pub blocked: ::core::option::Option<::abide_core::codec::generated::Blocked>,
 }
+impl ::prost::Name for TaskTrouble {
+    const NAME: &'static str = "TaskTrouble";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.TaskTrouble".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.TaskTrouble".into()
+    }
+}
 /// One thing that a run waits for.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ShownWait {
@@ -291,6 +352,57 @@ pub struct ShownWait {
     pub until: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
     #[prost(message, optional, tag = "6")]
     pub details: ::core::option::Option<::abide_core::codec::generated::WaitDetails>,
+    /// Its name within the run, as lists have it.
+    #[prost(bytes = "bytes", tag = "7")]
+    pub wait: ::prost::bytes::Bytes,
+    /// Why it exists; absent in histories of older code.
+    #[prost(message, optional, tag = "8")]
+    pub origin: ::core::option::Option<::abide_core::codec::generated::Origin>,
+    /// What would end it.
+    #[prost(enumeration = "WaitEnd", repeated, tag = "9")]
+    pub ended_by: ::prost::alloc::vec::Vec<i32>,
+    /// What clients and operators may do to its end.
+    #[prost(message, optional, tag = "10")]
+    pub guards: ::core::option::Option<::abide_core::codec::generated::Guards>,
+    /// How often its end was moved from outside, and who moved it last.
+    #[prost(uint32, tag = "11")]
+    pub moves: u32,
+    #[prost(message, optional, tag = "12")]
+    pub moved_by: ::core::option::Option<::abide_core::codec::generated::Mover>,
+}
+impl ::prost::Name for ShownWait {
+    const NAME: &'static str = "ShownWait";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ShownWait".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ShownWait".into()
+    }
+}
+/// What a run waits for at one moment.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RunWaits {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub run: ::prost::bytes::Bytes,
+    /// The row of its log up to which this holds.
+    #[prost(uint64, tag = "2")]
+    pub log_row: u64,
+    #[prost(message, repeated, tag = "3")]
+    pub waits: ::prost::alloc::vec::Vec<ShownWait>,
+    /// The run is closed, so nothing can follow.
+    #[prost(bool, tag = "4")]
+    pub closed: bool,
+}
+impl ::prost::Name for RunWaits {
+    const NAME: &'static str = "RunWaits";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunWaits".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunWaits".into()
+    }
 }
 /// A pending activity.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -324,11 +436,31 @@ pub mod shown_activity {
         Backoff(super::ActivityBackoff),
     }
 }
+impl ::prost::Name for ShownActivity {
+    const NAME: &'static str = "ShownActivity";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ShownActivity".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ShownActivity".into()
+    }
+}
 /// The activity waits for a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ActivityReady {
     #[prost(message, optional, tag = "1")]
     pub since: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+}
+impl ::prost::Name for ActivityReady {
+    const NAME: &'static str = "ActivityReady";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ActivityReady".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ActivityReady".into()
+    }
 }
 /// A worker has the activity.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -340,11 +472,31 @@ pub struct ActivityRunning {
     #[prost(string, tag = "3")]
     pub identity: ::prost::alloc::string::String,
 }
+impl ::prost::Name for ActivityRunning {
+    const NAME: &'static str = "ActivityRunning";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ActivityRunning".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ActivityRunning".into()
+    }
+}
 /// The activity waits for its next attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ActivityBackoff {
     #[prost(message, optional, tag = "1")]
     pub until: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+}
+impl ::prost::Name for ActivityBackoff {
+    const NAME: &'static str = "ActivityBackoff";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ActivityBackoff".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ActivityBackoff".into()
+    }
 }
 /// A pending child.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -357,6 +509,16 @@ pub struct ShownChild {
     pub workflow_type: ::prost::alloc::string::String,
     #[prost(bool, tag = "4")]
     pub started: bool,
+}
+impl ::prost::Name for ShownChild {
+    const NAME: &'static str = "ShownChild";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ShownChild".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ShownChild".into()
+    }
 }
 /// A run in a list.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -380,6 +542,16 @@ pub struct RunSummary {
     #[prost(message, optional, tag = "9")]
     pub details: ::core::option::Option<::abide_core::codec::generated::RunDetails>,
 }
+impl ::prost::Name for RunSummary {
+    const NAME: &'static str = "RunSummary";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunSummary".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunSummary".into()
+    }
+}
 /// Which runs to list; what is absent does not filter.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunFilter {
@@ -397,6 +569,16 @@ pub struct RunFilter {
     pub started_before: ::core::option::Option<
         ::abide_core::codec::generated::Timestamp,
     >,
+}
+impl ::prost::Name for RunFilter {
+    const NAME: &'static str = "RunFilter";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunFilter".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunFilter".into()
+    }
 }
 /// A wait in a list.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -417,8 +599,21 @@ pub struct WaitSummary {
     pub until: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
     #[prost(message, optional, tag = "8")]
     pub details: ::core::option::Option<::abide_core::codec::generated::WaitDetails>,
-    #[prost(uint32, tag = "9")]
-    pub shard: u32,
+    #[prost(string, tag = "10")]
+    pub workflow_type: ::prost::alloc::string::String,
+    /// The timer whose due time is the end of the wait and can be moved.
+    #[prost(string, optional, tag = "11")]
+    pub timer: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for WaitSummary {
+    const NAME: &'static str = "WaitSummary";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.WaitSummary".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.WaitSummary".into()
+    }
 }
 /// Which waits to list; what is absent does not filter. A name needs a kind.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -433,6 +628,22 @@ pub struct WaitFilter {
     pub name: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(message, optional, tag = "5")]
     pub until: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+    #[prost(string, optional, tag = "6")]
+    pub workflow: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "7")]
+    pub workflow_type: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "8")]
+    pub since_before: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+}
+impl ::prost::Name for WaitFilter {
+    const NAME: &'static str = "WaitFilter";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.WaitFilter".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.WaitFilter".into()
+    }
 }
 /// A run, and where it lives: its workflow says so too.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -452,6 +663,16 @@ pub mod run_place {
         Workflow(::abide_core::codec::generated::WorkflowKey),
     }
 }
+impl ::prost::Name for RunPlace {
+    const NAME: &'static str = "RunPlace";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunPlace".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunPlace".into()
+    }
+}
 /// Where a page of runs ended. Callers see it as an opaque token.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunPosition {
@@ -459,6 +680,16 @@ pub struct RunPosition {
     pub started_at: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
     #[prost(bytes = "bytes", tag = "2")]
     pub run: ::prost::bytes::Bytes,
+}
+impl ::prost::Name for RunPosition {
+    const NAME: &'static str = "RunPosition";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RunPosition".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RunPosition".into()
+    }
 }
 /// Where a page of waits ended. Callers see it as an opaque token.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -472,6 +703,16 @@ pub struct WaitPosition {
     #[prost(bytes = "bytes", tag = "4")]
     pub wait: ::prost::bytes::Bytes,
 }
+impl ::prost::Name for WaitPosition {
+    const NAME: &'static str = "WaitPosition";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.WaitPosition".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.WaitPosition".into()
+    }
+}
 /// Where a page of a history ended. Callers see it as an opaque token.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HistoryPosition {
@@ -479,6 +720,16 @@ pub struct HistoryPosition {
     pub run: ::prost::bytes::Bytes,
     #[prost(uint64, tag = "2")]
     pub from: u64,
+}
+impl ::prost::Name for HistoryPosition {
+    const NAME: &'static str = "HistoryPosition";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.HistoryPosition".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.HistoryPosition".into()
+    }
 }
 /// How a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -637,6 +888,7 @@ pub enum WaitKind {
     Condition = 3,
     ActivityRetry = 4,
     ChildRetry = 5,
+    Approval = 6,
 }
 impl WaitKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -651,6 +903,7 @@ impl WaitKind {
             Self::Condition => "WAIT_KIND_CONDITION",
             Self::ActivityRetry => "WAIT_KIND_ACTIVITY_RETRY",
             Self::ChildRetry => "WAIT_KIND_CHILD_RETRY",
+            Self::Approval => "WAIT_KIND_APPROVAL",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -662,6 +915,91 @@ impl WaitKind {
             "WAIT_KIND_CONDITION" => Some(Self::Condition),
             "WAIT_KIND_ACTIVITY_RETRY" => Some(Self::ActivityRetry),
             "WAIT_KIND_CHILD_RETRY" => Some(Self::ChildRetry),
+            "WAIT_KIND_APPROVAL" => Some(Self::Approval),
+            _ => None,
+        }
+    }
+}
+/// What can end a wait, apart from cancelling it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum WaitEnd {
+    Unspecified = 0,
+    /// Its time comes, which is what is waited for.
+    Time = 1,
+    Signal = 2,
+    Condition = 3,
+    /// A person decides.
+    Decision = 4,
+    /// Its time comes before anything else.
+    Deadline = 5,
+}
+impl WaitEnd {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WAIT_END_UNSPECIFIED",
+            Self::Time => "WAIT_END_TIME",
+            Self::Signal => "WAIT_END_SIGNAL",
+            Self::Condition => "WAIT_END_CONDITION",
+            Self::Decision => "WAIT_END_DECISION",
+            Self::Deadline => "WAIT_END_DEADLINE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WAIT_END_UNSPECIFIED" => Some(Self::Unspecified),
+            "WAIT_END_TIME" => Some(Self::Time),
+            "WAIT_END_SIGNAL" => Some(Self::Signal),
+            "WAIT_END_CONDITION" => Some(Self::Condition),
+            "WAIT_END_DECISION" => Some(Self::Decision),
+            "WAIT_END_DEADLINE" => Some(Self::Deadline),
+            _ => None,
+        }
+    }
+}
+/// What will make an open run go on. A run without any is stranded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ResumeSource {
+    Unspecified = 0,
+    Task = 1,
+    Due = 2,
+    Activity = 3,
+    Child = 4,
+    Input = 5,
+    Operator = 6,
+}
+impl ResumeSource {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RESUME_SOURCE_UNSPECIFIED",
+            Self::Task => "RESUME_SOURCE_TASK",
+            Self::Due => "RESUME_SOURCE_DUE",
+            Self::Activity => "RESUME_SOURCE_ACTIVITY",
+            Self::Child => "RESUME_SOURCE_CHILD",
+            Self::Input => "RESUME_SOURCE_INPUT",
+            Self::Operator => "RESUME_SOURCE_OPERATOR",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RESUME_SOURCE_UNSPECIFIED" => Some(Self::Unspecified),
+            "RESUME_SOURCE_TASK" => Some(Self::Task),
+            "RESUME_SOURCE_DUE" => Some(Self::Due),
+            "RESUME_SOURCE_ACTIVITY" => Some(Self::Activity),
+            "RESUME_SOURCE_CHILD" => Some(Self::Child),
+            "RESUME_SOURCE_INPUT" => Some(Self::Input),
+            "RESUME_SOURCE_OPERATOR" => Some(Self::Operator),
             _ => None,
         }
     }
@@ -683,6 +1021,16 @@ pub struct Signal {
     #[prost(string, optional, tag = "5")]
     pub key: ::core::option::Option<::prost::alloc::string::String>,
 }
+impl ::prost::Name for Signal {
+    const NAME: &'static str = "Signal";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Signal".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Signal".into()
+    }
+}
 /// Starts a run.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StartRunRequest {
@@ -702,12 +1050,33 @@ pub struct StartRunRequest {
     /// What if a run is closed. By default its id may be used again.
     #[prost(enumeration = "::abide_core::codec::generated::ReusePolicy", tag = "7")]
     pub reuse: i32,
-    /// When the first task is scheduled, if not at once.
-    #[prost(message, optional, tag = "8")]
-    pub first_task_at: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
     /// A signal for the run, whether it is started or was open.
     #[prost(message, optional, tag = "9")]
     pub signal: ::core::option::Option<Signal>,
+    /// When the run's code begins, by the server's clock; at once if absent.
+    #[prost(oneof = "start_run_request::Begin", tags = "8, 10")]
+    pub begin: ::core::option::Option<start_run_request::Begin>,
+}
+/// Nested message and enum types in `StartRunRequest`.
+pub mod start_run_request {
+    /// When the run's code begins, by the server's clock; at once if absent.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Begin {
+        #[prost(message, tag = "8")]
+        BeginAt(::abide_core::codec::generated::Timestamp),
+        #[prost(message, tag = "10")]
+        BeginAfter(::abide_core::codec::generated::Duration),
+    }
+}
+impl ::prost::Name for StartRunRequest {
+    const NAME: &'static str = "StartRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.StartRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.StartRunRequest".into()
+    }
 }
 /// A run was started, or one that exists is used.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -717,6 +1086,16 @@ pub struct StartRunResponse {
     #[prost(bool, tag = "2")]
     pub started: bool,
 }
+impl ::prost::Name for StartRunResponse {
+    const NAME: &'static str = "StartRunResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.StartRunResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.StartRunResponse".into()
+    }
+}
 /// It is done, perhaps by an earlier call with the same key.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DoneResponse {
@@ -724,6 +1103,16 @@ pub struct DoneResponse {
     pub run: ::prost::bytes::Bytes,
     #[prost(bool, tag = "2")]
     pub repeat: bool,
+}
+impl ::prost::Name for DoneResponse {
+    const NAME: &'static str = "DoneResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.DoneResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.DoneResponse".into()
+    }
 }
 /// Signals a run.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -739,6 +1128,16 @@ pub struct SignalRunRequest {
         ::prost::bytes::Bytes,
     >,
 }
+impl ::prost::Name for SignalRunRequest {
+    const NAME: &'static str = "SignalRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.SignalRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.SignalRunRequest".into()
+    }
+}
 /// Asks a run's code a question.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct QueryRunRequest {
@@ -749,11 +1148,31 @@ pub struct QueryRunRequest {
     #[prost(message, repeated, tag = "3")]
     pub input: ::prost::alloc::vec::Vec<::abide_core::codec::generated::Payload>,
 }
+impl ::prost::Name for QueryRunRequest {
+    const NAME: &'static str = "QueryRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.QueryRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.QueryRunRequest".into()
+    }
+}
 /// What the code answered.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct QueryRunResponse {
     #[prost(message, optional, tag = "1")]
     pub outcome: ::core::option::Option<::abide_core::codec::generated::Outcome>,
+}
+impl ::prost::Name for QueryRunResponse {
+    const NAME: &'static str = "QueryRunResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.QueryRunResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.QueryRunResponse".into()
+    }
 }
 /// Asks a run's code for a change. The id makes a repeat the same update.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -766,6 +1185,16 @@ pub struct UpdateRunRequest {
     pub request: ::core::option::Option<::abide_core::codec::generated::UpdateRequest>,
     #[prost(enumeration = "UpdateWait", tag = "4")]
     pub until: i32,
+}
+impl ::prost::Name for UpdateRunRequest {
+    const NAME: &'static str = "UpdateRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.UpdateRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.UpdateRunRequest".into()
+    }
 }
 /// Where the update stands.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -794,6 +1223,16 @@ pub mod update_run_response {
         Rejected(::abide_core::codec::generated::Failure),
     }
 }
+impl ::prost::Name for UpdateRunResponse {
+    const NAME: &'static str = "UpdateRunResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.UpdateRunResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.UpdateRunResponse".into()
+    }
+}
 /// Asks a run to cancel itself.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CancelRunRequest {
@@ -806,6 +1245,16 @@ pub struct CancelRunRequest {
     #[prost(string, optional, tag = "4")]
     pub key: ::core::option::Option<::prost::alloc::string::String>,
 }
+impl ::prost::Name for CancelRunRequest {
+    const NAME: &'static str = "CancelRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CancelRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CancelRunRequest".into()
+    }
+}
 /// Ends a run.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TerminateRunRequest {
@@ -817,6 +1266,18 @@ pub struct TerminateRunRequest {
     pub identity: ::prost::alloc::string::String,
     #[prost(message, repeated, tag = "4")]
     pub details: ::prost::alloc::vec::Vec<::abide_core::codec::generated::Payload>,
+    #[prost(string, optional, tag = "5")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for TerminateRunRequest {
+    const NAME: &'static str = "TerminateRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.TerminateRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.TerminateRunRequest".into()
+    }
 }
 /// Pauses a run, or ends its pause.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -827,6 +1288,18 @@ pub struct PauseRunRequest {
     pub reason: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub identity: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "4")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for PauseRunRequest {
+    const NAME: &'static str = "PauseRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PauseRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PauseRunRequest".into()
+    }
 }
 /// Shows a run.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -834,11 +1307,31 @@ pub struct DescribeRunRequest {
     #[prost(message, optional, tag = "1")]
     pub target: ::core::option::Option<RunTarget>,
 }
+impl ::prost::Name for DescribeRunRequest {
+    const NAME: &'static str = "DescribeRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.DescribeRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.DescribeRunRequest".into()
+    }
+}
 /// Waits until a run is closed.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AwaitCloseRequest {
     #[prost(message, optional, tag = "1")]
     pub target: ::core::option::Option<RunTarget>,
+}
+impl ::prost::Name for AwaitCloseRequest {
+    const NAME: &'static str = "AwaitCloseRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.AwaitCloseRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.AwaitCloseRequest".into()
+    }
 }
 /// How the run closed. Without an outcome another run goes on.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -852,6 +1345,16 @@ pub struct AwaitCloseResponse {
     #[prost(bytes = "bytes", optional, tag = "4")]
     pub next_run: ::core::option::Option<::prost::bytes::Bytes>,
 }
+impl ::prost::Name for AwaitCloseResponse {
+    const NAME: &'static str = "AwaitCloseResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.AwaitCloseResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.AwaitCloseResponse".into()
+    }
+}
 /// A page of a run's history.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetHistoryRequest {
@@ -861,6 +1364,16 @@ pub struct GetHistoryRequest {
     #[prost(bytes = "bytes", tag = "2")]
     pub page_token: ::prost::bytes::Bytes,
 }
+impl ::prost::Name for GetHistoryRequest {
+    const NAME: &'static str = "GetHistoryRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.GetHistoryRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.GetHistoryRequest".into()
+    }
+}
 /// Follows a run's history.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FollowHistoryRequest {
@@ -869,6 +1382,16 @@ pub struct FollowHistoryRequest {
     /// Only events after this one.
     #[prost(uint64, tag = "2")]
     pub after: u64,
+}
+impl ::prost::Name for FollowHistoryRequest {
+    const NAME: &'static str = "FollowHistoryRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.FollowHistoryRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.FollowHistoryRequest".into()
+    }
 }
 /// A part of a run's history.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -884,6 +1407,16 @@ pub struct GetHistoryResponse {
     #[prost(bool, tag = "4")]
     pub closed: bool,
 }
+impl ::prost::Name for GetHistoryResponse {
+    const NAME: &'static str = "GetHistoryResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.GetHistoryResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.GetHistoryResponse".into()
+    }
+}
 /// Lists runs. The server's bound holds if no page size, or a larger one, is given.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListRunsRequest {
@@ -894,6 +1427,16 @@ pub struct ListRunsRequest {
     #[prost(bytes = "bytes", tag = "3")]
     pub page_token: ::prost::bytes::Bytes,
 }
+impl ::prost::Name for ListRunsRequest {
+    const NAME: &'static str = "ListRunsRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ListRunsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ListRunsRequest".into()
+    }
+}
 /// A page of runs.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListRunsResponse {
@@ -903,17 +1446,47 @@ pub struct ListRunsResponse {
     #[prost(bytes = "bytes", tag = "2")]
     pub next_page_token: ::prost::bytes::Bytes,
 }
+impl ::prost::Name for ListRunsResponse {
+    const NAME: &'static str = "ListRunsResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ListRunsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ListRunsResponse".into()
+    }
+}
 /// Counts runs.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CountRunsRequest {
     #[prost(message, optional, tag = "1")]
     pub filter: ::core::option::Option<RunFilter>,
 }
+impl ::prost::Name for CountRunsRequest {
+    const NAME: &'static str = "CountRunsRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CountRunsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CountRunsRequest".into()
+    }
+}
 /// How many runs there are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CountRunsResponse {
     #[prost(uint64, tag = "1")]
     pub count: u64,
+}
+impl ::prost::Name for CountRunsResponse {
+    const NAME: &'static str = "CountRunsResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CountRunsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CountRunsResponse".into()
+    }
 }
 /// Lists waits.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -925,6 +1498,16 @@ pub struct ListWaitsRequest {
     #[prost(bytes = "bytes", tag = "3")]
     pub page_token: ::prost::bytes::Bytes,
 }
+impl ::prost::Name for ListWaitsRequest {
+    const NAME: &'static str = "ListWaitsRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ListWaitsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ListWaitsRequest".into()
+    }
+}
 /// A page of waits.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListWaitsResponse {
@@ -934,7 +1517,71 @@ pub struct ListWaitsResponse {
     #[prost(bytes = "bytes", tag = "2")]
     pub next_page_token: ::prost::bytes::Bytes,
 }
-/// Moves a timer's due time.
+impl ::prost::Name for ListWaitsResponse {
+    const NAME: &'static str = "ListWaitsResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ListWaitsResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ListWaitsResponse".into()
+    }
+}
+/// Asks for one wait of a run.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetWaitRequest {
+    #[prost(message, optional, tag = "1")]
+    pub target: ::core::option::Option<RunTarget>,
+    /// Its name within the run, as lists have it.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub wait: ::prost::bytes::Bytes,
+}
+impl ::prost::Name for GetWaitRequest {
+    const NAME: &'static str = "GetWaitRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.GetWaitRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.GetWaitRequest".into()
+    }
+}
+/// Follows what a run waits for.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FollowWaitsRequest {
+    #[prost(message, optional, tag = "1")]
+    pub target: ::core::option::Option<RunTarget>,
+}
+impl ::prost::Name for FollowWaitsRequest {
+    const NAME: &'static str = "FollowWaitsRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.FollowWaitsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.FollowWaitsRequest".into()
+    }
+}
+/// Asks what a run waits for, once its log has a row after this one, or it is closed.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AwaitWaitsRequest {
+    #[prost(message, optional, tag = "1")]
+    pub target: ::core::option::Option<RunTarget>,
+    /// The `log_row` of the answer before; zero asks for the present.
+    #[prost(uint64, tag = "2")]
+    pub after: u64,
+}
+impl ::prost::Name for AwaitWaitsRequest {
+    const NAME: &'static str = "AwaitWaitsRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.AwaitWaitsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.AwaitWaitsRequest".into()
+    }
+}
+/// Moves a timer's due time, or the end of a wait.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RescheduleTimerRequest {
     #[prost(message, optional, tag = "1")]
@@ -947,14 +1594,37 @@ pub struct RescheduleTimerRequest {
     pub identity: ::prost::alloc::string::String,
     #[prost(string, optional, tag = "5")]
     pub key: ::core::option::Option<::prost::alloc::string::String>,
+    /// Instead of a timer: the wait whose end is moved, by its name within the run.
+    #[prost(bytes = "bytes", optional, tag = "6")]
+    pub wait: ::core::option::Option<::prost::bytes::Bytes>,
 }
-/// Tries again whatever is stuck in a run.
+impl ::prost::Name for RescheduleTimerRequest {
+    const NAME: &'static str = "RescheduleTimerRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RescheduleTimerRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RescheduleTimerRequest".into()
+    }
+}
+/// Tries again whatever is stuck in a run. It needs no key: doing it twice is doing it once.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RepairRunRequest {
     #[prost(message, optional, tag = "1")]
     pub target: ::core::option::Option<RunTarget>,
     #[prost(string, tag = "2")]
     pub identity: ::prost::alloc::string::String,
+}
+impl ::prost::Name for RepairRunRequest {
+    const NAME: &'static str = "RepairRunRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RepairRunRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RepairRunRequest".into()
+    }
 }
 /// Several calls.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -965,6 +1635,16 @@ pub struct CallsFrame {
     #[prost(uint64, repeated, tag = "2")]
     pub abandoned: ::prost::alloc::vec::Vec<u64>,
 }
+impl ::prost::Name for CallsFrame {
+    const NAME: &'static str = "CallsFrame";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CallsFrame".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CallsFrame".into()
+    }
+}
 /// A call. Its number is new on the stream, and stands on the answer.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct NumberedCall {
@@ -972,7 +1652,7 @@ pub struct NumberedCall {
     pub number: u64,
     #[prost(
         oneof = "numbered_call::Call",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40"
     )]
     pub call: ::core::option::Option<numbered_call::Call>,
 }
@@ -1012,6 +1692,18 @@ pub mod numbered_call {
         RescheduleTimer(super::RescheduleTimerRequest),
         #[prost(message, tag = "25")]
         Repair(super::RepairRunRequest),
+        #[prost(message, tag = "40")]
+        AwaitWaits(super::AwaitWaitsRequest),
+    }
+}
+impl ::prost::Name for NumberedCall {
+    const NAME: &'static str = "NumberedCall";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.NumberedCall".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.NumberedCall".into()
     }
 }
 /// Several answers.
@@ -1024,6 +1716,16 @@ pub struct AnswersFrame {
     #[prost(uint64, tag = "2")]
     pub message_bytes: u64,
 }
+impl ::prost::Name for AnswersFrame {
+    const NAME: &'static str = "AnswersFrame";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.AnswersFrame".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.AnswersFrame".into()
+    }
+}
 /// The answer to a call.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct NumberedAnswer {
@@ -1031,7 +1733,7 @@ pub struct NumberedAnswer {
     pub number: u64,
     #[prost(
         oneof = "numbered_answer::Answer",
-        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19"
+        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 40"
     )]
     pub answer: ::core::option::Option<numbered_answer::Answer>,
 }
@@ -1061,6 +1763,18 @@ pub mod numbered_answer {
         Count(super::CountRunsResponse),
         #[prost(message, tag = "19")]
         Waits(super::ListWaitsResponse),
+        #[prost(message, tag = "40")]
+        RunWaits(super::RunWaits),
+    }
+}
+impl ::prost::Name for NumberedAnswer {
+    const NAME: &'static str = "NumberedAnswer";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.NumberedAnswer".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.NumberedAnswer".into()
     }
 }
 /// Asks for a page of a run's log as it is stored.
@@ -1074,6 +1788,16 @@ pub struct HistoryRowsRequest {
     /// Wait until the run has an event after this one, or is closed.
     #[prost(uint64, optional, tag = "3")]
     pub follow: ::core::option::Option<u64>,
+}
+impl ::prost::Name for HistoryRowsRequest {
+    const NAME: &'static str = "HistoryRowsRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.HistoryRowsRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.HistoryRowsRequest".into()
+    }
 }
 /// Whole log rows. Each is an encoded `abide.history.v1.History`, and so are all of them put together.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1090,6 +1814,16 @@ pub struct HistoryRows {
     pub more: bool,
     #[prost(bool, tag = "5")]
     pub closed: bool,
+}
+impl ::prost::Name for HistoryRows {
+    const NAME: &'static str = "HistoryRows";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.HistoryRows".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.HistoryRows".into()
+    }
 }
 /// What a start does if a run of the workflow is open. By default it is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -1588,7 +2322,51 @@ pub mod abide_client {
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "ListWaits"));
             self.inner.unary(req, path, codec).await
         }
-        /// Moves a timer's due time.
+        /// One thing that a run waits for.
+        pub async fn get_wait(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetWaitRequest>,
+        ) -> std::result::Result<tonic::Response<super::ShownWait>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/GetWait");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "GetWait"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// What a run waits for, now and whenever it changes, until the run is closed.
+        pub async fn follow_waits(
+            &mut self,
+            request: impl tonic::IntoRequest<super::FollowWaitsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::RunWaits>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/abide.v1.Abide/FollowWaits",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("abide.v1.Abide", "FollowWaits"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Moves a timer's due time, or the end of a wait.
         pub async fn reschedule_timer(
             &mut self,
             request: impl tonic::IntoRequest<super::RescheduleTimerRequest>,
@@ -1783,7 +2561,26 @@ pub mod abide_server {
             tonic::Response<super::ListWaitsResponse>,
             tonic::Status,
         >;
-        /// Moves a timer's due time.
+        /// One thing that a run waits for.
+        async fn get_wait(
+            &self,
+            request: tonic::Request<super::GetWaitRequest>,
+        ) -> std::result::Result<tonic::Response<super::ShownWait>, tonic::Status>;
+        /// Server streaming response type for the FollowWaits method.
+        type FollowWaitsStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::RunWaits, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// What a run waits for, now and whenever it changes, until the run is closed.
+        async fn follow_waits(
+            &self,
+            request: tonic::Request<super::FollowWaitsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<Self::FollowWaitsStream>,
+            tonic::Status,
+        >;
+        /// Moves a timer's due time, or the end of a wait.
         async fn reschedule_timer(
             &self,
             request: tonic::Request<super::RescheduleTimerRequest>,
@@ -2575,6 +3372,95 @@ pub mod abide_server {
                     };
                     Box::pin(fut)
                 }
+                "/abide.v1.Abide/GetWait" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetWaitSvc<T: Abide>(pub Arc<T>);
+                    impl<T: Abide> tonic::server::UnaryService<super::GetWaitRequest>
+                    for GetWaitSvc<T> {
+                        type Response = super::ShownWait;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetWaitRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::get_wait(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetWaitSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/FollowWaits" => {
+                    #[allow(non_camel_case_types)]
+                    struct FollowWaitsSvc<T: Abide>(pub Arc<T>);
+                    impl<
+                        T: Abide,
+                    > tonic::server::ServerStreamingService<super::FollowWaitsRequest>
+                    for FollowWaitsSvc<T> {
+                        type Response = super::RunWaits;
+                        type ResponseStream = T::FollowWaitsStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::FollowWaitsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::follow_waits(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FollowWaitsSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 "/abide.v1.Abide/RescheduleTimer" => {
                     #[allow(non_camel_case_types)]
                     struct RescheduleTimerSvc<T: Abide>(pub Arc<T>);
@@ -2812,6 +3698,16 @@ pub mod command {
         ContinueAsNew(super::ContinueAsNew),
     }
 }
+impl ::prost::Name for Command {
+    const NAME: &'static str = "Command";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Command".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Command".into()
+    }
+}
 /// Moves a due time.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct MoveTimer {
@@ -2819,6 +3715,16 @@ pub struct MoveTimer {
     pub timer: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "2")]
     pub fire_at: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+}
+impl ::prost::Name for MoveTimer {
+    const NAME: &'static str = "MoveTimer";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.MoveTimer".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.MoveTimer".into()
+    }
 }
 /// Signals another workflow.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2835,6 +3741,16 @@ pub struct SignalExternal {
         ::abide_core::codec::generated::Payload,
     >,
 }
+impl ::prost::Name for SignalExternal {
+    const NAME: &'static str = "SignalExternal";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.SignalExternal".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.SignalExternal".into()
+    }
+}
 /// Makes another workflow end.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CancelExternal {
@@ -2845,6 +3761,16 @@ pub struct CancelExternal {
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
 }
+impl ::prost::Name for CancelExternal {
+    const NAME: &'static str = "CancelExternal";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CancelExternal".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CancelExternal".into()
+    }
+}
 /// Named payloads.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PayloadMap {
@@ -2854,6 +3780,16 @@ pub struct PayloadMap {
         ::abide_core::codec::generated::Payload,
     >,
 }
+impl ::prost::Name for PayloadMap {
+    const NAME: &'static str = "PayloadMap";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PayloadMap".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PayloadMap".into()
+    }
+}
 /// Accepts an update, with its request, so that the server may have forgotten it.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AcceptUpdate {
@@ -2861,6 +3797,16 @@ pub struct AcceptUpdate {
     pub update: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "2")]
     pub request: ::core::option::Option<::abide_core::codec::generated::UpdateRequest>,
+}
+impl ::prost::Name for AcceptUpdate {
+    const NAME: &'static str = "AcceptUpdate";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.AcceptUpdate".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.AcceptUpdate".into()
+    }
 }
 /// Refuses an update.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2870,6 +3816,16 @@ pub struct RejectUpdate {
     #[prost(message, optional, tag = "2")]
     pub failure: ::core::option::Option<::abide_core::codec::generated::Failure>,
 }
+impl ::prost::Name for RejectUpdate {
+    const NAME: &'static str = "RejectUpdate";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.RejectUpdate".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.RejectUpdate".into()
+    }
+}
 /// Gives an accepted update its outcome.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CompleteUpdate {
@@ -2877,6 +3833,16 @@ pub struct CompleteUpdate {
     pub update: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "2")]
     pub outcome: ::core::option::Option<::abide_core::codec::generated::Outcome>,
+}
+impl ::prost::Name for CompleteUpdate {
+    const NAME: &'static str = "CompleteUpdate";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CompleteUpdate".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CompleteUpdate".into()
+    }
 }
 /// Goes on in a new run.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2887,6 +3853,16 @@ pub struct ContinueAsNew {
     pub signals: ::prost::alloc::vec::Vec<u64>,
     #[prost(string, repeated, tag = "3")]
     pub updates: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+impl ::prost::Name for ContinueAsNew {
+    const NAME: &'static str = "ContinueAsNew";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ContinueAsNew".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ContinueAsNew".into()
+    }
 }
 /// From the worker. The first frame holds the hello.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2901,6 +3877,16 @@ pub struct WorkerFrame {
     /// but what is on its way.
     #[prost(bool, tag = "4")]
     pub withdraw: bool,
+}
+impl ::prost::Name for WorkerFrame {
+    const NAME: &'static str = "WorkerFrame";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.WorkerFrame".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.WorkerFrame".into()
+    }
 }
 /// The worker's introduction.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2921,6 +3907,16 @@ pub struct Hello {
     #[prost(message, repeated, tag = "5")]
     pub takes: ::prost::alloc::vec::Vec<Credit>,
 }
+impl ::prost::Name for Hello {
+    const NAME: &'static str = "Hello";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Hello".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Hello".into()
+    }
+}
 /// So many more tasks of a queue the worker takes.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Credit {
@@ -2932,6 +3928,16 @@ pub struct Credit {
     pub kind: i32,
     #[prost(uint32, tag = "4")]
     pub credits: u32,
+}
+impl ::prost::Name for Credit {
+    const NAME: &'static str = "Credit";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Credit".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Credit".into()
+    }
 }
 /// A worker's answer to a task. Its number is new on the stream, and stands on the acknowledgement.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2960,6 +3966,16 @@ pub mod completion {
         PresentAttempt(super::ActivityToken),
     }
 }
+impl ::prost::Name for Completion {
+    const NAME: &'static str = "Completion";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Completion".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Completion".into()
+    }
+}
 /// Names a started workflow task.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TaskToken {
@@ -2969,6 +3985,16 @@ pub struct TaskToken {
     pub run: ::prost::bytes::Bytes,
     #[prost(message, optional, tag = "3")]
     pub start: ::core::option::Option<::abide_core::codec::generated::StartId>,
+}
+impl ::prost::Name for TaskToken {
+    const NAME: &'static str = "TaskToken";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.TaskToken".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.TaskToken".into()
+    }
 }
 /// Names a query task.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2982,6 +4008,16 @@ pub struct QueryToken {
     #[prost(uint32, tag = "4")]
     pub attempt: u32,
 }
+impl ::prost::Name for QueryToken {
+    const NAME: &'static str = "QueryToken";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.QueryToken".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.QueryToken".into()
+    }
+}
 /// Names a start of an activity.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ActivityToken {
@@ -2993,6 +4029,16 @@ pub struct ActivityToken {
     pub scheduled: u64,
     #[prost(uint32, tag = "4")]
     pub start: u32,
+}
+impl ::prost::Name for ActivityToken {
+    const NAME: &'static str = "ActivityToken";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ActivityToken".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ActivityToken".into()
+    }
 }
 /// The code ran and asks for this.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3015,6 +4061,16 @@ pub struct CompleteTask {
     #[prost(uint32, tag = "6")]
     pub eager_activities: u32,
 }
+impl ::prost::Name for CompleteTask {
+    const NAME: &'static str = "CompleteTask";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.CompleteTask".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.CompleteTask".into()
+    }
+}
 /// The code could not run.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FailTask {
@@ -3027,6 +4083,16 @@ pub struct FailTask {
     #[prost(message, optional, tag = "4")]
     pub blocked: ::core::option::Option<::abide_core::codec::generated::Blocked>,
 }
+impl ::prost::Name for FailTask {
+    const NAME: &'static str = "FailTask";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.FailTask".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.FailTask".into()
+    }
+}
 /// The answer to a query task.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AnswerQuery {
@@ -3034,6 +4100,16 @@ pub struct AnswerQuery {
     pub token: ::core::option::Option<QueryToken>,
     #[prost(message, optional, tag = "2")]
     pub outcome: ::core::option::Option<::abide_core::codec::generated::Outcome>,
+}
+impl ::prost::Name for AnswerQuery {
+    const NAME: &'static str = "AnswerQuery";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.AnswerQuery".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.AnswerQuery".into()
+    }
 }
 /// An attempt of an activity ended.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3055,6 +4131,16 @@ pub mod resolve_activity {
         Cancelled(::abide_core::codec::generated::Payloads),
     }
 }
+impl ::prost::Name for ResolveActivity {
+    const NAME: &'static str = "ResolveActivity";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ResolveActivity".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ResolveActivity".into()
+    }
+}
 /// An attempt of an activity goes on.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct HeartbeatActivity {
@@ -3062,6 +4148,16 @@ pub struct HeartbeatActivity {
     pub token: ::core::option::Option<ActivityToken>,
     #[prost(message, repeated, tag = "2")]
     pub details: ::prost::alloc::vec::Vec<::abide_core::codec::generated::Payload>,
+}
+impl ::prost::Name for HeartbeatActivity {
+    const NAME: &'static str = "HeartbeatActivity";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.HeartbeatActivity".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.HeartbeatActivity".into()
+    }
 }
 /// From the server. The first frame holds the welcome.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3077,6 +4173,16 @@ pub struct ServerFrame {
     #[prost(uint32, repeated, tag = "4")]
     pub present_attempts: ::prost::alloc::vec::Vec<u32>,
 }
+impl ::prost::Name for ServerFrame {
+    const NAME: &'static str = "ServerFrame";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ServerFrame".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ServerFrame".into()
+    }
+}
 /// The worker is connected.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Welcome {
@@ -3088,6 +4194,16 @@ pub struct Welcome {
     /// Bytes that one frame of the worker may have; a larger one ends the stream.
     #[prost(uint64, tag = "3")]
     pub message_bytes: u64,
+}
+impl ::prost::Name for Welcome {
+    const NAME: &'static str = "Welcome";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Welcome".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Welcome".into()
+    }
 }
 /// The answer to a completion.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3120,6 +4236,16 @@ pub mod acknowledgement {
         Done(super::DoneAcknowledgement),
     }
 }
+impl ::prost::Name for Acknowledgement {
+    const NAME: &'static str = "Acknowledgement";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Acknowledgement".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Acknowledgement".into()
+    }
+}
 /// Why a task's commands were refused.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TaskRefused {
@@ -3128,6 +4254,16 @@ pub struct TaskRefused {
     #[prost(string, tag = "2")]
     pub message: ::prost::alloc::string::String,
 }
+impl ::prost::Name for TaskRefused {
+    const NAME: &'static str = "TaskRefused";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.TaskRefused".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.TaskRefused".into()
+    }
+}
 /// It is done.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DoneAcknowledgement {
@@ -3135,6 +4271,16 @@ pub struct DoneAcknowledgement {
     pub run: ::prost::bytes::Bytes,
     #[prost(bool, tag = "2")]
     pub repeat: bool,
+}
+impl ::prost::Name for DoneAcknowledgement {
+    const NAME: &'static str = "DoneAcknowledgement";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.DoneAcknowledgement".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.DoneAcknowledgement".into()
+    }
 }
 /// Work.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3152,6 +4298,16 @@ pub mod task {
         Activity(super::ActivityTask),
         #[prost(message, tag = "3")]
         Query(super::QueryTask),
+    }
+}
+impl ::prost::Name for Task {
+    const NAME: &'static str = "Task";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.Task".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.Task".into()
     }
 }
 /// Code should run.
@@ -3179,11 +4335,31 @@ pub struct WorkflowTask {
     #[prost(message, optional, tag = "8")]
     pub recent: ::core::option::Option<LogRows>,
 }
+impl ::prost::Name for WorkflowTask {
+    const NAME: &'static str = "WorkflowTask";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.WorkflowTask".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.WorkflowTask".into()
+    }
+}
 /// Pieces of an encoded `abide.history.v1.History`.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LogRows {
     #[prost(bytes = "bytes", repeated, tag = "1")]
     pub rows: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+}
+impl ::prost::Name for LogRows {
+    const NAME: &'static str = "LogRows";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.LogRows".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.LogRows".into()
+    }
 }
 /// An update to be accepted or rejected.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3192,6 +4368,16 @@ pub struct GivenUpdate {
     pub update: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "2")]
     pub request: ::core::option::Option<::abide_core::codec::generated::UpdateRequest>,
+}
+impl ::prost::Name for GivenUpdate {
+    const NAME: &'static str = "GivenUpdate";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.GivenUpdate".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.GivenUpdate".into()
+    }
 }
 /// An activity should run.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3214,6 +4400,16 @@ pub struct ActivityTask {
     #[prost(bool, tag = "7")]
     pub eager: bool,
 }
+impl ::prost::Name for ActivityTask {
+    const NAME: &'static str = "ActivityTask";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ActivityTask".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ActivityTask".into()
+    }
+}
 /// A question to the code, on the state after the last completed task.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct QueryTask {
@@ -3226,6 +4422,16 @@ pub struct QueryTask {
     pub name: ::prost::alloc::string::String,
     #[prost(message, repeated, tag = "4")]
     pub input: ::prost::alloc::vec::Vec<::abide_core::codec::generated::Payload>,
+}
+impl ::prost::Name for QueryTask {
+    const NAME: &'static str = "QueryTask";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.QueryTask".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.QueryTask".into()
+    }
 }
 /// What kind of work a queue holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]

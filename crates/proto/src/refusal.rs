@@ -28,6 +28,8 @@ impl From<Refusal> for wire::Refusal {
             Refusal::StaleAttempt => plain(RefusalCode::StaleAttempt),
             Refusal::CancelNotRequested => plain(RefusalCode::CancelNotRequested),
             Refusal::UnknownTimer(timer) => of_timer(RefusalCode::UnknownTimer, &timer),
+            Refusal::UnknownWait(wait) => of_wait(RefusalCode::UnknownWait, wait),
+            Refusal::EndlessWait(wait) => of_wait(RefusalCode::EndlessWait, wait),
             Refusal::TimerFired(timer) => of_timer(RefusalCode::TimerFired, &timer),
             Refusal::NoDeadline(timer) => of_timer(RefusalCode::NoDeadline, &timer),
             Refusal::NeverDeadline(timer) => of_timer(RefusalCode::NeverDeadline, &timer),
@@ -55,6 +57,10 @@ fn of_timer(code: RefusalCode, timer: &TimerId) -> wire::Refusal {
     wire::Refusal { timer: Some(timer.to_wire()), ..plain(code) }
 }
 
+fn of_wait(code: RefusalCode, wait: String) -> wire::Refusal {
+    wire::Refusal { wait: Some(wait), ..plain(code) }
+}
+
 fn compared(code: RefusalCode, fire_at: Timestamp, with: Timestamp) -> wire::Refusal {
     wire::Refusal { fire_at: fire_at.to_wire(), compared: with.to_wire(), ..plain(code) }
 }
@@ -79,6 +85,8 @@ impl TryFrom<wire::Refusal> for Refusal {
             RefusalCode::StaleAttempt => Self::StaleAttempt,
             RefusalCode::CancelNotRequested => Self::CancelNotRequested,
             RefusalCode::UnknownTimer => Self::UnknownTimer(timer()),
+            RefusalCode::UnknownWait => Self::UnknownWait(wire.wait.unwrap_or_default()),
+            RefusalCode::EndlessWait => Self::EndlessWait(wire.wait.unwrap_or_default()),
             RefusalCode::TimerFired => Self::TimerFired(timer()),
             RefusalCode::NoDeadline => Self::NoDeadline(timer()),
             RefusalCode::NeverDeadline => Self::NeverDeadline(timer()),

@@ -3,6 +3,7 @@
 use abide_core::{call::CallReply, codec::Wire, event::Outcome, limits::InvalidField, run::Stage};
 
 use crate::{
+    error,
     field::{case, missing, word},
     generated::{self as wire, numbered_answer::Answer, update_run_response::Stage as WireStage},
     worker,
@@ -37,12 +38,13 @@ impl From<CallReply> for Answer {
                     next_run: next_run.to_wire(),
                 })
             }
+            CallReply::Waits(waits) => Self::RunWaits(waits.into()),
             // Only workers are told these, on their own stream, and the engine itself.
             CallReply::TaskTaken { .. }
             | CallReply::TaskDiscarded
             | CallReply::TaskRefused { .. }
             | CallReply::Alive { .. }
-            | CallReply::History { .. } => Self::Done(wire::DoneResponse::default()),
+            | CallReply::History { .. } => Self::Error(error::to_detail(error::misplaced_reply())),
         }
     }
 }
@@ -76,6 +78,7 @@ pub(crate) fn from_wire(answer: Answer) -> Result<CallReply, InvalidField> {
             outcome: word("outcome", closed.outcome)?,
             next_run: word("next_run", closed.next_run)?,
         },
+        Answer::RunWaits(waits) => CallReply::Waits(waits.try_into()?),
         Answer::Error(_)
         | Answer::Description(_)
         | Answer::History(_)

@@ -4,8 +4,10 @@ use abide_core::{
     call::RunTarget,
     codec::Wire,
     limits::InvalidField,
-    list::{RunStatus, WaitKind},
-    run::{Close, Description, Liveness, Phase, ShownActivity, ShownChild, ShownWait, TaskTrouble},
+    list::RunStatus,
+    run::{
+        Close, Description, Liveness, Phase, ResumeSource, ShownActivity, ShownChild, TaskTrouble,
+    },
 };
 
 use crate::{
@@ -46,7 +48,7 @@ enumeration!(
     }
 );
 
-enumeration!(WaitKind, WaitKind { Timer, Signal, Condition, ActivityRetry, ChildRetry });
+enumeration!(ResumeSource, ResumeSource { Task, Due, Activity, Child, Input, Operator });
 
 impl From<RunTarget> for wire::RunTarget {
     fn from(target: RunTarget) -> Self {
@@ -90,6 +92,7 @@ impl From<Description> for wire::RunDescription {
             activities: shown.activities.into_iter().map(Into::into).collect(),
             children: shown.children.into_iter().map(Into::into).collect(),
             updates: shown.updates.to_wire(),
+            resume_sources: shown.resume_sources.into_iter().map(source_number).collect(),
         }
     }
 }
@@ -124,8 +127,21 @@ impl TryFrom<wire::RunDescription> for Description {
             activities: parts("activities", wire.activities)?,
             children: parts("children", wire.children)?,
             updates: word("updates", wire.updates)?,
+            resume_sources: wire
+                .resume_sources
+                .into_iter()
+                .map(source)
+                .collect::<Result<_, _>>()?,
         })
     }
+}
+
+fn source_number(source: ResumeSource) -> i32 {
+    wire::ResumeSource::from(source).into()
+}
+
+fn source(number: i32) -> Result<ResumeSource, InvalidField> {
+    case::<_, wire::ResumeSource>("resume_sources", number)
 }
 
 impl From<TaskTrouble> for wire::TaskTrouble {
@@ -152,34 +168,6 @@ impl TryFrom<wire::TaskTrouble> for TaskTrouble {
             cause: word("cause", wire.cause)?,
             failure: word("failure", wire.failure)?,
             blocked: word("blocked", wire.blocked)?,
-        })
-    }
-}
-
-impl From<ShownWait> for wire::ShownWait {
-    fn from(wait: ShownWait) -> Self {
-        Self {
-            kind: wire::WaitKind::from(wait.kind).into(),
-            name: wait.name,
-            timer: wait.timer.to_wire(),
-            since: wait.since.to_wire(),
-            until: wait.until.to_wire(),
-            details: wait.details.to_wire(),
-        }
-    }
-}
-
-impl TryFrom<wire::ShownWait> for ShownWait {
-    type Error = InvalidField;
-
-    fn try_from(wire: wire::ShownWait) -> Result<Self, InvalidField> {
-        Ok(Self {
-            kind: case::<_, wire::WaitKind>("kind", wire.kind)?,
-            name: wire.name,
-            timer: word("timer", wire.timer)?,
-            since: word("since", wire.since)?,
-            until: word("until", wire.until)?,
-            details: word("details", wire.details)?,
         })
     }
 }

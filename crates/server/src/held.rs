@@ -165,18 +165,11 @@ impl Held {
         answers: bool,
         result: &Result<CallReply, CallError>,
     ) {
-        let repeat = matches!(
-            result,
-            Err(CallError::Reset
-                | CallError::Unavailable(_)
-                | CallError::Overloaded
-                | CallError::Refused(Refusal::Busy))
-        );
         match result {
             Ok(_) if !answers => {
                 self.tasks.entry(task).or_insert(Place::None);
             }
-            _ if repeat => {
+            Err(failed) if answered_again(failed) => {
                 if self.tasks.get(&task) == Some(&Place::Left) {
                     self.put(task, Place::Taken);
                 }
@@ -187,6 +180,18 @@ impl Held {
             }
         }
     }
+}
+
+/// The worker still owes the answer: the same once more, or another one because this cannot be.
+fn answered_again(failed: &CallError) -> bool {
+    matches!(
+        failed,
+        CallError::Reset
+            | CallError::Unavailable(_)
+            | CallError::Overloaded
+            | CallError::Refused(Refusal::Busy)
+            | CallError::Invalid(_)
+    )
 }
 
 #[cfg(test)]
@@ -233,6 +238,17 @@ mod tests {
         let task = answer(&mut held, 1);
         held.settle(task, true, &Err(CallError::StaleQuery));
         held.credit(1).expect("the task is answered");
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_leaves_its_task_to_be_answered_otherwise() {
+        let mut held = Held::new(1);
+        held.credit(1).expect("there is room");
+        give(&mut held, 1);
+        let task = answer(&mut held, 1);
+        let too_large = InvalidField::new("query result", "is too large");
+        held.settle(task, true, &Err(too_large.into()));
+        answer(&mut held, 1);
     }
 
     #[test]

@@ -44,8 +44,8 @@ pub(crate) fn follow(
     let followed = Followed {
         target: target(request.target).map_err(status)?,
         handler,
-        from: 0,
-        seen: 0,
+        from: (request.after == 0).then_some(0),
+        seen: request.after,
         after: request.after,
         _place: place,
     };
@@ -61,8 +61,8 @@ pub(crate) fn follow(
 struct Followed {
     handler: Handler,
     target: RunTarget,
-    /// Where the next page begins.
-    from: u64,
+    /// Where the next page begins, once that is known.
+    from: Option<u64>,
     /// The last event that was read.
     seen: EventNumber,
     /// The caller has the events up to this one.
@@ -74,12 +74,16 @@ impl Followed {
     /// The next page with something to say, and whether another may follow.
     async fn next(&mut self) -> Result<(GetHistoryResponse, bool), CallError> {
         loop {
-            let (target, from, follow) = (self.target.clone(), self.from, Some(self.seen));
+            let from = match self.from {
+                Some(from) => from,
+                None => self.begin().await?,
+            };
+            let (target, follow) = (self.target.clone(), Some(self.seen));
             let request = HistoryRequest { target, from, follow };
             let page = self.handler.engine.history(request).await?;
             // The current run may be another one soon; this stream stays with the one it began with.
             self.target.run = Some(page.run);
-            self.from = page.next;
+            self.from = Some(page.next);
             let ended = page.closed && !page.more;
             let (response, last) = response(page, self.after)?;
             self.seen = last.unwrap_or(self.seen);
@@ -88,6 +92,14 @@ impl Followed {
                 return Ok((response, !ended));
             }
         }
+    }
+
+    /// Goes to the first event that the caller does not have.
+    async fn begin(&mut self) -> Result<u64, CallError> {
+        let next = self.after.saturating_add(1);
+        let (run, from) = self.handler.engine.seek_history(self.target.clone(), next).await?;
+        self.target.run = Some(run);
+        Ok(from)
     }
 }
 
@@ -115,7 +127,10 @@ fn response(
     Ok((response, last))
 }
 
-fn target(wire: Option<abide_proto::generated::RunTarget>) -> Result<RunTarget, CallError> {
+/// The run that a request names, which must name one.
+pub(crate) fn target(
+    wire: Option<abide_proto::generated::RunTarget>,
+) -> Result<RunTarget, CallError> {
     let wire = wire.ok_or_else(|| InvalidField::new("target", "is missing"))?;
     Ok(wire.try_into()?)
 }

@@ -25,6 +25,7 @@ mod server;
 mod service;
 mod session;
 mod size;
+mod waits;
 mod workers;
 
 pub use config::{Bounds, Config, Tls};

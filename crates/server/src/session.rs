@@ -98,6 +98,10 @@ impl WorkerStream {
 
     fn credit(&mut self, credit: Credit) -> Result<(), CallError> {
         let (queue, credits) = self.handler.credit(credit)?;
+        if credits == 0 {
+            // Else a worker could name any number of queues, each of which is remembered.
+            return Err(InvalidField::new("credits", "is 0; leave out what is not taken").into());
+        }
         self.held.credit(credits)?;
         self.session.credit(queue, credits);
         Ok(())

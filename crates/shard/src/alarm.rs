@@ -66,6 +66,11 @@ impl Alarms {
         self.insert(at, alarm);
     }
 
+    /// Takes back an alarm that only memory knows.
+    pub fn clear(&mut self, at: Timestamp, alarm: Alarm) {
+        self.remove(at, alarm);
+    }
+
     /// A due entry was written: kept if it is near, or if a read under way may have missed it.
     pub fn set_due(&mut self, at: Timestamp, run: RunId, key: TimerKey) {
         if at <= self.reading.unwrap_or(self.horizon).max(self.horizon) {

@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 
 use abide_core::{
-    ids::{Key, RunId, SessionId, WorkflowKey},
+    ids::{Key, RunId, SessionId, StartId, WorkflowKey},
     run::{Run, Touch},
+    time::Timestamp,
 };
 use bytes::Bytes;
 
@@ -31,6 +32,8 @@ pub struct Entry {
     pub snapshot_rows: u64,
     /// The session that completed the last task.
     pub affinity: Option<SessionId>,
+    /// When the started task's time is up: the alarm that is set for it.
+    pub turn_alarm: Option<(Timestamp, StartId)>,
     /// Events since the last completed task, or since the start; none if they are not known.
     pub recent: Option<Vec<Bytes>>,
     used: u64,
@@ -42,7 +45,22 @@ impl Entry {
         let rows = if stored { project_all(&run) } else { BTreeMap::new() };
         let snapshot_rows = run.log_rows;
         let recent = (!stored).then(Vec::new);
-        Self { run, rows, written_in: 0, snapshot_rows, affinity: None, recent, used: 0 }
+        Self {
+            run,
+            rows,
+            written_in: 0,
+            snapshot_rows,
+            affinity: None,
+            turn_alarm: None,
+            recent,
+            used: 0,
+        }
+    }
+
+    /// The alarm of a task that has ended meanwhile.
+    pub fn take_stale_turn_alarm(&mut self) -> Option<(Timestamp, StartId)> {
+        let turn = self.run.volatile.turn.as_ref().map(|turn| turn.start);
+        self.turn_alarm.take_if(|(_, start)| turn != Some(*start))
     }
 
     /// Keeps the events of a new row for the worker that has the run in memory.
@@ -71,16 +89,21 @@ pub struct Cache {
     by_use: BTreeMap<u64, RunId>,
     heads: BTreeMap<WorkflowKey, RunId>,
     clock: u64,
+    /// There may be more to drop than at the last look.
+    may_shrink: bool,
 }
 
 impl Cache {
     /// A run, which counts as used now.
     pub fn get(&mut self, run: RunId) -> Option<&mut Entry> {
         let entry = self.entries.get_mut(&run)?;
-        self.by_use.remove(&entry.used);
-        self.clock += 1;
-        entry.used = self.clock;
-        self.by_use.insert(self.clock, run);
+        // One message asks for the same run many times.
+        if entry.used != self.clock {
+            self.by_use.remove(&entry.used);
+            self.clock += 1;
+            entry.used = self.clock;
+            self.by_use.insert(self.clock, run);
+        }
         Some(entry)
     }
 
@@ -97,8 +120,13 @@ impl Cache {
     /// Adds a run.
     pub fn insert(&mut self, entry: Entry) {
         let run = entry.run.id;
-        self.entries.insert(run, Box::new(entry));
-        self.get(run);
+        self.clock += 1;
+        let entry = Entry { used: self.clock, ..entry };
+        if let Some(old) = self.entries.insert(run, Box::new(entry)) {
+            self.by_use.remove(&old.used);
+        }
+        self.by_use.insert(self.clock, run);
+        self.may_shrink = true;
     }
 
     /// The current run of a workflow, if it is known.
@@ -118,9 +146,15 @@ impl Cache {
         self.heads.insert(workflow, run);
     }
 
-    /// Drops runs until there are at most `max`, or none is left that may leave.
+    /// Writes have become durable: their runs may leave.
+    pub fn allow_shrinking(&mut self) {
+        self.may_shrink = true;
+    }
+
+    /// Drops runs until there are at most `max`, or none is left that may leave. Looks at all of them
+    /// only if something has changed since the last time.
     pub fn shrink(&mut self, max: usize, durable: impl Fn(BatchNumber) -> bool) {
-        if self.entries.len() <= max {
+        if !std::mem::take(&mut self.may_shrink) || self.entries.len() <= max {
             return;
         }
         let excess = self.entries.len() - max;

@@ -3,16 +3,13 @@
 
 use abide_core::{
     codec::{self, RunDetails},
-    event::Origin,
-    ids::{EventNumber, TimerId, WaitId},
-    run::{Activity, Phase, Run, Task, TimerKey, Touch},
-    time::Timestamp,
+    ids::{EventNumber, TimerId},
+    run::{Activity, Phase, Run, Task, TimerKey, Touch, WaitKey},
 };
 use abide_store::{
     Write,
-    rows::{DueRow, OutboxRow, RunRow, TaskKey, TaskPhase, TaskRow, WaitKind, WaitRow, WorkKind},
+    rows::{DueRow, OutboxRow, RunRow, TaskKey, TaskPhase, TaskRow, WaitRow, WorkKind},
 };
-use bytes::{BufMut, Bytes, BytesMut};
 
 /// One row of the store, other than the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +39,7 @@ pub fn project(run: &Run, part: &Touch) -> Vec<Row> {
             .collect(),
         Touch::Task => workflow_task(run).into_iter().collect(),
         Touch::Timer(timer) => timer_rows(run, timer),
-        Touch::Wait(wait) => condition_row(run, wait).into_iter().collect(),
+        Touch::Wait(wait) => wait_row(run, &WaitKey::Condition(wait.clone())).into_iter().collect(),
         Touch::Activity(scheduled) => activity_rows(run, *scheduled),
         Touch::Effect(number) => effect_row(run, *number).into_iter().collect(),
     }
@@ -138,35 +135,12 @@ fn workflow_task(run: &Run) -> Option<Row> {
 }
 
 fn timer_rows(run: &Run, id: &TimerId) -> Vec<Row> {
-    let Some(timer) = run.timers.get(id) else { return Vec::new() };
-    let mut rows: Vec<_> = due_row(run, &TimerKey::Timer(id.clone())).into_iter().collect();
-    let (kind, name) = match &timer.spec.origin {
-        Some(Origin::Condition { .. }) if timer.wait.is_some() => return rows,
-        Some(Origin::ExternalEvent { name }) => (WaitKind::Signal, name.clone()),
-        Some(Origin::ActivityRetry { execution }) => {
-            (WaitKind::ActivityRetry, execution.to_string())
-        }
-        Some(Origin::ChildWorkflowRetry { workflow }) => {
-            (WaitKind::ChildRetry, workflow.to_string())
-        }
-        Some(Origin::CreateTimer | Origin::Condition { .. }) | None => {
-            (WaitKind::Timer, id.to_string())
-        }
-    };
-    let details = codec::encode_wait_details(timer.spec.details.as_ref());
-    let place = wait_place(b't', id.as_str());
-    rows.push(wait_row(run, place, kind, name, (timer.since, timer.due()), details));
-    rows
+    let due = due_row(run, &TimerKey::Timer(id.clone()));
+    due.into_iter().chain(wait_row(run, &WaitKey::Timer(id.clone()))).collect()
 }
 
-fn condition_row(run: &Run, id: &WaitId) -> Option<Row> {
-    let wait = run.waits.get(id)?;
-    let timer = wait.spec.timer.as_ref().and_then(|timer| run.timers.get(timer));
-    let until = timer.map_or(Timestamp::NEVER, |timer| timer.due());
-    let name = wait.spec.condition.key.clone().unwrap_or_default();
-    let details = codec::encode_wait_details(wait.spec.details.as_ref());
-    let place = wait_place(b'c', id.as_str());
-    Some(wait_row(run, place, WaitKind::Condition, name, (wait.since, until), details))
+fn wait_row(run: &Run, key: &WaitKey) -> Option<Row> {
+    run.wait_row(key).map(Row::Wait)
 }
 
 fn activity_rows(run: &Run, scheduled: EventNumber) -> Vec<Row> {
@@ -177,12 +151,7 @@ fn activity_rows(run: &Run, scheduled: EventNumber) -> Vec<Row> {
     let phase = activity_phase(run, activity);
     let mut rows = vec![Row::Task(TaskRow { key, workflow: run.workflow.workflow.clone(), phase })];
     rows.extend(due_row(run, &TimerKey::Activity(scheduled)));
-    if let Phase::Backoff { until } = activity.phase {
-        let place = wait_place(b'a', &scheduled.to_string());
-        let name = activity.execution.to_string();
-        let span = (activity.scheduled_at, until);
-        rows.push(wait_row(run, place, WaitKind::ActivityRetry, name, span, Bytes::new()));
-    }
+    rows.extend(wait_row(run, &WaitKey::Activity(scheduled)));
     rows
 }
 
@@ -202,32 +171,4 @@ fn effect_row(run: &Run, number: u64) -> Option<Row> {
         workflow: run.workflow.workflow.clone(),
         effect: codec::encode_effect(run.outbox.get(&number)?),
     }))
-}
-
-fn wait_place(kind: u8, id: &str) -> Bytes {
-    let mut bytes = BytesMut::with_capacity(1 + id.len());
-    bytes.put_u8(kind);
-    bytes.put_slice(id.as_bytes());
-    bytes.freeze()
-}
-
-fn wait_row(
-    run: &Run,
-    wait: Bytes,
-    kind: WaitKind,
-    name: String,
-    (since, until): (Timestamp, Timestamp),
-    details: Bytes,
-) -> Row {
-    Row::Wait(WaitRow {
-        run: run.id,
-        wait,
-        namespace: run.workflow.namespace.clone(),
-        workflow: run.workflow.workflow.clone(),
-        kind,
-        name,
-        since,
-        until,
-        details,
-    })
 }

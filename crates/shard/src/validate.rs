@@ -8,14 +8,15 @@ use abide_core::{
     ids::Key,
     limits::{InvalidField, Limits},
     payload::{self, Extension, PayloadMap, Payloads},
-    run::Resolution,
+    run::{Movable, Resolution},
+    time::Timestamp,
 };
 
 /// Refuses a malformed request with the field at fault.
-pub(crate) fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
+pub(crate) fn check(call: &Call, limits: &Limits, now: Timestamp) -> Result<(), CallError> {
     let check = Check { limits };
     match call {
-        Call::Start(start) => check.start(start),
+        Call::Start(start) => check.start(start, now),
         Call::Signal(target, signal, extension) => {
             check.target(target)?;
             check.extension(extension)?;
@@ -34,14 +35,18 @@ pub(crate) fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
             check.name("query name", &query.name)?;
             check.payloads("query input", &query.input)
         }
-        Call::RescheduleTimer { target, timer, key, identity, .. } => {
+        Call::RescheduleTimer { target, what, key, identity, .. } => {
             check.target(target)?;
             check.key(key.as_ref())?;
             check.label("identity", identity)?;
-            check.name("timer id", timer.as_str())
+            match what {
+                Movable::Timer(timer) => check.name("timer id", timer.as_str()),
+                Movable::Wait(wait) => check.name("wait id", &wait.to_string()),
+            }
         }
-        Call::Terminate { target, details, reason, identity } => {
+        Call::Terminate { target, details, reason, identity, key } => {
             check.target(target)?;
+            check.key(key.as_ref())?;
             check.label("identity", identity)?;
             check.label("reason", reason)?;
             check.payloads("details", details)
@@ -52,9 +57,10 @@ pub(crate) fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
             check.label("identity", identity)?;
             check.label("reason", reason)
         }
-        Call::Pause(target, RunPaused { reason, identity })
-        | Call::Unpause(target, RunUnpaused { reason, identity }) => {
+        Call::Pause(target, RunPaused { reason, identity, key })
+        | Call::Unpause(target, RunUnpaused { reason, identity, key }) => {
             check.target(target)?;
+            check.key(key.as_ref())?;
             check.label("identity", identity)?;
             check.label("reason", reason)
         }
@@ -62,9 +68,10 @@ pub(crate) fn check(call: &Call, limits: &Limits) -> Result<(), CallError> {
             check.target(target)?;
             check.label("identity", identity)
         }
-        Call::Describe(target) | Call::AwaitClose(target) | Call::AwaitEvents(target, _) => {
-            check.target(target)
-        }
+        Call::Describe(target)
+        | Call::AwaitClose(target)
+        | Call::AwaitEvents(target, _)
+        | Call::AwaitWaits(target, _) => check.target(target),
         Call::Heartbeat(_, details) => check.payloads("heartbeat details", details),
         Call::ResolveActivity(_, Resolution::Completed(result) | Resolution::Cancelled(result)) => {
             check.payloads("activity result", result)
@@ -85,12 +92,15 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn start(&self, start: &StartCall) -> Result<(), CallError> {
+    fn start(&self, start: &StartCall, now: Timestamp) -> Result<(), CallError> {
         self.name("workflow id", start.workflow.workflow.as_str())?;
         self.name("namespace", start.workflow.namespace.as_str())?;
         self.key(start.key.as_ref())?;
         self.label("identity", &start.identity)?;
         self.spec(&start.spec)?;
+        if start.begin.first_task_at(now).is_some_and(Timestamp::never) {
+            return Err(InvalidField::new("begin", "lies too far ahead").into());
+        }
         start.signal.as_ref().map_or(Ok(()), |signal| self.signal(signal))
     }
 

@@ -106,7 +106,7 @@ pub(crate) fn lock(path: &Path) -> Result<Lock, OpenError> {
 /// The connection that writes, on a file whose schema is up to date.
 pub(crate) fn writer(options: &Options) -> Result<Connection, OpenError> {
     let failed = |error| failed(&options.path, error);
-    let mut connection = connect(options, options.writer_cache_bytes).map_err(failed)?;
+    let mut connection = connect(options).map_err(failed)?;
     let version = version(&connection, &options.path)?;
     prepare(&connection, options).map_err(failed)?;
     begin_log(&connection, &options.path)?;
@@ -124,7 +124,8 @@ pub(crate) fn writer(options: &Options) -> Result<Connection, OpenError> {
 /// A connection that only reads.
 pub(crate) fn reader(options: &Options) -> Result<Connection, OpenError> {
     let open = || {
-        let connection = connect(options, options.reader_cache_bytes)?;
+        let connection = connect(options)?;
+        bound_cache(&connection, options.reader_cache_bytes)?;
         connection.pragma_update(None, "query_only", true)?;
         Ok(connection)
     };
@@ -143,7 +144,7 @@ pub(crate) fn failed(path: &Path, error: rusqlite::Error) -> OpenError {
     }
 }
 
-fn connect(options: &Options, cache_bytes: u32) -> rusqlite::Result<Connection> {
+fn connect(options: &Options) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -153,11 +154,17 @@ fn connect(options: &Options, cache_bytes: u32) -> rusqlite::Result<Connection> 
     };
     // Checkpoints happen when the writer says so, and never once it has stopped.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    // Otherwise a statement is compiled anew whenever a bound limit changes the plan that it might have.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.set_prepared_statement_cache_capacity(64);
     connection.pragma_update(None, "temp_store", "memory")?;
-    connection.pragma_update(None, "cache_size", -i64::from(cache_bytes >> 10))?;
     Ok(connection)
+}
+
+/// SQLite turns the bound into a number of pages at once, so the size of a page must be known by now.
+fn bound_cache(connection: &Connection, bytes: u32) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "cache_size", -i64::from(bytes >> 10))
 }
 
 /// The version of the schema, zero for a new file. Only reads.
@@ -180,6 +187,7 @@ fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
 
 fn prepare(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
     connection.pragma_update(None, "page_size", options.page_bytes)?;
+    bound_cache(connection, options.writer_cache_bytes)?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     // A log that a long read kept from starting over shrinks again.

@@ -3,10 +3,8 @@
 //! that was committed before it began, and nothing half.
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        mpsc::{Receiver, Sender, channel},
-    },
+    collections::VecDeque,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::{self, JoinHandle},
 };
 
@@ -24,21 +22,33 @@ const GROUP_MAX: usize = 16;
 
 /// The queue of reads. Dropping it finishes those that are queued.
 pub(crate) struct Readers {
-    queue: Option<Sender<Task>>,
+    queue: Arc<Queue>,
     threads: Vec<JoinHandle<()>>,
+}
+
+/// What all readers take from. A read wakes one reader, and none if all are at work.
+#[derive(Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    tasks: VecDeque<Task>,
+    idle_readers: usize,
+    ended: bool,
 }
 
 impl Readers {
     pub(crate) fn start(connections: Vec<Connection>) -> std::io::Result<Self> {
-        let (queue, tasks) = channel();
-        let tasks = Arc::new(Mutex::new(tasks));
-        let spawn = |connection| {
-            let tasks = Arc::clone(&tasks);
+        let mut readers = Self { queue: Arc::default(), threads: Vec::new() };
+        for connection in connections {
+            let queue = Arc::clone(&readers.queue);
             let thread = thread::Builder::new().name("abide-sqlite-reader".to_owned());
-            thread.spawn(move || serve(&connection, &tasks))
-        };
-        let threads = connections.into_iter().map(spawn).collect::<Result<_, _>>()?;
-        Ok(Self { queue: Some(queue), threads })
+            readers.threads.push(thread.spawn(move || serve(&connection, &queue))?);
+        }
+        Ok(readers)
     }
 
     /// Queues a read and answers later.
@@ -59,10 +69,7 @@ impl Readers {
             // The caller may have gone away meanwhile.
             let _ = reply.send(answer);
         });
-        if let Some(queue) = &self.queue {
-            // If all readers have ended, the task is dropped and with it the reply.
-            let _ = queue.send(task);
-        }
+        self.queue.push(task);
         Box::pin(async move {
             let ended = |_| ReadError::Unavailable("the readers have ended".to_owned());
             answer.await.map_err(ended)?
@@ -72,7 +79,7 @@ impl Readers {
 
 impl Drop for Readers {
     fn drop(&mut self) {
-        self.queue = None;
+        self.queue.end();
         for thread in self.threads.drain(..) {
             // A reader that panicked has told its caller so by dropping the reply.
             let _ = thread.join();
@@ -80,9 +87,47 @@ impl Drop for Readers {
     }
 }
 
-fn serve(connection: &Connection, tasks: &Mutex<Receiver<Task>>) {
+impl Queue {
+    fn push(&self, task: Task) {
+        let mut waiting = self.lock();
+        waiting.tasks.push_back(task);
+        let wake = waiting.idle_readers > 0;
+        drop(waiting);
+        if wake {
+            self.changed.notify_one();
+        }
+    }
+
+    fn end(&self) {
+        self.lock().ended = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for a read and takes those that wait with it; `false` when the queue has ended.
+    fn take_group(&self, group: &mut Vec<Task>) -> bool {
+        let mut waiting = self.lock();
+        while waiting.tasks.is_empty() {
+            if waiting.ended {
+                return false;
+            }
+            waiting.idle_readers += 1;
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            waiting.idle_readers -= 1;
+        }
+        let count = waiting.tasks.len().min(GROUP_MAX);
+        group.extend(waiting.tasks.drain(..count));
+        true
+    }
+
+    /// Nothing that could panic is done under the lock.
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn serve(connection: &Connection, queue: &Queue) {
     let mut group = Vec::with_capacity(GROUP_MAX);
-    while take_group(tasks, &mut group) {
+    while queue.take_group(&mut group) {
         let begun = run(connection, "BEGIN");
         for task in group.drain(..) {
             task(begun.as_ref().map(|()| connection));
@@ -95,21 +140,14 @@ fn serve(connection: &Connection, tasks: &Mutex<Receiver<Task>>) {
     }
 }
 
-/// Waits for a read and takes those that wait with it; `false` when the queue has ended.
-fn take_group(tasks: &Mutex<Receiver<Task>>, group: &mut Vec<Task>) -> bool {
-    let tasks = tasks.lock().unwrap_or_else(PoisonError::into_inner);
-    let Ok(first) = tasks.recv() else { return false };
-    group.push(first);
-    group.extend(tasks.try_iter().take(GROUP_MAX - 1));
-    true
-}
-
 fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.execute([]).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+
     use super::*;
 
     #[test]

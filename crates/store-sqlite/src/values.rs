@@ -49,6 +49,7 @@ pub(crate) trait Columns {
     fn number(&self, column: usize) -> Result<u64>;
     fn bytes(&self, column: usize) -> Result<Bytes>;
     fn text<T: for<'a> From<&'a str>>(&self, column: usize) -> Result<T>;
+    fn text_or_null<T: for<'a> From<&'a str>>(&self, column: usize) -> Result<Option<T>>;
     /// A number that stands for one of a few things.
     fn choice<T>(&self, column: usize, of: impl FnOnce(u8) -> Option<T>) -> Result<T>;
 }
@@ -85,6 +86,10 @@ impl Columns for Row<'_> {
 
     fn text<T: for<'a> From<&'a str>>(&self, column: usize) -> Result<T> {
         Ok(T::from(self.get_ref(column)?.as_str()?))
+    }
+
+    fn text_or_null<T: for<'a> From<&'a str>>(&self, column: usize) -> Result<Option<T>> {
+        Ok(self.get_ref(column)?.as_str_or_null()?.map(T::from))
     }
 
     fn choice<T>(&self, column: usize, of: impl FnOnce(u8) -> Option<T>) -> Result<T> {

@@ -83,7 +83,7 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Pending<'_, Vec<DueRow>>;
 
-    /// Waits over all shards, as `filter` says.
+    /// Waits over all shards, as `filter` says. The run of a wait has a row among the runs.
     fn waits(&self, filter: WaitFilter, limit: usize) -> Pending<'_, Vec<(ShardId, WaitRow)>>;
 
     /// Undelivered effects of a shard, in order of run and number.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::{hello, idle, signal, sleep, store};
+use super::{hello, idle, signal, sleep, store, timers};
 
 /// All figures of one run that aims are computed from.
 #[derive(Default)]
@@ -15,6 +15,7 @@ pub(super) struct Figures {
     pub(super) sleep: Option<sleep::Figures>,
     pub(super) signal: Option<signal::Figures>,
     pub(super) idle: Option<idle::Figures>,
+    pub(super) timers: Option<timers::Figures>,
 }
 
 /// An aim, and what came of it.
@@ -56,6 +57,47 @@ impl Figures {
         aims.extend(self.sleep_aims());
         aims.extend(self.signal_aim());
         aims.extend(self.idle_aims());
+        aims.extend(self.timers_aims());
+        aims
+    }
+
+    fn timers_aims(&self) -> Vec<Aim> {
+        let Some(timers) = &self.timers else { return Vec::new() };
+        let pending = timers.timers as f64;
+        let mut aims = Vec::new();
+        aims.extend(timers.added_mb.map(|added| Aim {
+            name: "timers_memory",
+            value: added,
+            bound: Bound::AtMost(100.0 * pending / 1e6),
+            from: format!("100 MB per million sleeping runs, for {pending:.0}"),
+        }));
+        aims.push(Aim {
+            name: "timers_restart_ready",
+            value: timers.ready_s,
+            bound: Bound::AtMost(3.0),
+            from: format!("3 s with {pending:.0} pending timers"),
+        });
+        aims.push(Aim {
+            name: "timers_never_early",
+            value: timers.early as f64,
+            bound: Bound::AtMost(0.0),
+            from: "sleeps that ended before their time".into(),
+        });
+        aims.extend(self.hello.map(|hello| {
+            let tasks = TASKS_PER_RUN * hello.runs_per_s;
+            Aim {
+                name: "timers_all_resumed",
+                value: timers.all_resumed_ms,
+                bound: Bound::AtMost(1.2 * 1e3 * timers.due as f64 / tasks),
+                from: format!("1.2 x {} / {tasks:.0} tasks/s, in ms after the second", timers.due),
+            }
+        }));
+        aims.push(Aim {
+            name: "timers_move",
+            value: timers.move_ms / timers.move_beside_few_ms,
+            bound: Bound::AtMost(1.5),
+            from: "p50 of a move beside all of them / beside 1,000".into(),
+        });
         aims
     }
 

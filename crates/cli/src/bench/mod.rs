@@ -1,10 +1,10 @@
 //! `abide bench`: what this machine does with the true engine. Every figure that an aim is computed
 //! from is measured in the same run, because machines differ and so do their moods.
 //!
-//! - `store`, `hello`, `sleep`, `signal`, `idle`: one file per measurement, with its figures.
+//! - `store`, `hello`, `sleep`, `signal`, `idle`, `timers`: one file per measurement, with its figures.
 //! - `aims`: what the figures should be, computed from one another.
-//! - `place`: where the engine and the worker run; `workflows`: what they run; `resumed`: when code
-//!   went on, told within the process.
+//! - `place`, `processes`: where the engine and the worker run; `workflows`, `sleepers`: what they run;
+//!   `resumed`: when code went on, told within the process.
 //! - `machine`: load, memory, processor time; `report`: how it is printed.
 
 mod aims;
@@ -12,11 +12,14 @@ mod hello;
 mod idle;
 mod machine;
 mod place;
+mod processes;
 mod report;
 mod resumed;
 mod signal;
 mod sleep;
+mod sleepers;
 mod store;
+mod timers;
 mod worker;
 mod workflows;
 
@@ -51,6 +54,7 @@ enum What {
     Sleep(sleep::Sleep),
     Signal(signal::Signal),
     Idle(idle::Idle),
+    Timers(timers::Timers),
     All(All),
     Worker(worker::Worker),
 }
@@ -58,7 +62,7 @@ enum What {
 impl What {
     /// It cannot be measured on an engine elsewhere.
     const fn is_alone(&self) -> bool {
-        matches!(self, Self::Store(_) | Self::Idle(_) | Self::All(_))
+        matches!(self, Self::Store(_) | Self::Idle(_) | Self::Timers(_) | Self::All(_))
     }
 }
 
@@ -121,6 +125,10 @@ impl Bench {
                 signal.run(&mut session).await?;
             }
             What::Idle(idle) => idle.run(&mut session).await?,
+            What::Timers(timers) => {
+                hello::Hello::default().run(&mut session).await?;
+                timers.run(&mut session).await?;
+            }
             What::All(all) => all.run(&mut session).await?,
             What::Worker(_) => {}
         }

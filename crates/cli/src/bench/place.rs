@@ -118,7 +118,7 @@ pub(super) struct LocalWorker {
 }
 
 impl LocalWorker {
-    fn begin(client: &Client) -> Self {
+    pub(super) fn begin(client: &Client) -> Self {
         let (stop, stopped) = oneshot::channel();
         let worker = workflows::worker(client).run_until(async {
             // The other end is kept until it is used.
@@ -127,7 +127,7 @@ impl LocalWorker {
         Self { stop, worker: tokio::spawn(worker) }
     }
 
-    async fn end(self) -> Result<(), Failed> {
+    pub(super) async fn end(self) -> Result<(), Failed> {
         // A worker that has ended by itself says why below.
         let _ = self.stop.send(());
         self.worker.await.map_err(Failed::refused)?.map_err(Failed::refused)

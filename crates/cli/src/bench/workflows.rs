@@ -2,13 +2,22 @@
 
 use std::time::Duration;
 
-use abide::{Client, Worker, prelude::*};
+use abide::{Client, Timestamp, Worker, prelude::*};
 
 use super::resumed;
 use crate::output::system_now;
 
 /// The queue of the benchmarks, apart from others on the same engine.
 pub(super) const QUEUE: &str = "abide-bench";
+
+/// What a run that waits waits for.
+#[derive(Clone, Copy)]
+pub(super) enum Waiting {
+    /// A time.
+    Until(Timestamp),
+    /// A signal, without deadline.
+    ForSignal,
+}
 
 #[activity(name = "abide-bench-greet")]
 async fn greet(name: String) -> String {
@@ -36,8 +45,8 @@ pub(super) struct Sleeper;
 impl Sleeper {
     #[run]
     async fn run(ctx: &Context<Self>, due_unix_ms: u64) -> abide::Result<()> {
-        let due = abide::Timestamp::from_unix_millis(due_unix_ms);
-        let sleep = ctx.sleep(due.saturating_since(ctx.now()));
+        let due = Timestamp::from_unix_millis(due_unix_ms);
+        let sleep = ctx.sleep_until(due);
         if !ctx.is_replaying() {
             resumed::waits();
         }

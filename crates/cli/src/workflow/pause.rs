@@ -18,13 +18,19 @@ pub(crate) struct Pause {
     /// Why, as the history shows it
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
+    /// Makes repeats of this request the same request
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
 }
 
 impl Pause {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let client = common.client().await?;
-        let paused = self.target.handle(&client).pause(self.reason).await;
-        paused.map_err(|error| self.target.failed(error))?;
+        let mut pause = self.target.handle(&client).pause(self.reason);
+        if let Some(key) = self.key {
+            pause = pause.key(key);
+        }
+        pause.await.map_err(|error| self.target.failed(error))?;
         done(common.output(), "paused", &self.target.id)
     }
 }
@@ -39,13 +45,19 @@ pub(crate) struct Unpause {
     /// Why, as the history shows it
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
+    /// Makes repeats of this request the same request
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
 }
 
 impl Unpause {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let client = common.client().await?;
-        let unpaused = self.target.handle(&client).unpause(self.reason).await;
-        unpaused.map_err(|error| self.target.failed(error))?;
+        let mut unpause = self.target.handle(&client).unpause(self.reason);
+        if let Some(key) = self.key {
+            unpause = unpause.key(key);
+        }
+        unpause.await.map_err(|error| self.target.failed(error))?;
         done(common.output(), "unpaused", &self.target.id)
     }
 }

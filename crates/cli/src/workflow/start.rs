@@ -9,12 +9,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::result::print_result;
-use crate::{
-    connection::Common,
-    failed::Failed,
-    input::Input,
-    output::{moment, parse_length},
-};
+use crate::{connection::Common, failed::Failed, input::Input, output::parse_length};
 
 /// Start a workflow
 #[derive(Args)]
@@ -92,7 +87,6 @@ impl Start {
         let id = self.id.unwrap_or_else(|| format!("{}-{}", self.workflow_type, Uuid::now_v7()));
         let input = self.input.payloads()?;
         let signal = Input::of(self.signal_input).payloads()?;
-        let start_at = self.delay.map(moment).transpose()?;
         let client = common.client().await?;
         let mut start = client
             .start_untyped(self.workflow_type, id.as_str(), input)
@@ -102,8 +96,8 @@ impl Start {
         if let Some(key) = self.key {
             start = start.key(key);
         }
-        if let Some(at) = start_at {
-            start = start.start_at(at);
+        if let Some(delay) = self.delay {
+            start = start.delay(delay);
         }
         if let Some(timeout) = self.run_timeout {
             start = start.run_timeout(timeout);

@@ -15,13 +15,19 @@ pub(crate) struct Terminate {
     /// Why, as the history shows it
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
+    /// Makes repeats of this request the same request
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
 }
 
 impl Terminate {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let client = common.client().await?;
-        let terminated = self.target.handle(&client).terminate(self.reason).await;
-        terminated.map_err(|error| self.target.failed(error))?;
+        let mut terminate = self.target.handle(&client).terminate(self.reason);
+        if let Some(key) = self.key {
+            terminate = terminate.key(key);
+        }
+        terminate.await.map_err(|error| self.target.failed(error))?;
         done(common.output(), "terminated", &self.target.id)
     }
 }

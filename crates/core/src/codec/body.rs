@@ -1,6 +1,6 @@
 //! Bodies: the table of all facts, and the rule that stored bytes are copied and never encoded again.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use prost::Message;
 
 use super::{
@@ -97,7 +97,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    pub(super) fn encode(&self, buffer: &mut BytesMut) {
+    pub(super) fn encode(&self, buffer: &mut Vec<u8>) {
         match self {
             Self::Stored(bytes) => buffer.extend_from_slice(bytes),
             Self::Fresh(body) => body.encode_raw(buffer),

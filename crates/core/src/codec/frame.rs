@@ -1,7 +1,7 @@
 //! The envelope around bodies, read and written field by field, because the generated code would read
 //! a body into a message and lose its bytes. Here a body is a slice of the row it stands in.
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use prost::{
     Message,
     encoding::{
@@ -25,7 +25,7 @@ const EVENT_TIME: u32 = 2;
 const EVENT_BODY: u32 = 3;
 
 /// Appends an entry of `History.events`. The bytes of a stored body are copied.
-pub(super) fn put_event(buffer: &mut BytesMut, event: &Event) {
+pub(super) fn put_event(buffer: &mut Vec<u8>, event: &Event) {
     let time: generated::Timestamp = event.time.to_wire();
     let body = body::Encoder::new(&event.body);
     let body_length = body.encoded_len();
@@ -41,7 +41,7 @@ pub(super) fn put_event(buffer: &mut BytesMut, event: &Event) {
 }
 
 /// Appends an entry of `Notes.notes`.
-pub(super) fn put_note(buffer: &mut BytesMut, note: &Note) {
+pub(super) fn put_note(buffer: &mut Vec<u8>, note: &Note) {
     let note: generated::Note = note.to_wire();
     let length = note.encoded_len();
     buffer.reserve(delimited_length(ENTRY, length));
@@ -149,7 +149,7 @@ fn slice(wire_type: WireType, rest: &mut Bytes) -> Result<Bytes, DecodeError> {
     Ok(value)
 }
 
-fn put_header(buffer: &mut BytesMut, tag: u32, length: usize) {
+fn put_header(buffer: &mut Vec<u8>, tag: u32, length: usize) {
     encode_key(tag, WireType::LengthDelimited, buffer);
     encode_varint(length as u64, buffer);
 }

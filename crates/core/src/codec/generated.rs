@@ -346,6 +346,12 @@ pub struct PreviousRun {
     pub completed_updates: ::prost::alloc::vec::Vec<CompletedUpdate>,
     #[prost(string, repeated, tag = "7")]
     pub reschedule_keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(string, repeated, tag = "8")]
+    pub cancel_keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(string, repeated, tag = "9")]
+    pub pause_keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(string, repeated, tag = "10")]
+    pub unpause_keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Where the outcome of an update stands.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -418,6 +424,8 @@ pub struct RunTerminated {
     pub identity: ::prost::alloc::string::String,
     #[prost(message, repeated, tag = "3")]
     pub details: ::prost::alloc::vec::Vec<Payload>,
+    #[prost(string, optional, tag = "4")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// The run ended and a new one goes on.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -438,6 +446,8 @@ pub struct RunPaused {
     pub reason: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub identity: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "3")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// The pause is over.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -446,6 +456,8 @@ pub struct RunUnpaused {
     pub reason: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub identity: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "3")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// The workflow's code should run.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -733,6 +745,18 @@ pub struct WaitDetails {
         ::prost::alloc::string::String,
         Payload,
     >,
+    #[prost(message, optional, tag = "4")]
+    pub approval: ::core::option::Option<Approval>,
+}
+/// How a person's decision reaches the run.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Approval {
+    #[prost(string, tag = "1")]
+    pub request: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub update: ::prost::alloc::string::String,
+    #[prost(string, repeated, tag = "3")]
+    pub choices: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// What clients and operators may do to a due time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

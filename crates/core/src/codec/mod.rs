@@ -4,7 +4,7 @@
 //! are whole ones. Stored bodies are never encoded again: a body that was read keeps its bytes, and
 //! encoding copies them. What this version does not know is an error, never a guess.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 use crate::{
     effect::{Answer, Effect},
@@ -62,22 +62,22 @@ pub struct Row {
 
 /// Encodes the records of one transition.
 pub fn encode_row(records: &[Record]) -> Row {
-    let mut events = BytesMut::new();
-    let mut notes = BytesMut::new();
+    let mut events = Vec::new();
+    let mut notes = Vec::new();
     for record in records {
         match record {
             Record::Event(event) => frame::put_event(&mut events, event),
             Record::Note(note) => frame::put_note(&mut notes, note),
         }
     }
-    Row { events: events.freeze(), notes: notes.freeze() }
+    Row { events: events.into(), notes: notes.into() }
 }
 
 /// Encodes events as a piece of a `History`.
 pub fn encode_events(events: &[Event]) -> Bytes {
-    let mut bytes = BytesMut::new();
+    let mut bytes = Vec::new();
     events.iter().for_each(|event| frame::put_event(&mut bytes, event));
-    bytes.freeze()
+    bytes.into()
 }
 
 /// Decodes one log row: its events first, then its notes.

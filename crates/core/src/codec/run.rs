@@ -46,6 +46,9 @@ messages! {
         signal_keys,
         reschedule_keys,
         completed_updates,
+        cancel_keys,
+        pause_keys,
+        unpause_keys,
     }
     CompletedUpdate { update, run }
     Parent { run, initiated }
@@ -55,10 +58,10 @@ messages! {
     RunTimedOut { retry_state, next_run }
     RunCancelRequested { reason, identity, key, source, received_at }
     RunCancelled { details }
-    RunTerminated { reason, identity, details }
+    RunTerminated { reason, identity, details, key }
     RunContinuedAsNew { next_run, spec, signals, updates }
-    RunPaused { reason, identity }
-    RunUnpaused { reason, identity }
+    RunPaused { reason, identity, key }
+    RunUnpaused { reason, identity, key }
 }
 
 enumerations! {

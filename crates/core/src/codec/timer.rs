@@ -2,14 +2,15 @@
 
 use super::table::{messages, union};
 use crate::event::{
-    Guards, Mover, Origin, TimerCancelled, TimerFired, TimerRescheduled, TimerSpec, TimerStarted,
-    WaitDetails,
+    Approval, Guards, Mover, Origin, TimerCancelled, TimerFired, TimerRescheduled, TimerSpec,
+    TimerStarted, WaitDetails,
 };
 
 messages! {
     TimerStarted { spec, task_completed }
     TimerSpec { timer, fire_at, origin, details, guards }
-    WaitDetails { subject, actors, data }
+    WaitDetails { subject, actors, data, approval }
+    Approval { request, update, choices }
     Guards { not_after, max_extensions }
     TimerRescheduled { timer, fire_at, by }
     TimerFired { timer, started, fire_at }

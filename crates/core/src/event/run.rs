@@ -91,6 +91,12 @@ pub struct PreviousRun {
     pub reschedule_keys: Vec<Key>,
     /// Updates that were completed, and in which run: a repeat gets the same outcome.
     pub completed_updates: Vec<CompletedUpdate>,
+    /// Keys of cancel requests.
+    pub cancel_keys: Vec<Key>,
+    /// Keys of pauses.
+    pub pause_keys: Vec<Key>,
+    /// Keys of the ends of pauses.
+    pub unpause_keys: Vec<Key>,
 }
 
 /// Where the outcome of an update stands.
@@ -193,6 +199,8 @@ pub struct RunTerminated {
     pub identity: String,
     /// Data for the record.
     pub details: Payloads,
+    /// Idempotency key of the request.
+    pub key: Option<Key>,
 }
 
 /// The run ended and a new one goes on.
@@ -215,6 +223,8 @@ pub struct RunPaused {
     pub reason: String,
     /// Who did it.
     pub identity: String,
+    /// Idempotency key of the request.
+    pub key: Option<Key>,
 }
 
 /// The pause is over.
@@ -224,4 +234,6 @@ pub struct RunUnpaused {
     pub reason: String,
     /// Who did it.
     pub identity: String,
+    /// Idempotency key of the request.
+    pub key: Option<Key>,
 }

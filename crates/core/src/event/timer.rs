@@ -78,6 +78,19 @@ pub struct WaitDetails {
     pub actors: Vec<String>,
     /// Anything else.
     pub data: PayloadMap,
+    /// How it is decided, if it is a person's decision that is waited for.
+    pub approval: Option<Approval>,
+}
+
+/// How a person's decision reaches the run: plain data, from which an inbox can decide.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    /// The request's id within the run.
+    pub request: String,
+    /// The update that takes the decision.
+    pub update: String,
+    /// What can be decided.
+    pub choices: Vec<String>,
 }
 
 /// What clients and operators may do to a due time. Code itself is not bound by it.

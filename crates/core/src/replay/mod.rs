@@ -272,14 +272,16 @@ impl<C: Code> Replay<C> {
         }
     }
 
-    /// A signal that comes after code has continued as new, in the same turn, is one that code has not
-    /// read: the next run gets it.
+    /// A signal or update that comes after code has continued as new, in the same turn, is one that code
+    /// has not seen: the next run gets it.
     fn carry_over(&mut self, step: &Step<'_>) {
-        if let Step::Signal { number, .. } = step
-            && let Some(Ask::ContinueAsNew(next)) =
-                self.emitted.last_mut().map(|last| &mut last.ask)
-        {
-            next.signals.push(*number);
+        let last = self.emitted.last_mut().map(|last| &mut last.ask);
+        let Some(Ask::ContinueAsNew(next)) = last else { return };
+        #[expect(clippy::wildcard_enum_match_arm, reason = "other steps end with their run")]
+        match step {
+            Step::Signal { number, .. } => next.signals.push(*number),
+            Step::Update { update, .. } => next.updates.push(update.clone()),
+            _ => {}
         }
     }
 

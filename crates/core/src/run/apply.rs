@@ -73,6 +73,7 @@ impl Run {
         if shown_to_code(&event.body.fact) {
             self.see_later();
         }
+        self.remember_key(&event.body.fact);
         match &event.body.fact {
             Fact::RunStarted(_) => {}
             Fact::RunCompleted(_)
@@ -104,7 +105,6 @@ impl Run {
             | Fact::WaitSatisfied(_)
             | Fact::WaitTimedOut(_)
             | Fact::WaitCancelled(_) => self.apply_wait(event),
-            Fact::SignalReceived(signal) => self.remember_signal(signal),
             Fact::UpdateAdmitted(_) | Fact::UpdateAccepted(_) | Fact::UpdateCompleted(_) => {
                 self.apply_update(event);
             }
@@ -122,7 +122,7 @@ impl Run {
             | Fact::ExternalCancelInitiated(_)
             | Fact::ExternalCancelDelivered(_)
             | Fact::ExternalCancelFailed(_) => self.apply_child(event),
-            Fact::MarkerRecorded(_) => {}
+            Fact::SignalReceived(_) | Fact::MarkerRecorded(_) => {}
             Fact::SearchAttributesUpserted(upserted) => {
                 merge(&mut self.spec.search_attributes, &upserted.attributes);
                 self.touch(Touch::Run);

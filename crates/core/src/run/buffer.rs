@@ -3,7 +3,7 @@
 
 use super::{Run, draft::Draft};
 use crate::{
-    event::{Body, Fact, Mover},
+    event::{Body, Fact},
     note::Note,
     time::Timestamp,
 };
@@ -12,6 +12,7 @@ impl Run {
     /// Marks what a buffered input will do, so that a repeat of it is recognised.
     pub(super) fn apply_buffered(&mut self, body: &Body) {
         self.mark_buffered(&body.fact, true);
+        self.remember_key(&body.fact);
         self.buffer.push(body.clone());
     }
 
@@ -25,12 +26,10 @@ impl Run {
     fn mark_buffered(&mut self, fact: &Fact, buffered: bool) {
         #[expect(clippy::wildcard_enum_match_arm, reason = "most inputs leave no mark")]
         match fact {
-            Fact::SignalReceived(signal) => self.remember_signal(signal),
             Fact::RunCancelRequested(_) if buffered => self.cancel_requested = true,
             Fact::TimerFired(fired) => self.mark_firing(&fired.timer, buffered),
             Fact::TimerRescheduled(moved) => {
                 self.mark_moved(&moved.timer, buffered.then_some(moved.fire_at));
-                self.remember_reschedule(&moved.by);
             }
             Fact::ActivityCompleted(close) => self.mark_closing(close.scheduled, buffered),
             Fact::ActivityFailed(close) => self.mark_closing(close.scheduled, buffered),
@@ -77,12 +76,6 @@ impl Run {
             Fact::RunPaused(_) => !self.paused,
             Fact::RunUnpaused(_) => self.paused,
             _ => true,
-        }
-    }
-
-    pub(super) fn remember_reschedule(&mut self, by: &Mover) {
-        if let Mover::Outside { key: Some(key), .. } = by {
-            self.reschedule_keys.insert(key);
         }
     }
 }

@@ -124,10 +124,6 @@ pub(super) fn decide_closed(
             Some(stage) => Ok(draft.finish(Reply::Update(stage))),
             None => Err(Refusal::RunClosed),
         },
-        Input::Signal(signal) => match &signal.signal.key {
-            Some(key) if draft.run.signal_keys.contains(key) => Ok(draft.finish(Reply::Repeat)),
-            _ => Err(Refusal::RunClosed),
-        },
         Input::Deliver { .. } => {
             Ok(draft.finish(Reply::Delivered(Answer::Failed(DeliveryFailure::Closed))))
         }

@@ -161,6 +161,9 @@ fn previous(run: &Run, context: &Context<'_>, initiator: Initiator) -> PreviousR
         signal_keys: run.signal_keys.newest(context.limits.carried_keys),
         reschedule_keys: run.reschedule_keys.newest(context.limits.carried_keys),
         completed_updates,
+        cancel_keys: run.cancel_keys.newest(context.limits.carried_keys),
+        pause_keys: run.pause_keys.newest(context.limits.carried_keys),
+        unpause_keys: run.unpause_keys.newest(context.limits.carried_keys),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     event::{
         ActivityCancelRequested, ActivityCancelled, ActivityScheduled, ActivitySpec, Body,
         ChildInitiated, ExternalCancelInitiated, ExternalSignalInitiated, Fact, MarkerRecorded,
-        MemoUpserted, Mover, Origin, Outcome, RunCancelled, RunSpec, SearchAttributesUpserted,
+        MemoUpserted, Mover, Origin, RunCancelled, RunSpec, SearchAttributesUpserted,
         TimerCancelled, TimerRescheduled, TimerStarted, WaitCancelled, WaitDetails, WaitOpened,
         WaitSatisfied, WaitTimedOut,
     },
@@ -248,14 +248,12 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), InvalidField> {
             limits.check_name("update id", update.as_str())?;
             limits.check_size("update", size(&request.input) + map_size(&request.header))
         }
-        Ask::CompleteUpdate { outcome, .. } => match outcome {
-            Outcome::Completed(result) => limits.check_size("update result", size(result)),
-            Outcome::Failed(failure) => limits.check_failure(failure),
-        },
+        // An outcome that is too large is the caller's to know, and no reason to do the task again.
+        Ask::CompleteUpdate { .. } | Ask::RejectUpdate { .. } => Ok(()),
         Ask::CompleteRun(result) | Ask::CancelRun(result) => {
             limits.check_size("result", size(result))
         }
-        Ask::RejectUpdate { failure, .. } | Ask::FailRun(failure) => limits.check_failure(failure),
+        Ask::FailRun(failure) => limits.check_failure(failure),
         Ask::ContinueAsNew(command) => check_spec(&command.spec, limits),
         Ask::CancelActivity(_)
         | Ask::RescheduleTimer { .. }
@@ -385,7 +383,7 @@ fn fact(
         }
         Ask::UpsertMemo(memo) => MemoUpserted { memo, task_completed }.into(),
         Ask::AcceptUpdate { update, request } => update::accept(draft, update, request),
-        Ask::CompleteUpdate { update, outcome } => update::complete(draft.run, update, outcome),
+        Ask::CompleteUpdate { update, outcome } => update::complete(draft, update, outcome),
         Ask::RejectUpdate { update, failure } => {
             update::reject(draft, update, failure);
             return None;

@@ -1,12 +1,14 @@
 //! A run as people and programs look at it: what it is, how it stands, and all that it waits for.
 
-use super::{Activity, Close, Liveness, Phase, Retry, Run, Status, Task, Timer, Update};
+use super::{
+    Activity, Close, Liveness, Phase, ResumeSource, Retry, Run, ShownWait, Status, Task, Update,
+};
 use crate::{
     effect::RunOutcome,
-    event::{Blocked, Origin, RunReference, TaskFailureCause, WaitDetails},
+    event::{Blocked, RunReference, TaskFailureCause},
     failure::Failure,
-    ids::{ActivityId, RunId, TimerId, UpdateId, WorkflowKey},
-    list::{RunStatus, WaitKind},
+    ids::{ActivityId, RunId, UpdateId, WorkflowKey},
+    list::RunStatus,
     payload::{PayloadMap, Payloads},
     time::Timestamp,
 };
@@ -26,6 +28,8 @@ pub struct Description {
     pub status: RunStatus,
     /// What it is doing.
     pub liveness: Liveness,
+    /// What will make it go on; an open run without any is stranded.
+    pub resume_sources: Vec<ResumeSource>,
     /// First run of the chain.
     pub first_run: RunId,
     /// Which attempt of the chain's retry policy.
@@ -54,7 +58,7 @@ pub struct Description {
     pub search_attributes: PayloadMap,
     /// Its workflow task failed and is to be repeated.
     pub trouble: Option<TaskTrouble>,
-    /// What it waits for: timers, signals, conditions.
+    /// What it waits for: timers, signals, conditions, next attempts.
     pub waits: Vec<ShownWait>,
     /// Its pending activities.
     pub activities: Vec<ShownActivity>,
@@ -79,23 +83,6 @@ pub struct TaskTrouble {
     pub failure: Failure,
     /// How code and history differ, if they do.
     pub blocked: Option<Blocked>,
-}
-
-/// One thing that a run waits for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ShownWait {
-    /// What is waited for.
-    pub kind: WaitKind,
-    /// Name of the signal, key of the condition, id of the timer.
-    pub name: String,
-    /// The timer that ends it, which can be moved.
-    pub timer: Option<TimerId>,
-    /// Since when.
-    pub since: Timestamp,
-    /// Until when; [`Timestamp::NEVER`] without a deadline.
-    pub until: Timestamp,
-    /// What is shown to the person who must act.
-    pub details: Option<WaitDetails>,
 }
 
 /// A pending activity.
@@ -171,6 +158,7 @@ impl Run {
             queue: self.spec.queue.clone(),
             status: self.shown_status(),
             liveness: self.liveness(),
+            resume_sources: self.resume_sources(),
             first_run: self.first_run,
             attempt: self.attempt,
             parent: self.parent.as_ref().map(|parent| parent.run.clone()),
@@ -197,22 +185,6 @@ impl Run {
             children: self.shown_children(),
             updates: self.unfinished_updates(),
         }
-    }
-
-    fn shown_waits(&self) -> Vec<ShownWait> {
-        let conditions = self.waits.iter().map(|(id, wait)| {
-            let deadline = self.timers.values().find(|timer| timer.wait.as_ref() == Some(id));
-            ShownWait {
-                kind: WaitKind::Condition,
-                name: wait.spec.condition.key.clone().unwrap_or_default(),
-                timer: deadline.map(|timer| timer.spec.timer.clone()),
-                since: wait.since,
-                until: deadline.map_or(Timestamp::NEVER, Timer::due),
-                details: wait.spec.details.clone(),
-            }
-        });
-        let alone = self.timers.values().filter(|timer| timer.wait.is_none());
-        conditions.chain(alone.map(ShownWait::of_timer)).collect()
     }
 
     fn shown_children(&self) -> Vec<ShownChild> {
@@ -244,30 +216,6 @@ impl TaskTrouble {
             cause: retry.cause,
             failure: retry.failure.clone(),
             blocked: retry.blocked.clone(),
-        }
-    }
-}
-
-impl ShownWait {
-    fn of_timer(timer: &Timer) -> Self {
-        let id = timer.spec.timer.as_str().to_owned();
-        let (kind, name) = match &timer.spec.origin {
-            Some(Origin::ExternalEvent { name }) => (WaitKind::Signal, name.clone()),
-            Some(Origin::ActivityRetry { execution }) => {
-                (WaitKind::ActivityRetry, execution.to_string())
-            }
-            Some(Origin::ChildWorkflowRetry { workflow }) => {
-                (WaitKind::ChildRetry, workflow.to_string())
-            }
-            Some(Origin::CreateTimer | Origin::Condition { .. }) | None => (WaitKind::Timer, id),
-        };
-        Self {
-            kind,
-            name,
-            timer: Some(timer.spec.timer.clone()),
-            since: timer.since,
-            until: timer.due(),
-            details: timer.spec.details.clone(),
         }
     }
 }

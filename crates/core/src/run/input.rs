@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{GivenTask, Stage, StartRun};
+use super::{GivenTask, Stage, StartRun, WaitKey};
 use crate::{
     command::Command,
     effect::{Action, Answer},
@@ -204,14 +204,29 @@ pub enum Resolution {
 /// A client or operator moves a timer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RescheduleTimer {
-    /// The timer.
-    pub timer: TimerId,
+    /// The timer, or the wait that it ends.
+    pub what: Movable,
     /// The new due time.
     pub fire_at: Timestamp,
     /// Who.
     pub identity: String,
     /// Idempotency key of the request.
     pub key: Option<Key>,
+}
+
+/// Names a due time that can be moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Movable {
+    /// That of a timer.
+    Timer(TimerId),
+    /// The end of a wait.
+    Wait(WaitKey),
+}
+
+impl<T: Into<TimerId>> From<T> for Movable {
+    fn from(timer: T) -> Self {
+        Self::Timer(timer.into())
+    }
 }
 
 /// What a decision leads to.
@@ -295,6 +310,12 @@ pub enum Refusal {
     /// There is no such timer.
     #[error("there is no open timer {0}")]
     UnknownTimer(TimerId),
+    /// There is no such wait.
+    #[error("there is no open wait {0}")]
+    UnknownWait(String),
+    /// The wait has no end that could be moved.
+    #[error("wait {0} has no deadline that could be moved")]
+    EndlessWait(String),
     /// The timer has fired.
     #[error("timer {0} has fired")]
     TimerFired(TimerId),

@@ -18,6 +18,7 @@ mod describe;
 mod draft;
 mod due;
 mod input;
+mod keys;
 mod liveness;
 mod pause;
 mod signal;
@@ -30,12 +31,14 @@ mod touch;
 mod update;
 mod volatile;
 mod wait;
+mod waiting;
 
 pub use activity::ActivityGiven;
 pub use apply::FoldError;
-pub use describe::{Description, ShownActivity, ShownChild, ShownWait, TaskTrouble};
+pub use describe::{Description, ShownActivity, ShownChild, TaskTrouble};
 pub use due::TimerKey;
 pub use input::*;
+pub use keys::Keys;
 pub use liveness::{Liveness, ResumeSource};
 pub use snapshot::SNAPSHOT_VERSION;
 pub use start::{StartRun, start};
@@ -44,11 +47,15 @@ pub use task::GivenTask;
 pub use touch::Touch;
 pub use update::Stage;
 pub use volatile::*;
+pub use waiting::{ShownWait, WaitKey};
 
 use draft::Draft;
 
 /// Judges an input. On `Ok` the run has changed as the records say; on `Err` it has not changed.
 pub fn decide(run: &mut Run, context: &Context<'_>, input: Input) -> Result<Decision, Refusal> {
+    if run.took_before(&input) {
+        return Ok(Draft::new(run, context).finish(Reply::Repeat));
+    }
     if !run.open() {
         return child::decide_closed(run, context, input);
     }

@@ -111,9 +111,7 @@ fn started(context: &Context<'_>, start: StartRun) -> RunStarted {
 impl Run {
     pub(super) fn from_started(started: &RunStarted, at: Timestamp) -> Self {
         let previous = started.previous.as_ref();
-        let signal_keys = previous.map(|previous| Keys::of(&previous.signal_keys));
-        let reschedule_keys = previous.map(|previous| Keys::of(&previous.reschedule_keys));
-        Self {
+        let mut run = Self {
             id: started.run,
             workflow: WorkflowKey {
                 namespace: started.namespace.clone(),
@@ -153,11 +151,19 @@ impl Run {
             externals: Default::default(),
             updates: Default::default(),
             carried_updates: previous.map(|p| p.completed_updates.clone()).unwrap_or_default(),
-            signal_keys: signal_keys.unwrap_or_default(),
-            reschedule_keys: reschedule_keys.unwrap_or_default(),
+            signal_keys: Keys::default(),
+            reschedule_keys: Keys::default(),
+            cancel_keys: Keys::default(),
+            pause_keys: Keys::default(),
+            unpause_keys: Keys::default(),
+            terminate_key: None,
             outbox: Default::default(),
             effects: 0,
             volatile: Volatile { touched: [Touch::Run].into(), ..Volatile::default() },
+        };
+        if let Some(previous) = previous {
+            run.inherit_keys(previous);
         }
+        run
     }
 }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{buffer, volatile::Volatile};
+use super::{buffer, keys::Keys, volatile::Volatile};
 use crate::{
     effect::{Effect, RunOutcome},
     event::{
-        ActivitySpec, Blocked, Body, ChildSpec, CompletedUpdate, Outcome, Parent, RunReference,
-        RunSpec, TaskFailureCause, TimerSpec, UpdateRequest, WaitSpec,
+        ActivitySpec, Blocked, Body, ChildSpec, CompletedUpdate, Mover, Outcome, Parent,
+        RunReference, RunSpec, TaskFailureCause, TimerSpec, UpdateRequest, WaitSpec,
     },
     failure::Failure,
     ids::{
@@ -101,6 +101,14 @@ pub struct Run {
     pub signal_keys: Keys,
     /// Keys of outside reschedules.
     pub reschedule_keys: Keys,
+    /// Keys of cancel requests.
+    pub cancel_keys: Keys,
+    /// Keys of pauses.
+    pub pause_keys: Keys,
+    /// Keys of the ends of pauses.
+    pub unpause_keys: Keys,
+    /// Key of the termination.
+    pub terminate_key: Option<Key>,
     /// Effects on other workflows without an answer.
     pub outbox: BTreeMap<u64, Effect>,
     /// How many effects there were.
@@ -187,6 +195,8 @@ pub struct Timer {
     pub spec: TimerSpec,
     /// How often it was moved from outside.
     pub moves: u32,
+    /// Who moved it last.
+    pub moved_by: Option<Box<Mover>>,
     /// The condition wait whose deadline it is.
     pub wait: Option<WaitId>,
     /// A move from outside waits in the buffer.
@@ -211,6 +221,8 @@ pub struct Wait {
     pub since: Timestamp,
     /// As code asked for it.
     pub spec: WaitSpec,
+    /// The deadline that came; code will say what follows from it.
+    pub passed: Option<Timestamp>,
 }
 
 /// A pending activity.
@@ -291,41 +303,6 @@ pub enum Update {
     },
     /// It has its outcome.
     Completed(Outcome),
-}
-
-/// Idempotency keys in order of arrival.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Keys {
-    in_order: Vec<Key>,
-    known: BTreeSet<Key>,
-}
-
-impl Keys {
-    /// These keys, oldest first.
-    pub fn of(keys: &[Key]) -> Self {
-        let mut known = Self::default();
-        for key in keys {
-            known.insert(key);
-        }
-        known
-    }
-
-    /// Remembers a key.
-    pub fn insert(&mut self, key: &Key) {
-        if self.known.insert(key.clone()) {
-            self.in_order.push(key.clone());
-        }
-    }
-
-    /// The key was seen.
-    pub fn contains(&self, key: &Key) -> bool {
-        self.known.contains(key)
-    }
-
-    /// The newest keys, at most `limit`, oldest first.
-    pub fn newest(&self, limit: usize) -> Vec<Key> {
-        self.in_order[self.in_order.len().saturating_sub(limit)..].to_vec()
-    }
 }
 
 impl Run {

@@ -8,7 +8,7 @@
 //! | open | moved by code or from outside | open with another due time |
 //! | open, firing in the buffer | CancelTimer, or moved later by code | the firing is dropped |
 
-use super::{Decision, Refusal, Reply, RescheduleTimer, Run, Timer, Touch, draft::Draft};
+use super::{Decision, Movable, Refusal, Reply, RescheduleTimer, Run, Timer, Touch, draft::Draft};
 use crate::{
     event::{Event, Fact, Mover, Origin, TimerFired, TimerRescheduled},
     ids::TimerId,
@@ -31,20 +31,19 @@ pub(super) fn reschedule(
     request: RescheduleTimer,
 ) -> Result<Decision, Refusal> {
     let run = &*draft.run;
-    if request.key.as_ref().is_some_and(|key| run.reschedule_keys.contains(key)) {
-        return Ok(draft.finish(Reply::Repeat));
-    }
-    check(run, &request, draft.now())?;
+    let timer = match request.what {
+        Movable::Timer(timer) => timer,
+        Movable::Wait(wait) => run.timer_of(&wait)?,
+    };
+    check(run, &timer, request.fire_at, draft.now())?;
     draft.room()?;
     let by =
         Mover::Outside { identity: request.identity, key: request.key, received_at: draft.now() };
-    draft.input(TimerRescheduled { timer: request.timer, fire_at: request.fire_at, by });
+    draft.input(TimerRescheduled { timer, fire_at: request.fire_at, by });
     Ok(draft.finish(Reply::Done))
 }
 
-fn check(run: &Run, request: &RescheduleTimer, now: Timestamp) -> Result<(), Refusal> {
-    let id = &request.timer;
-    let fire_at = request.fire_at;
+fn check(run: &Run, id: &TimerId, fire_at: Timestamp, now: Timestamp) -> Result<(), Refusal> {
     let Some(timer) = run.timers.get(id) else {
         return Err(Refusal::UnknownTimer(id.clone()));
     };
@@ -88,7 +87,10 @@ impl Run {
         match &event.body.fact {
             Fact::TimerStarted(started) => self.open_timer(event, &started.spec),
             Fact::TimerRescheduled(moved) => self.move_timer(moved),
-            Fact::TimerFired(fired) => self.close_timer(&fired.timer),
+            Fact::TimerFired(fired) => {
+                self.pass_deadline(fired);
+                self.close_timer(&fired.timer);
+            }
             Fact::TimerCancelled(cancelled) => self.close_timer(&cancelled.timer),
             _ => {}
         }
@@ -107,6 +109,7 @@ impl Run {
             since: event.time,
             spec: spec.clone(),
             moves: 0,
+            moved_by: None,
             wait,
             moved_to: None,
             firing: false,
@@ -121,9 +124,17 @@ impl Run {
             if matches!(moved.by, Mover::Outside { .. }) {
                 timer.moves += 1;
             }
+            timer.moved_by = Some(Box::new(moved.by.clone()));
         }
-        self.remember_reschedule(&moved.by);
         self.touch_timer(&moved.timer);
+    }
+
+    /// The wait stays open until code has seen that its time is up.
+    fn pass_deadline(&mut self, fired: &TimerFired) {
+        let owner = self.timers.get(&fired.timer).and_then(|timer| timer.wait.as_ref());
+        if let Some(wait) = owner.and_then(|wait| self.waits.get_mut(wait)) {
+            wait.passed = Some(fired.fire_at);
+        }
     }
 
     fn close_timer(&mut self, id: &TimerId) {

@@ -7,6 +7,9 @@
 //! | admitted | code rejects, or does not answer | gone; only the caller is told |
 //! | accepted | code completes | completed (event), kept for repeats |
 //!
+//! An outcome that is too large becomes a failure that says so, in history too: replay compares only
+//! that the update ended.
+//!
 //! An update that was carried over from another run is admitted by an event, so its rejection is a
 //! note.
 
@@ -15,8 +18,9 @@ use crate::{
     event::{Event, Fact, Outcome, UpdateAccepted, UpdateCompleted, UpdateRequest},
     failure::{Failure, FailureKind},
     ids::{RunId, UpdateId},
-    limits::Exceeded,
+    limits::{Exceeded, InvalidField, Limits},
     note::Note,
+    payload::size,
 };
 
 /// Where an update stands.
@@ -59,8 +63,16 @@ pub(super) fn accept(draft: &mut Draft<'_>, update: UpdateId, request: UpdateReq
     UpdateAccepted { update, request }.into()
 }
 
-pub(super) fn complete(run: &Run, update: UpdateId, outcome: Outcome) -> Fact {
-    let accepted = match run.updates.get(&update) {
+pub(super) fn complete(draft: &Draft<'_>, update: UpdateId, outcome: Outcome) -> Fact {
+    let limits = draft.context.limits;
+    let outcome = match outcome {
+        Outcome::Completed(result) => match limits.check_size("its result", size(&result)) {
+            Ok(()) => Outcome::Completed(result),
+            Err(problem) => Outcome::Failed(too_large(&update, &problem)),
+        },
+        Outcome::Failed(failure) => Outcome::Failed(fit(limits, &update, failure)),
+    };
+    let accepted = match draft.run.updates.get(&update) {
         Some(Update::Accepted { number }) => *number,
         Some(Update::Admitted(_) | Update::Completed(_)) | None => 0,
     };
@@ -68,11 +80,25 @@ pub(super) fn complete(run: &Run, update: UpdateId, outcome: Outcome) -> Fact {
 }
 
 pub(super) fn reject(draft: &mut Draft<'_>, update: UpdateId, failure: Failure) {
+    let failure = fit(draft.context.limits, &update, failure);
     draft.run.volatile.admitted.remove(&update);
     if draft.run.updates.contains_key(&update) {
         draft.note(Note::UpdateRejected { update: update.clone(), failure: failure.clone() });
     }
     draft.reject(update, failure);
+}
+
+/// The failure, or that it is too large: whoever waits for an outcome must have one.
+fn fit(limits: &Limits, update: &UpdateId, failure: Failure) -> Failure {
+    match limits.check_failure(&failure) {
+        Ok(()) => failure,
+        Err(problem) => too_large(update, &problem),
+    }
+}
+
+fn too_large(update: &UpdateId, problem: &InvalidField) -> Failure {
+    let message = format!("update {update} has ended, but {problem}");
+    Failure::server(FailureKind::Application, message)
 }
 
 /// Code that does not know an update must not leave its caller waiting. Beside the updates that were

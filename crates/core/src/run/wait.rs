@@ -17,7 +17,7 @@ impl Run {
         match &event.body.fact {
             Fact::WaitOpened(opened) => {
                 let spec = opened.spec.clone();
-                let wait = Wait { opened: event.number, since: event.time, spec };
+                let wait = Wait { opened: event.number, since: event.time, spec, passed: None };
                 self.touch(Touch::Wait(wait.spec.wait.clone()));
                 self.waits.insert(wait.spec.wait.clone(), wait);
             }

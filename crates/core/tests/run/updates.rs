@@ -4,7 +4,9 @@
 use abide_core::{
     command::Ask,
     event::{Body, Fact, Outcome, UpdateAdmitted},
-    failure::FailureKind,
+    failure::{Failure, FailureKind},
+    limits::Limits,
+    payload::Payload,
     run::{Input, Liveness, Refusal, Reply, Stage, StartRun, Task},
 };
 
@@ -77,6 +79,23 @@ fn an_update_may_be_accepted_and_completed_in_one_task() {
     assert_eq!(took.names, expected);
     let Fact::UpdateCompleted(completed) = world.last_fact() else { panic!() };
     assert_eq!(completed.accepted, world.run.last_event - 1);
+}
+
+/// Doing the task again would not make it smaller.
+#[test]
+fn who_asked_for_an_update_is_told_that_its_outcome_is_too_large() {
+    let mut world = asked();
+    let bound = Limits::default().payload_bytes;
+    let outcome = Outcome::Completed(vec![Payload::new("x".repeat(bound + 1))]);
+    world.task([accept("u"), Ask::CompleteUpdate { update: "u".into(), outcome }]);
+    let Stage::Completed(Outcome::Failed(failure)) = world.update("u") else { panic!() };
+    assert!(failure.message.contains(&bound.to_string()), "{}", failure.message);
+
+    let mut world = asked();
+    let failure = Failure { message: "x".repeat(bound + 1), ..Failure::default() };
+    let told =
+        &world.task([Ask::RejectUpdate { update: "u".into(), failure }]).decision.rejected[0].1;
+    assert!(told.message.contains(&bound.to_string()), "{}", told.message);
 }
 
 /// The worker goes back to the last completed task.

@@ -8,7 +8,7 @@ use abide_core::{
     effect::{Action, Answer, Effect},
     event::*,
     failure::Failure,
-    ids::{EventNumber, StartId, TimerId},
+    ids::{EventNumber, StartId},
     limits::Limits,
     note::{Note, Record},
     payload::Extension,
@@ -365,11 +365,10 @@ impl World {
     }
 
     pub(crate) fn move_input(timer: &str, fire_at: Timestamp, key: Option<&str>) -> Input {
-        let (timer, identity) = (TimerId::from(timer), "operator".into());
         Input::RescheduleTimer(RescheduleTimer {
-            timer,
+            what: timer.into(),
             fire_at,
-            identity,
+            identity: "operator".into(),
             key: key.map(Into::into),
         })
     }

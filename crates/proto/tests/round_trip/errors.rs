@@ -25,6 +25,8 @@ fn every_error() -> Vec<CallError> {
         Refusal::StaleAttempt,
         Refusal::CancelNotRequested,
         Refusal::UnknownTimer("t".into()),
+        Refusal::UnknownWait("w".into()),
+        Refusal::EndlessWait("w".into()),
         Refusal::TimerFired("t".into()),
         Refusal::NoDeadline("t".into()),
         Refusal::NeverDeadline("t".into()),

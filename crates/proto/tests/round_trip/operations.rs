@@ -1,24 +1,30 @@
 //! What clients ask and are told.
 
+use std::time::Duration;
+
 use abide_core::{
     call::{
-        Call, CallReply, ConflictPolicy, HistoryPage, HistoryRequest, Query, StartCall, UpdateWait,
+        Begin, Call, CallReply, ConflictPolicy, HistoryPage, HistoryRequest, Query, RunWaits,
+        StartCall, UpdateWait,
     },
     codec::{self, RunDetails},
     effect::RunOutcome,
-    event::{Outcome, ReusePolicy, RunPaused, RunReference, RunUnpaused, TaskFailureCause},
+    event::{
+        Guards, Mover, Origin, Outcome, ReusePolicy, RunPaused, RunReference, RunUnpaused,
+        TaskFailureCause,
+    },
     ids::ShardId,
     list::{RunFilter, RunRow, RunStatus, WaitFilter, WaitKind, WaitPosition, WaitRow},
     retry::RetryState,
     run::{
-        Close, Description, Liveness, Phase, ShownActivity, ShownChild, ShownWait, Stage,
-        TaskTrouble,
+        Close, Description, Liveness, Movable, Phase, ResumeSource, ShownActivity, ShownChild,
+        ShownWait, Stage, TaskTrouble, WaitKey,
     },
     time::Timestamp,
 };
 use abide_proto::{
     generated::{NumberedAnswer, NumberedCall, numbered_answer::Answer},
-    operation::{Operation, Page, Reply, answer_from_wire, operation_to_wire},
+    operation::{Operation, Page, Reply, answer_from_wire, operation_from_wire, operation_to_wire},
 };
 
 use crate::{
@@ -32,7 +38,8 @@ use crate::{
 fn check_operation(operation: Operation) {
     let call = operation_to_wire(operation.clone()).expect("a client's");
     let numbered = over_the_wire(&NumberedCall { number: 9, call: Some(call) });
-    let back = Operation::try_from(numbered.call.expect("a call")).expect("it makes sense");
+    let back = operation_from_wire(numbered.call.expect("a call"), || run(99));
+    let back = back.expect("it makes sense");
     assert_eq!(format!("{back:?}"), format!("{operation:?}"));
 }
 
@@ -47,7 +54,11 @@ fn calls() {
             key: full.then(|| "k".into()),
             conflict,
             reuse,
-            first_task_at: full.then(|| time(10)),
+            begin: if full {
+                Begin::At(time(10))
+            } else {
+                Begin::After(Duration::from_millis(1500))
+            },
             signal: full.then(signal),
         }))
     };
@@ -74,21 +85,37 @@ fn calls() {
             reason: reason.clone(),
             identity: identity.clone(),
             details: payloads(),
+            key: Some("terminate".into()),
         },
-        Call::Pause(target(), RunPaused { reason: reason.clone(), identity: identity.clone() }),
-        Call::Unpause(target(), RunUnpaused { reason, identity: identity.clone() }),
+        Call::Pause(
+            target(),
+            RunPaused {
+                reason: reason.clone(),
+                identity: identity.clone(),
+                key: Some("pause".into()),
+            },
+        ),
+        Call::Unpause(target(), RunUnpaused { reason, identity: identity.clone(), key: None }),
         update(UpdateWait::Accepted),
         update(UpdateWait::Completed),
         Call::Query { target: target(), query: Query { name: "q".into(), input: payloads() } },
         Call::RescheduleTimer {
             target: target(),
-            timer: "t1".into(),
+            what: "t1".into(),
             fire_at: time(11),
             identity: identity.clone(),
             key: Some("k".into()),
         },
+        Call::RescheduleTimer {
+            target: target(),
+            what: Movable::Wait(WaitKey::Condition("c1".into())),
+            fire_at: time(11),
+            identity: identity.clone(),
+            key: None,
+        },
         Call::Repair { target: target(), identity },
         Call::AwaitClose(target()),
+        Call::AwaitWaits(target(), 12),
     ];
     for call in calls {
         check_operation(Operation::Call(call));
@@ -110,9 +137,12 @@ fn lists_and_histories() {
     let waits = WaitFilter {
         namespace: Some("default".into()),
         run: Some((shard, run(1))),
+        workflow: Some("order-17".into()),
+        workflow_type: Some("Order".into()),
         kind: Some(WaitKind::Signal),
         name: Some("paid".into()),
         until: Some(time(3)),
+        since_before: Some(time(4)),
         after: Some(WaitPosition {
             until: Timestamp::NEVER,
             run: run(2),
@@ -133,7 +163,7 @@ fn lists_and_histories() {
 }
 
 #[test]
-fn a_start_without_run_id_waits_for_one() {
+fn a_start_without_run_id_is_given_one() {
     let mut request: abide_proto::generated::StartRunRequest = StartCall {
         workflow: workflow(),
         run: run(1),
@@ -142,18 +172,15 @@ fn a_start_without_run_id_waits_for_one() {
         key: None,
         conflict: ConflictPolicy::Reject,
         reuse: ReusePolicy::Allow,
-        first_task_at: None,
+        begin: Begin::AtOnce,
         signal: None,
     }
     .into();
     request.run = None;
     let asked = abide_proto::generated::numbered_call::Call::Start(request);
-    match Operation::try_from(asked).expect("it makes sense") {
-        Operation::Start(start) => match start.with_run(run(2)) {
-            Call::Start(start) => assert_eq!(start.run, run(2)),
-            other => panic!("not a start: {other:?}"),
-        },
-        other => panic!("not a new start: {other:?}"),
+    match operation_from_wire(asked, || run(2)).expect("it makes sense") {
+        Operation::Call(Call::Start(start)) => assert_eq!(start.run, run(2)),
+        other => panic!("not a start: {other:?}"),
     }
 }
 
@@ -162,6 +189,42 @@ fn check_reply(reply: Reply) {
     let numbered = over_the_wire(&NumberedAnswer { number: 9, answer });
     let back = answer_from_wire(numbered.answer.expect("an answer")).expect("it makes sense");
     assert_eq!(format!("{back:?}"), format!("{reply:?}"));
+}
+
+fn shown_wait(kind: WaitKind, key: WaitKey) -> ShownWait {
+    ShownWait {
+        key,
+        kind,
+        name: "paid".into(),
+        origin: Some(Origin::ExternalEvent { name: "paid".into() }),
+        timer: Some("t1".into()),
+        since: time(4),
+        until: Timestamp::NEVER,
+        guards: Guards { not_after: Some(time(5)), max_extensions: Some(6) },
+        moves: 7,
+        moved_by: Some(Mover::Outside {
+            identity: "anna".into(),
+            key: Some("k".into()),
+            received_at: time(8),
+        }),
+        details: Some(wait_details()),
+    }
+}
+
+#[test]
+fn waits_of_a_run() {
+    let bare = ShownWait {
+        origin: None,
+        timer: None,
+        until: time(9),
+        guards: Guards::default(),
+        moved_by: None,
+        details: None,
+        ..shown_wait(WaitKind::ActivityRetry, WaitKey::Activity(5))
+    };
+    let waits = vec![shown_wait(WaitKind::Approval, WaitKey::Condition("c1".into())), bare];
+    let waits = RunWaits { run: run(1), log_row: 3, waits, closed: true };
+    check_reply(Reply::Call(CallReply::Waits(waits)));
 }
 
 #[test]
@@ -211,14 +274,7 @@ fn descriptions() {
         heartbeat: Some(payloads()),
         cancel_requested: true,
     });
-    let waits = WaitKind::ALL.map(|kind| ShownWait {
-        kind,
-        name: "paid".into(),
-        timer: Some("t1".into()),
-        since: time(4),
-        until: Timestamp::NEVER,
-        details: Some(wait_details()),
-    });
+    let waits = WaitKind::ALL.map(|kind| shown_wait(kind, WaitKey::Timer("t1".into())));
     let trouble = TaskTrouble {
         attempt: 3,
         failed_at: time(5),
@@ -234,6 +290,7 @@ fn descriptions() {
         queue: "orders".into(),
         status: RunStatus::ReplayBlocked,
         liveness: Liveness::ReplayBlocked,
+        resume_sources: vec![ResumeSource::Task, ResumeSource::Operator],
         first_run: run(0),
         attempt: 2,
         parent: Some(RunReference { workflow: workflow(), run: run(9) }),
@@ -281,16 +338,16 @@ fn rows() {
         wait: "wait".into(),
         namespace: "default".into(),
         workflow: "order-17".into(),
-        kind: WaitKind::Condition,
+        workflow_type: "Order".into(),
+        kind: WaitKind::Approval,
         name: "key".into(),
         since: time(3),
         until: Timestamp::NEVER,
+        timer: Some("t1".into()),
         details: codec::encode_wait_details(details),
     };
-    let shard = ShardId::new(5).expect("a shard");
     let shown = wait_details();
-    let waits = vec![(shard, wait(Some(&shown))), (shard, wait(None))];
-    check_reply(Reply::Waits(waits, false));
+    check_reply(Reply::Waits(vec![wait(Some(&shown)), wait(None)], false));
     check_reply(Reply::Count(12));
     check_reply(Reply::History(HistoryPage {
         run: run(1),

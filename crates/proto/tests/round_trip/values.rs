@@ -5,9 +5,9 @@ use std::time::Duration;
 use abide_core::{
     call::{ActivityToken, QueryToken, RunTarget, TaskToken},
     event::{
-        ActivitySpec, Blocked, BlockedReason, ChildSpec, Condition, Delivery, Guards, Marker,
-        MarkerKind, Origin, ParentClosePolicy, ReusePolicy, RunSpec, SignalReceived, Target,
-        TimerSpec, UpdateRequest, WaitDetails, WaitSpec,
+        ActivitySpec, Approval, Blocked, BlockedReason, ChildSpec, Condition, Delivery, Guards,
+        Marker, MarkerKind, Origin, ParentClosePolicy, ReusePolicy, RunSpec, SignalReceived,
+        Target, TimerSpec, UpdateRequest, WaitDetails, WaitSpec,
     },
     failure::{Failure, FailureKind, TimeoutKind},
     ids::{RunId, StartId, WorkflowKey},
@@ -112,7 +112,17 @@ pub(crate) fn activity_spec() -> ActivitySpec {
 }
 
 pub(crate) fn wait_details() -> WaitDetails {
-    WaitDetails { subject: "approve".into(), actors: vec!["anna".into()], data: named() }
+    let approval = Approval {
+        request: "2".into(),
+        update: "decide".into(),
+        choices: vec!["approve".into(), "reject".into()],
+    };
+    WaitDetails {
+        subject: "approve".into(),
+        actors: vec!["anna".into()],
+        data: named(),
+        approval: Some(approval),
+    }
 }
 
 pub(crate) fn timer_spec() -> TimerSpec {

@@ -124,7 +124,7 @@ fn calls_of_clients_are_no_completions() {
         key: None,
         conflict: Default::default(),
         reuse: Default::default(),
-        first_task_at: None,
+        begin: Default::default(),
         signal: None,
     };
     assert_eq!(completion_to_wire(Call::Start(Box::new(start))), None);

@@ -7,11 +7,10 @@ use std::{
 
 use abide_core::{
     call::{Call, RunTarget},
-    effect::RunOutcome,
     event::{RunPaused, RunUnpaused},
     ids::{Key, TimerId},
     payload::Payloads,
-    run::Refusal,
+    run::{Movable, Refusal},
     time::Timestamp,
 };
 
@@ -19,45 +18,65 @@ use super::{Client, ClientError, WorkflowHandle, repeat::fresh_key};
 
 type Done = Pin<Box<dyn Future<Output = Result<(), ClientError>> + Send>>;
 
-/// A cancel request that has not been made. Await it.
+/// A request to cancel, terminate, pause or unpause a run that has not been made. Await it.
 #[must_use = "nothing is asked for until this is awaited"]
-pub struct Cancel {
+pub struct Control {
     client: Client,
     target: RunTarget,
+    wish: Wish,
     reason: String,
     key: Option<Key>,
 }
 
-impl Cancel {
-    pub(super) fn new(client: Client, target: RunTarget) -> Self {
-        Self { client, target, reason: String::new(), key: None }
-    }
+/// What is wanted of a run.
+enum Wish {
+    Cancel,
+    Terminate,
+    Pause,
+    Unpause,
+}
 
+impl Control {
     /// Why, as the history shows it.
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = reason.into();
         self
     }
 
-    /// Makes repeats of this request the same request.
+    /// Makes repeats of this request the same request; by default every request has a key of its own.
     pub fn key(mut self, key: impl Into<Key>) -> Self {
         self.key = Some(key.into());
         self
     }
 
     async fn send(self) -> Result<(), ClientError> {
-        let call = Call::RequestCancel {
-            target: self.target,
-            reason: self.reason,
-            identity: self.client.identity().into(),
-            key: Some(self.key.unwrap_or_else(fresh_key)),
+        let Self { client, target, wish, reason, key } = self;
+        let identity = client.identity().to_owned();
+        let key = Some(key.unwrap_or_else(fresh_key));
+        // A run that already is as it should be is no error.
+        let (call, fulfilled) = match wish {
+            Wish::Cancel => (Call::RequestCancel { target, reason, identity, key }, None),
+            Wish::Terminate => {
+                let details = Payloads::new();
+                (Call::Terminate { target, reason, identity, details, key }, None)
+            }
+            Wish::Pause => {
+                let paused = RunPaused { reason, identity, key };
+                (Call::Pause(target, paused), Some(Refusal::Paused))
+            }
+            Wish::Unpause => {
+                let unpaused = RunUnpaused { reason, identity, key };
+                (Call::Unpause(target, unpaused), Some(Refusal::NotPaused))
+            }
         };
-        self.client.call(call).await?;
-        Ok(())
+        match client.call(call).await {
+            Err(ClientError::Refused(refusal)) if Some(&refusal) == fulfilled.as_ref() => Ok(()),
+            result => result.map(drop),
+        }
     }
 }
 
-impl IntoFuture for Cancel {
+impl IntoFuture for Control {
     type Output = Result<(), ClientError>;
     type IntoFuture = Done;
 
@@ -66,17 +85,26 @@ impl IntoFuture for Cancel {
     }
 }
 
-/// A move of a timer that has not been made. Await it.
+/// A move of a timer, or of the end of a wait, that has not been made. Await it.
 #[must_use = "nothing is moved until this is awaited"]
 pub struct RescheduleTimer {
     client: Client,
     target: RunTarget,
-    timer: TimerId,
+    what: Movable,
     fire_at: Timestamp,
     key: Option<Key>,
 }
 
 impl RescheduleTimer {
+    pub(super) fn new(
+        client: Client,
+        target: RunTarget,
+        what: Movable,
+        fire_at: Timestamp,
+    ) -> Self {
+        Self { client, target, what, fire_at, key: None }
+    }
+
     /// Makes repeats of this move the same move.
     pub fn key(mut self, key: impl Into<Key>) -> Self {
         self.key = Some(key.into());
@@ -86,7 +114,7 @@ impl RescheduleTimer {
     async fn send(self) -> Result<(), ClientError> {
         let call = Call::RescheduleTimer {
             target: self.target,
-            timer: self.timer,
+            what: self.what,
             fire_at: self.fire_at,
             identity: self.client.identity().into(),
             key: Some(self.key.unwrap_or_else(fresh_key)),
@@ -106,43 +134,24 @@ impl IntoFuture for RescheduleTimer {
 }
 
 impl<W> WorkflowHandle<W> {
-    /// Ends the run at once; its code is not asked.
-    pub async fn terminate(&self, reason: impl Into<String>) -> Result<(), ClientError> {
-        let reason = reason.into();
-        let call = Call::Terminate {
-            target: self.target(),
-            reason: reason.clone(),
-            identity: self.client.identity().into(),
-            details: Payloads::new(),
-        };
-        match self.client.call(call).await {
-            Ok(_) => Ok(()),
-            // The call has no key; what it leaves tells whether it was a repeat.
-            Err(closed @ ClientError::Refused(Refusal::RunClosed)) => {
-                let outcome = self.describe().await?.outcome;
-                if outcome == Some(RunOutcome::Terminated { reason }) {
-                    Ok(())
-                } else {
-                    Err(closed)
-                }
-            }
-            Err(error) => Err(error),
-        }
+    /// Asks the run to cancel itself; its code may clean up first. Await what this returns.
+    pub fn cancel(&self) -> Control {
+        self.control(Wish::Cancel, String::new())
     }
 
-    /// Hands out nothing new of the run until it is unpaused.
-    pub async fn pause(&self, reason: impl Into<String>) -> Result<(), ClientError> {
-        let identity = self.client.identity().into();
-        let paused = RunPaused { reason: reason.into(), identity };
-        done_before(self.client.call(Call::Pause(self.target(), paused)).await, &Refusal::Paused)
+    /// Ends the run at once; its code is not asked. Await what this returns.
+    pub fn terminate(&self, reason: impl Into<String>) -> Control {
+        self.control(Wish::Terminate, reason.into())
     }
 
-    /// Ends a pause.
-    pub async fn unpause(&self, reason: impl Into<String>) -> Result<(), ClientError> {
-        let identity = self.client.identity().into();
-        let unpaused = RunUnpaused { reason: reason.into(), identity };
-        let result = self.client.call(Call::Unpause(self.target(), unpaused)).await;
-        done_before(result, &Refusal::NotPaused)
+    /// Hands out nothing new of the run until it is unpaused. Await what this returns.
+    pub fn pause(&self, reason: impl Into<String>) -> Control {
+        self.control(Wish::Pause, reason.into())
+    }
+
+    /// Ends a pause. Await what this returns.
+    pub fn unpause(&self, reason: impl Into<String>) -> Control {
+        self.control(Wish::Unpause, reason.into())
     }
 
     /// Moves the due time of a timer. Await what this returns.
@@ -151,22 +160,18 @@ impl<W> WorkflowHandle<W> {
         timer: impl Into<TimerId>,
         fire_at: Timestamp,
     ) -> RescheduleTimer {
-        let (client, target) = (self.client.clone(), self.target());
-        RescheduleTimer { client, target, timer: timer.into(), fire_at, key: None }
+        let timer = Movable::Timer(timer.into());
+        RescheduleTimer::new(self.client.clone(), self.target(), timer, fire_at)
     }
 
-    /// Tries again whatever is stuck.
+    /// Tries again whatever is stuck. It needs no key: doing it twice is doing it once.
     pub async fn repair(&self) -> Result<(), ClientError> {
         let identity = self.client.identity().into();
         self.client.call(Call::Repair { target: self.target(), identity }).await?;
         Ok(())
     }
-}
 
-/// A run that already is as it should be is no error: the call may be a repeat.
-fn done_before<T>(result: Result<T, ClientError>, state: &Refusal) -> Result<(), ClientError> {
-    match result {
-        Err(ClientError::Refused(refusal)) if refusal == *state => Ok(()),
-        result => result.map(|_| ()),
+    fn control(&self, wish: Wish, reason: String) -> Control {
+        Control { client: self.client.clone(), target: self.target(), wish, reason, key: None }
     }
 }

@@ -10,7 +10,7 @@ use abide_core::{
     run::Description,
 };
 
-use super::{Cancel, Client, ClientError, Signal, Update};
+use super::{Client, ClientError, Signal, Update};
 use crate::definition::{QueryDef, SignalDef, UpdateDef, Workflow};
 
 /// A workflow, as a client sees it. What is sent goes to its current run, unless
@@ -70,11 +70,6 @@ impl<W> WorkflowHandle<W> {
     /// Shows the run as it is.
     pub async fn describe(&self) -> Result<Description, ClientError> {
         self.client.repeat(|| self.client.transport().describe(self.target())).await
-    }
-
-    /// Asks the run to cancel itself. Await what this returns.
-    pub fn cancel(&self) -> Cancel {
-        Cancel::new(self.client.clone(), self.target())
     }
 
     /// Sends a signal that is known by name only. Await what this returns.

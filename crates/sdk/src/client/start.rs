@@ -4,11 +4,11 @@ use std::{
     future::{Future, IntoFuture},
     marker::PhantomData,
     pin::Pin,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use abide_core::{
-    call::{Call, CallReply, ConflictPolicy, StartCall},
+    call::{Begin, Call, CallReply, ConflictPolicy, StartCall},
     event::{ReusePolicy, RunSpec, SignalReceived},
     ids::{Key, RunId, WorkflowId},
     payload::Payloads,
@@ -51,7 +51,7 @@ impl<W> Start<W> {
                 key: None,
                 conflict: ConflictPolicy::default(),
                 reuse: ReusePolicy::default(),
-                first_task_at: None,
+                begin: Begin::default(),
                 signal: None,
             })
         });
@@ -112,14 +112,12 @@ impl<W> Start<W> {
 
     /// The run's code begins at this time.
     pub fn start_at(self, time: Timestamp) -> Self {
-        self.with(|call| call.first_task_at = Some(time))
+        self.with(|call| call.begin = Begin::At(time))
     }
 
-    /// The run's code begins after this time, by the client's clock.
+    /// The run's code begins so much later than its start, by the engine's clock.
     pub fn delay(self, delay: Duration) -> Self {
-        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let now = Timestamp::EPOCH.saturating_add(since_epoch.unwrap_or_default());
-        self.start_at(now.saturating_add(delay))
+        self.with(|call| call.begin = Begin::After(delay))
     }
 
     /// A fact for people, shown with the run.

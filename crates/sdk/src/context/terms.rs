@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use abide_core::{event::WaitDetails, payload::PayloadMap, time::Timestamp};
+use abide_core::{event::WaitDetails, time::Timestamp};
 
 use crate::{
     error::Error,
@@ -72,11 +72,7 @@ impl Said {
     }
 
     fn details(&mut self) -> &mut WaitDetails {
-        self.terms.details.get_or_insert_with(|| WaitDetails {
-            subject: String::new(),
-            actors: Vec::new(),
-            data: PayloadMap::new(),
-        })
+        self.terms.details.get_or_insert_default()
     }
 }
 

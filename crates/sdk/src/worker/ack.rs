@@ -8,13 +8,14 @@ use std::{
 };
 
 use abide_core::{
-    call::{Call, CallError, CallReply, TaskToken},
+    call::{Call, CallError, CallReply, QueryToken, TaskToken},
     event::TaskFailureCause,
     failure::{Failure, FailureKind},
+    payload::Payloads,
 };
 use futures_util::StreamExt;
 
-use super::{notice, thread::Acks};
+use super::{notice, thread::Acks, unfit};
 use crate::transport::{Answer, SessionSender};
 
 /// An answer that the engine has not acknowledged yet.
@@ -40,6 +41,24 @@ impl Ack {
         };
         let reply = sender.call(call);
         Self { sender, answered, reply }
+    }
+
+    /// The answer to a query. If it cannot be sent, its caller is told so instead.
+    pub(super) fn to_query(
+        sender: Arc<dyn SessionSender>,
+        token: QueryToken,
+        name: String,
+        answer: Result<Payloads, Failure>,
+    ) -> Self {
+        let answering = Arc::clone(&sender);
+        let reply = Box::pin(async move {
+            let given = answering.call(Call::AnswerQuery(token.clone(), answer)).await;
+            let Err(CallError::Invalid(problem)) = given else { return given };
+            notice::warn(&token.workflow, format_args!("query {name} is not answered: {problem}"));
+            let failure = unfit::query_failure(&name, &problem);
+            answering.call(Call::AnswerQuery(token, Err(failure))).await
+        });
+        Self { sender, answered: None, reply }
     }
 }
 

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use abide_core::{
-    call::{Call, RunTarget},
+    call::RunTarget,
     failure::{Failure, FailureKind},
     payload::Payloads,
 };
 
 use super::{
+    ack::Ack,
     history::{self, Log},
     machine::{Machine, Trouble},
     order::{Order, QueryLog, QueryOrder},
@@ -85,8 +86,8 @@ impl WorkflowThread {
     }
 
     fn answer(&mut self, query: QueryOrder, answer: Result<Payloads, Failure>) {
-        let QueryOrder { sender, token, slot, .. } = query;
-        self.send(sender, Call::AnswerQuery(token, answer));
+        let QueryOrder { sender, token, query, slot, .. } = query;
+        self.expect_ack(Ack::to_query(sender, token, query.name, answer));
         drop(slot);
     }
 }

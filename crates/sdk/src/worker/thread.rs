@@ -104,7 +104,12 @@ impl WorkflowThread {
 
     /// Sends an answer. It is under way when this returns, because it is polled once.
     pub(super) fn send(&mut self, sender: Arc<dyn SessionSender>, call: Call) {
-        self.acks.push(Ack::new(sender, call));
+        self.expect_ack(Ack::new(sender, call));
+    }
+
+    /// Waits for what the engine says to an answer, beside all else.
+    pub(super) fn expect_ack(&mut self, ack: Ack) {
+        self.acks.push(ack);
         self.look_at_acks();
     }
 

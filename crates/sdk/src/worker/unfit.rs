@@ -1,5 +1,6 @@
-//! What is said instead of a result that the engine refuses because it cannot be stored. The attempt
-//! has ended and must have some result, or it would stay open until its time is up.
+//! What is said instead of a result that the engine refuses because it is too large. The attempt has
+//! ended and must have some result, or it would stay open until its time is up; and whoever asked a
+//! query waits for its answer.
 
 use abide_core::{
     failure::{Failure, FailureKind},
@@ -24,6 +25,13 @@ pub(super) fn instead_of(refused: Resolution, problem: &InvalidField) -> Option<
         },
     };
     Some(Resolution::Failed(failure))
+}
+
+/// What a query's caller is told if the answer cannot be sent.
+pub(super) fn query_failure(name: &str, problem: &InvalidField) -> Failure {
+    let name = beginning(name);
+    let message = format!("query {name} was answered, but the answer cannot be sent: {problem}");
+    Failure::server(FailureKind::Application, message)
 }
 
 /// The failure without what can be too large: retried as it would have been.

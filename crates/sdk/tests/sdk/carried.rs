@@ -1,7 +1,10 @@
 //! What goes along when a run continues as new, and what a dropped receiver gives back.
 
 use abide::Context;
-use abide_core::{event::Fact, payload::Payload};
+use abide_core::{
+    event::{Fact, Outcome},
+    payload::Payload,
+};
 use abide_sdk_macros::workflow;
 
 use crate::world::{World, seconds};
@@ -131,4 +134,52 @@ fn a_dropped_receiver_gives_back_the_signal_that_it_has_not_read() {
         assert_eq!(world.result(), Some((1, 2)));
         world.check();
     }
+}
+
+/// Moves on twice: the second time before it has looked at anything.
+#[derive(Default)]
+struct Relay {
+    handed: Vec<String>,
+}
+
+#[workflow]
+impl Relay {
+    #[run]
+    async fn run(ctx: &Context<Self>, stage: u32) -> abide::Result<()> {
+        if stage == 1 {
+            ctx.receive(Self::next).await?;
+        }
+        if stage < 3 {
+            return Err(ctx.continue_as_new(stage + 1));
+        }
+        ctx.receive(Self::next).await
+    }
+
+    #[signal]
+    fn next();
+
+    #[update]
+    async fn hand(ctx: &Context<Self>, thing: String) -> abide::Result<usize> {
+        ctx.sleep(seconds(60)).await?;
+        Ok(ctx.write(|state| {
+            state.handed.push(thing);
+            state.handed.len()
+        }))
+    }
+}
+
+#[test]
+fn an_update_follows_through_a_run_that_goes_on_at_once() {
+    let mut first = World::<Relay>::start(1);
+    let update = first.update_raw("hand", vec![Payload::new("\"baton\"")]);
+    first.signal(Relay::next, ());
+    first.check();
+    let mut second = World::<Relay>::begin(*first.successor.take().unwrap());
+    second.check();
+    assert_eq!(second.rejected.len(), 0);
+    let mut third = World::<Relay>::begin(*second.successor.take().unwrap());
+    third.pass(seconds(60));
+    let outcome = third.outcome(&update);
+    assert!(matches!(outcome, Some(Outcome::Completed(_))), "{outcome:?}");
+    third.check();
 }

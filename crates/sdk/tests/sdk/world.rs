@@ -24,8 +24,9 @@ use abide_core::{
     payload::{Extension, Payloads},
     replay::{Completion, Replay},
     run::{
-        self, CompleteTask, Context, Decision, FailTask, GivenTask, Input, Reply, RescheduleTimer,
-        Resolution, ResolveActivity, Run, Signal, StartActivity, StartRun, StartTask, TimerKey,
+        self, CompleteTask, Context, Decision, FailTask, GivenTask, Input, Movable, Reply,
+        RescheduleTimer, Resolution, ResolveActivity, Run, Signal, StartActivity, StartRun,
+        StartTask, TimerKey,
     },
 };
 
@@ -167,8 +168,8 @@ impl<W: Workflow> World<W> {
 
     /// A client moves a timer.
     pub(crate) fn reschedule(&mut self, timer: &str, fire_at: Timestamp) {
-        let (timer, identity, key) = (timer.into(), "client".into(), None);
-        self.take(Input::RescheduleTimer(RescheduleTimer { timer, fire_at, identity, key }));
+        let (what, identity, key) = (Movable::Timer(timer.into()), "client".into(), None);
+        self.take(Input::RescheduleTimer(RescheduleTimer { what, fire_at, identity, key }));
         self.work();
     }
 

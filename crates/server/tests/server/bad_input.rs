@@ -131,7 +131,7 @@ async fn an_unknown_workflow_run_or_timer() {
     assert_eq!(transport.describe(another).await, Err(CallError::NotFound));
     let reschedule = Call::RescheduleTimer {
         target: target("hello"),
-        timer: "nothing".into(),
+        what: "nothing".into(),
         fire_at: Timestamp::from_unix_millis(4_000_000_000_000),
         identity: "test".into(),
         key: None,
@@ -227,6 +227,7 @@ async fn stale_tokens() {
         reason: "over".into(),
         identity: "test".into(),
         details: Vec::new(),
+        key: None,
     };
     transport.call(terminate).await.expect("it ends");
     let late = holder.sender().call(complete(&token, [Ask::CompleteRun(Vec::new())])).await;
@@ -357,6 +358,8 @@ async fn credits_that_cannot_be() {
     assert_field(&status, "queue", "is empty");
     let status = say(&server, vec![hello(), credit("default", "queue", 0, 1)]).await;
     assert_field(&status, "kind", "is missing");
+    let status = say(&server, vec![hello(), credit("default", "queue", 1, 0)]).await;
+    assert_field(&status, "credits", "is 0");
     let status = say(&server, vec![hello(), credit("default", "queue", 1, 10_001)]).await;
     assert_eq!(status.code(), Code::ResourceExhausted);
     let what = "credits and tasks of the session".into();

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use abide::{Client, Context, Worker};
 use abide_core::{
     call::{Call, CallError, CallReply},
+    limits::Limits,
     payload::Payload,
 };
 use abide_sdk::{activities, transport::Transport, workflow};
@@ -90,6 +91,53 @@ async fn a_result_that_is_too_large_fails_its_own_activity() {
     server.shutdown().await.expect("it stops");
 }
 
+#[derive(Default)]
+struct Archive;
+
+#[workflow]
+impl Archive {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<()> {
+        ctx.receive(Self::end).await
+    }
+
+    #[signal]
+    fn end();
+
+    #[query]
+    fn pages(&self, bytes: usize) -> String {
+        "x".repeat(bytes)
+    }
+
+    #[update]
+    fn print(&mut self, bytes: usize) -> String {
+        "x".repeat(bytes)
+    }
+}
+
+/// What is too large for a message and what is too large for the engine.
+#[tokio::test]
+async fn who_asks_a_query_or_an_update_is_told_that_the_answer_is_too_large() {
+    let server = server(config()).await;
+    let client = Client::new(transport(&server));
+    let worker = Worker::new(&client).build_id("test").workflow::<Archive>();
+    let test = async {
+        let archive = client.start::<Archive>("archive", ()).await.expect("it starts");
+        let bound = Limits::default().payload_bytes;
+        for (bytes, named) in [(bound, bound), (17 << 20, Bounds::default().message_bytes)] {
+            let failed = archive.query(Archive::pages, bytes).await.expect_err("it is too large");
+            assert!(failed.to_string().contains(&named.to_string()), "{failed}");
+        }
+        let failed = archive.update(Archive::print, bound).await.expect_err("it is too large");
+        assert!(failed.to_string().contains(&bound.to_string()), "{failed}");
+        assert_eq!(archive.query(Archive::pages, 2).await.expect("it fits"), "xx");
+    };
+    // Whoever is told nothing would wait for a time that stands still.
+    let ended = tokio::time::timeout(Duration::from_secs(30), worker.run_until(test)).await;
+    ended.expect("all are told").expect("it works");
+    server.shutdown().await.expect("it stops");
+}
+
 #[tokio::test]
 async fn a_call_that_is_too_large_fails_alone() {
     let server = small_server().await;
@@ -122,6 +170,7 @@ async fn a_call_that_is_too_large_fails_alone() {
         reason: "enough".into(),
         identity: "test".into(),
         details: Vec::new(),
+        key: None,
     };
     transport.call(terminate).await.expect("it is terminated");
     let closed = waiting.await.expect("no panic");

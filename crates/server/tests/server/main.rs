@@ -12,4 +12,5 @@ mod operations;
 mod overload;
 mod refused;
 mod support;
+mod waits;
 mod workers;

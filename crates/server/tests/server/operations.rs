@@ -106,8 +106,12 @@ async fn signal_with_start_cancel_pause_and_terminate() {
         target: wire_target("cancelled"),
         reason: "lunch".into(),
         identity: "test".into(),
+        key: Some("lunch-1".into()),
     };
-    client.pause_run(pause()).await.expect("it pauses");
+    for repeat in [false, true] {
+        let paused = client.pause_run(pause()).await.expect("it pauses").into_inner();
+        assert_eq!(paused.repeat, repeat);
+    }
     let request = wire::DescribeRunRequest { target: wire_target("cancelled") };
     let shown = client.describe_run(request).await.expect("it is shown").into_inner();
     assert_eq!(shown.status(), wire::RunStatus::Paused);
@@ -153,6 +157,13 @@ async fn histories_by_page_and_followed() {
     assert!(end);
     let last = *numbers.last().expect("events");
     assert_eq!(numbers, (2..=last).collect::<Vec<_>>());
+
+    let request = wire::FollowHistoryRequest { target: wire_target("waiter"), after: last - 1 };
+    let mut end = client.follow_history(request).await.expect("it is followed").into_inner();
+    let page = end.message().await.expect("it goes on").expect("a page");
+    let numbers: Vec<_> =
+        page.history.into_iter().flat_map(|h| h.events).map(|e| e.number).collect();
+    assert_eq!((numbers, page.closed), (vec![last], true));
 
     let request = wire::GetHistoryRequest { target: wire_target("waiter"), ..Default::default() };
     let page = client.get_history(request).await.expect("a page").into_inner();

@@ -92,7 +92,7 @@ async fn a_frame_of_very_many_calls_ends_its_stream() {
     refused_for_items(&status, "has 4097 items, the limit is 4096");
     let status = error_of(calls(&server, vec![NumberedCall::default(); 100_000]).await).await;
     assert_eq!(status.code(), Code::InvalidArgument);
-    assert!(status.message().contains("65536 fields"), "{status}");
+    assert!(status.message().contains("65536 parts"), "{status}");
     assert_eq!(transport(&server).count_runs(RunFilter::default()).await, Ok(0));
 }
 
@@ -139,6 +139,7 @@ async fn calls_over_the_bound_of_their_stream() {
         reason: String::new(),
         identity: String::new(),
         details: Vec::new(),
+        key: None,
     };
     transport.call(terminate).await.expect("it ends");
     frames(&mut answers, 2).await;

@@ -94,7 +94,7 @@ pub(crate) fn start_call(id: &str, workflow_type: &str, number: u128) -> StartCa
         key: Some(id.into()),
         conflict: ConflictPolicy::Reject,
         reuse: Default::default(),
-        first_task_at: None,
+        begin: Default::default(),
         signal: None,
     }
 }

@@ -31,7 +31,7 @@ impl Shard {
                 return self.await_opening(ticket, call);
             }
         }
-        if let Err(error) = validate::check(&call, &self.limits) {
+        if let Err(error) = validate::check(&call, &self.limits, self.now()) {
             return self.reply(ticket, Err(error));
         }
         if let Call::AnswerQuery(token, answer) = call {
@@ -93,6 +93,7 @@ impl Shard {
             Call::AwaitEvents(_, after) => {
                 self.await_run(run, ticket, Until::Events(after));
             }
+            Call::AwaitWaits(_, after) => self.await_run(run, ticket, Until::LogRow(after)),
             Call::CompleteTask(ref token, ref completion) => {
                 let (token, completion) = (token.clone(), completion.clone());
                 self.complete_task(run, ticket, token, *completion, call);
@@ -145,13 +146,13 @@ impl Shard {
                 let request = RunCancelRequested { reason, identity, key, source, received_at };
                 Input::RequestCancel(request)
             }
-            Call::Terminate { reason, identity, details, .. } => {
-                Input::Terminate(RunTerminated { reason, identity, details })
+            Call::Terminate { reason, identity, details, key, .. } => {
+                Input::Terminate(RunTerminated { reason, identity, details, key })
             }
             Call::Pause(_, paused) => Input::Pause(paused),
             Call::Unpause(_, unpaused) => Input::Unpause(unpaused),
-            Call::RescheduleTimer { timer, fire_at, identity, key, .. } => {
-                Input::RescheduleTimer(RescheduleTimer { timer, fire_at, identity, key })
+            Call::RescheduleTimer { what, fire_at, identity, key, .. } => {
+                Input::RescheduleTimer(RescheduleTimer { what, fire_at, identity, key })
             }
             Call::FailTask { token, cause, failure, blocked } => {
                 Input::FailTask(Box::new(FailTask { start: token.start, cause, failure, blocked }))
@@ -171,6 +172,7 @@ impl Shard {
             | Call::Describe(_)
             | Call::AwaitClose(_)
             | Call::AwaitEvents(..)
+            | Call::AwaitWaits(..)
             | Call::CompleteTask(..)
             | Call::AnswerQuery(..)
             | Call::PresentAttempt(..) => return None,

@@ -45,11 +45,11 @@ impl Shard {
             .cache
             .iter()
             .filter(|(_, entry)| !pipeline.durable(entry.written_in))
-            .flat_map(|(_, entry)| entry.rows.values().flatten().cloned())
-            .filter_map(due_entry)
+            .flat_map(|(run, entry)| entry.rows.values().flatten().map(|row| (*run, row)))
+            .filter_map(|(run, row)| Some((run, due_entry(row)?)))
             .collect();
-        for (row, key) in uncommitted {
-            self.alarms.set_due(row.due, row.run, key);
+        for (run, (due, key)) in uncommitted {
+            self.alarms.set_due(due, run, key);
         }
         self.fetch(Reading::Due, Fetch::Due(after, until, self.due_page()));
     }

@@ -84,6 +84,7 @@ impl Shard {
                 for output in self.pipeline.commit_done() {
                     self.release(output);
                 }
+                self.cache.allow_shrinking();
             }
             (_, Err(error @ (CommitError::Stale { .. } | CommitError::Stopped(_)))) => {
                 self.reset();

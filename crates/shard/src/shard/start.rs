@@ -147,7 +147,7 @@ impl Shard {
     fn replace(&mut self, head: RunId, decision: Decision, ticket: Ticket, start: StartRun) {
         let run = start.run;
         let successor = Some(Box::new(start));
-        self.record(head, vec![Decision { successor, ..decision }]);
+        self.record(head, [Decision { successor, ..decision }]);
         self.reply_after(run, ticket, Ok(CallReply::Started { run, started: true }));
     }
 
@@ -162,7 +162,7 @@ impl Shard {
             ordinal,
             identity: start.identity,
             key: start.key,
-            first_task_at: start.first_task_at,
+            first_task_at: start.begin.first_task_at(received_at),
             inputs: signal.into_iter().collect(),
             ..StartRun::new(start.workflow, start.run, start.spec)
         }

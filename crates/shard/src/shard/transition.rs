@@ -9,14 +9,16 @@ use abide_core::{
     ids::{EventNumber, RunId, UpdateId},
     note::Record,
     run::{self, Decision, Input, Phase, Refusal, Reply, StartRun, TimerKey, Touch},
+    time::Timestamp,
 };
 use abide_store::{
     Write,
-    rows::{DueRow, LogRow, SnapshotRow},
+    rows::{LogRow, SnapshotRow},
 };
 
 use super::{Shard, Todo, open::REFUSALS_MAX};
 use crate::{
+    alarm::Alarm,
     cache::Entry,
     rows::{self, Row},
 };
@@ -24,9 +26,9 @@ use crate::{
 impl Shard {
     /// Judges an input and records what it leads to.
     pub(super) fn decide(&mut self, run: RunId, input: Input) -> Result<Reply, CallError> {
-        let decision = self.judge(run, input)?;
-        let reply = decision.reply.clone();
-        self.record(run, vec![decision]);
+        let mut decision = self.judge(run, input)?;
+        let reply = std::mem::replace(&mut decision.reply, Reply::Done);
+        self.record(run, [decision]);
         Ok(reply)
     }
 
@@ -61,11 +63,11 @@ impl Shard {
             search.stale = true;
         }
         self.cache.set_head(workflow, id);
-        self.record(id, vec![decision]);
+        self.record(id, [decision]);
     }
 
     /// Records decisions of one run as one log row, with everything that follows.
-    pub(super) fn record(&mut self, run: RunId, decisions: Vec<Decision>) {
+    pub(super) fn record(&mut self, run: RunId, decisions: impl IntoIterator<Item = Decision>) {
         let mut records = Vec::new();
         let mut rejected = Vec::new();
         let mut successor = None;
@@ -100,13 +102,15 @@ impl Shard {
         let mut due_after = Vec::new();
         for part in &touched {
             let after = rows::project(&entry.run, part);
-            let before = match after.is_empty() {
-                true => entry.rows.remove(part).unwrap_or_default(),
-                false => entry.rows.insert(part.clone(), after.clone()).unwrap_or_default(),
-            };
-            writes.extend(rows::changes(&before, &after));
-            due_before.extend(before.into_iter().filter_map(due_entry));
-            due_after.extend(after.into_iter().filter_map(due_entry));
+            let before = entry.rows.get(part).map_or(&[][..], Vec::as_slice);
+            writes.extend(rows::changes(before, &after));
+            due_before.extend(before.iter().filter_map(due_entry));
+            due_after.extend(after.iter().filter_map(due_entry));
+            if after.is_empty() {
+                entry.rows.remove(part);
+            } else {
+                entry.rows.insert(part.clone(), after);
+            }
         }
         if entry.run.log_rows - entry.snapshot_rows >= self.limits.snapshot_rows {
             entry.snapshot_rows = entry.run.log_rows;
@@ -116,11 +120,14 @@ impl Shard {
         if !writes.is_empty() {
             entry.written_in = self.pipeline.push(Some(run), writes);
         }
-        for (row, key) in due_before {
-            self.alarms.clear_due(row.due, run, key);
+        if let Some((at, start)) = entry.take_stale_turn_alarm() {
+            self.alarms.clear(at, Alarm::Turn(run, start));
         }
-        for (row, key) in due_after {
-            self.alarms.set_due(row.due, run, key);
+        for (due, key) in due_before {
+            self.alarms.clear_due(due, run, key);
+        }
+        for (due, key) in due_after {
+            self.alarms.set_due(due, run, key);
         }
         touched
     }
@@ -208,9 +215,8 @@ fn log_row(entry: &mut Entry, records: &[Record]) -> LogRow {
     }
 }
 
-/// The due time of a row, if it has one.
-pub(super) fn due_entry(row: Row) -> Option<(DueRow, TimerKey)> {
+/// What is due when by a row, if it says so.
+pub(super) fn due_entry(row: &Row) -> Option<(Timestamp, TimerKey)> {
     let Row::Due(row) = row else { return None };
-    let key = TimerKey::from_bytes(&row.timer)?;
-    Some((row, key))
+    Some((row.due, TimerKey::from_bytes(&row.timer)?))
 }

@@ -1,10 +1,10 @@
-//! Callers who wait for something to happen to a run: its close, its next event, the outcome of an
-//! update.
+//! Callers who wait for something to happen to a run: its close, its next event, another row of its log,
+//! the outcome of an update.
 
 use std::collections::BTreeMap;
 
 use abide_core::{
-    call::{Call, CallError, CallReply, RunTarget, Ticket, UpdateWait},
+    call::{Call, CallError, CallReply, RunTarget, RunWaits, Ticket, UpdateWait},
     failure::Failure,
     ids::{EventNumber, RunId, UpdateId},
     run::{Run, Stage, Status},
@@ -19,6 +19,8 @@ pub(super) enum Until {
     Closed,
     /// The run has an event after this one, or is closed.
     Events(EventNumber),
+    /// The run's log has a row after this one, or the run is closed: its waits may have changed.
+    LogRow(u64),
     /// The update is as far as the call asks.
     Update(Box<Call>),
 }
@@ -123,6 +125,7 @@ impl Until {
                 (last_event > *after || closed)
                     .then(|| Ok(CallReply::History { run: run.id, last_event, closed }))
             }
+            Self::LogRow(after) => waits(run, *after).map(Ok),
             Self::Update(call) => {
                 let Call::Update { update, until, .. } = &**call else { return None };
                 if let Some((_, failure)) = rejected.iter().find(|(id, _)| id == update) {
@@ -137,6 +140,13 @@ impl Until {
 fn closed(run: &Run) -> Option<CallReply> {
     let Status::Closed { how, next_run, .. } = run.status else { return None };
     Some(CallReply::Closed { run: run.id, how, outcome: run.outcome.clone(), next_run })
+}
+
+fn waits(run: &Run, after: u64) -> Option<CallReply> {
+    let (log_row, closed) = (run.log_rows, !run.open());
+    (log_row > after || closed).then(|| {
+        CallReply::Waits(RunWaits { run: run.id, log_row, waits: run.shown_waits(), closed })
+    })
 }
 
 fn update_answer(

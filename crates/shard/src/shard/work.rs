@@ -74,7 +74,7 @@ impl Shard {
                 match started {
                     Ok(decision) => {
                         let reply = decision.reply.clone();
-                        self.record(run, vec![decision]);
+                        self.record(run, [decision]);
                         self.dispatch_activity(run, scheduled, &reply, worker, false);
                     }
                     Err(_) => self.emit(Output::Unmatched(offer, worker)),
@@ -102,9 +102,10 @@ impl Shard {
             }
         };
         self.starts += 1;
-        let Some(entry) = self.cache.peek(run) else { return };
+        let Some(entry) = self.cache.get(run) else { return };
         if let Some(at) = entry.run.turn_deadline(&self.limits) {
             self.alarms.set(at, Alarm::Turn(run, start));
+            entry.turn_alarm = Some((at, start));
         }
         let begins = given.previous == 0;
         let in_memory = begins || entry.affinity.as_ref() == Some(&worker.session);

@@ -118,6 +118,7 @@ fn the_parents_close_reaches_its_children_as_their_policy_says() {
             reason: String::new(),
             identity: String::new(),
             details: Vec::new(),
+            key: None,
         };
         world.ask(shard_of("parent"), call).unwrap();
         assert_eq!(world.history("kid", kid).last(), Some(&expected), "{policy:?}");

@@ -290,7 +290,7 @@ fn start_call(id: &str, entropy: &mut u128) -> StartCall {
         key: None,
         conflict: ConflictPolicy::Reject,
         reuse: Default::default(),
-        first_task_at: None,
+        begin: Default::default(),
         signal: None,
     }
 }

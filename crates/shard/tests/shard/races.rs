@@ -261,7 +261,7 @@ fn a_buffered_move_spares_a_new_timer_of_the_same_id() {
     let token = world.take_task();
     let call = Call::RescheduleTimer {
         target: target("w"),
-        timer: "t".into(),
+        what: "t".into(),
         fire_at: at.saturating_add(Duration::from_secs(5000)),
         identity: "operator".into(),
         key: None,

@@ -1,10 +1,13 @@
 //! At most one open run per workflow id, one run per key, and policies for what exists.
 
+use std::time::Duration;
+
 use abide_core::{
-    call::{Call, CallError, CallReply, ConflictPolicy, StartCall},
+    call::{Begin, Call, CallError, CallReply, ConflictPolicy, StartCall},
     command::{Ask, ContinueAsNew},
     event::{ReusePolicy, SignalReceived},
     limits::Limits,
+    time::Timestamp,
 };
 
 use abide_store::RunFilter;
@@ -40,6 +43,25 @@ fn an_open_run_can_be_used_with_a_signal() {
     });
     assert!(matches!(reply, Ok(CallReply::Started { run: used, started: false }) if used == run));
     assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled", "SignalReceived"]);
+}
+
+/// The clock of the client has no part in it.
+#[test]
+fn a_delay_is_counted_from_the_start_by_the_engine() {
+    let mut world = World::new();
+    let delay = Duration::from_secs(60);
+    start(&mut world, |call| call.begin = Begin::After(delay)).unwrap();
+    let run = world.describe("w");
+    assert_eq!(run.first_task_at, Some(run.started_at.saturating_add(delay)));
+}
+
+#[test]
+fn a_beginning_that_never_comes_is_refused() {
+    let mut world = World::new();
+    for begin in [Begin::After(Duration::MAX), Begin::At(Timestamp::NEVER)] {
+        let error = start(&mut world, |call| call.begin = begin).unwrap_err();
+        assert!(matches!(error, CallError::Invalid(invalid) if invalid.field == "begin"));
+    }
 }
 
 #[test]

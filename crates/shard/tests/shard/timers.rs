@@ -104,7 +104,7 @@ fn ten_thousand_moves_leave_one_entry() {
         let fire_at = world.now.saturating_add(HOUR + Duration::from_secs(n));
         let call = Call::RescheduleTimer {
             target: target("w"),
-            timer: "t".into(),
+            what: "t".into(),
             fire_at,
             identity: "operator".into(),
             key: None,

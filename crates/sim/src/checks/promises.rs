@@ -50,9 +50,11 @@ impl Promises {
                 self.signals.insert((target.workflow.clone(), key.clone()));
                 Ok(())
             }
-            (Call::RequestCancel { .. }, CallReply::Done { run, .. }) => {
+            (Call::RequestCancel { key, .. }, CallReply::Done { run, .. }) => {
                 let story = story(ledger, *run)?;
-                durable(story, story.run.cancel_requested, "the cancel request")
+                // A repeat may find a run that follows the one which was asked.
+                let known = key.as_ref().is_some_and(|key| story.run.cancel_keys.contains(key));
+                durable(story, story.run.cancel_requested || known, "the cancel request")
             }
             (Call::Terminate { .. }, CallReply::Done { run, .. }) => {
                 let story = story(ledger, *run)?;

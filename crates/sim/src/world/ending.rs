@@ -117,8 +117,8 @@ impl World {
             let target = exactly(workflow, run);
             match self.rng.below(3) {
                 0 => {
-                    let details = Vec::new();
-                    self.ask_now(Call::Terminate { target, reason, identity, details });
+                    let (details, key) = (Vec::new(), None);
+                    self.ask_now(Call::Terminate { target, reason, identity, details, key });
                 }
                 1 => self.ask_now(Call::RequestCancel { target, reason, identity, key: None }),
                 _ => {}
@@ -142,7 +142,8 @@ impl World {
         for (workflow, run) in runs {
             let (reason, identity) = (String::from("hopeless"), String::from("client"));
             let target = exactly(workflow, run);
-            self.ask_now(Call::Terminate { target, reason, identity, details: Vec::new() });
+            let (details, key) = (Vec::new(), None);
+            self.ask_now(Call::Terminate { target, reason, identity, details, key });
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use abide_core::{
-    call::{Call, ConflictPolicy, Query, RunTarget, StartCall, UpdateWait},
+    call::{Begin, Call, ConflictPolicy, Query, RunTarget, StartCall, UpdateWait},
     event::{ReusePolicy, RunPaused, RunSpec, RunUnpaused, SignalReceived, UpdateRequest},
     ids::{Key, RunId, WorkflowKey},
     payload::{Extension, Payload},
@@ -37,10 +37,16 @@ impl World {
             }
             3 => {
                 let (reason, details) = (String::from("drawn"), Vec::new());
-                Some(Call::Terminate { target, reason, identity, details })
+                Some(Call::Terminate { target, reason, identity, details, key: Some(own) })
             }
-            4 => Some(Call::Pause(target, RunPaused::default())),
-            5 => Some(Call::Unpause(target, RunUnpaused::default())),
+            4 => {
+                let paused = RunPaused { key: Some(own), ..RunPaused::default() };
+                Some(Call::Pause(target, paused))
+            }
+            5 => {
+                let unpaused = RunUnpaused { key: Some(own), ..RunUnpaused::default() };
+                Some(Call::Unpause(target, unpaused))
+            }
             6 => Some(self.draw_update(number, target)),
             7 => {
                 let query = Query { name: "trace".into(), input: Vec::new() };
@@ -84,9 +90,10 @@ impl World {
             1 => ReusePolicy::AllowIfFailed,
             _ => ReusePolicy::Reject,
         };
-        let first_task_at = rng
-            .chance(150)
-            .then(|| clock.saturating_add(Duration::from_millis(rng.between(0, 4000))));
+        let begin = match rng.chance(150) {
+            true => Begin::After(Duration::from_millis(rng.between(0, 4000))),
+            false => Begin::AtOnce,
+        };
         let run = RunId::from_parts(clock, rng.entropy());
         let spec = draw_spec(rng);
         let signal = rng.chance(200).then(|| Key::from(format!("start-signal{number}")));
@@ -99,7 +106,7 @@ impl World {
             key: Some(Key::from(format!("start{number}"))),
             conflict,
             reuse,
-            first_task_at,
+            begin,
             signal,
         }))
     }
@@ -136,7 +143,8 @@ impl World {
         let fire_at = self.clock().saturating_add(later);
         let identity = String::from("client");
         let target = exactly(workflow, run);
-        Some(Call::RescheduleTimer { target, timer, fire_at, identity, key: Some(own) })
+        let what = timer.into();
+        Some(Call::RescheduleTimer { target, what, fire_at, identity, key: Some(own) })
     }
 }
 

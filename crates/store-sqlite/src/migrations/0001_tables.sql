@@ -84,18 +84,20 @@ CREATE TABLE waits (
     day INTEGER NOT NULL,
     namespace TEXT NOT NULL,
     workflow TEXT NOT NULL,
+    workflow_type TEXT NOT NULL,
     kind INTEGER NOT NULL,
     name TEXT NOT NULL,
     since BLOB NOT NULL,
     until BLOB NOT NULL,
+    timer TEXT,
     details BLOB NOT NULL,
     PRIMARY KEY (run, shard, wait)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX waits_by_day ON waits (day, run, shard, wait);
--- Signals (2) and conditions (3) are what people look up by name. Timers and retries have names that
--- occur once, so an index of them would cost a write for each and serve nobody.
-CREATE INDEX waits_by_name ON waits (kind, name, until, run, shard, wait) WHERE kind IN (2, 3);
+-- Signals (2), conditions (3) and approvals (6) are what people look up by name. Timers and retries have
+-- names that occur once, so an index of them would cost a write for each and serve nobody.
+CREATE INDEX waits_by_name ON waits (kind, name, until, run, shard, wait) WHERE kind IN (2, 3, 6);
 
 CREATE TABLE outbox (
     shard INTEGER NOT NULL,

@@ -1,7 +1,7 @@
 //! One row per wait, and the list of them over all shards, in the order of their end.
 
 use abide_core::{
-    ids::{RunId, ShardId},
+    ids::{NamespaceId, RunId, ShardId, TimerId, WorkflowId},
     time::Timestamp,
 };
 use abide_store::{
@@ -25,8 +25,8 @@ fn day(until: Timestamp) -> i64 {
 
 pub(crate) fn put(connection: &Connection, shard: ShardId, row: &WaitRow) -> Result<()> {
     const SQL: &str = "INSERT OR REPLACE INTO waits \
-        (run, shard, wait, day, namespace, workflow, kind, name, since, until, details) \
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        (run, shard, wait, day, namespace, workflow, workflow_type, kind, name, since, until, timer, \
+        details) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let params = params![
         row.run.as_bytes(),
         shard.number(),
@@ -34,10 +34,12 @@ pub(crate) fn put(connection: &Connection, shard: ShardId, row: &WaitRow) -> Res
         day(row.until),
         row.namespace.as_str(),
         row.workflow.as_str(),
+        row.workflow_type,
         row.kind.number(),
         row.name,
         time(row.since),
         time(row.until),
+        row.timer.as_ref().map(TimerId::as_str),
         &row.details[..],
     ];
     execute(connection, SQL, params).map(drop)
@@ -53,16 +55,19 @@ pub(crate) fn delete(
     execute(connection, SQL, params![run.as_bytes(), shard.number(), wait]).map(drop)
 }
 
-/// Waits of all shards by their end. Those of one run, and signals and conditions of one name, are found
-/// by their keys; all else is filtered on the way through the days.
+/// Waits of all shards by their end. Those of one run or workflow, and signals, conditions and approvals
+/// of one name, are found by their keys; all else is filtered on the way through the days.
 pub(crate) fn list(
     connection: &Connection,
     filter: &WaitFilter,
     page: usize,
 ) -> Result<Vec<(ShardId, WaitRow)>> {
-    let named = matches!(filter.kind, Some(WaitKind::Signal | WaitKind::Condition));
+    let named =
+        matches!(filter.kind, Some(WaitKind::Signal | WaitKind::Condition | WaitKind::Approval));
     if filter.run.is_some() {
         select(connection, filter, Access::Run, page)
+    } else if let (Some(namespace), Some(workflow)) = (&filter.namespace, &filter.workflow) {
+        select(connection, filter, Access::Workflow(namespace, workflow), page)
     } else if named && filter.name.is_some() {
         select(connection, filter, Access::Name, page)
     } else {
@@ -95,8 +100,9 @@ fn first_day(connection: &Connection, from: i64, to: i64) -> Result<Option<i64>>
 
 /// How the rows are found.
 #[derive(Clone, Copy)]
-enum Access {
+enum Access<'a> {
     Run,
+    Workflow(&'a NamespaceId, &'a WorkflowId),
     Name,
     Day(i64),
 }
@@ -104,15 +110,22 @@ enum Access {
 fn select(
     connection: &Connection,
     filter: &WaitFilter,
-    access: Access,
+    access: Access<'_>,
     page: usize,
 ) -> Result<Vec<(ShardId, WaitRow)>> {
     let mut conditions = conditions(filter);
     let index = match access {
         Access::Run => "NOT INDEXED",
+        Access::Workflow(namespace, workflow) => {
+            const OF_WORKFLOW: &str = "run IN (SELECT run FROM runs INDEXED BY runs_by_workflow \
+                WHERE namespace = ? AND workflow = ?)";
+            let key = [namespace.to_string().into(), workflow.to_string().into()];
+            conditions.require(OF_WORKFLOW, key);
+            "NOT INDEXED"
+        }
         Access::Name => {
             // In the words of the index, since that is how SQLite knows that it may be used.
-            conditions.require("kind IN (2, 3)", []);
+            conditions.require("kind IN (2, 3, 6)", []);
             "INDEXED BY waits_by_name"
         }
         Access::Day(day) => {
@@ -123,7 +136,8 @@ fn select(
     let order = order(filter, access, &mut conditions);
     conditions.params.push(limit(page).into());
     let sql = format!(
-        "SELECT shard, run, wait, namespace, workflow, kind, name, since, until, details \
+        "SELECT shard, run, wait, namespace, workflow, workflow_type, kind, name, since, until, timer, \
+         details \
          FROM waits {index} WHERE {} ORDER BY {order} LIMIT ?",
         conditions.sql
     );
@@ -132,7 +146,7 @@ fn select(
 
 /// Lets the page begin after the last one, and answers the order of its rows. Waits without an end are
 /// in the order of their index, so that their pages are found and not sorted.
-fn order(filter: &WaitFilter, access: Access, conditions: &mut Conditions) -> &'static str {
+fn order(filter: &WaitFilter, access: Access<'_>, conditions: &mut Conditions) -> &'static str {
     let endless = matches!(access, Access::Day(ENDLESS));
     if let Some(after) = filter.after.as_ref().filter(|after| !endless || after.until.never()) {
         let until = Value::from(time(after.until).to_vec());
@@ -166,6 +180,15 @@ fn conditions(filter: &WaitFilter) -> Conditions {
     if let Some(name) = &filter.name {
         conditions.require("name = ?", [name.clone().into()]);
     }
+    if let Some(workflow) = &filter.workflow {
+        conditions.require("workflow = ?", [workflow.to_string().into()]);
+    }
+    if let Some(workflow_type) = &filter.workflow_type {
+        conditions.require("workflow_type = ?", [workflow_type.clone().into()]);
+    }
+    if let Some(before) = filter.since_before {
+        conditions.require("since < ?", [time(before).to_vec().into()]);
+    }
     if let Some(until) = filter.until {
         conditions.require("until <= ?", [time(until).to_vec().into()]);
     }
@@ -178,11 +201,13 @@ fn decode(row: &Row<'_>) -> Result<(ShardId, WaitRow)> {
         wait: row.bytes(2)?,
         namespace: row.text(3)?,
         workflow: row.text(4)?,
-        kind: row.choice(5, WaitKind::from_number)?,
-        name: row.text(6)?,
-        since: row.time(7)?,
-        until: row.time(8)?,
-        details: row.bytes(9)?,
+        workflow_type: row.text(5)?,
+        kind: row.choice(6, WaitKind::from_number)?,
+        name: row.text(7)?,
+        since: row.time(8)?,
+        until: row.time(9)?,
+        timer: row.text_or_null(10)?,
+        details: row.bytes(11)?,
     };
     Ok((row.shard(0)?, wait))
 }

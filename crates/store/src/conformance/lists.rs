@@ -64,7 +64,12 @@ fn run_filters() -> Vec<RunFilter> {
 fn filters_of_waits(store: &dyn Store) {
     let mut rows: Vec<(ShardId, WaitRow)> = (0..40).map(varied_wait).collect();
     for (shard, row) in &rows {
-        commit(store, *shard, vec![Write::PutWait(row.clone())]);
+        let of_run = RunRow {
+            namespace: row.namespace.clone(),
+            workflow: row.workflow.clone(),
+            ..run_row(row.run)
+        };
+        commit(store, *shard, vec![Write::PutRun(of_run), Write::PutWait(row.clone())]);
     }
     rows.sort_by_key(|(shard, row)| WaitPosition::of(*shard, row));
     for filter in wait_filters() {
@@ -88,8 +93,12 @@ fn varied_wait(number: u8) -> (ShardId, WaitRow) {
     let (of_run, wait) =
         if number < 8 { (1, WAITS[usize::from(number)]) } else { (number, WAITS[3]) };
     let mut row = wait_row(run(u64::from(of_run)), wait);
-    row.namespace = ["n", "m"][usize::from(number % 2)].into();
-    row.kind = WaitKind::ALL[usize::from(number % 5)];
+    row.namespace = ["n", "m"][usize::from(of_run % 2)].into();
+    row.workflow = ["v", "w", "x"][usize::from(of_run % 3)].into();
+    row.workflow_type = ["T", "U"][usize::from(of_run / 2 % 2)].to_owned();
+    row.kind = WaitKind::ALL[usize::from(number % 6)];
+    row.since = time(1_700_000_000 + i64::from(number / 5), u32::from(number % 5));
+    row.timer = (number % 4 != 0).then(|| "timer".into());
     row.name = ["s", "t", ""][usize::from(number % 3)].to_owned();
     row.until = match number % 4 {
         0 => Timestamp::NEVER,
@@ -100,15 +109,20 @@ fn varied_wait(number: u8) -> (ShardId, WaitRow) {
 
 fn wait_filters() -> Vec<WaitFilter> {
     type Set = fn(&mut WaitFilter);
-    let sets: [Set; 11] = [
+    let sets: [Set; 16] = [
         |filter| filter.namespace = Some("n".into()),
         |filter| filter.run = Some((shard(1), run(1))),
         |filter| filter.run = Some((shard(2), run(1))),
+        |filter| filter.workflow = Some("w".into()),
+        |filter| filter.workflow_type = Some("T".to_owned()),
         |filter| filter.kind = Some(WaitKind::Timer),
         |filter| filter.kind = Some(WaitKind::Signal),
         |filter| (filter.kind, filter.name) = (Some(WaitKind::Signal), Some("t".to_owned())),
         |filter| (filter.kind, filter.name) = (Some(WaitKind::Timer), Some("s".to_owned())),
         |filter| (filter.kind, filter.name) = (Some(WaitKind::Condition), Some(String::new())),
+        |filter| (filter.kind, filter.name) = (Some(WaitKind::Approval), Some("s".to_owned())),
+        |filter| filter.since_before = Some(time(1_700_000_004, 2)),
+        |filter| filter.since_before = Some(Timestamp::NEVER),
         |filter| filter.until = Some(time(1_800_000_002, 20)),
         |filter| filter.until = Some(Timestamp::NEVER),
         |filter| {

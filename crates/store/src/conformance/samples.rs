@@ -93,10 +93,12 @@ pub(super) fn wait_row(run: RunId, wait: &'static [u8]) -> WaitRow {
         wait: Bytes::from_static(wait),
         namespace: "namespace".into(),
         workflow: "workflow".into(),
+        workflow_type: "Type".to_owned(),
         kind: WaitKind::Signal,
         name: "name".to_owned(),
         since: time(1_800_000_000, 2),
         until: time(1_800_000_100, 3),
+        timer: Some("timer".into()),
         details: Bytes::from_static(b"details"),
     }
 }

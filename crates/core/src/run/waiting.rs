@@ -1,0 +1,271 @@
+//! What a run waits for, as it is shown. Lists, inboxes and descriptions all read this, so that a wait
+//! is the same wait wherever it is seen. A condition and its deadline are one wait.
+
+use std::fmt;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::{Phase, Refusal, Run, Timer};
+use crate::{
+    codec,
+    event::{Fact, Guards, Mover, Origin, WaitDetails},
+    ids::{EventNumber, TimerId, WaitId},
+    list::{WaitEnd, WaitKind, WaitRow},
+    time::Timestamp,
+};
+
+/// Names a wait within its run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WaitKey {
+    /// A timer of the workflow's code: a sleep, a wait for a signal, a recorded retry.
+    Timer(TimerId),
+    /// A condition.
+    Condition(WaitId),
+    /// The next attempt of the activity that this event scheduled.
+    Activity(EventNumber),
+}
+
+/// One thing that a run waits for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShownWait {
+    /// Its name within the run.
+    pub key: WaitKey,
+    /// What is waited for.
+    pub kind: WaitKind,
+    /// Name of the signal, key of the condition or approval, id of the timer.
+    pub name: String,
+    /// Why it exists; absent in histories of older code.
+    pub origin: Option<Origin>,
+    /// The timer whose due time is the end of the wait and can be moved; none without a deadline.
+    pub timer: Option<TimerId>,
+    /// Since when.
+    pub since: Timestamp,
+    /// Until when; [`Timestamp::NEVER`] without a deadline.
+    pub until: Timestamp,
+    /// What clients and operators may do to its end.
+    pub guards: Guards,
+    /// How often its end was moved from outside.
+    pub moves: u32,
+    /// Who moved it last.
+    pub moved_by: Option<Mover>,
+    /// What is shown to the person who must act.
+    pub details: Option<WaitDetails>,
+}
+
+impl ShownWait {
+    /// What would end it.
+    pub fn ended_by(&self) -> Vec<WaitEnd> {
+        self.kind.ended_by(self.until)
+    }
+}
+
+impl WaitKey {
+    /// The name as stores keep it.
+    pub fn to_bytes(&self) -> Bytes {
+        let mut bytes = BytesMut::new();
+        bytes.put_u8(match self {
+            Self::Timer(_) => b't',
+            Self::Condition(_) => b'c',
+            Self::Activity(_) => b'a',
+        });
+        match self {
+            Self::Timer(timer) => bytes.put_slice(timer.as_str().as_bytes()),
+            Self::Condition(wait) => bytes.put_slice(wait.as_str().as_bytes()),
+            Self::Activity(scheduled) => bytes.put_slice(scheduled.to_string().as_bytes()),
+        }
+        bytes.freeze()
+    }
+
+    /// Reads a name; `None` if it is none of ours.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (kind, rest) = bytes.split_first()?;
+        let rest = std::str::from_utf8(rest).ok()?;
+        match kind {
+            b't' => Some(Self::Timer(rest.into())),
+            b'c' => Some(Self::Condition(rest.into())),
+            b'a' => rest.parse().ok().map(Self::Activity),
+            _ => None,
+        }
+    }
+}
+
+/// The id alone, for people; timers and conditions may share one.
+impl fmt::Display for WaitKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timer(timer) => timer.fmt(f),
+            Self::Condition(wait) => wait.fmt(f),
+            Self::Activity(scheduled) => write!(f, "activity-{scheduled}"),
+        }
+    }
+}
+
+impl Run {
+    /// Everything that the run waits for; nothing once it is closed.
+    pub fn shown_waits(&self) -> Vec<ShownWait> {
+        let conditions = self.waits.keys().cloned().map(WaitKey::Condition);
+        let timers = self.timers.keys().cloned().map(WaitKey::Timer);
+        let activities = self.activities.keys().copied().map(WaitKey::Activity);
+        let keys = conditions.chain(timers).chain(activities);
+        keys.filter_map(|key| self.shown_wait(&key)).collect()
+    }
+
+    /// One wait. The deadline of a condition is none of its own.
+    pub fn shown_wait(&self, key: &WaitKey) -> Option<ShownWait> {
+        if !self.open() {
+            return None;
+        }
+        match key {
+            WaitKey::Timer(id) => self.timers.get(id).and_then(|timer| self.shown_timer(timer)),
+            WaitKey::Condition(id) => self.shown_condition(id),
+            WaitKey::Activity(scheduled) => self.shown_attempt(*scheduled),
+        }
+    }
+
+    /// One wait as lists keep it.
+    pub fn wait_row(&self, key: &WaitKey) -> Option<WaitRow> {
+        let shown = self.shown_wait(key)?;
+        Some(WaitRow {
+            run: self.id,
+            wait: key.to_bytes(),
+            namespace: self.workflow.namespace.clone(),
+            workflow: self.workflow.workflow.clone(),
+            workflow_type: self.spec.workflow_type.clone(),
+            kind: shown.kind,
+            name: shown.name,
+            since: shown.since,
+            until: shown.until,
+            timer: shown.timer,
+            details: codec::encode_wait_details(shown.details.as_ref()),
+        })
+    }
+
+    /// The timer whose due time is the end of the wait.
+    pub(super) fn timer_of(&self, key: &WaitKey) -> Result<TimerId, Refusal> {
+        let unknown = || Refusal::UnknownWait(key.to_string());
+        let endless = || Refusal::EndlessWait(key.to_string());
+        match key {
+            WaitKey::Timer(timer) => {
+                self.timers.get(timer).map(|timer| timer.spec.timer.clone()).ok_or_else(unknown)
+            }
+            WaitKey::Condition(wait) => {
+                let wait = self.waits.get(wait).ok_or_else(unknown)?;
+                let timer = wait.spec.timer.clone().ok_or_else(endless)?;
+                if wait.passed.is_some() { Err(Refusal::TimerFired(timer)) } else { Ok(timer) }
+            }
+            WaitKey::Activity(_) => Err(endless()),
+        }
+    }
+
+    fn shown_timer(&self, timer: &Timer) -> Option<ShownWait> {
+        let id = &timer.spec.timer;
+        let (kind, name) = match &timer.spec.origin {
+            Some(Origin::Condition { .. }) if timer.wait.is_some() => return None,
+            Some(Origin::ExternalEvent { name }) => (WaitKind::Signal, name.clone()),
+            Some(Origin::ActivityRetry { execution }) => {
+                (WaitKind::ActivityRetry, execution.to_string())
+            }
+            Some(Origin::ChildWorkflowRetry { workflow }) => {
+                (WaitKind::ChildRetry, workflow.to_string())
+            }
+            Some(Origin::CreateTimer | Origin::Condition { .. }) | None => {
+                (WaitKind::Timer, id.to_string())
+            }
+        };
+        let (moves, moved_by) = self.moves_of(timer);
+        Some(ShownWait {
+            key: WaitKey::Timer(id.clone()),
+            kind,
+            name,
+            origin: timer.spec.origin.clone(),
+            timer: Some(id.clone()).filter(|_| !timer.spec.optional()),
+            since: timer.since,
+            until: timer.due(),
+            guards: timer.spec.guards,
+            moves,
+            moved_by,
+            details: timer.spec.details.clone(),
+        })
+    }
+
+    fn shown_condition(&self, id: &WaitId) -> Option<ShownWait> {
+        let wait = self.waits.get(id)?;
+        let timer = wait.spec.timer.as_ref().and_then(|timer| self.timers.get(timer));
+        let (moves, moved_by) = timer.map_or((0, None), |timer| self.moves_of(timer));
+        let condition = &wait.spec.condition;
+        let approval = wait.spec.details.as_ref().is_some_and(|details| details.approval.is_some());
+        Some(ShownWait {
+            key: WaitKey::Condition(id.clone()),
+            kind: if approval { WaitKind::Approval } else { WaitKind::Condition },
+            name: condition.key.clone().unwrap_or_default(),
+            origin: Some(Origin::Condition {
+                key: condition.key.clone(),
+                fingerprint: condition.fingerprint.clone(),
+            }),
+            timer: timer.map(|timer| timer.spec.timer.clone()),
+            since: wait.since,
+            until: timer.map(Timer::due).or(wait.passed).unwrap_or(Timestamp::NEVER),
+            guards: timer.map(|timer| timer.spec.guards).unwrap_or_default(),
+            moves,
+            moved_by,
+            details: wait.spec.details.clone(),
+        })
+    }
+
+    /// An activity that waits for its next attempt.
+    fn shown_attempt(&self, scheduled: EventNumber) -> Option<ShownWait> {
+        let activity = self.activities.get(&scheduled).filter(|activity| !activity.closing)?;
+        let Phase::Backoff { until } = activity.phase else { return None };
+        Some(ShownWait {
+            key: WaitKey::Activity(scheduled),
+            kind: WaitKind::ActivityRetry,
+            name: activity.execution.to_string(),
+            origin: Some(Origin::ActivityRetry { execution: activity.execution.clone() }),
+            timer: None,
+            since: activity.scheduled_at,
+            until,
+            guards: Guards::default(),
+            moves: 0,
+            moved_by: None,
+            details: None,
+        })
+    }
+
+    /// How often a timer was moved from outside and who moved it last, with what waits in the buffer.
+    fn moves_of(&self, timer: &Timer) -> (u32, Option<Mover>) {
+        let mut moves = timer.moves;
+        let mut by = timer.moved_by.as_deref();
+        if timer.moved_to.is_some() {
+            for body in &self.buffer {
+                if let Fact::TimerRescheduled(moved) = &body.fact
+                    && moved.timer == timer.spec.timer
+                {
+                    moves += 1;
+                    by = Some(&moved.by);
+                }
+            }
+        }
+        (moves, by.cloned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_survive_the_store() {
+        let keys = [
+            WaitKey::Timer("".into()),
+            WaitKey::Timer("t-ü".into()),
+            WaitKey::Condition("t-ü".into()),
+            WaitKey::Activity(7),
+        ];
+        for key in keys {
+            assert_eq!(WaitKey::from_bytes(&key.to_bytes()), Some(key));
+        }
+        for bad in [&b""[..], b"ax", b"t\xff", b"z"] {
+            assert_eq!(WaitKey::from_bytes(bad), None);
+        }
+    }
+}

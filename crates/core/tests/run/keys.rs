@@ -1,0 +1,104 @@
+//! Idempotency keys: an input is taken once, over crashes, the close of its run and the runs after it.
+
+use abide_core::{
+    command::{Ask, ContinueAsNew},
+    event::{RunCancelRequested, RunPaused, RunTerminated, RunUnpaused},
+    ids::Key,
+    run::{Input, Refusal, Reply},
+};
+
+use crate::{build::*, world::World};
+
+fn key() -> Option<Key> {
+    Some("once".into())
+}
+
+fn cancel() -> Input {
+    Input::RequestCancel(RunCancelRequested { key: key(), ..Default::default() })
+}
+
+fn pause() -> Input {
+    Input::Pause(RunPaused { key: key(), ..Default::default() })
+}
+
+fn unpause() -> Input {
+    Input::Unpause(RunUnpaused { key: key(), ..Default::default() })
+}
+
+fn terminate() -> Input {
+    Input::Terminate(RunTerminated { key: key(), ..Default::default() })
+}
+
+/// Asks twice, and again after a crash: only the first takes effect.
+#[track_caller]
+fn takes_once(world: &mut World, input: &Input) {
+    assert_eq!(world.take(input.clone()).reply, Reply::Done);
+    for _ in 0..2 {
+        let repeat = world.take(input.clone());
+        assert_eq!((repeat.reply, repeat.names.len()), (Reply::Repeat, 0));
+        world.crash();
+    }
+}
+
+#[test]
+fn a_repeat_changes_nothing() {
+    let mut world = World::after([timer("t", 60)]);
+    takes_once(&mut world, &cancel());
+    takes_once(&mut world, &pause());
+    takes_once(&mut world, &unpause());
+    takes_once(&mut world, &terminate());
+}
+
+#[test]
+fn a_repeat_of_what_was_undone_since_does_not_do_it_again() {
+    let mut world = World::after([]);
+    world.take(pause());
+    world.unpause();
+    assert_eq!(world.take(pause()).reply, Reply::Repeat);
+    assert!(!world.run.paused);
+}
+
+#[test]
+fn what_waits_in_the_buffer_was_taken() {
+    let mut world = World::after([timer("t", 60)]);
+    world.signal("go");
+    world.start_task();
+    takes_once(&mut world, &pause());
+}
+
+#[test]
+fn a_closed_run_knows_what_it_took() {
+    let mut world = World::after([timer("t", 60)]);
+    let moved = World::move_input("t", at(90), Some("once"));
+    for input in [cancel(), pause(), unpause(), moved.clone()] {
+        world.take(input);
+    }
+    world.terminate();
+    for input in [cancel(), pause(), unpause(), moved] {
+        assert_eq!(world.take(input).reply, Reply::Repeat);
+    }
+    assert_eq!(world.refused(terminate()), Refusal::RunClosed, "this one has another key");
+}
+
+#[test]
+fn the_next_run_of_the_chain_knows_what_was_taken() {
+    let mut world = World::after([]);
+    for input in [pause(), unpause(), cancel()] {
+        world.take(input);
+    }
+    let next = ContinueAsNew { spec: spec(), signals: Vec::new(), updates: Vec::new() };
+    let took = world.task([Ask::ContinueAsNew(Box::new(next))]);
+    let mut next = world.successor(&took);
+    for input in [pause(), unpause(), cancel()] {
+        assert_eq!(next.take(input).reply, Reply::Repeat);
+    }
+    assert!(!next.run.paused && !next.run.cancel_requested);
+}
+
+#[test]
+fn operations_do_not_share_their_keys() {
+    let mut world = World::after([]);
+    let input = world.signal_input("go", Some("once"));
+    world.take(input);
+    assert_eq!(world.take(pause()).reply, Reply::Done);
+}

@@ -1,0 +1,239 @@
+//! How many parts a request has: fields, elements of lists, entries of maps, on all levels. They are
+//! counted before memory is spent on them, because an empty part takes a byte or two on the wire and
+//! much more in memory. The descriptors say what is a message: bytes that users choose may look like
+//! one.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::LazyLock,
+};
+
+use abide_core::limits::InvalidField;
+use prost::{
+    Message, Name,
+    bytes::Buf,
+    encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field},
+};
+use prost_types::{
+    DescriptorProto, FieldDescriptorProto, FileDescriptorSet,
+    field_descriptor_proto::{Label, Type},
+};
+
+use crate::DESCRIPTORS;
+
+/// Parts down to the commands of a task, which are the large ones: what a run can have pending, several
+/// times.
+const NEAR_MAX: usize = 1 << 16;
+
+/// Levels of those.
+const NEAR_LEVELS: usize = 3;
+
+/// Parts on all levels: as many commands as a task may have, with fifty parts each.
+const ALL_MAX: usize = 1 << 19;
+
+/// Levels that are looked at. The decoder refuses what is nested deeper than this.
+const LEVELS: usize = 100;
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(Schema::read);
+
+/// The request has no more parts than the bounds. What is no request is not counted.
+pub(crate) fn check<U: Name>(message: &[u8]) -> Result<(), InvalidField> {
+    // A part takes at least a byte, so most requests need no look.
+    if message.len() <= NEAR_MAX {
+        return Ok(());
+    }
+    let Some(request) = SCHEMA.requests.get(&U::full_name()) else { return Ok(()) };
+    let mut left = Left { near: NEAR_MAX, all: ALL_MAX };
+    left.take_message(message, *request, 0).map_err(|bound| {
+        let problem = format!("has more than {bound} parts; send less at one time");
+        InvalidField::new("request", problem)
+    })
+}
+
+/// Parts that there may still be.
+struct Left {
+    near: usize,
+    all: usize,
+}
+
+impl Left {
+    /// Takes the parts of a message, or gives the bound that they pass. What cannot be read is left to
+    /// the decoder, which says what is wrong with it.
+    fn take_message(
+        &mut self,
+        mut message: &[u8],
+        index: usize,
+        level: usize,
+    ) -> Result<(), usize> {
+        while message.has_remaining() {
+            let Ok((tag, wire_type)) = decode_key(&mut message) else { break };
+            let mut content = message;
+            if skip_field(wire_type, tag, &mut message, DecodeContext::default()).is_err() {
+                break;
+            }
+            self.take(1, level)?;
+            if wire_type != WireType::LengthDelimited {
+                continue;
+            }
+            content = &content[..content.len() - message.len()];
+            // The length stands before the content, and was read already to skip it.
+            let holds =
+                SCHEMA.messages[index].get(&tag).filter(|_| decode_varint(&mut content).is_ok());
+            match holds {
+                Some(Holds::Message(inner)) if level < LEVELS => {
+                    self.take_message(content, *inner, level + 1)?;
+                }
+                Some(Holds::Numbers) => {
+                    // The last byte of each number has its highest bit clear.
+                    let numbers = content.iter().filter(|byte| **byte < 0x80).count();
+                    self.take(numbers, level)?;
+                }
+                Some(Holds::Message(_)) | None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, parts: usize, level: usize) -> Result<(), usize> {
+        if level < NEAR_LEVELS {
+            self.near = self.near.checked_sub(parts).ok_or(NEAR_MAX)?;
+        }
+        self.all = self.all.checked_sub(parts).ok_or(ALL_MAX)?;
+        Ok(())
+    }
+}
+
+/// What fields hold.
+struct Schema {
+    /// Fields with parts, by message and tag.
+    messages: Vec<BTreeMap<u32, Holds>>,
+    /// The messages that are requests or frames of clients and workers, by their full names.
+    requests: HashMap<String, usize>,
+}
+
+/// What a field with parts holds.
+enum Holds {
+    /// This message.
+    Message(usize),
+    /// Numbers, one after the other.
+    Numbers,
+}
+
+impl Schema {
+    fn read() -> Self {
+        // The descriptors are part of the program; a test sees that they can be read.
+        let files = FileDescriptorSet::decode(DESCRIPTORS).unwrap_or_default();
+        let mut named = Vec::new();
+        for file in &files.file {
+            collect(&format!(".{}", file.package()), &file.message_type, &mut named);
+        }
+        let indices: HashMap<_, _> =
+            named.iter().enumerate().map(|(index, (name, _))| (name.as_str(), index)).collect();
+        let holds = |field: &FieldDescriptorProto| match field.r#type() {
+            Type::Message => indices.get(field.type_name()).copied().map(Holds::Message),
+            Type::String | Type::Bytes | Type::Group => None,
+            _ if field.label() == Label::Repeated => Some(Holds::Numbers),
+            _ => None,
+        };
+        let fields = |message: &DescriptorProto| {
+            let tag = |field: &FieldDescriptorProto| u32::try_from(field.number()).ok();
+            message.field.iter().filter_map(|field| Some((tag(field)?, holds(field)?))).collect()
+        };
+        let messages = named.iter().map(|(_, message)| fields(message)).collect();
+        let methods = files.file.iter().flat_map(|file| &file.service).flat_map(|it| &it.method);
+        let request = |name: &str| Some((name.strip_prefix('.')?.to_owned(), *indices.get(name)?));
+        let requests = methods.filter_map(|method| request(method.input_type())).collect();
+        Self { messages, requests }
+    }
+}
+
+/// Messages with those that are defined within them.
+fn collect<'a>(
+    scope: &str,
+    messages: &'a [DescriptorProto],
+    named: &mut Vec<(String, &'a DescriptorProto)>,
+) {
+    for message in messages {
+        let name = format!("{scope}.{}", message.name());
+        collect(&name, &message.nested_type, named);
+        named.push((name, message));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use abide_core::codec::generated::{Failure, FailureLink, Payload, RunSpec};
+
+    use super::*;
+    use crate::generated::{
+        CallsFrame, Command, CompleteTask, Completion, FailTask, NumberedCall, StartRunRequest,
+        WorkerFrame, completion,
+    };
+
+    fn check<U: Name>(message: &U) -> Result<(), InvalidField> {
+        super::check::<U>(&message.encode_to_vec())
+    }
+
+    fn start(input: Vec<Payload>) -> StartRunRequest {
+        let spec = Some(RunSpec { input, ..RunSpec::default() });
+        StartRunRequest { spec, ..StartRunRequest::default() }
+    }
+
+    fn frame(completion: completion::Completion) -> WorkerFrame {
+        let completions = vec![Completion { number: 1, completion: Some(completion) }];
+        WorkerFrame { completions, ..WorkerFrame::default() }
+    }
+
+    #[test]
+    fn very_many_calls_are_refused() {
+        let frame = |calls| {
+            let calls = vec![NumberedCall::default(); calls];
+            CallsFrame { calls, ..CallsFrame::default() }
+        };
+        assert_eq!(check(&frame(NEAR_MAX)), Ok(()));
+        let refused = check(&frame(NEAR_MAX + 1)).expect_err("one too many");
+        assert!(refused.problem.contains("65536 parts"), "{}", refused.problem);
+    }
+
+    #[test]
+    fn very_many_numbers_are_refused() {
+        let frame = |abandoned| CallsFrame { abandoned, ..CallsFrame::default() };
+        assert_eq!(check(&frame(vec![u64::MAX; NEAR_MAX - 1])), Ok(()));
+        assert!(check(&frame(vec![0; NEAR_MAX])).is_err());
+    }
+
+    #[test]
+    fn very_many_commands_are_refused() {
+        let frame = |commands| {
+            let commands = vec![Command::default(); commands];
+            frame(completion::Completion::CompleteTask(CompleteTask {
+                commands,
+                ..CompleteTask::default()
+            }))
+        };
+        assert_eq!(check(&frame(10_000)), Ok(()));
+        assert!(check(&frame(NEAR_MAX)).is_err());
+    }
+
+    #[test]
+    fn very_many_parts_deep_inside_are_refused() {
+        assert_eq!(check(&start(vec![Payload::default(); 1_000])), Ok(()));
+        assert!(check(&start(vec![Payload::default(); NEAR_MAX])).is_err());
+        let failed = |details| {
+            let links = vec![FailureLink { details, ..FailureLink::default() }];
+            frame(completion::Completion::FailTask(FailTask {
+                failure: Some(Failure { links }),
+                ..FailTask::default()
+            }))
+        };
+        assert_eq!(check(&failed(vec![Payload::default(); 10_000])), Ok(()));
+        assert!(check(&failed(vec![Payload::default(); ALL_MAX])).is_err());
+    }
+
+    #[test]
+    fn bytes_of_users_are_not_counted() {
+        let looks_like_a_list = start(vec![Payload::default(); NEAR_MAX]).encode_to_vec();
+        let payload = Payload { data: looks_like_a_list.into(), ..Payload::default() };
+        assert_eq!(check(&start(vec![payload])), Ok(()));
+    }
+}

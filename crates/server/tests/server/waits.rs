@@ -1,0 +1,163 @@
+//! Waits as clients in other languages see them: listed by every filter, shown one by one, moved by their
+//! names, and followed as they change.
+
+use std::time::Duration;
+
+use abide_core::{codec::Wire, event::Condition, program::Node};
+use abide_proto::generated::{self as wire, abide_client::AbideClient};
+use tonic::{Code, Streaming, transport::Channel};
+
+use crate::support::{
+    client, config, programs, server_with_clock, spawn_worker, start, target, transport,
+};
+
+/// Waits until two signals have come, for at most an hour, and then for one more.
+fn patient() -> Vec<Node> {
+    let condition = Condition { key: Some("paid.twice".into()), fingerprint: Some("f".into()) };
+    let until = Node::WaitUntil {
+        condition,
+        signal: "paid".into(),
+        at_least: 2,
+        timeout: Some(Duration::from_secs(3600)),
+    };
+    vec![until, Node::signal("ship")]
+}
+
+async fn list(
+    client: &mut AbideClient<Channel>,
+    filter: wire::WaitFilter,
+) -> Vec<(String, wire::WaitKind)> {
+    let request = wire::ListWaitsRequest { filter: Some(filter), ..Default::default() };
+    let page = client.list_waits(request).await.expect("a page").into_inner();
+    let of = |wait: &wire::WaitSummary| wait.workflow.clone().unwrap_or_default().workflow;
+    page.waits.iter().map(|wait| (of(wait), wait.kind())).collect()
+}
+
+async fn follow(client: &mut AbideClient<Channel>, id: &str) -> Streaming<wire::RunWaits> {
+    let request = wire::FollowWaitsRequest { target: Some(target(id).into()) };
+    client.follow_waits(request).await.expect("it is followed").into_inner()
+}
+
+/// The next change.
+async fn next(stream: &mut Streaming<wire::RunWaits>) -> wire::RunWaits {
+    stream.message().await.expect("the stream goes on").expect("a change")
+}
+
+/// The next change that leaves the run waiting for something.
+async fn next_wait(stream: &mut Streaming<wire::RunWaits>) -> wire::ShownWait {
+    loop {
+        let mut change = next(stream).await;
+        if let Some(wait) = change.waits.pop() {
+            assert!(change.waits.is_empty(), "the run waits for one thing at a time");
+            return wait;
+        }
+    }
+}
+
+async fn signal(client: &mut AbideClient<Channel>, id: &str, name: &str) {
+    let signal = wire::Signal { name: name.into(), ..Default::default() };
+    let target = Some(target(id).into());
+    let request = wire::SignalRunRequest { target, signal: Some(signal), ..Default::default() };
+    client.signal_run(request).await.expect("it is taken");
+}
+
+#[tokio::test]
+async fn the_waits_of_a_run_are_pushed_as_they_change() {
+    let (server, clock) = server_with_clock(config()).await;
+    let transport = transport(&server);
+    let mut client = client(&server).await;
+    start(&*transport, "order", "patient").await;
+    let mut changes = follow(&mut client, "order").await;
+    assert!(next(&mut changes).await.waits.is_empty(), "its code has not run");
+    let worker = spawn_worker(&transport, "one", &programs([("patient", patient())])).await;
+
+    let wait = next_wait(&mut changes).await;
+    assert_eq!((wait.kind(), wait.name.as_str()), (wire::WaitKind::Condition, "paid.twice"));
+    let ends: Vec<_> = wait.ended_by().collect();
+    assert_eq!(ends, [wire::WaitEnd::Condition, wire::WaitEnd::Deadline]);
+
+    let later = server.engine().now().saturating_add(Duration::from_secs(7200));
+    let reschedule = wire::RescheduleTimerRequest {
+        target: Some(target("order").into()),
+        wait: Some(wait.wait.clone()),
+        fire_at: Some(later.to_wire()),
+        identity: "anna".into(),
+        ..Default::default()
+    };
+    client.reschedule_timer(reschedule).await.expect("it is moved");
+    let moved = next_wait(&mut changes).await;
+    assert_eq!((moved.until, moved.moves), (Some(later.to_wire()), 1));
+    let request = wire::GetWaitRequest { target: Some(target("order").into()), wait: wait.wait };
+    let shown = client.get_wait(request.clone()).await.expect("it is open").into_inner();
+    assert_eq!(shown, moved);
+
+    clock.move_to(later);
+    let wait = next_wait(&mut changes).await;
+    assert_eq!((wait.until, wait.timer), (Some(later.to_wire()), None), "its deadline has come");
+    let wait = next_wait(&mut changes).await;
+    assert_eq!((wait.kind(), wait.name.as_str()), (wire::WaitKind::Signal, "ship"));
+    let gone = client.get_wait(request).await.expect_err("it has ended");
+    assert_eq!(gone.code(), Code::NotFound);
+
+    signal(&mut client, "order", "ship").await;
+    let last = next(&mut changes).await;
+    assert!(last.waits.is_empty() && last.closed);
+    assert!(changes.message().await.expect("a clean end").is_none());
+    worker.abort();
+}
+
+#[tokio::test]
+async fn waits_are_listed_by_workflow_type_kind_name_and_age() {
+    let (server, clock) = server_with_clock(config()).await;
+    let transport = transport(&server);
+    let mut client = client(&server).await;
+    let programs = programs([("patient", patient()), ("sleeper", vec![Node::sleep(60)])]);
+    let worker = spawn_worker(&transport, "one", &programs).await;
+    start(&*transport, "order", "patient").await;
+    next_wait(&mut follow(&mut client, "order").await).await;
+    let before = server.engine().now().saturating_add(Duration::from_secs(1));
+    clock.move_to(before);
+    start(&*transport, "nap", "sleeper").await;
+    next_wait(&mut follow(&mut client, "nap").await).await;
+
+    let order = [("order".to_owned(), wire::WaitKind::Condition)];
+    let nap = [("nap".to_owned(), wire::WaitKind::Timer)];
+    let of = |change: fn(&mut wire::WaitFilter)| {
+        let mut filter = wire::WaitFilter::default();
+        change(&mut filter);
+        filter
+    };
+    let by_type = of(|filter| filter.workflow_type = Some("sleeper".into()));
+    assert_eq!(list(&mut client, by_type).await, nap);
+    let by_workflow = of(|filter| {
+        filter.namespace = Some("default".into());
+        filter.workflow = Some("order".into());
+    });
+    assert_eq!(list(&mut client, by_workflow).await, order);
+    let by_name = of(|filter| {
+        filter.set_kind(wire::WaitKind::Condition);
+        filter.name = Some("paid.twice".into());
+    });
+    assert_eq!(list(&mut client, by_name).await, order);
+    let old = wire::WaitFilter { since_before: Some(before.to_wire()), ..Default::default() };
+    assert_eq!(list(&mut client, old).await, order);
+    let soon = before.saturating_add(Duration::from_secs(60));
+    let due = wire::WaitFilter { until: Some(soon.to_wire()), ..Default::default() };
+    assert_eq!(list(&mut client, due).await, nap);
+    worker.abort();
+}
+
+#[tokio::test]
+async fn a_name_that_no_list_shows_is_refused() {
+    let (server, _) = server_with_clock(config()).await;
+    start(&*transport(&server), "order", "patient").await;
+    let mut client = client(&server).await;
+    let target = Some(target("order").into());
+    let bad = wire::GetWaitRequest { target, wait: "zzz".into() };
+    let refused = client.get_wait(bad).await.expect_err("no such name");
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    let nowhere = wire::FollowWaitsRequest { target: Some(crate::support::target("none").into()) };
+    let mut stream = client.follow_waits(nowhere).await.expect("a stream").into_inner();
+    let ended = stream.message().await.expect_err("there is no such run");
+    assert_eq!(ended.code(), Code::NotFound);
+}
