@@ -200,6 +200,7 @@ impl Guarded {
         let ready = condition!("ready", |it| it.ready);
         match wait.as_str() {
             "signal" => ctx.receive(Self::go).await,
+            "condition for ever" => ctx.wait_until(ready).await,
             "condition" => {
                 let wait = ctx.wait_until(ready).timeout(minutes(5)).not_after(limit);
                 wait.max_extensions(2).await.map(drop)
@@ -258,11 +259,42 @@ async fn clients_and_operators_are_bound_by_guards_and_each_refusal_says_why() {
 async fn a_wait_without_deadline_cannot_be_given_one() {
     let env = TestEnvironment::new().await;
     env.worker(|worker| worker.workflow::<Guarded>()).await.unwrap();
-    let run = env.client().start::<Guarded>("guarded", "signal".to_owned()).await.unwrap();
+    let later = env.now().saturating_add(hours(1));
+    let waits = [
+        ("signal", Refusal::NoDeadline("signal-1".into())),
+        ("condition for ever", Refusal::EndlessWait("condition-1".into())),
+    ];
+    for (wait, refusal) in waits {
+        let id = wait.replace(' ', "-");
+        let run = env.client().start::<Guarded>(id, wait.to_owned()).await.unwrap();
+        env.skip(Duration::ZERO).await;
+        let key = run.waits().await.unwrap().remove(0).key;
+        let refused = run.reschedule_wait(key, later).await;
+        assert_eq!(refused, Err(ClientError::Refused(refusal)));
+    }
+}
+
+#[tokio::test]
+async fn a_wait_shows_who_may_move_its_end_and_who_did() {
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Guarded>()).await.unwrap();
+    let begun = env.now();
+    let start = env.client().start::<Guarded>("guarded", "condition".to_owned());
+    let run = start.await.unwrap();
     env.skip(Duration::ZERO).await;
-    let timer = run.describe().await.unwrap().waits[0].timer.clone().unwrap();
-    let refused = run.reschedule_timer(timer.clone(), env.now().saturating_add(hours(1))).await;
-    assert_eq!(refused, Err(ClientError::Refused(Refusal::NoDeadline(timer))));
+    let wait = run.waits().await.unwrap().remove(0);
+    let bounds = (wait.guards.not_after, wait.guards.max_extensions);
+    assert_eq!(bounds, (Some(begun.saturating_add(hours(1))), Some(2)));
+    let operator = env.client().with_identity("operator").handle::<Guarded>("guarded");
+    let until = begun.saturating_add(minutes(30));
+    operator.reschedule_wait(wait.key, until).await.unwrap();
+    let wait = run.waits().await.unwrap().remove(0);
+    assert_eq!((wait.until, wait.moves), (until, 1));
+    assert!(
+        matches!(wait.moved_by, Some(Mover::Outside { identity, .. }) if identity == "operator")
+    );
+    run.result().await.unwrap();
+    assert_eq!(env.now(), until);
 }
 
 /// An engine in memory whose store the test can look into, and whose time it moves.

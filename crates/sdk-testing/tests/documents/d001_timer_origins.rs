@@ -152,14 +152,17 @@ async fn a_retry_that_the_engine_makes_shows_the_same_origin_while_it_waits() {
     let filter = WaitFilter { kind: Some(WaitKind::ActivityRetry), ..WaitFilter::default() };
     let wait = loop {
         match site.client().waits(filter.clone(), 10).await.unwrap().pop() {
-            Some((_, wait)) => break wait,
+            Some(wait) => break wait,
             None => tokio::task::yield_now().await,
         }
     };
     assert_eq!(wait.until, add(site.now(), 1));
+    let execution = wait.name.as_str().into();
+    let shown = sale.waits().await.unwrap().remove(0);
+    assert_eq!(shown.origin, Some(Origin::ActivityRetry { execution }));
     // The second delay is not asked for before the first is over.
     site.pass(seconds(1));
-    while site.client().waits(filter.clone(), 10).await.unwrap().iter().all(|(_, it)| *it == wait) {
+    while site.client().waits(filter.clone(), 10).await.unwrap().iter().all(|it| *it == wait) {
         tokio::task::yield_now().await;
     }
     site.pass(seconds(2));
@@ -263,7 +266,7 @@ async fn the_sentinel_survives_exactly() {
     assert_eq!(again, history);
     assert_eq!(one.describe().await.unwrap().waits[0].until, sentinel());
     let waits = site.client().waits(WaitFilter::default(), 10).await.unwrap();
-    assert_eq!(waits[0].1.until, sentinel());
+    assert_eq!(waits[0].until, sentinel());
     replay_history::<One>(record(&history)).unwrap();
 }
 

@@ -10,7 +10,11 @@ use abide::{
     list::RunStatus,
     prelude::*,
 };
-use abide_core::{event::Fact, list::RunFilter, run::Liveness};
+use abide_core::{
+    event::Fact,
+    list::RunFilter,
+    run::{Liveness, ResumeSource},
+};
 
 use crate::site::{Site, count, until, until_count};
 
@@ -134,6 +138,7 @@ async fn blocked<Old: Workflow, New: Workflow>() -> Blocked {
     };
     let trouble = description.trouble.unwrap();
     assert_eq!(description.liveness, Liveness::ReplayBlocked);
+    assert!(description.resume_sources.contains(&ResumeSource::Operator));
     let blocked = trouble.blocked.unwrap();
     // A query is told the same.
     let told = handle.query_untyped("ready", Vec::new()).await;

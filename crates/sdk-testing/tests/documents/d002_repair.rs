@@ -126,6 +126,8 @@ async fn repair_makes_a_lost_task_row_again_and_fires_nothing() {
     assert_eq!((rows.due.len(), rows.tasks.len()), (0, 1));
     site.write("approval", rows.tasks.iter().map(deleted_task).collect()).await;
     site.reopen().await;
+    let shown = handle(&site).waits().await.unwrap();
+    assert_eq!((shown.len(), shown[0].until), (1, site.now()), "the deadline that has passed");
     handle(&site).repair().await.unwrap();
     site.crash();
     let repaired = site.rows("approval").await;
@@ -255,24 +257,23 @@ async fn every_open_run_says_what_it_does_and_what_will_make_it_go_on() {
         let id = scene.replace(' ', "-");
         let run = site.client().start::<Scene>(id.as_str(), scene.to_owned()).await.unwrap();
         until(&run, |fact| matches!(fact, Fact::TaskCompleted(_))).await;
-        assert_eq!(run.describe().await.unwrap().liveness, liveness, "{scene}");
-        assert_eq!(site.run(&id).await.resume_sources(), sources, "{scene}");
+        let shown = run.describe().await.unwrap();
+        assert_eq!((shown.liveness, shown.resume_sources), (liveness, sources), "{scene}");
     }
-    let sleeping = site.client().handle::<Scene>("sleep");
-    sleeping.pause("to look at it").await.unwrap();
-    assert_eq!(sleeping.describe().await.unwrap().liveness, Liveness::Paused);
-    assert_eq!(site.run("sleep").await.resume_sources(), [Due, Operator]);
+    let client = site.client();
+    let shown = async |workflow: &str| {
+        let shown = client.handle::<Scene>(workflow).describe().await.unwrap();
+        (shown.liveness, shown.resume_sources)
+    };
+    client.handle::<Scene>("sleep").pause("to look at it").await.unwrap();
+    assert_eq!(shown("sleep").await, (Liveness::Paused, vec![Due, Operator]));
     worker.kill().await;
 
-    let client = site.client();
-    client.start::<Scene>("waiting", "sleep".to_owned()).await.unwrap();
-    let waiting = site.run("waiting").await;
-    assert_eq!((waiting.liveness(), waiting.resume_sources()), (Liveness::TaskWaiting, vec![Task]));
-    let later = site.now().saturating_add(hours(1));
-    client.start::<Scene>("delayed", "sleep".to_owned()).start_at(later).await.unwrap();
-    let delayed = site.run("delayed").await;
-    assert_eq!((delayed.liveness(), delayed.resume_sources()), (Liveness::StartDelayed, vec![Due]));
+    let start = |id: &'static str| client.start::<Scene>(id, "sleep".to_owned());
+    start("waiting").await.unwrap();
+    assert_eq!(shown("waiting").await, (Liveness::TaskWaiting, vec![Task]));
+    start("delayed").delay(hours(1)).await.unwrap();
+    assert_eq!(shown("delayed").await, (Liveness::StartDelayed, vec![Due]));
     client.handle::<Scene>("waiting").terminate("enough").await.unwrap();
-    let closed = site.run("waiting").await;
-    assert_eq!((closed.liveness(), closed.resume_sources()), (Liveness::Closed, vec![]));
+    assert_eq!(shown("waiting").await, (Liveness::Closed, vec![]));
 }
