@@ -1,8 +1,7 @@
 //! The updatable timer: a deadline that is read and moved while it is awaited, in place, from handlers,
-//! from other branches, from clients and operators; the guards on that; and both workflows of the
-//! document.
+//! from other branches, from clients and operators; and the guards on that.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use abide::{
     ClientError, MoveError, Timestamp, Worker, WorkflowHandle,
@@ -10,14 +9,13 @@ use abide::{
     prelude::*,
 };
 use abide_core::run::Refusal;
-use abide_embedded::{
-    Embedded,
-    clock::{Clock, ManualClock},
-};
+use abide_embedded::clock::Clock as _;
 use abide_sdk_testing::{TestEnvironment, replay_history};
-use abide_store::memory::MemoryStore;
 
-use crate::site::{Hold, Rows, Working, count, names, timers, until};
+use crate::{
+    glass::Glass,
+    site::{Hold, Site, count, names, timers, until},
+};
 
 /// A sleep whose deadline everybody may move.
 #[derive(Default)]
@@ -186,6 +184,30 @@ async fn code_is_told_why_a_deadline_cannot_be_moved() {
     assert_eq!(auction.result().await.unwrap(), env.now(), "now is soon enough");
 }
 
+/// A move that was acknowledged is kept, like everything that was.
+#[tokio::test]
+async fn a_moved_deadline_survives_a_restart() {
+    let mut site = Site::open().await;
+    let begun = site.now();
+    let worker = site.work(auctions);
+    let auction = site.client().start::<Auction>("auction", hours(1)).await.unwrap();
+    until(&auction, started).await;
+    worker.kill().await;
+    auction.reschedule_timer("timer-1", begun.saturating_add(days(1))).await.unwrap();
+    site.reopen().await;
+    site.pass(hours(2));
+    let worker = site.work(auctions);
+    let auction = site.client().handle::<Auction>("auction");
+    let closes = auction.query(Auction::closes, ()).await.unwrap();
+    assert_eq!(closes, Some(begun.saturating_add(hours(1))), "code sees it with its next task");
+    auction.signal(Auction::bid, ()).await.unwrap();
+    let closes = auction.query(Auction::closes, ()).await.unwrap();
+    assert_eq!(closes, Some(begun.saturating_add(days(1) + minutes(1))), "and builds on it");
+    site.pass(days(1));
+    assert_eq!(auction.result().await.unwrap(), site.now());
+    worker.kill().await;
+}
+
 /// Waits whose guards bind clients and operators.
 #[derive(Default)]
 struct Guarded {
@@ -297,39 +319,6 @@ async fn a_wait_shows_who_may_move_its_end_and_who_did() {
     assert_eq!(env.now(), until);
 }
 
-/// An engine in memory whose store the test can look into, and whose time it moves.
-struct Glass {
-    store: Arc<MemoryStore>,
-    clock: Arc<ManualClock>,
-    engine: Embedded,
-}
-
-impl Glass {
-    async fn open() -> Self {
-        let store = Arc::new(MemoryStore::default());
-        let now = Timestamp::from_unix_millis(1_800_000_000_000);
-        let clock = Arc::new(ManualClock::new(now));
-        let engine = Embedded::builder().clock(clock.clone()).start(store.clone()).await;
-        Self { store, clock, engine }
-    }
-
-    fn work<W: abide::Workflow>(&self) -> Working {
-        Working::start(self.engine.worker().build_id("test").workflow::<W>())
-    }
-
-    /// When timers of the workflow are due, as the store has it.
-    async fn due(&self, workflow: &str) -> Vec<Timestamp> {
-        let rows = Rows::of(&*self.store, workflow).await;
-        rows.due.into_iter().map(|row| row.due).collect()
-    }
-
-    /// How many rows there are of due times, and of waits.
-    async fn rows(&self, workflow: &str) -> (usize, usize) {
-        let rows = Rows::of(&*self.store, workflow).await;
-        (rows.due.len(), rows.waits.len())
-    }
-}
-
 fn started(fact: &Fact) -> bool {
     matches!(fact, Fact::TimerStarted(_))
 }
@@ -431,194 +420,4 @@ async fn a_thousand_extensions_by_a_handler_leave_one_due_row_and_one_wait_row()
     assert_eq!(glass.rows("auction").await, (1, 1));
     assert_eq!(timers(&auction.history().await.unwrap()).len(), 1);
     worker.kill().await;
-}
-
-/// The plain helper of the document: a condition wait in a loop, begun anew with each new wake-up time.
-#[derive(Default)]
-struct PlainTimer {
-    wake_at: Timestamp,
-    updated: bool,
-}
-
-#[workflow]
-impl PlainTimer {
-    #[run]
-    async fn run(ctx: &Context<Self>, wake_at: Timestamp) -> abide::Result<Timestamp> {
-        ctx.write(|timer| timer.wake_at = wake_at);
-        loop {
-            let wake_at = ctx.write(|timer| {
-                timer.updated = false;
-                timer.wake_at
-            });
-            let updated = ctx.wait_until(condition!("wake-up.updated", |timer| timer.updated));
-            if updated.until(wake_at).await?.timed_out() {
-                return Ok(ctx.now());
-            }
-        }
-    }
-
-    #[signal]
-    fn update_wake_up_time(&mut self, at: Timestamp) {
-        self.wake_at = at;
-        self.updated = true;
-    }
-
-    #[query]
-    fn wake_up_time(&self) -> Timestamp {
-        self.wake_at
-    }
-}
-
-#[tokio::test]
-async fn the_plain_helper_works_and_leaves_no_uncancelled_timers() {
-    let glass = Glass::open().await;
-    let begun = glass.clock.now();
-    let at = |minute: u64| begun.saturating_add(minutes(minute));
-    let worker = glass.work::<PlainTimer>();
-    let timer = glass.engine.client().start::<PlainTimer>("timer", at(5)).await.unwrap();
-    for minute in 6..=25 {
-        timer.signal(PlainTimer::update_wake_up_time, at(minute)).await.unwrap();
-        assert_eq!(timer.query(PlainTimer::wake_up_time, ()).await.unwrap(), at(minute));
-        assert_eq!(glass.rows("timer").await, (1, 1));
-    }
-    glass.clock.move_to(at(24));
-    assert_eq!(count(&timer.history().await.unwrap(), "TimerFired"), 0);
-    glass.clock.move_to(at(25));
-    assert_eq!(timer.result().await.unwrap(), at(25));
-    let history = timer.history().await.unwrap();
-    let (begun, cancelled) = (timers(&history).len(), count(&history, "TimerCancelled"));
-    assert_eq!(begun, cancelled + 1, "all but the one that fired");
-    worker.kill().await;
-}
-
-/// The document's first workflow: an approval with a deadline that can be moved.
-#[derive(Default)]
-struct Approval {
-    approved: bool,
-    status: &'static str,
-    deadline: Deadline,
-}
-
-#[workflow]
-impl Approval {
-    #[run]
-    async fn run(ctx: &Context<Self>, deadline: Timestamp) -> abide::Result<String> {
-        ctx.write(|approval| approval.status = "PENDING");
-        let approved = condition!("approval.approved", |approval| approval.approved);
-        let wait = ctx.wait_until(approved).until(deadline).start();
-        ctx.write(|approval| approval.deadline = wait.deadline());
-        let status = if wait.await?.timed_out() { "REJECTED" } else { "APPROVED" };
-        ctx.write(|approval| approval.status = status);
-        Ok(status.into())
-    }
-
-    #[signal]
-    fn approve(&mut self) {
-        self.approved = true;
-    }
-
-    #[signal]
-    fn extend_deadline(&mut self, to: Timestamp) {
-        let _ = self.deadline.reset(to);
-    }
-
-    #[query]
-    fn status(&self) -> String {
-        self.status.into()
-    }
-}
-
-#[tokio::test]
-async fn the_basic_approval_is_approved_or_rejected_by_its_deadline() {
-    let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<Approval>()).await.unwrap();
-    let client = env.client();
-    let deadline = env.now().saturating_add(hours(1));
-    let approval = client.start::<Approval>("approved", deadline).await.unwrap();
-    assert_eq!(approval.query(Approval::status, ()).await.unwrap(), "PENDING");
-    env.skip(minutes(59)).await;
-    approval.signal(Approval::approve, ()).await.unwrap();
-    assert_eq!(approval.result().await.unwrap(), "APPROVED");
-    assert_eq!(approval.query(Approval::status, ()).await.unwrap(), "APPROVED");
-
-    let deadline = env.now().saturating_add(hours(1));
-    let approval = client.start::<Approval>("rejected", deadline).await.unwrap();
-    assert_eq!(approval.result().await.unwrap(), "REJECTED");
-    assert_eq!(env.now(), deadline);
-}
-
-#[tokio::test]
-async fn the_deadline_of_a_condition_is_moved_in_place_too() {
-    let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<Approval>()).await.unwrap();
-    let at = |hour| env.now().saturating_add(hours(hour));
-    let (first, second) = (at(1), at(3));
-    let approval = env.client().start::<Approval>("approval", first).await.unwrap();
-    env.skip(Duration::ZERO).await;
-    approval.signal(Approval::extend_deadline, second).await.unwrap();
-    env.skip(hours(2)).await;
-    approval.signal(Approval::approve, ()).await.unwrap();
-    assert_eq!(approval.result().await.unwrap(), "APPROVED");
-    let history = approval.history().await.unwrap();
-    assert_eq!((timers(&history).len(), count(&history, "TimerRescheduled")), (1, 1));
-    let [.., cancelled, satisfied, _] = *names(&history) else { panic!() };
-    assert_eq!((cancelled, satisfied), ("TimerCancelled", "WaitSatisfied"));
-}
-
-/// The document's second workflow: nothing but the deadline ends the wait, and extensions are accepted
-/// until somebody has approved.
-#[derive(Default)]
-struct MultiExtension {
-    timer: Deadline,
-    approved: bool,
-    rejected: bool,
-}
-
-#[workflow]
-impl MultiExtension {
-    #[run]
-    async fn run(ctx: &Context<Self>, deadline: Timestamp) -> abide::Result<String> {
-        let timer = ctx.sleep_until(deadline).start();
-        ctx.write(|it| it.timer = timer.deadline());
-        timer.await?;
-        Ok(ctx.write(|it| {
-            it.rejected = !it.approved;
-            if it.rejected { "REJECTED".into() } else { "APPROVED".into() }
-        }))
-    }
-
-    #[signal]
-    fn extend_deadline(&mut self, to: Timestamp) {
-        if !self.approved && !self.rejected {
-            let _ = self.timer.reset(to);
-        }
-    }
-
-    #[signal]
-    fn approve(&mut self) {
-        self.approved = true;
-    }
-}
-
-#[tokio::test]
-async fn several_extensions_are_taken_until_somebody_has_approved() {
-    let env = TestEnvironment::new().await;
-    env.worker(|worker| worker.workflow::<MultiExtension>()).await.unwrap();
-    let begun = env.now();
-    let at = |hour| begun.saturating_add(hours(hour));
-    let run = env.client().start::<MultiExtension>("multi", at(1)).await.unwrap();
-    env.skip(Duration::ZERO).await;
-    for hour in 2..=5 {
-        run.signal(MultiExtension::extend_deadline, at(hour)).await.unwrap();
-    }
-    run.signal(MultiExtension::approve, ()).await.unwrap();
-    run.signal(MultiExtension::extend_deadline, at(100)).await.unwrap();
-    assert_eq!(run.result().await.unwrap(), "APPROVED");
-    assert_eq!(env.now(), at(5), "the last extension came after the approval");
-    let history = run.history().await.unwrap();
-    assert_eq!((timers(&history).len(), count(&history, "TimerRescheduled")), (1, 4));
-
-    let deadline = env.now().saturating_add(hours(1));
-    let run = env.client().start::<MultiExtension>("nobody", deadline).await.unwrap();
-    assert_eq!(run.result().await.unwrap(), "REJECTED");
 }

@@ -216,6 +216,8 @@ async fn another_kind_of_step_blocks_the_run_and_both_are_told() {
     check(blocked::<Receives, Sleeps>().await, optional, sleep);
     check(blocked::<HasSideEffect, Receives>().await, side_effect, optional);
     check(blocked::<IsPatched, Receives>().await, patch, optional);
+    // Our own histories have every wait for a signal, so nothing is optional in them.
+    check(blocked::<Acts, Receives>().await, activity, optional);
     // Each leaf of what is done at the same time is checked on its own.
     check(blocked::<SleepsAndActs, SleepsAndReceives>().await, activity, optional);
     // A deadline that was not there is a step too.

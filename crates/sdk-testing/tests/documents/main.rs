@@ -6,7 +6,9 @@
 // The macros name the crate as its users know it.
 extern crate abide_sdk as abide;
 
+mod d000_patterns;
 mod d000_updatable_timer;
+mod d001_optional_timers;
 mod d001_timer_origins;
 mod d002_blocked_runs;
 mod d002_condition_waits;
@@ -14,4 +16,5 @@ mod d002_repair;
 mod d004_durable_sleep;
 mod d004_lost_wakes;
 mod foreign;
+mod glass;
 mod site;
