@@ -164,9 +164,9 @@ fn hint(error: &ClientError, id: &str) -> Option<String> {
         ClientError::Refused(Refusal::RunClosed) => {
             "`abide workflow list --status running` shows the open ones"
         }
-        ClientError::Refused(Refusal::UnknownTimer(_) | Refusal::TimerFired(_)) => {
-            "`abide waits list` shows the open ones"
-        }
+        ClientError::Refused(
+            Refusal::UnknownTimer(_) | Refusal::UnknownWait(_) | Refusal::TimerFired(_),
+        ) => "`abide waits list` shows the open ones",
         _ => return None,
     };
     Some(hint.into())

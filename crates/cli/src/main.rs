@@ -4,9 +4,10 @@
 //! - `connection` finds the engine, `input` reads what is sent, `output` writes what comes back,
 //!   `failed` says what went wrong and with which exit code.
 //! - `node` runs an engine for `dev` and `serve`; `demo` is the worker that `dev` brings along.
-//! - `workflow`, `waits`, `timer`, `repair`, `completions`: one file per command.
+//! - `workflow`, `waits`, `approvals`, `timer`, `repair`, `completions`: one file per command.
 //! - `bench` measures, `crash` kills; both start this same program by `own_process`.
 
+mod approvals;
 mod bench;
 mod completions;
 mod connection;
@@ -63,7 +64,10 @@ enum Command {
     /// See what runs wait for
     #[command(subcommand)]
     Waits(waits::Command),
-    /// Move timers
+    /// See what waits for a decision, and decide
+    #[command(subcommand)]
+    Approvals(approvals::Command),
+    /// Move timers and deadlines
     #[command(subcommand)]
     Timer(timer::Command),
     Repair(repair::Repair),
@@ -106,6 +110,7 @@ async fn run(cli: Cli) -> Result<(), Failed> {
         Command::Serve(serve) => serve.run(&common).await,
         Command::Workflow(command) => command.run(&common).await,
         Command::Waits(command) => command.run(&common).await,
+        Command::Approvals(command) => command.run(&common).await,
         Command::Timer(command) => command.run(&common).await,
         Command::Repair(repair) => repair.run(&common).await,
         Command::Bench(bench) => bench.run(&common).await,

@@ -1,4 +1,4 @@
-//! `abide timer reschedule`: moves the end of a wait.
+//! `abide timer reschedule`: moves the end of a wait, named by the wait or by its timer.
 
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use crate::{
     connection::Common,
     failed::Failed,
     output::{absolute, moment, parse_length, parse_moment, relative, system_now},
+    waits::find,
     workflow::Target,
 };
 
@@ -19,18 +20,19 @@ pub(crate) enum Command {
     Reschedule(Reschedule),
 }
 
-/// Move a timer's due time: the end of a sleep, or of a wait with a deadline
+/// Move a due time: the end of a sleep, or the deadline of a wait for a signal, a condition or an approval
 #[derive(Args)]
 #[command(after_help = "Example:
   abide timer reschedule order-7 timer-1 --in 2h
   abide timer reschedule order-7 timer-1 --at 2026-12-24T18:00:00Z
+  abide timer reschedule order-7 approval.decided --in 3d
 
 `abide waits list` shows the timers.")]
 #[group(id = "when", required = true, multiple = false, args = ["at", "after"])]
 pub(crate) struct Reschedule {
     #[command(flatten)]
     target: Target,
-    /// The timer's id
+    /// The timer's id, or the id or name of the wait that it ends
     timer: String,
     /// The new due time
     #[arg(long, value_name = "MOMENT", value_parser = parse_moment)]
@@ -52,7 +54,16 @@ impl Command {
             Some(at) => at,
             None => moment(after.unwrap_or_default())?,
         };
-        let mut moved = target.handle(&client).reschedule_timer(timer.as_str(), fire_at);
+        let handle = target.handle(&client);
+        let open = handle.waits().await.map_err(|error| target.failed(error))?;
+        let (mut moved, timer) = match find(&open, &timer)? {
+            Some(wait) => {
+                let timer = wait.timer.as_ref().map_or(timer, ToString::to_string);
+                (handle.reschedule_wait(wait.key.clone(), fire_at), timer)
+            }
+            // Perhaps a repeat of a move of a timer that has fired since: the engine knows.
+            None => (handle.reschedule_timer(timer.as_str(), fire_at), timer),
+        };
         if let Some(key) = key {
             moved = moved.key(key);
         }

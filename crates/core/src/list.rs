@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    ids::{NamespaceId, RunId, ShardId, TimerId, WorkflowId},
+    ids::{NamespaceId, RunId, ShardId, TimerId, WorkflowId, WorkflowKey},
     time::Timestamp,
 };
 
@@ -120,6 +120,15 @@ pub struct WaitRow {
     pub timer: Option<TimerId>,
     /// Subject, who may act, data: opaque to stores.
     pub details: Bytes,
+}
+
+impl WaitRow {
+    /// Where the row stands in lists: what a page that follows it begins after.
+    pub fn position(&self) -> WaitPosition {
+        let (namespace, workflow) = (self.namespace.clone(), self.workflow.clone());
+        let shard = WorkflowKey { namespace, workflow }.slot().shard();
+        WaitPosition::of(shard, self)
+    }
 }
 
 /// What a run waits for.

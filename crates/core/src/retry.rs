@@ -40,6 +40,62 @@ impl Default for RetryPolicy {
     }
 }
 
+/// Said one by one: `RetryPolicy::default().maximum_attempts(5).initial_interval(second)`.
+impl RetryPolicy {
+    /// No retries.
+    #[must_use]
+    pub fn once() -> Self {
+        Self::default().maximum_attempts(1)
+    }
+
+    /// Sets the delay before the second attempt.
+    #[must_use]
+    pub fn initial_interval(mut self, interval: Duration) -> Self {
+        self.initial_interval = interval;
+        self
+    }
+
+    /// Makes each further delay so many times the one before: 1.0 keeps it, 2.0 doubles it.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the conversion saturates, and what is no number becomes zero"
+    )]
+    pub fn backoff(mut self, factor: f64) -> Self {
+        self.backoff_permille = (factor * 1000.0).round() as u32;
+        self
+    }
+
+    /// Bounds the delays.
+    #[must_use]
+    pub fn maximum_interval(mut self, interval: Duration) -> Self {
+        self.maximum_interval = interval;
+        self
+    }
+
+    /// Bounds the attempts, the first included; zero is no limit.
+    #[must_use]
+    pub fn maximum_attempts(mut self, attempts: u32) -> Self {
+        self.maximum_attempts = attempts;
+        self
+    }
+
+    /// Makes failures of this type final, beside those named before.
+    #[must_use]
+    pub fn non_retryable(mut self, error_type: impl Into<String>) -> Self {
+        self.non_retryable_types.push(error_type.into());
+        self
+    }
+
+    /// Makes retries timers in history, made by the worker.
+    #[must_use]
+    pub fn recorded(mut self) -> Self {
+        self.recorded = true;
+        self
+    }
+}
+
 /// What became of the question whether to retry; stands on the closing event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum RetryState {
@@ -115,6 +171,28 @@ mod tests {
 
     fn policy() -> RetryPolicy {
         RetryPolicy { maximum_attempts: 5, ..RetryPolicy::default() }
+    }
+
+    #[test]
+    fn a_policy_is_said_word_by_word() {
+        let said = RetryPolicy::default()
+            .initial_interval(Duration::from_secs(3))
+            .backoff(1.5)
+            .maximum_interval(Duration::from_secs(30))
+            .maximum_attempts(5)
+            .non_retryable("Declined")
+            .non_retryable("Unknown")
+            .recorded();
+        let policy = RetryPolicy {
+            initial_interval: Duration::from_secs(3),
+            backoff_permille: 1500,
+            maximum_interval: Duration::from_secs(30),
+            maximum_attempts: 5,
+            non_retryable_types: vec!["Declined".into(), "Unknown".into()],
+            recorded: true,
+        };
+        assert_eq!(said, policy);
+        assert_eq!(RetryPolicy::once().maximum_attempts, 1);
     }
 
     #[test]

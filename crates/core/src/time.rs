@@ -4,7 +4,11 @@
 
 mod text;
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    ops::{Add, Sub},
+    time::{Duration, SystemTime},
+};
 
 pub use self::text::ParseTimestampError;
 
@@ -72,6 +76,19 @@ impl Timestamp {
         Self::new(seconds, nanos % NANOS_PER_SECOND).unwrap_or(Self::NEVER)
     }
 
+    /// This moment less `duration`, at least the year 1.
+    #[must_use]
+    pub fn saturating_sub(self, duration: Duration) -> Self {
+        let borrow = self.nanos < duration.subsec_nanos();
+        let nanos = self.nanos + if borrow { NANOS_PER_SECOND } else { 0 };
+        let seconds = self
+            .seconds
+            .saturating_sub(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX))
+            .saturating_sub(i64::from(borrow));
+        Self::new(seconds, nanos - duration.subsec_nanos())
+            .unwrap_or(Self { seconds: Self::MIN_SECONDS, nanos: 0 })
+    }
+
     /// How long after `earlier` this moment is; zero if it is not.
     pub fn saturating_since(self, earlier: Self) -> Duration {
         if self <= earlier {
@@ -81,6 +98,56 @@ impl Timestamp {
         let seconds = self.seconds - earlier.seconds - i64::from(borrow);
         let nanos = self.nanos + if borrow { NANOS_PER_SECOND } else { 0 } - earlier.nanos;
         Duration::new(u64::try_from(seconds).unwrap_or_default(), nanos)
+    }
+}
+
+/// At most [`Timestamp::NEVER`].
+impl Add<Duration> for Timestamp {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        self.saturating_add(duration)
+    }
+}
+
+/// At least the year 1.
+impl Sub<Duration> for Timestamp {
+    type Output = Self;
+
+    fn sub(self, duration: Duration) -> Self {
+        self.saturating_sub(duration)
+    }
+}
+
+/// Zero if the other moment is later.
+impl Sub for Timestamp {
+    type Output = Duration;
+
+    fn sub(self, earlier: Self) -> Duration {
+        self.saturating_since(earlier)
+    }
+}
+
+/// What lies outside the years 1 to 9999 becomes the first or last moment of them.
+impl From<SystemTime> for Timestamp {
+    fn from(time: SystemTime) -> Self {
+        match time.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(since) => Self::EPOCH.saturating_add(since),
+            Err(before) => Self::EPOCH.saturating_sub(before.duration()),
+        }
+    }
+}
+
+/// What the system cannot represent becomes the epoch.
+impl From<Timestamp> for SystemTime {
+    fn from(time: Timestamp) -> Self {
+        let (since, before) = (time - Timestamp::EPOCH, Timestamp::EPOCH - time);
+        let shifted = if before.is_zero() {
+            Self::UNIX_EPOCH.checked_add(since)
+        } else {
+            Self::UNIX_EPOCH.checked_sub(before)
+        };
+        shifted.unwrap_or(Self::UNIX_EPOCH)
     }
 }
 
@@ -149,7 +216,24 @@ mod tests {
         assert!(Timestamp::new(0, NANOS_PER_SECOND).is_none());
     }
 
+    #[test]
+    fn there_is_nothing_before_the_first_moment() {
+        let first = Timestamp::new(Timestamp::MIN_SECONDS, 0).unwrap();
+        assert_eq!(first - Duration::from_nanos(1), first);
+        assert_eq!(Timestamp::NEVER - Duration::MAX, first);
+        assert_eq!(first + Duration::MAX, Timestamp::NEVER);
+    }
+
     proptest! {
+        #[test]
+        fn moments_of_the_system_are_kept(
+            seconds in -4_000_000_000..4_000_000_000_i64, nanos in 0..NANOS_PER_SECOND / 100,
+        ) {
+            // Some systems count in steps of 100 nanoseconds.
+            let moment = Timestamp::new(seconds, nanos * 100).unwrap();
+            prop_assert_eq!(Timestamp::from(SystemTime::from(moment)), moment);
+        }
+
         #[test]
         fn adding_and_subtracting_agree(
             seconds in 0..4_000_000_000_i64, nanos in 0..NANOS_PER_SECOND,
@@ -157,7 +241,8 @@ mod tests {
         ) {
             let start = Timestamp::new(seconds, nanos).unwrap();
             let duration = Duration::new(more, more_nanos);
-            prop_assert_eq!(start.saturating_add(duration).saturating_since(start), duration);
+            prop_assert_eq!((start + duration) - start, duration);
+            prop_assert_eq!((start + duration) - duration, start);
             prop_assert_eq!(start.saturating_since(start.saturating_add(duration)), Duration::ZERO);
         }
     }

@@ -7,7 +7,6 @@ use std::{
 
 use abide_core::{
     call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget, Worker},
-    ids::ShardId,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     run::Description,
 };
@@ -67,7 +66,7 @@ impl Transport for InProcess {
         self.ask(|engine| async move { engine.count_runs(filter).await })
     }
 
-    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<(ShardId, WaitRow)>> {
+    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<WaitRow>> {
         self.ask(move |engine| async move { engine.waits(filter, limit).await })
     }
 

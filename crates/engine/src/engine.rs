@@ -182,13 +182,10 @@ impl Engine {
     }
 
     /// Waits over all shards, by their end.
-    pub async fn waits(
-        &self,
-        filter: WaitFilter,
-        limit: usize,
-    ) -> Result<Vec<(ShardId, WaitRow)>, CallError> {
+    pub async fn waits(&self, filter: WaitFilter, limit: usize) -> Result<Vec<WaitRow>, CallError> {
         let limit = limit.min(self.node.limits.page_rows);
-        self.node.store.waits(filter, limit).await.map_err(unreadable)
+        let rows = self.node.store.waits(filter, limit).await.map_err(unreadable)?;
+        Ok(rows.into_iter().map(|(_, row)| row).collect())
     }
 
     /// Connects a worker. What it is given arrives on the session.

@@ -57,6 +57,11 @@ pub fn to_detail(error: CallError) -> ErrorDetail {
     }
 }
 
+/// The engine gave a reply that has no place where it was asked: a mistake of the engine's.
+pub(crate) fn misplaced_reply() -> CallError {
+    CallError::NoAnswer("the engine's reply is none to such a call".into())
+}
+
 /// The error that a detail stands for.
 pub fn from_detail(detail: ErrorDetail) -> CallError {
     let code = detail.code();

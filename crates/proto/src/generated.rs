@@ -599,8 +599,6 @@ pub struct WaitSummary {
     pub until: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
     #[prost(message, optional, tag = "8")]
     pub details: ::core::option::Option<::abide_core::codec::generated::WaitDetails>,
-    #[prost(uint32, tag = "9")]
-    pub shard: u32,
     #[prost(string, tag = "10")]
     pub workflow_type: ::prost::alloc::string::String,
     /// The timer whose due time is the end of the wait and can be moved.

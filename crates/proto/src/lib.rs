@@ -42,5 +42,12 @@ pub mod worker;
 /// The version of the worker protocol that is spoken here.
 pub const PROTOCOL_VERSION: u32 = 1;
 
+/// Bytes that may be on their way on one stream, at either end: enough for a second of frames between
+/// processes, and a bound for what a peer makes the other hold.
+pub const STREAM_WINDOW: u32 = 1 << 20;
+
+/// The same of one connection.
+pub const CONNECTION_WINDOW: u32 = 4 << 20;
+
 /// The services and messages as a file descriptor set, for reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!("descriptors.bin");

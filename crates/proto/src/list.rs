@@ -54,8 +54,8 @@ impl TryFrom<wire::RunSummary> for RunRow {
     }
 }
 
-impl From<(ShardId, WaitRow)> for wire::WaitSummary {
-    fn from((shard, row): (ShardId, WaitRow)) -> Self {
+impl From<WaitRow> for wire::WaitSummary {
+    fn from(row: WaitRow) -> Self {
         let workflow = WorkflowKey { namespace: row.namespace, workflow: row.workflow };
         Self {
             workflow: workflow.to_wire(),
@@ -67,23 +67,19 @@ impl From<(ShardId, WaitRow)> for wire::WaitSummary {
             until: row.until.to_wire(),
             // A row whose details are damaged is still worth showing.
             details: codec::decode_wait_details(row.details).ok().flatten().to_wire(),
-            shard: shard.number().into(),
             workflow_type: row.workflow_type,
             timer: row.timer.to_wire(),
         }
     }
 }
 
-/// A wait and the shard of its run.
-pub(crate) struct PlacedWait(pub(crate) ShardId, pub(crate) WaitRow);
-
-impl TryFrom<wire::WaitSummary> for PlacedWait {
+impl TryFrom<wire::WaitSummary> for WaitRow {
     type Error = InvalidField;
 
     fn try_from(wire: wire::WaitSummary) -> Result<Self, InvalidField> {
         let WorkflowKey { namespace, workflow } = word("workflow", wire.workflow)?;
         let details: Option<abide_core::event::WaitDetails> = word("details", wire.details)?;
-        let row = WaitRow {
+        Ok(Self {
             run: word("run", wire.run)?,
             wait: wire.wait,
             namespace,
@@ -95,8 +91,7 @@ impl TryFrom<wire::WaitSummary> for PlacedWait {
             until: word("until", wire.until)?,
             timer: word("timer", wire.timer)?,
             details: codec::encode_wait_details(details.as_ref()),
-        };
-        Ok(Self(shard("shard", wire.shard)?, row))
+        })
     }
 }
 
@@ -112,8 +107,8 @@ fn run_position(started_at: abide_core::time::Timestamp, run: abide_core::ids::R
 }
 
 /// Where a page of waits that ends with this row ended.
-pub(crate) fn wait_token(shard: ShardId, row: &WaitRow) -> Bytes {
-    wait_position(&WaitPosition::of(shard, row))
+pub(crate) fn wait_token(row: &WaitRow) -> Bytes {
+    wait_position(&row.position())
 }
 
 fn wait_position(position: &WaitPosition) -> Bytes {

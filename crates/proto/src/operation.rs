@@ -2,7 +2,8 @@
 
 use abide_core::{
     call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget},
-    ids::ShardId,
+    codec::Wire,
+    ids::RunId,
     limits::InvalidField,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     run::Description,
@@ -11,9 +12,9 @@ use abide_core::{
 use crate::{
     call::{from_wire, to_wire as call_to_wire},
     error,
-    field::{Inside, part, parts, word},
+    field::{Inside, part, parts},
     generated::{self as wire, numbered_answer::Answer, numbered_call::Call as Asked},
-    list::{PlacedWait, run_token, wait_token},
+    list::{run_token, wait_token},
 };
 
 /// What a client asks.
@@ -21,8 +22,6 @@ use crate::{
 pub enum Operation {
     /// A call of the core that is no worker's.
     Call(Call),
-    /// A start whose run id the server draws.
-    Start(Box<NewStart>),
     /// A run, to be shown.
     Describe(RunTarget),
     /// A part of a history.
@@ -33,18 +32,6 @@ pub enum Operation {
     CountRuns(RunFilter),
     /// A page of waits.
     Waits(Page<WaitFilter>),
-}
-
-/// A start that lacks its run id.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NewStart(pub(crate) abide_core::call::StartCall);
-
-impl NewStart {
-    /// The call, with the id of the run, should it be started.
-    pub fn with_run(mut self, run: abide_core::ids::RunId) -> Call {
-        self.0.run = run;
-        Call::Start(Box::new(self.0))
-    }
 }
 
 /// A filter, and how many rows a page has; the server's bound if none is said.
@@ -70,7 +57,7 @@ pub enum Reply {
     /// How many there are.
     Count(u64),
     /// The waits, and whether there are more.
-    Waits(Vec<(ShardId, WaitRow)>, bool),
+    Waits(Vec<WaitRow>, bool),
 }
 
 /// The form of an operation on the wire.
@@ -81,9 +68,6 @@ pub fn operation_to_wire(operation: Operation) -> Result<Asked, InvalidField> {
     Ok(match operation {
         Operation::Call(call) => call_to_wire(call)
             .ok_or_else(|| InvalidField::new("call", "belongs on the stream of a worker"))?,
-        Operation::Start(start) => {
-            Asked::Start(wire::StartRunRequest { run: None, ..start.0.into() })
-        }
         Operation::Describe(target) => {
             Asked::Describe(wire::DescribeRunRequest { target: Some(target.into()) })
         }
@@ -96,31 +80,26 @@ pub fn operation_to_wire(operation: Operation) -> Result<Asked, InvalidField> {
     })
 }
 
-impl TryFrom<Asked> for Operation {
-    type Error = InvalidField;
-
-    fn try_from(asked: Asked) -> Result<Self, InvalidField> {
-        Ok(match asked {
-            Asked::Start(mut start) if start.run.is_none() => {
-                // Any id will do until the server has drawn one.
-                start.run = Some(word_of_nil());
-                Self::Start(Box::new(NewStart(start.try_into()?)))
-            }
-            Asked::Describe(request) => Self::Describe(part("target", request.target)?),
-            Asked::History(request) => Self::History(request.try_into()?),
-            Asked::ListRuns(request) => Self::Runs(request.try_into()?),
-            Asked::CountRuns(request) => {
-                let filter = request.filter.unwrap_or_default().try_into();
-                Self::CountRuns(filter.map_err(|error: InvalidField| error.inside("filter"))?)
-            }
-            Asked::ListWaits(request) => Self::Waits(request.try_into()?),
-            other => Self::Call(from_wire(other)?),
-        })
-    }
-}
-
-fn word_of_nil() -> bytes::Bytes {
-    abide_core::codec::Wire::to_wire(&abide_core::ids::RunId::MIN)
+/// The operation that a message asks for. A start that does not name its run gets an id from `new_run`.
+pub fn operation_from_wire(
+    asked: Asked,
+    new_run: impl FnOnce() -> RunId,
+) -> Result<Operation, InvalidField> {
+    Ok(match asked {
+        Asked::Start(mut start) => {
+            start.run.get_or_insert_with(|| new_run().to_wire());
+            Operation::Call(from_wire(Asked::Start(start))?)
+        }
+        Asked::Describe(request) => Operation::Describe(part("target", request.target)?),
+        Asked::History(request) => Operation::History(request.try_into()?),
+        Asked::ListRuns(request) => Operation::Runs(request.try_into()?),
+        Asked::CountRuns(request) => {
+            let filter = request.filter.unwrap_or_default().try_into();
+            Operation::CountRuns(filter.map_err(|error: InvalidField| error.inside("filter"))?)
+        }
+        Asked::ListWaits(request) => Operation::Waits(request.try_into()?),
+        other => Operation::Call(from_wire(other)?),
+    })
 }
 
 impl From<Reply> for Answer {
@@ -138,9 +117,8 @@ impl From<Reply> for Answer {
             Reply::Count(count) => Self::Count(wire::CountRunsResponse { count }),
             Reply::Waits(rows, more) => {
                 let last = rows.last().filter(|_| more);
-                let token = last.map(|(shard, row)| wait_token(*shard, row));
+                let next_page_token = last.map(wait_token).unwrap_or_default();
                 let waits = rows.into_iter().map(Into::into).collect();
-                let next_page_token = token.unwrap_or_default();
                 Self::Waits(wire::ListWaitsResponse { waits, next_page_token })
             }
         }
@@ -162,10 +140,7 @@ pub fn answer_from_wire(answer: Answer) -> Result<Reply, CallError> {
         Answer::Count(count) => Ok(Reply::Count(count.count)),
         Answer::Waits(list) => {
             let more = !list.next_page_token.is_empty();
-            let plain = |waits: Vec<PlacedWait>| {
-                waits.into_iter().map(|PlacedWait(shard, row)| (shard, row)).collect()
-            };
-            parts("waits", list.waits).map(|waits| Reply::Waits(plain(waits), more))
+            parts("waits", list.waits).map(|rows| Reply::Waits(rows, more))
         }
         other => CallReply::try_from(other).map(Reply::Call),
     };
@@ -180,7 +155,31 @@ impl TryFrom<Answer> for CallReply {
     }
 }
 
-/// A run id on the wire.
-pub fn run_id(field: &str, bytes: bytes::Bytes) -> Result<abide_core::ids::RunId, InvalidField> {
-    word(field, bytes)
+/// The response of a single call is the case of an answer that bears its name.
+macro_rules! responses {
+    ($($case:ident($response:ident)),* $(,)?) => { $(
+        impl TryFrom<Answer> for wire::$response {
+            type Error = CallError;
+
+            fn try_from(answer: Answer) -> Result<Self, CallError> {
+                match answer {
+                    Answer::$case(response) => Ok(response),
+                    Answer::Error(detail) => Err(error::from_detail(detail)),
+                    _ => Err(error::misplaced_reply()),
+                }
+            }
+        }
+    )* };
+}
+
+responses! {
+    Started(StartRunResponse),
+    Done(DoneResponse),
+    Query(QueryRunResponse),
+    Update(UpdateRunResponse),
+    Description(RunDescription),
+    Closed(AwaitCloseResponse),
+    Runs(ListRunsResponse),
+    Count(CountRunsResponse),
+    Waits(ListWaitsResponse),
 }

@@ -3,6 +3,7 @@
 use abide_core::{call::CallReply, codec::Wire, event::Outcome, limits::InvalidField, run::Stage};
 
 use crate::{
+    error,
     field::{case, missing, word},
     generated::{self as wire, numbered_answer::Answer, update_run_response::Stage as WireStage},
     worker,
@@ -43,7 +44,7 @@ impl From<CallReply> for Answer {
             | CallReply::TaskDiscarded
             | CallReply::TaskRefused { .. }
             | CallReply::Alive { .. }
-            | CallReply::History { .. } => Self::Done(wire::DoneResponse::default()),
+            | CallReply::History { .. } => Self::Error(error::to_detail(error::misplaced_reply())),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use abide_core::{
     call::{
-        ActivityToken, Call, CallError, CallReply, Dispatch, Query, QueryToken, QueueKey, RunWaits,
+        ActivityToken, Call, CallError, CallReply, Dispatch, Query, QueryToken, QueueKey,
         TaskCompletion, TaskToken, WorkKind,
     },
     codec::{self, Wire},
@@ -189,15 +189,15 @@ pub fn acknowledgement_to_wire(result: Result<CallReply, CallError>) -> Acknowle
         }
         // Only clients are told these.
         Ok(
-            CallReply::Started { run, .. }
-            | CallReply::Update { run, .. }
-            | CallReply::Closed { run, .. }
-            | CallReply::History { run, .. }
-            | CallReply::Waits(RunWaits { run, .. }),
-        ) => Acknowledged::Done(wire::DoneAcknowledgement { run: run.to_wire(), repeat: false }),
-        Ok(CallReply::UpdateRejected(_) | CallReply::Query(_) | CallReply::Run(_)) => {
-            Acknowledged::TaskDiscarded(Default::default())
-        }
+            CallReply::Started { .. }
+            | CallReply::Update { .. }
+            | CallReply::UpdateRejected(_)
+            | CallReply::Query(_)
+            | CallReply::Run(_)
+            | CallReply::Closed { .. }
+            | CallReply::History { .. }
+            | CallReply::Waits(_),
+        ) => Acknowledged::Error(error::to_detail(error::misplaced_reply())),
     }
 }
 

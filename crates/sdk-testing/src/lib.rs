@@ -46,6 +46,7 @@
 
 #![warn(missing_docs)]
 
+mod attempt;
 mod environment;
 mod held;
 mod observed;
@@ -54,6 +55,7 @@ mod stuck;
 mod time;
 
 pub use self::{
+    attempt::TestAttempt,
     environment::TestEnvironment,
     replay::{History, ReplayError, record, replay_history},
 };

@@ -10,7 +10,6 @@ use std::{
 
 use abide_core::{
     call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget, Worker},
-    ids::ShardId,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     run::{Description, Resolution},
 };
@@ -87,7 +86,7 @@ impl Transport for Observed {
         self.waiting(self.inner.count_runs(filter))
     }
 
-    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<(ShardId, WaitRow)>> {
+    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<WaitRow>> {
         self.waiting(self.inner.waits(filter, limit))
     }
 

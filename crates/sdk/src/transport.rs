@@ -37,7 +37,7 @@ pub trait Transport: Send + Sync + 'static {
     fn count_runs(&self, filter: RunFilter) -> Answer<'_, u64>;
 
     /// Lists what runs wait for, by the end of the wait.
-    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<(ShardId, WaitRow)>>;
+    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<WaitRow>>;
 
     /// Connects a worker, which says how much it takes at once of which queues. This gives no credit:
     /// it is said so that a queue that cannot be served is refused here, as [`CallError::Invalid`]. A

@@ -104,7 +104,7 @@ impl Calls {
             return Err(over("calls of the stream", limit));
         }
         let call = call.ok_or_else(|| InvalidField::new("call", "has no known case set"))?;
-        Ok(Operation::try_from(call)?)
+        self.handler.operation(call)
     }
 
     fn start(&mut self, number: u64, operation: Operation) {

@@ -11,8 +11,8 @@ use abide_core::{
 use abide_engine::Engine;
 use abide_proto::{
     error,
-    generated::Credit,
-    operation::{Operation, Reply},
+    generated::{Credit, numbered_call::Call as Asked},
+    operation::{Operation, Reply, operation_from_wire},
     worker::credit_from_wire,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -40,14 +40,16 @@ impl Handler {
         Self { engine, bounds: Arc::new(bounds), stopping, streams }
     }
 
+    /// What a message asks for.
+    pub(crate) fn operation(&self, asked: Asked) -> Result<Operation, CallError> {
+        Ok(operation_from_wire(asked, || self.engine.new_run_id())?)
+    }
+
     /// Performs an operation.
     pub(crate) async fn perform(&self, operation: Operation) -> Result<Reply, CallError> {
         let engine = &self.engine;
         Ok(match operation {
             Operation::Call(call) => Reply::Call(engine.call(call).await?),
-            Operation::Start(start) => {
-                Reply::Call(engine.call(start.with_run(engine.new_run_id())).await?)
-            }
             Operation::Describe(target) => {
                 Reply::Description(Box::new(engine.describe(target).await?))
             }
@@ -114,8 +116,7 @@ pub(crate) fn may_wait(operation: &Operation) -> bool {
                 | Call::Query { .. }
         ),
         Operation::History(request) => request.follow.is_some(),
-        Operation::Start(_)
-        | Operation::Describe(_)
+        Operation::Describe(_)
         | Operation::Runs(_)
         | Operation::CountRuns(_)
         | Operation::Waits(_) => false,

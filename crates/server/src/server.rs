@@ -5,7 +5,7 @@ use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use abide_core::{ids::NamespaceId, limits::Limits};
 use abide_engine::{Engine, Options};
 use abide_proto::{
-    DESCRIPTORS,
+    CONNECTION_WINDOW, DESCRIPTORS, STREAM_WINDOW,
     generated::{abide_server::AbideServer, workers_server::WorkersServer},
 };
 use abide_store::Store;
@@ -28,11 +28,6 @@ use crate::{
     size::Reworded,
     workers::Workers,
 };
-
-/// Bytes that may be on their way on one stream, and on one connection: enough for a second of frames
-/// between processes, and a bound for what a connection makes the server hold.
-const STREAM_WINDOW: u32 = 1 << 20;
-const CONNECTION_WINDOW: u32 = 4 << 20;
 
 /// The store's file in the data folder.
 const STORE_FILE: &str = "abide.db";

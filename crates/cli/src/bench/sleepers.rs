@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use abide::Client;
-use abide_core::list::{WaitFilter, WaitPosition};
+use abide_core::list::WaitFilter;
 use tokio::{task::JoinSet, time::sleep};
 use uuid::Uuid;
 
@@ -82,8 +82,8 @@ async fn count(client: &Client, bar: &indicatif::ProgressBar) -> Result<u64, Fai
     let mut count = 0;
     loop {
         let page = client.waits(filter.clone(), PAGE).await?;
-        let Some((shard, last)) = page.last() else { return Ok(count) };
-        filter.after = Some(WaitPosition::of(*shard, last));
+        let Some(last) = page.last() else { return Ok(count) };
+        filter.after = Some(last.position());
         count += page.len() as u64;
         bar.set_position(count);
     }

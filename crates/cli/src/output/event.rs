@@ -215,19 +215,21 @@ fn spec(spec: &RunSpec) -> Value {
     })
 }
 
-fn origin(origin: &Origin) -> String {
+/// Why a timer or wait exists, in words.
+pub(crate) fn origin(origin: &Origin) -> String {
     match origin {
         Origin::CreateTimer => "sleep".into(),
+        Origin::ExternalEvent { name } if name.is_empty() => "any signal".into(),
         Origin::ExternalEvent { name } => format!("signal {name}"),
-        Origin::Condition { key, .. } => {
-            format!("condition {}", key.as_deref().unwrap_or_default())
-        }
+        Origin::Condition { key: Some(key), .. } => format!("condition {key}"),
+        Origin::Condition { key: None, .. } => "condition".into(),
         Origin::ActivityRetry { execution } => format!("retry of activity {execution}"),
         Origin::ChildWorkflowRetry { workflow } => format!("retry of child {workflow}"),
     }
 }
 
-fn mover(by: &Mover) -> &str {
+/// Who moved a due time.
+pub(crate) fn mover(by: &Mover) -> &str {
     match by {
         Mover::Code => "code",
         Mover::Outside { identity, .. } => identity,

@@ -14,11 +14,11 @@ use std::{
 use serde::Serialize;
 
 pub(crate) use self::{
-    event::fields,
+    event::{fields, mover, origin},
     failure::{failure, failure_lines},
     payload::{payload, payloads},
     table::Table,
-    time::{absolute, moment, parse_length, parse_moment, relative, system_now},
+    time::{absolute, ago, moment, parse_length, parse_moment, relative, system_now},
 };
 use crate::failed::Failed;
 

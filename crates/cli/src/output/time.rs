@@ -1,7 +1,7 @@
 //! Times as people say them: "in 23 h", "3 min ago", and the exact moment beside it; and the way back,
 //! from what they type.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use abide::Timestamp;
 use jiff::{Span, SpanRelativeTo};
@@ -10,8 +10,7 @@ use crate::failed::Failed;
 
 /// What the clock of this machine says.
 pub(crate) fn system_now() -> Timestamp {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
-    Timestamp::EPOCH.saturating_add(since_epoch.unwrap_or_default())
+    SystemTime::now().into()
 }
 
 /// To the second, in UTC.
@@ -65,6 +64,13 @@ pub(crate) fn parse_moment(text: &str) -> Result<Timestamp, String> {
 pub(crate) fn moment(after: Duration) -> Result<Timestamp, Failed> {
     let at = system_now().saturating_add(after);
     if at.never() { Err(Failed::usage("the time is too far ahead")) } else { Ok(at) }
+}
+
+/// The moment so long before now.
+pub(crate) fn ago(length: Duration) -> Timestamp {
+    let now = system_now();
+    let seconds = now.seconds().saturating_sub_unsigned(length.as_secs());
+    Timestamp::new(seconds, now.nanos()).unwrap_or(Timestamp::EPOCH)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::{
         Table, absolute, failure, failure_lines, payload, payloads, relative, snake_case,
         system_now,
     },
-    waits::{kind_name, until, waits_for},
+    waits::{ended_by, object as wait_object, until, waits_for},
 };
 
 /// Show a run and all that it waits for
@@ -39,6 +39,7 @@ impl Describe {
         output.line(facts(&run))?;
         if !run.waits.is_empty() {
             output.line(format_args!("\n{}", waits(&run.waits)))?;
+            run.waits.iter().filter_map(about).try_for_each(|about| output.line(about))?;
         }
         if !run.activities.is_empty() {
             output.line(format_args!("\n{}", activities(&run.activities)))?;
@@ -64,8 +65,12 @@ fn facts(run: &Description) -> Table {
         ("queue", run.queue.clone()),
         ("status", word(&run.status)),
         ("doing", word(&run.liveness)),
-        ("started", at(run.started_at)),
     ];
+    if !run.resume_sources.is_empty() {
+        let sources: Vec<_> = run.resume_sources.iter().map(word).collect();
+        facts.push(("resumed by", sources.join(", ")));
+    }
+    facts.push(("started", at(run.started_at)));
     facts.extend(run.closed_at.map(|closed| ("closed", at(closed))));
     facts.extend(run.deadline.map(|deadline| ("deadline", at(deadline))));
     facts.extend(run.outcome.as_ref().map(|outcome| ("outcome", outcome_text(outcome))));
@@ -85,16 +90,28 @@ fn facts(run: &Description) -> Table {
 
 fn waits(waits: &[ShownWait]) -> Table {
     let now = system_now();
-    let mut table = Table::new(["waits for", "since", "until", "timer"]);
+    let mut table = Table::new(["waits for", "since", "until", "ended by", "timer"]);
     for wait in waits {
         table.row([
             waits_for(wait.kind, &wait.name),
             relative(wait.since, now),
             until(wait.until, now),
+            ended_by(wait.kind, &wait.name, wait.until),
             wait.timer.as_ref().map(ToString::to_string).unwrap_or_default(),
         ]);
     }
     table
+}
+
+/// What a wait is about and who may act, if it says so.
+fn about(wait: &ShownWait) -> Option<String> {
+    let details = wait.details.as_ref()?;
+    let actors = match details.actors.as_slice() {
+        [] => String::new(),
+        actors => format!(", for {}", actors.join(", ")),
+    };
+    let what = waits_for(wait.kind, &wait.name);
+    Some(format!("{what} is about {:?}{actors}", details.subject))
 }
 
 fn activities(activities: &[ShownActivity]) -> Table {
@@ -149,13 +166,6 @@ fn object(run: &Description) -> Value {
         Some(RunOutcome::Failed { failure: why, .. }) => (None, Some(failure(why))),
         _ => (None, None),
     };
-    let wait = |wait: &ShownWait| {
-        json!({
-            "kind": kind_name(wait.kind), "name": wait.name, "since": wait.since.to_string(),
-            "until": (!wait.until.never()).then(|| wait.until.to_string()),
-            "timer": wait.timer.as_ref().map(|timer| timer.as_str()),
-        })
-    };
     let activity = |activity: &ShownActivity| {
         json!({
             "activity": activity.activity.as_str(), "type": activity.activity_type,
@@ -172,7 +182,9 @@ fn object(run: &Description) -> Value {
     json!({
         "workflow": run.workflow.workflow.as_str(), "run": run.run.to_string(),
         "type": run.workflow_type, "queue": run.queue, "status": word(&run.status),
-        "doing": word(&run.liveness), "started_at": run.started_at.to_string(),
+        "doing": word(&run.liveness),
+        "resume_sources": run.resume_sources.iter().map(word).collect::<Value>(),
+        "started_at": run.started_at.to_string(),
         "closed_at": run.closed_at.map(|at| at.to_string()),
         "deadline": run.deadline.map(|at| at.to_string()),
         "result": result, "failure": why,
@@ -180,7 +192,7 @@ fn object(run: &Description) -> Value {
         "parent": run.parent.as_ref().map(|parent| parent.workflow.workflow.as_str()),
         "cancel_requested": run.cancel_requested,
         "events": run.last_event, "history_bytes": run.history_bytes,
-        "waits": run.waits.iter().map(wait).collect::<Value>(),
+        "waits": run.waits.iter().map(wait_object).collect::<Value>(),
         "activities": run.activities.iter().map(activity).collect::<Value>(),
         "children": run.children.iter().map(child).collect::<Value>(),
         "updates": run.updates.iter().map(|id| id.as_str()).collect::<Value>(),

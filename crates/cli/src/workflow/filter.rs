@@ -4,7 +4,7 @@ use abide::Timestamp;
 use abide_core::list::{RunFilter, RunStatus};
 use clap::{Args, ValueEnum};
 
-use crate::output::{parse_length, parse_moment, system_now};
+use crate::output::{ago, parse_length, parse_moment};
 
 /// Which runs are meant. All of what is said must hold.
 #[derive(Args)]
@@ -80,15 +80,16 @@ impl From<Status> for RunStatus {
 
 /// A moment, or how long ago it was.
 fn past(text: &str) -> Result<Timestamp, String> {
-    let Ok(ago) = parse_length(text) else { return parse_moment(text) };
-    let now = system_now();
-    let seconds = now.seconds().saturating_sub_unsigned(ago.as_secs());
-    Ok(Timestamp::new(seconds, now.nanos()).unwrap_or(Timestamp::EPOCH))
+    match parse_length(text) {
+        Ok(length) => Ok(ago(length)),
+        Err(_) => parse_moment(text),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::system_now;
 
     #[test]
     fn a_time_is_a_moment_or_how_long_ago() {

@@ -1,11 +1,13 @@
 //! The binary as its users have it: real processes on free ports and folders of their own. What is
 //! printed is compared with ids and times masked.
 
+mod approvals;
 mod bench;
 mod config;
 mod crash;
 mod errors;
 mod harness;
+mod people;
 mod policies;
 mod stories;
 mod tls;

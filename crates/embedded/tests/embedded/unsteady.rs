@@ -18,7 +18,6 @@ use abide_core::{
         Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget,
         Worker as Named,
     },
-    ids::ShardId,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     run::Description,
 };
@@ -124,7 +123,7 @@ impl Transport for Unsteady {
         self.inner.count_runs(filter)
     }
 
-    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<(ShardId, WaitRow)>> {
+    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<WaitRow>> {
         self.inner.waits(filter, limit)
     }
 

@@ -24,7 +24,7 @@ use abide_core::{
 };
 use abide_proto::{
     generated::{NumberedAnswer, NumberedCall, numbered_answer::Answer},
-    operation::{Operation, Page, Reply, answer_from_wire, operation_to_wire},
+    operation::{Operation, Page, Reply, answer_from_wire, operation_from_wire, operation_to_wire},
 };
 
 use crate::{
@@ -38,7 +38,8 @@ use crate::{
 fn check_operation(operation: Operation) {
     let call = operation_to_wire(operation.clone()).expect("a client's");
     let numbered = over_the_wire(&NumberedCall { number: 9, call: Some(call) });
-    let back = Operation::try_from(numbered.call.expect("a call")).expect("it makes sense");
+    let back = operation_from_wire(numbered.call.expect("a call"), || run(99));
+    let back = back.expect("it makes sense");
     assert_eq!(format!("{back:?}"), format!("{operation:?}"));
 }
 
@@ -162,7 +163,7 @@ fn lists_and_histories() {
 }
 
 #[test]
-fn a_start_without_run_id_waits_for_one() {
+fn a_start_without_run_id_is_given_one() {
     let mut request: abide_proto::generated::StartRunRequest = StartCall {
         workflow: workflow(),
         run: run(1),
@@ -177,12 +178,9 @@ fn a_start_without_run_id_waits_for_one() {
     .into();
     request.run = None;
     let asked = abide_proto::generated::numbered_call::Call::Start(request);
-    match Operation::try_from(asked).expect("it makes sense") {
-        Operation::Start(start) => match start.with_run(run(2)) {
-            Call::Start(start) => assert_eq!(start.run, run(2)),
-            other => panic!("not a start: {other:?}"),
-        },
-        other => panic!("not a new start: {other:?}"),
+    match operation_from_wire(asked, || run(2)).expect("it makes sense") {
+        Operation::Call(Call::Start(start)) => assert_eq!(start.run, run(2)),
+        other => panic!("not a start: {other:?}"),
     }
 }
 
@@ -348,10 +346,8 @@ fn rows() {
         timer: Some("t1".into()),
         details: codec::encode_wait_details(details),
     };
-    let shard = ShardId::new(5).expect("a shard");
     let shown = wait_details();
-    let waits = vec![(shard, wait(Some(&shown))), (shard, wait(None))];
-    check_reply(Reply::Waits(waits, false));
+    check_reply(Reply::Waits(vec![wait(Some(&shown)), wait(None)], false));
     check_reply(Reply::Count(12));
     check_reply(Reply::History(HistoryPage {
         run: run(1),

@@ -17,7 +17,7 @@ mod waits;
 use std::{marker::PhantomData, sync::Arc, time::Duration};
 
 use abide_core::{
-    ids::{NamespaceId, RunId, ShardId, WorkflowId, WorkflowKey},
+    ids::{NamespaceId, RunId, WorkflowId, WorkflowKey},
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     payload::Payloads,
 };
@@ -148,12 +148,13 @@ impl Client {
         self.repeat(|| self.transport.count_runs(filter.clone())).await
     }
 
-    /// What runs of the client's namespace wait for, by the end of the wait.
+    /// What runs of the client's namespace wait for, by the end of the wait. The next page follows the
+    /// [`WaitRow::position`] of the last row.
     pub async fn waits(
         &self,
         filter: WaitFilter,
         limit: usize,
-    ) -> Result<Vec<(ShardId, WaitRow)>, ClientError> {
+    ) -> Result<Vec<WaitRow>, ClientError> {
         let filter = WaitFilter { namespace: Some(self.namespace.clone()), ..filter };
         self.repeat(|| self.transport.waits(filter.clone(), limit)).await
     }

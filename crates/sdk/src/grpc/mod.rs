@@ -14,7 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use abide_core::{
     call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget, Worker},
-    ids::ShardId,
     limits::InvalidField,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     run::Description,
@@ -137,7 +136,7 @@ impl Transport for GrpcTransport {
         })
     }
 
-    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<(ShardId, WaitRow)>> {
+    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<WaitRow>> {
         Box::pin(async move {
             let page = Page { filter, limit: Some(limit) };
             match self.ask(Operation::Waits(page)).await? {

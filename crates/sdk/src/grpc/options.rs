@@ -3,11 +3,8 @@
 use std::time::Duration;
 
 use abide_core::{call::CallError, limits::InvalidField};
+use abide_proto::{CONNECTION_WINDOW, STREAM_WINDOW};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
-
-/// Bytes that may be on their way on one stream, and on the connection.
-const STREAM_WINDOW: u32 = 1 << 20;
-const CONNECTION_WINDOW: u32 = 4 << 20;
 
 /// Where a server is, and how the connection is made.
 #[derive(Clone, Debug)]

@@ -6,9 +6,12 @@ use std::{
     time::Duration,
 };
 
-use abide_core::{call::Call, payload::Payloads};
+use abide_core::{
+    call::{Call, CallError},
+    payload::Payloads,
+};
 
-use super::{attempts::Attempt, shared::Shared};
+use super::{attempts::Attempt, notice, shared::Shared};
 use crate::{activity::AttemptLink, backoff::Backoff};
 
 /// Between two heartbeats of an activity that has no heartbeat timeout.
@@ -98,6 +101,11 @@ impl Inner {
                 let call = Call::Heartbeat(self.attempt.token.clone(), details.clone());
                 let result = sender.call(call).await;
                 self.attempt.heard(&result);
+                if let Err(CallError::Invalid(problem)) = &result {
+                    // It does not count as a sign of life, so the attempt may be given up for it.
+                    let workflow = &self.attempt.token.workflow;
+                    notice::warn(workflow, format_args!("a heartbeat was not taken: {problem}"));
+                }
                 result.is_err_and(|error| error.passing())
             }
             None => true,

@@ -1,147 +1,23 @@
-//! The engine drives the true machines on a true store: runs go on after a restart, sleeps end when they
-//! should, children on other shards are awaited. Workers here run interpreted programs.
+//! Runs go on after a restart, sleeps end when they should, children on other shards are awaited.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use abide_core::{
-    call::{
-        Call, CallError, CallReply, ConflictPolicy, Dispatch, HistoryRequest, QueueKey, RunTarget,
-        StartCall, TaskCompletion, WorkKind, Worker,
-    },
+    call::{Call, CallError, CallReply, HistoryRequest, QueueKey, WorkKind, Worker},
     codec::decode_events,
-    event::{Event, RunSpec, SignalReceived, UpdateAdmitted},
-    ids::{RunId, WorkflowKey},
+    event::SignalReceived,
     limits::Limits,
-    program::{Activity, Node, Program},
-    replay::Replay,
-    run::{Close, Resolution},
+    program::Node,
+    run::Close,
     time::Timestamp,
 };
-use abide_engine::{Engine, Given, Options, Session, clock::ManualClock};
+use abide_engine::{Engine, Given, Options, clock::ManualClock};
 use abide_store::{Store, memory::MemoryStore};
 
-type Programs = Arc<BTreeMap<String, Program>>;
-
-fn workflow(id: &str) -> WorkflowKey {
-    WorkflowKey { namespace: "default".into(), workflow: id.into() }
-}
-
-fn target(id: &str) -> RunTarget {
-    RunTarget { workflow: workflow(id), run: None }
-}
-
-fn start_call(engine: &Engine, id: &str, workflow_type: &str) -> StartCall {
-    StartCall {
-        workflow: workflow(id),
-        run: engine.new_run_id(),
-        spec: RunSpec {
-            workflow_type: workflow_type.into(),
-            queue: "queue".into(),
-            ..RunSpec::default()
-        },
-        identity: "test".into(),
-        key: Some(id.into()),
-        conflict: ConflictPolicy::Reject,
-        reuse: Default::default(),
-        begin: Default::default(),
-        signal: None,
-    }
-}
-
-async fn start(engine: &Engine, id: &str, workflow_type: &str) -> RunId {
-    let call = Call::Start(Box::new(start_call(engine, id, workflow_type)));
-    match engine.call(call).await {
-        Ok(CallReply::Started { run, .. }) => run,
-        other => panic!("not started: {other:?}"),
-    }
-}
-
-async fn closed(engine: &Engine, id: &str) -> (RunId, Close) {
-    match engine.call(Call::AwaitClose(target(id))).await {
-        Ok(CallReply::Closed { run, how, .. }) => (run, how),
-        other => panic!("not closed: {other:?}"),
-    }
-}
-
-fn connect(engine: &Engine, session: &str) -> Session {
-    let worker =
-        Worker { session: session.into(), identity: session.into(), build: Some("build".into()) };
-    let session = engine.connect(worker);
-    for kind in [WorkKind::Workflow, WorkKind::Activity] {
-        let queue = QueueKey { namespace: "default".into(), queue: "queue".into(), kind };
-        session.credit(queue, 1000);
-    }
-    session
-}
-
-/// All events of a run.
-async fn history(engine: &Engine, workflow: &WorkflowKey, run: RunId) -> Vec<Event> {
-    let target = RunTarget { workflow: workflow.clone(), run: Some(run) };
-    let (mut from, mut events) = (0, Vec::new());
-    loop {
-        let request = HistoryRequest { target: target.clone(), from, follow: None };
-        let page = engine.history(request).await.expect("the history is there");
-        for row in page.rows {
-            events.extend(decode_events(row).expect("it can be read"));
-        }
-        if !page.more {
-            return events;
-        }
-        from = page.next;
-    }
-}
-
-/// Works until it is cancelled.
-async fn work(engine: Arc<Engine>, mut session: Session, programs: Programs) {
-    while let Some(given) = session.next().await {
-        let Given::Work(dispatch) = given else { continue };
-        match dispatch {
-            Dispatch::Workflow { token, given, last_event, .. } => {
-                let mut events = history(&engine, &token.workflow, token.run).await;
-                events.retain(|event| event.number <= last_event);
-                events.extend(given.tail);
-                let abide_core::event::Fact::RunStarted(started) = &events[0].body.fact else {
-                    panic!("a history begins with RunStarted");
-                };
-                let mut replay = Replay::new(programs[&started.spec.workflow_type].code());
-                replay.feed(events).expect("the history fits");
-                let updates: Vec<_> = given
-                    .updates
-                    .into_iter()
-                    .map(|(update, request)| UpdateAdmitted { update, request })
-                    .collect();
-                let completion = replay.turn(&updates).expect("the code fits");
-                let completion = TaskCompletion {
-                    commands: completion.commands,
-                    flags: completion.flags,
-                    eager_activities: 1,
-                    ..TaskCompletion::default()
-                };
-                let call = Call::CompleteTask(token, Box::new(completion));
-                // A refusal shows in the run, which the tests look at.
-                drop(engine.call(call).await);
-            }
-            Dispatch::Activity { token, .. } => {
-                let call = Call::ResolveActivity(token, Resolution::Completed(Vec::new()));
-                // A refusal shows in the run, which the tests look at.
-                drop(engine.call(call).await);
-            }
-            Dispatch::Query { .. } => {}
-        }
-    }
-}
-
-fn programs(programs: impl IntoIterator<Item = (&'static str, Vec<Node>)>) -> Programs {
-    Arc::new(programs.into_iter().map(|(name, steps)| (name.into(), Program::new(steps))).collect())
-}
-
-fn activity(activity_type: &str) -> Node {
-    Node::Activity(Activity {
-        activity_type: activity_type.into(),
-        start_to_close: Some(Duration::from_secs(10)),
-        ..Activity::default()
-    })
-}
+use crate::support::{
+    activity, closed, connect, history, programs, start, start_call, target, wait_for_waits, work,
+    workflow,
+};
 
 #[tokio::test]
 async fn a_hello_completes() {
@@ -187,14 +63,6 @@ async fn a_month_of_sleep_ends_when_the_clock_says_so_over_a_restart() {
     let end = history.last().expect("an event").time;
     assert_eq!(end, begin.saturating_add(month));
     worker.abort();
-}
-
-/// Follows the list of waits until it has `count` entries. The list is in the same transaction as the
-/// log, so this ends as soon as the run has come to its wait.
-async fn wait_for_waits(engine: &Engine, count: usize) {
-    while engine.waits(Default::default(), 10).await.expect("the list").len() != count {
-        tokio::task::yield_now().await;
-    }
 }
 
 #[tokio::test]

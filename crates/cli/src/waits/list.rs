@@ -1,0 +1,94 @@
+//! `abide waits list`.
+
+use abide_core::list::{WaitFilter, WaitKind, WaitRow};
+use clap::{Args, ValueEnum};
+
+use super::{Filter, Paged, pages, row_object, until, waits_for};
+use crate::{
+    connection::Common,
+    failed::Failed,
+    output::{Table, relative, system_now},
+};
+
+/// List what runs wait for, those first whose time is up first
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide waits list
+  abide waits list --type order --older-than 2d
+  abide waits list --kind signal --name decide --within 24h")]
+pub(crate) struct List {
+    /// Only waits of this kind
+    #[arg(short, long, value_enum, value_name = "KIND")]
+    kind: Option<Kind>,
+    /// Only this signal, condition, approval or timer
+    #[arg(long, value_name = "NAME", requires = "kind")]
+    name: Option<String>,
+    #[command(flatten)]
+    filter: Filter,
+    #[command(flatten)]
+    paged: Paged,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, ValueEnum)]
+enum Kind {
+    /// Time to pass
+    Timer,
+    /// A signal
+    Signal,
+    /// A condition on the run's own state
+    Condition,
+    /// The next attempt of an activity
+    ActivityRetry,
+    /// The next attempt of a child
+    ChildRetry,
+    /// A person's decision
+    Approval,
+}
+
+impl List {
+    pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
+        let filter = WaitFilter {
+            kind: self.kind.map(WaitKind::from),
+            name: self.name,
+            ..self.filter.of_engine()?
+        };
+        let rows = pages(&common.client().await?, filter, self.paged.limit, |_| true).await?;
+        let output = common.output();
+        if output.json() {
+            return rows.iter().try_for_each(|row| output.object(&row_object(row)));
+        }
+        if rows.is_empty() {
+            return output.line("nothing waits");
+        }
+        output.line(table(&rows))
+    }
+}
+
+fn table(rows: &[WaitRow]) -> Table {
+    let now = system_now();
+    let mut table = Table::new(["workflow", "waits for", "since", "until", "timer"]);
+    for row in rows {
+        table.row([
+            row.workflow.to_string(),
+            waits_for(row.kind, &row.name),
+            relative(row.since, now),
+            until(row.until, now),
+            row.timer.as_ref().map_or_else(|| "-".into(), ToString::to_string),
+        ]);
+    }
+    table
+}
+
+impl From<Kind> for WaitKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Timer => Self::Timer,
+            Kind::Signal => Self::Signal,
+            Kind::Condition => Self::Condition,
+            Kind::ActivityRetry => Self::ActivityRetry,
+            Kind::ChildRetry => Self::ChildRetry,
+            Kind::Approval => Self::Approval,
+        }
+    }
+}

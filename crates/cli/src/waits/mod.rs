@@ -1,0 +1,80 @@
+//! `abide waits`: what runs wait for, over all workflows or in one, one file per command.
+
+mod filter;
+mod follow;
+mod list;
+mod show;
+mod words;
+
+use abide::Client;
+use abide_core::{
+    list::{WaitFilter, WaitRow},
+    run::ShownWait,
+};
+use clap::Subcommand;
+
+pub(crate) use self::{
+    filter::{Filter, Paged},
+    words::{details, ended_by, object, row_object, until, waits_for},
+};
+use crate::{connection::Common, failed::Failed};
+
+/// What can be asked about waits.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    List(list::List),
+    Show(show::Show),
+    Follow(follow::Follow),
+}
+
+impl Command {
+    pub(crate) async fn run(self, common: &Common) -> Result<(), Failed> {
+        match self {
+            Self::List(command) => command.run(common).await,
+            Self::Show(command) => command.run(common).await,
+            Self::Follow(command) => command.run(common).await,
+        }
+    }
+}
+
+/// How many rows are read at once.
+const PAGE: usize = 200;
+
+/// Reads pages until there are enough rows that pass, or no more.
+pub(crate) async fn pages(
+    client: &Client,
+    mut filter: WaitFilter,
+    limit: usize,
+    passes: impl Fn(&WaitRow) -> bool,
+) -> Result<Vec<WaitRow>, Failed> {
+    let mut rows = Vec::new();
+    while rows.len() < limit {
+        let page = client.waits(filter.clone(), PAGE).await?;
+        let Some(last) = page.last() else { break };
+        filter.after = Some(last.position());
+        rows.extend(page.into_iter().filter(|row| passes(row)));
+    }
+    rows.truncate(limit);
+    Ok(rows)
+}
+
+/// The wait of this id, of the timer of this id, or of this name.
+pub(crate) fn find<'a>(
+    waits: &'a [ShownWait],
+    named: &str,
+) -> Result<Option<&'a ShownWait>, Failed> {
+    let timer = |wait: &ShownWait| wait.timer.as_ref().is_some_and(|id| id.as_str() == named);
+    let by_id = waits.iter().find(|wait| wait.key.to_string() == named || timer(wait));
+    if by_id.is_some() {
+        return Ok(by_id);
+    }
+    let mut by_name = waits.iter().filter(|wait| wait.name == named);
+    match (by_name.next(), by_name.next()) {
+        (found, None) => Ok(found),
+        (Some(one), Some(another)) => {
+            let what = format!("{named:?} may be {} or {}, at least", one.key, another.key);
+            Err(Failed::usage(what).hint("name one by its id"))
+        }
+        (None, Some(_)) => Ok(None),
+    }
+}

@@ -1,0 +1,83 @@
+//! `abide waits show`.
+
+use abide_core::run::ShownWait;
+use clap::Args;
+
+use super::{ended_by, find, object, until, waits_for};
+use crate::{
+    connection::Common,
+    failed::Failed,
+    output::{Table, absolute, mover, origin, payload, relative, system_now},
+    workflow::Target,
+};
+
+/// Show everything about what a run waits for
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide waits show order-7
+  abide waits show order-7 timer-1")]
+pub(crate) struct Show {
+    #[command(flatten)]
+    target: Target,
+    /// One wait: its id, the id of its timer, or its name; by default all
+    #[arg(value_name = "WAIT")]
+    wait: Option<String>,
+}
+
+impl Show {
+    pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
+        let client = common.client().await?;
+        let (id, output) = (&self.target.id, common.output());
+        let open = self.target.handle(&client).waits().await;
+        let mut open = open.map_err(|error| self.target.failed(error))?;
+        if let Some(named) = &self.wait {
+            let found = find(&open, named)?.ok_or_else(|| {
+                Failed::refused(format_args!("{id} has no open wait {named:?}"))
+                    .hint(format!("`abide waits show {id}` shows all that it has"))
+            })?;
+            open = vec![found.clone()];
+        }
+        if output.json() {
+            return open.iter().try_for_each(|wait| output.object(&object(wait)));
+        }
+        if open.is_empty() {
+            return output.line(format_args!("{id} waits for nothing"));
+        }
+        let facts: Vec<_> = open.iter().map(|wait| facts(wait).to_string()).collect();
+        output.line(facts.join("\n\n"))
+    }
+}
+
+fn facts(wait: &ShownWait) -> Table {
+    let now = system_now();
+    let mut facts = vec![
+        ("wait", wait.key.to_string()),
+        ("waits for", waits_for(wait.kind, &wait.name)),
+        ("origin", wait.origin.as_ref().map_or_else(|| "unknown".into(), origin)),
+        ("since", format!("{} ({})", relative(wait.since, now), absolute(wait.since))),
+        ("until", until(wait.until, now)),
+        ("ended by", ended_by(wait.kind, &wait.name, wait.until)),
+    ];
+    facts.extend(wait.timer.as_ref().map(|timer| ("timer", timer.to_string())));
+    if let Some(not_after) = wait.guards.not_after {
+        facts.push(("latest end", absolute(not_after)));
+    }
+    let times = |count: u32| if count == 1 { "once".into() } else { format!("{count} times") };
+    if let Some(bound) = wait.guards.max_extensions {
+        facts.push(("moves allowed", times(bound)));
+    }
+    if let Some(by) = &wait.moved_by {
+        facts.push(("moved", format!("{} from outside, last by {}", times(wait.moves), mover(by))));
+    }
+    if let Some(details) = &wait.details {
+        facts.extend((!details.subject.is_empty()).then(|| ("subject", details.subject.clone())));
+        facts.extend((!details.actors.is_empty()).then(|| ("may act", details.actors.join(", "))));
+        let data = details.data.iter();
+        facts.extend(data.map(|(name, value)| ("data", format!("{name} = {}", payload(value)))));
+        if let Some(approval) = &details.approval {
+            facts.push(("request", approval.request.clone()));
+            facts.push(("choices", approval.choices.join(", ")));
+        }
+    }
+    Table::facts(facts)
+}

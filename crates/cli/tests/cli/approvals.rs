@@ -1,0 +1,162 @@
+//! People decide: what waits for them is listed, shown, put off, decided, and followed meanwhile.
+
+use std::{
+    io::{BufRead as _, BufReader, Lines},
+    process::{Child, ChildStdout, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    harness::{Engine, abide, compare, fresh},
+    people::{People, QUEUE},
+};
+
+/// A running `abide waits follow --json`.
+struct Follower {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Follower {
+    fn of(engine: &Engine, id: &str) -> Self {
+        let mut command = abide();
+        command.args(["waits", "follow", id, "--json", "--address", &engine.address]);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary runs");
+        let lines = BufReader::new(child.stdout.take().expect("its output is ours")).lines();
+        Self { child, lines }
+    }
+
+    /// The next change.
+    fn next(&mut self) -> Value {
+        let line = self.lines.next().expect("it goes on").expect("a line");
+        serde_json::from_str(&line).expect("one JSON object")
+    }
+
+    /// The next change after which the run waits for this much.
+    fn next_with(&mut self, waits: usize) -> Vec<Value> {
+        loop {
+            let change = self.next();
+            let now = change["waits"].as_array().expect("a list");
+            if now.len() == waits {
+                return now.clone();
+            }
+        }
+    }
+
+    /// It has ended by itself, and well.
+    fn end(mut self) {
+        assert!(self.lines.next().is_none(), "nothing follows");
+        assert!(self.child.wait().expect("it ends").success());
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        // One that ended by itself is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts a workflow that asks people, and follows it until it has asked.
+fn asked(engine: &Engine, id: &str, requests: usize) -> Follower {
+    let start = format!("workflow start --type purchase --id {id} --queue {QUEUE}");
+    engine.run(&start).good();
+    let mut follower = Follower::of(engine, id);
+    follower.next_with(requests);
+    follower
+}
+
+#[test]
+fn a_request_is_seen_put_off_and_decided() {
+    let (engine, _folder) = fresh();
+    let people = People::ask(&engine.address);
+    let mut follower = asked(&engine, "desk", 1);
+
+    compare("people_list", &engine.run("approvals list").good());
+    compare("people_waits", &engine.run("waits list --kind approval --name decided.1").good());
+    compare("people_show", &engine.run("waits show desk").good());
+    compare("people_describe", &engine.run("workflow describe desk").good());
+    let described = &engine.json("workflow describe desk")[0];
+    assert_eq!(described["resume_sources"], json!(["due", "input"]));
+    let shown = engine.json("waits show desk decided.1");
+    assert_eq!(described["waits"], json!(shown), "a wait is the same wait wherever it is seen");
+    assert_eq!(shown[0]["ended_by"], json!(["decision", "deadline"]));
+
+    let moved = engine.run("timer reschedule desk decided.1 --in 72h").good();
+    compare("people_put_off", &moved);
+    let now = &follower.next_with(1)[0];
+    assert_eq!([&now["moves"], &now["moved_by"]], [&json!(1), &json!("tester")]);
+    compare("people_put_off_again", &engine.run("timer reschedule desk timer-1 --in 4d").bad(1));
+
+    compare("people_refuse", &engine.run("approvals decide desk approve --by bob").bad(1));
+    let words = "approvals decide desk approve --by anna --role managers --key k --comment fine";
+    let decided = &engine.json(words)[0];
+    let decision = json!({
+        "request": "1", "decision": "approve", "approver": "anna", "roles": ["managers"],
+        "comment": "fine", "key": "k",
+    });
+    assert_eq!(decided["answer"], json!({ "taken": decision }));
+    assert_eq!(follower.next(), json!({ "workflow": "desk", "closed": true, "waits": [] }));
+    follower.end();
+    compare("people_none", &engine.run("approvals list").good());
+    compare("people_decided", &engine.run("approvals decide desk reject --by anna").bad(1));
+    compare("people_waits_none", &engine.run("waits show desk").good());
+    people.leave();
+}
+
+#[test]
+fn of_several_requests_one_is_named() {
+    let (engine, _folder) = fresh();
+    let people = People::ask(&engine.address);
+    let mut follower = asked(&engine, "office", 2);
+    compare("people_several", &engine.run("approvals decide office approve --by anna").bad(2));
+    let other = engine.run("approvals decide office approve --by anna --request 3").bad(1);
+    compare("people_no_request", &other);
+    compare("people_no_wait", &engine.run("waits show office nothing").bad(1));
+    compare("people_follow", &{
+        // For people, too; the engine is told to end the run, and with it what follows.
+        let mut command = abide();
+        command.args(["waits", "follow", "office", "--address", &engine.address]);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary runs");
+        let mut lines = BufReader::new(child.stdout.take().expect("ours")).lines();
+        let first = lines.next().expect("it begins").expect("a line");
+        engine.run("approvals decide office reject --by anna --request 2").good();
+        let rest: Vec<_> = lines.map(|line| line.expect("a line")).collect();
+        assert!(child.wait().expect("it ends").success());
+        format!("{first}\n{}", rest.join("\n"))
+    });
+    follower.next_with(0);
+    follower.end();
+    people.leave();
+}
+
+#[test]
+fn approvals_and_waits_are_listed_by_what_they_are() {
+    let (engine, _folder) = fresh();
+    let people = People::ask(&engine.address);
+    asked(&engine, "desk", 1);
+    asked(&engine, "office", 2);
+    let requests = |words: &str| {
+        let of = |row: &Value| format!("{} {}", row["workflow"], row["approval"]["request"]);
+        let listed = engine.json(&format!("approvals list {words}"));
+        let mut found: Vec<_> = listed.iter().map(|row| of(row).replace('"', "")).collect();
+        found.sort();
+        found
+    };
+    let all = ["desk 1", "office 1", "office 2"];
+    assert_eq!(requests(""), all);
+    assert_eq!(requests("--for managers --for bob"), all);
+    assert_eq!(requests("--for bob"), [""; 0]);
+    assert_eq!(requests("--workflow office"), all[1..]);
+    assert_eq!(requests("--name decided.2"), all[2..]);
+    assert_eq!(requests("--type purchase --within 25h"), all);
+    assert_eq!(requests("--type sale"), [""; 0]);
+    assert_eq!(requests("--due-before 2026-01-01T00:00:00Z"), [""; 0]);
+    assert_eq!(requests("--older-than 1h"), [""; 0]);
+    assert_eq!(requests("--limit 2").len(), 2);
+    assert_eq!(engine.json("waits list --workflow desk").len(), 1);
+    assert_eq!(engine.json("waits list --kind timer").len(), 0, "a deadline is no wait of its own");
+    people.leave();
+}

@@ -1,0 +1,5 @@
+//! The engine drives the true machines on a true store. Workers here run interpreted programs.
+
+mod recovery;
+mod runs;
+mod support;
