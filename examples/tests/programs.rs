@@ -70,6 +70,16 @@ fn update() {
 }
 
 #[test]
+fn deadline() {
+    check(env!("CARGO_BIN_EXE_deadline"), &[], "deadline");
+}
+
+#[test]
+fn extensions() {
+    check(env!("CARGO_BIN_EXE_extensions"), &[], "extensions");
+}
+
+#[test]
 fn approval() {
     check(env!("CARGO_BIN_EXE_approval"), &[], "approval");
 }
