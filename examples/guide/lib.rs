@@ -10,6 +10,7 @@ macro_rules! page {
 }
 
 page!(activities, "activities.md");
+page!(approvals, "approvals.md");
 page!(changing_code, "changing-code.md");
 page!(children, "children.md");
 page!(conditions, "conditions.md");

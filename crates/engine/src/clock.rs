@@ -46,6 +46,11 @@ pub trait Clock: Send + Sync {
     fn suffices(&self, sleep: &Sleep<'_>, until: Timestamp) -> bool {
         sleep.ends == until
     }
+
+    /// Somebody moves it, who must know when nothing is under way.
+    fn moved_by_hand(&self) -> bool {
+        false
+    }
 }
 
 /// The system's time.
@@ -147,6 +152,10 @@ impl Clock for ManualClock {
             // The sender lives as long as `self`, so waiting cannot fail.
             drop(now.wait_for(|now| *now >= until).await);
         })
+    }
+
+    fn moved_by_hand(&self) -> bool {
+        true
     }
 }
 

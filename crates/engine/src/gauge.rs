@@ -1,5 +1,6 @@
 //! Counts what is under way, so that whoever moves time by hand knows exactly when all is idle: no
-//! message waits, no shard steps, no read or commit runs. It decides nothing and costs two counters.
+//! message waits, no shard steps, no read or commit runs. It decides nothing. Nobody reads it while time
+//! moves by itself, and then nothing is counted: all threads would share the counters.
 
 use std::sync::{
     Arc,
@@ -9,8 +10,11 @@ use std::sync::{
 use tokio::sync::{Notify, futures::Notified};
 
 /// What is under way in an engine, and with those who add to it. Clones are the same gauge.
-#[derive(Clone, Debug, Default)]
-pub struct Gauge(Arc<Counters>);
+#[derive(Clone, Debug)]
+pub struct Gauge {
+    counters: Arc<Counters>,
+    counts: bool,
+}
 
 #[derive(Debug, Default)]
 struct Counters {
@@ -23,35 +27,43 @@ struct Counters {
 /// Something that is under way until this is dropped. What it leads to must begin before that.
 #[derive(Debug)]
 #[must_use = "dropped at once, it counts for nothing"]
-pub struct Work(Arc<Counters>);
+pub struct Work(Option<Arc<Counters>>);
 
 impl Gauge {
+    /// A gauge that counts, or one that shows nothing.
+    pub(crate) fn new(counts: bool) -> Self {
+        Self { counters: Arc::default(), counts }
+    }
+
     /// Something begins.
     pub fn begin(&self) -> Work {
-        self.0.begun.fetch_add(1, Ordering::SeqCst);
-        Work(Arc::clone(&self.0))
+        Work(self.counts.then(|| {
+            self.counters.begun.fetch_add(1, Ordering::SeqCst);
+            Arc::clone(&self.counters)
+        }))
     }
 
     /// If nothing is under way: how much there was so far. As long as this stays the same, nothing
-    /// has happened.
+    /// has happened. A gauge that does not count never knows.
     pub fn idle(&self) -> Option<u64> {
         // In this order: what has ended had begun, so if both are equal nothing was open in between.
-        let ended = self.0.ended.load(Ordering::SeqCst);
-        let begun = self.0.begun.load(Ordering::SeqCst);
-        (begun == ended).then_some(begun)
+        let ended = self.counters.ended.load(Ordering::SeqCst);
+        let begun = self.counters.begun.load(Ordering::SeqCst);
+        (self.counts && begun == ended).then_some(begun)
     }
 
     /// Ends when the last thing under way ends the next time, counted from this call.
     pub fn until_idle(&self) -> Notified<'_> {
-        self.0.idle.notified()
+        self.counters.idle.notified()
     }
 }
 
 impl Drop for Work {
     fn drop(&mut self) {
-        let ended = self.0.ended.fetch_add(1, Ordering::SeqCst) + 1;
-        if ended == self.0.begun.load(Ordering::SeqCst) {
-            self.0.idle.notify_waiters();
+        let Some(counters) = &self.0 else { return };
+        let ended = counters.ended.fetch_add(1, Ordering::SeqCst) + 1;
+        if ended == counters.begun.load(Ordering::SeqCst) {
+            counters.idle.notify_waiters();
         }
     }
 }
@@ -62,7 +74,7 @@ mod tests {
 
     #[test]
     fn it_is_idle_when_all_has_ended() {
-        let gauge = Gauge::default();
+        let gauge = Gauge::new(true);
         let before = gauge.idle();
         let (one, two) = (gauge.begin(), gauge.begin());
         drop(one);
@@ -72,9 +84,16 @@ mod tests {
         assert_ne!(gauge.idle(), before);
     }
 
+    #[test]
+    fn without_counting_nobody_is_told_that_it_is_idle() {
+        let gauge = Gauge::new(false);
+        drop(gauge.begin());
+        assert_eq!(gauge.idle(), None);
+    }
+
     #[tokio::test]
     async fn the_last_end_is_told() {
-        let gauge = Gauge::default();
+        let gauge = Gauge::new(true);
         let work = gauge.begin();
         let idle = gauge.until_idle();
         drop(work);

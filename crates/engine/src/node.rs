@@ -66,7 +66,7 @@ impl Node {
         let queues = Mutex::new(Queues::new(limits.queued_offers));
         let limits = Arc::new(limits);
         let unopened = watch::Sender::new(shards.keys().copied().collect());
-        let (gauge, sessions) = (Gauge::default(), Mutex::default());
+        let (gauge, sessions) = (Gauge::new(clock.moved_by_hand()), Mutex::default());
         let failed = watch::Sender::new(None);
         Self { store, clock, limits, name, gauge, shards, queues, sessions, unopened, failed }
     }
