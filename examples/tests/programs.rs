@@ -70,6 +70,41 @@ fn update() {
 }
 
 #[test]
+fn deadline() {
+    check(env!("CARGO_BIN_EXE_deadline"), &[], "deadline");
+}
+
+#[test]
+fn extensions() {
+    check(env!("CARGO_BIN_EXE_extensions"), &[], "extensions");
+}
+
+#[test]
+fn approval() {
+    check(env!("CARGO_BIN_EXE_approval"), &[], "approval");
+}
+
+#[test]
+fn approval_data() {
+    check(env!("CARGO_BIN_EXE_approval-data"), &[], "approval-data");
+}
+
+#[test]
+fn approval_levels() {
+    check(env!("CARGO_BIN_EXE_approval-levels"), &[], "approval-levels");
+}
+
+#[test]
+fn approval_escalation() {
+    check(env!("CARGO_BIN_EXE_approval-escalation"), &[], "approval-escalation");
+}
+
+#[test]
+fn approval_deadline() {
+    check(env!("CARGO_BIN_EXE_approval-deadline"), &[], "approval-deadline");
+}
+
+#[test]
 fn child() {
     check(env!("CARGO_BIN_EXE_child"), &[], "child");
 }

@@ -1,4 +1,4 @@
-//! The options within an attribute: `name = "…"`, `validate = method`.
+//! The options within an attribute: `name = "…"`, `validate = method`, `approvals = field`.
 
 use proc_macro2::{Span, TokenStream};
 use syn::{
@@ -15,6 +15,8 @@ pub(crate) struct Options {
     pub(crate) name: Option<LitStr>,
     /// The method that judges an update.
     pub(crate) validate: Option<Ident>,
+    /// The field that holds the requests for approval.
+    pub(crate) approvals: Option<Ident>,
 }
 
 impl Options {
@@ -25,6 +27,7 @@ impl Options {
         for MetaNameValue { path, value, .. } in parser.parse2(tokens)? {
             match known.iter().find(|known| path.is_ident(known)) {
                 Some(&"name") => options.name = Some(wire_name(&value)?),
+                Some(&"approvals") => options.approvals = Some(field(&value)?),
                 Some(_) => options.validate = Some(method(&value)?),
                 None => return Err(unknown(&path, known)),
             }
@@ -63,12 +66,20 @@ fn wire_name(value: &Expr) -> syn::Result<LitStr> {
 }
 
 fn method(value: &Expr) -> syn::Result<Ident> {
+    plain(value, "write the name of a method of this block, as it is: `validate = check`")
+}
+
+fn field(value: &Expr) -> syn::Result<Ident> {
+    plain(value, "write the name of a field of the state, as it is: `approvals = approvals`")
+}
+
+fn plain(value: &Expr, message: &str) -> syn::Result<Ident> {
     if let Expr::Path(path) = value
         && let Some(ident) = path.path.get_ident()
     {
         return Ok(ident.clone());
     }
-    Err(error(value, "write the name of a method of this block, as it is: `validate = check`"))
+    Err(error(value, message))
 }
 
 fn unknown(option: &Path, known: &[&str]) -> syn::Error {

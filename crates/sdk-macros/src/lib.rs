@@ -35,7 +35,8 @@ pub fn activities(options: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// Its methods are marked `#[run]` (exactly one), `#[signal]`, `#[query]`, `#[update]` and `#[init]`;
 /// others stay as they are. Each signal, query and update becomes a constant of the same name.
-/// `#[workflow(name = "…")]` sets the name on the wire.
+/// `#[workflow(name = "…")]` sets the name on the wire. `#[workflow(approvals = field)]`, where the field
+/// is an `Approvals`, adds the update `decide`, the signal `decision` and the query `approvals`.
 #[proc_macro_attribute]
 pub fn workflow(options: TokenStream, item: TokenStream) -> TokenStream {
     finish(workflow::block(options.into(), item.into()))

@@ -5,7 +5,7 @@ use abide_core::{
     failure::Failure,
     ids::WorkflowKey,
     list::RunFilter,
-    run::{Description, Liveness},
+    run::{Description, Liveness, ShownWait, WaitKey},
 };
 use abide_sdk::transport::Transport;
 
@@ -51,7 +51,9 @@ fn shown(run: &Description) -> String {
     }
     let children = run.children.iter().map(|child| format!("child {} is open", child.workflow));
     kept_by.extend(children);
-    for wait in &run.waits {
+    // What waits for an attempt is named with its activity.
+    let retried = |wait: &&ShownWait| matches!(wait.key, WaitKey::Activity(_));
+    for wait in run.waits.iter().filter(|wait| !retried(wait)) {
         kept_by.push(format!(
             "it waits for {} {}",
             format!("{:?}", wait.kind).to_lowercase(),

@@ -5,6 +5,7 @@
 //! definitions: typed values that clients and workflows name by path.
 //!
 //! - [`Context`] is what workflow code holds; [`ActivityContext`] is what activities hold.
+//! - [`approval`] asks people, and takes their decisions.
 //! - [`definition`] says what a workflow is made of, [`payload`] how its data travels, [`Error`] what
 //!   can go wrong.
 //! - [`executor`] runs workflow code deterministically; [`registry`] is what a worker can run.
@@ -19,6 +20,7 @@
 extern crate self as abide;
 
 pub mod activity;
+pub mod approval;
 #[cfg(feature = "worker")]
 mod backoff;
 #[cfg(feature = "worker")]

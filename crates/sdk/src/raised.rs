@@ -4,7 +4,7 @@ use std::{any::type_name, error::Error as StdError};
 
 use abide_core::failure::{Failure, FailureKind};
 
-use crate::{activity::ActivityError, error::Error};
+use crate::{activity::ActivityError, approval::Refusal, error::Error};
 
 /// Sources of an error that are kept: well below the depth at which a failure is refused.
 const CAUSES_MAX: usize = 20;
@@ -74,7 +74,8 @@ fn as_a<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Optio
 /// What an error of our own says, if it is one.
 fn own_failure(error: &(dyn StdError + 'static)) -> Option<Failure> {
     let of_activity = || as_a::<ActivityError>(error).map(ActivityError::to_failure);
-    as_a::<Error>(error).map(Error::to_failure).or_else(of_activity)
+    let of_refusal = || as_a::<Refusal>(error).map(Refusal::to_failure);
+    as_a::<Error>(error).map(Error::to_failure).or_else(of_activity).or_else(of_refusal)
 }
 
 /// An error with its sources as causes, as many as are allowed.

@@ -88,13 +88,15 @@ fn describe(summary: &Summary, elapsed: Duration) -> String {
     let rate = progress::rate(summary.seeds, elapsed);
     format!(
         "{} seeds in {:.1} s ({rate:.0} per second); each on average: {} inputs, {} faults, {} runs, \
-         {} events, {} requests acknowledged",
+         {} events, {} timers and timed waits, {} moves of them, {} requests acknowledged",
         summary.seeds,
         elapsed.as_secs_f64(),
         each(counts.inputs),
         each(counts.faults),
         each(counts.runs),
         each(counts.events),
+        each(counts.waits),
+        each(counts.moves),
         each(counts.acknowledged),
     )
 }

@@ -168,6 +168,9 @@ mod tests {
             Bug::SnapshotNumber,
             Bug::WrongLastEvent,
             Bug::DuplicateDispatch,
+            Bug::WaitRowNotMoved,
+            Bug::OldDueRow,
+            Bug::DeadlineIgnored,
         ];
         for bug in bugs {
             let seeds = bug.found_within();

@@ -1,6 +1,7 @@
-//! A small interpreted workflow language for tests and the simulator: a program is a tree of steps, as
-//! plain data that a generator can draw and shrink. It exercises every kind of command; it is not meant
-//! for people to write workflows in.
+//! A small interpreted workflow language for tests of the core, the engine and the server, which do not
+//! see the SDK: a program is a tree of steps, as plain data that a generator can draw and shrink. It
+//! exercises every kind of command; it is not meant for people to write workflows in. The simulator has
+//! programs of its own, which run on the executor of the SDK.
 
 mod call;
 mod context;

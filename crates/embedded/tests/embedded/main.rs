@@ -16,4 +16,5 @@ mod messages;
 mod others;
 mod restarts;
 mod unsteady;
+mod waits;
 mod world;

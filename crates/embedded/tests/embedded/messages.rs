@@ -1,7 +1,7 @@
 //! Signals, queries and updates.
 
 use abide::{ClientError, Context, client::Client};
-use abide_core::call::ConflictPolicy;
+use abide_core::{call::ConflictPolicy, event::Fact, run::Refusal};
 use abide_embedded::Embedded;
 use abide_sdk::workflow;
 
@@ -127,6 +127,24 @@ async fn a_second_start_is_refused_or_finds_the_first() {
     assert_eq!(start.await.unwrap().run_id(), Some(run));
     let start = client.start::<Cart>("cart", ()).on_conflict(ConflictPolicy::TerminateExisting);
     assert_ne!(start.await.unwrap().run_id(), Some(run));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn what_operators_do_takes_effect_once_per_key() {
+    let (_engine, client, running) = shop().await;
+    let cart = client.start::<Cart>("cart", ()).await.unwrap();
+    cart.pause("lunch").key("lunch").await.unwrap();
+    cart.unpause("lunch is over").await.unwrap();
+    cart.pause("lunch").key("lunch").await.unwrap();
+    assert_eq!(cart.query(Cart::count, ()).await.unwrap(), 0, "it is not paused again");
+    cart.terminate("closed").key("evening").await.unwrap();
+    cart.terminate("closed").key("evening").await.unwrap();
+    let error = cart.terminate("closed").await.unwrap_err();
+    assert_eq!(error, ClientError::Refused(Refusal::RunClosed));
+    let paused = |fact: &Fact| matches!(fact, Fact::RunPaused(_));
+    let history = cart.history().await.unwrap();
+    assert_eq!(history.iter().filter(|event| paused(&event.body.fact)).count(), 1);
     running.stop().await;
 }
 

@@ -43,9 +43,15 @@ fn check_operation(operation: Operation) {
     assert_eq!(format!("{back:?}"), format!("{operation:?}"));
 }
 
+fn check_calls<const N: usize>(calls: [Call; N]) {
+    for call in calls {
+        check_operation(Operation::Call(call));
+    }
+}
+
 #[test]
-fn calls() {
-    let start = |conflict, reuse, full: bool| {
+fn starts() {
+    let start = |conflict, reuse, begin, full: bool| {
         Call::Start(Box::new(StartCall {
             workflow: workflow(),
             run: run(1),
@@ -54,70 +60,82 @@ fn calls() {
             key: full.then(|| "k".into()),
             conflict,
             reuse,
-            begin: if full {
-                Begin::At(time(10))
-            } else {
-                Begin::After(Duration::from_millis(1500))
-            },
+            begin,
             signal: full.then(signal),
         }))
     };
-    let (reason, identity) = (String::from("why"), String::from("who"));
+    let after = Begin::After(Duration::from_millis(1500));
+    check_calls([
+        start(ConflictPolicy::Reject, ReusePolicy::Allow, Begin::AtOnce, false),
+        start(ConflictPolicy::UseExisting, ReusePolicy::AllowIfFailed, after, true),
+        start(ConflictPolicy::TerminateExisting, ReusePolicy::Reject, Begin::At(time(10)), true),
+    ]);
+}
+
+#[test]
+fn messages() {
     let update = |until| Call::Update {
         target: target(),
         update: "u1".into(),
         request: update_request(),
         until,
     };
-    let calls = [
-        start(ConflictPolicy::Reject, ReusePolicy::Allow, false),
-        start(ConflictPolicy::UseExisting, ReusePolicy::AllowIfFailed, true),
-        start(ConflictPolicy::TerminateExisting, ReusePolicy::Reject, true),
+    check_calls([
         Call::Signal(target(), signal(), extension()),
+        update(UpdateWait::Accepted),
+        update(UpdateWait::Completed),
+        Call::Query { target: target(), query: Query { name: "q".into(), input: payloads() } },
+        Call::AwaitClose(target()),
+        Call::AwaitWaits(target(), 12),
+    ]);
+}
+
+#[test]
+fn what_operators_do() {
+    let (reason, identity) = (String::from("why"), String::from("who"));
+    let key = || Some("k".into());
+    let reschedule = |what, key| Call::RescheduleTimer {
+        target: target(),
+        what,
+        fire_at: time(11),
+        identity: "who".into(),
+        key,
+    };
+    check_calls([
         Call::RequestCancel {
             target: target(),
             reason: reason.clone(),
             identity: identity.clone(),
-            key: Some("k".into()),
+            key: key(),
         },
         Call::Terminate {
             target: target(),
             reason: reason.clone(),
             identity: identity.clone(),
             details: payloads(),
-            key: Some("terminate".into()),
+            key: key(),
         },
         Call::Pause(
             target(),
-            RunPaused {
-                reason: reason.clone(),
-                identity: identity.clone(),
-                key: Some("pause".into()),
-            },
+            RunPaused { reason: reason.clone(), identity: identity.clone(), key: key() },
         ),
         Call::Unpause(target(), RunUnpaused { reason, identity: identity.clone(), key: None }),
-        update(UpdateWait::Accepted),
-        update(UpdateWait::Completed),
-        Call::Query { target: target(), query: Query { name: "q".into(), input: payloads() } },
-        Call::RescheduleTimer {
-            target: target(),
-            what: "t1".into(),
-            fire_at: time(11),
-            identity: identity.clone(),
-            key: Some("k".into()),
-        },
-        Call::RescheduleTimer {
-            target: target(),
-            what: Movable::Wait(WaitKey::Condition("c1".into())),
-            fire_at: time(11),
-            identity: identity.clone(),
-            key: None,
-        },
+        reschedule("t1".into(), key()),
+        reschedule(Movable::Wait(WaitKey::Condition("c1".into())), None),
         Call::Repair { target: target(), identity },
-        Call::AwaitClose(target()),
-        Call::AwaitWaits(target(), 12),
-    ];
-    for call in calls {
+    ]);
+}
+
+#[test]
+fn calls_about_waits() {
+    let moved = Call::RescheduleTimer {
+        target: target(),
+        what: Movable::Wait(WaitKey::Condition("c1".into())),
+        fire_at: time(11),
+        identity: "anna".into(),
+        key: None,
+    };
+    for call in [moved, Call::AwaitWaits(target(), 12)] {
         check_operation(Operation::Call(call));
     }
 }

@@ -4,7 +4,10 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::model::{Handler, Model};
+use super::{
+    approvals,
+    model::{Handler, Model},
+};
 
 /// The impl block as it stays, its constants, and the trait that ties them together.
 pub(super) fn workflow(model: &Model) -> TokenStream {
@@ -15,11 +18,18 @@ pub(super) fn workflow(model: &Model) -> TokenStream {
         .map(signal)
         .chain(queries.iter().map(query))
         .chain(updates.iter().map(update));
-    let list = |handlers: &[Handler]| {
+    let list = |handlers: &[Handler], more: TokenStream| {
         let idents = handlers.iter().map(|handler| &handler.ident);
-        quote!(&[#(&Self::#idents),*])
+        let more = model.approvals.as_ref().map(|_| more);
+        quote!(&[#(&Self::#idents,)* #more])
     };
-    let (signals, queries, updates) = (list(signals), list(queries), list(updates));
+    let (signals, queries, updates) = (
+        list(signals, quote!(&Self::decision)),
+        list(queries, quote!(&Self::approvals)),
+        list(updates, quote!(&Self::decide)),
+    );
+    let approving = model.approvals.as_ref().map(|field| approvals::way(own, field));
+    let answers = model.approvals.as_ref().map(|_| approvals::constants());
     let (init, run) = (init(model), run(model));
     let (_, signature) = &model.run;
     let (input, output, travels) =
@@ -30,7 +40,10 @@ pub(super) fn workflow(model: &Model) -> TokenStream {
 
         impl #own {
             #(#constants)*
+            #answers
         }
+
+        #approving
 
         impl ::abide::Workflow for #own {
             const NAME: &'static str = #name;

@@ -1,6 +1,7 @@
 //! `#[workflow]` on an impl block: [`model`] reads its methods, [`check`] says what is wrong with them,
-//! [`expand`] writes the definitions.
+//! [`expand`] writes the definitions; [`approvals`] adds those of workflows that ask people.
 
+mod approvals;
 mod check;
 mod expand;
 mod model;
@@ -13,7 +14,7 @@ use crate::attribute::Options;
 
 /// Expands `#[workflow]`.
 pub(crate) fn block(options: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
-    let options = Options::parse(options, &["name"])?;
+    let options = Options::parse(options, &["name", "approvals"])?;
     let block: ItemImpl = syn::parse2(item)?;
     Ok(expand::workflow(&Model::read(options, block)?))
 }

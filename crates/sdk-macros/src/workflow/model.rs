@@ -5,8 +5,9 @@ use syn::{
     parse::{Parse, ParseStream},
 };
 
-use super::check::{
-    check_handler, check_init, check_query, check_run, check_validator, refuse_output,
+use super::{
+    approvals,
+    check::{check_handler, check_init, check_query, check_run, check_validator, refuse_output},
 };
 use crate::{
     activity::{check_block, hidden, take_docs},
@@ -29,6 +30,8 @@ pub(super) struct Model {
     pub(super) signals: Vec<Handler>,
     pub(super) queries: Vec<Handler>,
     pub(super) updates: Vec<Handler>,
+    /// The field of the state that holds the requests for approval.
+    pub(super) approvals: Option<Ident>,
 }
 
 /// A signal, query or update.
@@ -136,9 +139,14 @@ impl Model {
         for update in &updates {
             check_validator(update, &items)?;
         }
+        if options.approvals.is_some() {
+            let handlers = signals.iter().chain(&queries).chain(&updates);
+            approvals::check(handlers.map(|handler| &handler.ident))?;
+        }
         let name = options.wire_name(&own_name(&block.self_ty)?);
         block.items = items;
-        Ok(Self { block, name, run, init, signals, queries, updates })
+        let approvals = options.approvals;
+        Ok(Self { block, name, run, init, signals, queries, updates, approvals })
     }
 }
 

@@ -30,7 +30,7 @@ pub use self::{
     message::Signal,
     start::Start,
     update::{Update, UpdateHandle},
-    waits::WaitsFollower,
+    waits::{ShownWait, WaitKey, WaitsFollower},
 };
 use crate::{definition::Workflow, transport::Transport};
 

@@ -1,8 +1,9 @@
 //! What a run waits for: as it is now, or followed as it changes; and its ends, which can be moved.
 
+pub use abide_core::run::{ShownWait, WaitKey};
 use abide_core::{
     call::{Call, CallReply, RunTarget, RunWaits},
-    run::{Movable, ShownWait, WaitKey},
+    run::Movable,
     time::Timestamp,
 };
 

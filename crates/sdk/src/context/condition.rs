@@ -92,6 +92,12 @@ impl<W: 'static> WaitUntil<W> {
         WaitUntilWithin { wait: self, limit: Limit::At(deadline) }
     }
 
+    /// The condition is a person's decision, which reaches the run like this.
+    pub(crate) fn decided_by(mut self, approval: event::Approval) -> Self {
+        self.said.approval(approval);
+        self
+    }
+
     fn predicate(&self) -> Predicate {
         let (state, holds) = (self.state.clone(), self.condition.holds.clone());
         Rc::new(move || state.upgrade().is_some_and(|state| holds(&state.borrow())))

@@ -22,7 +22,7 @@ use abide_core::{
 };
 use uuid::Uuid;
 
-use self::terms::Limit;
+pub(crate) use self::terms::Limit;
 pub use self::{
     activity::ActivityCall,
     child::{ChildCall, ChildHandle, ChildResult, ChildStart},

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use abide_core::{event::WaitDetails, time::Timestamp};
+use abide_core::{
+    event::{Approval, WaitDetails},
+    time::Timestamp,
+};
 
 use crate::{
     error::Error,
@@ -12,7 +15,7 @@ use crate::{
 
 /// When a wait ends at the latest.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Limit {
+pub(crate) enum Limit {
     /// So long after it begins.
     After(Duration),
     /// At this time.
@@ -21,7 +24,7 @@ pub(super) enum Limit {
 
 impl Limit {
     /// The time at which a wait that begins now ends.
-    pub(super) fn from(self, now: Timestamp) -> Timestamp {
+    pub(crate) fn from(self, now: Timestamp) -> Timestamp {
         match self {
             Self::After(duration) => now.saturating_add(duration),
             Self::At(at) => at,
@@ -53,6 +56,10 @@ impl Said {
             }
             Err(error) => self.unsendable = Some(error.of(format!("data {name} of the wait"))),
         }
+    }
+
+    pub(super) fn approval(&mut self, approval: Approval) {
+        self.details().approval = Some(approval);
     }
 
     pub(super) const fn not_after(&mut self, at: Timestamp) {

@@ -6,6 +6,11 @@
 extern crate abide_sdk as abide;
 
 mod activities;
+mod approvals;
+mod approvals_asked;
+mod approvals_ended;
+mod approvals_people;
+mod approvals_shown;
 mod basics;
 mod cancelling;
 mod carried;

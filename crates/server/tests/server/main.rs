@@ -7,6 +7,7 @@ mod bad_input;
 mod counting;
 mod large;
 mod network;
+mod never;
 mod operations;
 mod overload;
 mod refused;

@@ -13,7 +13,7 @@ use abide_core::{
 };
 use abide_store::{Batch, Write, rows::LogRow};
 
-use super::{Check, Checked, Violation, records, writers};
+use super::{Check, Checked, Violation, races, records, waits, writers};
 
 /// Everything that is committed.
 #[derive(Debug, Default)]
@@ -26,6 +26,8 @@ pub struct Ledger {
     pub claims: BTreeMap<ShardId, writers::Claim>,
     /// The latest moment that any clock showed.
     pub latest: Timestamp,
+    /// Rows of waits and due times.
+    pub rows: waits::Rows,
     /// Timers that fired in the last batch, with their due times.
     pub fired: Vec<(RunId, Timestamp)>,
 }
@@ -64,7 +66,8 @@ impl Ledger {
                 _ => {}
             }
         }
-        Ok(())
+        let runs = self.rows.apply(batch);
+        waits::rows_follow_history(self, &runs)
     }
 
     /// The current run of a workflow.
@@ -169,7 +172,7 @@ impl Story {
         }
         self.run.logged(row.events.len());
         self.run.take_touched();
-        Ok(())
+        races::conditions_end_as_history_says(self, row.first_event)
     }
 
     fn note(&mut self, note: Note) {

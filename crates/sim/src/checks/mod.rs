@@ -6,9 +6,11 @@
 //! - `promises`: what callers were told is in the store, once.
 //! - `dispatches`: what workers were given was durable before, and never given twice where it must not.
 //! - `replays`: every history replays, whole and at every cut.
+//! - `races`: order in history decides between a wait and its deadline.
 //! - `signals`: code reads each signal once, and waits for none that is there.
 //! - `families`: parents and children, chains of runs, effects on other workflows.
 //! - `rows`: rows are the projection of the folded runs, no more and no less.
+//! - `waits`: after every commit, waits and due times have their rows, and nothing else has.
 //! - `settled`: what could go on has gone on.
 
 use std::fmt;
@@ -19,11 +21,13 @@ pub mod dispatches;
 pub mod families;
 pub mod ledger;
 pub mod promises;
+pub mod races;
 pub mod records;
 pub mod replays;
 pub mod rows;
 pub mod settled;
 pub mod signals;
+pub mod waits;
 pub mod writers;
 
 /// Something that must never happen, and did.
@@ -115,6 +119,8 @@ checks! {
     Replays = "history replays",
     /// Code reads a signal once, and no signal is left behind.
     Signals = "signals are read once",
+    /// What comes first in history wins.
+    Races = "first in history wins",
     /// A parent knows how its children stand.
     Families = "parent and child agree",
     /// Runs of a workflow are a chain with one current run.
@@ -123,6 +129,10 @@ checks! {
     Effects = "effects once",
     /// Rows are the projection of the runs.
     Rows = "rows are the projection",
+    /// Every wait has its row, and every row of a wait is of an open one.
+    WaitRows = "a row for every wait",
+    /// A timer has one due row at most, for its present deadline.
+    DueRows = "one due row per timer",
     /// Everything that could go on has gone on.
     Liveness = "liveness",
     /// Recovery changes nothing.

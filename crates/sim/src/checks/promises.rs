@@ -16,6 +16,9 @@ use super::{
     ledger::{Ledger, Story},
 };
 
+/// What the name of a client begins with that moves a timer with a key: all its moves are one.
+pub const KEYED: &str = "key";
+
 /// What callers were told and must hold at the end.
 #[derive(Debug, Default)]
 pub struct Promises {
@@ -23,7 +26,9 @@ pub struct Promises {
     starts: BTreeMap<(WorkflowKey, Key), RunId>,
     updates: BTreeMap<(WorkflowKey, UpdateId), Stage>,
     rejected: BTreeSet<(WorkflowKey, UpdateId)>,
-    moves: BTreeSet<(RunId, Key)>,
+    /// By run and client; each client moves one timer.
+    moves: BTreeSet<(RunId, String)>,
+    refused_moves: BTreeSet<(RunId, String)>,
     ends: BTreeSet<RunId>,
 }
 
@@ -66,10 +71,10 @@ impl Promises {
                 self.ends.insert(*run);
                 durable(story, !story.run.open() && story.run.outcome == *outcome, "the outcome")
             }
-            (Call::RescheduleTimer { key: Some(key), .. }, CallReply::Done { run, .. }) => {
+            (Call::RescheduleTimer { identity, .. }, CallReply::Done { run, .. }) => {
+                self.moves.insert((*run, identity.clone()));
                 let story = story(ledger, *run)?;
-                self.moves.insert((*run, key.clone()));
-                durable(story, story.run.reschedule_keys.contains(key), "the timer's move")
+                durable(story, move_is_there(story, identity), "the timer's move")
             }
             (Call::Update { target, update, .. }, reply) => {
                 self.told_update(ledger, target, update, reply)
@@ -88,6 +93,16 @@ impl Promises {
                 Err(Violation::of(Check::Shown, shown.id, what))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// A caller was told at its first attempt that this is not possible.
+    pub fn refused(&mut self, call: &Call) {
+        if let Call::RescheduleTimer {
+            target: RunTarget { run: Some(run), .. }, identity, ..
+        } = call
+        {
+            self.refused_moves.insert((*run, identity.clone()));
         }
     }
 
@@ -137,11 +152,17 @@ impl Promises {
                 return Err(lost(format!("the end of run {run}")));
             }
         }
-        self.moves.iter().try_for_each(|(run, key)| move_is_kept(ledger, *run, key))
+        self.moves.iter().try_for_each(|(run, client)| move_is_kept(ledger, *run, client))
     }
 
-    /// A rejected update left no event.
+    /// A rejected update and a refused move left no event.
     pub fn rejected_leave_nothing(&self, ledger: &Ledger) -> Checked {
+        for (run, client) in &self.refused_moves {
+            if moves(story(ledger, *run)?).any(|mover| mover == client) {
+                let what = format!("the move of a timer by {client} was refused and made");
+                return Err(Violation::of(Check::NothingTwice, *run, what));
+            }
+        }
         for (workflow, update) in &self.rejected {
             for story in ledger.of_workflow(workflow) {
                 if accepted(story).any(|accepted| accepted == update) {
@@ -154,15 +175,19 @@ impl Promises {
     }
 }
 
-/// An outside move of a timer is in history, or was dropped with a note because the timer was gone.
-fn move_is_kept(ledger: &Ledger, run: RunId, key: &Key) -> Checked {
-    let story = story(ledger, run)?;
-    let dropped = story.dropped.iter().any(|name| name == "TimerRescheduled");
-    if dropped || !story.run.open() || moves(story).any(|moved| moved == key) {
+fn move_is_kept(ledger: &Ledger, run: RunId, client: &str) -> Checked {
+    if move_is_there(story(ledger, run)?, client) {
         return Ok(());
     }
-    let waits = story.run.reschedule_keys.contains(key) && !story.run.buffer.is_empty();
-    if waits { Ok(()) } else { Err(lost(format!("move {key} of a timer of run {run}"))) }
+    Err(lost(format!("the move of a timer of run {run} by {client}")))
+}
+
+/// An outside move of a timer is in history, or waits in the buffer, or was dropped with a note because
+/// the timer or the run was over.
+fn move_is_there(story: &Story, client: &str) -> bool {
+    let dropped = story.dropped.iter().any(|name| name == "TimerRescheduled");
+    let buffered = story.run.buffer.iter().any(|body| mover(&body.fact) == Some(client));
+    dropped || buffered || !story.run.open() || moves(story).any(|mover| mover == client)
 }
 
 /// No input stands twice in the histories of a chain.
@@ -182,8 +207,9 @@ pub fn nothing_is_applied_twice(ledger: &Ledger) -> Checked {
             return twice(format!("start {key}"));
         }
         let mut moved = BTreeSet::new();
-        if let Some(key) = moves(story).find(|key| !moved.insert((*key).clone())) {
-            return twice(format!("move of a timer {key}"));
+        let mut keyed = moves(story).filter(|client| client.starts_with(KEYED));
+        if let Some(client) = keyed.find(|client| !moved.insert(*client)) {
+            return twice(format!("move of a timer by {client}"));
         }
         let mut updates = BTreeSet::new();
         if let Some(update) = accepted(story).find(|update| !updates.insert((*update).clone())) {
@@ -268,14 +294,19 @@ fn signal_texts(story: &Story) -> impl Iterator<Item = &Bytes> {
     })
 }
 
-fn moves(story: &Story) -> impl Iterator<Item = &Key> {
-    facts(story).filter_map(|fact| match fact {
+/// Who moved timers from outside.
+fn moves(story: &Story) -> impl Iterator<Item = &str> {
+    facts(story).filter_map(mover)
+}
+
+fn mover(fact: &Fact) -> Option<&str> {
+    match fact {
         Fact::TimerRescheduled(moved) => match &moved.by {
-            Mover::Outside { key, .. } => key.as_ref(),
+            Mover::Outside { identity, .. } => Some(identity),
             Mover::Code => None,
         },
         _ => None,
-    })
+    }
 }
 
 fn accepted(story: &Story) -> impl Iterator<Item = &UpdateId> {

@@ -2,7 +2,7 @@
 //! opens or closes.
 
 use abide_core::{
-    event::{Event, Fact, Mover, TimerFired},
+    event::{Event, Fact, Mover, TimerFired, TimerRescheduled},
     ids::EventNumber,
     run::Run,
     time::Timestamp,
@@ -125,8 +125,33 @@ fn timers(run: &Run, event: &Event, latest: Timestamp) -> Checked {
             let what = format!("{} of timer {}, which is open", show(event), started.spec.timer);
             Err(Violation::of(Check::Timers, run.id, what))
         }
+        Fact::TimerRescheduled(moved) => move_is_allowed(run, event, moved),
         _ => Ok(()),
     }
+}
+
+/// An open timer is moved, and from outside only as its guards allow.
+fn move_is_allowed(run: &Run, event: &Event, moved: &TimerRescheduled) -> Checked {
+    let wrong = |why: &str| {
+        let what = format!("{} of timer {} to {}: {why}", show(event), moved.timer, moved.fire_at);
+        Err(Violation::of(Check::Timers, run.id, what))
+    };
+    let Some(timer) = run.timers.get(&moved.timer) else { return wrong("it is not open") };
+    let Mover::Outside { received_at, .. } = &moved.by else { return Ok(()) };
+    let guards = timer.spec.guards;
+    if moved.fire_at.never() || timer.spec.optional() {
+        return wrong("a wait without a deadline gets one, or one with a deadline loses it");
+    }
+    if moved.fire_at < *received_at {
+        return wrong("that time had passed");
+    }
+    if guards.not_after.is_some_and(|not_after| moved.fire_at > not_after) {
+        return wrong("that is later than allowed");
+    }
+    if guards.max_extensions.is_some_and(|most| timer.moves >= most) {
+        return wrong("it was moved as often as allowed");
+    }
+    Ok(())
 }
 
 fn timer_fires_once_and_in_time(

@@ -5,7 +5,7 @@ use abide_core::{
     run::{Run, Status, Task},
 };
 
-use super::{Check, Checked, Violation, ledger::Ledger};
+use super::{Check, Checked, Violation, ledger::Ledger, races};
 
 /// Every open run waits for something that only somebody outside can bring.
 pub fn every_run_went_on(ledger: &Ledger) -> Checked {
@@ -32,6 +32,9 @@ fn could_go_on(ledger: &Ledger, run: &Run) -> Option<String> {
     }
     if let Some((scheduled, activity)) = run.activities.first_key_value() {
         return Some(format!("activity {scheduled} waits: {:?}", activity.phase));
+    }
+    if let Some(what) = races::passed_deadline(run) {
+        return Some(what);
     }
     if let Some(initiated) = run.externals.first() {
         return Some(format!("request {initiated} to another workflow has no answer"));

@@ -1,5 +1,5 @@
-//! Signals reach code: each is read once at most, those of one name in order; a run that goes on in another takes along all that
-//! it has not read; and no open run waits for a signal that is there.
+//! Signals reach code: each is read once at most, those of one name in order; a run that goes on in
+//! another takes along all that it has not read; and no open run waits for a signal that is there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,18 +9,15 @@ use abide_core::{
 };
 
 use super::{Check, Checked, Violation, ledger::Story};
-use crate::code::{HANDLED_SIGNALS, Machine};
+use crate::code::HANDLED_SIGNALS;
 
 /// Judges a run by what its code, which has seen the whole history, says of its steps.
-pub fn signals_are_read_once(story: &Story, machine: &mut Machine) -> Checked {
-    let trace = machine.trace().unwrap_or_default();
-    let trace: Vec<_> = trace.iter().map(|text| String::from_utf8_lossy(&text.data)).collect();
-    let steps: Vec<&str> = trace.iter().flat_map(|trace| trace.split(';')).collect();
+pub fn signals_are_read_once(story: &Story, steps: &[String]) -> Checked {
     let mut unread = Vec::new();
     let mut read_at = BTreeMap::new();
     for (number, name, text) in story.events.iter().filter_map(kept) {
         let reads = |step: &str| step.split_once('=').is_some_and(|(_, read)| read == text);
-        let mut places = (0..steps.len()).filter(|place| reads(steps[*place]));
+        let mut places = (0..steps.len()).filter(|place| reads(&steps[*place]));
         let Some(place) = places.next() else {
             unread.push((number, name));
             continue;
@@ -48,7 +45,7 @@ pub fn signals_are_read_once(story: &Story, machine: &mut Machine) -> Checked {
 fn nobody_waits(story: &Story, unread: &[(EventNumber, &str)]) -> Checked {
     for timer in story.run.timers.values() {
         if let Some(Origin::ExternalEvent { name }) = &timer.spec.origin
-            && let Some((number, _)) = unread.iter().find(|(_, unread)| unread == name)
+            && let Some((number, _)) = unread.iter().find(|(_, unread)| takes(name, unread))
         {
             let what = format!("timer {} waits, but signal {number} is there", timer.spec.timer);
             return Err(wrong(story, what));
@@ -57,8 +54,13 @@ fn nobody_waits(story: &Story, unread: &[(EventNumber, &str)]) -> Checked {
     Ok(())
 }
 
+/// Whether a wait for signals of the first name takes one of the second; an empty name takes any.
+pub fn takes(wanted: &str, name: &str) -> bool {
+    wanted.is_empty() || wanted == name
+}
+
 /// A signal that waits to be received, by number, name and text. Without a text it cannot be followed.
-fn kept(event: &Event) -> Option<(EventNumber, &str, &str)> {
+pub fn kept(event: &Event) -> Option<(EventNumber, &str, &str)> {
     let Fact::SignalReceived(SignalReceived { name, input, .. }) = &event.body.fact else {
         return None;
     };

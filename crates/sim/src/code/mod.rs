@@ -1,7 +1,7 @@
-//! The code that workers run: programs on the true executor of the SDK, and on the core's interpreter
-//! where they have steps that the SDK does not offer.
+//! The code that workers run: programs as workflows on the true executor of the SDK.
 
 mod steps;
+mod waits;
 mod workflow;
 
 use std::rc::Rc;
@@ -11,22 +11,13 @@ use abide_core::{
     event::{Event, UpdateAdmitted},
     failure::Failure,
     ids::{EventNumber, RunId, WorkflowKey},
-    payload::{Payload, Payloads},
-    program::{Interpreter, Program},
+    payload::Payloads,
     replay::{Code, Completion, Error, Replay, Step},
 };
 use abide_sdk::registry::{Fault, WorkflowCode};
 
-pub use self::workflow::HANDLED_SIGNALS;
-
-/// Who runs a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Runner {
-    /// The SDK's executor, as a workflow.
-    Executor,
-    /// The core's interpreter, which knows every step.
-    Interpreter,
-}
+pub use self::workflow::{APPROVERS, HANDLED_SIGNALS, OUTSIDER, begin_world};
+use crate::programs::Program;
 
 /// A run in the memory of a worker.
 #[derive(Debug)]
@@ -46,13 +37,7 @@ pub enum Trouble {
 }
 
 /// The code of one run.
-enum RunCode {
-    Executed(Executed),
-    Interpreted(Box<Interpreter>),
-}
-
-/// A program on the SDK's executor.
-struct Executed {
+struct RunCode {
     program: Rc<Program>,
     code: Box<dyn WorkflowCode>,
 }
@@ -60,20 +45,13 @@ struct Executed {
 impl Machine {
     /// A machine at the beginning of a run; none if the type has no workflow.
     pub fn new(
-        runner: Runner,
         program: &Rc<Program>,
         workflow_type: &str,
         workflow: &WorkflowKey,
         run: RunId,
     ) -> Option<Self> {
-        let code = match runner {
-            Runner::Interpreter => RunCode::Interpreted(Box::new(program.code())),
-            Runner::Executor => RunCode::Executed(Executed {
-                program: program.clone(),
-                code: workflow::registry().create(workflow_type, workflow, run)?,
-            }),
-        };
-        Some(Self { replay: Replay::new(code) })
+        let code = workflow::registry().create(workflow_type, workflow, run)?;
+        Some(Self { replay: Replay::new(RunCode { program: program.clone(), code }) })
     }
 
     /// Takes the next events.
@@ -106,39 +84,33 @@ impl Machine {
 
     /// What the program's steps came to so far, as the answer to a query.
     pub fn trace(&mut self) -> Result<Payloads, Failure> {
-        match self.replay.code_mut() {
-            RunCode::Executed(executed) => executed.code.query(workflow::TRACE, &Vec::new()),
-            RunCode::Interpreted(code) => Ok(vec![Payload::new(code.trace().join(";"))]),
-        }
+        self.replay.code_mut().code.query(workflow::TRACE, &Vec::new())
+    }
+
+    /// What the program's steps came to so far, one by one.
+    pub fn steps(&mut self) -> Vec<String> {
+        let trace = self.trace().unwrap_or_default();
+        let texts = trace.iter().map(|text| String::from_utf8_lossy(&text.data));
+        texts.flat_map(|text| text.split(';').map(str::to_owned).collect::<Vec<_>>()).collect()
     }
 
     /// Code that was stopped emits nothing, which fits no history: the reason is what counts.
     fn judged<T>(&mut self, result: Result<T, Error>) -> Result<T, Trouble> {
-        if let RunCode::Executed(executed) = self.replay.code_mut()
-            && let Some(fault) = executed.code.take_fault()
-        {
-            return Err(Trouble::Fault(fault));
+        match self.replay.code_mut().code.take_fault() {
+            Some(fault) => Err(Trouble::Fault(fault)),
+            None => Ok(result?),
         }
-        Ok(result?)
     }
 }
 
 impl Code for RunCode {
     fn advance(&mut self, step: Step<'_>) -> Vec<Command> {
-        match self {
-            Self::Executed(Executed { program, code }) => {
-                workflow::with_program(program, || code.advance(step))
-            }
-            Self::Interpreted(code) => code.advance(step),
-        }
+        workflow::with_program(&self.program, || self.code.advance(step))
     }
 }
 
 impl std::fmt::Debug for RunCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Executed(_) => "executed code",
-            Self::Interpreted(_) => "interpreted code",
-        })
+        f.write_str("code of a run")
     }
 }

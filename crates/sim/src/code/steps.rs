@@ -5,29 +5,27 @@ use std::time::Duration;
 use abide_core::{
     event::{Delivery, ParentClosePolicy},
     payload::Payload,
-    program::{Activity, Child, Node},
     retry::RetryPolicy,
 };
 use abide_sdk::{
-    ActivityDef, Context, Error, Outcome, RawPayload, SignalDef, future::LocalBoxFuture, join,
+    ActivityDef, Context, Error, RawPayload, SignalDef, future::LocalBoxFuture, join,
     payload::Arguments, select,
 };
 
-use super::workflow::{Scripted, ignored};
+use super::{
+    waits,
+    workflow::{Scripted, ignored, make_value},
+};
+use crate::programs::{Activity, Child, Node};
 
 /// After this time a parent that can asks its child to cancel itself.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Why a program ends before its last step.
+/// Why a program ends before its last step: a step fails, cancels or continues the run.
 #[derive(Debug)]
-pub(super) enum Stop {
-    /// A step completes the run.
-    Completed,
-    /// A step fails, cancels or continues the run.
-    Error(Error),
-}
+pub(super) struct Stop(pub(super) Error);
 
-type Stopped<T = ()> = Result<T, Stop>;
+pub(super) type Stopped<T = ()> = Result<T, Stop>;
 
 /// Does one step, with all that is in it.
 pub(super) fn follow<'a, const N: usize>(
@@ -46,16 +44,23 @@ pub(super) fn follow<'a, const N: usize>(
             Node::Join(steps) if steps.len() > 2 => spawn_all(ctx, steps).await,
             Node::Join(steps) => follow_all(ctx, steps).await,
             Node::Select(steps) => follow_first(ctx, steps).await,
-            Node::Sleep(delay) => {
-                let slept = ctx.sleep(*delay).await;
-                came_to(ctx, "sleep", slept.map(|()| ctx.uuid().to_string()))
+            Node::Sleep(delay, terms) => waits::sleep(ctx, *delay, terms).await,
+            Node::Receive { name, timeout, terms } => {
+                waits::receive(ctx, *name, *timeout, terms).await
             }
-            Node::WaitSignal { name, timeout } => receive(ctx, name, *timeout).await,
+            Node::Until { goal, timeout, terms } => waits::until(ctx, *goal, *timeout, terms).await,
+            Node::Approve { needed, timeout, terms } => {
+                waits::approve(ctx, *needed, *timeout, terms).await
+            }
+            Node::Move(how) => {
+                waits::move_deadline(ctx, *how);
+                Ok(())
+            }
             Node::Activity(activity) => run_activity(ctx, activity).await,
-            Node::Child(child) => match child.workflow_type.as_str() {
-                "type0" => run_child::<N, 0>(ctx, child).await,
-                "type1" => run_child::<N, 1>(ctx, child).await,
-                "type2" => run_child::<N, 2>(ctx, child).await,
+            Node::Child(child) => match child.number {
+                0 => run_child::<N, 0>(ctx, child).await,
+                1 => run_child::<N, 1>(ctx, child).await,
+                2 => run_child::<N, 2>(ctx, child).await,
                 _ => run_child::<N, 3>(ctx, child).await,
             },
             Node::SignalExternal { workflow, name } => {
@@ -67,17 +72,19 @@ pub(super) fn follow<'a, const N: usize>(
                 let asked = ctx.external::<Scripted<0>>(workflow.as_str()).cancel().await;
                 came_to(ctx, workflow, asked.map(|()| "asked to cancel".into()))
             }
-            Node::Complete => Err(Stop::Completed),
-            Node::Fail(message) => Err(Stop::Error(Error::fail(message))),
-            Node::ContinueAsNew { runs } if ctx.started().ordinal < *runs => {
-                Err(Stop::Error(ctx.continue_as_new(())))
+            Node::SideEffect => {
+                let value = ctx.side_effect(make_value);
+                came_to(ctx, "value", value.map(|value| value.to_string()))
             }
-            // Programs with the last four have another runner.
-            Node::ContinueAsNew { .. }
-            | Node::WaitUntil { .. }
-            | Node::SideEffect
-            | Node::Version { .. }
-            | Node::Reschedule(_) => Ok(()),
+            Node::Patch { change, new, old } => {
+                let follows = ctx.patched(change);
+                follow(ctx, if follows { new } else { old }).await
+            }
+            Node::ContinueAsNew { runs } if ctx.started().ordinal < *runs => {
+                Err(Stop(ctx.continue_as_new(())))
+            }
+            Node::ContinueAsNew { .. } => Ok(()),
+            Node::Fail => Err(Stop(Error::fail("drawn"))),
         }
     })
 }
@@ -122,27 +129,10 @@ async fn spawn_all<const N: usize>(ctx: &Context<Scripted<N>>, steps: &[Node]) -
     Ok(())
 }
 
-async fn receive<const N: usize>(
-    ctx: &Context<Scripted<N>>,
-    name: &str,
-    timeout: Option<Duration>,
-) -> Stopped {
-    let wait = ctx.receive(signal::<N>(name));
-    let received = match timeout {
-        Some(timeout) => wait.timeout(timeout).await,
-        None => wait.await.map(Outcome::InTime),
-    };
-    let told = |outcome: Outcome<RawPayload>| match outcome {
-        Outcome::InTime(payload) => text(&payload),
-        Outcome::TimedOut => "timed out".into(),
-    };
-    came_to(ctx, name, received.map(told))
-}
-
 async fn run_activity<const N: usize>(ctx: &Context<Scripted<N>>, activity: &Activity) -> Stopped {
     let once = RetryPolicy { maximum_attempts: 1, ..RetryPolicy::default() };
     let retry = activity.retry.clone().unwrap_or(once);
-    let mut call = ctx.activity(definition(&activity.activity_type), ()).retry(retry);
+    let mut call = ctx.activity(definition(activity.activity_type), ()).retry(retry);
     if let Some(limit) = activity.start_to_close {
         call = call.start_to_close(limit);
     }
@@ -153,7 +143,7 @@ async fn run_activity<const N: usize>(ctx: &Context<Scripted<N>>, activity: &Act
         call = call.at_most_once();
     }
     let result = call.await;
-    came_to(ctx, &activity.activity_type, result.map(|payload| text(&payload)))
+    came_to(ctx, activity.activity_type, result.map(|payload| text(&payload)))
 }
 
 /// Runs a child in one of the ways that there are, in turn.
@@ -165,9 +155,9 @@ async fn run_child<const N: usize, const M: usize>(
         state.children += 1;
         state.children
     });
-    let derived = || format!("{}/child-{number}", ctx.workflow_id());
-    let id = child.workflow.clone().unwrap_or_else(derived);
-    let mut call = ctx.child::<Scripted<M>>(id.as_str(), ()).parent_close(match number % 4 {
+    let id = child.workflow.as_str();
+    let recorded = child.retry.as_ref().is_some_and(|retry| retry.recorded);
+    let mut call = ctx.child::<Scripted<M>>(id, ()).parent_close(match number % 4 {
         0 => ParentClosePolicy::Abandon,
         1 => ParentClosePolicy::RequestCancel,
         _ => ParentClosePolicy::Terminate,
@@ -176,6 +166,8 @@ async fn run_child<const N: usize, const M: usize>(
         call = call.retry(retry.clone());
     }
     let result = match number % 3 {
+        // Recorded retries are children of their own, so there is no one child to hold.
+        _ if recorded => call.await,
         0 => call.await,
         1 => match call.start().await {
             Ok(handle) => handle.result().await,
@@ -184,7 +176,7 @@ async fn run_child<const N: usize, const M: usize>(
         _ => match call.start().await {
             Ok(handle) => {
                 let told = handle.signal(signal::<M>("go"), unique_text(ctx)).await;
-                came_to(ctx, &id, told.map(|()| "signalled".into()))?;
+                came_to(ctx, id, told.map(|()| "signalled".into()))?;
                 select! {
                     result = handle.result() => result,
                     slept = ctx.sleep(PATIENCE) => {
@@ -192,7 +184,7 @@ async fn run_child<const N: usize, const M: usize>(
                             Ok(()) => handle.cancel().await,
                             Err(error) => Err(error),
                         };
-                        came_to(ctx, &id, asked.map(|()| "asked to cancel".into()))?;
+                        came_to(ctx, id, asked.map(|()| "asked to cancel".into()))?;
                         handle.result().await
                     }
                 }
@@ -200,39 +192,32 @@ async fn run_child<const N: usize, const M: usize>(
             Err(error) => Err(error),
         },
     };
-    came_to(ctx, &id, result.map(|payload| text(&payload)))
+    // The steps of the child are none of this run's.
+    came_to(ctx, id, result.map(|payload| text(&payload).replace(';', ",")))
 }
 
 /// Notes what a step came to. A failure is not the end; a request to cancel is, unless it is ignored.
-fn came_to<const N: usize>(
+pub(super) fn came_to<const N: usize>(
     ctx: &Context<Scripted<N>>,
     what: &str,
     result: Result<String, Error>,
 ) -> Stopped {
     match result {
         Ok(value) => ctx.write(|state| state.note(format!("{what}={value}"))),
-        Err(Error::Cancelled) => ignored(ctx, Error::Cancelled).map_err(Stop::Error)?,
+        Err(Error::Cancelled) => ignored(ctx, Error::Cancelled).map_err(Stop)?,
         Err(error) => ctx.write(|state| state.note(format!("{what} failed: {error}"))),
     }
     Ok(())
 }
 
 /// Attempts are drawn by the world, so the code of an activity is never called.
-fn definition(activity_type: &str) -> ActivityDef<(), (), RawPayload> {
-    let name = match activity_type {
-        "flaky" => "flaky",
-        "fatal" => "fatal",
-        "slow" => "slow",
-        "beat" => "beat",
-        "spoilt" => "spoilt",
-        _ => "ok",
-    };
-    ActivityDef::new(name, Arguments::none(), |(), _, ()| {
+fn definition(activity_type: &'static str) -> ActivityDef<(), (), RawPayload> {
+    ActivityDef::new(activity_type, Arguments::none(), |(), _, ()| {
         Box::pin(std::future::ready(Ok(RawPayload::default())))
     })
 }
 
-fn signal<const N: usize>(name: &str) -> SignalDef<Scripted<N>, RawPayload> {
+pub(super) fn signal<const N: usize>(name: &str) -> SignalDef<Scripted<N>, RawPayload> {
     match name {
         "tell" => Scripted::TELL,
         "stop" => Scripted::STOP,

@@ -1,26 +1,41 @@
 //! Programs as workflows of the SDK: one workflow type for each type of a world. Signals, queries and
-//! updates are of every kind that the SDK has.
+//! updates are of every kind that the SDK has; some of them move deadlines, some make conditions hold.
 
-use std::{cell::RefCell, rc::Rc, sync::OnceLock, time::Duration};
-
-use abide_core::{
-    payload::Payload,
-    program::{OnCancel, Program},
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+    sync::OnceLock,
+    time::Duration,
 };
+
+use abide_core::{payload::Payload, time::Timestamp};
 use abide_sdk::{
-    Context, Error, QueryDef, Raised, RawPayload, Registry, SignalDef, UpdateDef, Workflow,
+    Condition, Context, Deadline, Error, MoveError, QueryDef, Raised, RawPayload, Registry,
+    SignalDef, UpdateDef, Workflow,
+    approval::{self, Answer, Approvals, Approving, Receipt},
+    condition,
     definition::{QueryHandler, SignalCode, SignalHandler, UpdateCode, UpdateHandler},
     future::LocalBoxFuture,
     payload::Arguments,
 };
 
 use super::steps::{self, Stop};
+use crate::programs::{Goal, Program};
 
 /// The query that tells what the steps came to so far.
 pub(super) const TRACE: &str = "trace";
 
 /// Signals that are handled when they arrive; all others wait to be received.
-pub const HANDLED_SIGNALS: [&str; 2] = ["mark", "poke"];
+pub const HANDLED_SIGNALS: [&str; 4] = ["mark", "poke", "push", "decision"];
+
+/// Who may decide what people are asked.
+pub const APPROVERS: [&str; 3] = ["anna", "ben", "cleo"];
+
+/// Who may neither vote nor decide.
+pub const OUTSIDER: &str = "outsider";
+
+/// How many votes there may be; later ones are refused.
+const VOTES_MAX: u64 = 4;
 
 /// How long the handler of `poke` takes.
 const POKE: Duration = Duration::from_millis(700);
@@ -31,6 +46,19 @@ const TYPES: [&str; 5] = ["type0", "type1", "type2", "type3", "type4"];
 thread_local! {
     /// The program of the run that is being advanced: a workflow is a type and cannot carry it.
     static PROGRAM: RefCell<Rc<Program>> = RefCell::default();
+    /// How often a value was made that code could not compute again.
+    static VALUES_MADE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Values that code makes are other ones each time, and the same in every life of a world.
+pub fn begin_world() {
+    VALUES_MADE.set(0);
+}
+
+/// A value that was never there before.
+pub(super) fn make_value() -> u64 {
+    VALUES_MADE.set(VALUES_MADE.get() + 1);
+    VALUES_MADE.get()
 }
 
 /// Lets a run that begins within `action` find its program.
@@ -64,6 +92,18 @@ pub(super) struct Scripted<const N: usize> {
     pub(super) trace: Vec<String>,
     /// How many children were asked for.
     pub(super) children: usize,
+    /// How often people were asked.
+    pub(super) requests: usize,
+    approvals: Approvals,
+    /// How many signals `mark` have come.
+    marks: u64,
+    /// How many updates `vote` were accepted.
+    votes: u64,
+    /// How many sleeps are over.
+    pub(super) sleeps: u64,
+    /// The deadlines of waits, in order of their beginning. Those of waits that are over are forgotten
+    /// when one is looked for.
+    deadlines: Vec<Deadline>,
 }
 
 impl<const N: usize> Scripted<N> {
@@ -72,25 +112,91 @@ impl<const N: usize> Scripted<N> {
     pub(super) const STOP: SignalDef<Self, RawPayload> = kept("stop");
     const MARK: SignalDef<Self, RawPayload> =
         SignalDef::new("mark", Arguments::one(), SignalCode::Apply(Self::mark));
+    const PUSH: SignalDef<Self, RawPayload> =
+        SignalDef::new("push", Arguments::one(), SignalCode::Apply(Self::push));
     const POKE: SignalDef<Self, RawPayload> =
         SignalDef::new("poke", Arguments::one(), SignalCode::Task(poke));
+    const DECISION: SignalDef<Self, Answer> = approval::signal();
+    const DECIDE: UpdateDef<Self, Answer, Receipt> = approval::update();
     const TRACE: QueryDef<Self, (), RawPayload> =
         QueryDef::new(TRACE, Arguments::none(), |state, ()| Ok(state.result()));
-    const ACCEPT: UpdateDef<Self, (), RawPayload> =
-        UpdateDef::new("accept", Arguments::none(), UpdateCode::Task(accept));
-    const REJECT: UpdateDef<Self, (), RawPayload> = UpdateDef::new(
+    const ACCEPT: UpdateDef<Self, RawPayload, RawPayload> =
+        UpdateDef::new("accept", Arguments::one(), UpdateCode::Task(accept));
+    const REJECT: UpdateDef<Self, RawPayload, RawPayload> = UpdateDef::new(
         "reject",
-        Arguments::none(),
-        UpdateCode::Apply(|state: &mut Self, ()| Ok(state.result())),
+        Arguments::one(),
+        UpdateCode::Apply(|state: &mut Self, _| Ok(state.result())),
     )
-    .validated(|_, ()| Err(Raised::new("rejected")));
+    .validated(|_, _| Err(Raised::new("rejected")));
+    const VOTE: UpdateDef<Self, RawPayload, RawPayload> =
+        UpdateDef::new("vote", Arguments::one(), UpdateCode::Apply(Self::vote))
+            .validated(Self::may_vote);
+    const POSTPONE: UpdateDef<Self, RawPayload, RawPayload> =
+        UpdateDef::new("postpone", Arguments::one(), UpdateCode::Apply(Self::postpone));
 
     pub(super) fn note(&mut self, text: impl Into<String>) {
         self.trace.push(text.into());
     }
 
+    /// Keeps the deadline of a wait that has begun, so that others can move it.
+    pub(super) fn watch(&mut self, deadline: Deadline) {
+        self.deadlines.push(deadline);
+    }
+
+    /// The deadline of the oldest wait that is open.
+    pub(super) fn oldest_deadline(&mut self) -> Deadline {
+        self.deadlines.retain(Deadline::is_open);
+        self.deadlines.first().cloned().unwrap_or_default()
+    }
+
+    /// A condition for what must hold.
+    pub(super) fn condition(goal: Goal) -> Condition<Self> {
+        match goal {
+            Goal::TwoMarks => condition!("marks:2", |state| state.marks >= 2),
+            Goal::Slept => condition!(|state| state.sleeps > 0),
+            Goal::Marks(count) | Goal::Votes(count) => {
+                let key = goal.key().unwrap_or_default();
+                let of_marks = matches!(goal, Goal::Marks(_));
+                Condition::keyed(key, move |state: &Self| {
+                    let reached = if of_marks { state.marks } else { state.votes };
+                    reached >= count
+                })
+            }
+        }
+    }
+
     fn mark(&mut self, text: RawPayload) {
+        self.marks += 1;
         self.note(format!("mark={}", steps::text(&text)));
+    }
+
+    /// Moves the oldest deadline later, by how much its sender does not say.
+    fn push(&mut self, text: RawPayload) {
+        let sum: u64 = text.0.data.iter().copied().map(u64::from).sum();
+        let pushed = self.oldest_deadline().extend(Duration::from_millis(sum % 8 * 250));
+        self.note(format!("push={}, {pushed:?}", steps::text(&text)));
+    }
+
+    fn may_vote(&self, voter: &RawPayload) -> Result<(), Raised> {
+        match steps::text(voter).as_str() {
+            OUTSIDER => Err(Raised::new("not allowed")),
+            _ if self.votes >= VOTES_MAX => Err(Raised::new("already decided")),
+            _ => Ok(()),
+        }
+    }
+
+    fn vote(&mut self, voter: RawPayload) -> Result<RawPayload, Raised> {
+        self.votes += 1;
+        self.note(format!("vote={}", steps::text(&voter)));
+        Ok(self.result())
+    }
+
+    /// Moves the oldest deadline to the time that is asked for, in milliseconds.
+    fn postpone(&mut self, at: RawPayload) -> Result<RawPayload, Raised> {
+        let millis = steps::text(&at).parse().map_err(|_| Raised::new("that is no time"))?;
+        let moved = self.oldest_deadline().reset(Timestamp::from_unix_millis(millis));
+        self.note(format!("postpone={moved:?}"));
+        moved.map(|()| self.result()).map_err(|refused: MoveError| Raised::new(refused))
     }
 
     fn result(&self) -> RawPayload {
@@ -101,26 +207,54 @@ impl<const N: usize> Scripted<N> {
 impl<const N: usize> Workflow for Scripted<N> {
     const NAME: &'static str = TYPES[N];
     const ARGUMENTS: Arguments<()> = Arguments::none();
-    const SIGNALS: &'static [&'static dyn SignalHandler<Self>] =
-        &[&Self::GO, &Self::TELL, &Self::STOP, &Self::MARK, &Self::POKE];
+    const SIGNALS: &'static [&'static dyn SignalHandler<Self>] = &[
+        &Self::GO,
+        &Self::TELL,
+        &Self::STOP,
+        &Self::MARK,
+        &Self::PUSH,
+        &Self::POKE,
+        &Self::DECISION,
+    ];
     const QUERIES: &'static [&'static dyn QueryHandler<Self>] = &[&Self::TRACE];
-    const UPDATES: &'static [&'static dyn UpdateHandler<Self>] = &[&Self::ACCEPT, &Self::REJECT];
+    const UPDATES: &'static [&'static dyn UpdateHandler<Self>] =
+        &[&Self::ACCEPT, &Self::REJECT, &Self::VOTE, &Self::POSTPONE, &Self::DECIDE];
 
     type Input = ();
     type Output = RawPayload;
 
     fn init((): &()) -> Self {
-        Self { program: PROGRAM.with_borrow(Rc::clone), trace: Vec::new(), children: 0 }
+        Self {
+            program: PROGRAM.with_borrow(Rc::clone),
+            trace: Vec::new(),
+            children: 0,
+            requests: 0,
+            approvals: Approvals::default(),
+            marks: 0,
+            votes: 0,
+            sleeps: 0,
+            deadlines: Vec::new(),
+        }
     }
 
     fn run(ctx: Context<Self>, (): ()) -> LocalBoxFuture<'static, Result<RawPayload, Raised>> {
         Box::pin(async move {
             let program = ctx.read(|state| state.program.clone());
             match steps::follow(&ctx, &program.body).await {
-                Ok(()) | Err(Stop::Completed) => Ok(ctx.read(Self::result)),
-                Err(Stop::Error(error)) => Err(Raised::new(error)),
+                Ok(()) => Ok(ctx.read(Self::result)),
+                Err(Stop(error)) => Err(Raised::new(error)),
             }
         })
+    }
+}
+
+impl<const N: usize> Approving for Scripted<N> {
+    fn approvals(&self) -> &Approvals {
+        &self.approvals
+    }
+
+    fn approvals_mut(&mut self) -> &mut Approvals {
+        &mut self.approvals
     }
 }
 
@@ -128,21 +262,23 @@ const fn kept<const N: usize>(name: &'static str) -> SignalDef<Scripted<N>, RawP
     SignalDef::new(name, Arguments::one(), SignalCode::Keep)
 }
 
-/// A signal whose handler takes its time.
+/// A signal whose handler takes its time, and moves a deadline then.
 fn poke<const N: usize>(
     ctx: Context<Scripted<N>>,
     text: RawPayload,
 ) -> LocalBoxFuture<'static, ()> {
     Box::pin(async move {
         let slept = ctx.sleep(POKE).await;
-        ctx.write(|state| state.note(format!("poke={}, {slept:?}", steps::text(&text))));
+        let moved = ctx.write(Scripted::oldest_deadline).extend(POKE);
+        let text = steps::text(&text);
+        ctx.write(|state| state.note(format!("poke={text}, {slept:?}, {moved:?}")));
     })
 }
 
 /// An update that takes as long as the program says.
 fn accept<const N: usize>(
     ctx: Context<Scripted<N>>,
-    (): (),
+    _: RawPayload,
 ) -> LocalBoxFuture<'static, Result<RawPayload, Raised>> {
     Box::pin(async move {
         if let Some(delay) = ctx.read(|state| state.program.update_delay) {
@@ -158,7 +294,7 @@ pub(super) fn ignored<const N: usize>(
     ctx: &Context<Scripted<N>>,
     error: Error,
 ) -> Result<(), Error> {
-    let ignores = ctx.read(|state| state.program.on_cancel == OnCancel::Ignore);
+    let ignores = ctx.read(|state| state.program.ignores_cancel);
     match error {
         Error::Cancelled if ignores => {
             ctx.write(|state| state.note("cancel ignored"));

@@ -25,9 +25,14 @@ impl Saboteur {
             swap_rows(&mut batch);
             return batch;
         }
+        let moved = self.moved_timers(&batch);
         let mut writes = Vec::with_capacity(batch.writes.len());
         for mut write in batch.writes {
             let lost = match &write {
+                Write::PutWait(row) if self.keeps_old_end(row) => true,
+                Write::DeleteDue(key) if moved.contains(&(key.run, key.timer.clone())) => {
+                    self.strikes(Bug::OldDueRow)
+                }
                 Write::PutDue(_) => self.strikes(Bug::LostDueRow),
                 Write::PutWait(_) => self.strikes(Bug::LostWaitRow),
                 Write::PutTask(_) => self.strikes(Bug::LostTaskRow),
@@ -79,6 +84,13 @@ impl Saboteur {
         }
         if !row.notes.is_empty() && self.strikes(Bug::LostBufferedInput) {
             alter_records(row, |record| !matches!(record, Record::Note(Note::InputBuffered(_))));
+        }
+        if self.bug == Some(Bug::OldDeadline) {
+            let (run, deadlines) = (row.run, &mut self.deadlines);
+            alter_records(row, |record| {
+                deadlines.alter(run, record);
+                true
+            });
         }
         if !row.events.is_empty() && self.strikes(Bug::EventInFuture) {
             alter_records(row, |record| {

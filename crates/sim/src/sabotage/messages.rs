@@ -27,13 +27,15 @@ impl Saboteur {
                 self.dispatch_early(ledger, offer, worker);
             }
             Message::Deliver(envelope) if self.answers_for(envelope) => return None,
-            Message::Call(_, call) => {
-                if let Call::ResolveActivity(token, _) = &mut **call
-                    && self.bug == Some(Bug::TamperedToken)
-                {
+            Message::Call(_, call) => match &mut **call {
+                Call::ResolveActivity(token, _) if self.bug == Some(Bug::TamperedToken) => {
                     tamper(ledger, token);
                 }
-            }
+                Call::RescheduleTimer { key, .. } if self.bug == Some(Bug::MoveWithoutKey) => {
+                    *key = None;
+                }
+                _ => {}
+            },
             _ => {}
         }
         Some(message)
@@ -107,6 +109,7 @@ impl Saboteur {
         if open >= 2 && self.strikes(Bug::SwappedCommands) {
             commands.swap(0, 1);
         }
+        self.spoil_waits(commands);
         if let Some(Ask::ContinueAsNew(next)) = commands.last_mut().map(|last| &mut last.ask)
             && self.bug == Some(Bug::SignalLeftBehind)
         {

@@ -5,6 +5,7 @@
 //! - `batches`: what is written.
 //! - `messages`: what reaches machines and what leaves them.
 //! - `reads`: what machines read.
+//! - `waits`: what is written and answered about waits and their deadlines.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,7 @@ use crate::rng::Rng;
 mod batches;
 mod messages;
 mod reads;
+mod waits;
 
 macro_rules! bugs {
     ($($bug:ident $name:literal $within:literal $what:literal,)*) => {
@@ -73,6 +75,8 @@ bugs! {
         "An entry of the due index is not written.",
     LostWaitRow "lost-wait-row" 50
         "A wait is not written.",
+    WaitRowNotMoved "wait-row-not-moved" 50
+        "The row of a wait keeps its old end when that is moved.",
     LostTaskRow "lost-task-row" 50
         "A task is not written.",
     LostOutboxRow "lost-outbox-row" 100
@@ -83,6 +87,8 @@ bugs! {
         "A change of a run's row is not written.",
     KeptDueRow "kept-due-row" 50
         "An entry of the due index is not removed.",
+    OldDueRow "old-due-row" 50
+        "A timer that is moved keeps the due row of its old deadline.",
     KeptWaitRow "kept-wait-row" 50
         "A wait is not removed.",
     KeptTaskRow "kept-task-row" 50
@@ -107,6 +113,8 @@ bugs! {
         "A snapshot has the state of the one before it.",
     ClockAhead "clock-ahead" 50
         "A machine is woken with a clock that is ahead, so timers fire early.",
+    OldDeadline "old-deadline" 100
+        "A timer that was moved later fires with the deadline that it began with.",
     Oversleeping "oversleeping" 100
         "A machine is woken long after it asked to be.",
     StaleLogRead "stale-log-read" 100
@@ -127,6 +135,8 @@ bugs! {
         "The news of a child's close is answered but not taken in.",
     KeyDropped "key-dropped" 200
         "A repeated request has lost its key.",
+    MoveWithoutKey "move-without-key" 500
+        "A repeated move of a timer is not recognised and made again.",
     TamperedToken "tampered-token" 2000
         "The result of an old start of an activity is taken for that of the current one.",
     DuplicateDispatch "duplicate-dispatch" 20
@@ -135,6 +145,14 @@ bugs! {
         "A worker is told to replay one event less than there is.",
     SwappedCommands "swapped-commands" 20
         "A worker sends two commands in another order than its code asked for them.",
+    DeadlineIgnored "deadline-ignored" 50
+        "A condition counts as satisfied although its deadline came first.",
+    DeadlineTooEager "deadline-too-eager" 50
+        "A condition counts as timed out although it held first.",
+    TimerLeftBehind "timer-left-behind" 50
+        "A condition is satisfied and its timer is left to fire.",
+    LostMarker "lost-marker" 50
+        "A value that code cannot compute again is not recorded.",
     SignalLeftBehind "signal-left-behind" 200
         "A run that continues as new does not take its unread signals along.",
     WrongOutcome "wrong-outcome" 100
@@ -153,6 +171,7 @@ pub struct Saboteur {
     /// Commits that were answered before they were written, by machine.
     answered: BTreeMap<u32, u32>,
     snapshots: BTreeMap<RunId, Bytes>,
+    deadlines: waits::Deadlines,
 }
 
 impl Saboteur {
@@ -164,6 +183,7 @@ impl Saboteur {
             early: Vec::new(),
             answered: BTreeMap::new(),
             snapshots: BTreeMap::new(),
+            deadlines: waits::Deadlines::new(),
         }
     }
 

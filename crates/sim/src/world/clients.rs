@@ -107,11 +107,17 @@ impl World {
         let Some(operation) = self.operations.get_mut(index) else { return Ok(()) };
         operation.waiting = None;
         operation.over = true;
+        let first = operation.attempts == 1;
         let Some(call) = operation.call.clone() else { return Ok(()) };
         match result {
             Ok(reply) => {
                 self.counts.acknowledged += 1;
                 self.promises.told(&self.ledger, &call, &reply)
+            }
+            // An earlier attempt may have been taken.
+            Err(CallError::Refused(_)) if first => {
+                self.promises.refused(&call);
+                Ok(())
             }
             Err(_) => Ok(()),
         }
@@ -119,10 +125,15 @@ impl World {
 
     /// A client asks for something besides what was planned.
     pub(super) fn ask_now(&mut self, call: Call) {
-        let index = self.operations.len();
-        self.operations.push(Operation { call: Some(Box::new(call)), ..Operation::default() });
+        let index = self.hold_back(call);
         let later = self.rng.below(SECOND);
         self.plan_in(later, Event::Client(index));
+    }
+
+    /// Keeps a request for later.
+    pub(super) fn hold_back(&mut self, call: Call) -> usize {
+        self.operations.push(Operation { call: Some(Box::new(call)), ..Operation::default() });
+        self.operations.len() - 1
     }
 
     /// Ends all pauses.

@@ -29,8 +29,9 @@ impl World {
         self.clock_set.push((self.now, self.skew));
         let all_new = self.rng.chance(500);
         for index in 0..self.workers.len() {
-            let wrong = self.workers.get(index).is_some_and(|worker| worker.build == Build::Wrong);
-            if wrong || all_new {
+            let outdated =
+                self.workers.get(index).is_some_and(|worker| worker.build != Build::Right);
+            if outdated || all_new {
                 self.kill(index, Build::Right)?;
             }
         }

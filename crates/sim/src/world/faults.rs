@@ -106,11 +106,15 @@ impl World {
         }
     }
 
-    /// A worker dies and another comes, at times with wrong code; the last right one stays right.
+    /// A worker dies and another comes, at times with other code; the last right one stays right.
     fn replace_worker(&mut self) -> Checked {
         let index = self.rng.index(self.workers.len());
-        let wrong = self.rng.chance(300) && self.workers_of(Build::Right) > 1;
-        self.kill(index, if wrong { Build::Wrong } else { Build::Right })
+        let build = match self.rng.weighted(&[6, 2, 2]) {
+            1 if self.workers_of(Build::Right) > 1 => Build::Before,
+            2 if self.workers_of(Build::Right) > 1 => Build::Wrong,
+            _ => Build::Right,
+        };
+        self.kill(index, build)
     }
 
     /// The queues forget everything; streams end with them, and shards are opened anew.

@@ -6,7 +6,7 @@
 //! - `store`: commits and reads, and how they fail.
 //! - `links`: messages between shards and to the queues.
 //! - `workers`, `turns`, `attempts`: sessions, workflow tasks, activities.
-//! - `clients`, `requests`: who asks, and what for.
+//! - `clients`, `requests`, `moves`, `helpers`: who asks, and what for.
 //! - `faults`: crashes, takeovers, clock jumps, lost sessions.
 //! - `ending`: the trouble stops, everything settles, and is judged.
 
@@ -17,6 +17,7 @@ use std::{
 
 use abide_core::{
     call::{CallError, CallReply, Ticket},
+    event::Fact,
     ids::{RunId, ShardId},
     time::Timestamp,
 };
@@ -25,6 +26,7 @@ use abide_store::memory::Tables;
 
 use crate::{
     checks::{Checked, dispatches::Dispatches, ledger::Ledger, promises::Promises},
+    code,
     programs::Catalog,
     rng::Rng,
     sabotage::Saboteur,
@@ -37,7 +39,9 @@ mod attempts;
 mod clients;
 mod ending;
 mod faults;
+mod helpers;
 mod links;
+mod moves;
 mod requests;
 mod slots;
 mod store;
@@ -64,6 +68,10 @@ pub struct Counts {
     pub runs: u64,
     /// Events in all histories.
     pub events: u64,
+    /// Timers of waits that were begun.
+    pub waits: u64,
+    /// Deadlines that were moved.
+    pub moves: u64,
     /// Requests that were acknowledged.
     pub acknowledged: u64,
 }
@@ -76,6 +84,8 @@ impl Counts {
         self.faults += other.faults;
         self.runs += other.runs;
         self.events += other.events;
+        self.waits += other.waits;
+        self.moves += other.moves;
         self.acknowledged += other.acknowledged;
     }
 }
@@ -151,6 +161,7 @@ pub(crate) enum Caller {
 impl World {
     /// The world of a seed, perhaps with a saboteur in it.
     pub fn new(seed: u64, saboteur: Saboteur, trace: Trace) -> Self {
+        code::begin_world();
         let mut rng = Rng::new(seed);
         let settings = Settings::draw(&mut rng);
         let catalog = Catalog::draw(&mut rng);
@@ -191,8 +202,14 @@ impl World {
     pub fn run(&mut self) -> Checked {
         let outcome = self.live_on();
         self.counts.runs = u64::try_from(self.ledger.stories.len()).unwrap_or_default();
-        let events = self.ledger.stories.values().map(|story| story.run.last_event);
-        self.counts.events = events.sum();
+        for event in self.ledger.stories.values().flat_map(|story| &story.events) {
+            self.counts.events += 1;
+            match &event.body.fact {
+                Fact::TimerStarted(_) => self.counts.waits += 1,
+                Fact::TimerRescheduled(_) => self.counts.moves += 1,
+                _ => {}
+            }
+        }
         outcome
     }
 

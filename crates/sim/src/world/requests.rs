@@ -5,16 +5,16 @@ use std::time::Duration;
 use abide_core::{
     call::{Begin, Call, ConflictPolicy, Query, RunTarget, StartCall, UpdateWait},
     event::{ReusePolicy, RunPaused, RunSpec, RunUnpaused, SignalReceived, UpdateRequest},
-    ids::{Key, RunId, WorkflowKey},
+    ids::{Key, RunId},
     payload::{Extension, Payload},
     retry::RetryPolicy,
 };
 
 use super::{World, clients::exactly, workers::QUEUE};
 use crate::{
-    code::HANDLED_SIGNALS,
+    code::{HANDLED_SIGNALS, OUTSIDER},
     names::{Names, key},
-    programs::{Catalog, SIGNALS},
+    programs::{Catalog, SIGNALS, UNDECLARED_SIGNAL},
     rng::Rng,
 };
 
@@ -28,7 +28,7 @@ impl World {
         let target = self.draw_target();
         let identity = String::from("client");
         let own = Key::from(format!("key{number}"));
-        match self.rng.weighted(&[24, 34, 4, 3, 4, 4, 14, 7, 6, 3, 4, 3]) {
+        match self.rng.weighted(&[24, 24, 4, 3, 4, 4, 14, 6, 12, 3, 4, 3, 40]) {
             0 => Some(self.draw_start(number)),
             1 => Some(Call::Signal(target, self.draw_signal(own), Extension::new())),
             2 => {
@@ -52,10 +52,11 @@ impl World {
                 let query = Query { name: "trace".into(), input: Vec::new() };
                 Some(Call::Query { target, query })
             }
-            8 => self.draw_move(own),
+            8 => self.draw_move(number),
             9 => Some(Call::Repair { target, identity }),
             10 => Some(Call::Describe(target)),
-            _ => Some(Call::AwaitClose(target)),
+            11 => Some(Call::AwaitClose(target)),
+            _ => self.draw_help(number),
         }
     }
 
@@ -112,40 +113,38 @@ impl World {
     }
 
     fn draw_signal(&mut self, key: Key) -> SignalReceived {
-        let handled = self.rng.chance(200);
-        let names = if handled { &HANDLED_SIGNALS[..] } else { &SIGNALS[..] };
-        let name = (*self.rng.pick(names).unwrap_or(&"go")).to_owned();
-        let input = vec![Payload::new(key.as_str().to_owned())];
-        SignalReceived { name, input, key: Some(key), ..SignalReceived::default() }
+        let names = match self.rng.weighted(&[12, 7, 1]) {
+            0 => &SIGNALS[..],
+            1 => &HANDLED_SIGNALS[..],
+            _ => &[UNDECLARED_SIGNAL][..],
+        };
+        let name = self.rng.pick(names).copied().unwrap_or("go");
+        signal(name, key)
     }
 
     fn draw_update(&mut self, number: usize, target: RunTarget) -> Call {
-        let name = if self.rng.chance(250) { "reject" } else { "accept" };
-        let request = UpdateRequest { name: name.into(), ..UpdateRequest::default() };
+        let (name, input) = match self.rng.weighted(&[5, 2, 5, 3]) {
+            0 => ("accept", String::new()),
+            1 => ("reject", String::new()),
+            2 if self.rng.chance(250) => ("vote", OUTSIDER.into()),
+            2 => ("vote", format!("voter{number}")),
+            _ => {
+                // Some are in the past.
+                let at = (self.clock().unix_millis() + self.rng.below(6000)).saturating_sub(1000);
+                ("postpone", at.to_string())
+            }
+        };
+        let input = vec![Payload::new(input)];
+        let request = UpdateRequest { name: name.into(), input, ..UpdateRequest::default() };
         let until = if self.rng.chance(500) { UpdateWait::Accepted } else { UpdateWait::Completed };
         Call::Update { target, update: format!("update{number}").into(), request, until }
     }
+}
 
-    /// Moves a timer that is open now.
-    fn draw_move(&mut self, own: Key) -> Option<Call> {
-        let candidates: Vec<(WorkflowKey, RunId, _)> = self
-            .ledger
-            .stories
-            .values()
-            .filter(|story| story.run.open())
-            .flat_map(|story| {
-                let run = &story.run;
-                run.timers.keys().map(|timer| (run.workflow.clone(), run.id, timer.clone()))
-            })
-            .collect();
-        let (workflow, run, timer) = self.rng.pick(&candidates)?.clone();
-        let later = Duration::from_millis(self.rng.between(0, 6000));
-        let fire_at = self.clock().saturating_add(later);
-        let identity = String::from("client");
-        let target = exactly(workflow, run);
-        let what = timer.into();
-        Some(Call::RescheduleTimer { target, what, fire_at, identity, key: Some(own) })
-    }
+/// A signal whose text nobody else sends.
+pub(super) fn signal(name: &str, key: Key) -> SignalReceived {
+    let input = vec![Payload::new(key.as_str().to_owned())];
+    SignalReceived { name: name.to_owned(), input, key: Some(key), ..SignalReceived::default() }
 }
 
 fn draw_spec(rng: &mut Rng) -> RunSpec {

@@ -163,18 +163,18 @@ impl World {
         Request::CompleteTask(token.clone(), Box::new(completion))
     }
 
-    /// Code does not fit. Right code always does.
+    /// Code does not fit. The right code always does.
     fn blocked(
         &mut self,
         index: usize,
         token: &TaskToken,
         error: &Trouble,
     ) -> Result<Request, Violation> {
-        let wrong = self.workers.get(index).is_some_and(|worker| worker.build == Build::Wrong);
+        let right = self.workers.get(index).is_some_and(|worker| worker.build == Build::Right);
         let Trouble::Replay(Error::Mismatch(mismatch)) = error else {
             return Err(Violation::of(Check::Replays, token.run, error.to_string()));
         };
-        if !wrong {
+        if right {
             let what = format!("right code is blocked: {error}");
             return Err(Violation::of(Check::Replays, token.run, what));
         }

@@ -74,8 +74,12 @@ pub(crate) enum Call {
 impl World {
     /// The workers at the beginning.
     pub(super) fn hire_workers(&mut self) {
-        let wrong = self.rng.chance(300);
-        let builds = [Build::Right, Build::Right, if wrong { Build::Wrong } else { Build::Right }];
+        let third = match self.rng.weighted(&[4, 3, 3]) {
+            0 => Build::Right,
+            1 => Build::Before,
+            _ => Build::Wrong,
+        };
+        let builds = [Build::Right, Build::Right, third];
         for (index, build) in builds.into_iter().enumerate() {
             let (session, session_number) = self.next_session();
             self.workers.push(Worker {
@@ -320,6 +324,7 @@ impl Worker {
     fn taker(&self) -> Taker {
         let build = match self.build {
             Build::Right => BuildId::from("right"),
+            Build::Before => BuildId::from("before"),
             Build::Wrong => BuildId::from("wrong"),
         };
         let identity = format!("worker of {}", self.session);

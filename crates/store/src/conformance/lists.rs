@@ -98,7 +98,7 @@ fn varied_wait(number: u8) -> (ShardId, WaitRow) {
     row.workflow_type = ["T", "U"][usize::from(of_run / 2 % 2)].to_owned();
     row.kind = WaitKind::ALL[usize::from(number % 6)];
     row.since = time(1_700_000_000 + i64::from(number / 5), u32::from(number % 5));
-    row.timer = (number % 4 != 0).then(|| "timer".into());
+    row.timer = (!number.is_multiple_of(4)).then(|| "timer".into());
     row.name = ["s", "t", ""][usize::from(number % 3)].to_owned();
     row.until = match number % 4 {
         0 => Timestamp::NEVER,

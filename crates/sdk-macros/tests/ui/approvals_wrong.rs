@@ -1,0 +1,32 @@
+//! Approvals in a field that is not named as one, and names that approvals bring along.
+
+use abide_sdk_macros::workflow;
+
+struct Quoted;
+
+#[workflow(approvals = "approvals")]
+impl Quoted {
+    #[run]
+    async fn run(ctx: &Context<Self>) {}
+}
+
+struct Within;
+
+#[workflow(approvals = self.approvals)]
+impl Within {
+    #[run]
+    async fn run(ctx: &Context<Self>) {}
+}
+
+struct Taken;
+
+#[workflow(approvals = approvals)]
+impl Taken {
+    #[run]
+    async fn run(ctx: &Context<Self>) {}
+
+    #[signal]
+    fn decide(&mut self, decision: String) {}
+}
+
+fn main() {}

@@ -1,0 +1,90 @@
+//! Whether an answer is allowed. Judging reads and changes nothing, so that it can be a validator.
+
+use serde_json::Value;
+
+use super::{Answer, Refusal, Status, answer::Step, choice, record::Record};
+
+impl Record {
+    /// Why an answer cannot be taken as things stand, if it cannot.
+    pub(super) fn judge(&self, answer: &Answer) -> Result<(), Refusal> {
+        let request = || self.rules.id.clone();
+        match self.status() {
+            Status::Open => {}
+            Status::Decided => {
+                let decision = self.decision().unwrap_or_default().to_owned();
+                return Err(Refusal::AlreadyDecided { request: request(), decision });
+            }
+            Status::TimedOut if matches!(answer.step, Step::Decision(_)) => {}
+            Status::TimedOut | Status::Withdrawn => {
+                return Err(Refusal::Closed { request: request() });
+            }
+        }
+        match &answer.step {
+            Step::Decision(value) => self.may_act(answer).and_then(|()| self.offered(value)),
+            Step::DelegateTo(to) => self.may_act(answer).and_then(|()| self.may_take_over(to)),
+            Step::Withdraw => self.may_withdraw(&answer.approver),
+        }
+    }
+
+    fn may_act(&self, answer: &Answer) -> Result<(), Refusal> {
+        let (request, approver) = (self.rules.id.clone(), answer.approver.clone());
+        if let Some((_, to)) = self.handovers.iter().find(|(from, _)| *from == approver) {
+            return Err(Refusal::HandedOver { request, approver, to: to.clone() });
+        }
+        if self.votes.iter().any(|vote| vote.approver == approver) {
+            return Err(Refusal::AlreadyVoted { request, approver });
+        }
+        let named = self.rules.approvers.contains(&approver) || self.seat_of(&approver).is_some();
+        let by_role = answer.roles.iter().any(|role| self.rules.roles.contains(role));
+        // Without a name nobody could tell later who it was.
+        if approver.is_empty() || !(named || by_role || self.rules.open_to_all()) {
+            return Err(Refusal::NotAllowed { request, approver });
+        }
+        Ok(())
+    }
+
+    fn offered(&self, value: &Value) -> Result<(), Refusal> {
+        let offered = choice::name(value)
+            .is_some_and(|name| self.rules.choices.iter().any(|choice| choice == name));
+        if offered && (self.rules.readable)(value).is_ok() {
+            return Ok(());
+        }
+        Err(Refusal::NoSuchDecision {
+            request: self.rules.id.clone(),
+            decision: choice::name(value).map_or_else(|| value.to_string(), str::to_owned),
+            choices: self.rules.choices.clone(),
+        })
+    }
+
+    /// Nobody gets two votes, and nobody gets back what he handed over.
+    fn may_take_over(&self, to: &str) -> Result<(), Refusal> {
+        let takes_part = self.rules.approvers.iter().any(|name| name == to)
+            || self.handovers.iter().any(|(from, other)| from == to || other == to)
+            || self.votes.iter().any(|vote| vote.approver == to);
+        if to.is_empty() || takes_part {
+            let request = self.rules.id.clone();
+            return Err(Refusal::CannotDelegate { request, to: to.to_owned() });
+        }
+        Ok(())
+    }
+
+    fn may_withdraw(&self, requester: &str) -> Result<(), Refusal> {
+        if self.rules.requester.as_deref() == Some(requester) {
+            return Ok(());
+        }
+        let (request, approver) = (self.rules.id.clone(), requester.to_owned());
+        Err(Refusal::NotAllowed { request, approver })
+    }
+
+    /// In whose place somebody acts to whom it was handed over: the first of those who did.
+    pub(super) fn seat_of(&self, delegate: &str) -> Option<&str> {
+        let from = |to: &str| self.handovers.iter().find(|(_, other)| other == to);
+        let mut seat = None;
+        let mut holder = delegate;
+        while let Some((previous, _)) = from(holder) {
+            seat = Some(previous.as_str());
+            holder = previous;
+        }
+        seat
+    }
+}

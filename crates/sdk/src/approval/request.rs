@@ -1,0 +1,218 @@
+//! A request as workflow code writes it, before it is asked.
+
+use std::{fmt, marker::PhantomData, time::Duration};
+
+use abide_core::limits::valid_condition_key;
+
+use super::{
+    Choice, Decision, choice,
+    rules::{Quorum, Rules},
+};
+use crate::{
+    Timestamp,
+    context::Limit,
+    error::{Error, Result},
+    payload::{Data, RawPayload},
+};
+
+/// A question to people, to be asked by [`Context::approval`](crate::Context::approval).
+///
+/// By itself it may be answered by anyone, with `approve` or `reject`, the first answer decides, and
+/// there is no deadline.
+///
+/// ```
+/// use abide_sdk::{approval::{Decision, Request}, time::days};
+///
+/// let request = Request::new("expense")
+///     .about("Train tickets to the fair")
+///     .data("euros", &420)
+///     .approvers(["ada", "grace"])
+///     .role("accounting")
+///     .timeout(days(3))
+///     .fallback(Decision::Reject);
+/// ```
+#[must_use = "nothing is asked until it is given to `ctx.approval`"]
+pub struct Request<C = Decision> {
+    pub(super) rules: Rules,
+    pub(super) data: Vec<(String, RawPayload)>,
+    pub(super) limit: Option<Limit>,
+    pub(super) not_after: Option<Timestamp>,
+    pub(super) max_extensions: Option<u32>,
+    /// What cannot be written, told when it is asked.
+    wrong: Option<String>,
+    choice: PhantomData<fn() -> C>,
+}
+
+impl Request {
+    /// A request of this id, which is its own within the run: up to 119 letters, digits and `. _ - :`
+    /// characters.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self {
+            rules: Rules {
+                id: id.into(),
+                subject: String::new(),
+                approvers: Vec::new(),
+                roles: Vec::new(),
+                requester: None,
+                choices: vec!["approve".into(), "reject".into()],
+                quorum: None,
+                fallback: None,
+                readable: choice::check::<Decision>,
+            },
+            data: Vec::new(),
+            limit: None,
+            not_after: None,
+            max_extensions: None,
+            wrong: None,
+            choice: PhantomData,
+        }
+    }
+}
+
+impl<C: Choice> Request<C> {
+    /// What is asked, in a few words for people.
+    pub fn about(mut self, subject: impl Into<String>) -> Self {
+        self.rules.subject = subject.into();
+        self
+    }
+
+    /// Anything else that whoever decides should see.
+    pub fn data<T: Data>(mut self, name: impl Into<String>, value: &T) -> Self {
+        let name = name.into();
+        match value.to_payload() {
+            Ok(payload) => self.data.extend(payload.map(|payload| (name, RawPayload(payload)))),
+            Err(error) => self.wrong = Some(error.of(format!("data {name}")).to_string()),
+        }
+        self
+    }
+
+    /// One more person who may decide.
+    pub fn approver(mut self, name: impl Into<String>) -> Self {
+        let name = name.into();
+        if !self.rules.approvers.contains(&name) {
+            self.rules.approvers.push(name);
+        }
+        self
+    }
+
+    /// More people who may decide.
+    pub fn approvers<A: Into<String>>(self, names: impl IntoIterator<Item = A>) -> Self {
+        names.into_iter().fold(self, Self::approver)
+    }
+
+    /// Everybody who has this role may decide, too.
+    pub fn role(mut self, role: impl Into<String>) -> Self {
+        self.rules.roles.push(role.into());
+        self
+    }
+
+    /// Who asks, and may therefore withdraw the request.
+    pub fn requested_by(mut self, requester: impl Into<String>) -> Self {
+        self.rules.requester = Some(requester.into());
+        self
+    }
+
+    /// What can be decided, instead of `approve` and `reject`. Of a variant that holds data only the
+    /// name counts here. With a [`quorum`](Self::quorum), it is the first choice that needs it.
+    pub fn choices<D: Choice>(self, choices: impl IntoIterator<Item = D>) -> Request<D> {
+        let Self { mut rules, data, limit, not_after, max_extensions, mut wrong, .. } = self;
+        rules.choices = Vec::new();
+        rules.readable = choice::check::<D>;
+        for offered in choices {
+            match choice::written(&offered) {
+                Ok(value) => rules.choices.extend(choice::name(&value).map(str::to_owned)),
+                Err(error) => wrong = Some(error),
+            }
+        }
+        let choice = PhantomData;
+        Request { rules, data, limit, not_after, max_extensions, wrong, choice }
+    }
+
+    /// So many votes, of so many at most, are needed for the first choice: `quorum(2, 3)` is two of
+    /// three. As soon as they cannot be reached any more, what most others chose is decided.
+    pub const fn quorum(mut self, needed: usize, of: usize) -> Self {
+        self.rules.quorum = Some(Quorum { needed, of });
+        self
+    }
+
+    /// Waits for at most this long.
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.limit = Some(Limit::After(timeout));
+        self
+    }
+
+    /// Waits until this time at the latest.
+    pub const fn until(mut self, deadline: Timestamp) -> Self {
+        self.limit = Some(Limit::At(deadline));
+        self
+    }
+
+    /// What holds when the deadline comes first.
+    pub fn fallback(mut self, fallback: C) -> Self {
+        match choice::written(&fallback) {
+            Ok(value) => self.rules.fallback = Some(value),
+            Err(error) => self.wrong = Some(error),
+        }
+        self
+    }
+
+    /// Clients and operators cannot move the deadline past this; code can.
+    pub const fn not_after(mut self, at: Timestamp) -> Self {
+        self.not_after = Some(at);
+        self
+    }
+
+    /// Clients and operators can move the deadline so often; code as often as it likes.
+    pub const fn max_extensions(mut self, count: u32) -> Self {
+        self.max_extensions = Some(count);
+        self
+    }
+
+    /// The id within the run.
+    pub fn id(&self) -> &str {
+        &self.rules.id
+    }
+
+    /// The key of the condition that is waited for.
+    pub(super) fn key(&self) -> String {
+        format!("approval:{}", self.rules.id)
+    }
+
+    /// Whether it can be asked.
+    pub(super) fn check(&self) -> Result<()> {
+        let id = &self.rules.id;
+        if id.is_empty() || !valid_condition_key(&self.key()) {
+            return Err(Error::fail(format!(
+                "{id:?} is no id of a request: use 1 to 119 letters, digits and . _ - : characters"
+            )));
+        }
+        if let Some(wrong) = &self.wrong {
+            return Err(Error::fail(format!("request {id}: {wrong}")));
+        }
+        if self.rules.fallback.is_some() && self.limit.is_none() {
+            let message = format!("request {id} has a fallback and no deadline: give it a timeout");
+            return Err(Error::fail(message));
+        }
+        self.rules.check().map_err(Error::fail)
+    }
+}
+
+impl<C> Clone for Request<C> {
+    fn clone(&self) -> Self {
+        Self {
+            rules: self.rules.clone(),
+            data: self.data.clone(),
+            limit: self.limit,
+            not_after: self.not_after,
+            max_extensions: self.max_extensions,
+            wrong: self.wrong.clone(),
+            choice: PhantomData,
+        }
+    }
+}
+
+impl<C> fmt::Debug for Request<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "request {}", self.rules.id)
+    }
+}

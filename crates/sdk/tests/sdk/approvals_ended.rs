@@ -1,0 +1,248 @@
+//! Requests that end without a decision: deadlines, fallbacks, escalation, late answers, withdrawal.
+
+use abide::{
+    Context,
+    approval::{Answer, Approvals, Decision, Effect, Judgement, Refusal, Request, Status},
+    select,
+};
+use abide_sdk_macros::{activity, workflow};
+
+use crate::{
+    approvals::{Expense, Terms, told},
+    world::{World, seconds},
+};
+
+fn within_a_minute() -> Terms {
+    Terms { timeout: Some(seconds(60)), ..Terms::of(&["ada"]) }
+}
+
+fn approve() -> Answer {
+    Answer::approve("expense", "ada")
+}
+
+#[test]
+fn the_deadline_ends_a_request_that_nobody_answers() {
+    let mut world = World::ask(within_a_minute());
+    world.pass(seconds(60));
+    assert_eq!(world.result().unwrap(), "timed out with 0 votes, so None");
+    world.check();
+}
+
+#[test]
+fn a_fallback_holds_when_the_deadline_comes_first() {
+    let mut world = World::ask(Terms {
+        fallback: Some(Decision::Reject),
+        quorum: Some((2, 2)),
+        approvers: vec!["ada".into(), "grace".into()],
+        ..within_a_minute()
+    });
+    world.answer_by_update(approve()).unwrap();
+    world.pass(seconds(60));
+    assert_eq!(world.result().unwrap(), "timed out with 1 votes, so Some(Reject)");
+    world.check();
+}
+
+#[test]
+fn the_order_in_history_decides_between_answer_and_deadline() {
+    let mut world = World::ask(Terms { then: Some(seconds(9)), ..within_a_minute() });
+    // The timer has fired when the signal comes, although no worker has seen it.
+    world.fire_unseen(seconds(60));
+    world.signal(Expense::decision, approve());
+    assert_eq!(world.query(Expense::approvals, ()).requests[0].status, Status::TimedOut);
+    world.check();
+}
+
+#[test]
+fn a_late_decision_is_kept_and_reported_by_signal_and_by_update() {
+    let mut world = World::ask(Terms { then: Some(seconds(9)), ..within_a_minute() });
+    world.pass(seconds(61));
+    world.signal(Expense::decision, approve());
+    assert_eq!(world.answer_by_update(approve()).unwrap().effect, Effect::Late);
+    let standing = &world.query(Expense::approvals, ()).requests[0];
+    assert_eq!(standing.status, Status::TimedOut);
+    for entry in &standing.entries {
+        assert!(matches!(&entry.judgement, Judgement::Taken(told) if told.effect == Effect::Late));
+        assert_eq!(entry.at, world.now());
+    }
+    assert_eq!(standing.entries.len(), 2);
+    world.check();
+}
+
+#[test]
+fn after_the_deadline_strangers_are_refused_and_nothing_can_be_handed_over() {
+    let mut world = World::ask(Terms { then: Some(seconds(9)), ..within_a_minute() });
+    world.pass(seconds(60));
+    let refusal = world.answer_by_update(Answer::approve("expense", "mallory")).unwrap_err();
+    assert!(matches!(refusal, Refusal::NotAllowed { .. }));
+    let refusal = world.answer_by_update(Answer::delegate("expense", "ada", "grace")).unwrap_err();
+    assert_eq!(refusal.to_string(), "closed: request expense waits no more");
+    world.check();
+}
+
+/// Asks the boss, too, when the first deadline has passed.
+#[derive(Default)]
+struct Escalating {
+    approvals: Approvals,
+}
+
+#[activity]
+async fn tell_the_boss() {}
+
+#[workflow(approvals = approvals)]
+impl Escalating {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<String> {
+        let request = Request::new("expense").approver("ada").timeout(seconds(60));
+        let mut verdict = ctx.approval(request.clone()).await?;
+        if verdict.timed_out() {
+            ctx.activity(tell_the_boss, ()).await?;
+            let escalated = request.approver("boss").timeout(seconds(600));
+            verdict = ctx.approval(escalated.fallback(Decision::Reject)).await?;
+        }
+        Ok(told(&verdict))
+    }
+}
+
+fn escalated() -> World<Escalating> {
+    let mut world = World::<Escalating>::start(());
+    world.pass(seconds(60));
+    world
+}
+
+#[test]
+fn an_escalation_runs_an_activity_and_asks_more_people_with_a_second_deadline() {
+    let mut world = escalated();
+    world.complete(tell_the_boss, ());
+    world.pass(seconds(300));
+    world.signal(Escalating::decision, Answer::approve("expense", "boss"));
+    assert_eq!(world.result().unwrap(), "Approve by boss");
+    world.check();
+}
+
+#[test]
+fn the_second_deadline_has_its_own_fallback() {
+    let mut world = escalated();
+    world.complete(tell_the_boss, ());
+    world.pass(seconds(600));
+    assert_eq!(world.result().unwrap(), "timed out with 0 votes, so Some(Reject)");
+    world.check();
+}
+
+#[test]
+fn a_late_decision_counts_when_the_request_is_asked_again() {
+    let mut world = escalated();
+    // It comes while the activity runs, and leaves no second wait in history.
+    world.signal(Escalating::decision, approve());
+    world.complete(tell_the_boss, ());
+    assert_eq!(world.result().unwrap(), "Approve by ada");
+    let opened = world.history().iter().filter(|name| **name == "WaitOpened").count();
+    assert_eq!(opened, 1);
+    world.check();
+}
+
+#[test]
+fn who_may_act_only_later_is_judged_then_if_he_signals_early() {
+    let mut world = escalated();
+    world.signal(Escalating::decision, Answer::reject("expense", "boss"));
+    world.complete(tell_the_boss, ());
+    assert_eq!(world.result().unwrap(), "Reject by boss");
+    world.check();
+}
+
+#[test]
+fn whoever_asked_can_withdraw_and_nobody_else() {
+    let mut world = World::ask(Terms {
+        requester: Some("linus".into()),
+        then: Some(seconds(9)),
+        ..within_a_minute()
+    });
+    let refusal = world.answer_by_update(Answer::withdraw("expense", "ada")).unwrap_err();
+    assert!(matches!(refusal, Refusal::NotAllowed { .. }));
+    let withdrawal = Answer::withdraw("expense", "linus").comment("bought it myself");
+    assert_eq!(world.answer_by_update(withdrawal).unwrap().effect, Effect::Withdrawn);
+    let refusal = world.answer_by_update(approve()).unwrap_err();
+    assert_eq!(refusal.to_string(), "closed: request expense waits no more");
+    world.pass(seconds(9));
+    assert_eq!(world.result().unwrap(), "withdrawn by Some(\"linus\"): Some(\"bought it myself\")");
+    world.check();
+}
+
+#[test]
+fn a_request_is_withdrawn_when_the_run_is_cancelled() {
+    /// Cleans up for a while after it was cancelled.
+    #[derive(Default)]
+    struct Careful {
+        approvals: Approvals,
+    }
+
+    #[workflow(approvals = approvals)]
+    impl Careful {
+        #[run]
+        async fn run(ctx: &Context<Self>) -> abide::Result<()> {
+            let asked = ctx.approval(Request::new("expense").timeout(seconds(60))).await;
+            ctx.sleep(seconds(9)).await?;
+            asked.map(|_| ())
+        }
+    }
+
+    let mut world = World::<Careful>::start(());
+    world.cancel();
+    assert_eq!(world.query(Careful::approvals, ()).requests[0].status, Status::Withdrawn);
+    assert_eq!(world.update(Careful::decide, approve()), None);
+    assert!(matches!(Refusal::of(&world.rejected[0]), Some(Refusal::Closed { .. })));
+    world.pass(seconds(9));
+    assert_eq!(world.history().last(), Some(&"RunCancelled"));
+    world.check();
+}
+
+/// Gives up asking when there is something better to do.
+#[derive(Default)]
+struct Impatient {
+    approvals: Approvals,
+}
+
+#[workflow(approvals = approvals)]
+impl Impatient {
+    #[run]
+    async fn run(ctx: &Context<Self>, explain: bool) -> abide::Result<String> {
+        if explain {
+            let asked = ctx.approval(Request::new("expense")).start();
+            let cancel = ctx.clone();
+            ctx.spawn(async move {
+                if cancel.receive(Self::bought).await.is_ok() {
+                    let _ = cancel.withdraw_approval("expense", "bought by another");
+                }
+            });
+            return Ok(told(&asked.await?));
+        }
+        select! {
+            verdict = ctx.approval(Request::new("expense")) => return Ok(told(&verdict?)),
+            bought = ctx.receive(Self::bought) => bought?,
+        }
+        ctx.sleep(seconds(9)).await?;
+        Ok("bought".into())
+    }
+
+    #[signal]
+    fn bought();
+}
+
+#[test]
+fn a_request_is_withdrawn_when_its_future_is_dropped() {
+    let mut world = World::<Impatient>::start(false);
+    world.signal(Impatient::bought, ());
+    let standing = &world.query(Impatient::approvals, ()).requests[0];
+    assert_eq!((standing.status, standing.ended_at), (Status::Withdrawn, Some(world.now())));
+    assert_eq!(world.update(Impatient::decide, approve()), None);
+    assert!(matches!(Refusal::of(&world.rejected[0]), Some(Refusal::Closed { .. })));
+    assert!(world.history().contains(&"WaitCancelled"));
+    world.check();
+}
+
+#[test]
+fn code_withdraws_a_request_and_says_why() {
+    let mut world = World::<Impatient>::start(true);
+    world.signal(Impatient::bought, ());
+    assert_eq!(world.result().unwrap(), "withdrawn by None: Some(\"bought by another\")");
+    world.check();
+}

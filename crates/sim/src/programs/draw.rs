@@ -1,0 +1,173 @@
+//! Draws programs: every kind of wait, alone, beside others and in races, with deadlines that move.
+
+use std::time::Duration;
+
+use abide_core::{event::Delivery, retry::RetryPolicy};
+
+use super::{Activity, Child, Goal, Move, Node, Program, SIGNALS, Terms};
+use crate::{
+    names::{CHILD_ATTEMPTS, Names},
+    rng::Rng,
+};
+
+/// The program of the type with this number.
+pub(super) fn program(rng: &mut Rng, number: usize) -> Program {
+    let steps = (0..rng.between(2, 6)).map(|_| node(rng, number, 2)).collect::<Vec<_>>();
+    Program {
+        body: Node::Sequence(steps),
+        ignores_cancel: rng.chance(300),
+        update_delay: rng.chance(600).then(|| Duration::from_millis(rng.between(1, 4000))),
+    }
+}
+
+fn node(rng: &mut Rng, number: usize, depth: u32) -> Node {
+    let nested = if depth > 0 { 3 } else { 0 };
+    let child = if number > 0 { 4 } else { 0 };
+    let weights = [nested, nested, nested, 5, 8, 5, 6, 3, nested, child, 2, 1, 2, 2, 2, 1];
+    match rng.weighted(&weights) {
+        0 => Node::Sequence(nodes(rng, number, depth)),
+        1 => Node::Join(nodes(rng, number, depth)),
+        2 => Node::Select(nodes(rng, number, depth)),
+        3 => Node::Sleep(long(rng), terms(rng)),
+        4 => Node::Activity(activity(rng)),
+        5 => receive(rng),
+        6 => until(rng),
+        7 => approve(rng),
+        8 => moved(rng),
+        9 => Node::Child(a_child(rng, number)),
+        10 => Node::SignalExternal { workflow: neighbour(rng), name: signal(rng) },
+        11 => Node::CancelExternal { workflow: neighbour(rng) },
+        12 => Node::SideEffect,
+        13 => patch(rng),
+        14 => Node::ContinueAsNew { runs: rng.between(2, 3) },
+        _ => Node::Fail,
+    }
+}
+
+fn nodes(rng: &mut Rng, number: usize, depth: u32) -> Vec<Node> {
+    (0..rng.between(2, 3)).map(|_| node(rng, number, depth - 1)).collect()
+}
+
+fn receive(rng: &mut Rng) -> Node {
+    let name = (!rng.chance(200)).then(|| signal(rng));
+    Node::Receive { name, timeout: timeout(rng), terms: terms(rng) }
+}
+
+fn until(rng: &mut Rng) -> Node {
+    let goal = match rng.weighted(&[4, 2, 4]) {
+        0 => Goal::Marks(rng.between(1, 4)),
+        1 => Goal::TwoMarks,
+        _ => Goal::Votes(rng.between(1, 3)),
+    };
+    Node::Until { goal, timeout: timeout(rng), terms: terms(rng) }
+}
+
+fn approve(rng: &mut Rng) -> Node {
+    let needed = if rng.chance(700) { 1 } else { 2 };
+    Node::Approve { needed, timeout: timeout(rng), terms: terms(rng) }
+}
+
+/// A wait with a deadline, and a branch beside it that moves the deadline some time later.
+fn moved(rng: &mut Rng) -> Node {
+    let waits = match rng.below(5) {
+        0 => Node::Sleep(long(rng), terms(rng)),
+        1 => receive(rng),
+        2 => until(rng),
+        3 => approve(rng),
+        // What another branch does makes it hold.
+        _ => Node::Until { goal: Goal::Slept, timeout: Some(long(rng)), terms: terms(rng) },
+    };
+    let how = match rng.weighted(&[5, 5, 1, 1]) {
+        0 => Move::In(long(rng)),
+        1 => Move::By(long(rng)),
+        2 => Move::Past,
+        _ => Move::Never,
+    };
+    let moves = vec![Node::Sleep(short(rng), Terms::default()), Node::Move(how)];
+    let branches = vec![waits, Node::Sequence(moves)];
+    if rng.chance(700) { Node::Join(branches) } else { Node::Select(branches) }
+}
+
+/// Something new beside what was there, or instead of it.
+fn patch(rng: &mut Rng) -> Node {
+    let change = *rng.pick(&["change0", "change1"]).unwrap_or(&"change0");
+    let old = Node::Activity(activity(rng));
+    let new = if rng.chance(500) {
+        Node::Sequence(vec![old.clone(), Node::Sleep(short(rng), Terms::default())])
+    } else {
+        receive(rng)
+    };
+    Node::Patch { change, new: Box::new(new), old: Box::new(old) }
+}
+
+fn activity(rng: &mut Rng) -> Activity {
+    let activity_type = *rng.pick(&["ok", "ok", "flaky", "fatal", "slow", "beat"]).unwrap_or(&"ok");
+    let start_to_close = Some(Duration::from_millis(rng.between(400, 3000)));
+    let heartbeat = (activity_type == "beat").then(|| Duration::from_millis(rng.between(200, 600)));
+    let delivery = if rng.chance(250) { Delivery::AtMostOnce } else { Delivery::AtLeastOnce };
+    let retry = rng.chance(700).then(|| RetryPolicy {
+        initial_interval: Duration::from_millis(rng.between(20, 800)),
+        maximum_interval: Duration::from_secs(5),
+        maximum_attempts: u32::try_from(rng.between(0, 4)).unwrap_or_default(),
+        recorded: rng.chance(300),
+        ..RetryPolicy::default()
+    });
+    Activity { activity_type, retry, delivery, start_to_close, heartbeat }
+}
+
+fn a_child(rng: &mut Rng, number: usize) -> Child {
+    let names = Names::get();
+    let retried = rng.chance(400);
+    // Recorded retries are children with ids of their own.
+    let recorded = retried && rng.chance(500);
+    let pool = if recorded { &names.retried } else { &names.children };
+    let retry = retried.then(|| RetryPolicy {
+        initial_interval: Duration::from_millis(rng.between(20, 800)),
+        maximum_attempts: CHILD_ATTEMPTS,
+        recorded,
+        ..RetryPolicy::default()
+    });
+    let workflow = rng.pick(pool).cloned().unwrap_or_default();
+    Child { number: rng.index(number), workflow, retry }
+}
+
+/// Mostly nothing; else what lists show, and what clients may not do.
+fn terms(rng: &mut Rng) -> Terms {
+    Terms {
+        described: rng.chance(200),
+        not_after: rng.chance(150).then(|| long(rng) + long(rng)),
+        max_extensions: rng.chance(150).then(|| u32::try_from(rng.below(3)).unwrap_or_default()),
+    }
+}
+
+/// No limit, none at all, or some time.
+fn timeout(rng: &mut Rng) -> Option<Duration> {
+    match rng.weighted(&[3, 1, 6]) {
+        0 => None,
+        1 => Some(Duration::ZERO),
+        _ => Some(long(rng)),
+    }
+}
+
+fn short(rng: &mut Rng) -> Duration {
+    Duration::from_millis(rng.between(1, 900))
+}
+
+fn long(rng: &mut Rng) -> Duration {
+    if rng.chance(50) {
+        return Duration::from_secs(rng.between(60, 4000));
+    }
+    // Round values, so that several timers are due at the same moment.
+    Duration::from_millis(rng.between(1, 40) * 250)
+}
+
+fn signal(rng: &mut Rng) -> &'static str {
+    rng.pick(&SIGNALS).copied().unwrap_or("go")
+}
+
+/// Another workflow, which may or may not exist.
+fn neighbour(rng: &mut Rng) -> String {
+    let names = Names::get();
+    let pool = if rng.chance(800) { &names.roots } else { &names.children };
+    rng.pick(pool).cloned().unwrap_or_default()
+}

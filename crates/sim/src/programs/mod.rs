@@ -1,0 +1,94 @@
+//! Random workflow programs. A world has a few types; a type may run types before it as children, so
+//! that no family is endless. Each type has three versions: the right one, the one before some parts
+//! were changed, and a wrong one, which fits no history of the others.
+
+mod draw;
+mod node;
+
+use std::{collections::BTreeMap, rc::Rc};
+
+use abide_core::ids::{RunId, WorkflowKey};
+
+pub use self::node::{Activity, Child, Goal, Move, Node, Program, Terms};
+use crate::{code::Machine, rng::Rng};
+
+/// How many workflow types a world has.
+const TYPES: usize = 5;
+
+/// Names of signals that programs wait for by name and clients send.
+pub const SIGNALS: [&str; 3] = ["go", "tell", "stop"];
+
+/// The name of a signal that no workflow declares: only a wait for any signal takes it.
+pub const UNDECLARED_SIGNAL: &str = "stray";
+
+/// The code of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Build {
+    /// The code that every history fits.
+    Right,
+    /// The code before some parts were changed: it fits histories that have not met a change.
+    Before,
+    /// Code that fits none of the histories.
+    Wrong,
+}
+
+/// The programs of a world.
+#[derive(Debug)]
+pub struct Catalog {
+    types: BTreeMap<String, Type>,
+}
+
+/// A workflow type.
+#[derive(Debug)]
+struct Type {
+    right: Rc<Program>,
+    before: Rc<Program>,
+    wrong: Rc<Program>,
+}
+
+impl Catalog {
+    /// Draws the programs of a world.
+    pub fn draw(rng: &mut Rng) -> Self {
+        let types = (0..TYPES).map(|number| {
+            let right = draw::program(rng, number);
+            let before = Rc::new(Program { body: right.body.unpatched(), ..right.clone() });
+            let wrong = Rc::new(spoil(&right));
+            (type_name(number), Type { right: Rc::new(right), before, wrong })
+        });
+        Self { types: types.collect() }
+    }
+
+    /// The code of a type, at the beginning of a run.
+    pub fn machine(
+        &self,
+        build: Build,
+        workflow_type: &str,
+        workflow: &WorkflowKey,
+        run: RunId,
+    ) -> Option<Machine> {
+        let versions = self.types.get(workflow_type)?;
+        let program = match build {
+            Build::Right => &versions.right,
+            Build::Before => &versions.before,
+            Build::Wrong => &versions.wrong,
+        };
+        Machine::new(program, workflow_type, workflow, run)
+    }
+
+    /// A type for a client to start.
+    pub fn pick_type(rng: &mut Rng) -> String {
+        type_name(rng.index(TYPES))
+    }
+}
+
+fn type_name(number: usize) -> String {
+    format!("type{number}")
+}
+
+/// A step that no right program has, before everything else: it fits no history in which a task was
+/// completed.
+fn spoil(program: &Program) -> Program {
+    let first = Node::Activity(Activity { activity_type: "spoilt", ..Activity::default() });
+    let body = Node::Sequence(vec![first, program.body.clone()]);
+    Program { body, ..program.clone() }
+}

@@ -1,0 +1,107 @@
+//! Clients that bring what a run waits for, now or at the last moment: so waits end, and race with their
+//! deadlines.
+
+use abide_core::{
+    call::{Call, RunTarget, UpdateWait},
+    event::{SignalReceived, UpdateRequest},
+    ids::Key,
+    list::WaitKind,
+    payload::{Extension, Payload},
+    run::{Movable, Run, ShownWait},
+};
+
+use abide_sdk::{Data, approval::Answer};
+
+use super::{Event, World, clients::exactly, requests::signal};
+use crate::{
+    code::{APPROVERS, OUTSIDER},
+    programs::{Goal, SIGNALS},
+    schedule::{MILLIS, Micros, SECOND},
+};
+
+/// How far from its end a wait may be for a client to come at the last moment.
+const SOON: Micros = 30 * SECOND;
+
+/// How long before or after the end of a wait that client comes.
+const MOMENT: Micros = 25 * MILLIS;
+
+impl World {
+    /// Brings what some run waits for. At the last moment: asks for nothing now, and comes then.
+    pub(super) fn draw_help(&mut self, number: usize) -> Option<Call> {
+        let runs = self.ledger.stories.values().map(|story| &story.run).filter(|run| run.open());
+        let waits = |run: &Run| {
+            let target = exactly(run.workflow.clone(), run.id);
+            run.shown_waits().into_iter().map(move |wait| (target.clone(), wait))
+        };
+        let candidates: Vec<_> = runs.flat_map(waits).collect();
+        let (target, wait) = self.rng.pick(&candidates)?.clone();
+        let ends = self.when(wait.until);
+        let call = self.bring(number, target, &wait)?;
+        let soon = ends > self.now && ends < self.now + SOON;
+        if !soon || self.rng.chance(400) {
+            return Some(call);
+        }
+        let at = (ends + self.rng.below(2 * MOMENT)).saturating_sub(MOMENT).max(self.now);
+        let operation = self.hold_back(call);
+        self.schedule.plan(at, Event::Client(operation));
+        None
+    }
+
+    fn bring(&mut self, number: usize, target: RunTarget, wait: &ShownWait) -> Option<Call> {
+        let key = Key::from(format!("help{number}"));
+        let name = match wait.kind {
+            WaitKind::Signal if wait.name.is_empty() => {
+                self.rng.pick(&SIGNALS).copied().unwrap_or("go")
+            }
+            WaitKind::Signal => &wait.name,
+            WaitKind::Approval => {
+                let approval = wait.details.as_ref()?.approval.as_ref()?;
+                return self.decide(number, target, &approval.request, &approval.update);
+            }
+            WaitKind::Condition => match Goal::of_key(&wait.name)? {
+                Goal::Votes(_) => return Some(vote(number, target)),
+                Goal::Marks(_) | Goal::TwoMarks | Goal::Slept => "mark",
+            },
+            WaitKind::Timer | WaitKind::ActivityRetry | WaitKind::ChildRetry => {
+                let what = Movable::Wait(wait.key.clone());
+                return Some(self.move_to_some_end(number, target, what));
+            }
+        };
+        Some(Call::Signal(target, signal(name, key), Extension::new()))
+    }
+
+    /// Answers a request: yes, no, or let somebody else decide; and not everybody may.
+    fn decide(
+        &mut self,
+        number: usize,
+        target: RunTarget,
+        request: &str,
+        update: &str,
+    ) -> Option<Call> {
+        let key = Key::from(format!("help{number}"));
+        let approver = match self.rng.chance(150) {
+            true => OUTSIDER,
+            false => self.rng.pick(&APPROVERS)?,
+        };
+        let answer = match self.rng.weighted(&[6, 3, 1]) {
+            0 => Answer::approve(request, approver),
+            1 => Answer::reject(request, approver),
+            _ => Answer::delegate(request, approver, "dora"),
+        };
+        let input = answer.comment(key.as_str()).to_payload().ok()?.into_iter().collect();
+        if self.rng.chance(150) {
+            let decision = SignalReceived { input, ..signal("decision", key) };
+            return Some(Call::Signal(target, decision, Extension::new()));
+        }
+        let request = UpdateRequest { name: update.into(), input, ..UpdateRequest::default() };
+        let (update, until) = (key.as_str().into(), UpdateWait::Completed);
+        Some(Call::Update { target, update, request, until })
+    }
+}
+
+fn vote(number: usize, target: RunTarget) -> Call {
+    let input = vec![Payload::new(format!("helper{number}"))];
+    let request = UpdateRequest { name: "vote".into(), input, ..UpdateRequest::default() };
+    let (update, until) = (format!("help{number}").into(), UpdateWait::Completed);
+    Call::Update { target, update, request, until }
+}

@@ -1,0 +1,87 @@
+//! Approval with data: choices of your own, comments, two votes of three, and the whole story by query.
+
+use abide::{
+    approval::{Answer, Approvals, Judgement, Request},
+    embedded::Embedded,
+    prelude::*,
+};
+use serde::{Deserialize, Serialize};
+
+/// What is asked about. Whoever decides sees it in the inbox.
+#[derive(Serialize, Deserialize)]
+struct Expense {
+    euros: u32,
+    purpose: String,
+}
+
+/// What can be decided. A choice may hold data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Review {
+    Pay,
+    PayOnly { euros: u32 },
+    Refuse,
+}
+
+#[derive(Default)]
+struct Claim {
+    reviews: Approvals,
+}
+
+#[workflow(approvals = reviews)]
+impl Claim {
+    #[run]
+    async fn run(ctx: &Context<Self>, expense: Expense) -> abide::Result<String> {
+        let request = Request::new("review")
+            .about(format!("Pay {}?", expense.purpose))
+            .data("expense", &expense)
+            .role("accounting")
+            .choices([Review::Pay, Review::PayOnly { euros: 0 }, Review::Refuse])
+            // Two of three must pay in full. When that cannot happen any more, it is decided.
+            .quorum(2, 3);
+        let verdict = ctx.approval(request).await?;
+        let reasons: Vec<_> = verdict.votes().iter().filter_map(|it| it.comment.clone()).collect();
+        Ok(match verdict.choice() {
+            Some(Review::Pay) => format!("paid {} euros", expense.euros),
+            Some(Review::PayOnly { euros }) => {
+                format!("paid {euros} of {} euros: {}", expense.euros, reasons.join("; "))
+            }
+            Some(Review::Refuse) | None => format!("not paid: {}", reasons.join("; ")),
+        })
+    }
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let engine = Embedded::in_memory().await;
+    tokio::spawn(engine.worker().workflow::<Claim>().run());
+    let expense = Expense { euros: 420, purpose: "a chair".into() };
+    let claim = engine.client().start::<Claim>("claim-7", expense).await?;
+
+    let answer = |name: &str, review: Review| {
+        Answer::choose("review", name, &review).map(|answer| answer.role("accounting"))
+    };
+    let full = answer("ada", Review::Pay)?.key("click-1");
+    // Ada's browser sends it twice. With the same key it is the same answer.
+    for _ in 0..2 {
+        let receipt = claim.update(Claim::decide, full.clone()).await?;
+        println!("ada: {:?}", receipt.effect);
+    }
+    for name in ["grace", "linus"] {
+        let less = answer(name, Review::PayOnly { euros: 200 })?.comment("a plain one will do");
+        let receipt = claim.update(Claim::decide, less).await?;
+        println!("{name}: {:?}", receipt.effect);
+    }
+    println!("{}", claim.result().await?);
+
+    // The run is over, and still tells the whole story: who said what, and what came of it.
+    for entry in &claim.query(Claim::approvals, ()).await?.requests[0].entries {
+        let came_of_it = match &entry.judgement {
+            Judgement::Taken(receipt) => format!("{:?}", receipt.effect),
+            other => format!("{other:?}"),
+        };
+        let said = entry.answer.decision().unwrap_or_default();
+        println!("- {} said {said}: {came_of_it}", entry.answer.approver());
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! Approval with escalation: when the deadline passes, more people are told and asked, with more time.
+
+use std::time::Duration;
+
+use abide::{
+    WorkflowHandle,
+    approval::{Answer, Approvals, Decision, Request},
+    embedded::Embedded,
+    prelude::*,
+};
+
+/// Would send an e-mail.
+#[activity]
+async fn tell(who: String, what: String) {
+    println!("to {who}: {what}");
+}
+
+#[derive(Default)]
+struct Access {
+    approvals: Approvals,
+}
+
+#[workflow(approvals = approvals)]
+impl Access {
+    #[run]
+    async fn run(ctx: &Context<Self>, system: String) -> abide::Result<String> {
+        let request = Request::new("access")
+            .about(format!("Access to {system}"))
+            .approver("ada")
+            .timeout(Duration::from_millis(50));
+        let first = ctx.approval(request.clone()).await?;
+        let escalated = first.timed_out();
+        let verdict = if escalated {
+            let message = format!("nobody has decided about {system}");
+            ctx.activity(tell, ("boss".into(), message)).await?;
+            // The same request again. It goes on where it stood: what Ada says late still counts.
+            let request = request.approver("boss").timeout(hours(24)).fallback(Decision::Reject);
+            ctx.approval(request).await?
+        } else {
+            first
+        };
+        let note = if escalated { " (escalated)" } else { "" };
+        let result = if verdict.approved() { "granted" } else { "denied" };
+        Ok(format!("{system}: {result} by {}{note}", verdict.decided_by().join(", ")))
+    }
+}
+
+/// Returns when this person is asked.
+async fn asked(access: &WorkflowHandle<Access>, who: &str) -> anyhow::Result<()> {
+    let mut following = access.follow_waits();
+    while let Some(waits) = following.next().await? {
+        let mut shown = waits.iter().filter_map(|wait| wait.details.as_ref());
+        if shown.any(|details| details.actors.iter().any(|actor| actor == who)) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let engine = Embedded::in_memory().await;
+    tokio::spawn(engine.worker().workflow::<Access>().activity(tell).run());
+    let client = engine.client();
+
+    let payroll = client.start::<Access>("payroll", "payroll".to_owned()).await?;
+    asked(&payroll, "boss").await?;
+    payroll.update(Access::decide, Answer::approve("access", "boss")).await?;
+    println!("{}", payroll.result().await?);
+
+    let archive = client.start::<Access>("archive", "the archive".to_owned()).await?;
+    asked(&archive, "boss").await?;
+    archive.update(Access::decide, Answer::approve("access", "ada")).await?;
+    println!("{}", archive.result().await?);
+    Ok(())
+}

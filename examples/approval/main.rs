@@ -1,0 +1,66 @@
+//! Approval: a run asks a person and waits for the answer, at most until a deadline.
+
+use std::time::Duration;
+
+use abide::{
+    ClientError,
+    approval::{Answer, Approvals, Decision, Refusal, Request},
+    embedded::Embedded,
+    list::WaitFilter,
+    prelude::*,
+};
+
+#[derive(Default)]
+struct Purchase {
+    approvals: Approvals,
+}
+
+/// Naming the field adds the update `decide`, the signal `decision` and the query `approvals`.
+#[workflow(approvals = approvals)]
+impl Purchase {
+    #[run]
+    async fn run(ctx: &Context<Self>, item: String, patience: Duration) -> abide::Result<String> {
+        let request = Request::new("purchase")
+            .about(format!("Shall we buy {item}?"))
+            .approvers(["ada", "grace"])
+            .timeout(patience)
+            .fallback(Decision::Reject);
+        let verdict = ctx.approval(request).await?;
+        Ok(match verdict.approved() {
+            true => format!("{item}: approved by {}", verdict.decided_by().join(", ")),
+            false if verdict.timed_out() => format!("{item}: nobody answered, so no"),
+            false => format!("{item}: rejected by {}", verdict.decided_by().join(", ")),
+        })
+    }
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let engine = Embedded::in_memory().await;
+    tokio::spawn(engine.worker().workflow::<Purchase>().run());
+    let client = engine.client();
+    let desk = client.start::<Purchase>("desk", ("a desk".to_owned(), days(3))).await?;
+
+    // The update answers at once, also to those who may not decide.
+    let stranger = desk.update(Purchase::decide, Answer::approve("purchase", "mallory")).await;
+    if let Err(ClientError::UpdateRejected(failure)) = stranger {
+        println!("refused: {}", failure.message);
+        assert!(matches!(Refusal::of(&failure), Some(Refusal::NotAllowed { .. })));
+    }
+
+    // Everything that waits for a decision can be listed, over all runs: this is Ada's inbox.
+    for request in client.approvals(WaitFilter::default(), 10).await? {
+        if request.concerns(&["ada"]) {
+            println!("for ada: {} ({})", request.subject, request.choices.join(" or "));
+            let receipt =
+                request.answer(&client, Answer::approve(&*request.request, "ada")).await?;
+            println!("her answer: {:?}", receipt.effect);
+        }
+    }
+    println!("{}", desk.result().await?);
+
+    let moment = Duration::from_millis(50);
+    let yacht = client.start::<Purchase>("yacht", ("a yacht".to_owned(), moment)).await?;
+    println!("{}", yacht.result().await?);
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! Deadline: an approval whose deadline is read and moved while the run waits.
+
+use std::time::Duration;
+
+use abide::{MoveError, Timestamp, embedded::Embedded, prelude::*};
+
+#[derive(Default)]
+struct Approval {
+    approved: bool,
+    deadline: Deadline,
+}
+
+#[workflow]
+impl Approval {
+    #[run]
+    async fn run(ctx: &Context<Self>, subject: String, time: Duration) -> abide::Result<String> {
+        let approved = condition!("approval.approved", |approval| approval.approved);
+        // Begun, but not awaited yet: so the deadline can be put where handlers find it.
+        let wait = ctx.wait_until(approved).timeout(time).about(subject.as_str()).start();
+        ctx.write(|approval| approval.deadline = wait.deadline());
+        match wait.await? {
+            Outcome::InTime(()) => Ok(format!("{subject}: approved")),
+            Outcome::TimedOut => Ok(format!("{subject}: rejected, because nobody answered")),
+        }
+    }
+
+    #[signal]
+    fn approve(&mut self) {
+        self.approved = true;
+    }
+
+    /// Moves the deadline. The caller is told at once if that makes no sense, such as a time that has
+    /// passed.
+    #[update]
+    fn decide_by(&mut self, at: Timestamp) -> Result<(), MoveError> {
+        self.deadline.reset(at)
+    }
+
+    #[query]
+    fn deadline(&self) -> Option<Timestamp> {
+        self.deadline.at()
+    }
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let engine = Embedded::in_memory().await;
+    tokio::spawn(engine.worker().workflow::<Approval>().run());
+    let client = engine.client();
+    let moment = Duration::from_millis(100);
+
+    // There is not enough time to decide, so the deadline is moved away.
+    let desk = client.start::<Approval>("desk", ("a desk".to_owned(), hours(1))).await?;
+    let first = desk.query(Approval::deadline, ()).await?;
+    let tomorrow = engine.engine().now().saturating_add(days(1));
+    desk.update(Approval::decide_by, tomorrow).await?;
+    let second = desk.query(Approval::deadline, ()).await?;
+    println!("a desk: the deadline was moved to a later time: {}", second > first);
+    desk.signal(Approval::approve, ()).await?;
+    println!("{}", desk.result().await?);
+
+    // A deadline can be brought closer too: also by whoever is not the workflow, by its timer's id.
+    let yacht = client.start::<Approval>("yacht", ("a yacht".to_owned(), days(365))).await?;
+    yacht.query(Approval::deadline, ()).await?;
+    let waits = yacht.describe().await?.waits;
+    let timer = waits.into_iter().find_map(|wait| wait.timer).expect("it waits with a deadline");
+    yacht.reschedule_timer(timer, engine.engine().now().saturating_add(moment)).await?;
+    println!("{}", yacht.result().await?);
+
+    // But not into the past.
+    let boat = client.start::<Approval>("boat", ("a boat".to_owned(), days(1))).await?;
+    let refused = boat.update(Approval::decide_by, Timestamp::EPOCH).await;
+    println!("a boat: moving the deadline into the past is refused: {}", refused.is_err());
+    Ok(())
+}

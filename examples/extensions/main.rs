@@ -1,0 +1,71 @@
+//! Extensions: an auction that ends when nobody has bid for a while. Each bid moves the same deadline
+//! again, and as often as it is moved, there is one timer.
+
+use std::time::Duration;
+
+use abide::{event::Fact, prelude::*, testing::TestEnvironment};
+
+#[derive(Default)]
+struct Auction {
+    best: Option<(String, u32)>,
+    closing: Deadline,
+    last_call: bool,
+}
+
+#[workflow]
+impl Auction {
+    #[run]
+    async fn run(ctx: &Context<Self>, length: Duration) -> abide::Result<String> {
+        let closing = ctx.sleep(length).start();
+        ctx.write(|auction| auction.closing = closing.deadline());
+        closing.await?;
+        Ok(ctx.read(|auction| match &auction.best {
+            Some((name, amount)) => format!("sold to {name} for {amount}"),
+            None => "not sold".into(),
+        }))
+    }
+
+    /// A better bid leaves five more minutes to the others, unless it is the last call.
+    #[signal]
+    fn bid(&mut self, name: String, amount: u32) {
+        if self.best.as_ref().is_some_and(|(_, best)| *best >= amount) {
+            return;
+        }
+        self.best = Some((name, amount));
+        if !self.last_call {
+            // Refused only if the auction is over, and then it is too late for the bid as well.
+            let _too_late = self.closing.extend(minutes(5));
+        }
+    }
+
+    #[signal]
+    fn last_call(&mut self) {
+        self.last_call = true;
+    }
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    // The engine of tests, whose time skips ahead: nobody wants to wait for this auction.
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Auction>()).await?;
+    let begun = env.now();
+    let auction = env.client().start::<Auction>("lamp", minutes(30)).await?;
+
+    for (name, amount) in [("Ada", 10), ("Bob", 20), ("Bob", 15), ("Ada", 30)] {
+        env.skip(minutes(5)).await;
+        auction.signal(Auction::bid, (name.to_owned(), amount)).await?;
+    }
+    auction.signal(Auction::last_call, ()).await?;
+    auction.signal(Auction::bid, ("Cid".to_owned(), 40)).await?;
+
+    println!("{}", auction.result().await?);
+    println!("after {} minutes", env.now().saturating_since(begun).as_secs() / 60);
+
+    let history = auction.history().await?;
+    let count = |what: fn(&Fact) -> bool| history.iter().filter(|it| what(&it.body.fact)).count();
+    let timers = count(|fact| matches!(fact, Fact::TimerStarted(_)));
+    let moves = count(|fact| matches!(fact, Fact::TimerRescheduled(_)));
+    println!("{timers} timer, moved {moves} times");
+    Ok(())
+}
