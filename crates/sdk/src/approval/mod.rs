@@ -66,6 +66,7 @@ impl<W> Context<W> {
     /// too late, counts as far as the new request allows it.
     ///
     /// The request is withdrawn when the future is dropped, and when the run is cancelled.
+    #[track_caller]
     pub fn approval<C: Choice>(&self, request: Request<C>) -> ApprovalCall<W, C>
     where
         W: Approving,
