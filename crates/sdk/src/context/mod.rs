@@ -206,6 +206,11 @@ impl<W> Context<W> {
         self.board.suggests_continue_as_new()
     }
 
+    /// Notes where user code asks, for what is built from other waits.
+    pub(crate) fn mark(&self, place: &'static Location<'static>) {
+        self.board.mark(place);
+    }
+
     /// The board, noting where user code asks.
     #[track_caller]
     fn board(&self) -> Rc<Board> {
