@@ -88,16 +88,18 @@ fn describe(summary: &Summary, elapsed: Duration) -> String {
     let rate = progress::rate(summary.seeds, elapsed);
     format!(
         "{} seeds in {:.1} s ({rate:.0} per second); each on average: {} inputs, {} faults, {} runs, \
-         {} events, {} timers and timed waits, {} moves of them, {} requests acknowledged",
+         {} events, {} timers and {} moves of them, {} requests acknowledged; {} tasks saw a timer fire \
+         and a signal come",
         summary.seeds,
         elapsed.as_secs_f64(),
         each(counts.inputs),
         each(counts.faults),
         each(counts.runs),
         each(counts.events),
-        each(counts.waits),
+        each(counts.timers),
         each(counts.moves),
         each(counts.acknowledged),
+        counts.close_calls,
     )
 }
 

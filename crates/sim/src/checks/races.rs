@@ -49,6 +49,16 @@ pub fn first_in_history_wins(story: &Story, steps: &[String]) -> Checked {
     Ok(())
 }
 
+/// How many tasks saw both the firing of a timer and a signal, in one order or the other.
+pub fn close_calls(events: &[Event]) -> usize {
+    let tasks = events.split(|event| matches!(event.body.fact, Fact::TaskStarted(_)));
+    let close = |seen: &&[Event]| {
+        seen.iter().any(|event| matches!(event.body.fact, Fact::TimerFired(_)))
+            && seen.iter().any(|event| matches!(event.body.fact, Fact::SignalReceived(_)))
+    };
+    tasks.filter(close).count()
+}
+
 /// No open run at rest has a condition whose deadline has passed: code has seen that.
 pub fn passed_deadline(run: &Run) -> Option<String> {
     let wait = run.waits.values().find(|wait| wait.passed.is_some())?;

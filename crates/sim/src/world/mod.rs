@@ -17,7 +17,7 @@ use std::{
 
 use abide_core::{
     call::{CallError, CallReply, Ticket},
-    event::Fact,
+    event::{Event as HistoryEvent, Fact},
     ids::{RunId, ShardId},
     time::Timestamp,
 };
@@ -25,7 +25,7 @@ use abide_shard::{message::Message, queue::Queues};
 use abide_store::memory::Tables;
 
 use crate::{
-    checks::{Checked, dispatches::Dispatches, ledger::Ledger, promises::Promises},
+    checks::{Checked, dispatches::Dispatches, ledger::Ledger, promises::Promises, races},
     code,
     programs::Catalog,
     rng::Rng,
@@ -68,15 +68,29 @@ pub struct Counts {
     pub runs: u64,
     /// Events in all histories.
     pub events: u64,
-    /// Timers of waits that were begun.
-    pub waits: u64,
-    /// Deadlines that were moved.
+    /// Timers that were started.
+    pub timers: u64,
+    /// Moves of their due times.
     pub moves: u64,
+    /// Tasks that saw both the firing of a timer and a signal.
+    pub close_calls: u64,
     /// Requests that were acknowledged.
     pub acknowledged: u64,
 }
 
 impl Counts {
+    /// Counts a run by its history.
+    fn count(&mut self, history: &[HistoryEvent]) {
+        let count = |counts: fn(&Fact) -> bool| {
+            as_count(history.iter().filter(|event| counts(&event.body.fact)).count())
+        };
+        self.runs += 1;
+        self.events += as_count(history.len());
+        self.timers += count(|fact| matches!(fact, Fact::TimerStarted(_)));
+        self.moves += count(|fact| matches!(fact, Fact::TimerRescheduled(_)));
+        self.close_calls += as_count(races::close_calls(history));
+    }
+
     /// Adds another world's.
     pub const fn add(&mut self, other: &Self) {
         self.inputs += other.inputs;
@@ -84,10 +98,15 @@ impl Counts {
         self.faults += other.faults;
         self.runs += other.runs;
         self.events += other.events;
-        self.waits += other.waits;
+        self.timers += other.timers;
         self.moves += other.moves;
+        self.close_calls += other.close_calls;
         self.acknowledged += other.acknowledged;
     }
+}
+
+fn as_count(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 /// One world.
@@ -201,15 +220,7 @@ impl World {
     /// Lives through the whole world.
     pub fn run(&mut self) -> Checked {
         let outcome = self.live_on();
-        self.counts.runs = u64::try_from(self.ledger.stories.len()).unwrap_or_default();
-        for event in self.ledger.stories.values().flat_map(|story| &story.events) {
-            self.counts.events += 1;
-            match &event.body.fact {
-                Fact::TimerStarted(_) => self.counts.waits += 1,
-                Fact::TimerRescheduled(_) => self.counts.moves += 1,
-                _ => {}
-            }
-        }
+        self.ledger.stories.values().for_each(|story| self.counts.count(&story.events));
         outcome
     }
 
