@@ -7,7 +7,7 @@ use abide_core::{
     run::ShownWait,
 };
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     connection::Common,
@@ -16,6 +16,9 @@ use crate::{
     waits::{Filter, Paged, details, pages, row_object, until},
     workflow::Target,
 };
+
+/// The update of workflows that ask as the SDK does.
+const UPDATE: &str = "decide";
 
 /// What can be done about approvals.
 #[derive(Subcommand)]
@@ -46,11 +49,12 @@ pub(crate) struct List {
 #[derive(Args)]
 #[command(after_help = "Example:
   abide approvals decide order-7 approve --by anna
-  abide approvals decide order-7 reject --by anna --role managers --comment 'too expensive'")]
+  abide approvals decide order-7 reject --by anna --role managers --comment 'too expensive'
+  abide approvals decide order-7 '{\"pay_only\":{\"euros\":40}}' --by anna")]
 pub(crate) struct Decide {
     #[command(flatten)]
     target: Target,
-    /// The decision, such as one of the request's choices
+    /// The decision: one of the request's choices; as JSON if it holds data
     choice: String,
     /// Who decides
     #[arg(long, value_name = "NAME")]
@@ -61,7 +65,7 @@ pub(crate) struct Decide {
     /// Why
     #[arg(long, value_name = "TEXT")]
     comment: Option<String>,
-    /// The request, if the workflow has several
+    /// The request, if the workflow has several, or if its time is up
     #[arg(long, value_name = "REQUEST")]
     request: Option<String>,
     /// Makes repeats of this decision the same decision
@@ -121,10 +125,11 @@ fn table(rows: &[WaitRow]) -> Table {
 
 impl Decide {
     async fn run(self, common: &Common) -> Result<(), Failed> {
+        let choice = choice(&self.choice)?;
         let client = common.client().await?;
-        let Approval { request, update, .. } = self.approval(&client).await?;
+        let (request, update) = self.place(&client).await?;
         let decision = json!({
-            "request": request, "decision": self.choice, "approver": self.by, "roles": self.role,
+            "request": request, "decision": choice, "approver": self.by, "roles": self.role,
             "comment": self.comment, "key": self.key,
         });
         let input = decision.to_payload().map_err(Failed::usage)?;
@@ -132,38 +137,44 @@ impl Decide {
         let answer = payloads(&update.await.map_err(|error| self.target.failed(error))?);
         common.output().say(
             &json!({
-                "workflow": self.target.id, "request": request, "decision": self.choice,
+                "workflow": self.target.id, "request": request, "decision": choice,
                 "answer": answer,
             }),
             &answer,
         )
     }
 
-    /// The request that is meant: the only open one, unless one is named.
-    async fn approval(&self, client: &Client) -> Result<Approval, Failed> {
+    /// The request that is meant, and the update that takes the decision.
+    async fn place(&self, client: &Client) -> Result<(String, String), Failed> {
         let id = &self.target.id;
         let waits = self.target.handle(client).waits().await;
         let waits = waits.map_err(|error| self.target.failed(error))?;
         let open: Vec<_> = waits.iter().filter_map(approval_of).collect();
-        let shows = format!("`abide waits show {id}` shows what it waits for");
-        let named = |(_, approval): &&(&str, &Approval)| {
-            self.request.as_ref().is_none_or(|request| approval.request == *request)
-        };
-        match (open.iter().filter(named).collect::<Vec<_>>().as_slice(), &self.request) {
-            ([(_, approval)], _) => Ok((*approval).clone()),
-            ([], _) if open.is_empty() => {
-                Err(Failed::refused(format_args!("{id} waits for no decision")).hint(shows))
+        match (&self.request, open.as_slice()) {
+            // Perhaps its time is up, or it was decided: the workflow knows.
+            (Some(request), _) => {
+                let named = open.iter().find(|(_, approval)| approval.request == *request);
+                let update = named.map_or(UPDATE, |(_, approval)| approval.update.as_str());
+                Ok((request.clone(), update.into()))
             }
-            ([], Some(request)) => {
-                let what = format!("{id} has no open request {request:?}, only {}", listed(&open));
-                Err(Failed::refused(what).hint(shows))
-            }
-            (_, _) => {
-                let what = format!("{id} has several open requests: {}", listed(&open));
+            (None, [(_, approval)]) => Ok((approval.request.clone(), approval.update.clone())),
+            (None, []) => Err(Failed::refused(format_args!("{id} waits for no decision"))
+                .hint(format!("`abide waits show {id}` shows what it waits for"))),
+            (None, several) => {
+                let what = format!("{id} has several open requests: {}", listed(several));
                 Err(Failed::usage(what).hint("name one with --request"))
             }
         }
     }
+}
+
+/// A name as it is; a choice that holds data is typed as JSON.
+fn choice(typed: &str) -> Result<Value, Failed> {
+    if !typed.starts_with('{') {
+        return Ok(typed.into());
+    }
+    serde_json::from_str(typed)
+        .map_err(|error| Failed::usage(format_args!("the decision is not JSON: {error}")))
 }
 
 /// What the wait is about and how it is decided, if a person decides it.
@@ -178,4 +189,25 @@ fn listed(open: &[(&str, &Approval)]) -> String {
         subject => format!("{} ({subject})", approval.request),
     };
     open.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_is_a_name_or_json() {
+        assert_eq!(choice("approve").unwrap(), json!("approve"));
+        let with_data = choice("{\"pay_only\":{\"euros\":40}}").unwrap();
+        assert_eq!(with_data, json!({ "pay_only": { "euros": 40 } }));
+        assert!(choice("{pay}").unwrap_err().to_string().contains("not JSON"));
+    }
+
+    #[test]
+    fn whoever_is_named_may_act_and_anybody_if_nobody_is() {
+        let anna = WaitDetails { actors: vec!["anna".into()], ..WaitDetails::default() };
+        assert!(may_act(&anna, &["bob".into(), "anna".into()]));
+        assert!(!may_act(&anna, &["bob".into()]));
+        assert!(may_act(&WaitDetails::default(), &["bob".into()]));
+    }
 }

@@ -25,7 +25,7 @@ pub(crate) enum Command {
 #[command(after_help = "Example:
   abide timer reschedule order-7 timer-1 --in 2h
   abide timer reschedule order-7 timer-1 --at 2026-12-24T18:00:00Z
-  abide timer reschedule order-7 approval.decided --in 3d
+  abide timer reschedule order-7 approval:purchase --in 3d
 
 `abide waits list` shows the timers.")]
 #[group(id = "when", required = true, multiple = false, args = ["at", "after"])]

@@ -276,6 +276,8 @@ fn sync_directory(path: &Path) -> Result<(), OpenError> {
 
 #[cfg(test)]
 mod tests {
+    use rusqlite::StatementStatus;
+
     use super::*;
 
     #[test]
@@ -301,5 +303,18 @@ mod tests {
                 connection.query_row("PRAGMA temp_store", [], |row| row.get(0)).unwrap();
             assert_eq!(place, 2);
         }
+    }
+
+    /// A read runs each time with the statement that was compiled the first time.
+    #[test]
+    fn a_bound_limit_does_not_compile_a_statement_anew() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options::new(directory.path().join("store"));
+        let writer = writer(&options).unwrap();
+        let mut statement = writer.prepare("SELECT run FROM runs ORDER BY run LIMIT ?").unwrap();
+        for limit in [1, 200, 1000] {
+            assert!(!statement.exists([limit]).unwrap());
+        }
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
     }
 }

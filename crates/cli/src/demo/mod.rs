@@ -9,11 +9,11 @@ use abide::{Client, Worker};
 
 pub(crate) use self::{approval::Approval, hello::Hello, reminder::Reminder};
 
-/// What to try first: a wait for a person, seen from the list, and ended by a signal.
+/// What to try first: a wait for a person, seen from the list, and ended by a decision.
 pub(crate) const COMMANDS: [&str; 3] = [
     "workflow start --type approval --id order-1 --input '\"a new desk\"'",
-    "waits list",
-    "workflow signal order-1 decide --input '{\"approved\":true,\"by\":\"Ada\"}'",
+    "approvals list",
+    "approvals decide order-1 approve --by Ada",
 ];
 
 /// A worker with all of them.

@@ -31,7 +31,8 @@ pub(crate) fn waits_for(kind: WaitKind, name: &str) -> String {
         WaitKind::ActivityRetry => "retry of an activity".into(),
         WaitKind::ChildRetry => format!("retry of child {name}"),
         WaitKind::Approval if name.is_empty() => "approval".into(),
-        WaitKind::Approval => format!("approval {name}"),
+        // The keys of the SDK say what they are.
+        WaitKind::Approval => format!("approval {}", name.trim_start_matches("approval:")),
     }
 }
 

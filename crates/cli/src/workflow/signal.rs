@@ -8,7 +8,7 @@ use crate::{connection::Common, failed::Failed, input::Input};
 /// Send a signal to a workflow
 #[derive(Args)]
 #[command(after_help = "Example:
-  abide workflow signal order-7 decide --input '{\"approved\": true}'")]
+  abide workflow signal order-7 pay --input 250")]
 pub(crate) struct Signal {
     #[command(flatten)]
     target: Target,

@@ -59,12 +59,12 @@ impl Drop for Follower {
     }
 }
 
-/// Starts a workflow that asks people, and follows it until it has asked.
-fn asked(engine: &Engine, id: &str, requests: usize) -> Follower {
-    let start = format!("workflow start --type purchase --id {id} --queue {QUEUE}");
-    engine.run(&start).good();
+/// Starts a workflow that asks for these things, and follows it until it has asked.
+fn asked(engine: &Engine, id: &str, things: &[&str]) -> Follower {
+    let start = format!("workflow start --type purchase --id {id} --queue {QUEUE} --input");
+    engine.run_with(&start, &[&json!(things).to_string()]).good();
     let mut follower = Follower::of(engine, id);
-    follower.next_with(requests);
+    follower.next_with(things.len());
     follower
 }
 
@@ -72,32 +72,32 @@ fn asked(engine: &Engine, id: &str, requests: usize) -> Follower {
 fn a_request_is_seen_put_off_and_decided() {
     let (engine, _folder) = fresh();
     let people = People::ask(&engine.address);
-    let mut follower = asked(&engine, "desk", 1);
+    let mut follower = asked(&engine, "desk", &["desk"]);
 
     compare("people_list", &engine.run("approvals list").good());
-    compare("people_waits", &engine.run("waits list --kind approval --name decided.1").good());
+    compare("people_waits", &engine.run("waits list --kind approval --name approval:desk").good());
     compare("people_show", &engine.run("waits show desk").good());
     compare("people_describe", &engine.run("workflow describe desk").good());
     let described = &engine.json("workflow describe desk")[0];
     assert_eq!(described["resume_sources"], json!(["due", "input"]));
-    let shown = engine.json("waits show desk decided.1");
+    let shown = engine.json("waits show desk approval:desk");
     assert_eq!(described["waits"], json!(shown), "a wait is the same wait wherever it is seen");
     assert_eq!(shown[0]["ended_by"], json!(["decision", "deadline"]));
 
-    let moved = engine.run("timer reschedule desk decided.1 --in 72h").good();
+    let moved = engine.run("timer reschedule desk approval:desk --in 72h").good();
     compare("people_put_off", &moved);
     let now = &follower.next_with(1)[0];
     assert_eq!([&now["moves"], &now["moved_by"]], [&json!(1), &json!("tester")]);
-    compare("people_put_off_again", &engine.run("timer reschedule desk timer-1 --in 4d").bad(1));
+    compare(
+        "people_put_off_again",
+        &engine.run("timer reschedule desk condition-1 --in 4d").bad(1),
+    );
 
     compare("people_refuse", &engine.run("approvals decide desk approve --by bob").bad(1));
     let words = "approvals decide desk approve --by anna --role managers --key k --comment fine";
     let decided = &engine.json(words)[0];
-    let decision = json!({
-        "request": "1", "decision": "approve", "approver": "anna", "roles": ["managers"],
-        "comment": "fine", "key": "k",
-    });
-    assert_eq!(decided["answer"], json!({ "taken": decision }));
+    assert_eq!([&decided["request"], &decided["decision"]], ["desk", "approve"]);
+    assert_eq!(decided["answer"]["effect"], "decided");
     assert_eq!(follower.next(), json!({ "workflow": "desk", "closed": true, "waits": [] }));
     follower.end();
     compare("people_none", &engine.run("approvals list").good());
@@ -110,9 +110,9 @@ fn a_request_is_seen_put_off_and_decided() {
 fn of_several_requests_one_is_named() {
     let (engine, _folder) = fresh();
     let people = People::ask(&engine.address);
-    let mut follower = asked(&engine, "office", 2);
+    let mut follower = asked(&engine, "office", &["desk", "chair"]);
     compare("people_several", &engine.run("approvals decide office approve --by anna").bad(2));
-    let other = engine.run("approvals decide office approve --by anna --request 3").bad(1);
+    let other = engine.run("approvals decide office approve --by anna --request table").bad(1);
     compare("people_no_request", &other);
     compare("people_no_wait", &engine.run("waits show office nothing").bad(1));
     compare("people_follow", &{
@@ -122,7 +122,7 @@ fn of_several_requests_one_is_named() {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary runs");
         let mut lines = BufReader::new(child.stdout.take().expect("ours")).lines();
         let first = lines.next().expect("it begins").expect("a line");
-        engine.run("approvals decide office reject --by anna --request 2").good();
+        engine.run("approvals decide office reject --by anna --request chair").good();
         let rest: Vec<_> = lines.map(|line| line.expect("a line")).collect();
         assert!(child.wait().expect("it ends").success());
         format!("{first}\n{}", rest.join("\n"))
@@ -136,8 +136,8 @@ fn of_several_requests_one_is_named() {
 fn approvals_and_waits_are_listed_by_what_they_are() {
     let (engine, _folder) = fresh();
     let people = People::ask(&engine.address);
-    asked(&engine, "desk", 1);
-    asked(&engine, "office", 2);
+    asked(&engine, "desk", &["desk"]);
+    asked(&engine, "office", &["desk", "chair"]);
     let requests = |words: &str| {
         let of = |row: &Value| format!("{} {}", row["workflow"], row["approval"]["request"]);
         let listed = engine.json(&format!("approvals list {words}"));
@@ -145,12 +145,12 @@ fn approvals_and_waits_are_listed_by_what_they_are() {
         found.sort();
         found
     };
-    let all = ["desk 1", "office 1", "office 2"];
+    let all = ["desk desk", "office chair", "office desk"];
     assert_eq!(requests(""), all);
     assert_eq!(requests("--for managers --for bob"), all);
     assert_eq!(requests("--for bob"), [""; 0]);
     assert_eq!(requests("--workflow office"), all[1..]);
-    assert_eq!(requests("--name decided.2"), all[2..]);
+    assert_eq!(requests("--name approval:chair"), all[1..2]);
     assert_eq!(requests("--type purchase --within 25h"), all);
     assert_eq!(requests("--type sale"), [""; 0]);
     assert_eq!(requests("--due-before 2026-01-01T00:00:00Z"), [""; 0]);

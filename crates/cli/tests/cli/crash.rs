@@ -50,13 +50,13 @@ fn a_follower_outlives_the_engine() {
     let mut again = abide();
     again.args(["dev", "--json", "--address", &place, "--http", "127.0.0.1:0", "--data"]);
     let engine = Engine::spawn(again.arg(folder.path()));
-    engine.run("workflow signal a decide --input {\"approved\":true}").good();
+    engine.run("approvals decide a approve --by Ada").good();
     let events: Vec<Value> =
         lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
     assert!(follower.wait().unwrap().success());
     let numbers: Vec<_> = events.iter().filter_map(|event| event["number"].as_u64()).collect();
     assert_eq!(numbers, (2..2 + numbers.len() as u64).collect::<Vec<_>>(), "each event once");
-    assert_eq!(events.last().unwrap()["facts"]["result"], "desk was approved");
+    assert_eq!(events.last().unwrap()["facts"]["result"], "desk was approved by Ada");
 }
 
 #[test]

@@ -31,10 +31,10 @@ fn a_second_start_does_what_the_policy_says() {
 #[test]
 fn a_signal_comes_with_the_start() {
     let (engine, _folder) = fresh();
-    let start = "workflow start --type approval --id s --input \"desk\" --signal decide";
-    let signal = "--signal-input {\"approved\":false} --wait";
+    let start = "workflow start --type approval --id s --input \"desk\" --signal decision";
+    let signal = "--signal-input {\"request\":\"request\",\"decision\":\"reject\",\"approver\":\"Ada\"} --wait";
     let result = engine.run(&format!("{start} {signal}")).good();
-    assert_eq!(result, "\"desk was turned down\"\n");
+    assert_eq!(result, "\"desk was turned down by Ada\"\n");
 }
 
 #[test]

@@ -11,12 +11,12 @@ fn a_person_is_asked_and_decides() {
     let started = engine.run_with("workflow start --type approval --id order-1", &start).good();
     compare("approval_start", &started);
     // A query waits until the code has run, so that the wait is there.
-    compare("approval_query", &engine.run("workflow query order-1 status").good());
+    engine.run("workflow query order-1 approvals").good();
     compare("approval_waits", &engine.run("waits list").good());
+    compare("approval_inbox", &engine.run("approvals list").good());
     compare("approval_describe", &engine.run("workflow describe order-1").good());
-    let decision = "--input {\"approved\":true,\"by\":\"Ada\"} --key once";
-    let signal = format!("workflow signal order-1 decide {decision}");
-    compare("approval_signal", &engine.run(&signal).good());
+    let decide = "approvals decide order-1 approve --by Ada --key once";
+    compare("approval_decide", &engine.run(decide).good());
     compare("approval_result", &engine.run("workflow result order-1").good());
     compare("approval_history", &engine.run("workflow history order-1").good());
     compare("approval_described_closed", &engine.run("workflow describe order-1").good());
@@ -32,11 +32,12 @@ fn programs_read_the_same_as_json() {
     let started = engine.json("workflow start --type approval --id a --input \"desk\"");
     assert_eq!(started[0]["workflow"], "a");
     let run = started[0]["run"].clone();
-    let asked = engine.json("workflow query a status");
-    assert_eq!(asked, [json!({ "workflow": "a", "answer": "desk waits for a decision" })]);
-    let waits = engine.json("waits list --kind signal --name decide --within 25h");
+    let asked = engine.json("workflow query a approvals");
+    assert_eq!(asked[0]["answer"][0]["subject"], "desk", "{asked:?}");
+    let name = "approval:request";
+    let waits = engine.json(&format!("waits list --kind approval --name {name} --within 25h"));
     assert_eq!(waits.len(), 1);
-    for (key, value) in [("workflow", "a"), ("kind", "signal"), ("name", "decide")] {
+    for (key, value) in [("workflow", "a"), ("kind", "approval"), ("name", name)] {
         assert_eq!(waits[0][key], value);
     }
     assert_eq!(waits[0]["run"], run);
@@ -44,7 +45,7 @@ fn programs_read_the_same_as_json() {
     assert!(engine.json("waits list --within 1h").is_empty());
     let described = &engine.json("workflow describe a")[0];
     assert_eq!(described["status"], "running");
-    assert_eq!(described["waits"][0]["name"], "decide");
+    assert_eq!(described["waits"][0]["name"], name);
     let listed = engine.json("workflow list --status running --type approval");
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0]["run"], run);
@@ -105,15 +106,16 @@ fn runs_end_from_outside() {
 fn a_workflow_is_held_and_goes_on() {
     let (engine, _folder) = fresh();
     engine.run("workflow start --type approval --id p --input \"desk\"").good();
-    engine.run("workflow query p status").good();
+    engine.run("workflow query p approvals").good();
     compare("pause", &engine.run_with("workflow pause p --reason", &["we are closed"]).good());
     // A repeat changes nothing.
     engine.run("workflow pause p").good();
-    engine.run("workflow signal p decide --input {\"approved\":true}").good();
+    let answer = "{\"request\":\"request\",\"decision\":\"approve\",\"approver\":\"Ada\"}";
+    engine.run(&format!("workflow signal p decision --input {answer}")).good();
     let described = &engine.json("workflow describe p")[0];
     assert_eq!([&described["status"], &described["doing"]], ["paused", "paused"]);
     compare("unpause", &engine.run("workflow unpause p --reason open").good());
-    assert_eq!(engine.run("workflow result p").good(), "\"desk was approved\"\n");
+    assert_eq!(engine.run("workflow result p").good(), "\"desk was approved by Ada\"\n");
     let history = engine.json("workflow history p");
     let pauses: Vec<_> = history
         .iter()

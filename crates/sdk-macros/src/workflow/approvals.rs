@@ -32,8 +32,11 @@ pub(super) fn constants() -> TokenStream {
     quote! {
         /// Takes an answer to a request for approval, or says at once why not.
         #[allow(non_upper_case_globals, reason = "a definition is named as a method")]
-        pub const decide: ::abide::UpdateDef<Self, ::abide::approval::Answer, ::abide::approval::Receipt> =
-            ::abide::approval::update();
+        pub const decide: ::abide::UpdateDef<
+            Self,
+            ::abide::approval::Answer,
+            ::abide::approval::Receipt,
+        > = ::abide::approval::update();
 
         /// Takes an answer to a request for approval; the query tells what came of it.
         #[allow(non_upper_case_globals, reason = "a definition is named as a method")]

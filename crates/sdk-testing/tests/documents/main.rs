@@ -15,6 +15,7 @@ mod d002_condition_waits;
 mod d002_repair;
 mod d004_durable_sleep;
 mod d004_lost_wakes;
+mod d004_wakes_and_crashes;
 mod foreign;
 mod glass;
 mod site;

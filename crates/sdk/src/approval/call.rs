@@ -4,6 +4,7 @@ use std::{
     cell::Cell,
     fmt,
     future::{Future, IntoFuture},
+    panic::Location,
     pin::Pin,
     rc::Rc,
     task::{self, Poll},
@@ -23,6 +24,7 @@ use crate::{
 pub struct ApprovalCall<W: Approving, C: Choice = Decision> {
     ctx: Context<W>,
     request: Request<C>,
+    place: &'static Location<'static>,
 }
 
 /// A request that people can answer, as the future of its verdict. Dropping it withdraws the request.
@@ -30,6 +32,8 @@ pub struct ApprovalCall<W: Approving, C: Choice = Decision> {
 pub struct OpenRequest<W: Approving, C: Choice = Decision> {
     ctx: Context<W>,
     request: Request<C>,
+    /// Where user code asks, for the message of a fault.
+    place: &'static Location<'static>,
     state: State<W>,
     abandoned: Abandoned,
 }
@@ -49,8 +53,9 @@ enum Waiting<W: 'static> {
 }
 
 impl<W: Approving, C: Choice> ApprovalCall<W, C> {
+    #[track_caller]
     pub(super) const fn new(ctx: Context<W>, request: Request<C>) -> Self {
-        Self { ctx, request }
+        Self { ctx, request, place: Location::caller() }
     }
 
     /// Asks at once instead of when it is first polled.
@@ -66,8 +71,8 @@ impl<W: Approving, C: Choice> IntoFuture for ApprovalCall<W, C> {
     type IntoFuture = OpenRequest<W, C>;
 
     fn into_future(self) -> OpenRequest<W, C> {
-        let Self { ctx, request } = self;
-        OpenRequest { ctx, request, state: State::New, abandoned: Rc::new(Cell::new(None)) }
+        let Self { ctx, request, place } = self;
+        OpenRequest { ctx, request, place, state: State::New, abandoned: Rc::new(Cell::new(None)) }
     }
 }
 
@@ -96,30 +101,10 @@ impl<W: Approving, C: Choice> OpenRequest<W, C> {
 
     /// Begins to wait for the end of the request, or for a change of those who may act.
     fn wait(&mut self, until: Option<Timestamp>) {
-        let id = self.request.id().to_owned();
-        let (actors, listed) = self.ctx.read(|state| match state.approvals().find(&id) {
-            Some(record) => (record.actors(), record.relisted()),
-            None => (Vec::new(), 0),
-        });
-        let approval = event::Approval {
-            request: id.clone(),
-            update: W::UPDATE.into(),
-            choices: self.request.rules.choices.clone(),
-        };
-        let changed = move |state: &W| over_or_relisted(state.approvals(), &id, listed);
-        let mut wait = self
-            .ctx
-            .wait_until(Condition::keyed(self.request.key(), changed))
-            .about(self.request.rules.subject.clone())
-            .actors(actors)
-            .decided_by(approval);
-        for (name, value) in &self.request.data {
-            wait = wait.data(name.clone(), value);
-        }
         let waiting = match until {
-            None => Waiting::Endless(wait.start()),
+            None => Waiting::Endless(self.listed().start()),
             Some(until) => {
-                let mut wait = wait.until(until);
+                let mut wait = self.listed().until(until);
                 if let Some(at) = self.request.not_after {
                     wait = wait.not_after(at);
                 }
@@ -129,6 +114,7 @@ impl<W: Approving, C: Choice> OpenRequest<W, C> {
                 Waiting::Within(wait.start())
             }
         };
+        self.ctx.mark(self.place);
         let deadline = waiting.deadline();
         self.ctx.write(|state| {
             if let Some(record) = state.approvals_mut().find_mut(self.request.id()) {
@@ -136,6 +122,28 @@ impl<W: Approving, C: Choice> OpenRequest<W, C> {
             }
         });
         self.state = State::Waits(Box::new(waiting));
+    }
+
+    /// The wait with all that lists show, as things stand now.
+    fn listed(&self) -> WaitUntil<W> {
+        let (id, rules) = (self.request.id().to_owned(), &self.request.rules);
+        let (actors, listed) = self.ctx.read(|state| match state.approvals().find(&id) {
+            Some(record) => (record.actors(), record.relisted()),
+            None => (Vec::new(), 0),
+        });
+        let approval = event::Approval {
+            request: id.clone(),
+            update: W::UPDATE.into(),
+            choices: rules.choices.clone(),
+        };
+        let changed = move |state: &W| over_or_relisted(state.approvals(), &id, listed);
+        let wait = self
+            .ctx
+            .wait_until(Condition::keyed(self.request.key(), changed))
+            .about(rules.subject.clone())
+            .actors(actors)
+            .decided_by(approval);
+        self.request.data.iter().fold(wait, |wait, (name, value)| wait.data(name.clone(), value))
     }
 
     /// The wait is over: so is the request, unless others may act now.

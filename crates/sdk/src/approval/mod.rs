@@ -9,7 +9,8 @@
 //!
 //! A request that is open is one wait, a condition with the key `approval:<id>`. Its details say what is
 //! asked, who may act and how, so that it can be listed across all runs; its deadline can be moved as
-//! any other. `Client::approvals` (feature `worker`) is that list. Nothing is polled, and no timer is started but that deadline.
+//! any other. `Client::approvals` (feature `worker`) is that list. Nothing is polled, and no timer is
+//! started but that deadline.
 
 mod answer;
 mod approvals;
@@ -66,6 +67,7 @@ impl<W> Context<W> {
     /// too late, counts as far as the new request allows it.
     ///
     /// The request is withdrawn when the future is dropped, and when the run is cancelled.
+    #[track_caller]
     pub fn approval<C: Choice>(&self, request: Request<C>) -> ApprovalCall<W, C>
     where
         W: Approving,

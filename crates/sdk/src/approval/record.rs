@@ -2,7 +2,7 @@
 //!
 //! | status | decision | handover | withdrawal | deadline |
 //! |---|---|---|---|---|
-//! | open | counts, or decides | the wait is opened anew, so that lists show who may act | withdrawn | timed out |
+//! | open | counts, or decides | the wait is opened anew, with other actors | withdrawn | timed out |
 //! | timed out | kept as late; judged when it is asked again | closed | closed | |
 //! | decided | already decided | already decided | already decided | |
 //! | withdrawn | closed | closed | closed | |

@@ -83,6 +83,11 @@ impl<W> Context<W> {
         read(&self.state.borrow())
     }
 
+    /// Reads the state on behalf of somebody who leaves no trace in history.
+    pub(crate) fn look<T>(&self, read: impl FnOnce(&W) -> T) -> T {
+        self.board.look(|| read(&self.state.borrow()))
+    }
+
     /// Changes the state. Must not be called from within [`Context::read`] or itself.
     #[track_caller]
     pub fn write<T>(&self, write: impl FnOnce(&mut W) -> T) -> T {
@@ -204,6 +209,11 @@ impl<W> Context<W> {
     /// The history is long: the run should continue as new at its next good moment.
     pub fn suggests_continue_as_new(&self) -> bool {
         self.board.suggests_continue_as_new()
+    }
+
+    /// Notes where user code asks, for what is built from other waits.
+    pub(crate) fn mark(&self, place: &'static Location<'static>) {
+        self.board.mark(place);
     }
 
     /// The board, noting where user code asks.

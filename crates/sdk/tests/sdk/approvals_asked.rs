@@ -336,3 +336,25 @@ fn an_update_of_the_users_own_may_take_decisions_and_refuses_them_as_typed() {
     assert_eq!(world.result(), Some(true));
     world.check();
 }
+
+/// Fails in the middle of asking.
+#[derive(Default)]
+struct Clumsy {
+    approvals: Approvals,
+}
+
+#[workflow(approvals = approvals)]
+impl Clumsy {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<()> {
+        let _open = ctx.approval(Request::new("a")).start();
+        panic!("clumsy");
+    }
+}
+
+#[test]
+fn a_fault_names_the_place_where_the_workflow_asked() {
+    let world = World::<Clumsy>::start(());
+    let message = &world.faults[0].failure.message;
+    assert!(message.contains("approvals_asked.rs:"), "{message}");
+}

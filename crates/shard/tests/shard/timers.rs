@@ -39,6 +39,20 @@ fn a_timer_far_away_fires_exactly_when_it_is_due() {
     assert_eq!(fired(&world, "w", run), 1);
 }
 
+/// A busy shard would else hold every task of the last seconds.
+#[test]
+fn the_deadline_of_a_task_is_forgotten_when_it_ends() {
+    let wake_at = |world: &World| world.shards[&shard_of("w")].wake_at();
+    let mut world = World::new();
+    world.start("w");
+    let before = wake_at(&world);
+    let token = world.take_task();
+    assert!(wake_at(&world) < before);
+    let fire_at = world.now.saturating_add(HOUR);
+    world.complete(token, vec![timer("t", fire_at)]);
+    assert_eq!(wake_at(&world), before);
+}
+
 #[test]
 fn a_timer_whose_row_is_not_committed_when_the_index_is_read_is_not_missed() {
     let mut world = World::new();

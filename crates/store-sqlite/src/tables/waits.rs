@@ -55,20 +55,24 @@ pub(crate) fn delete(
     execute(connection, SQL, params![run.as_bytes(), shard.number(), wait]).map(drop)
 }
 
-/// Waits of all shards by their end. Those of one run or workflow, and signals, conditions and approvals
-/// of one name, are found by their keys; all else is filtered on the way through the days.
+/// Waits of all shards by their end. Those of one run or workflow, and signals and conditions of one
+/// name, are found by their keys; all else is filtered on the way through the days. Approvals wait for
+/// people, so they are few among many: they are found by their kind, and sorted.
 pub(crate) fn list(
     connection: &Connection,
     filter: &WaitFilter,
     page: usize,
 ) -> Result<Vec<(ShardId, WaitRow)>> {
-    let named =
-        matches!(filter.kind, Some(WaitKind::Signal | WaitKind::Condition | WaitKind::Approval));
+    let found_by_name = match filter.kind {
+        Some(WaitKind::Approval) => true,
+        Some(WaitKind::Signal | WaitKind::Condition) => filter.name.is_some(),
+        Some(WaitKind::Timer | WaitKind::ActivityRetry | WaitKind::ChildRetry) | None => false,
+    };
     if filter.run.is_some() {
         select(connection, filter, Access::Run, page)
     } else if let (Some(namespace), Some(workflow)) = (&filter.namespace, &filter.workflow) {
         select(connection, filter, Access::Workflow(namespace, workflow), page)
-    } else if named && filter.name.is_some() {
+    } else if found_by_name {
         select(connection, filter, Access::Name, page)
     } else {
         by_day(connection, filter, page)
@@ -210,4 +214,53 @@ fn decode(row: &Row<'_>) -> Result<(ShardId, WaitRow)> {
         details: row.bytes(11)?,
     };
     Ok((row.shard(0)?, wait))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn wait(number: u128, kind: WaitKind) -> WaitRow {
+        let at = Timestamp::from_unix_millis(1_800_000_000_000);
+        WaitRow {
+            run: RunId::from_parts(at, number),
+            wait: Bytes::from_static(b"t1"),
+            namespace: "default".into(),
+            workflow: "order".into(),
+            workflow_type: "Order".to_owned(),
+            kind,
+            name: "name".to_owned(),
+            since: at,
+            until: at.saturating_add(std::time::Duration::from_secs(60)),
+            timer: Some("1".into()),
+            details: Bytes::new(),
+        }
+    }
+
+    #[test]
+    fn an_approval_is_found_among_many_timers() {
+        static OPERATIONS: AtomicUsize = AtomicUsize::new(0);
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(include_str!("../migrations/0001_tables.sql")).unwrap();
+        connection.execute_batch("BEGIN").unwrap();
+        let shard = ShardId::new(1).unwrap();
+        for number in 0..10_000 {
+            put(&connection, shard, &wait(number, WaitKind::Timer)).unwrap();
+        }
+        let approval = wait(10_000, WaitKind::Approval);
+        put(&connection, shard, &approval).unwrap();
+        let count = || {
+            OPERATIONS.fetch_add(10, Relaxed);
+            false
+        };
+        connection.progress_handler(10, Some(count)).unwrap();
+        let filter = WaitFilter { kind: Some(WaitKind::Approval), ..WaitFilter::default() };
+        assert_eq!(list(&connection, &filter, 10).unwrap(), [(shard, approval)]);
+        let operations = OPERATIONS.load(Relaxed);
+        assert!(operations < 1_000, "{operations} operations");
+    }
 }

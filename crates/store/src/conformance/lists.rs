@@ -109,7 +109,7 @@ fn varied_wait(number: u8) -> (ShardId, WaitRow) {
 
 fn wait_filters() -> Vec<WaitFilter> {
     type Set = fn(&mut WaitFilter);
-    let sets: [Set; 16] = [
+    let sets: [Set; 17] = [
         |filter| filter.namespace = Some("n".into()),
         |filter| filter.run = Some((shard(1), run(1))),
         |filter| filter.run = Some((shard(2), run(1))),
@@ -120,6 +120,7 @@ fn wait_filters() -> Vec<WaitFilter> {
         |filter| (filter.kind, filter.name) = (Some(WaitKind::Signal), Some("t".to_owned())),
         |filter| (filter.kind, filter.name) = (Some(WaitKind::Timer), Some("s".to_owned())),
         |filter| (filter.kind, filter.name) = (Some(WaitKind::Condition), Some(String::new())),
+        |filter| filter.kind = Some(WaitKind::Approval),
         |filter| (filter.kind, filter.name) = (Some(WaitKind::Approval), Some("s".to_owned())),
         |filter| filter.since_before = Some(time(1_700_000_004, 2)),
         |filter| filter.since_before = Some(Timestamp::NEVER),
