@@ -81,7 +81,8 @@ pub enum TaskPhase {
     Ready,
     /// No: an attempt is with a worker.
     Started,
-    /// No: it waits for its next attempt, for an unpause, or for other code.
+    /// No: it waits for its next attempt, for an unpause, for other code, or for the end of a task that
+    /// is not written.
     Held,
 }
 
