@@ -57,6 +57,7 @@ impl Request {
                 choices: vec!["approve".into(), "reject".into()],
                 quorum: None,
                 fallback: None,
+                record_refusals: false,
                 readable: choice::check::<Decision>,
             },
             data: Vec::new(),
@@ -165,6 +166,14 @@ impl<C: Choice> Request<C> {
     /// Clients and operators can move the deadline so often; code as often as it likes.
     pub const fn max_extensions(mut self, count: u32) -> Self {
         self.max_extensions = Some(count);
+        self
+    }
+
+    /// Keeps what is refused: the update takes every answer, and its outcome says why an answer does
+    /// not count. So attempts stand in history and in the query, at the price of a few events each.
+    /// Without it a refused update leaves no trace.
+    pub const fn record_refusals(mut self) -> Self {
+        self.rules.record_refusals = true;
         self
     }
 
