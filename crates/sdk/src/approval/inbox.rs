@@ -33,7 +33,7 @@ pub struct WaitingRequest {
     pub actors: Vec<String>,
     /// What can be decided.
     pub choices: Vec<String>,
-    /// Since when it waits.
+    /// Since when it is asked.
     pub since: Timestamp,
     /// When it ends at the latest; none without a deadline.
     pub until: Option<Timestamp>,
@@ -93,7 +93,9 @@ impl WaitingRequest {
     }
 
     /// Sends an answer to the run that asks. What the run refuses is an
-    /// [`UpdateRejected`](ClientError::UpdateRejected); see [`Refusal::of`](super::Refusal::of).
+    /// [`UpdateRejected`](ClientError::UpdateRejected), or an
+    /// [`UpdateFailed`](ClientError::UpdateFailed) if the request records refusals; see
+    /// [`Refusal::of`](super::Refusal::of).
     pub async fn answer(&self, client: &Client, answer: Answer) -> Result<Receipt, ClientError> {
         let handle = client.handle_untyped(self.workflow.clone()).run(self.run);
         let receipt = handle.update_untyped(&*self.update, payload::encode(&answer)?).await?;

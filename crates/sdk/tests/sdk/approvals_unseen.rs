@@ -5,7 +5,7 @@ use abide::{
     Context,
     approval::{Answer, Approvals, Effect, Refusal, Request, Status, Verdict},
 };
-use abide_core::{event::Fact, payload::Payload};
+use abide_core::{event::Fact, run::ShownWait};
 use abide_sdk_macros::workflow;
 
 use crate::{
@@ -35,7 +35,7 @@ impl Contract {
 
     #[signal]
     fn more_time(&mut self) {
-        let _ = self.approvals.deadline("legal").extend(seconds(30));
+        self.extend();
     }
 
     /// Hands over, and asks for more time at the same moment.
@@ -61,7 +61,7 @@ fn status(world: &World<Contract>) -> Status {
 }
 
 /// The wait that asks the legal department, as lists show it.
-fn listed(world: &World<Contract>) -> abide_core::run::WaitView {
+fn listed(world: &World<Contract>) -> ShownWait {
     let mut waits = world.run.shown_waits();
     waits.retain(|wait| wait.name == "approval:legal");
     assert_eq!(waits.len(), 1);
@@ -162,7 +162,7 @@ fn after_a_handover_the_wait_says_since_when_it_was_asked() {
         _ => None,
     });
     let asked_at = serde_json::to_string(&begun).unwrap();
-    assert_eq!(opened.unwrap().data["abide:asked_at"], Payload::new(asked_at));
+    assert_eq!(opened.unwrap().data["abide:asked_at"].data, asked_at);
     assert_eq!(world.query(Contract::approvals, ()).requests[0].asked_at, begun);
     world.check();
 }
