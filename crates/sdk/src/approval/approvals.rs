@@ -22,7 +22,8 @@ pub struct Approvals {
 }
 
 impl Approvals {
-    /// Why an answer would be refused now, if it would: the validator of an update of your own.
+    /// Why an answer would be refused now, if it would: the validator of an update of your own. Where
+    /// a request records refusals, only what is too long is refused here.
     pub fn check(&self, answer: &Answer) -> Result<(), Refusal> {
         self.known(&answer.request)?.admit(answer)
     }

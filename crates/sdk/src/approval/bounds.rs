@@ -10,5 +10,9 @@ pub(super) const COMMENT_BYTES_MAX: usize = 16 << 10;
 /// How often one request can be handed over. Each time its wait is opened anew.
 pub(super) const HANDOVERS_MAX: usize = 100;
 
+/// The bytes that a request shows. Half of what the engine takes, so that there is room for the names
+/// of those whom it is handed over to.
+pub(super) const SHOWN_BYTES_MAX: usize = 1 << 20;
+
 /// How many answers by signal are kept for requests that have not been asked: the newest.
 pub(super) const EARLY_MAX: usize = 100;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::choice;
+use super::{bounds::NAME_BYTES_MAX, choice};
 
 /// The part of a request that answers are judged by.
 #[derive(Clone, Debug)]
@@ -40,6 +40,11 @@ impl Rules {
         }
         if self.choices.is_empty() {
             return Err(format!("request {id} offers nothing to choose from"));
+        }
+        if self.approvers.iter().any(|name| name.len() > NAME_BYTES_MAX) {
+            return Err(format!(
+                "request {id} has an approver of more than {NAME_BYTES_MAX} bytes"
+            ));
         }
         self.check_fallback()?;
         match self.quorum {

@@ -60,7 +60,7 @@ impl<W: Approving, C: Choice> Watch<W, C> {
 
     /// Opens the wait anew, because others may act now. All else stays: the deadline where it is at
     /// this moment, the moves that clients have left, and the time since when it is asked.
-    fn list(&mut self, actors: Vec<String>) {
+    fn relist(&mut self, actors: Vec<String>) {
         let deadline = self.waiting.deadline();
         let until = deadline.at();
         self.moves_left = self.moves_left.map(|left| left.saturating_sub(deadline.moves()));
@@ -127,7 +127,7 @@ impl<W: Approving, C: Choice> Future for Watch<W, C> {
                 return Poll::Ready(self.ended(ended));
             }
             match self.ctx.read(|state| actors(state, &self.tie)) {
-                Some(actors) if actors != self.listed => self.list(actors),
+                Some(actors) if actors != self.listed => self.relist(actors),
                 _ => return Poll::Pending,
             }
         }

@@ -275,6 +275,8 @@ impl Wrong {
                 let request = Request::new("a").choices(choices).timeout(seconds(60));
                 return ctx.approval(request.fallback(Half::Unreadable)).await.map(|_| ());
             }
+            7 => ctx.approval(Request::new("a").approver("n".repeat(257))).await?,
+            8 => ctx.approval(Request::new("a").about("s".repeat(1 << 21))).await?,
             _ => {
                 let numbered = Request::new("a").choices([1, 2]);
                 return ctx.approval(numbered).await.map(|_| ());
@@ -296,6 +298,8 @@ fn a_request_that_cannot_be_asked_fails_and_says_why() {
         "request a offers nothing to choose from",
         "request a falls back to Unreadable, which cannot be read: unknown variant `Unreadable`, \
          expected `Whole`",
+        "request a has an approver of more than 256 bytes",
+        "request a shows 2097152 bytes of at most 1048576: show a link instead",
         "request a: 2 is no choice: it must be a text or a variant of an enum",
     ];
     for (case, reason) in (0..).zip(reasons) {
