@@ -140,7 +140,7 @@ impl Decide {
                 "workflow": self.target.id, "request": request, "decision": choice,
                 "answer": answer,
             }),
-            &answer,
+            told(&request, &answer),
         )
     }
 
@@ -165,6 +165,14 @@ impl Decide {
                 Err(Failed::usage(what).hint("name one with --request"))
             }
         }
+    }
+}
+
+/// What the workflow answered, in words, if it is the receipt that requests give.
+fn told(request: &str, answer: &Value) -> String {
+    match answer.get("effect").and_then(Value::as_str) {
+        Some(effect) => format!("{effect}: {request}"),
+        None => answer.to_string(),
     }
 }
 

@@ -28,6 +28,9 @@ impl Timestamp {
     /// The last representable moment, which means "never" as the due time of a signal wait.
     pub const NEVER: Self = Self { seconds: 253_402_300_799, nanos: NANOS_PER_SECOND - 1 };
 
+    /// The last moment that something can be due.
+    pub const LATEST: Self = Self { nanos: NANOS_PER_SECOND - 2, ..Self::NEVER };
+
     const MIN_SECONDS: i64 = -62_135_596_800;
 
     /// The moment `seconds` and `nanos` after the epoch; `None` outside the years 1 to 9999.

@@ -8,7 +8,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens as _;
 use siphasher::sip128::{Hasher128 as _, SipHasher24};
 use syn::{
-    Block, Expr, ExprBlock, Pat, Stmt, Token,
+    AngleBracketedGenericArguments, Block, Expr, ExprBlock, ExprClosure, Pat, PatOr, Stmt, Token,
     visit_mut::{self, VisitMut},
 };
 
@@ -27,18 +27,37 @@ pub(crate) fn fingerprint(argument: &Pat, body: &Expr) -> String {
     format!("{:032x}", hasher.finish128().as_u128())
 }
 
-/// Undoes what formatters do: braces around one expression, and commas after the arms of a match.
+/// Undoes what formatters do: braces around one expression, parentheses around parentheses, commas after
+/// the arms of a match and before the end of a list without a bracket of its own, bars before a pattern.
 struct Layout;
 
 impl VisitMut for Layout {
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
-        while let Some(inner) = braced(expr) {
+        while let Some(inner) = braced(expr).or_else(|| parenthesised_twice(expr)) {
             *expr = inner;
         }
         if let Expr::Match(expr) = expr {
             expr.arms.iter_mut().for_each(|arm| arm.comma = Some(<Token![,]>::default()));
         }
         visit_mut::visit_expr_mut(self, expr);
+    }
+
+    fn visit_expr_closure_mut(&mut self, closure: &mut ExprClosure) {
+        closure.inputs.pop_punct();
+        visit_mut::visit_expr_closure_mut(self, closure);
+    }
+
+    fn visit_angle_bracketed_generic_arguments_mut(
+        &mut self,
+        generic: &mut AngleBracketedGenericArguments,
+    ) {
+        generic.args.pop_punct();
+        visit_mut::visit_angle_bracketed_generic_arguments_mut(self, generic);
+    }
+
+    fn visit_pat_or_mut(&mut self, pattern: &mut PatOr) {
+        pattern.leading_vert = None;
+        visit_mut::visit_pat_or_mut(self, pattern);
     }
 }
 
@@ -51,6 +70,12 @@ fn braced(expr: &Expr) -> Option<Expr> {
         [Stmt::Expr(inner, None)] if attrs.is_empty() => Some(inner.clone()),
         _ => None,
     }
+}
+
+/// What stands within parentheses that are within parentheses, with one pair of them.
+fn parenthesised_twice(expr: &Expr) -> Option<Expr> {
+    let Expr::Paren(outer) = expr else { return None };
+    matches!(&*outer.expr, Expr::Paren(_)).then(|| (*outer.expr).clone())
 }
 
 /// Writes token by token. The space between them does not count, nor does a comma before the end.
@@ -79,7 +104,7 @@ fn write(hasher: &mut SipHasher24, tokens: TokenStream) {
 
 #[cfg(test)]
 mod tests {
-    use syn::{ExprClosure, parse_str};
+    use syn::parse_str;
 
     use super::*;
 
@@ -104,6 +129,13 @@ mod tests {
             ("|s| matches!(s.state, A | B)", "|s| matches!(s.state, A|B,)"),
             ("|s| match s.x { A => s.y, B => s.z }", "|s| match s.x { A => { s.y } B => s.z, }"),
             ("|s| s.all(|x| x.ok)", "|s| s.all(|x| { x.ok })"),
+            ("|s| s.map::<A, B>().ok", "|s| s.map::<A, B,>().ok"),
+            ("|s| s.fold(0, |a, b| a + b) > 3", "|s| s.fold(0, |a, b,| a + b) > 3"),
+            ("|s| ((s.a || s.b)) && s.c", "|s| (s.a || s.b) && s.c"),
+            (
+                "|s| match s.x { A | B => s.y, _ => s.z }",
+                "|s| match s.x { | A | B => s.y, _ => s.z }",
+            ),
         ];
         for (one, other) in same {
             assert_eq!(of(one), of(other), "{one}");

@@ -124,7 +124,10 @@ fn task_key(run: &Run, queue: &str, kind: WorkKind, scheduled: u64) -> TaskKey {
 
 fn workflow_task(run: &Run) -> Option<Row> {
     let phase = match &run.task {
-        Task::Idle => return None,
+        Task::Idle if run.buffer.is_empty() => return None,
+        // A task for updates alone is not written, and inputs wait for its end: after a crash this is
+        // how the run is found.
+        Task::Idle => TaskPhase::Held,
         Task::Scheduled { .. } | Task::Retry(_) if run.paused => TaskPhase::Held,
         Task::Scheduled { .. } => TaskPhase::Ready,
         Task::Retry(retry) if retry.blocked.is_some() => TaskPhase::Held,

@@ -50,6 +50,8 @@ fn a_follower_outlives_the_engine() {
     let mut again = abide();
     again.args(["dev", "--json", "--address", &place, "--http", "127.0.0.1:0", "--data"]);
     let engine = Engine::spawn(again.arg(folder.path()));
+    // A query waits until the code has run, so that there is something to decide.
+    engine.run("workflow query a approvals").good();
     engine.run("approvals decide a approve --by Ada").good();
     let events: Vec<Value> =
         lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();

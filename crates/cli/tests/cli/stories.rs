@@ -33,7 +33,7 @@ fn programs_read_the_same_as_json() {
     assert_eq!(started[0]["workflow"], "a");
     let run = started[0]["run"].clone();
     let asked = engine.json("workflow query a approvals");
-    assert_eq!(asked[0]["answer"][0]["subject"], "desk", "{asked:?}");
+    assert_eq!(asked[0]["answer"]["requests"][0]["subject"], "desk", "{asked:?}");
     let name = "approval:request";
     let waits = engine.json(&format!("waits list --kind approval --name {name} --within 25h"));
     assert_eq!(waits.len(), 1);

@@ -1,7 +1,7 @@
 //! Inputs that came while a task was started. They are durable as notes, mark what they will close,
 //! and are judged again, in order, when the task ends: what no longer applies is dropped.
 
-use super::{Run, draft::Draft};
+use super::{Run, Touch, draft::Draft};
 use crate::{
     event::{Body, Fact},
     note::Note,
@@ -14,6 +14,7 @@ impl Run {
         self.mark_buffered(&body.fact, true);
         self.remember_key(&body.fact);
         self.buffer.push(body.clone());
+        self.touch(Touch::Task);
     }
 
     /// Forgets the buffer and its marks; what was numbered has been applied by its event.
@@ -21,6 +22,7 @@ impl Run {
         for body in std::mem::take(&mut self.buffer) {
             self.mark_buffered(&body.fact, false);
         }
+        self.touch(Touch::Task);
     }
 
     fn mark_buffered(&mut self, fact: &Fact, buffered: bool) {

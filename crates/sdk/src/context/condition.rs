@@ -112,7 +112,7 @@ impl<W: 'static> WaitUntil<W> {
         let holds = self.predicate();
         let now = self.board.now();
         match limit.map(|limit| limit.from(now)) {
-            _ if holds() => Progress::Done(Ok(Outcome::InTime(()))),
+            _ if self.board.look(|| holds()) => Progress::Done(Ok(Outcome::InTime(()))),
             Some(until) if until <= now => Progress::Done(Ok(Outcome::TimedOut)),
             until => Progress::Waits(self.board.wait_until(condition, holds, until, terms)),
         }

@@ -8,9 +8,10 @@ use crate::executor::{Board, Wait};
 
 /// The deadline of a sleep, or of a wait for a signal or a condition.
 ///
-/// It is taken from a wait that has begun (`ctx.sleep(time).start().deadline()`) and kept in the state,
-/// where handlers of signals and updates can reach it. Clones are the same deadline. The default one
-/// belongs to no wait.
+/// It is taken from a wait that has begun (`let timer = ctx.sleep(time).start();`, then
+/// `timer.deadline()`) and kept in the state, where handlers of signals and updates can reach it. Clones
+/// are the same deadline. The default one belongs to no wait. Queries, validators and conditions can
+/// read it, but not move it.
 ///
 /// Moving it moves the one timer that is there: history gets a TimerRescheduled, and nothing piles up.
 /// Should the timer have fired already when code moves it, although code has not seen it yet, the
@@ -39,13 +40,13 @@ impl Deadline {
     /// Moves the deadline. A deadline that has passed is refused; the present time ends the wait at
     /// once.
     pub fn reset(&self, at: Timestamp) -> Result<(), MoveError> {
-        let (board, timer) = self.timer.as_ref().ok_or(MoveError::NotBegun)?;
+        let (board, timer) = self.timer.as_ref().ok_or(MoveError::NoDeadline)?;
         board.move_timer(timer, at)
     }
 
     /// Moves the deadline so much later than it is, and gives the new one.
     pub fn extend(&self, by: Duration) -> Result<Timestamp, MoveError> {
-        let (board, timer) = self.timer.as_ref().ok_or(MoveError::NotBegun)?;
+        let (board, timer) = self.timer.as_ref().ok_or(MoveError::NoDeadline)?;
         let at = board.due(timer).ok_or(MoveError::Over)?.saturating_add(by);
         board.move_timer(timer, at)?;
         Ok(at)
@@ -66,9 +67,12 @@ impl Deadline {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MoveError {
-    /// The wait has not begun, or was over at once.
-    #[error("the wait has not begun")]
-    NotBegun,
+    /// It is the deadline of no wait: of one that has not begun, was over at once, or has none.
+    #[error("no wait that has begun has this deadline")]
+    NoDeadline,
+    /// Queries, validators and conditions leave no trace, so they can move nothing.
+    #[error("queries, validators and conditions cannot move a deadline; handlers can")]
+    OnlyLooking,
     /// The deadline has come, or nobody waits any more.
     #[error("the wait is over")]
     Over,

@@ -83,6 +83,11 @@ impl<W> Context<W> {
         read(&self.state.borrow())
     }
 
+    /// Reads the state on behalf of somebody who leaves no trace in history.
+    pub(crate) fn look<T>(&self, read: impl FnOnce(&W) -> T) -> T {
+        self.board.look(|| read(&self.state.borrow()))
+    }
+
     /// Changes the state. Must not be called from within [`Context::read`] or itself.
     #[track_caller]
     pub fn write<T>(&self, write: impl FnOnce(&mut W) -> T) -> T {

@@ -57,7 +57,7 @@ pub struct Answer(pub(super) Resolution);
 /// An operation as a future. It begins when it is first polled; dropping it while it is pending gives
 /// up what it waits for.
 #[derive(Debug)]
-#[must_use = "nothing happens until it is awaited"]
+#[must_use = "dropping it gives up what it waits for"]
 pub struct Pending<O: Operation> {
     operation: O,
     state: State<O::Output>,

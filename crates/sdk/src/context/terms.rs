@@ -23,12 +23,14 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    /// The time at which a wait that begins now ends.
+    /// The time at which a wait that begins now ends. It is finite, however far away: "never" is for
+    /// waits without a deadline.
     pub(crate) fn from(self, now: Timestamp) -> Timestamp {
-        match self {
+        let end = match self {
             Self::After(duration) => now.saturating_add(duration),
             Self::At(at) => at,
-        }
+        };
+        end.min(Timestamp::LATEST)
     }
 }
 

@@ -105,7 +105,7 @@ impl<W, I, O: Data> UpdateHandler<W> for UpdateDef<W, I, O> {
     ) -> Result<UpdateProgress, Failure> {
         let input = self.decode_input(input).map_err(|error| Raised::new(error).into_failure())?;
         if let Some(validate) = self.validate {
-            ctx.read(|state| validate(state, &input)).map_err(Raised::into_failure)?;
+            ctx.look(|state| validate(state, &input)).map_err(Raised::into_failure)?;
         }
         accept();
         Ok(match self.code {

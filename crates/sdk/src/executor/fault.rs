@@ -35,6 +35,17 @@ pub(super) fn waits_for_nothing(place: Place) -> Fault {
     fault("NotDeterministic", message)
 }
 
+/// The run waits for conditions, and nothing can make one of them true.
+pub(super) fn condition_for_ever(place: Place) -> Fault {
+    let message = format!(
+        "the run waits for a condition that nothing can change: it waits for nothing else, and has no \
+         handler of a signal or update that could; {}. Give the wait a deadline, or the workflow a \
+         handler",
+        shown(place)
+    );
+    fault("NothingToWaitFor", message)
+}
+
 /// Arguments that code cannot read.
 pub(super) fn unreadable(error: &PayloadError) -> Fault {
     fault("Payload", error.to_string())

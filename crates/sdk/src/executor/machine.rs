@@ -148,7 +148,7 @@ impl<W: Workflow> WorkflowCode for Machine<W> {
             let names = W::QUERIES.iter().map(|query| query.name());
             return Err(unknown::<W>("query", name, names));
         };
-        let answer = || running.context.read(|state| query.answer(state, input));
+        let answer = || running.context.look(|state| query.answer(state, input));
         let answered = self.log_scope().run(|| catch_unwind(AssertUnwindSafe(answer)));
         answered.unwrap_or_else(|panic| {
             Err(failure(format!("query {name} panicked: {}", crate::panic::message(&*panic))))
@@ -195,7 +195,11 @@ impl<W: Workflow> Running<W> {
         }
         self.check_wakes()?;
         if !self.board.silent() && !self.board.waits() && !Self::has_handlers() {
-            return Err(fault::waits_for_nothing(self.tasks.main_place()));
+            let place = self.tasks.main_place();
+            return Err(match self.board.waits_for_conditions() {
+                true => fault::condition_for_ever(place),
+                false => fault::waits_for_nothing(place),
+            });
         }
         Ok(())
     }

@@ -204,10 +204,9 @@ impl Waits {
         self.conditions.iter().filter_map(predicate).collect()
     }
 
-    /// What a pending wait is about.
+    /// What a wait that was not given up is about.
     pub(super) fn subject(&self, number: u64) -> Option<&Subject> {
-        let entry = self.entries.get(&number).filter(|entry| entry.resolution.is_none())?;
-        Some(&entry.subject)
+        self.entries.get(&number).map(|entry| &entry.subject)
     }
 
     /// The pending waits for this subject, oldest first.

@@ -190,7 +190,7 @@ fn deadlines_that_make_no_sense_are_refused() {
     assert_eq!(world.update(Order::reset, now.saturating_add(HOUR)), Some(Ok(())));
     assert!(!world.history().contains(&"TimerRescheduled"));
     let mut world = World::<Order>::start(None);
-    refused(&mut world, now.saturating_add(HOUR), "the wait has not begun");
+    refused(&mut world, now.saturating_add(HOUR), "no wait that has begun has this deadline");
     world.check();
 }
 
@@ -330,5 +330,5 @@ impl Stuck {
 fn a_condition_that_nothing_can_change_is_named() {
     let world = World::<Stuck>::start(());
     let fault = &world.faults[0].failure;
-    assert!(fault.message.contains("waits for something that is not durable"), "{fault:?}");
+    assert!(fault.message.contains("a condition that nothing can change"), "{fault:?}");
 }

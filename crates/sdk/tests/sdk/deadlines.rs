@@ -206,3 +206,95 @@ fn the_plain_helper_works_and_leaves_no_timers() {
     assert!(world.run.timers.is_empty() && world.run.waits.is_empty());
     world.check();
 }
+
+/// Code that only looks, and tries to do more.
+#[derive(Default)]
+struct Curious {
+    deadline: Deadline,
+    own: Option<Context<Curious>>,
+}
+
+#[workflow]
+impl Curious {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<Timestamp> {
+        let sleep = ctx.sleep(seconds(60)).start();
+        ctx.write(|it| (it.deadline, it.own) = (sleep.deadline(), Some(ctx.clone())));
+        sleep.await?;
+        ctx.write(|it| it.own = None);
+        Ok(ctx.now())
+    }
+
+    #[query]
+    fn extend(&self) -> String {
+        self.deadline.extend(seconds(60)).unwrap_err().to_string()
+    }
+
+    #[query]
+    fn doze(&self) -> bool {
+        self.own.as_ref().is_some_and(|ctx| ctx.random())
+    }
+
+    #[update(validate = refuse)]
+    fn never(&mut self) {}
+
+    fn refuse(&self) -> Result<(), String> {
+        Err(self.extend_by_query())
+    }
+
+    fn extend_by_query(&self) -> String {
+        self.deadline.extend(seconds(60)).unwrap_err().to_string()
+    }
+
+    #[signal]
+    fn look(&mut self) {}
+}
+
+#[test]
+fn queries_and_validators_leave_no_trace() {
+    let mut world = World::<Curious>::start(());
+    let begun = world.now();
+    let told = world.query_kept("extend").unwrap();
+    let told: String = abide::payload::decode(&told).unwrap();
+    assert!(told.contains("cannot move a deadline"), "{told}");
+    let dozed = world.query_kept("doze").unwrap_err();
+    assert!(dozed.message.contains("only look at a run"), "{dozed:?}");
+    world.update_raw("never", Vec::new());
+    assert!(world.rejected[0].message.contains("cannot move a deadline"));
+    world.signal(Curious::look, ());
+    world.pass(seconds(60));
+    assert_eq!(world.result(), Some(begun.saturating_add(seconds(60))));
+    assert!(!world.history().contains(&"TimerRescheduled"));
+    world.check();
+}
+
+/// However long it waits, a wait with a deadline has one that clients can move.
+#[derive(Default)]
+struct Patient;
+
+#[workflow]
+impl Patient {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<bool> {
+        let wait = ctx.receive(Self::answer).timeout(abide::time::years(20_000));
+        Ok(wait.await?.timed_out())
+    }
+
+    #[signal]
+    fn answer();
+}
+
+#[test]
+fn a_deadline_beyond_all_time_is_still_a_deadline() {
+    let mut world = World::<Patient>::start(());
+    let started = world.events.iter().find_map(|event| match &event.body.fact {
+        Fact::TimerStarted(started) => Some(started.spec.clone()),
+        _ => None,
+    });
+    let spec = started.unwrap();
+    assert!(!spec.fire_at.never() && !spec.optional(), "{spec:?}");
+    world.reschedule("timer-1", world.now().saturating_add(seconds(5)));
+    world.pass(seconds(5));
+    assert_eq!(world.result(), Some(true));
+    world.check();
+}

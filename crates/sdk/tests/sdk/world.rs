@@ -266,6 +266,13 @@ impl<W: Workflow> World<W> {
         machine.code_mut().query(name, input)
     }
 
+    /// Asks the machine that the worker keeps.
+    pub(crate) fn query_kept(&mut self, name: &str) -> Result<Payloads, Failure> {
+        let kept = self.kept.as_mut().unwrap();
+        kept.feed(self.events.clone()).and_then(|()| kept.settle()).unwrap();
+        kept.code_mut().query(name, &Vec::new())
+    }
+
     // The engine and the worker.
 
     fn take(&mut self, input: Input) -> Reply {

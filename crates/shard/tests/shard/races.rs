@@ -271,3 +271,23 @@ fn a_buffered_move_spares_a_new_timer_of_the_same_id() {
     let run = world.describe("w");
     assert_eq!(run.timers.values().map(|timer| timer.spec.fire_at).collect::<Vec<_>>(), [at]);
 }
+
+/// A task for updates alone is not written; a signal that waits for its end must not be forgotten with it.
+#[test]
+fn a_signal_that_came_during_a_task_for_updates_is_shown_after_a_crash() {
+    let mut world = World::new();
+    let run = world.start("w");
+    let token = world.take_task();
+    world.complete(token, Vec::new());
+    let request = UpdateRequest { name: "change".into(), ..Default::default() };
+    world.call(shard_of("w"), update(&request, UpdateWait::Accepted));
+    world.take_task();
+    world.signal("w", "k").unwrap();
+    assert_eq!(world.history("w", run).last(), Some(&"TaskCompleted"), "it waits in the buffer");
+    world.crash();
+    world.send(shard_of("w"), Message::Tick);
+    assert_eq!(world.history("w", run).last(), Some(&"TaskScheduled"));
+    let token = world.take_task();
+    world.complete(token, Vec::new());
+    assert!(world.tables.tasks(shard_of("w"), None, 1).is_empty(), "no row is left");
+}

@@ -10,7 +10,7 @@
 //! - `signals`: code reads each signal once, and waits for none that is there.
 //! - `families`: parents and children, chains of runs, effects on other workflows.
 //! - `rows`: rows are the projection of the folded runs, no more and no less.
-//! - `waits`: after every commit, waits and due times have their rows, and nothing else has.
+//! - `waits`: after every commit, waits, due times and effects have their rows, and nothing else has.
 //! - `settled`: what could go on has gone on.
 
 use std::fmt;

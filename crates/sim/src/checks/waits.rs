@@ -1,6 +1,7 @@
 //! After every commit, the rows of a run's waits and due times are those that its history asks for: no
 //! wait without a row, no row without an open wait, one due row per timer and none left behind by a move
-//! or a close. What history asks for is worked out here once more, from the events alone.
+//! or a close. What history asks for is worked out here once more, from the events alone. Rows of effects
+//! are compared as well: they live too briefly to be missed at rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,11 +21,12 @@ use super::{
     ledger::{Ledger, Story},
 };
 
-/// The rows of waits and due times, as batches wrote them.
+/// The rows of waits, due times and effects, as batches wrote them.
 #[derive(Debug, Default)]
 pub struct Rows {
     waits: BTreeMap<RunId, BTreeMap<Bytes, WaitRow>>,
     due: BTreeMap<RunId, BTreeSet<(Bytes, Timestamp)>>,
+    effects: BTreeMap<RunId, BTreeSet<u64>>,
 }
 
 impl Rows {
@@ -53,6 +55,14 @@ impl Rows {
                     self.due.entry(key.run).or_default().remove(&(key.timer.clone(), key.due));
                     runs.insert(key.run);
                 }
+                Write::PutOutbox(row) => {
+                    self.effects.entry(row.run).or_default().insert(row.number);
+                    runs.insert(row.run);
+                }
+                Write::DeleteOutbox { run, number } => {
+                    self.effects.entry(*run).or_default().remove(number);
+                    runs.insert(*run);
+                }
                 _ => {}
             }
         }
@@ -64,11 +74,13 @@ impl Rows {
 pub fn rows_follow_history(ledger: &Ledger, runs: &BTreeSet<RunId>) -> Checked {
     for story in runs.iter().filter_map(|run| ledger.stories.get(run)) {
         let open = OpenWaits::of(story);
-        let (no_waits, no_due) = (BTreeMap::new(), BTreeSet::new());
+        let (no_waits, no_due, no_effects) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
         let waits = ledger.rows.waits.get(&story.run.id).unwrap_or(&no_waits);
         every_wait_has_its_row(story, &open.rows(story), waits)?;
         let due = ledger.rows.due.get(&story.run.id).unwrap_or(&no_due);
         every_timer_has_one_due_row(story, &open.due(story), due)?;
+        let effects = ledger.rows.effects.get(&story.run.id).unwrap_or(&no_effects);
+        every_effect_has_its_row(story, effects)?;
     }
     Ok(())
 }
@@ -113,6 +125,18 @@ fn every_timer_has_one_due_row(
         |(timer, due): &(&Bytes, &Timestamp)| !stored.contains(&((*timer).clone(), **due));
     match wanted.iter().find(missing) {
         Some((timer, due)) => wrong(format!("{timer:?} is due at {due}, and has no row")),
+        None => Ok(()),
+    }
+}
+
+fn every_effect_has_its_row(story: &Story, stored: &BTreeSet<u64>) -> Checked {
+    let wanted: BTreeSet<_> = story.run.outbox.keys().copied().collect();
+    match wanted.symmetric_difference(stored).next() {
+        Some(number) => {
+            let has =
+                if stored.contains(number) { "is settled and has a row" } else { "has no row" };
+            Err(Violation::of(Check::Rows, story.run.id, format!("effect {number} {has}")))
+        }
         None => Ok(()),
     }
 }

@@ -41,7 +41,7 @@ impl Board {
         &self,
         make: impl FnOnce() -> Result<Payloads, E>,
     ) -> Result<Payloads, E> {
-        let mut shared = self.shared.borrow_mut();
+        let mut shared = self.change();
         shared.counts.side_effects += 1;
         let id = format!("side-effect-{}", shared.counts.side_effects);
         let recorded = shared.markers.take(&MarkerKind::SideEffect, &id);
@@ -59,7 +59,7 @@ impl Board {
     /// Whether the run follows a change of its code: it does from the first time that code asks
     /// without replaying, and then for ever.
     pub(crate) fn follows(&self, change: &'static str) -> bool {
-        let mut shared = self.shared.borrow_mut();
+        let mut shared = self.change();
         if let Some(known) = shared.markers.followed.get(change) {
             return *known;
         }

@@ -7,7 +7,7 @@ mod news;
 mod timers;
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::{Cell, RefCell, RefMut},
     collections::{BTreeMap, BTreeSet},
     panic::Location,
     rc::Rc,
@@ -37,6 +37,9 @@ pub(crate) struct Board {
     cancel_requested: Cell<bool>,
     /// The run is closed, stopped or dropped: nothing is asked for any more.
     silent: Cell<bool>,
+    /// A query, a validator or a condition looks at the state. They leave no trace in history, so
+    /// nothing that they do may lead to one.
+    looking: Cell<bool>,
     /// Where the task that is being polled last asked for something durable.
     place: Cell<Option<&'static Location<'static>>>,
     shared: RefCell<Shared>,
@@ -116,6 +119,28 @@ impl Board {
         self.cancel_requested.get()
     }
 
+    /// Lets code look at the state of the run. What it asks for meanwhile is refused by a panic, which
+    /// the machine catches and names.
+    pub(crate) fn look<T>(&self, look: impl FnOnce() -> T) -> T {
+        let looking = Looking::begin(&self.looking);
+        let seen = look();
+        drop(looking);
+        seen
+    }
+
+    pub(crate) fn looking(&self) -> bool {
+        self.looking.get()
+    }
+
+    /// What is shared, to be changed by code that may.
+    fn change(&self) -> RefMut<'_, Shared> {
+        assert!(
+            !self.looking(),
+            "queries, validators and conditions only look at a run; move what they ask for to a handler"
+        );
+        self.shared.borrow_mut()
+    }
+
     /// Remembers where code last asked for something, for the message of a fault.
     pub(crate) fn mark(&self, place: &'static Location<'static>) {
         self.place.set(Some(place));
@@ -129,20 +154,20 @@ impl Board {
     /// Lets a task begin beside the others; one that comes too late is dropped.
     pub(crate) fn spawn(&self, task: LocalBoxFuture<'static, ()>) {
         if !self.silent.get() {
-            self.shared.borrow_mut().spawned.push(task);
+            self.change().spawned.push(task);
         }
     }
 
     /// The next number of the run's random sequence.
     pub(crate) fn next_random(&self) -> u64 {
-        let mut shared = self.shared.borrow_mut();
+        let mut shared = self.change();
         shared.counts.random += 1;
         shared.counts.random
     }
 
     /// Schedules an activity under the next id.
     pub(crate) fn schedule_activity(self: &Rc<Self>, spec: ActivitySpec) -> (ActivityId, Wait) {
-        let mut shared = self.shared.borrow_mut();
+        let mut shared = self.change();
         let activity = shared.counts.activity();
         let spec = ActivitySpec { activity: activity.clone(), ..spec };
         self.ask(&mut shared, Ask::ScheduleActivity(spec));
@@ -152,7 +177,7 @@ impl Board {
 
     /// Starts a child and gives its number.
     pub(crate) fn start_child(&self, child: ChildSpec) -> u64 {
-        let mut shared = self.shared.borrow_mut();
+        let mut shared = self.change();
         shared.counts.children += 1;
         let number = shared.counts.children;
         shared.children.insert(number, Child::default());
@@ -162,7 +187,7 @@ impl Board {
 
     /// Waits for a child to start or to close.
     pub(crate) fn wait_for_child(self: &Rc<Self>, subject: Subject) -> Wait {
-        self.open(&mut self.shared.borrow_mut(), subject, Ender::Nothing)
+        self.open(&mut self.change(), subject, Ender::Nothing)
     }
 
     /// What is known of a child.
@@ -172,7 +197,7 @@ impl Board {
 
     /// Asks another workflow for something.
     pub(crate) fn ask_external(self: &Rc<Self>, ask: Ask) -> Wait {
-        let mut shared = self.shared.borrow_mut();
+        let mut shared = self.change();
         shared.counts.externals += 1;
         let number = shared.counts.externals;
         self.ask(&mut shared, ask);
@@ -224,6 +249,24 @@ impl Board {
             | Subject::ChildClose(_)
             | Subject::External(_) => {}
         }
+    }
+}
+
+/// A look at the state, which ends also when it panics.
+struct Looking<'a> {
+    looking: &'a Cell<bool>,
+    before: bool,
+}
+
+impl<'a> Looking<'a> {
+    fn begin(looking: &'a Cell<bool>) -> Self {
+        Self { looking, before: looking.replace(true) }
+    }
+}
+
+impl Drop for Looking<'_> {
+    fn drop(&mut self) {
+        self.looking.set(self.before);
     }
 }
 

@@ -16,7 +16,7 @@ use super::{Board, Child, TurnInfo};
 use crate::{
     executor::{
         mailbox::Signal,
-        waits::{Ender, Resolution, Subject},
+        waits::{Ender, Predicate, Resolution, Subject},
     },
     future::LocalBoxFuture,
 };
@@ -28,6 +28,7 @@ impl Board {
             turn: Cell::new(turn),
             cancel_requested: Cell::new(false),
             silent: Cell::new(false),
+            looking: Cell::new(false),
             place: Cell::new(None),
             shared: RefCell::default(),
         }
@@ -93,6 +94,11 @@ impl Board {
         self.shared.borrow().waits.pending()
     }
 
+    /// Conditions are waited for.
+    pub(in crate::executor) fn waits_for_conditions(&self) -> bool {
+        !self.shared.borrow().waits.conditions().is_empty()
+    }
+
     /// Signals that the next run must have, by number: those that no code has seen, and those whose
     /// handlers have not finished. `declared` are the names that the workflow knows.
     pub(in crate::executor) fn open_signals(&self, declared: &[&str]) -> Vec<EventNumber> {
@@ -151,7 +157,8 @@ impl Board {
     /// goes on then may make the condition of another false again.
     pub(in crate::executor) fn satisfy_condition(&self) -> bool {
         let conditions = self.shared.borrow().waits.conditions();
-        let Some((number, _)) = conditions.into_iter().find(|(_, holds)| holds()) else {
+        let holds = |(_, holds): &(u64, Predicate)| self.look(|| holds());
+        let Some((number, _)) = conditions.into_iter().find(holds) else {
             return false;
         };
         let mut shared = self.shared.borrow_mut();

@@ -52,7 +52,7 @@ impl Board {
         origin: Origin,
         terms: Terms,
     ) -> Wait {
-        let mut shared = self.shared.borrow_mut();
+        let mut shared = self.change();
         let timer = shared.counts.timer();
         self.open_timer(&mut shared, timer.clone(), fire_at, origin, terms);
         self.open(&mut shared, Subject::Timer(timer), Ender::Nothing)
@@ -66,7 +66,7 @@ impl Board {
         until: Option<Timestamp>,
         terms: Terms,
     ) -> Received {
-        let mut shared = self.shared.borrow_mut();
+        let mut shared = self.change();
         if let Some(signal) = shared.mailbox.take(name) {
             return Received::Signal(signal);
         }
@@ -90,7 +90,7 @@ impl Board {
         until: Option<Timestamp>,
         terms: Terms,
     ) -> Wait {
-        let mut shared = self.shared.borrow_mut();
+        let mut shared = self.change();
         let id = shared.counts.condition();
         let wait = WaitId::from(id.as_str());
         let timer = until.map(|until| (TimerId::from(id), until));
@@ -117,7 +117,7 @@ impl Board {
         self.open(&mut shared, subject, Ender::Condition(wait, holds))
     }
 
-    /// The timer of a pending wait.
+    /// The timer of a wait that was not given up.
     pub(in crate::executor) fn timer_of(&self, number: u64) -> Option<TimerId> {
         match self.shared.borrow().waits.subject(number)? {
             Subject::Timer(timer) => Some(timer.clone()),
@@ -137,6 +137,9 @@ impl Board {
 
     /// Moves the due time of an open timer.
     pub(crate) fn move_timer(&self, timer: &TimerId, fire_at: Timestamp) -> Result<(), MoveError> {
+        if self.looking() {
+            return Err(MoveError::OnlyLooking);
+        }
         let mut shared = self.shared.borrow_mut();
         let now = self.now();
         let due = shared.due.get_mut(timer).ok_or(MoveError::Over)?;
