@@ -5,23 +5,27 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{Ident, Type};
 
+use super::model::{Handler, Mark};
 use crate::signature::error;
 
-/// The names of the definitions, and what each is.
-const NAMES: [(&str, &str); 3] =
-    [("decide", "an update"), ("decision", "a signal"), ("approvals", "a query")];
+/// The definitions: what each is, and its name, both in code and on the wire.
+const BROUGHT: [(Mark, &str); 3] =
+    [(Mark::Update, "decide"), (Mark::Signal, "decision"), (Mark::Query, "approvals")];
 
-/// The user's own definitions have other names.
-pub(super) fn check<'a>(mut handlers: impl Iterator<Item = &'a Ident>) -> syn::Result<()> {
-    let taken = handlers.find_map(|ident| {
-        NAMES.iter().find(|(name, _)| ident == name).map(|(name, what)| (ident, name, what))
+/// The user's own definitions have other names: in code all, on the wire those of the same kind.
+pub(super) fn check(mark: Mark, handlers: &[Handler]) -> syn::Result<()> {
+    let clash = handlers.iter().find_map(|own| {
+        let taken = |(kind, name): &&(Mark, &str)| {
+            own.ident == name || (*kind == mark && own.name.value() == *name)
+        };
+        BROUGHT.iter().find(taken).map(|(kind, name)| (own, kind.subject(), name))
     });
-    match taken {
-        Some((ident, name, what)) => {
+    match clash {
+        Some((own, what, name)) => {
             let message = format!(
                 "`approvals = …` brings {what} of the name `{name}`: give this one another name"
             );
-            Err(error(ident, message))
+            Err(error(&own.ident, message))
         }
         None => Ok(()),
     }

@@ -98,6 +98,22 @@ pub(super) fn refuse_output(signature: &Signature) -> syn::Result<()> {
     }
 }
 
+/// Definitions of one kind have names of their own on the wire.
+pub(super) fn check_names(mark: Mark, handlers: &[Handler]) -> syn::Result<()> {
+    for (index, handler) in handlers.iter().enumerate() {
+        let name = handler.name.value();
+        if let Some(first) = handlers[..index].iter().find(|first| first.name.value() == name) {
+            let message = format!(
+                "`{}` is {} of the name \"{name}\" already: give this one another name",
+                first.ident,
+                mark.subject()
+            );
+            return Err(error(&handler.name, message));
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn check_init(init: Option<&(Ident, usize)>, run: &Signature) -> syn::Result<()> {
     match init {
         Some((ident, count)) if *count != 0 && *count != run.arguments.len() => {

@@ -7,7 +7,10 @@ use syn::{
 
 use super::{
     approvals,
-    check::{check_handler, check_init, check_query, check_run, check_validator, refuse_output},
+    check::{
+        check_handler, check_init, check_names, check_query, check_run, check_validator,
+        refuse_output,
+    },
 };
 use crate::{
     activity::{check_block, hidden, take_docs},
@@ -139,9 +142,13 @@ impl Model {
         for update in &updates {
             check_validator(update, &items)?;
         }
-        if options.approvals.is_some() {
-            let handlers = signals.iter().chain(&queries).chain(&updates);
-            approvals::check(handlers.map(|handler| &handler.ident))?;
+        for (mark, handlers) in
+            [(Mark::Signal, &signals), (Mark::Query, &queries), (Mark::Update, &updates)]
+        {
+            check_names(mark, handlers)?;
+            if options.approvals.is_some() {
+                approvals::check(mark, handlers)?;
+            }
         }
         let name = options.wire_name(&own_name(&block.self_ty)?);
         block.items = items;

@@ -29,4 +29,15 @@ impl Taken {
     fn decide(&mut self, decision: String) {}
 }
 
+struct TakenOnTheWire;
+
+#[workflow(approvals = approvals)]
+impl TakenOnTheWire {
+    #[run]
+    async fn run(ctx: &Context<Self>) {}
+
+    #[signal(name = "decision")]
+    fn vote(&mut self, decision: String) {}
+}
+
 fn main() {}

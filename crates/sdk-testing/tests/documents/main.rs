@@ -13,6 +13,8 @@ mod d001_timer_origins;
 mod d002_blocked_runs;
 mod d002_condition_waits;
 mod d002_repair;
+mod d003_approval;
+mod d003_inbox;
 mod d004_durable_sleep;
 mod d004_lost_wakes;
 mod d004_wakes_and_crashes;

@@ -147,9 +147,9 @@ impl Answer {
         }
     }
 
-    /// It is the same answer again: same person, same key.
-    pub(super) fn repeats(&self, other: &Self) -> bool {
-        self.key.is_some() && self.key == other.key && self.approver == other.approver
+    /// What repeats of the answer have in common: the person and the key.
+    pub(super) fn identity(&self) -> Option<(String, String)> {
+        Some((self.approver.clone(), self.key.clone()?))
     }
 }
 

@@ -1,9 +1,10 @@
 //! All requests of a run, as a part of the workflow's state.
 
+use std::{collections::VecDeque, rc::Rc};
+
 use super::{
     Answer, Effect, Entry, Judgement, Receipt, Refusal, Report, Standing, Status, Way,
-    record::{Abandoned, Record},
-    rules::Rules,
+    bounds::EARLY_MAX, record::Record, rules::Rules, tie::Tie,
 };
 use crate::{
     Timestamp,
@@ -17,14 +18,14 @@ pub struct Approvals {
     /// In the order in which they were first asked.
     records: Vec<Record>,
     /// Signals to requests that have not been asked.
-    early: Vec<Entry>,
+    early: VecDeque<Entry>,
 }
 
 impl Approvals {
-    /// Why an answer would be refused now, if it would: the validator of an update of your own.
+    /// Why an answer would be refused now, if it would: the validator of an update of your own. Where
+    /// a request records refusals, only what is too long is refused here.
     pub fn check(&self, answer: &Answer) -> Result<(), Refusal> {
-        let record = self.known(&answer.request)?;
-        if record.repeated(answer).is_some() { Ok(()) } else { record.judge(answer) }
+        self.known(&answer.request)?.admit(answer)
     }
 
     /// How a request stands, with everything that was said to it.
@@ -38,7 +39,8 @@ impl Approvals {
         self.find(request).map(|record| record.deadline().clone()).unwrap_or_default()
     }
 
-    /// Decisions that came after the deadline of a request, in order, until it is asked again.
+    /// Decisions that came after the deadline of a request, from people who could have made them in
+    /// time, in order, until it is asked again.
     pub fn late(&self, request: &str) -> impl Iterator<Item = &Entry> {
         let entries = self.find(request).map(Record::entries).unwrap_or_default();
         entries.iter().filter(|entry| match &entry.judgement {
@@ -50,11 +52,11 @@ impl Approvals {
     /// Everything, as the query `approvals` tells it.
     pub fn report(&self) -> Report {
         let requests = self.records.iter().map(Record::standing).collect();
-        Report { requests, early: self.early.clone() }
+        Report { requests, early: self.early.iter().cloned().collect() }
     }
 
     /// A request is asked.
-    pub(super) fn ask(&mut self, rules: Rules, abandoned: Abandoned, now: Timestamp) -> Result<()> {
+    pub(super) fn ask(&mut self, rules: Rules, tie: Rc<Tie>, now: Timestamp) -> Result<()> {
         let id = rules.id.clone();
         if let Some(record) = self.find_mut(&id) {
             if record.status() != Status::TimedOut {
@@ -62,12 +64,12 @@ impl Approvals {
                     "request {id} was asked before in this run: give this one another id"
                 )));
             }
-            record.ask_again(rules, abandoned, now);
+            record.ask_again(rules, tie, now);
             return Ok(());
         }
         let (mine, others) = self.early.drain(..).partition(|entry| *entry.answer.request == *id);
         self.early = others;
-        self.records.push(Record::new(rules, abandoned, mine, now));
+        self.records.push(Record::new(rules, tie, mine.into(), now));
         Ok(())
     }
 
@@ -84,7 +86,10 @@ impl Approvals {
         let refusal = self.unknown(&answer.request);
         // The sender of a signal is not told that it came too early, so it is kept.
         if way == Way::Signal {
-            self.early.push(Entry { at: now, way, answer, judgement: Judgement::Early });
+            self.early.push_back(Entry { at: now, way, answer, judgement: Judgement::Early });
+            if self.early.len() > EARLY_MAX {
+                self.early.pop_front();
+            }
         }
         Err(refusal)
     }
@@ -95,22 +100,26 @@ impl Approvals {
         why: &str,
         now: Timestamp,
     ) -> Result<(), Refusal> {
-        let record = match self.find_mut(request) {
-            Some(record) => record,
-            None => return Err(self.unknown(request)),
-        };
-        if record.status() != Status::Open {
-            return Err(Refusal::Closed { request: request.to_owned() });
+        match self.find_mut(request) {
+            Some(record) => record.withdraw_open(why, now),
+            None => Err(self.unknown(request)),
         }
-        record.withdraw(None, Some(why.to_owned()), now);
-        Ok(())
     }
 
-    pub(super) fn find(&self, request: &str) -> Option<&Record> {
+    /// The request that this tie belongs to, if it is still the last one of its id.
+    pub(super) fn tied(&self, tie: &Rc<Tie>) -> Option<&Record> {
+        self.records.iter().find(|record| record.is_tied(tie))
+    }
+
+    pub(super) fn tied_mut(&mut self, tie: &Rc<Tie>) -> Option<&mut Record> {
+        self.records.iter_mut().find(|record| record.is_tied(tie))
+    }
+
+    fn find(&self, request: &str) -> Option<&Record> {
         self.records.iter().find(|record| record.rules.id == request)
     }
 
-    pub(super) fn find_mut(&mut self, request: &str) -> Option<&mut Record> {
+    fn find_mut(&mut self, request: &str) -> Option<&mut Record> {
         self.records.iter_mut().find(|record| record.rules.id == request)
     }
 

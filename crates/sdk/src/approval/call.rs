@@ -1,7 +1,6 @@
-//! A request that is asked: the future that waits for its verdict.
+//! A request that is asked: the future of its verdict.
 
 use std::{
-    cell::Cell,
     fmt,
     future::{Future, IntoFuture},
     panic::Location,
@@ -10,12 +9,9 @@ use std::{
     task::{self, Poll},
 };
 
-use abide_core::event;
-
-use super::{Approvals, Approving, Choice, Decision, Refusal, Request, Verdict, record::Abandoned};
+use super::{Approving, Choice, Decision, Refusal, Request, Verdict, tie::Tie, watch::Watch};
 use crate::{
-    Timestamp,
-    context::{Condition, Context, Deadline, Outcome, Pending, WaitUntil, WaitUntilWithin},
+    context::{Context, Deadline, JoinHandle},
     error::{Error, Result},
 };
 
@@ -28,28 +24,23 @@ pub struct ApprovalCall<W: Approving, C: Choice = Decision> {
 }
 
 /// A request that people can answer, as the future of its verdict. Dropping it withdraws the request.
+///
+/// The request is over at its deadline, or when the run is cancelled, even if nobody awaits it then.
 #[must_use = "dropping it withdraws the request"]
 pub struct OpenRequest<W: Approving, C: Choice = Decision> {
     ctx: Context<W>,
     request: Request<C>,
     /// Where user code asks, for the message of a fault.
     place: &'static Location<'static>,
-    state: State<W>,
-    abandoned: Abandoned,
+    tie: Rc<Tie>,
+    state: State<C>,
 }
 
-enum State<W: 'static> {
+enum State<C> {
     New,
-    Waits(Box<Waiting<W>>),
-    Failed(Error),
-    /// The verdict was given. Polled again, the future stays pending.
-    Over,
-}
-
-/// The wait behind an open request.
-enum Waiting<W: 'static> {
-    Endless(Pending<WaitUntil<W>>),
-    Within(Pending<WaitUntilWithin<W>>),
+    /// A task waits for the verdict. Once that was given, the future stays pending.
+    Asked(JoinHandle<Result<Verdict<C>>>),
+    Failed(Option<Error>),
 }
 
 impl<W: Approving, C: Choice> ApprovalCall<W, C> {
@@ -72,130 +63,46 @@ impl<W: Approving, C: Choice> IntoFuture for ApprovalCall<W, C> {
 
     fn into_future(self) -> OpenRequest<W, C> {
         let Self { ctx, request, place } = self;
-        OpenRequest { ctx, request, place, state: State::New, abandoned: Rc::new(Cell::new(None)) }
+        OpenRequest { ctx, request, place, tie: Rc::default(), state: State::New }
     }
 }
 
 impl<W: Approving, C: Choice> OpenRequest<W, C> {
     /// The deadline, which can be read and moved while the request is open.
     pub fn deadline(&self) -> Deadline {
-        self.ctx.read(|state| state.approvals().deadline(self.request.id()))
+        self.ctx.read(|state| {
+            let record = state.approvals().tied(&self.tie);
+            record.map(|record| record.deadline().clone()).unwrap_or_default()
+        })
     }
 
     /// Withdraws the request, and says why.
     pub fn withdraw(&self, why: &str) -> Result<(), Refusal> {
-        self.ctx.withdraw_approval(self.request.id(), why)
+        let now = self.ctx.now();
+        self.ctx.write(|state| match state.approvals_mut().tied_mut(&self.tie) {
+            Some(record) => record.withdraw_open(why, now),
+            None => Err(Refusal::Closed { request: self.request.id().to_owned() }),
+        })
     }
 
     fn begin(&mut self) {
-        let (rules, abandoned, now) =
-            (self.request.rules.clone(), self.abandoned.clone(), self.ctx.now());
-        let asked = self.request.check().and_then(|()| {
-            self.ctx.write(|state| state.approvals_mut().ask(rules, abandoned, now))
-        });
-        match asked {
-            Ok(()) => self.wait(self.request.limit.map(|limit| limit.from(now))),
-            Err(error) => self.state = State::Failed(error),
-        }
-    }
-
-    /// Begins to wait for the end of the request, or for a change of those who may act.
-    fn wait(&mut self, until: Option<Timestamp>) {
-        let waiting = match until {
-            None => Waiting::Endless(self.listed().start()),
-            Some(until) => {
-                let mut wait = self.listed().until(until);
-                if let Some(at) = self.request.not_after {
-                    wait = wait.not_after(at);
-                }
-                if let Some(count) = self.request.max_extensions {
-                    wait = wait.max_extensions(count);
-                }
-                Waiting::Within(wait.start())
+        let (rules, tie, now) = (self.request.rules.clone(), self.tie.clone(), self.ctx.now());
+        let asked = self
+            .request
+            .check()
+            .and_then(|()| self.ctx.write(|state| state.approvals_mut().ask(rules, tie, now)));
+        self.state = match asked {
+            Ok(()) => {
+                let (ctx, request) = (self.ctx.clone(), self.request.clone());
+                let watch = Watch::begin(ctx, request, self.place, self.tie.clone());
+                State::Asked(self.ctx.spawn(watch))
             }
+            Err(error) => State::Failed(Some(error)),
         };
-        self.ctx.mark(self.place);
-        let deadline = waiting.deadline();
-        self.ctx.write(|state| {
-            if let Some(record) = state.approvals_mut().find_mut(self.request.id()) {
-                record.set_deadline(deadline);
-            }
-        });
-        self.state = State::Waits(Box::new(waiting));
-    }
-
-    /// The wait with all that lists show, as things stand now.
-    fn listed(&self) -> WaitUntil<W> {
-        let (id, rules) = (self.request.id().to_owned(), &self.request.rules);
-        let (actors, listed) = self.ctx.read(|state| match state.approvals().find(&id) {
-            Some(record) => (record.actors(), record.relisted()),
-            None => (Vec::new(), 0),
-        });
-        let approval = event::Approval {
-            request: id.clone(),
-            update: W::UPDATE.into(),
-            choices: rules.choices.clone(),
-        };
-        let changed = move |state: &W| over_or_relisted(state.approvals(), &id, listed);
-        let wait = self
-            .ctx
-            .wait_until(Condition::keyed(self.request.key(), changed))
-            .about(rules.subject.clone())
-            .actors(actors)
-            .decided_by(approval);
-        self.request.data.iter().fold(wait, |wait, (name, value)| wait.data(name.clone(), value))
-    }
-
-    /// The wait is over: so is the request, unless others may act now.
-    fn ended(&mut self, ended: Result<Outcome<()>>) -> Option<Result<Verdict<C>>> {
-        let (id, now) = (self.request.id(), self.ctx.now());
-        let seen = self.ctx.write(|state| {
-            let record = state.approvals_mut().find_mut(id)?;
-            match &ended {
-                Ok(Outcome::InTime(())) => {}
-                Ok(Outcome::TimedOut) => record.time_out(now),
-                Err(error) => record.withdraw(None, Some(error.to_string()), now),
-            }
-            Some((record.verdict(), record.kept_deadline()))
-        });
-        match (ended, seen) {
-            (Err(error), _) => Some(Err(error)),
-            (Ok(_), Some((Some(verdict), _))) => Some(Verdict::read(verdict)),
-            (Ok(_), Some((None, until))) => {
-                self.wait(until);
-                None
-            }
-            (Ok(_), None) => {
-                let message = format!("request {id} is gone: the state's approvals were replaced");
-                Some(Err(Error::fail(message)))
-            }
-        }
     }
 }
 
-/// Whether a request is over, or others may act than when it was listed.
-fn over_or_relisted(approvals: &Approvals, request: &str, listed: u64) -> bool {
-    let record = approvals.find(request);
-    record.is_none_or(|record| record.is_over() || record.relisted() != listed)
-}
-
-impl<W: Approving> Waiting<W> {
-    fn deadline(&self) -> Deadline {
-        match self {
-            Self::Endless(_) => Deadline::default(),
-            Self::Within(wait) => wait.deadline(),
-        }
-    }
-
-    fn poll(&mut self, cx: &mut task::Context<'_>) -> Poll<Result<Outcome<()>>> {
-        match self {
-            Self::Endless(wait) => Pin::new(wait).poll(cx).map(|ended| ended.map(Outcome::InTime)),
-            Self::Within(wait) => Pin::new(wait).poll(cx),
-        }
-    }
-}
-
-// Nothing in it is pinned: the wait is `Unpin`, and the rest is only moved.
+// Nothing in it is pinned: the handle is `Unpin`, and the rest is only moved.
 impl<W: Approving, C: Choice> Unpin for OpenRequest<W, C> {}
 
 impl<W: Approving, C: Choice> Future for OpenRequest<W, C> {
@@ -205,19 +112,9 @@ impl<W: Approving, C: Choice> Future for OpenRequest<W, C> {
         loop {
             match &mut self.state {
                 State::New => self.begin(),
-                State::Over => return Poll::Pending,
-                State::Failed(_) => {
-                    let failed = std::mem::replace(&mut self.state, State::Over);
-                    if let State::Failed(error) = failed {
-                        return Poll::Ready(Err(error));
-                    }
-                }
-                State::Waits(waiting) => {
-                    let ended = task::ready!(waiting.poll(cx));
-                    self.state = State::Over;
-                    if let Some(verdict) = self.ended(ended) {
-                        return Poll::Ready(verdict);
-                    }
+                State::Asked(verdict) => return Pin::new(verdict).poll(cx),
+                State::Failed(error) => {
+                    return error.take().map_or(Poll::Pending, |error| Poll::Ready(Err(error)));
                 }
             }
         }
@@ -226,8 +123,8 @@ impl<W: Approving, C: Choice> Future for OpenRequest<W, C> {
 
 impl<W: Approving, C: Choice> Drop for OpenRequest<W, C> {
     fn drop(&mut self) {
-        if matches!(self.state, State::Waits(_)) {
-            self.abandoned.set(Some(self.ctx.now()));
+        if matches!(self.state, State::Asked(_)) {
+            self.tie.abandon(self.ctx.now());
         }
     }
 }

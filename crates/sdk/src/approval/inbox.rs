@@ -8,7 +8,7 @@ use abide_core::{
     payload::PayloadMap,
 };
 
-use super::{Answer, Receipt};
+use super::{ASKED_AT, Answer, Receipt, actors};
 use crate::{
     Timestamp,
     client::{Client, ClientError},
@@ -33,7 +33,7 @@ pub struct WaitingRequest {
     pub actors: Vec<String>,
     /// What can be decided.
     pub choices: Vec<String>,
-    /// Since when it waits.
+    /// Since when it is asked.
     pub since: Timestamp,
     /// When it ends at the latest; none without a deadline.
     pub until: Option<Timestamp>,
@@ -61,8 +61,11 @@ impl WaitingRequest {
     fn of(row: WaitRow) -> Option<Self> {
         let position = row.position();
         let details = codec::decode_wait_details(row.details).ok().flatten()?;
-        let WaitDetails { subject, actors, data, approval } = details;
+        let WaitDetails { subject, actors, mut data, approval } = details;
         let Approval { request, update, choices } = approval?;
+        // After a handover the wait is a later one than that by which it was asked.
+        let asked_at = data.remove(ASKED_AT);
+        let asked_at = asked_at.and_then(|at| Timestamp::from_payload(Some(&at)).ok());
         Some(Self {
             workflow: row.workflow,
             workflow_type: row.workflow_type,
@@ -71,7 +74,7 @@ impl WaitingRequest {
             subject,
             actors,
             choices,
-            since: row.since,
+            since: asked_at.unwrap_or(row.since),
             until: Some(row.until).filter(|until| !until.never()),
             position,
             data,
@@ -81,7 +84,7 @@ impl WaitingRequest {
 
     /// Whether somebody of this name, or of these roles, may act.
     pub fn concerns(&self, names: &[&str]) -> bool {
-        self.actors.is_empty() || self.actors.iter().any(|actor| names.contains(&actor.as_str()))
+        actors::concerns(&self.actors, names)
     }
 
     /// What else the workflow shows, by its name.
@@ -90,7 +93,9 @@ impl WaitingRequest {
     }
 
     /// Sends an answer to the run that asks. What the run refuses is an
-    /// [`UpdateRejected`](ClientError::UpdateRejected); see [`Refusal::of`](super::Refusal::of).
+    /// [`UpdateRejected`](ClientError::UpdateRejected), or an
+    /// [`UpdateFailed`](ClientError::UpdateFailed) if the request records refusals; see
+    /// [`Refusal::of`](super::Refusal::of).
     pub async fn answer(&self, client: &Client, answer: Answer) -> Result<Receipt, ClientError> {
         let handle = client.handle_untyped(self.workflow.clone()).run(self.run);
         let receipt = handle.update_untyped(&*self.update, payload::encode(&answer)?).await?;

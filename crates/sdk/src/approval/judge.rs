@@ -2,11 +2,27 @@
 
 use serde_json::Value;
 
-use super::{Answer, Refusal, Status, answer::Step, choice, record::Record};
+use super::{
+    Answer, Refusal, Status,
+    answer::Step,
+    bounds::{COMMENT_BYTES_MAX, HANDOVERS_MAX, NAME_BYTES_MAX},
+    choice,
+    record::Record,
+};
 
 impl Record {
+    /// Why an answer must not even reach the run, if it must not.
+    pub(super) fn admit(&self, answer: &Answer) -> Result<(), Refusal> {
+        match self.repeated(answer) {
+            Some(_) => Ok(()),
+            None if self.rules.record_refusals => self.fits(answer),
+            None => self.judge(answer),
+        }
+    }
+
     /// Why an answer cannot be taken as things stand, if it cannot.
     pub(super) fn judge(&self, answer: &Answer) -> Result<(), Refusal> {
+        self.fits(answer)?;
         let request = || self.rules.id.clone();
         match self.status() {
             Status::Open => {}
@@ -21,8 +37,30 @@ impl Record {
         }
         match &answer.step {
             Step::Decision(value) => self.may_act(answer).and_then(|()| self.offered(value)),
-            Step::DelegateTo(to) => self.may_act(answer).and_then(|()| self.may_take_over(to)),
+            Step::DelegateTo(to) => {
+                self.may_act(answer).and_then(|()| self.may_take_over(&answer.approver, to))
+            }
             Step::Withdraw => self.may_withdraw(&answer.approver),
+        }
+    }
+
+    /// The texts of an answer are within bounds.
+    fn fits(&self, answer: &Answer) -> Result<(), Refusal> {
+        let delegate = answer.delegate_to().unwrap_or_default();
+        let comment = answer.comment.as_deref().unwrap_or_default();
+        let texts = [
+            ("approver", answer.approver.as_str(), NAME_BYTES_MAX),
+            ("delegate_to", delegate, NAME_BYTES_MAX),
+            ("comment", comment, COMMENT_BYTES_MAX),
+        ];
+        match texts.into_iter().find(|(_, text, limit)| text.len() > *limit) {
+            Some((part, text, limit)) => Err(Refusal::TooLong {
+                request: self.rules.id.clone(),
+                part: part.into(),
+                bytes: text.len(),
+                limit,
+            }),
+            None => Ok(()),
         }
     }
 
@@ -58,13 +96,17 @@ impl Record {
     }
 
     /// Nobody gets two votes, and nobody gets back what he handed over.
-    fn may_take_over(&self, to: &str) -> Result<(), Refusal> {
-        let takes_part = self.rules.approvers.iter().any(|name| name == to)
+    fn may_take_over(&self, from: &str, to: &str) -> Result<(), Refusal> {
+        let request = || self.rules.id.clone();
+        if self.handovers.len() >= HANDOVERS_MAX {
+            return Err(Refusal::TooManyHandovers { request: request(), limit: HANDOVERS_MAX });
+        }
+        let takes_part = from == to
+            || self.rules.approvers.iter().any(|name| name == to)
             || self.handovers.iter().any(|(from, other)| from == to || other == to)
             || self.votes.iter().any(|vote| vote.approver == to);
         if to.is_empty() || takes_part {
-            let request = self.rules.id.clone();
-            return Err(Refusal::CannotDelegate { request, to: to.to_owned() });
+            return Err(Refusal::CannotDelegate { request: request(), to: to.to_owned() });
         }
         Ok(())
     }
@@ -82,7 +124,9 @@ impl Record {
         let from = |to: &str| self.handovers.iter().find(|(_, other)| other == to);
         let mut seat = None;
         let mut holder = delegate;
-        while let Some((previous, _)) = from(holder) {
+        // A seat changes hands once by each handover at most.
+        for _ in &self.handovers {
+            let Some((previous, _)) = from(holder) else { break };
             seat = Some(previous.as_str());
             holder = previous;
         }

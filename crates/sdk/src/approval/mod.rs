@@ -12,8 +12,10 @@
 //! any other. `Client::approvals` (feature `worker`) is that list. Nothing is polled, and no timer is
 //! started but that deadline.
 
+mod actors;
 mod answer;
 mod approvals;
+mod bounds;
 mod call;
 mod choice;
 mod definition;
@@ -25,11 +27,14 @@ mod refusal;
 mod report;
 mod request;
 mod rules;
+mod tie;
 mod verdict;
+mod watch;
 
 #[cfg(feature = "worker")]
 pub use self::inbox::WaitingRequest;
 pub use self::{
+    actors::concerns,
     answer::{Answer, Effect, Receipt},
     approvals::Approvals,
     call::{ApprovalCall, OpenRequest},
@@ -41,6 +46,9 @@ pub use self::{
     verdict::{Verdict, Vote},
 };
 use crate::context::Context;
+
+/// The part of a wait's details that says since when a request is asked, if its wait is a later one.
+const ASKED_AT: &str = "abide:asked_at";
 
 /// A workflow that asks people. Implemented by `#[workflow(approvals = field)]`.
 #[diagnostic::on_unimplemented(

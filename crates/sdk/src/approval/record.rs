@@ -2,24 +2,20 @@
 //!
 //! | status | decision | handover | withdrawal | deadline |
 //! |---|---|---|---|---|
-//! | open | counts, or decides | the wait is opened anew, with other actors | withdrawn | timed out |
-//! | timed out | kept as late; judged when it is asked again | closed | closed | |
+//! | open | counts, or decides | the wait is opened anew, for other actors | withdrawn | timed out |
+//! | timed out | kept as late; judged anew when it is asked again | closed | closed | |
 //! | decided | already decided | already decided | already decided | |
 //! | withdrawn | closed | closed | closed | |
 
-use std::{cell::Cell, rc::Rc};
+use std::{collections::BTreeMap, rc::Rc};
 
 use serde_json::Value;
 
 use super::{
     Answer, Effect, Entry, Judgement, Receipt, Refusal, Standing, Status, Verdict, Vote, Way,
-    answer::Step, choice, rules::Rules,
+    answer::Step, choice, rules::Rules, tie::Tie,
 };
 use crate::{Timestamp, context::Deadline};
-
-/// When the future that waits for a request was dropped, shared with that future, which cannot always
-/// reach the state when it is dropped.
-pub(super) type Abandoned = Rc<Cell<Option<Timestamp>>>;
 
 /// One request.
 #[derive(Debug)]
@@ -30,13 +26,11 @@ pub(super) struct Record {
     pub(super) handovers: Vec<(String, String)>,
     asked_at: Timestamp,
     ended: Option<(Timestamp, Ending)>,
-    abandoned: Abandoned,
+    tie: Rc<Tie>,
     entries: Vec<Entry>,
+    /// What was said to answers that have a key, by approver and key.
+    told: BTreeMap<(String, String), Receipt>,
     deadline: Deadline,
-    /// The deadline of a wait that must be opened anew.
-    kept_deadline: Option<Timestamp>,
-    /// How often the wait had to be opened anew.
-    relisted: u64,
 }
 
 /// How a request ended.
@@ -49,32 +43,26 @@ enum Ending {
 
 impl Record {
     /// A request that is asked for the first time; `early` are the answers that came before.
-    pub(super) fn new(
-        rules: Rules,
-        abandoned: Abandoned,
-        early: Vec<Entry>,
-        now: Timestamp,
-    ) -> Self {
+    pub(super) fn new(rules: Rules, tie: Rc<Tie>, early: Vec<Entry>, now: Timestamp) -> Self {
         let mut record = Self {
             rules,
             votes: Vec::new(),
             handovers: Vec::new(),
             asked_at: now,
             ended: None,
-            abandoned,
+            tie,
             entries: early,
+            told: BTreeMap::new(),
             deadline: Deadline::default(),
-            kept_deadline: None,
-            relisted: 0,
         };
         record.judge_again(now);
         record
     }
 
     /// The same request is asked again after it has timed out.
-    pub(super) fn ask_again(&mut self, rules: Rules, abandoned: Abandoned, now: Timestamp) {
+    pub(super) fn ask_again(&mut self, rules: Rules, tie: Rc<Tie>, now: Timestamp) {
         self.rules = rules;
-        self.abandoned = abandoned;
+        self.tie = tie;
         self.asked_at = now;
         self.ended = None;
         self.deadline = Deadline::default();
@@ -86,16 +74,20 @@ impl Record {
         self.votes.clear();
         self.handovers.clear();
         for index in 0..self.entries.len() {
-            let Entry { at, answer, judgement, .. } = &self.entries[index];
-            let kept = match judgement {
-                Judgement::Taken(_) | Judgement::Early => (answer.clone(), *at),
+            let Entry { at, answer, judgement, .. } = self.entries[index].clone();
+            let judged = match judgement {
                 Judgement::Refused(_) | Judgement::Repeated => continue,
+                Judgement::Early if self.repeated(&answer).is_some() => Judgement::Repeated,
+                Judgement::Taken(_) | Judgement::Early => match self.judge(&answer) {
+                    Ok(()) => {
+                        let receipt = self.apply(&answer, at, now);
+                        self.tell(&answer, &receipt);
+                        Judgement::Taken(receipt)
+                    }
+                    Err(refusal) => Judgement::Refused(refusal),
+                },
             };
-            let (answer, at) = kept;
-            self.entries[index].judgement = match self.judge(&answer) {
-                Ok(()) => Judgement::Taken(self.apply(&answer, at, now)),
-                Err(refusal) => Judgement::Refused(refusal),
-            };
+            self.entries[index].judgement = judged;
         }
     }
 
@@ -104,17 +96,21 @@ impl Record {
             Some((_, Ending::Decided(_))) => Status::Decided,
             Some((_, Ending::TimedOut)) => Status::TimedOut,
             Some((_, Ending::Withdrawn { .. })) => Status::Withdrawn,
-            None if self.abandoned.get().is_some() => Status::Withdrawn,
+            None if self.tie.abandoned_at().is_some() => Status::Withdrawn,
             None => Status::Open,
         }
     }
 
-    /// What an earlier answer was told that this one repeats.
+    /// What the first answer was told that this one repeats.
     pub(super) fn repeated(&self, answer: &Answer) -> Option<&Receipt> {
-        self.entries.iter().find_map(|entry| match &entry.judgement {
-            Judgement::Taken(receipt) if entry.answer.repeats(answer) => Some(receipt),
-            _ => None,
-        })
+        self.told.get(&answer.identity()?)
+    }
+
+    /// Remembers what an answer is told, unless it was told something before.
+    fn tell(&mut self, answer: &Answer, receipt: &Receipt) {
+        if let Some(identity) = answer.identity() {
+            self.told.entry(identity).or_insert_with(|| receipt.clone());
+        }
     }
 
     /// Takes an answer, or says why not. Either is remembered.
@@ -124,19 +120,16 @@ impl Record {
         way: Way,
         now: Timestamp,
     ) -> Result<Receipt, Refusal> {
-        let (judgement, told) = if let Some(receipt) = self.repeated(&answer) {
-            (Judgement::Repeated, Ok(receipt.clone()))
-        } else {
-            // Nobody would tell the sender of a late signal, so it is judged when it may count.
-            let late = way == Way::Signal && self.status() == Status::TimedOut;
-            let judged = if late { Ok(()) } else { self.judge(&answer) };
-            match judged {
+        let (judgement, told) = match self.repeated(&answer).cloned() {
+            Some(receipt) => (Judgement::Repeated, Ok(receipt)),
+            None => match self.judge(&answer) {
                 Ok(()) => {
                     let receipt = self.apply(&answer, now, now);
+                    self.tell(&answer, &receipt);
                     (Judgement::Taken(receipt.clone()), Ok(receipt))
                 }
                 Err(refusal) => (Judgement::Refused(refusal.clone()), Err(refusal)),
-            }
+            },
         };
         self.entries.push(Entry { at: now, way, answer, judgement });
         told
@@ -149,8 +142,7 @@ impl Record {
             Step::Decision(choice) => self.vote(answer, choice, at, now),
             Step::DelegateTo(to) => {
                 self.handovers.push((answer.approver.clone(), to.clone()));
-                self.kept_deadline = self.deadline.at();
-                self.relisted += 1;
+                self.tie.wake();
                 Effect::Delegated
             }
             Step::Withdraw => {
@@ -183,6 +175,15 @@ impl Record {
         self.ended.get_or_insert((now, Ending::Withdrawn { by, comment }));
     }
 
+    /// Code withdraws the request, if it is open.
+    pub(super) fn withdraw_open(&mut self, why: &str, now: Timestamp) -> Result<(), Refusal> {
+        if self.status() != Status::Open {
+            return Err(Refusal::Closed { request: self.rules.id.clone() });
+        }
+        self.withdraw(None, Some(why.to_owned()), now);
+        Ok(())
+    }
+
     pub(super) fn time_out(&mut self, now: Timestamp) {
         self.ended.get_or_insert((now, Ending::TimedOut));
     }
@@ -195,14 +196,14 @@ impl Record {
         &self.deadline
     }
 
-    /// The deadline that a wait which is opened anew must have.
-    pub(super) const fn kept_deadline(&self) -> Option<Timestamp> {
-        self.kept_deadline
+    /// When it was last asked.
+    pub(super) const fn asked_at(&self) -> Timestamp {
+        self.asked_at
     }
 
-    /// Changes when the wait must be opened anew, because others may act.
-    pub(super) const fn relisted(&self) -> u64 {
-        self.relisted
+    /// It was asked by the future that has this tie.
+    pub(super) fn is_tied(&self, tie: &Rc<Tie>) -> bool {
+        Rc::ptr_eq(&self.tie, tie)
     }
 
     pub(super) fn entries(&self) -> &[Entry] {
@@ -235,8 +236,11 @@ impl Record {
         })
     }
 
-    /// Who may act by name, after all handovers.
+    /// Who may act by name, after all handovers; nobody in particular if anyone may.
     pub(super) fn approvers(&self) -> Vec<String> {
+        if self.rules.open_to_all() {
+            return Vec::new();
+        }
         let gone = |name: &String| self.handovers.iter().any(|(from, _)| from == name);
         let delegates = self.handovers.iter().map(|(_, to)| to);
         let all = self.rules.approvers.iter().chain(delegates);
@@ -255,7 +259,7 @@ impl Record {
             Some((_, Ending::Withdrawn { comment, .. })) => comment.clone(),
             _ => None,
         };
-        let ended_at = self.ended.as_ref().map(|(at, _)| *at).or_else(|| self.abandoned.get());
+        let ended_at = self.ended.as_ref().map(|(at, _)| *at).or_else(|| self.tie.abandoned_at());
         let rules = &self.rules;
         Standing {
             request: rules.id.clone(),

@@ -57,6 +57,28 @@ pub enum Refusal {
         /// Who was to decide.
         to: String,
     },
+    /// The request has been handed over too often.
+    #[error("cannot be delegated: request {request} was handed over {limit} times already")]
+    TooManyHandovers {
+        /// The request.
+        request: String,
+        /// How often it can be.
+        limit: usize,
+    },
+    /// A part of the answer is too long.
+    #[error(
+        "too long: {part} of an answer to request {request} has {bytes} bytes of at most {limit}"
+    )]
+    TooLong {
+        /// The request.
+        request: String,
+        /// Which part: `approver`, `delegate_to` or `comment`.
+        part: String,
+        /// How long it is.
+        bytes: usize,
+        /// How long it can be.
+        limit: usize,
+    },
     /// The request does not offer this.
     #[error("no such decision: request {request} takes {}, not {decision}", .choices.join(", "))]
     NoSuchDecision {

@@ -11,7 +11,8 @@ use crate::Timestamp;
 pub struct Report {
     /// Every request, in the order in which they were first asked.
     pub requests: Vec<Standing>,
-    /// Answers by signal to requests that have not been asked. They are judged when they are.
+    /// Answers by signal to requests that have not been asked, the newest 100. They are judged when
+    /// these are asked.
     pub early: Vec<Entry>,
 }
 
@@ -63,7 +64,7 @@ pub enum Status {
 }
 
 /// One answer, and what was made of it. What the update's validator refused is not here: its sender
-/// knows, and it is no part of history.
+/// knows, and it is no part of history; see [`Request::record_refusals`](super::Request::record_refusals).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// When it reached the run, by the run's time.

@@ -5,7 +5,9 @@ use std::{fmt, marker::PhantomData, time::Duration};
 use abide_core::limits::valid_condition_key;
 
 use super::{
-    Choice, Decision, choice,
+    Choice, Decision,
+    bounds::SHOWN_BYTES_MAX,
+    choice,
     rules::{Quorum, Rules},
 };
 use crate::{
@@ -57,6 +59,7 @@ impl Request {
                 choices: vec!["approve".into(), "reject".into()],
                 quorum: None,
                 fallback: None,
+                record_refusals: false,
                 readable: choice::check::<Decision>,
             },
             data: Vec::new(),
@@ -70,7 +73,7 @@ impl Request {
 }
 
 impl<C: Choice> Request<C> {
-    /// What is asked, in a few words for people.
+    /// What is asked, in a few words for people. All that a request shows has at most 1 MiB.
     pub fn about(mut self, subject: impl Into<String>) -> Self {
         self.rules.subject = subject.into();
         self
@@ -86,7 +89,7 @@ impl<C: Choice> Request<C> {
         self
     }
 
-    /// One more person who may decide.
+    /// One more person who may decide. A name has at most 256 bytes.
     pub fn approver(mut self, name: impl Into<String>) -> Self {
         let name = name.into();
         if !self.rules.approvers.contains(&name) {
@@ -168,6 +171,14 @@ impl<C: Choice> Request<C> {
         self
     }
 
+    /// Keeps what is refused: the update takes every answer, and its outcome says why an answer does
+    /// not count. So attempts stand in history and in the query, at the price of a few events each.
+    /// Without it a refused update leaves no trace.
+    pub const fn record_refusals(mut self) -> Self {
+        self.rules.record_refusals = true;
+        self
+    }
+
     /// The id within the run.
     pub fn id(&self) -> &str {
         &self.rules.id
@@ -193,7 +204,21 @@ impl<C: Choice> Request<C> {
             let message = format!("request {id} has a fallback and no deadline: give it a timeout");
             return Err(Error::fail(message));
         }
+        let shown = self.shown_bytes();
+        if shown > SHOWN_BYTES_MAX {
+            return Err(Error::fail(format!(
+                "request {id} shows {shown} bytes of at most {SHOWN_BYTES_MAX}: show a link instead"
+            )));
+        }
         self.rules.check().map_err(Error::fail)
+    }
+
+    /// The bytes that stand in the details of the wait.
+    fn shown_bytes(&self) -> usize {
+        let Rules { subject, approvers, roles, .. } = &self.rules;
+        let actors: usize = approvers.iter().chain(roles).map(String::len).sum();
+        let data: usize = self.data.iter().map(|(name, it)| name.len() + it.0.size()).sum();
+        subject.len() + actors + data
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::choice;
+use super::{bounds::NAME_BYTES_MAX, choice};
 
 /// The part of a request that answers are judged by.
 #[derive(Clone, Debug)]
@@ -16,6 +16,8 @@ pub(super) struct Rules {
     pub(super) choices: Vec<String>,
     pub(super) quorum: Option<Quorum>,
     pub(super) fallback: Option<Value>,
+    /// The update takes what must be refused, too, so that it stands in history.
+    pub(super) record_refusals: bool,
     /// Whether a choice can be read as the type that the code expects.
     pub(super) readable: fn(&Value) -> Result<(), String>,
 }
@@ -39,11 +41,12 @@ impl Rules {
         if self.choices.is_empty() {
             return Err(format!("request {id} offers nothing to choose from"));
         }
-        if let Some(fallback) = self.fallback.as_ref().and_then(choice::name)
-            && !self.choices.iter().any(|choice| choice == fallback)
-        {
-            return Err(format!("request {id} falls back to {fallback}, which it does not offer"));
+        if self.approvers.iter().any(|name| name.len() > NAME_BYTES_MAX) {
+            return Err(format!(
+                "request {id} has an approver of more than {NAME_BYTES_MAX} bytes"
+            ));
         }
+        self.check_fallback()?;
         match self.quorum {
             Some(Quorum { needed, of }) if needed == 0 || needed > of => {
                 Err(format!("request {id} cannot have {needed} votes of {of}"))
@@ -57,6 +60,18 @@ impl Rules {
             }
             _ => Ok(()),
         }
+    }
+
+    /// A fallback that cannot hold is told now, not at the deadline.
+    fn check_fallback(&self) -> Result<(), String> {
+        let Some(fallback) = &self.fallback else { return Ok(()) };
+        let (id, name) = (&self.id, choice::name(fallback).unwrap_or_default());
+        if !self.choices.iter().any(|choice| choice == name) {
+            return Err(format!("request {id} falls back to {name}, which it does not offer"));
+        }
+        (self.readable)(fallback).map_err(|problem| {
+            format!("request {id} falls back to {name}, which cannot be read: {problem}")
+        })
     }
 
     /// Anyone may act.

@@ -237,6 +237,14 @@ fn several_requests_are_open_at_a_time() {
     world.check();
 }
 
+/// A choice that can be written and not read.
+#[derive(Clone, Serialize, Deserialize)]
+enum Half {
+    Whole,
+    #[serde(skip_deserializing)]
+    Unreadable,
+}
+
 /// Asks something that cannot be asked.
 #[derive(Default)]
 struct Wrong {
@@ -262,6 +270,13 @@ impl Wrong {
                 let none: [abide::approval::Decision; 0] = [];
                 ctx.approval(Request::new("a").choices(none)).await?
             }
+            6 => {
+                let choices = [Half::Whole, Half::Unreadable];
+                let request = Request::new("a").choices(choices).timeout(seconds(60));
+                return ctx.approval(request.fallback(Half::Unreadable)).await.map(|_| ());
+            }
+            7 => ctx.approval(Request::new("a").approver("n".repeat(257))).await?,
+            8 => ctx.approval(Request::new("a").about("s".repeat(1 << 21))).await?,
             _ => {
                 let numbered = Request::new("a").choices([1, 2]);
                 return ctx.approval(numbered).await.map(|_| ());
@@ -281,6 +296,10 @@ fn a_request_that_cannot_be_asked_fails_and_says_why() {
         "request a has a fallback and no deadline: give it a timeout",
         "request a was asked before in this run: give this one another id",
         "request a offers nothing to choose from",
+        "request a falls back to Unreadable, which cannot be read: unknown variant `Unreadable`, \
+         expected `Whole`",
+        "request a has an approver of more than 256 bytes",
+        "request a shows 2097152 bytes of at most 1048576: show a link instead",
         "request a: 2 is no choice: it must be a text or a variant of an enum",
     ];
     for (case, reason) in (0..).zip(reasons) {

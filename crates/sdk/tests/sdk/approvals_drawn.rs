@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use abide::{
     Context,
-    approval::{Answer, Approvals, Decision, Effect, Judgement, Report, Request, Status},
+    approval::{Answer, Approvals, Decision, Effect, Entry, Judgement, Report, Request, Status},
 };
 use abide_sdk_macros::workflow;
 use proptest::{collection::vec, prelude::*};
@@ -23,7 +23,12 @@ struct Drawn {
 #[workflow(approvals = approvals)]
 impl Drawn {
     #[run]
-    async fn run(ctx: &Context<Self>, needed: usize, timeout: Option<u64>) -> abide::Result<()> {
+    async fn run(
+        ctx: &Context<Self>,
+        needed: usize,
+        timeout: Option<u64>,
+        looks: bool,
+    ) -> abide::Result<()> {
         ctx.sleep(seconds(2)).await?;
         let mut request = Request::new("drawn")
             .approvers(["ada", "grace", "linus"])
@@ -32,7 +37,11 @@ impl Drawn {
         if let Some(timeout) = timeout {
             request = request.timeout(seconds(timeout));
         }
-        if ctx.approval(request.clone()).await?.timed_out() {
+        let asked = ctx.approval(request.clone()).start();
+        if !looks {
+            ctx.sleep(seconds(4)).await?;
+        }
+        if asked.await?.timed_out() {
             ctx.sleep(seconds(2)).await?;
             let _ = ctx.approval(request.approver("boss").timeout(seconds(5))).await?;
         }
@@ -105,6 +114,13 @@ fn check_votes(report: &Report) {
             .collect();
         let voters: BTreeSet<_> = votes.iter().map(|(who, _)| who).collect();
         assert_eq!(voters.len(), votes.len(), "two votes of one: {votes:?}");
+        let in_time = |entry: &Entry| match (&entry.judgement, standing.ended_at) {
+            (Judgement::Taken(receipt), Some(end)) => {
+                receipt.effect == Effect::Late || entry.at <= end
+            }
+            _ => true,
+        };
+        assert!(standing.entries.iter().all(in_time), "after the end: {standing:?}");
         let deciding = votes.iter().position(|(_, effect)| *effect == Effect::Decided);
         assert_eq!(deciding.is_some(), standing.status == Status::Decided);
         assert!(deciding.is_none_or(|place| place + 1 == votes.len()), "after the end: {votes:?}");
@@ -122,9 +138,10 @@ proptest! {
     fn every_replay_counts_the_same_votes(
         needed in 1..=3_usize,
         timeout in proptest::option::of(1..6_u64),
+        looks: bool,
         happenings in vec(happening(), 1..25),
     ) {
-        let mut world = World::<Drawn>::start((needed, timeout));
+        let mut world = World::<Drawn>::start((needed, timeout, looks));
         let mut over = BTreeSet::new();
         for happening in happenings {
             if !world.run.open() {

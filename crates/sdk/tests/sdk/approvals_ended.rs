@@ -92,7 +92,8 @@ async fn tell_the_boss() {}
 impl Escalating {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
-        let request = Request::new("expense").approver("ada").timeout(seconds(60));
+        let request =
+            Request::new("expense").approver("ada").requested_by("linus").timeout(seconds(60));
         let mut verdict = ctx.approval(request.clone()).await?;
         if verdict.timed_out() {
             ctx.activity(tell_the_boss, ()).await?;
@@ -100,6 +101,11 @@ impl Escalating {
             verdict = ctx.approval(escalated.fallback(Decision::Reject)).await?;
         }
         Ok(told(&verdict))
+    }
+
+    #[query]
+    fn late(&self) -> usize {
+        self.approvals.late("expense").count()
     }
 }
 
@@ -141,11 +147,53 @@ fn a_late_decision_counts_when_the_request_is_asked_again() {
 }
 
 #[test]
-fn who_may_act_only_later_is_judged_then_if_he_signals_early() {
+fn whoever_could_not_have_decided_in_time_cannot_decide_late() {
     let mut world = escalated();
-    world.signal(Escalating::decision, Answer::reject("expense", "boss"));
+    // The boss may act when asked, and has not been asked.
+    for stranger in ["mallory", "boss"] {
+        world.signal(Escalating::decision, Answer::reject("expense", stranger));
+    }
+    assert_eq!(world.query(Escalating::late, ()), 0);
+    let entries = &world.query(Escalating::approvals, ()).requests[0].entries;
+    for entry in entries {
+        assert!(matches!(entry.judgement, Judgement::Refused(Refusal::NotAllowed { .. })));
+    }
+    assert_eq!(entries.len(), 2);
     world.complete(tell_the_boss, ());
-    assert_eq!(world.result().unwrap(), "Reject by boss");
+    assert_eq!(world.result(), None);
+    world.signal(Escalating::decision, Answer::approve("expense", "boss"));
+    assert_eq!(world.result().unwrap(), "Approve by boss");
+    world.check();
+}
+
+#[test]
+fn a_late_handover_or_withdrawal_by_signal_has_no_effect_when_it_is_asked_again() {
+    let mut world = escalated();
+    world.signal(Escalating::decision, Answer::delegate("expense", "ada", "grace"));
+    world.signal(Escalating::decision, Answer::withdraw("expense", "linus"));
+    let entries = &world.query(Escalating::approvals, ()).requests[0].entries;
+    for entry in entries {
+        assert!(matches!(entry.judgement, Judgement::Refused(Refusal::Closed { .. })));
+    }
+    world.complete(tell_the_boss, ());
+    let standing = &world.query(Escalating::approvals, ()).requests[0];
+    assert_eq!(
+        (standing.status, &*standing.approvers),
+        (Status::Open, &["ada", "boss"].map(String::from)[..])
+    );
+    world.signal(Escalating::decision, approve());
+    assert_eq!(world.result().unwrap(), "Approve by ada");
+    world.check();
+}
+
+#[test]
+fn a_repeat_is_told_what_the_first_was_told_although_it_was_asked_again_since() {
+    let mut world = escalated();
+    let late = world.update(Escalating::decide, approve().key("click-1")).unwrap().unwrap();
+    assert_eq!(late.effect, Effect::Late);
+    let again = world.update(Escalating::decide, approve().key("click-1"));
+    assert_eq!(again, Some(Ok(late)));
+    assert_eq!(world.query(Escalating::late, ()), 1);
     world.check();
 }
 

@@ -127,6 +127,11 @@ fn after_a_handover_lists_show_who_may_act_and_the_deadline_stays_where_it_was_m
     assert_eq!(listed(&world).actors, ["grace", "accounting"]);
     let [wait] = &world.run.shown_waits()[..] else { panic!("one wait is shown") };
     assert_eq!(wait.until, until);
+    let history = world.history();
+    assert_eq!(
+        history[history.len() - 4..],
+        ["WaitOpened", "TimerStarted", "TimerCancelled", "WaitCancelled"]
+    );
     world.signal(Purchase::more_time, ());
     assert_eq!(deadline(&world), until.saturating_add(seconds(30)), "the new one can be moved");
     world.signal(Purchase::decision, Answer::approve("purchase", "grace"));

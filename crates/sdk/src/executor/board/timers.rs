@@ -26,6 +26,14 @@ pub(crate) struct Terms {
     pub(crate) guards: Guards,
 }
 
+/// When an open timer is due.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    at: Timestamp,
+    /// How often it was moved from outside.
+    moves: u32,
+}
+
 /// What a wait for a signal begins with.
 pub(crate) enum Received {
     /// One was there.
@@ -119,7 +127,12 @@ impl Board {
 
     /// When an open timer is due.
     pub(crate) fn due(&self, timer: &TimerId) -> Option<Timestamp> {
-        self.shared.borrow().due.get(timer).copied()
+        self.shared.borrow().due.get(timer).map(|due| due.at)
+    }
+
+    /// How often an open timer was moved from outside.
+    pub(crate) fn moves(&self, timer: &TimerId) -> Option<u32> {
+        self.shared.borrow().due.get(timer).map(|due| due.moves)
     }
 
     /// Moves the due time of an open timer.
@@ -129,15 +142,15 @@ impl Board {
         }
         let mut shared = self.shared.borrow_mut();
         let now = self.now();
-        let known = *shared.due.get(timer).ok_or(MoveError::Over)?;
+        let due = shared.due.get_mut(timer).ok_or(MoveError::Over)?;
         if fire_at.never() {
             return Err(MoveError::Never);
         }
         if fire_at < now {
             return Err(MoveError::Past { at: fire_at, now });
         }
-        if fire_at != known {
-            shared.due.insert(timer.clone(), fire_at);
+        if fire_at != due.at {
+            due.at = fire_at;
             self.ask(&mut shared, Ask::RescheduleTimer { timer: timer.clone(), fire_at });
         }
         Ok(())
@@ -146,7 +159,8 @@ impl Board {
     /// A timer was moved from outside.
     pub(in crate::executor) fn timer_moved(&self, timer: TimerId, fire_at: Timestamp) {
         if let Some(due) = self.shared.borrow_mut().due.get_mut(&timer) {
-            *due = fire_at;
+            due.at = fire_at;
+            due.moves += 1;
         }
     }
 
@@ -171,7 +185,7 @@ impl Board {
         origin: Origin,
         Terms { details, guards }: Terms,
     ) {
-        shared.due.insert(timer.clone(), fire_at);
+        shared.due.insert(timer.clone(), Due { at: fire_at, moves: 0 });
         let origin = Some(origin);
         self.ask(shared, Ask::StartTimer(TimerSpec { timer, fire_at, origin, details, guards }));
     }

@@ -1,0 +1,199 @@
+//! The task that waits for the end of a request.
+//!
+//! It is a task of its own, so that the deadline closes the request in the very step in which it comes,
+//! whether or not anybody looks at the request's future by then.
+
+use std::{
+    future::Future,
+    panic::Location,
+    pin::Pin,
+    rc::Rc,
+    task::{self, Poll},
+};
+
+use abide_core::event;
+
+use super::{ASKED_AT, Approving, Choice, Request, Verdict, record::Record, tie::Tie};
+use crate::{
+    Timestamp,
+    context::{Condition, Context, Deadline, Outcome, Pending, WaitUntil, WaitUntilWithin},
+    error::{Error, Result},
+};
+
+/// Waits for the end of a request, and shows who may act until then.
+pub(super) struct Watch<W: Approving, C: Choice> {
+    ctx: Context<W>,
+    request: Request<C>,
+    /// Where user code asks, for the message of a fault.
+    place: &'static Location<'static>,
+    tie: Rc<Tie>,
+    waiting: Waiting<W>,
+    /// The actors that lists show.
+    listed: Vec<String>,
+    /// How often clients and operators may still move the deadline.
+    moves_left: Option<u32>,
+}
+
+/// The wait that lists show.
+enum Waiting<W: 'static> {
+    Endless(Pending<WaitUntil<W>>),
+    Within(Pending<WaitUntilWithin<W>>),
+}
+
+impl<W: Approving, C: Choice> Watch<W, C> {
+    /// Begins to wait for the end of a request that was asked.
+    pub(super) fn begin(
+        ctx: Context<W>,
+        request: Request<C>,
+        place: &'static Location<'static>,
+        tie: Rc<Tie>,
+    ) -> Self {
+        let until = request.limit.map(|limit| limit.from(ctx.now()));
+        let moves_left = request.max_extensions;
+        let listed = ctx.read(|state| actors(state, &tie)).unwrap_or_default();
+        let wait = wait(&ctx, &request, &tie, &listed);
+        let waiting = Waiting::begin(wait, until, request.not_after, moves_left);
+        let watch = Self { ctx, request, place, tie, waiting, listed, moves_left };
+        watch.begun();
+        watch
+    }
+
+    /// Opens the wait anew, because others may act now. All else stays: the deadline where it is at
+    /// this moment, the moves that clients have left, and the time since when it is asked.
+    fn relist(&mut self, actors: Vec<String>) {
+        let deadline = self.waiting.deadline();
+        let until = deadline.at();
+        self.moves_left = self.moves_left.map(|left| left.saturating_sub(deadline.moves()));
+        self.listed = actors;
+        let mut wait = wait(&self.ctx, &self.request, &self.tie, &self.listed);
+        let asked_at = self.ctx.read(|state| record(state, &self.tie).map(Record::asked_at));
+        if let Some(asked_at) = asked_at {
+            wait = wait.data(ASKED_AT, &asked_at);
+        }
+        // The old wait ends by this, after the new one has begun: lists never miss the request.
+        self.waiting = Waiting::begin(wait, until, self.request.not_after, self.moves_left);
+        self.begun();
+    }
+
+    /// Lets code reach the deadline of the wait that has begun.
+    fn begun(&self) {
+        self.ctx.mark(self.place);
+        let deadline = self.waiting.deadline();
+        self.ctx.write(|state| {
+            if let Some(record) = state.approvals_mut().tied_mut(&self.tie) {
+                record.set_deadline(deadline);
+            }
+        });
+    }
+
+    /// The wait is over, and so is the request.
+    fn ended(&self, ended: Result<Outcome<()>>) -> Result<Verdict<C>> {
+        let now = self.ctx.now();
+        let verdict = self.ctx.write(|state| {
+            let record = state.approvals_mut().tied_mut(&self.tie)?;
+            match &ended {
+                Ok(Outcome::InTime(())) => {}
+                Ok(Outcome::TimedOut) => record.time_out(now),
+                Err(error) => record.withdraw(None, Some(error.to_string()), now),
+            }
+            record.verdict()
+        });
+        match (ended, verdict) {
+            (Err(error), _) => Err(error),
+            (Ok(_), Some(verdict)) => Verdict::read(verdict),
+            (Ok(_), None) => {
+                let id = self.request.id();
+                let message = format!("request {id} is gone: the state's approvals were replaced");
+                Err(Error::fail(message))
+            }
+        }
+    }
+}
+
+// Nothing in it is pinned: the wait is `Unpin`, and the rest is only moved.
+impl<W: Approving, C: Choice> Unpin for Watch<W, C> {}
+
+impl<W: Approving, C: Choice> Future for Watch<W, C> {
+    type Output = Result<Verdict<C>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {
+        self.tie.listen(cx.waker());
+        loop {
+            if self.tie.abandoned_at().is_some() {
+                // Nobody reads it.
+                return Poll::Ready(Err(Error::Cancelled));
+            }
+            if let Poll::Ready(ended) = self.waiting.poll(cx) {
+                return Poll::Ready(self.ended(ended));
+            }
+            match self.ctx.read(|state| actors(state, &self.tie)) {
+                Some(actors) if actors != self.listed => self.relist(actors),
+                _ => return Poll::Pending,
+            }
+        }
+    }
+}
+
+impl<W: Approving> Waiting<W> {
+    fn begin(
+        wait: WaitUntil<W>,
+        until: Option<Timestamp>,
+        not_after: Option<Timestamp>,
+        max_extensions: Option<u32>,
+    ) -> Self {
+        let Some(until) = until else { return Self::Endless(wait.start()) };
+        let mut wait = wait.until(until);
+        if let Some(at) = not_after {
+            wait = wait.not_after(at);
+        }
+        if let Some(count) = max_extensions {
+            wait = wait.max_extensions(count);
+        }
+        Self::Within(wait.start())
+    }
+
+    fn deadline(&self) -> Deadline {
+        match self {
+            Self::Endless(_) => Deadline::default(),
+            Self::Within(wait) => wait.deadline(),
+        }
+    }
+
+    fn poll(&mut self, cx: &mut task::Context<'_>) -> Poll<Result<Outcome<()>>> {
+        match self {
+            Self::Endless(wait) => Pin::new(wait).poll(cx).map(|ended| ended.map(Outcome::InTime)),
+            Self::Within(wait) => Pin::new(wait).poll(cx),
+        }
+    }
+}
+
+/// The wait for the end of a request, with all that lists show.
+fn wait<W: Approving, C: Choice>(
+    ctx: &Context<W>,
+    request: &Request<C>,
+    tie: &Rc<Tie>,
+    actors: &[String],
+) -> WaitUntil<W> {
+    let approval = event::Approval {
+        request: request.id().to_owned(),
+        update: W::UPDATE.into(),
+        choices: request.rules.choices.clone(),
+    };
+    let tie = tie.clone();
+    let over = move |state: &W| record(state, &tie).is_none_or(Record::is_over);
+    let wait = ctx
+        .wait_until(Condition::keyed(request.key(), over))
+        .about(request.rules.subject.clone())
+        .actors(actors)
+        .decided_by(approval);
+    request.data.iter().fold(wait, |wait, (name, value)| wait.data(name.clone(), value))
+}
+
+fn record<'a, W: Approving>(state: &'a W, tie: &Rc<Tie>) -> Option<&'a Record> {
+    state.approvals().tied(tie)
+}
+
+/// Who may act, as lists show it; none when the request is over.
+fn actors<W: Approving>(state: &W, tie: &Rc<Tie>) -> Option<Vec<String>> {
+    record(state, tie).filter(|record| !record.is_over()).map(Record::actors)
+}
