@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, fmt, time::Duration};
 
-use crate::failure::Failure;
+use crate::{event::WaitDetails, failure::Failure};
 
 /// Bounds of one engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +12,9 @@ pub struct Limits {
     pub id_bytes: usize,
     /// Bytes of one payload: a transition must fit a message.
     pub payload_bytes: usize,
+    /// Bytes of what is shown about one wait: a page of a list holds many of them, and a list row is
+    /// written again with every change of the wait.
+    pub wait_details_bytes: usize,
     /// Causes beneath a failure: each level of nesting costs stack.
     pub failure_depth: usize,
     /// Events of a run before outside inputs are refused: replay must stay quick.
@@ -76,6 +79,7 @@ impl Default for Limits {
         Self {
             id_bytes: 1000,
             payload_bytes: 2 << 20,
+            wait_details_bytes: 64 << 10,
             failure_depth: 100,
             events: 50_000,
             events_reserve: 5_000,
@@ -126,23 +130,25 @@ impl fmt::Display for Exceeded {
 impl Limits {
     /// The name is neither empty nor too long.
     pub fn check_name(&self, field: &'static str, name: &str) -> Result<(), InvalidField> {
-        match name.len() {
-            0 => Err(InvalidField::new(field, "is empty")),
-            length if length > self.id_bytes => Err(InvalidField::new(
-                field,
-                format!("has {length} bytes, the limit is {}", self.id_bytes),
-            )),
-            _ => Ok(()),
+        if name.is_empty() {
+            return Err(InvalidField::new(field, "is empty"));
         }
+        self.check_length(field, name)
+    }
+
+    /// The name is not too long; it may be empty where that has a meaning.
+    pub fn check_length(&self, field: &'static str, name: &str) -> Result<(), InvalidField> {
+        check_bytes(field, name.len(), self.id_bytes)
     }
 
     /// The data is not too large.
     pub fn check_size(&self, field: &'static str, size: usize) -> Result<(), InvalidField> {
-        if size <= self.payload_bytes {
-            return Ok(());
-        }
-        let problem = format!("has {size} bytes, the limit is {}", self.payload_bytes);
-        Err(InvalidField::new(field, problem))
+        check_bytes(field, size, self.payload_bytes)
+    }
+
+    /// What is shown about a wait is not too large.
+    pub fn check_details(&self, details: &WaitDetails) -> Result<(), InvalidField> {
+        check_bytes("details of the wait", details.size(), self.wait_details_bytes)
     }
 
     /// The failure is neither too large nor nested too deeply.
@@ -154,6 +160,13 @@ impl Limits {
         }
         self.check_size("failure", failure.size())
     }
+}
+
+fn check_bytes(field: &'static str, size: usize, limit: usize) -> Result<(), InvalidField> {
+    if size <= limit {
+        return Ok(());
+    }
+    Err(InvalidField::new(field, format!("has {size} bytes, the limit is {limit}")))
 }
 
 /// A part of a request that cannot be, and why.

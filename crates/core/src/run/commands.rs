@@ -9,10 +9,10 @@ use crate::{
     cron,
     event::{
         ActivityCancelRequested, ActivityCancelled, ActivityScheduled, ActivitySpec, Body,
-        ChildInitiated, ExternalCancelInitiated, ExternalSignalInitiated, Fact, MarkerRecorded,
-        MemoUpserted, Mover, Origin, RunCancelled, RunSpec, SearchAttributesUpserted,
-        TimerCancelled, TimerRescheduled, TimerStarted, WaitCancelled, WaitDetails, WaitOpened,
-        WaitSatisfied, WaitTimedOut,
+        ChildInitiated, Condition, ExternalCancelInitiated, ExternalSignalInitiated, Fact,
+        MarkerRecorded, MemoUpserted, Mover, Origin, RunCancelled, RunSpec,
+        SearchAttributesUpserted, TimerCancelled, TimerRescheduled, TimerStarted, WaitCancelled,
+        WaitDetails, WaitOpened, WaitSatisfied, WaitTimedOut,
     },
     ids::{ActivityId, EventNumber, RunId, TimerId, UpdateId, WaitId},
     limits::{Exceeded, InvalidField, Limits, valid_condition_key},
@@ -219,11 +219,15 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), InvalidField> {
         }
         Ask::StartTimer(spec) => {
             limits.check_name("timer id", spec.timer.as_str())?;
+            check_origin(spec.origin.as_ref(), limits)?;
             check_details(spec.details.as_ref(), limits)
         }
         Ask::OpenWait(spec) => {
             limits.check_name("wait id", spec.wait.as_str())?;
-            check_key(spec.condition.key.as_deref())?;
+            let Condition { key, fingerprint } = &spec.condition;
+            check_condition(key.as_deref(), fingerprint.as_deref(), limits)?;
+            let timer = spec.timer.as_ref().map_or("", TimerId::as_str);
+            limits.check_length("timer id of the deadline", timer)?;
             check_details(spec.details.as_ref(), limits)
         }
         Ask::StartChild(child) => {
@@ -265,11 +269,32 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), InvalidField> {
 }
 
 fn check_details(details: Option<&WaitDetails>, limits: &Limits) -> Result<(), InvalidField> {
-    let size = details.map_or(0, |details| {
-        let actors: usize = details.actors.iter().map(String::len).sum();
-        details.subject.len() + actors + map_size(&details.data)
-    });
-    limits.check_size("details of the wait", size)
+    details.map_or(Ok(()), |details| limits.check_details(details))
+}
+
+fn check_origin(origin: Option<&Origin>, limits: &Limits) -> Result<(), InvalidField> {
+    match origin {
+        None | Some(Origin::CreateTimer) => Ok(()),
+        Some(Origin::ExternalEvent { name }) => limits.check_length("signal name", name),
+        Some(Origin::Condition { key, fingerprint }) => {
+            check_condition(key.as_deref(), fingerprint.as_deref(), limits)
+        }
+        Some(Origin::ActivityRetry { execution }) => {
+            limits.check_length("execution id", execution.as_str())
+        }
+        Some(Origin::ChildWorkflowRetry { workflow }) => {
+            limits.check_length("workflow id", workflow.as_str())
+        }
+    }
+}
+
+fn check_condition(
+    key: Option<&str>,
+    fingerprint: Option<&str>,
+    limits: &Limits,
+) -> Result<(), InvalidField> {
+    check_key(key)?;
+    limits.check_length("fingerprint of the condition", fingerprint.unwrap_or_default())
 }
 
 fn check_spec(spec: &RunSpec, limits: &Limits) -> Result<(), InvalidField> {
@@ -410,6 +435,6 @@ fn schedule_activity(
     ActivityScheduled { spec, execution, task_completed: completed }
 }
 
-fn opened(run: &Run, wait: &WaitId) -> (EventNumber, crate::event::Condition) {
+fn opened(run: &Run, wait: &WaitId) -> (EventNumber, Condition) {
     run.waits.get(wait).map(|open| (open.opened, open.spec.condition.clone())).unwrap_or_default()
 }
