@@ -72,6 +72,8 @@ pub struct Limits {
     pub confirmed_retention: Duration,
     /// Time between two looks for runs that nothing would resume.
     pub sweep_interval: Duration,
+    /// Open runs that one such look goes through: it must not keep other reads waiting.
+    pub swept_runs: usize,
 }
 
 impl Default for Limits {
@@ -108,6 +110,7 @@ impl Default for Limits {
             inbox_retention: Duration::from_secs(7 * 24 * 3600),
             confirmed_retention: Duration::from_secs(600),
             sweep_interval: Duration::from_secs(60),
+            swept_runs: 4096,
         }
     }
 }

@@ -241,6 +241,8 @@ async fn read(store: &dyn Store, shard: ShardId, fetch: Fetch) -> Result<Fetched
         }
         Fetch::Outbox(after, limit) => Fetched::Outbox(store.outbox(shard, after, limit).await?),
         Fetch::Inbox(run, number) => Fetched::Inbox(store.inbox(shard, run, number).await?),
-        Fetch::Stranded(after, limit) => Fetched::Runs(store.stranded(shard, after, limit).await?),
+        Fetch::Stranded(after, limit) => {
+            Fetched::Stranded(store.stranded(shard, after, limit).await?)
+        }
     })
 }

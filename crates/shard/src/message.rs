@@ -13,7 +13,7 @@ use abide_core::{
 use abide_store::{
     Batch, CommitError, ReadError, WorkflowRuns,
     rows::{
-        DueKey, DueRow, InboxRow, LogRow, OutboxRow, RunRow, ShardRow, SnapshotRow, TaskKey,
+        DueKey, DueRow, InboxRow, LogRow, OutboxRow, RunRow, ShardRow, SnapshotRow, Swept, TaskKey,
         TaskRow,
     },
 };
@@ -120,6 +120,8 @@ pub enum Fetched {
     Outbox(Vec<OutboxRow>),
     /// The answer of an effect.
     Inbox(Option<InboxRow>),
+    /// Runs that nothing would resume.
+    Stranded(Swept),
 }
 
 /// Work that a shard has for a worker.

@@ -7,7 +7,7 @@ use abide_core::{
 };
 use abide_store::{
     Write,
-    rows::{DueKey, DueRow, RunRow},
+    rows::{DueKey, DueRow, Swept},
 };
 
 use super::{Reading, Shard, Todo, open::State, transition::due_entry};
@@ -106,7 +106,7 @@ impl Shard {
         }
         let next = self.now().saturating_add(self.limits.sweep_interval);
         self.alarms.set(next, Alarm::Sweep);
-        self.fetch(Reading::Stranded, Fetch::Stranded(self.sweep_after, self.limits.page_rows));
+        self.fetch(Reading::Stranded, Fetch::Stranded(self.sweep_after, self.limits.swept_runs));
         let kept = self.limits.inbox_retention;
         let since_epoch = self.now().saturating_since(Timestamp::EPOCH);
         if let Some(age) = since_epoch.checked_sub(kept) {
@@ -115,10 +115,14 @@ impl Shard {
         }
     }
 
-    pub(super) fn stranded_read(&mut self, rows: Vec<RunRow>) {
-        self.sweep_after =
-            rows.last().map(|row| row.run).filter(|_| rows.len() >= self.limits.page_rows);
-        for row in rows {
+    pub(super) fn stranded_read(&mut self, mut swept: Swept) {
+        // Should many have lost their rows, they come back a page at a time.
+        if swept.stranded.len() > self.limits.page_rows {
+            swept.stranded.truncate(self.limits.page_rows);
+            swept.next = swept.stranded.last().map(|row| row.run);
+        }
+        self.sweep_after = swept.next;
+        for row in swept.stranded {
             self.with_run(row.run, Todo::EnsureRows);
         }
     }

@@ -104,7 +104,7 @@ impl Shard {
             (Reading::Due, Fetched::Due(rows)) => self.due_read(rows),
             (Reading::Outbox, Fetched::Outbox(rows)) => self.outbox_read(rows),
             (Reading::Inbox(envelope), Fetched::Inbox(row)) => self.inbox_read(*envelope, row),
-            (Reading::Stranded, Fetched::Runs(rows)) => self.stranded_read(rows),
+            (Reading::Stranded, Fetched::Stranded(swept)) => self.stranded_read(swept),
             (Reading::StartScan(scan), Fetched::Runs(rows)) => self.start_scanned(*scan, rows),
             (Reading::Carried(carried), Fetched::Log(rows)) => self.carried_read(*carried, rows),
             // The driver answered another question than was asked: nothing in memory can be trusted.

@@ -166,7 +166,9 @@ impl World {
             }
             Fetch::Outbox(after, limit) => Fetched::Outbox(tables.outbox(shard, after, limit)),
             Fetch::Inbox(run, number) => Fetched::Inbox(tables.inbox(shard, run, number)),
-            Fetch::Stranded(after, limit) => Fetched::Runs(tables.stranded(shard, after, limit)),
+            Fetch::Stranded(after, limit) => {
+                Fetched::Stranded(tables.stranded(shard, after, limit))
+            }
         }
     }
 

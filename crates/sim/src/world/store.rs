@@ -156,6 +156,6 @@ pub(crate) fn fetch_from(tables: &Tables, shard: ShardId, fetch: &Fetch) -> Fetc
         }
         Fetch::Outbox(after, limit) => Fetched::Outbox(tables.outbox(shard, *after, *limit)),
         Fetch::Inbox(source, number) => Fetched::Inbox(tables.inbox(shard, *source, *number)),
-        Fetch::Stranded(after, limit) => Fetched::Runs(tables.stranded(shard, *after, *limit)),
+        Fetch::Stranded(after, limit) => Fetched::Stranded(tables.stranded(shard, *after, *limit)),
     }
 }
