@@ -15,6 +15,8 @@ pub struct Limits {
     /// Bytes of what is shown about one wait: a page of a list holds many of them, and a list row is
     /// written again with every change of the wait.
     pub wait_details_bytes: usize,
+    /// Bytes of what is shown about all open waits of a run: they are shown together.
+    pub open_details_bytes: usize,
     /// Causes beneath a failure: each level of nesting costs stack.
     pub failure_depth: usize,
     /// Events of a run before outside inputs are refused: replay must stay quick.
@@ -41,6 +43,8 @@ pub struct Limits {
     pub commands: usize,
     /// Keys of one kind that the next run of a chain takes over, the newest ones.
     pub carried_keys: usize,
+    /// Bytes of them: they stand in one event of the next run, which must fit a message.
+    pub carried_key_bytes: usize,
     /// How long a workflow task may take, unless the run says otherwise.
     pub task_timeout: Duration,
     /// Least time between two heartbeats that are written.
@@ -55,6 +59,8 @@ pub struct Limits {
     pub snapshot_rows: u64,
     /// Rows that are read at once.
     pub page_rows: usize,
+    /// Bytes of one page of a list of waits: it must fit a message, and many may be read at a time.
+    pub page_bytes: usize,
     /// How far ahead a shard holds due times in memory.
     pub near_window: Duration,
     /// How many due times a shard holds in memory.
@@ -82,6 +88,7 @@ impl Default for Limits {
             id_bytes: 1000,
             payload_bytes: 2 << 20,
             wait_details_bytes: 64 << 10,
+            open_details_bytes: 2 << 20,
             failure_depth: 100,
             events: 50_000,
             events_reserve: 5_000,
@@ -95,6 +102,7 @@ impl Default for Limits {
             updates: 2_000,
             commands: 10_000,
             carried_keys: 20_000,
+            carried_key_bytes: 1 << 20,
             task_timeout: Duration::from_secs(10),
             heartbeat_write_interval: Duration::from_secs(5),
             session_grace: Duration::from_secs(5),
@@ -102,6 +110,7 @@ impl Default for Limits {
             cached_runs: 32,
             snapshot_rows: 200,
             page_rows: 200,
+            page_bytes: 4 << 20,
             near_window: Duration::from_secs(60),
             near_timers: 10_000,
             queued_offers: 1_000,

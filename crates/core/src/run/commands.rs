@@ -42,6 +42,8 @@ struct Ledger<'a> {
     accepted: Overlay<UpdateId>,
     rejected: BTreeSet<UpdateId>,
     children: usize,
+    /// Bytes of what is shown about the open waits, once it is known.
+    details: Option<usize>,
 }
 
 /// Changes to a set of open things.
@@ -101,6 +103,7 @@ pub(super) fn check(run: &Run, limits: &Limits, commands: &[Command]) -> Result<
         accepted: Overlay::new(0),
         rejected: BTreeSet::new(),
         children: run.children.len() + run.externals.len(),
+        details: None,
     };
     if commands.len() > limits.commands {
         let reason =
@@ -133,7 +136,8 @@ impl Ledger<'_> {
             }
             Ask::StartTimer(spec) => {
                 let before = run.timers.contains_key(&spec.timer);
-                self.timers.open(&spec.timer, before, "timer", self.limits.pending_timers)
+                self.timers.open(&spec.timer, before, "timer", self.limits.pending_timers)?;
+                self.check_shown(spec.details.as_ref())
             }
             Ask::RescheduleTimer { timer, .. } => {
                 let open = self.timers.holds(timer, run.timers.contains_key(timer));
@@ -144,7 +148,8 @@ impl Ledger<'_> {
             }
             Ask::OpenWait(spec) => {
                 let before = run.waits.contains_key(&spec.wait);
-                self.waits.open(&spec.wait, before, "wait", self.limits.pending_timers)
+                self.waits.open(&spec.wait, before, "wait", self.limits.pending_timers)?;
+                self.check_shown(spec.details.as_ref())
             }
             Ask::SatisfyWait(wait) | Ask::TimeOutWait(wait) | Ask::CancelWait(wait) => {
                 self.waits.close(wait, run.waits.contains_key(wait), "wait")
@@ -185,6 +190,26 @@ impl Ledger<'_> {
         let before = self.run.activity_ids.contains_key(&spec.activity);
         let limit = self.limits.pending_activities;
         self.activities.open(&spec.activity, before, "activity", limit)
+    }
+
+    /// There is room for what is shown about one more wait, beside those that no command has closed.
+    fn check_shown(&mut self, details: Option<&WaitDetails>) -> Result<(), String> {
+        let Some(details) = details else { return Ok(()) };
+        let open = self.details.unwrap_or_else(|| {
+            let timers = self.run.timers.values().map(|timer| &timer.spec);
+            let timers = timers.filter(|spec| !self.timers.closed.contains(&spec.timer));
+            let waits = self.run.waits.values().map(|wait| &wait.spec);
+            let waits = waits.filter(|spec| !self.waits.closed.contains(&spec.wait));
+            let shown = timers.map(|spec| &spec.details).chain(waits.map(|spec| &spec.details));
+            shown.flatten().map(WaitDetails::size).sum()
+        });
+        let all = open + details.size();
+        self.details = Some(all);
+        let limit = self.limits.open_details_bytes;
+        if all <= limit {
+            return Ok(());
+        }
+        Err(format!("details of all waits have {all} bytes, the limit is {limit}"))
     }
 
     fn check_accept(&mut self, update: &UpdateId) -> Result<(), String> {

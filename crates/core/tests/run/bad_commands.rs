@@ -118,6 +118,25 @@ fn what_a_timer_or_a_wait_carries_is_bounded() {
     }
 }
 
+/// What is shown together has a bound together; what was closed makes room.
+#[test]
+fn what_all_waits_of_a_run_show_is_bounded() {
+    let shown = |timer: &str| {
+        let details = Some(WaitDetails { subject: "s".repeat(30), ..WaitDetails::default() });
+        Ask::StartTimer(TimerSpec { details, ..timer_spec(timer, at(60), None) })
+    };
+    let limits = Limits { open_details_bytes: 60, ..Limits::default() };
+    let message = refused_by(limits.clone(), [shown("x"), shown("y"), shown("z")]);
+    let expected = "command 3: details of all waits have 90 bytes, the limit is 60";
+    assert_eq!(message, expected);
+
+    let mut world = World::after([shown("x"), shown("y")]);
+    world.limits = limits;
+    world.signal("go");
+    world.task([cancel_timer("x"), shown("z")]);
+    assert!(world.run.timers.contains_key(&"z".into()));
+}
+
 fn timer_of(origin: Option<Origin>, details: Option<WaitDetails>) -> Ask {
     Ask::StartTimer(TimerSpec {
         timer: "v".into(),

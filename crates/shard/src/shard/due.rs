@@ -2,7 +2,7 @@
 
 use abide_core::{
     ids::RunId,
-    run::{Input, Reply, Task, TimerKey},
+    run::{Input, Reply, TimerKey},
     time::Timestamp,
 };
 use abide_store::{
@@ -11,7 +11,7 @@ use abide_store::{
 };
 
 use super::{Reading, Shard, Todo, open::State, transition::due_entry};
-use crate::{alarm::Alarm, cache, message::Fetch, rows::Row};
+use crate::{alarm::Alarm, message::Fetch, rows::Row};
 
 impl Shard {
     pub(super) fn tick(&mut self) {
@@ -124,36 +124,6 @@ impl Shard {
         self.sweep_after = swept.next;
         for row in swept.stranded {
             self.with_run(row.run, Todo::EnsureRows);
-        }
-    }
-
-    /// Puts every row that the run should have: a row is an index of the log and can be rebuilt.
-    pub(super) fn ensure_rows(&mut self, run: RunId) {
-        let Some(entry) = self.cache.get(run) else { return };
-        entry.rows = cache::project_all(&entry.run);
-        // A run that waits for a child or an update needs no row but its own.
-        if entry.rows.values().flatten().all(|row| matches!(row, Row::Run(_))) {
-            return;
-        }
-        let puts: Vec<_> = entry.rows.values().flatten().cloned().map(Row::put).collect();
-        let due: Vec<_> = entry.run.due_keys();
-        let waiting = entry.run.task != Task::Idle;
-        let activities: Vec<_> = entry.run.activities.keys().copied().collect();
-        let effects: Vec<_> = entry.run.outbox.keys().copied().collect();
-        entry.written_in = self.pipeline.push(Some(run), puts);
-        for key in due {
-            if let Some(at) = self.cache.peek(run).and_then(|entry| entry.run.due(&key)) {
-                self.alarms.set_due(at, run, key);
-            }
-        }
-        if waiting {
-            self.offer_task(run);
-        }
-        for scheduled in activities {
-            self.offer_activity(run, scheduled);
-        }
-        for number in effects {
-            self.track_effect(run, number);
         }
     }
 }
