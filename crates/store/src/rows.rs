@@ -179,6 +179,15 @@ pub struct RegistryRow {
     pub value: Bytes,
 }
 
+/// What one look for runs that nothing would resume came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// The runs that were found, in order.
+    pub stranded: Vec<RunRow>,
+    /// The next look goes on after this run; none if all open runs were looked at.
+    pub next: Option<RunId>,
+}
+
 /// Which runs of which workflow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkflowRuns {
