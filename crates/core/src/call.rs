@@ -1,7 +1,7 @@
 //! What clients, operators and workers ask of an engine, and what they are told. The same words are
 //! spoken inside one process and, translated, over the network.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
@@ -114,7 +114,7 @@ pub enum Call {
     AwaitClose(RunTarget),
     /// Wait until a run has an event after this one, or is closed.
     AwaitEvents(RunTarget, EventNumber),
-    /// What a run waits for, once its log has a row after this one, or it is closed.
+    /// What a run waits for, once that changed after this row of its log, or the run is closed.
     AwaitWaits(RunTarget, u64),
     /// A worker's answer to a workflow task.
     CompleteTask(TaskToken, Box<TaskCompletion>),
@@ -376,8 +376,8 @@ pub struct RunWaits {
     pub run: RunId,
     /// The row of its log up to which this holds.
     pub log_row: u64,
-    /// What it waits for.
-    pub waits: Vec<ShownWait>,
+    /// What it waits for; shared by all who follow it.
+    pub waits: Arc<Vec<ShownWait>>,
     /// It is closed: nothing can follow.
     pub closed: bool,
 }

@@ -19,6 +19,7 @@ pub mod cron;
 pub mod effect;
 pub mod event;
 pub mod failure;
+pub mod follow;
 pub mod ids;
 pub mod limits;
 pub mod list;

@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, fmt, time::Duration};
 
-use crate::failure::Failure;
+use crate::{event::WaitDetails, failure::Failure};
 
 /// Bounds of one engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +12,11 @@ pub struct Limits {
     pub id_bytes: usize,
     /// Bytes of one payload: a transition must fit a message.
     pub payload_bytes: usize,
+    /// Bytes of what is shown about one wait: a page of a list holds many of them, and a list row is
+    /// written again with every change of the wait.
+    pub wait_details_bytes: usize,
+    /// Bytes of what is shown about all open waits of a run: they are shown together.
+    pub open_details_bytes: usize,
     /// Causes beneath a failure: each level of nesting costs stack.
     pub failure_depth: usize,
     /// Events of a run before outside inputs are refused: replay must stay quick.
@@ -38,6 +43,8 @@ pub struct Limits {
     pub commands: usize,
     /// Keys of one kind that the next run of a chain takes over, the newest ones.
     pub carried_keys: usize,
+    /// Bytes of them: they stand in one event of the next run, which must fit a message.
+    pub carried_key_bytes: usize,
     /// How long a workflow task may take, unless the run says otherwise.
     pub task_timeout: Duration,
     /// Least time between two heartbeats that are written.
@@ -52,6 +59,8 @@ pub struct Limits {
     pub snapshot_rows: u64,
     /// Rows that are read at once.
     pub page_rows: usize,
+    /// Bytes of one page of a list of waits: it must fit a message, and many may be read at a time.
+    pub page_bytes: usize,
     /// How far ahead a shard holds due times in memory.
     pub near_window: Duration,
     /// How many due times a shard holds in memory.
@@ -69,6 +78,8 @@ pub struct Limits {
     pub confirmed_retention: Duration,
     /// Time between two looks for runs that nothing would resume.
     pub sweep_interval: Duration,
+    /// Open runs that one such look goes through: it must not keep other reads waiting.
+    pub swept_runs: usize,
 }
 
 impl Default for Limits {
@@ -76,6 +87,8 @@ impl Default for Limits {
         Self {
             id_bytes: 1000,
             payload_bytes: 2 << 20,
+            wait_details_bytes: 64 << 10,
+            open_details_bytes: 2 << 20,
             failure_depth: 100,
             events: 50_000,
             events_reserve: 5_000,
@@ -89,6 +102,7 @@ impl Default for Limits {
             updates: 2_000,
             commands: 10_000,
             carried_keys: 20_000,
+            carried_key_bytes: 1 << 20,
             task_timeout: Duration::from_secs(10),
             heartbeat_write_interval: Duration::from_secs(5),
             session_grace: Duration::from_secs(5),
@@ -96,6 +110,7 @@ impl Default for Limits {
             cached_runs: 32,
             snapshot_rows: 200,
             page_rows: 200,
+            page_bytes: 4 << 20,
             near_window: Duration::from_secs(60),
             near_timers: 10_000,
             queued_offers: 1_000,
@@ -104,6 +119,7 @@ impl Default for Limits {
             inbox_retention: Duration::from_secs(7 * 24 * 3600),
             confirmed_retention: Duration::from_secs(600),
             sweep_interval: Duration::from_secs(60),
+            swept_runs: 4096,
         }
     }
 }
@@ -126,23 +142,25 @@ impl fmt::Display for Exceeded {
 impl Limits {
     /// The name is neither empty nor too long.
     pub fn check_name(&self, field: &'static str, name: &str) -> Result<(), InvalidField> {
-        match name.len() {
-            0 => Err(InvalidField::new(field, "is empty")),
-            length if length > self.id_bytes => Err(InvalidField::new(
-                field,
-                format!("has {length} bytes, the limit is {}", self.id_bytes),
-            )),
-            _ => Ok(()),
+        if name.is_empty() {
+            return Err(InvalidField::new(field, "is empty"));
         }
+        self.check_length(field, name)
+    }
+
+    /// The name is not too long; it may be empty where that has a meaning.
+    pub fn check_length(&self, field: &'static str, name: &str) -> Result<(), InvalidField> {
+        check_bytes(field, name.len(), self.id_bytes)
     }
 
     /// The data is not too large.
     pub fn check_size(&self, field: &'static str, size: usize) -> Result<(), InvalidField> {
-        if size <= self.payload_bytes {
-            return Ok(());
-        }
-        let problem = format!("has {size} bytes, the limit is {}", self.payload_bytes);
-        Err(InvalidField::new(field, problem))
+        check_bytes(field, size, self.payload_bytes)
+    }
+
+    /// What is shown about a wait is not too large.
+    pub fn check_details(&self, details: &WaitDetails) -> Result<(), InvalidField> {
+        check_bytes("details of the wait", details.size(), self.wait_details_bytes)
     }
 
     /// The failure is neither too large nor nested too deeply.
@@ -154,6 +172,13 @@ impl Limits {
         }
         self.check_size("failure", failure.size())
     }
+}
+
+fn check_bytes(field: &'static str, size: usize, limit: usize) -> Result<(), InvalidField> {
+    if size <= limit {
+        return Ok(());
+    }
+    Err(InvalidField::new(field, format!("has {size} bytes, the limit is {limit}")))
 }
 
 /// A part of a request that cannot be, and why.

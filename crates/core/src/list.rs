@@ -123,6 +123,14 @@ pub struct WaitRow {
 }
 
 impl WaitRow {
+    /// Bytes of everything in it that has no fixed size.
+    pub fn size(&self) -> usize {
+        let timer = self.timer.as_ref().map_or(0, |timer| timer.as_str().len());
+        let place = self.namespace.as_str().len() + self.workflow.as_str().len();
+        let names = self.workflow_type.len() + self.name.len() + timer;
+        self.wait.len() + place + names + self.details.len()
+    }
+
     /// Where the row stands in lists: what a page that follows it begins after.
     pub fn position(&self) -> WaitPosition {
         let (namespace, workflow) = (self.namespace.clone(), self.workflow.clone());

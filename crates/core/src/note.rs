@@ -4,7 +4,7 @@
 use crate::{
     event::{Blocked, Body, Event, TaskFailureCause},
     failure::Failure,
-    ids::{BuildId, EventNumber, SessionId, UpdateId},
+    ids::{BuildId, EventNumber, Key, SessionId, UpdateId},
     payload::Payloads,
     time::Timestamp,
 };
@@ -70,6 +70,12 @@ pub enum Note {
     Repaired {
         /// Who.
         identity: String,
+    },
+    /// A run that was asked before was asked again to cancel itself. Nothing follows from it, but a
+    /// repeat of this request must not reach the runs that come after.
+    CancelRepeated {
+        /// Idempotency key of the request.
+        key: Key,
     },
 }
 

@@ -67,7 +67,7 @@ impl Transport for InProcess {
     }
 
     fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<WaitRow>> {
-        self.ask(move |engine| async move { engine.waits(filter, limit).await })
+        self.ask(move |engine| async move { Ok(engine.waits(filter, limit).await?.0) })
     }
 
     fn connect(

@@ -95,9 +95,10 @@ impl Clock for SystemClock {
         })
     }
 
-    /// To wake up early costs less than to set a timer for each message.
+    /// To wake up early costs less than to set a timer for each message. A sleep that may end late
+    /// must end early enough for the last leg to be exact.
     fn suffices(&self, sleep: &Sleep<'_>, until: Timestamp) -> bool {
-        sleep.ends <= until
+        sleep.ends == until || sleep.ends.saturating_add(LAST_LEG) <= until
     }
 }
 
@@ -175,5 +176,22 @@ impl<'a> Alarm<'a> {
 impl Drop for Alarm<'_> {
     fn drop(&mut self) {
         self.clock.set_alarm(self.at, false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_running_sleep_is_kept_if_it_cannot_end_late() {
+        let clock = SystemClock;
+        let sleep = clock.sleep_until(clock.now().saturating_add(Duration::from_secs(60)));
+        let later = |more| sleep.ends.saturating_add(more);
+        assert!(clock.suffices(&sleep, sleep.ends));
+        assert!(!clock.suffices(&sleep, later(LAST_LEG / 2)), "it would be over before it ends");
+        assert!(clock.suffices(&sleep, later(LAST_LEG)));
+        let sooner = clock.sleep_until(clock.now());
+        assert!(!clock.suffices(&sleep, sooner.ends));
     }
 }

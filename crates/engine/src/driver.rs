@@ -14,7 +14,7 @@ use abide_shard::{
     queue::{QueueMessage, QueueOutput},
     shard::{Moment, Shard},
 };
-use abide_store::{Batch, ReadError, Store};
+use abide_store::{Batch, ReadError, Store, WaitFilter};
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -82,6 +82,8 @@ impl Driver {
             let wake_at = wake_at.unwrap_or(Timestamp::NEVER);
             if wake_at <= node.clock.now() {
                 self.step(Message::Tick);
+                // The store can work while others have their turn.
+                self.ask_store(&node, &mut under_way);
                 tokio::task::yield_now().await;
             }
             self.ask_store(&node, &mut under_way);
@@ -241,6 +243,13 @@ async fn read(store: &dyn Store, shard: ShardId, fetch: Fetch) -> Result<Fetched
         }
         Fetch::Outbox(after, limit) => Fetched::Outbox(store.outbox(shard, after, limit).await?),
         Fetch::Inbox(run, number) => Fetched::Inbox(store.inbox(shard, run, number).await?),
-        Fetch::Stranded(after, limit) => Fetched::Runs(store.stranded(shard, after, limit).await?),
+        Fetch::WaitsOf(run, limit) => {
+            let filter = WaitFilter { run: Some((shard, run)), ..WaitFilter::default() };
+            let rows = store.waits(filter, limit).await?;
+            Fetched::Waits(rows.into_iter().map(|(_, row)| row).collect())
+        }
+        Fetch::Stranded(after, limit) => {
+            Fetched::Stranded(store.stranded(shard, after, limit).await?)
+        }
     })
 }

@@ -181,11 +181,27 @@ impl Engine {
         self.node.store.count_runs(filter).await.map_err(unreadable)
     }
 
-    /// Waits over all shards, by their end.
-    pub async fn waits(&self, filter: WaitFilter, limit: usize) -> Result<Vec<WaitRow>, CallError> {
-        let limit = limit.min(self.node.limits.page_rows);
+    /// Waits over all shards, by their end, and whether there may be more. A page of large rows ends
+    /// before its limit.
+    pub async fn waits(
+        &self,
+        filter: WaitFilter,
+        limit: usize,
+    ) -> Result<(Vec<WaitRow>, bool), CallError> {
+        let limits = &self.node.limits;
+        let limit = limit.min(limits.page_rows);
         let rows = self.node.store.waits(filter, limit).await.map_err(unreadable)?;
-        Ok(rows.into_iter().map(|(_, row)| row).collect())
+        let read = rows.len();
+        let mut room = limits.page_bytes;
+        let rows = rows.into_iter().map(|(_, row)| row).enumerate();
+        let fits = rows.take_while(|(index, row)| {
+            let left = room.checked_sub(row.size());
+            room = left.unwrap_or(0);
+            *index == 0 || left.is_some()
+        });
+        let page: Vec<_> = fits.map(|(_, row)| row).collect();
+        let more = read == limit || page.len() < read;
+        Ok((page, more))
     }
 
     /// Connects a worker. What it is given arrives on the session.

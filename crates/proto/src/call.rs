@@ -142,6 +142,9 @@ pub(crate) fn from_wire(asked: Asked) -> Result<Call, InvalidField> {
         Asked::RescheduleTimer(request) => Call::RescheduleTimer {
             target: part("target", request.target)?,
             what: match request.wait {
+                Some(_) if !request.timer.is_empty() => {
+                    return Err(InvalidField::new("wait", "stands beside a timer: name one"));
+                }
                 Some(wait) => Movable::Wait(wait_key(&wait)?),
                 None => Movable::Timer(word("timer", request.timer)?),
             },

@@ -1551,6 +1551,10 @@ impl ::prost::Name for GetWaitRequest {
 pub struct FollowWaitsRequest {
     #[prost(message, optional, tag = "1")]
     pub target: ::core::option::Option<RunTarget>,
+    /// The `log_row` of the last message that the caller has, if it goes on with a run that it names: only
+    /// what changed since is told.
+    #[prost(uint64, tag = "2")]
+    pub after: u64,
 }
 impl ::prost::Name for FollowWaitsRequest {
     const NAME: &'static str = "FollowWaitsRequest";
@@ -1562,7 +1566,7 @@ impl ::prost::Name for FollowWaitsRequest {
         "/abide.v1.FollowWaitsRequest".into()
     }
 }
-/// Asks what a run waits for, once its log has a row after this one, or it is closed.
+/// Asks what a run waits for, once that changed after a row of its log, or the run is closed.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AwaitWaitsRequest {
     #[prost(message, optional, tag = "1")]
@@ -1594,7 +1598,7 @@ pub struct RescheduleTimerRequest {
     pub identity: ::prost::alloc::string::String,
     #[prost(string, optional, tag = "5")]
     pub key: ::core::option::Option<::prost::alloc::string::String>,
-    /// Instead of a timer: the wait whose end is moved, by its name within the run.
+    /// Instead of a timer, which is then empty: the wait whose end is moved, by its name within the run.
     #[prost(bytes = "bytes", optional, tag = "6")]
     pub wait: ::core::option::Option<::prost::bytes::Bytes>,
 }

@@ -1,5 +1,7 @@
 //! Waits as they are named and shown.
 
+use std::sync::Arc;
+
 use abide_core::{
     call::RunWaits,
     codec::Wire,
@@ -72,7 +74,7 @@ impl From<RunWaits> for wire::RunWaits {
         Self {
             run: waits.run.to_wire(),
             log_row: waits.log_row,
-            waits: waits.waits.into_iter().map(Into::into).collect(),
+            waits: Arc::unwrap_or_clone(waits.waits).into_iter().map(Into::into).collect(),
             closed: waits.closed,
         }
     }
@@ -85,7 +87,7 @@ impl TryFrom<wire::RunWaits> for RunWaits {
         Ok(Self {
             run: word("run", wire.run)?,
             log_row: wire.log_row,
-            waits: parts("waits", wire.waits)?,
+            waits: Arc::new(parts("waits", wire.waits)?),
             closed: wire.closed,
         })
     }

@@ -68,8 +68,7 @@ impl Handler {
             Operation::Waits(page) => {
                 self.check_namespace(page.filter.namespace.as_ref())?;
                 let limit = self.page(page.limit);
-                let rows = engine.waits(page.filter, limit).await?;
-                let more = rows.len() == limit;
+                let (rows, more) = engine.waits(page.filter, limit).await?;
                 Reply::Waits(rows, more)
             }
         })

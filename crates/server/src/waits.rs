@@ -1,8 +1,12 @@
 //! What one run waits for: one wait, and all of them, followed as they change.
 
+use std::time::Duration;
+
 use abide_core::{
-    call::{Call, CallError, CallReply, RunTarget, RunWaits},
-    run::{Refusal, ShownWait},
+    call::{Call, CallError, CallReply, RunWaits},
+    follow::FollowedWaits,
+    limits::InvalidField,
+    run::Refusal,
 };
 use abide_proto::{
     generated::{self as wire, FollowWaitsRequest, GetWaitRequest},
@@ -17,6 +21,9 @@ use crate::{
     history::target,
 };
 
+/// How long a stream waits before it asks a shard again that is being opened anew.
+const REOPENING: Duration = Duration::from_millis(100);
+
 /// One wait of a run.
 pub(crate) async fn one(
     handler: &Handler,
@@ -24,8 +31,9 @@ pub(crate) async fn one(
 ) -> Result<wire::ShownWait, CallError> {
     let target = target(request.target)?;
     let key = wait_key(&request.wait)?;
-    let open = read(handler, target, 0).await?.waits;
-    let found = open.into_iter().find(|wait| wait.key == key);
+    handler.engine.limits().check_length("wait", &key.to_string())?;
+    let open = read(handler, Call::AwaitWaits(target, 0)).await?.waits;
+    let found = open.iter().find(|wait| wait.key == key).cloned();
     let found = found.ok_or_else(|| CallError::Refused(Refusal::UnknownWait(key.to_string())))?;
     Ok(found.into())
 }
@@ -37,47 +45,46 @@ pub(crate) fn follow(
 ) -> Result<impl Stream<Item = Result<wire::RunWaits, Status>> + use<>, Status> {
     let place = handler.stream()?;
     let target = target(request.target).map_err(status)?;
-    let followed = Followed { handler, target, log_row: 0, told: None, _place: place };
-    Ok(stream::unfold(Some(followed), |followed| async move {
-        let mut followed = followed?;
-        match followed.next().await {
+    if request.after > 0 && target.run.is_none() {
+        return Err(status(InvalidField::new("after", "needs the run that it is a row of")));
+    }
+    let followed = FollowedWaits::new(target, request.after);
+    let follower = Follower { handler, followed, _place: place };
+    Ok(stream::unfold(Some(follower), |follower| async move {
+        let mut follower = follower?;
+        match follower.next().await {
             Ok(waits) => {
                 let more = !waits.closed;
-                Some((Ok(waits.into()), more.then_some(followed)))
+                Some((Ok(waits.into()), more.then_some(follower)))
             }
             Err(failed) => Some((Err(status(failed)), None)),
         }
     }))
 }
 
-struct Followed {
+struct Follower {
     handler: Handler,
-    target: RunTarget,
-    /// What is known of the run's log.
-    log_row: u64,
-    /// What the caller was told last.
-    told: Option<Vec<ShownWait>>,
+    followed: FollowedWaits,
     _place: OwnedSemaphorePermit,
 }
 
-impl Followed {
+impl Follower {
     /// The waits as soon as they differ from what was told, or the run is closed.
     async fn next(&mut self) -> Result<RunWaits, CallError> {
         loop {
-            let waits = read(&self.handler, self.target.clone(), self.log_row).await?;
-            // The current run may be another one soon; this stream stays with the one it began with.
-            self.target.run = Some(waits.run);
-            self.log_row = waits.log_row;
-            if waits.closed || self.told.as_ref() != Some(&waits.waits) {
-                self.told = Some(waits.waits.clone());
-                return Ok(waits);
+            match read(&self.handler, self.followed.call()).await {
+                Ok(waits) if self.followed.news(&waits) => return Ok(waits),
+                Ok(_) => {}
+                // The shard is being opened anew; nothing that the caller did is at fault.
+                Err(CallError::Reset) => tokio::time::sleep(REOPENING).await,
+                Err(failed) => return Err(failed),
             }
         }
     }
 }
 
-async fn read(handler: &Handler, target: RunTarget, after: u64) -> Result<RunWaits, CallError> {
-    match handler.engine.call(Call::AwaitWaits(target, after)).await? {
+async fn read(handler: &Handler, call: Call) -> Result<RunWaits, CallError> {
+    match handler.engine.call(call).await? {
         CallReply::Waits(waits) => Ok(waits),
         _ => Err(CallError::NotFound),
     }

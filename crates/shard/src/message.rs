@@ -13,8 +13,8 @@ use abide_core::{
 use abide_store::{
     Batch, CommitError, ReadError, WorkflowRuns,
     rows::{
-        DueKey, DueRow, InboxRow, LogRow, OutboxRow, RunRow, ShardRow, SnapshotRow, TaskKey,
-        TaskRow,
+        DueKey, DueRow, InboxRow, LogRow, OutboxRow, RunRow, ShardRow, SnapshotRow, Swept, TaskKey,
+        TaskRow, WaitRow,
     },
 };
 
@@ -97,8 +97,10 @@ pub enum Fetch {
     Outbox(Option<(RunId, u64)>, usize),
     /// The answer of an effect.
     Inbox(RunId, u64),
-    /// Open runs without any row, after a run.
+    /// Runs that nothing would resume, among so many open ones after a run.
     Stranded(Option<RunId>, usize),
+    /// The waits of a run.
+    WaitsOf(RunId, usize),
 }
 
 /// What the store answered.
@@ -120,6 +122,10 @@ pub enum Fetched {
     Outbox(Vec<OutboxRow>),
     /// The answer of an effect.
     Inbox(Option<InboxRow>),
+    /// Runs that nothing would resume.
+    Stranded(Swept),
+    /// Waits.
+    Waits(Vec<WaitRow>),
 }
 
 /// Work that a shard has for a worker.

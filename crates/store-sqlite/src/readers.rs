@@ -37,6 +37,7 @@ struct Queue {
 struct Waiting {
     tasks: VecDeque<Task>,
     idle_readers: usize,
+    live_readers: usize,
     ended: bool,
 }
 
@@ -45,8 +46,13 @@ impl Readers {
         let mut readers = Self { queue: Arc::default(), threads: Vec::new() };
         for connection in connections {
             let queue = Arc::clone(&readers.queue);
+            queue.lock().live_readers += 1;
+            let live = Live(Arc::clone(&queue));
             let thread = thread::Builder::new().name("abide-sqlite-reader".to_owned());
-            readers.threads.push(thread.spawn(move || serve(&connection, &queue))?);
+            readers.threads.push(thread.spawn(move || {
+                let _live = live;
+                serve(&connection, &queue);
+            })?);
         }
         Ok(readers)
     }
@@ -87,9 +93,29 @@ impl Drop for Readers {
     }
 }
 
+/// Stands for one reader. With the last one, whatever waits is dropped, which tells those who asked.
+struct Live(Arc<Queue>);
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        let mut waiting = self.0.lock();
+        waiting.live_readers -= 1;
+        let abandoned = match waiting.live_readers {
+            0 => std::mem::take(&mut waiting.tasks),
+            _ => VecDeque::new(),
+        };
+        drop(waiting);
+        drop(abandoned);
+    }
+}
+
 impl Queue {
+    /// Nobody would ever take a read that is queued when all readers have ended: it is dropped.
     fn push(&self, task: Task) {
         let mut waiting = self.lock();
+        if waiting.live_readers == 0 {
+            return;
+        }
         waiting.tasks.push_back(task);
         let wake = waiting.idle_readers > 0;
         drop(waiting);
@@ -174,5 +200,23 @@ mod tests {
         pollster::block_on(slow).unwrap();
         pollster::block_on(wanted).unwrap();
         assert_eq!(reads.try_iter().collect::<Vec<_>>(), ["wanted"]);
+    }
+
+    #[test]
+    fn when_all_readers_have_ended_reads_are_refused() {
+        let readers = Readers::start(vec![Connection::open_in_memory().unwrap()]).unwrap();
+        let refused = |read: Pending<'static, ()>| {
+            assert!(matches!(pollster::block_on(read), Err(ReadError::Unavailable(_))));
+        };
+        let (release, released) = channel::<()>();
+        let failing = readers.read(move |_| {
+            let _ = released.recv();
+            panic!("a reader fails, as this test wants");
+        });
+        let behind: Vec<_> = (0..2 * GROUP_MAX).map(|_| readers.read(|_| Ok(()))).collect();
+        release.send(()).unwrap();
+        refused(failing);
+        behind.into_iter().for_each(refused);
+        refused(readers.read(|_| Ok(())));
     }
 }

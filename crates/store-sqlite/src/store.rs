@@ -16,7 +16,7 @@ use abide_store::{
     Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
     rows::{
         DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
-        TaskKey, TaskRow, WaitRow,
+        Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 use futures_channel::oneshot;
@@ -192,12 +192,7 @@ impl Store for SqliteStore {
         self.lists.read(move |connection| runs::count(connection, &filter))
     }
 
-    fn stranded(
-        &self,
-        shard: ShardId,
-        after: Option<RunId>,
-        limit: usize,
-    ) -> Pending<'_, Vec<RunRow>> {
+    fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept> {
         self.readers.read(move |connection| runs::stranded(connection, shard, after, limit))
     }
 

@@ -28,7 +28,7 @@ pub use batch::{Batch, Write};
 pub use error::{CommitError, ReadError};
 pub use rows::WorkflowRuns;
 use rows::{
-    DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
+    DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow, Swept,
     TaskKey, TaskRow, WaitRow,
 };
 
@@ -103,14 +103,10 @@ pub trait Store: Send + Sync {
     /// How many runs pass the filter.
     fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64>;
 
-    /// Open runs, after run `after`, that have no row in tasks, due index, waits and outbox: nothing
-    /// in the store would ever resume them.
-    fn stranded(
-        &self,
-        shard: ShardId,
-        after: Option<RunId>,
-        limit: usize,
-    ) -> Pending<'_, Vec<RunRow>>;
+    /// Looks at `limit` open runs after run `after` for those that nothing in the store would resume.
+    /// Such a run has no row in tasks and outbox, and either none in waits and due index, or a wait
+    /// with an end that is not in the due index.
+    fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept>;
 
     /// Registry rows whose name begins with `prefix`, in order of name.
     fn registry(&self, prefix: String) -> Pending<'_, Vec<RegistryRow>>;

@@ -18,7 +18,7 @@ use crate::{
     Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
     rows::{
         DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
-        TaskKey, TaskRow, WaitRow,
+        Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 
@@ -137,12 +137,7 @@ impl Store for MemoryStore {
         answer(Ok(self.tables().count_runs(&filter)))
     }
 
-    fn stranded(
-        &self,
-        shard: ShardId,
-        after: Option<RunId>,
-        limit: usize,
-    ) -> Pending<'_, Vec<RunRow>> {
+    fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept> {
         answer(Ok(self.tables().stranded(shard, after, limit)))
     }
 

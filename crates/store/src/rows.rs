@@ -81,7 +81,8 @@ pub enum TaskPhase {
     Ready,
     /// No: an attempt is with a worker.
     Started,
-    /// No: it waits for its next attempt, for an unpause, or for other code.
+    /// No: it waits for its next attempt, for an unpause, for other code, or for the end of a task that
+    /// is not written.
     Held,
 }
 
@@ -176,6 +177,15 @@ pub struct RegistryRow {
     pub version: u64,
     /// Opaque to stores.
     pub value: Bytes,
+}
+
+/// What one look for runs that nothing would resume came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// The runs that were found, in order.
+    pub stranded: Vec<RunRow>,
+    /// The next look goes on after this run; none if all open runs were looked at.
+    pub next: Option<RunId>,
 }
 
 /// Which runs of which workflow.

@@ -1192,7 +1192,7 @@ pub struct Notes {
 /// An unnumbered record.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Note {
-    #[prost(oneof = "note::Case", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10")]
+    #[prost(oneof = "note::Case", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
     pub case: ::core::option::Option<note::Case>,
 }
 /// Nested message and enum types in `Note`.
@@ -1220,6 +1220,8 @@ pub mod note {
         AttemptReady(super::AttemptReady),
         #[prost(message, tag = "10")]
         UpdateRejected(super::UpdateRejected),
+        #[prost(message, tag = "11")]
+        CancelRepeated(super::CancelRepeated),
     }
 }
 /// The buffered inputs were numbered, or dropped because they no longer applied.
@@ -1319,6 +1321,13 @@ pub struct EffectSettled {
 pub struct Repaired {
     #[prost(string, tag = "1")]
     pub identity: ::prost::alloc::string::String,
+}
+/// A run that was asked before was asked again to cancel itself.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CancelRepeated {
+    /// Idempotency key of the request.
+    #[prost(string, tag = "1")]
+    pub key: ::prost::alloc::string::String,
 }
 /// What a run does to another workflow: a row of the outbox.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -25,6 +25,7 @@ union! {
             UpdateRejected(UpdateRejected) { update, failure },
             EffectSettled(EffectSettled) { number, delivered },
             Repaired(Repaired) { identity },
+            CancelRepeated(CancelRepeated) { key },
         }
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ids::{EventNumber, ExecutionId, TimerId, WorkflowId},
-    payload::PayloadMap,
+    payload::{PayloadMap, map_size},
     time::Timestamp,
 };
 
@@ -80,6 +80,21 @@ pub struct WaitDetails {
     pub data: PayloadMap,
     /// How it is decided, if it is a person's decision that is waited for.
     pub approval: Option<Approval>,
+}
+
+impl WaitDetails {
+    /// Bytes of everything in it.
+    pub fn size(&self) -> usize {
+        let approval = self.approval.as_ref().map_or(0, |approval| {
+            approval.request.len() + approval.update.len() + sum(&approval.choices)
+        });
+        self.subject.len() + sum(&self.actors) + map_size(&self.data) + approval
+    }
+}
+
+/// Bytes of a list of texts. An empty one counts too: a list of them is not free.
+fn sum(texts: &[String]) -> usize {
+    texts.iter().map(|text| text.len() + 1).sum()
 }
 
 /// How a person's decision reaches the run: plain data, from which an inbox can decide.

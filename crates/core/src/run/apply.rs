@@ -146,6 +146,7 @@ impl Run {
             Note::UpdateRejected { update, failure } => self.apply_rejected(update, failure),
             Note::EffectSettled { number, .. } => self.settle_effect(*number),
             Note::Repaired { .. } => self.apply_repaired(),
+            Note::CancelRepeated { key } => self.cancel_keys.insert(key),
         }
     }
 

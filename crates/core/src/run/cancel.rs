@@ -1,13 +1,20 @@
 //! Ends that come from outside: a request that code may answer as it likes, and termination.
 
 use super::{Decision, Refusal, Reply, buffer, draft::Draft, task};
-use crate::event::{RunCancelRequested, RunTerminated, TaskFailureCause};
+use crate::{
+    event::{RunCancelRequested, RunTerminated, TaskFailureCause},
+    note::Note,
+};
 
 pub(super) fn request(
     mut draft: Draft<'_>,
     request: RunCancelRequested,
 ) -> Result<Decision, Refusal> {
     if draft.run.cancel_requested {
+        let room = draft.run.cancel_keys.len() < draft.context.limits.carried_keys;
+        if let Some(key) = request.key.filter(|_| room) {
+            draft.note(Note::CancelRepeated { key });
+        }
         return Ok(draft.finish(Reply::Repeat));
     }
     draft.buffer_room()?;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     Close, CompleteTask, Context, Decision, Reply, Run, StartRun, Status, cancel, draft::Draft,
+    keys::newest,
 };
 use crate::{
     command::{Ask, ContinueAsNew},
@@ -151,19 +152,20 @@ fn previous(run: &Run, context: &Context<'_>, initiator: Initiator) -> PreviousR
     let completed = run.updates.iter().filter(|(_, u)| matches!(u, Update::Completed(_)));
     completed_updates
         .extend(completed.map(|(id, _)| CompletedUpdate { update: id.clone(), run: run.id }));
-    let excess = completed_updates.len().saturating_sub(context.limits.carried_keys);
-    completed_updates.drain(..excess);
+    let limits = context.limits;
+    let completed_updates =
+        newest(&completed_updates, limits, |completed| completed.update.as_str().len());
     PreviousRun {
         run: run.id,
         initiator,
         failure: None,
         last_result: run.last_result.clone(),
-        signal_keys: run.signal_keys.newest(context.limits.carried_keys),
-        reschedule_keys: run.reschedule_keys.newest(context.limits.carried_keys),
+        signal_keys: run.signal_keys.carried(limits),
+        reschedule_keys: run.reschedule_keys.carried(limits),
         completed_updates,
-        cancel_keys: run.cancel_keys.newest(context.limits.carried_keys),
-        pause_keys: run.pause_keys.newest(context.limits.carried_keys),
-        unpause_keys: run.unpause_keys.newest(context.limits.carried_keys),
+        cancel_keys: run.cancel_keys.carried(limits),
+        pause_keys: run.pause_keys.carried(limits),
+        unpause_keys: run.unpause_keys.carried(limits),
     }
 }
 

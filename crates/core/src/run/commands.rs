@@ -9,10 +9,10 @@ use crate::{
     cron,
     event::{
         ActivityCancelRequested, ActivityCancelled, ActivityScheduled, ActivitySpec, Body,
-        ChildInitiated, ExternalCancelInitiated, ExternalSignalInitiated, Fact, MarkerRecorded,
-        MemoUpserted, Mover, Origin, RunCancelled, RunSpec, SearchAttributesUpserted,
-        TimerCancelled, TimerRescheduled, TimerStarted, WaitCancelled, WaitDetails, WaitOpened,
-        WaitSatisfied, WaitTimedOut,
+        ChildInitiated, Condition, ExternalCancelInitiated, ExternalSignalInitiated, Fact,
+        MarkerRecorded, MemoUpserted, Mover, Origin, RunCancelled, RunSpec,
+        SearchAttributesUpserted, TimerCancelled, TimerRescheduled, TimerStarted, WaitCancelled,
+        WaitDetails, WaitOpened, WaitSatisfied, WaitTimedOut,
     },
     ids::{ActivityId, EventNumber, RunId, TimerId, UpdateId, WaitId},
     limits::{Exceeded, InvalidField, Limits, valid_condition_key},
@@ -42,6 +42,8 @@ struct Ledger<'a> {
     accepted: Overlay<UpdateId>,
     rejected: BTreeSet<UpdateId>,
     children: usize,
+    /// Bytes of what is shown about the open waits, once it is known.
+    details: Option<usize>,
 }
 
 /// Changes to a set of open things.
@@ -101,6 +103,7 @@ pub(super) fn check(run: &Run, limits: &Limits, commands: &[Command]) -> Result<
         accepted: Overlay::new(0),
         rejected: BTreeSet::new(),
         children: run.children.len() + run.externals.len(),
+        details: None,
     };
     if commands.len() > limits.commands {
         let reason =
@@ -133,7 +136,8 @@ impl Ledger<'_> {
             }
             Ask::StartTimer(spec) => {
                 let before = run.timers.contains_key(&spec.timer);
-                self.timers.open(&spec.timer, before, "timer", self.limits.pending_timers)
+                self.timers.open(&spec.timer, before, "timer", self.limits.pending_timers)?;
+                self.check_shown(spec.details.as_ref())
             }
             Ask::RescheduleTimer { timer, .. } => {
                 let open = self.timers.holds(timer, run.timers.contains_key(timer));
@@ -144,7 +148,8 @@ impl Ledger<'_> {
             }
             Ask::OpenWait(spec) => {
                 let before = run.waits.contains_key(&spec.wait);
-                self.waits.open(&spec.wait, before, "wait", self.limits.pending_timers)
+                self.waits.open(&spec.wait, before, "wait", self.limits.pending_timers)?;
+                self.check_shown(spec.details.as_ref())
             }
             Ask::SatisfyWait(wait) | Ask::TimeOutWait(wait) | Ask::CancelWait(wait) => {
                 self.waits.close(wait, run.waits.contains_key(wait), "wait")
@@ -187,6 +192,26 @@ impl Ledger<'_> {
         self.activities.open(&spec.activity, before, "activity", limit)
     }
 
+    /// There is room for what is shown about one more wait, beside those that no command has closed.
+    fn check_shown(&mut self, details: Option<&WaitDetails>) -> Result<(), String> {
+        let Some(details) = details else { return Ok(()) };
+        let open = self.details.unwrap_or_else(|| {
+            let timers = self.run.timers.values().map(|timer| &timer.spec);
+            let timers = timers.filter(|spec| !self.timers.closed.contains(&spec.timer));
+            let waits = self.run.waits.values().map(|wait| &wait.spec);
+            let waits = waits.filter(|spec| !self.waits.closed.contains(&spec.wait));
+            let shown = timers.map(|spec| &spec.details).chain(waits.map(|spec| &spec.details));
+            shown.flatten().map(WaitDetails::size).sum()
+        });
+        let all = open + details.size();
+        self.details = Some(all);
+        let limit = self.limits.open_details_bytes;
+        if all <= limit {
+            return Ok(());
+        }
+        Err(format!("details of all waits have {all} bytes, the limit is {limit}"))
+    }
+
     fn check_accept(&mut self, update: &UpdateId) -> Result<(), String> {
         self.check_unanswered(update)?;
         self.accepted.open(update, false, "accepted update", self.limits.commands)
@@ -219,11 +244,15 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), InvalidField> {
         }
         Ask::StartTimer(spec) => {
             limits.check_name("timer id", spec.timer.as_str())?;
+            check_origin(spec.origin.as_ref(), limits)?;
             check_details(spec.details.as_ref(), limits)
         }
         Ask::OpenWait(spec) => {
             limits.check_name("wait id", spec.wait.as_str())?;
-            check_key(spec.condition.key.as_deref())?;
+            let Condition { key, fingerprint } = &spec.condition;
+            check_condition(key.as_deref(), fingerprint.as_deref(), limits)?;
+            let timer = spec.timer.as_ref().map_or("", TimerId::as_str);
+            limits.check_length("timer id of the deadline", timer)?;
             check_details(spec.details.as_ref(), limits)
         }
         Ask::StartChild(child) => {
@@ -265,11 +294,32 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), InvalidField> {
 }
 
 fn check_details(details: Option<&WaitDetails>, limits: &Limits) -> Result<(), InvalidField> {
-    let size = details.map_or(0, |details| {
-        let actors: usize = details.actors.iter().map(String::len).sum();
-        details.subject.len() + actors + map_size(&details.data)
-    });
-    limits.check_size("details of the wait", size)
+    details.map_or(Ok(()), |details| limits.check_details(details))
+}
+
+fn check_origin(origin: Option<&Origin>, limits: &Limits) -> Result<(), InvalidField> {
+    match origin {
+        None | Some(Origin::CreateTimer) => Ok(()),
+        Some(Origin::ExternalEvent { name }) => limits.check_length("signal name", name),
+        Some(Origin::Condition { key, fingerprint }) => {
+            check_condition(key.as_deref(), fingerprint.as_deref(), limits)
+        }
+        Some(Origin::ActivityRetry { execution }) => {
+            limits.check_length("execution id", execution.as_str())
+        }
+        Some(Origin::ChildWorkflowRetry { workflow }) => {
+            limits.check_length("workflow id", workflow.as_str())
+        }
+    }
+}
+
+fn check_condition(
+    key: Option<&str>,
+    fingerprint: Option<&str>,
+    limits: &Limits,
+) -> Result<(), InvalidField> {
+    check_key(key)?;
+    limits.check_length("fingerprint of the condition", fingerprint.unwrap_or_default())
 }
 
 fn check_spec(spec: &RunSpec, limits: &Limits) -> Result<(), InvalidField> {
@@ -410,6 +460,6 @@ fn schedule_activity(
     ActivityScheduled { spec, execution, task_completed: completed }
 }
 
-fn opened(run: &Run, wait: &WaitId) -> (EventNumber, crate::event::Condition) {
+fn opened(run: &Run, wait: &WaitId) -> (EventNumber, Condition) {
     run.waits.get(wait).map(|open| (open.opened, open.spec.condition.clone())).unwrap_or_default()
 }

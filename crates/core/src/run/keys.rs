@@ -13,6 +13,7 @@ use super::{Input, Run};
 use crate::{
     event::{Fact, Mover, PreviousRun},
     ids::Key,
+    limits::Limits,
 };
 
 /// Keys in order of arrival.
@@ -44,10 +45,36 @@ impl Keys {
         self.known.contains(key)
     }
 
-    /// The newest keys, at most `limit`, oldest first.
-    pub fn newest(&self, limit: usize) -> Vec<Key> {
-        self.in_order[self.in_order.len().saturating_sub(limit)..].to_vec()
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.in_order.len()
     }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.in_order.is_empty()
+    }
+
+    /// The newest keys that the next run takes over, oldest first.
+    pub(super) fn carried(&self, limits: &Limits) -> Vec<Key> {
+        newest(&self.in_order, limits, |key| key.as_str().len())
+    }
+}
+
+/// The newest of what the next run takes over, as many and as large as may be, oldest first.
+pub(super) fn newest<T: Clone>(
+    in_order: &[T],
+    limits: &Limits,
+    size: impl Fn(&T) -> usize,
+) -> Vec<T> {
+    let mut room = limits.carried_key_bytes;
+    let fits = |item: &&T| {
+        let left = room.checked_sub(size(item));
+        room = left.unwrap_or(0);
+        left.is_some()
+    };
+    let count = in_order.iter().rev().take(limits.carried_keys).take_while(fits).count();
+    in_order[in_order.len() - count..].to_vec()
 }
 
 impl Run {

@@ -135,6 +135,7 @@ impl Run {
             last_event: 1,
             last_time: at,
             log_rows: 0,
+            waits_row: 0,
             history_bytes: 0,
             paused: false,
             cancel_requested: false,

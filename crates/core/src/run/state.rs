@@ -63,6 +63,8 @@ pub struct Run {
     pub last_time: Timestamp,
     /// Number of the last log row.
     pub log_rows: u64,
+    /// The log row that last changed something that is waited for.
+    pub waits_row: u64,
     /// Bytes of all events.
     pub history_bytes: u64,
     /// Nothing new is scheduled or dispatched.

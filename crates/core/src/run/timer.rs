@@ -66,19 +66,9 @@ fn check(run: &Run, id: &TimerId, fire_at: Timestamp, now: Timestamp) -> Result<
         _ => {}
     }
     match timer.spec.guards.max_extensions {
-        Some(limit) if timer.moves + buffered_moves(run, id) >= limit => {
-            Err(Refusal::TooManyMoves { limit })
-        }
+        Some(limit) if run.moves_of(timer).0 >= limit => Err(Refusal::TooManyMoves { limit }),
         _ => Ok(()),
     }
-}
-
-fn buffered_moves(run: &Run, id: &TimerId) -> u32 {
-    let moves = run
-        .buffer
-        .iter()
-        .filter(|body| matches!(&body.fact, Fact::TimerRescheduled(moved) if moved.timer == *id));
-    u32::try_from(moves.count()).unwrap_or(u32::MAX)
 }
 
 impl Run {
@@ -116,6 +106,23 @@ impl Run {
         };
         self.timers.insert(spec.timer.clone(), timer);
         self.touch_timer(&spec.timer);
+    }
+
+    /// How often a timer was moved from outside and who moved it last, with what waits in the buffer.
+    pub(super) fn moves_of<'a>(&'a self, timer: &'a Timer) -> (u32, Option<&'a Mover>) {
+        let mut moves = timer.moves;
+        let mut by = timer.moved_by.as_deref();
+        if timer.moved_to.is_some() {
+            for body in &self.buffer {
+                if let Fact::TimerRescheduled(moved) = &body.fact
+                    && moved.timer == timer.spec.timer
+                {
+                    moves += 1;
+                    by = Some(&moved.by);
+                }
+            }
+        }
+        (moves, by)
     }
 
     fn move_timer(&mut self, moved: &TimerRescheduled) {

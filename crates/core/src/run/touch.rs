@@ -24,6 +24,10 @@ pub enum Touch {
 
 impl Run {
     pub(super) fn touch(&mut self, part: Touch) {
+        if matches!(part, Touch::Timer(_) | Touch::Wait(_) | Touch::Activity(_)) {
+            // The row is counted when it is complete.
+            self.waits_row = self.log_rows + 1;
+        }
         self.volatile.touched.insert(part);
     }
 
@@ -42,9 +46,8 @@ impl Run {
         parts
     }
 
+    /// Nothing changed, but all rows are to be written again.
     pub(super) fn touch_everything(&mut self) {
-        for part in self.parts() {
-            self.touch(part);
-        }
+        self.volatile.touched.extend(self.parts());
     }
 }

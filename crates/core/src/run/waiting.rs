@@ -8,7 +8,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use super::{Phase, Refusal, Run, Timer};
 use crate::{
     codec,
-    event::{Fact, Guards, Mover, Origin, WaitDetails},
+    event::{Guards, Mover, Origin, WaitDetails},
     ids::{EventNumber, TimerId, WaitId},
     list::{WaitEnd, WaitKind, WaitRow},
     time::Timestamp,
@@ -183,7 +183,7 @@ impl Run {
             until: timer.due(),
             guards: timer.spec.guards,
             moves,
-            moved_by,
+            moved_by: moved_by.cloned(),
             details: timer.spec.details.clone(),
         })
     }
@@ -207,7 +207,7 @@ impl Run {
             until: timer.map(Timer::due).or(wait.passed).unwrap_or(Timestamp::NEVER),
             guards: timer.map(|timer| timer.spec.guards).unwrap_or_default(),
             moves,
-            moved_by,
+            moved_by: moved_by.cloned(),
             details: wait.spec.details.clone(),
         })
     }
@@ -229,23 +229,6 @@ impl Run {
             moved_by: None,
             details: None,
         })
-    }
-
-    /// How often a timer was moved from outside and who moved it last, with what waits in the buffer.
-    fn moves_of(&self, timer: &Timer) -> (u32, Option<Mover>) {
-        let mut moves = timer.moves;
-        let mut by = timer.moved_by.as_deref();
-        if timer.moved_to.is_some() {
-            for body in &self.buffer {
-                if let Fact::TimerRescheduled(moved) = &body.fact
-                    && moved.timer == timer.spec.timer
-                {
-                    moves += 1;
-                    by = Some(&moved.by);
-                }
-            }
-        }
-        (moves, by.cloned())
     }
 }
 

@@ -3,10 +3,14 @@
 
 use abide_core::{
     command::Ask,
-    event::{Condition, Fact, MarkerKind, TaskFailureCause, WaitSpec},
+    event::{
+        Approval, Condition, Fact, Guards, MarkerKind, Origin, TaskFailureCause, TimerSpec,
+        WaitDetails, WaitSpec,
+    },
     limits::Limits,
     payload::{Payload, PayloadMap},
     run::Reply,
+    time::Timestamp,
 };
 
 use crate::{build::*, world::World};
@@ -72,6 +76,75 @@ fn condition_keys() {
     let expected = "command 1: condition key \"a b\" is not 1 to 128 letters, digits and . _ - : \
                     characters";
     assert_eq!(message, expected);
+}
+
+/// Whatever a list or a snapshot keeps of a timer or a wait has a bound.
+#[test]
+fn what_a_timer_or_a_wait_carries_is_bounded() {
+    let long = || "x".repeat(1001);
+    let limits = Limits { wait_details_bytes: 40, ..Limits::default() };
+    let refused = |ask: Ask| refused_by(limits.clone(), [ask]);
+
+    let origins = [
+        (Origin::ExternalEvent { name: long() }, "signal name"),
+        (
+            Origin::Condition { key: None, fingerprint: Some(long()) },
+            "fingerprint of the condition",
+        ),
+        (Origin::ActivityRetry { execution: long().into() }, "execution id"),
+        (Origin::ChildWorkflowRetry { workflow: long().into() }, "workflow id"),
+    ];
+    for (origin, field) in origins {
+        let message = refused(timer_of(Some(origin), None));
+        assert_eq!(message, format!("command 1: {field} has 1001 bytes, the limit is 1000"));
+    }
+    let key = Origin::Condition { key: Some("a b".into()), fingerprint: None };
+    assert!(refused(timer_of(Some(key), None)).contains("condition key"));
+    let condition = Condition { key: None, fingerprint: Some(long()) };
+    let wait = Ask::OpenWait(WaitSpec { condition, ..wait_spec("v", None) });
+    assert!(refused(wait).contains("fingerprint of the condition has 1001 bytes"));
+
+    let approvals = [
+        Approval { request: "r".repeat(41), ..Approval::default() },
+        Approval { update: "u".repeat(41), ..Approval::default() },
+        Approval { choices: vec![String::new(); 41], ..Approval::default() },
+    ];
+    let expected = "command 1: details of the wait has 41 bytes, the limit is 40";
+    for approval in approvals {
+        let details = Some(WaitDetails { approval: Some(approval), ..WaitDetails::default() });
+        assert_eq!(refused(timer_of(None, details.clone())), expected);
+        let wait = WaitSpec { details, ..wait_spec("v", None) };
+        assert_eq!(refused(Ask::OpenWait(wait)), expected);
+    }
+}
+
+/// What is shown together has a bound together; what was closed makes room.
+#[test]
+fn what_all_waits_of_a_run_show_is_bounded() {
+    let shown = |timer: &str| {
+        let details = Some(WaitDetails { subject: "s".repeat(30), ..WaitDetails::default() });
+        Ask::StartTimer(TimerSpec { details, ..timer_spec(timer, at(60), None) })
+    };
+    let limits = Limits { open_details_bytes: 60, ..Limits::default() };
+    let message = refused_by(limits.clone(), [shown("x"), shown("y"), shown("z")]);
+    let expected = "command 3: details of all waits have 90 bytes, the limit is 60";
+    assert_eq!(message, expected);
+
+    let mut world = World::after([shown("x"), shown("y")]);
+    world.limits = limits;
+    world.signal("go");
+    world.task([cancel_timer("x"), shown("z")]);
+    assert!(world.run.timers.contains_key(&"z".into()));
+}
+
+fn timer_of(origin: Option<Origin>, details: Option<WaitDetails>) -> Ask {
+    Ask::StartTimer(TimerSpec {
+        timer: "v".into(),
+        fire_at: Timestamp::NEVER,
+        origin,
+        details,
+        guards: Guards::default(),
+    })
 }
 
 #[test]

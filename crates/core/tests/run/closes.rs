@@ -127,6 +127,20 @@ fn keys_of_read_signals_are_carried_too_the_newest_of_them() {
 }
 
 #[test]
+fn carried_keys_have_a_bound_in_bytes_too() {
+    let mut world = World::new();
+    for key in ["old", "middle", "new"] {
+        let input = world.signal_input("go", Some(key));
+        world.take(input);
+    }
+    world.limits.carried_key_bytes = "middle".len() + "new".len();
+    let took = continue_as_new(&mut world, Vec::new(), Vec::new());
+    let next = world.successor(&took);
+    let known = |key: &str| next.run.signal_keys.contains(&key.into());
+    assert_eq!(["old", "middle", "new"].map(known), [false, true, true]);
+}
+
+#[test]
 fn unfinished_updates_are_delivered_to_the_new_run_again() {
     let mut world = World::new();
     world.update("u");

@@ -95,6 +95,21 @@ fn the_next_run_of_the_chain_knows_what_was_taken() {
     assert!(!next.run.paused && !next.run.cancel_requested);
 }
 
+/// Who asks second is told that it was asked before; a repeat of that must not reach the next run.
+#[test]
+fn a_second_cancel_request_is_remembered_too() {
+    let mut world = World::after([]);
+    world.request_cancel();
+    assert_eq!(world.take(cancel()).names, ["CancelRepeated"]);
+    world.crash();
+    assert_eq!(world.take(cancel()).names.len(), 0);
+    let next = ContinueAsNew { spec: spec(), signals: Vec::new(), updates: Vec::new() };
+    let took = world.task([Ask::ContinueAsNew(Box::new(next))]);
+    let mut next = world.successor(&took);
+    assert_eq!(next.take(cancel()).reply, Reply::Repeat);
+    assert!(!next.run.cancel_requested);
+}
+
 #[test]
 fn operations_do_not_share_their_keys() {
     let mut world = World::after([]);

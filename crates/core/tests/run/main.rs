@@ -18,6 +18,7 @@ mod random;
 mod scenarios;
 mod shown_waits;
 mod signals;
+mod snapshots;
 mod task_failures;
 mod tasks;
 mod timers;

@@ -194,3 +194,16 @@ fn a_closed_run_waits_for_nothing() {
     assert_eq!(world.run.describe().waits, []);
     assert_eq!(world.run.wait_row(&condition_key()), None);
 }
+
+/// Who follows the waits is not woken by what does not change them.
+#[test]
+fn the_run_knows_which_row_last_changed_its_waits() {
+    let mut world = World::after([timer("t", 60)]);
+    let changed = world.run.waits_row;
+    assert_eq!(changed, world.run.log_rows);
+    world.signal("go");
+    world.task([]);
+    assert_eq!(world.run.waits_row, changed);
+    world.move_timer("t", 90);
+    assert_eq!(world.run.waits_row, world.run.log_rows);
+}

@@ -12,6 +12,7 @@ use abide::{
 };
 use abide_core::{
     call::{CallError, Dispatch, QueueKey, WorkKind, Worker as Named},
+    list::RunStatus,
     run::Refusal,
 };
 use abide_embedded::Embedded;
@@ -88,6 +89,23 @@ async fn an_unanswered_call_is_repeated_and_takes_effect_once() {
     let other = handle.terminate("of something else").await.unwrap_err();
     assert_eq!(other, ClientError::Refused(Refusal::RunClosed));
     running.stop().await;
+}
+
+/// Somebody starts the workflow anew before the caller asks again.
+#[tokio::test]
+async fn a_repeated_end_does_not_hit_the_run_that_followed() {
+    let engine = Embedded::in_memory().await;
+    let direct = engine.client();
+    let unsteady = Unsteady::new(&engine);
+    let first = direct.start::<Tally>("tally", ()).await.unwrap();
+    let starter = direct.clone();
+    *unsteady.meanwhile.lock().unwrap() = Some(Box::pin(async move {
+        starter.start::<Tally>("tally", ()).await.unwrap();
+    }));
+    unsteady.client().handle::<Tally>("tally").terminate("enough").await.unwrap();
+    let shown = direct.handle::<Tally>("tally").describe().await.unwrap();
+    assert_ne!(Some(shown.run), first.run_id());
+    assert_eq!(shown.status, RunStatus::Running);
 }
 
 #[tokio::test]

@@ -31,6 +31,8 @@ pub(crate) struct Unsteady {
     asked: Mutex<BTreeSet<String>>,
     /// How many answers were lost.
     pub(crate) lost: AtomicU32,
+    /// What happens before a caller who got no answer asks again.
+    pub(crate) meanwhile: Mutex<Option<BoxFuture<'static, ()>>>,
     /// Ends the stream of a worker.
     pub(crate) cut: Arc<Notify>,
     /// How many streams there were.
@@ -65,6 +67,7 @@ impl Unsteady {
             inner: Arc::clone(engine.client().transport()),
             asked: Mutex::default(),
             lost: AtomicU32::new(0),
+            meanwhile: Mutex::default(),
             cut: Arc::default(),
             streams: AtomicU32::new(0),
             connected: Notify::new(),
@@ -98,6 +101,10 @@ impl Transport for Unsteady {
             let result = self.inner.call(call).await;
             if first {
                 self.lost.fetch_add(1, Ordering::SeqCst);
+                let meanwhile = self.meanwhile.lock().unwrap().take();
+                if let Some(meanwhile) = meanwhile {
+                    meanwhile.await;
+                }
                 return Err(CallError::Unavailable("the answer was lost".into()));
             }
             result

@@ -103,7 +103,7 @@ impl Future for Ring {
         waiting.wakers.insert(place, waker);
         let first = waiting.wakers.first_key_value().is_some_and(|(first, _)| *first == place);
         drop(waiting);
-        if first && self.place.is_none() {
+        if first {
             bell.0.sooner.notify_one();
         }
         self.place = Some(place);

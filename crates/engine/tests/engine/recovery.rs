@@ -53,6 +53,11 @@ impl World {
 
     /// Deletes every row of the run but its own and its log.
     async fn lose_rows(&self, id: &str, run: RunId) {
+        self.lose(id, run, |_| true).await;
+    }
+
+    /// Loses the rows of the run whose deletion is chosen.
+    async fn lose(&self, id: &str, run: RunId, chosen: fn(&Write) -> bool) {
         let shard = workflow(id).slot().shard();
         let tasks = self.store.tasks(shard, None, 100).await.expect("tasks");
         let due = self.store.due(shard, None, Timestamp::NEVER, 100).await.expect("due times");
@@ -63,6 +68,7 @@ impl World {
             .map(|task| Write::DeleteTask(task.key))
             .chain(due.map(|due| Write::DeleteDue(due.key())))
             .chain(waits.map(|wait| Write::DeleteWait { run, wait: wait.wait }))
+            .filter(chosen)
             .collect();
         assert!(!writes.is_empty(), "there is nothing to lose");
         let epoch = self.store.shard(shard).await.expect("the shard").epoch;
@@ -153,6 +159,29 @@ async fn the_sweeper_brings_back_rows_that_were_lost_while_the_engine_was_down()
     world.pass(&engine, Limits::default().sweep_interval);
     wait_for_waits(&engine, 3).await;
     assert_eq!(world.waits_of(shard, run).await, before, "the list is as it was");
+    fires_once(&world, &engine, run).await;
+    stop(&engine, worker).await;
+}
+
+/// The list of waits says when, but only the due index wakes.
+#[tokio::test]
+async fn the_sweeper_brings_back_due_times_that_were_lost_alone() {
+    let world = World::new(programs([("patient", vec![patient()])]));
+    let engine = world.engine();
+    let worker = world.worker(&engine);
+    let run = start(&engine, "patient", "patient").await;
+    wait_for_waits(&engine, 3).await;
+    stop(&engine, worker).await;
+    world.lose("patient", run, |write| matches!(write, Write::DeleteDue(_))).await;
+
+    let engine = world.engine();
+    engine.ready().await;
+    let worker = world.worker(&engine);
+    world.pass(&engine, Limits::default().sweep_interval);
+    let shard = workflow("patient").slot().shard();
+    while world.store.due(shard, None, Timestamp::NEVER, 10).await.expect("due times").len() < 3 {
+        tokio::task::yield_now().await;
+    }
     fires_once(&world, &engine, run).await;
     stop(&engine, worker).await;
 }

@@ -142,7 +142,7 @@ pub(crate) fn activity(activity_type: &str) -> Node {
 /// Follows the list of waits until it has `count` entries. The list is in the same transaction as the
 /// log, so this ends as soon as the run has come to its wait.
 pub(crate) async fn wait_for_waits(engine: &Engine, count: usize) {
-    while engine.waits(Default::default(), 10).await.expect("the list").len() != count {
+    while engine.waits(Default::default(), 10).await.expect("the list").0.len() != count {
         tokio::task::yield_now().await;
     }
 }

@@ -241,7 +241,7 @@ fn waits_of_a_run() {
         ..shown_wait(WaitKind::ActivityRetry, WaitKey::Activity(5))
     };
     let waits = vec![shown_wait(WaitKind::Approval, WaitKey::Condition("c1".into())), bare];
-    let waits = RunWaits { run: run(1), log_row: 3, waits, closed: true };
+    let waits = RunWaits { run: run(1), log_row: 3, waits: waits.into(), closed: true };
     check_reply(Reply::Call(CallReply::Waits(waits)));
 }
 

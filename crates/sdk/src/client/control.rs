@@ -8,7 +8,7 @@ use std::{
 use abide_core::{
     call::{Call, RunTarget},
     event::{RunPaused, RunUnpaused},
-    ids::{Key, TimerId},
+    ids::{Key, RunId, TimerId},
     payload::Payloads,
     run::{Movable, Refusal},
     time::Timestamp,
@@ -49,10 +49,39 @@ impl Control {
         self
     }
 
-    async fn send(self) -> Result<(), ClientError> {
+    /// An end is meant for the run that is there now. It is named in the call, so that a repeat after
+    /// an answer was lost cannot end a run that has followed it since.
+    async fn send(mut self) -> Result<(), ClientError> {
+        let ends = matches!(self.wish, Wish::Cancel | Wish::Terminate);
+        if !ends || self.target.run.is_some() {
+            return self.send_once().await;
+        }
+        self.key.get_or_insert_with(fresh_key);
+        loop {
+            let current = Some(self.current_run().await?);
+            let known = std::mem::replace(&mut self.target.run, current);
+            if known == current {
+                return Err(ClientError::Refused(Refusal::RunClosed));
+            }
+            match self.send_once().await {
+                // It took nothing: another run may have followed just before.
+                Err(ClientError::Refused(Refusal::RunClosed)) => {}
+                result => return result,
+            }
+        }
+    }
+
+    async fn current_run(&self) -> Result<RunId, ClientError> {
+        let target = RunTarget { run: None, ..self.target.clone() };
+        let transport = self.client.transport();
+        Ok(self.client.repeat(|| transport.describe(target.clone())).await?.run)
+    }
+
+    async fn send_once(&self) -> Result<(), ClientError> {
         let Self { client, target, wish, reason, key } = self;
+        let (target, reason) = (target.clone(), reason.clone());
         let identity = client.identity().to_owned();
-        let key = Some(key.unwrap_or_else(fresh_key));
+        let key = Some(key.clone().unwrap_or_else(fresh_key));
         // A run that already is as it should be is no error.
         let (call, fulfilled) = match wish {
             Wish::Cancel => (Call::RequestCancel { target, reason, identity, key }, None),
@@ -134,12 +163,14 @@ impl IntoFuture for RescheduleTimer {
 }
 
 impl<W> WorkflowHandle<W> {
-    /// Asks the run to cancel itself; its code may clean up first. Await what this returns.
+    /// Asks the run to cancel itself; its code may clean up first. A handle that is bound to no run
+    /// means the current one, and no run that follows it. Await what this returns.
     pub fn cancel(&self) -> Control {
         self.control(Wish::Cancel, String::new())
     }
 
-    /// Ends the run at once; its code is not asked. Await what this returns.
+    /// Ends the run at once; its code is not asked. A handle that is bound to no run means the
+    /// current one, and no run that follows it. Await what this returns.
     pub fn terminate(&self, reason: impl Into<String>) -> Control {
         self.control(Wish::Terminate, reason.into())
     }

@@ -1,8 +1,11 @@
 //! What a run waits for: as it is now, or followed as it changes; and its ends, which can be moved.
 
+use std::sync::Arc;
+
 pub use abide_core::run::{ShownWait, WaitKey};
 use abide_core::{
     call::{Call, CallReply, RunTarget, RunWaits},
+    follow::FollowedWaits,
     run::Movable,
     time::Timestamp,
 };
@@ -12,9 +15,7 @@ use super::{Client, ClientError, RescheduleTimer, WorkflowHandle};
 /// Follows what a run waits for.
 pub struct WaitsFollower {
     client: Client,
-    target: RunTarget,
-    log_row: u64,
-    told: Option<Vec<ShownWait>>,
+    followed: FollowedWaits,
     ended: bool,
 }
 
@@ -22,13 +23,14 @@ impl<W> WorkflowHandle<W> {
     /// Everything that the run waits for; nothing if it is closed.
     pub async fn waits(&self) -> Result<Vec<ShownWait>, ClientError> {
         let reply = self.client.call(Call::AwaitWaits(self.target(), 0)).await?;
-        Ok(waits(reply)?.waits)
+        Ok(Arc::unwrap_or_clone(waits(reply)?.waits))
     }
 
     /// Follows what the run waits for, until it is closed.
     pub fn follow_waits(&self) -> WaitsFollower {
         let target = RunTarget { run: self.run_id(), ..self.target() };
-        WaitsFollower { client: self.client.clone(), target, log_row: 0, told: None, ended: false }
+        let followed = FollowedWaits::new(target, 0);
+        WaitsFollower { client: self.client.clone(), followed, ended: false }
     }
 
     /// Moves the end of a wait that has one: of a sleep, or the deadline of a wait for a signal, a
@@ -42,15 +44,10 @@ impl WaitsFollower {
     /// What the run waits for, as soon as it is not what was told before; none when it is closed.
     pub async fn next(&mut self) -> Result<Option<Vec<ShownWait>>, ClientError> {
         while !self.ended {
-            let call = Call::AwaitWaits(self.target.clone(), self.log_row);
-            let RunWaits { run, log_row, waits, closed } = waits(self.client.wait(call).await?)?;
-            // The current run may be another one soon; this stays with the one it began with.
-            self.target.run = Some(run);
-            self.log_row = log_row;
-            self.ended = closed;
-            if !closed && self.told.as_ref() != Some(&waits) {
-                self.told = Some(waits.clone());
-                return Ok(Some(waits));
+            let answer = waits(self.client.wait(self.followed.call()).await?)?;
+            self.ended = answer.closed;
+            if self.followed.news(&answer) && !answer.closed {
+                return Ok(Some(Arc::unwrap_or_clone(answer.waits)));
             }
         }
         Ok(None)

@@ -11,7 +11,7 @@ use abide_store::{
     memory::MemoryStore,
     rows::{
         DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
-        TaskKey, TaskRow, WaitRow,
+        Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 
@@ -113,12 +113,7 @@ impl Store for CountingStore {
         self.kept.count_runs(filter)
     }
 
-    fn stranded(
-        &self,
-        shard: ShardId,
-        after: Option<RunId>,
-        limit: usize,
-    ) -> Pending<'_, Vec<RunRow>> {
+    fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept> {
         self.kept.stranded(shard, after, limit)
     }
 

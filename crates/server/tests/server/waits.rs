@@ -34,7 +34,7 @@ async fn list(
 }
 
 async fn follow(client: &mut AbideClient<Channel>, id: &str) -> Streaming<wire::RunWaits> {
-    let request = wire::FollowWaitsRequest { target: Some(target(id).into()) };
+    let request = wire::FollowWaitsRequest { target: Some(target(id).into()), after: 0 };
     client.follow_waits(request).await.expect("it is followed").into_inner()
 }
 
@@ -156,7 +156,8 @@ async fn a_name_that_no_list_shows_is_refused() {
     let bad = wire::GetWaitRequest { target, wait: "zzz".into() };
     let refused = client.get_wait(bad).await.expect_err("no such name");
     assert_eq!(refused.code(), Code::InvalidArgument);
-    let nowhere = wire::FollowWaitsRequest { target: Some(crate::support::target("none").into()) };
+    let nowhere = Some(crate::support::target("none").into());
+    let nowhere = wire::FollowWaitsRequest { target: nowhere, after: 0 };
     let mut stream = client.follow_waits(nowhere).await.expect("a stream").into_inner();
     let ended = stream.message().await.expect_err("there is no such run");
     assert_eq!(ended.code(), Code::NotFound);

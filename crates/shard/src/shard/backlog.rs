@@ -121,13 +121,13 @@ impl Shard {
     fn take_row(&mut self, row: &TaskRow) {
         match (row.phase, row.key.kind) {
             (TaskPhase::Ready, _) => self.offer_row(row),
-            // Blocked, or paused: the run knows.
+            // Blocked, paused, or with inputs that wait for a task's end: the run knows.
             (TaskPhase::Held, WorkKind::Workflow) => self.with_run(row.key.run, Todo::Reoffer),
             (TaskPhase::Started, _) | (TaskPhase::Held, WorkKind::Activity) => {}
         }
     }
 
-    /// Tasks whose only cause is an update have no row.
+    /// Tasks whose only cause is an update have no row from which they could be offered.
     fn reoffer_updates(&mut self) {
         let waiting: Vec<_> = self
             .cache

@@ -75,6 +75,7 @@ impl Shard {
             Todo::Reoffer => self.offer_task(run),
             Todo::Requery(ticket) => self.offer_query(ticket),
             Todo::EnsureRows => self.ensure_rows(run),
+            Todo::Repair(repair) => self.repair(run, *repair),
         }
     }
 
@@ -93,7 +94,7 @@ impl Shard {
             Call::AwaitEvents(_, after) => {
                 self.await_run(run, ticket, Until::Events(after));
             }
-            Call::AwaitWaits(_, after) => self.await_run(run, ticket, Until::LogRow(after)),
+            Call::AwaitWaits(_, after) => self.await_run(run, ticket, Until::Waits(after)),
             Call::CompleteTask(ref token, ref completion) => {
                 let (token, completion) = (token.clone(), completion.clone());
                 self.complete_task(run, ticket, token, *completion, call);
@@ -101,12 +102,7 @@ impl Shard {
             Call::PresentAttempt(token, session) => {
                 self.present_attempt(run, ticket, &token, session);
             }
-            Call::Repair { identity, .. } => {
-                self.refused.remove(&run);
-                let reply = self.decide(run, Input::Repair { identity });
-                self.ensure_rows(run);
-                self.answer(run, ticket, reply);
-            }
+            Call::Repair { identity, .. } => self.begin_repair(run, ticket, identity),
             other => match self.input_of(other.clone()) {
                 Some(input) => match self.decide_spoken_for(run, &other, input) {
                     Err(error) if Self::busy(&error) => {

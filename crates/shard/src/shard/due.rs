@@ -2,16 +2,16 @@
 
 use abide_core::{
     ids::RunId,
-    run::{Input, Reply, Task, TimerKey},
+    run::{Input, Reply, TimerKey},
     time::Timestamp,
 };
 use abide_store::{
     Write,
-    rows::{DueKey, DueRow, RunRow},
+    rows::{DueKey, DueRow, Swept},
 };
 
 use super::{Reading, Shard, Todo, open::State, transition::due_entry};
-use crate::{alarm::Alarm, cache, message::Fetch, rows::Row};
+use crate::{alarm::Alarm, message::Fetch, rows::Row};
 
 impl Shard {
     pub(super) fn tick(&mut self) {
@@ -106,7 +106,7 @@ impl Shard {
         }
         let next = self.now().saturating_add(self.limits.sweep_interval);
         self.alarms.set(next, Alarm::Sweep);
-        self.fetch(Reading::Stranded, Fetch::Stranded(self.sweep_after, self.limits.page_rows));
+        self.fetch(Reading::Stranded, Fetch::Stranded(self.sweep_after, self.limits.swept_runs));
         let kept = self.limits.inbox_retention;
         let since_epoch = self.now().saturating_since(Timestamp::EPOCH);
         if let Some(age) = since_epoch.checked_sub(kept) {
@@ -115,41 +115,15 @@ impl Shard {
         }
     }
 
-    pub(super) fn stranded_read(&mut self, rows: Vec<RunRow>) {
-        self.sweep_after =
-            rows.last().map(|row| row.run).filter(|_| rows.len() >= self.limits.page_rows);
-        for row in rows {
+    pub(super) fn stranded_read(&mut self, mut swept: Swept) {
+        // Should many have lost their rows, they come back a page at a time.
+        if swept.stranded.len() > self.limits.page_rows {
+            swept.stranded.truncate(self.limits.page_rows);
+            swept.next = swept.stranded.last().map(|row| row.run);
+        }
+        self.sweep_after = swept.next;
+        for row in swept.stranded {
             self.with_run(row.run, Todo::EnsureRows);
-        }
-    }
-
-    /// Puts every row that the run should have: a row is an index of the log and can be rebuilt.
-    pub(super) fn ensure_rows(&mut self, run: RunId) {
-        let Some(entry) = self.cache.get(run) else { return };
-        entry.rows = cache::project_all(&entry.run);
-        // A run that waits for a child or an update needs no row but its own.
-        if entry.rows.values().flatten().all(|row| matches!(row, Row::Run(_))) {
-            return;
-        }
-        let puts: Vec<_> = entry.rows.values().flatten().cloned().map(Row::put).collect();
-        let due: Vec<_> = entry.run.due_keys();
-        let waiting = entry.run.task != Task::Idle;
-        let activities: Vec<_> = entry.run.activities.keys().copied().collect();
-        let effects: Vec<_> = entry.run.outbox.keys().copied().collect();
-        entry.written_in = self.pipeline.push(Some(run), puts);
-        for key in due {
-            if let Some(at) = self.cache.peek(run).and_then(|entry| entry.run.due(&key)) {
-                self.alarms.set_due(at, run, key);
-            }
-        }
-        if waiting {
-            self.offer_task(run);
-        }
-        for scheduled in activities {
-            self.offer_activity(run, scheduled);
-        }
-        for number in effects {
-            self.track_effect(run, number);
         }
     }
 }

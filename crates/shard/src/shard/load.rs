@@ -17,7 +17,7 @@ use abide_store::{
     rows::{DueKey, LogRow, RunRow, SnapshotRow},
 };
 
-use super::{Shard, backlog::Refill, start::StartScan};
+use super::{Shard, backlog::Refill, repair::Repair, start::StartScan};
 use crate::{
     cache::Entry,
     message::{EffectKey, Envelope, Fetch, Fetched, Offer, Output},
@@ -36,6 +36,7 @@ pub(super) enum Reading {
     Outbox,
     Inbox(Box<Envelope>),
     Stranded,
+    WaitsOf(RunId, Box<Repair>),
     StartScan(Box<StartScan>),
     Carried(Box<Carried>),
 }
@@ -53,6 +54,7 @@ pub(super) enum Todo {
     Reoffer,
     Requery(Ticket),
     EnsureRows,
+    Repair(Box<Repair>),
 }
 
 /// What waits to learn which run of a workflow is the current one.
@@ -104,7 +106,10 @@ impl Shard {
             (Reading::Due, Fetched::Due(rows)) => self.due_read(rows),
             (Reading::Outbox, Fetched::Outbox(rows)) => self.outbox_read(rows),
             (Reading::Inbox(envelope), Fetched::Inbox(row)) => self.inbox_read(*envelope, row),
-            (Reading::Stranded, Fetched::Runs(rows)) => self.stranded_read(rows),
+            (Reading::Stranded, Fetched::Stranded(swept)) => self.stranded_read(swept),
+            (Reading::WaitsOf(run, repair), Fetched::Waits(rows)) => {
+                self.waits_read(run, *repair, rows);
+            }
             (Reading::StartScan(scan), Fetched::Runs(rows)) => self.start_scanned(*scan, rows),
             (Reading::Carried(carried), Fetched::Log(rows)) => self.carried_read(*carried, rows),
             // The driver answered another question than was asked: nothing in memory can be trusted.
@@ -308,6 +313,7 @@ impl Shard {
                 self.queries.remove(&ticket);
                 self.reply(ticket, Err(error.clone()));
             }
+            Todo::Repair(repair) => self.reply(repair.ticket, Err(error.clone())),
             Todo::Answered(..)
             | Todo::Grace(_)
             | Todo::LookAgain(_)
@@ -385,7 +391,8 @@ impl Todo {
             | Self::Answered(..)
             | Self::Reoffer
             | Self::Requery(_)
-            | Self::EnsureRows => None,
+            | Self::EnsureRows
+            | Self::Repair(_) => None,
         }
     }
 
@@ -401,7 +408,8 @@ impl Todo {
             | Self::Answered(..)
             | Self::Reoffer
             | Self::Requery(_)
-            | Self::EnsureRows => false,
+            | Self::EnsureRows
+            | Self::Repair(_) => false,
         }
     }
 }

@@ -39,6 +39,7 @@ mod effects;
 mod load;
 mod open;
 mod query;
+mod repair;
 mod start;
 mod transition;
 mod waiters;

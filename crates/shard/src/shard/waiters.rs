@@ -1,13 +1,13 @@
-//! Callers who wait for something to happen to a run: its close, its next event, another row of its log,
-//! the outcome of an update.
+//! Callers who wait for something to happen to a run: its close, its next event, a change of what it
+//! waits for, the outcome of an update.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use abide_core::{
     call::{Call, CallError, CallReply, RunTarget, RunWaits, Ticket, UpdateWait},
     failure::Failure,
     ids::{EventNumber, RunId, UpdateId},
-    run::{Run, Stage, Status},
+    run::{Run, ShownWait, Stage, Status},
 };
 
 use super::{Shard, Todo};
@@ -19,10 +19,18 @@ pub(super) enum Until {
     Closed,
     /// The run has an event after this one, or is closed.
     Events(EventNumber),
-    /// The run's log has a row after this one, or the run is closed: its waits may have changed.
-    LogRow(u64),
+    /// What the run waits for changed after this row of its log, or the run is closed.
+    Waits(u64),
     /// The update is as far as the call asks.
     Update(Box<Call>),
+}
+
+/// What those who wait for a run are told from.
+#[derive(Default)]
+struct News<'a> {
+    rejected: &'a [(UpdateId, Failure)],
+    /// What the run waits for, made once for all who ask.
+    waits: Option<Arc<Vec<ShownWait>>>,
 }
 
 /// All callers who wait, by run and in the order of their calls.
@@ -78,27 +86,22 @@ impl Shard {
         if self.waiters.count(run) >= self.limits.run_waiters {
             return self.reply(ticket, Err(CallError::Overloaded));
         }
-        self.answer_or_keep(run, &[], ticket, until);
+        self.answer_or_keep(run, &mut News::default(), ticket, until);
     }
 
     /// Answers everybody whose time has come.
     pub(super) fn check_waiters(&mut self, run: RunId, rejected: &[(UpdateId, Failure)]) {
+        let mut news = News { rejected, waits: None };
         for (ticket, until) in self.waiters.take(run) {
-            self.answer_or_keep(run, rejected, ticket, until);
+            self.answer_or_keep(run, &mut news, ticket, until);
         }
     }
 
-    fn answer_or_keep(
-        &mut self,
-        run: RunId,
-        rejected: &[(UpdateId, Failure)],
-        ticket: Ticket,
-        until: Until,
-    ) {
+    fn answer_or_keep(&mut self, run: RunId, news: &mut News<'_>, ticket: Ticket, until: Until) {
         let Some(entry) = self.cache.peek(run) else {
             return self.waiters.add(run, ticket, until);
         };
-        if let Some(answer) = until.answer(&entry.run, rejected) {
+        if let Some(answer) = until.answer(&entry.run, news) {
             return self.reply_after(run, ticket, answer);
         }
         match (until, entry.run.status) {
@@ -113,11 +116,7 @@ impl Shard {
 }
 
 impl Until {
-    fn answer(
-        &self,
-        run: &Run,
-        rejected: &[(UpdateId, Failure)],
-    ) -> Option<Result<CallReply, CallError>> {
+    fn answer(&self, run: &Run, news: &mut News<'_>) -> Option<Result<CallReply, CallError>> {
         match self {
             Self::Closed => closed(run).map(Ok),
             Self::Events(after) => {
@@ -125,10 +124,10 @@ impl Until {
                 (last_event > *after || closed)
                     .then(|| Ok(CallReply::History { run: run.id, last_event, closed }))
             }
-            Self::LogRow(after) => waits(run, *after).map(Ok),
+            Self::Waits(after) => waits(run, *after, news).map(Ok),
             Self::Update(call) => {
                 let Call::Update { update, until, .. } = &**call else { return None };
-                if let Some((_, failure)) = rejected.iter().find(|(id, _)| id == update) {
+                if let Some((_, failure)) = news.rejected.iter().find(|(id, _)| id == update) {
                     return Some(Ok(CallReply::UpdateRejected(failure.clone())));
                 }
                 update_answer(run, update, *until)
@@ -142,10 +141,12 @@ fn closed(run: &Run) -> Option<CallReply> {
     Some(CallReply::Closed { run: run.id, how, outcome: run.outcome.clone(), next_run })
 }
 
-fn waits(run: &Run, after: u64) -> Option<CallReply> {
+/// A caller who knows nothing yet is answered at once.
+fn waits(run: &Run, after: u64, news: &mut News<'_>) -> Option<CallReply> {
     let (log_row, closed) = (run.log_rows, !run.open());
-    (log_row > after || closed).then(|| {
-        CallReply::Waits(RunWaits { run: run.id, log_row, waits: run.shown_waits(), closed })
+    (after == 0 || run.waits_row > after || closed).then(|| {
+        let waits = news.waits.get_or_insert_with(|| Arc::new(run.shown_waits()));
+        CallReply::Waits(RunWaits { run: run.id, log_row, waits: Arc::clone(waits), closed })
     })
 }
 

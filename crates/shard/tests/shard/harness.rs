@@ -24,7 +24,7 @@ use abide_shard::{
     message::{Fetch, Fetched, Message, Offer, Output},
     shard::{Moment, Shard},
 };
-use abide_store::{Batch, CommitError, ReadError, memory::Tables, rows::LogRow};
+use abide_store::{Batch, CommitError, ReadError, WaitFilter, memory::Tables, rows::LogRow};
 
 /// Shards on one store.
 pub(crate) struct World {
@@ -166,7 +166,14 @@ impl World {
             }
             Fetch::Outbox(after, limit) => Fetched::Outbox(tables.outbox(shard, after, limit)),
             Fetch::Inbox(run, number) => Fetched::Inbox(tables.inbox(shard, run, number)),
-            Fetch::Stranded(after, limit) => Fetched::Runs(tables.stranded(shard, after, limit)),
+            Fetch::WaitsOf(run, limit) => {
+                let filter = WaitFilter { run: Some((shard, run)), ..WaitFilter::default() };
+                let rows = tables.waits(&filter, limit);
+                Fetched::Waits(rows.into_iter().map(|(_, row)| row).collect())
+            }
+            Fetch::Stranded(after, limit) => {
+                Fetched::Stranded(tables.stranded(shard, after, limit))
+            }
         }
     }
 

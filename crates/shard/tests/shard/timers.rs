@@ -9,7 +9,10 @@ use abide_core::{
     limits::Limits,
     time::Timestamp,
 };
-use abide_store::{WaitFilter, Write, rows::DueKey};
+use abide_store::{
+    WaitFilter, Write,
+    rows::{DueKey, WaitRow},
+};
 
 use crate::harness::{World, shard_of, target, timer};
 
@@ -144,6 +147,44 @@ fn repair_recreates_a_lost_row_and_the_timer_fires_once() {
     assert!(matches!(world.ask(shard_of("w"), call), Ok(CallReply::Done { .. })));
     world.pass(Duration::ZERO);
     assert_eq!(fired(&world, "w", run), 1);
+}
+
+/// Listed, but nobody waits: people would be asked for what nobody needs.
+#[test]
+fn repair_removes_what_is_listed_and_not_waited_for() {
+    let mut world = World::new();
+    sleeping(&mut world, "w", HOUR);
+    let listed = |world: &World| world.tables.waits(&WaitFilter::default(), 10);
+    let before = listed(&world);
+    let left = WaitRow { wait: bytes::Bytes::from_static(b"cleft"), ..before[0].1.clone() };
+    let repair = || Call::Repair { target: target("w"), identity: "operator".into() };
+    apply(&mut world, Write::PutWait(left.clone()));
+    assert!(matches!(world.ask(shard_of("w"), repair()), Ok(CallReply::Done { .. })));
+    assert_eq!(listed(&world), before);
+
+    let end = Call::Terminate {
+        target: target("w"),
+        reason: String::new(),
+        identity: "operator".into(),
+        details: Default::default(),
+        key: None,
+    };
+    world.ask(shard_of("w"), end).expect("it ends");
+    apply(&mut world, Write::PutWait(left));
+    assert!(matches!(world.ask(shard_of("w"), repair()), Ok(CallReply::Done { .. })));
+    assert_eq!(listed(&world), [], "also of a closed run");
+}
+
+#[test]
+fn the_sweeper_finds_a_run_that_lost_only_its_due_time() {
+    let mut world = World::new();
+    sleeping(&mut world, "w", HOUR);
+    let lost = world.tables.due(shard_of("w"), None, Timestamp::NEVER, 10).remove(0);
+    world.crash();
+    delete_due(&mut world, lost.key());
+    world.send(shard_of("w"), abide_shard::message::Message::Tick);
+    world.pass(Limits::default().sweep_interval);
+    assert_eq!(world.tables.due(shard_of("w"), None, Timestamp::NEVER, 10), [lost]);
 }
 
 #[test]

@@ -190,7 +190,8 @@ impl Story {
             | Note::Heartbeat { .. }
             | Note::TaskAttemptFailed(_)
             | Note::UpdateRejected { .. }
-            | Note::Repaired { .. } => {}
+            | Note::Repaired { .. }
+            | Note::CancelRepeated { .. } => {}
         }
     }
 }

@@ -7,7 +7,7 @@ use abide_core::{
     note::Record,
 };
 use abide_shard::message::{Fetch, Fetched, Message};
-use abide_store::{Batch, CommitError, ReadError, Write, memory::Tables};
+use abide_store::{Batch, CommitError, ReadError, WaitFilter, Write, memory::Tables};
 
 use super::{Event, World, slots::SlotId};
 use crate::{
@@ -156,6 +156,11 @@ pub(crate) fn fetch_from(tables: &Tables, shard: ShardId, fetch: &Fetch) -> Fetc
         }
         Fetch::Outbox(after, limit) => Fetched::Outbox(tables.outbox(shard, *after, *limit)),
         Fetch::Inbox(source, number) => Fetched::Inbox(tables.inbox(shard, *source, *number)),
-        Fetch::Stranded(after, limit) => Fetched::Runs(tables.stranded(shard, *after, *limit)),
+        Fetch::WaitsOf(run, limit) => {
+            let filter = WaitFilter { run: Some((shard, *run)), ..WaitFilter::default() };
+            let rows = tables.waits(&filter, *limit);
+            Fetched::Waits(rows.into_iter().map(|(_, row)| row).collect())
+        }
+        Fetch::Stranded(after, limit) => Fetched::Stranded(tables.stranded(shard, *after, *limit)),
     }
 }

@@ -59,6 +59,18 @@ pub(crate) fn page(
     Ok(found)
 }
 
+/// Something happens to the run at this time.
+pub(crate) fn contains(
+    connection: &Connection,
+    shard: ShardId,
+    run: RunId,
+    at: Timestamp,
+) -> Result<bool> {
+    const SQL: &str = "SELECT 1 FROM due WHERE hour = ? AND shard = ? AND due = ? AND run = ?";
+    let params = params![hour(at), shard.number(), time(at), run.as_bytes()];
+    Ok(row(connection, SQL, params, |_| Ok(()))?.is_some())
+}
+
 /// Leaves of these runs those that have no entry in the shard. Goes through the shard's part of each
 /// hour, until none is left.
 pub(crate) fn remove_due(

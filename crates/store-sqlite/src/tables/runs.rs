@@ -5,20 +5,17 @@ use std::collections::BTreeSet;
 use abide_core::ids::{RunId, ShardId};
 use abide_store::{
     RunFilter, WorkflowRuns,
-    rows::{RunRow, RunStatus},
+    rows::{RunRow, RunStatus, Swept},
 };
 use rusqlite::{Connection, Result, Row, params, params_from_iter};
 
 use crate::{
-    tables::{conditions::Conditions, due, execute, row, rows},
+    tables::{conditions::Conditions, due, execute, row, rows, waits},
     values::{Columns, bound, limit, number, time},
 };
 
 const COLUMNS: &str = "run, namespace, workflow, ordinal, workflow_type, status, start_key, \
     started_at, closed_at, details";
-
-/// Open runs that are looked up in the due index at one time.
-const CANDIDATES: usize = 4096;
 
 /// Replaces the run's row. In the life of a run only what no index holds changes, and then the indexes
 /// are left alone; otherwise the whole row is written anew.
@@ -141,40 +138,56 @@ fn conditions(filter: &RunFilter) -> Conditions {
     conditions
 }
 
-/// Open runs that nothing in the store would resume. The due index is not kept by run: many candidates
-/// at a time are looked up in the shard's part of it.
+/// Looks at some open runs for those that nothing in the store would resume. A wait leads to its entry
+/// in the due index. The entries of a run without waits are not kept by run: all such runs together are
+/// looked up in the shard's part of the index.
 pub(crate) fn stranded(
     connection: &Connection,
     shard: ShardId,
-    mut after: Option<RunId>,
+    after: Option<RunId>,
     page: usize,
-) -> Result<Vec<RunRow>> {
-    let mut found = Vec::new();
-    while found.len() < page {
-        let mut runs = idle(connection, shard, after)?;
-        after = runs.last().copied().filter(|_| runs.len() == CANDIDATES);
-        due::remove_due(connection, shard, &mut runs)?;
-        for run in runs.into_iter().take(page - found.len()) {
-            found.extend(read(connection, shard, run)?);
+) -> Result<Swept> {
+    let open = open_after(connection, shard, after, page)?;
+    let next = open.last().map(|(run, _)| *run).filter(|_| open.len() == page);
+    let (mut stranded, mut without_wait) = (BTreeSet::new(), BTreeSet::new());
+    for (run, idle) in open {
+        if !idle {
+            continue;
         }
-        if after.is_none() {
-            break;
+        match waits::ends_of(connection, shard, run)? {
+            ends if ends.is_empty() => {
+                without_wait.insert(run);
+            }
+            ends => {
+                for end in ends.into_iter().filter(|end| !end.never()) {
+                    if !due::contains(connection, shard, run, end)? {
+                        stranded.insert(run);
+                    }
+                }
+            }
         }
     }
-    Ok(found)
+    due::remove_due(connection, shard, &mut without_wait)?;
+    stranded.append(&mut without_wait);
+    let rows = stranded.into_iter().map(|run| read(connection, shard, run));
+    Ok(Swept { stranded: rows.flat_map(Result::transpose).collect::<Result<_>>()?, next })
 }
 
-/// The next open runs that have no row in tasks, waits and outbox.
-fn idle(connection: &Connection, shard: ShardId, after: Option<RunId>) -> Result<BTreeSet<RunId>> {
-    const SQL: &str = "SELECT run FROM runs INDEXED BY runs_open \
-        WHERE status <= 3 AND shard = ?1 AND run > ?2 \
-        AND NOT EXISTS (SELECT 1 FROM waits WHERE waits.run = runs.run AND waits.shard = ?1) \
-        AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.shard = ?1 AND outbox.run = runs.run) \
+/// The next open runs, and of each whether it has no row in tasks and outbox.
+fn open_after(
+    connection: &Connection,
+    shard: ShardId,
+    after: Option<RunId>,
+    page: usize,
+) -> Result<Vec<(RunId, bool)>> {
+    const SQL: &str = "SELECT run, \
+        NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.shard = ?1 AND outbox.run = runs.run) \
         AND run NOT IN (SELECT run FROM tasks WHERE shard = ?1) \
+        FROM runs INDEXED BY runs_open WHERE status <= 3 AND shard = ?1 AND run > ?2 \
         ORDER BY run LIMIT ?3";
     let after = after.map_or_else(Vec::new, |run| run.as_bytes().to_vec());
-    let params = params![shard.number(), after, limit(CANDIDATES)];
-    Ok(rows(connection, SQL, params, |row| row.run(0))?.into_iter().collect())
+    let params = params![shard.number(), after, limit(page)];
+    rows(connection, SQL, params, |row| Ok((row.run(0)?, row.get(1)?)))
 }
 
 fn decode(row: &Row<'_>) -> Result<RunRow> {

@@ -55,6 +55,16 @@ pub(crate) fn delete(
     execute(connection, SQL, params![run.as_bytes(), shard.number(), wait]).map(drop)
 }
 
+/// When the waits of a run end.
+pub(crate) fn ends_of(
+    connection: &Connection,
+    shard: ShardId,
+    run: RunId,
+) -> Result<Vec<Timestamp>> {
+    const SQL: &str = "SELECT until FROM waits WHERE run = ? AND shard = ?";
+    rows(connection, SQL, params![run.as_bytes(), shard.number()], |row| row.time(0))
+}
+
 /// Waits of all shards by their end. Those of one run or workflow, and signals and conditions of one
 /// name, are found by their keys; all else is filtered on the way through the days. Approvals wait for
 /// people, so they are few among many: they are found by their kind, and sorted.

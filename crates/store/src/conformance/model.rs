@@ -151,10 +151,15 @@ impl Both<'_> {
             let after = last.map(|row| (row.run, row.number));
             (read(store.outbox(of, after, limit)), tables.outbox(of, after, limit))
         });
-        self.pages(|last: Option<&RunRow>| {
-            let after = last.map(|row| row.run);
-            (read(store.stranded(of, after, limit)), tables.stranded(of, after, limit))
-        });
+        let mut after = None;
+        loop {
+            let swept = read(store.stranded(of, after, limit));
+            assert_eq!(swept, tables.stranded(of, after, limit));
+            after = swept.next;
+            if after.is_none() {
+                break;
+            }
+        }
         for until in [time(0, 0), time(1_800_000_003, 0), Timestamp::NEVER] {
             self.pages(|last: Option<&DueRow>| {
                 let after = last.map(DueRow::key);

@@ -9,11 +9,11 @@ use crate::{
     conformance::{
         Check, checks, commit, pages_of_two, read,
         samples::{
-            due_row, everything_of, log_row, outbox_row, run, run_row, shard, task_row, time,
-            wait_row,
+            due_row, everything_of, log_row, outbox_row, run, run_row, shard, task_key, task_row,
+            time, wait_row,
         },
     },
-    rows::{DueRow, LogRow, OutboxRow, RunRow, TaskKey, TaskRow, WorkKind},
+    rows::{DueRow, LogRow, OutboxRow, RunRow, Swept, TaskKey, TaskRow, WorkKind},
 };
 
 pub(super) const CHECKS: &[Check] = checks![
@@ -203,10 +203,12 @@ fn stranded(store: &dyn Store) {
     let rows: Vec<_> = [1, 3, 4, 200, 1000].map(|number| run_row(run(number))).to_vec();
     commit(store, shard(1), rows.iter().rev().cloned().map(Write::PutRun).collect());
     commit(store, shard(2), vec![Write::PutRun(run_row(run(2)))]);
-    let all = pages_of_two(|last: Option<&RunRow>| {
-        read(store.stranded(shard(1), last.map(|row| row.run), 2))
-    });
-    assert_eq!(all, rows);
+    commit(store, shard(1), vec![Write::PutTask(task_row(task_key(run(3))))]);
+    let sweep = |after| read(store.stranded(shard(1), after, 2));
+    let swept = |rows: &[RunRow], next| Swept { stranded: rows.to_vec(), next };
+    assert_eq!(sweep(None), swept(&rows[..1], Some(run(3))), "as many are looked at, not found");
+    assert_eq!(sweep(Some(run(3))), swept(&rows[2..4], Some(run(200))));
+    assert_eq!(sweep(Some(run(200))), swept(&rows[4..], None));
 }
 
 fn a_page_of_none_is_empty(store: &dyn Store) {
@@ -218,7 +220,7 @@ fn a_page_of_none_is_empty(store: &dyn Store) {
     assert!(read(store.waits(WaitFilter::default(), 0)).is_empty());
     assert!(read(store.outbox(shard(1), None, 0)).is_empty());
     assert!(read(store.runs(RunFilter::default(), 0)).is_empty());
-    assert!(read(store.stranded(shard(1), None, 0)).is_empty());
+    assert_eq!(read(store.stranded(shard(1), None, 0)), Swept::default());
 }
 
 fn bounds_may_be_extreme(store: &dyn Store) {

@@ -1,6 +1,7 @@
 //! One check per table: what is put is read back in every field, a put replaces, a delete removes, and
 //! a delete of what is not there does nothing.
 
+use abide_core::time::Timestamp;
 use bytes::Bytes;
 
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
             shard, snapshot_row, task_key, task_row, time, wait_row,
         },
     },
-    rows::{RegistryRow, RunStatus, TaskPhase, WaitKind, WorkKind},
+    rows::{RegistryRow, RunStatus, TaskPhase, WaitKind, WaitRow, WorkKind},
 };
 
 pub(super) const CHECKS: &[Check] = checks![
@@ -181,27 +182,44 @@ fn registry(store: &dyn Store) {
     assert!(names("namespace/c").is_empty());
 }
 
-/// Five open runs, four of which have one thing that would resume them, and a closed one.
+/// Open runs of which all but one have something that would resume them, and a closed one. A wait with
+/// an end resumes nothing by itself: its entry in the due index does.
 fn stranded(store: &dyn Store) {
-    let mut closed = run_row(run(6));
+    let mut closed = run_row(run(7));
     closed.status = RunStatus::Failed;
-    let mut writes: Vec<_> = (1..=5).map(|number| Write::PutRun(run_row(run(number)))).collect();
+    let until = time(1_900_000_000, 0);
+    let wait = |number, until| Write::PutWait(WaitRow { until, ..wait_row(run(number), b"wait") });
+    let mut writes: Vec<_> = (1..=6).map(|number| Write::PutRun(run_row(run(number)))).collect();
     writes.extend([
         Write::PutRun(closed),
         Write::PutTask(task_row(task_key(run(1)))),
-        Write::PutDue(due_row(run(2), time(1_900_000_000, 0))),
-        Write::PutWait(wait_row(run(3), b"wait")),
+        Write::PutDue(due_row(run(2), until)),
+        wait(3, Timestamp::NEVER),
         Write::PutOutbox(outbox_row(run(4), 1)),
+        wait(6, until),
+        Write::PutDue(due_row(run(6), until)),
     ]);
     commit(store, shard(1), writes);
-    assert_eq!(read(store.stranded(shard(1), None, 10)), [run_row(run(5))]);
-    let others_rows = vec![
+    let stranded = || {
+        let found = read(store.stranded(shard(1), None, 10)).stranded;
+        found.into_iter().map(|row| row.run).collect::<Vec<_>>()
+    };
+    assert_eq!(stranded(), [run(5)]);
+
+    // An entry at another time is not that of the wait.
+    commit(store, shard(1), vec![wait(6, time(1_900_000_001, 0))]);
+    assert_eq!(stranded(), [run(5), run(6)]);
+    commit(store, shard(1), vec![Write::PutTask(task_row(task_key(run(6))))]);
+    assert_eq!(stranded(), [run(5)], "a task looks after its run");
+
+    let gone = vec![
         Write::DeleteTask(task_key(run(1))),
-        Write::DeleteDue(due_row(run(2), time(1_900_000_000, 0)).key()),
+        Write::DeleteDue(due_row(run(2), until).key()),
         Write::DeleteWait { run: run(3), wait: Bytes::from_static(b"wait") },
         Write::DeleteOutbox { run: run(4), number: 1 },
+        Write::DeleteTask(task_key(run(6))),
     ];
-    commit(store, shard(1), others_rows);
+    commit(store, shard(1), gone);
     commit(store, shard(2), vec![Write::PutTask(task_row(task_key(run(1))))]);
-    assert_eq!(read(store.stranded(shard(1), None, 10)).len(), 5);
+    assert_eq!(stranded().len(), 6, "rows of other shards do not count");
 }

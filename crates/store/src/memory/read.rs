@@ -12,7 +12,7 @@ use crate::{
     memory::Tables,
     rows::{
         DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
-        TaskKey, TaskRow, WaitRow,
+        Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 
@@ -128,13 +128,13 @@ impl Tables {
         self.runs.values().filter(|row| filter.matches(row)).map(|_| 1).sum()
     }
 
-    /// Open runs that have no row in tasks, due index, waits and outbox.
-    pub fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Vec<RunRow> {
-        self.runs_of_shard(shard, after)
-            .filter(|row| row.status.open() && !self.resumable(shard, row.run))
-            .take(limit)
-            .cloned()
-            .collect()
+    /// Looks at some open runs for those that nothing would resume.
+    pub fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Swept {
+        let open = self.runs_of_shard(shard, after).filter(|row| row.status.open());
+        let open: Vec<_> = open.take(limit).collect();
+        let next = open.last().map(|row| row.run).filter(|_| open.len() == limit);
+        let stranded = open.into_iter().filter(|row| !self.resumable(shard, row.run));
+        Swept { stranded: stranded.cloned().collect(), next }
     }
 
     /// Registry rows whose name begins with `prefix`, in order of name.
@@ -150,9 +150,18 @@ impl Tables {
 
     fn resumable(&self, shard: ShardId, run: RunId) -> bool {
         let here = (shard, run);
+        let mut due = self.due.keys().filter(|(of, key)| (*of, key.run) == here);
+        let waits = self.waits.iter().filter(|((of, of_run, _), _)| (*of, *of_run) == here);
+        let mut waits = waits.map(|(_, row)| row).peekable();
         self.tasks.keys().any(|(of, key)| (*of, key.run) == here)
-            || self.due.keys().any(|(of, key)| (*of, key.run) == here)
-            || self.waits.keys().any(|(of, of_run, _)| (*of, *of_run) == here)
             || self.outbox.keys().any(|(of, of_run, _)| (*of, *of_run) == here)
+            || (waits.peek().is_none() && due.next().is_some())
+            || (waits.peek().is_some() && waits.all(|wait| self.comes(shard, wait)))
+    }
+
+    /// The wait has no end, or its end is in the due index.
+    fn comes(&self, shard: ShardId, wait: &WaitRow) -> bool {
+        let mut due = self.due.keys().filter(|(of, key)| (*of, key.run) == (shard, wait.run));
+        wait.until.never() || due.any(|(_, key)| key.due == wait.until)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use abide_core::time::Timestamp;
-use abide_store::rows::DueRow;
+use abide_store::rows::{DueRow, WaitKind, WaitRow};
 use bytes::Bytes;
 
 use super::*;
@@ -41,6 +41,22 @@ fn due_in(minutes: u64, number: u128) -> DueRow {
     }
 }
 
+fn wait_until(until: Timestamp, number: u128) -> WaitRow {
+    WaitRow {
+        run: run(number),
+        wait: Bytes::from_static(b"wait"),
+        namespace: "namespace".into(),
+        workflow: "workflow".into(),
+        workflow_type: "Type".to_owned(),
+        kind: WaitKind::Timer,
+        name: "timer".to_owned(),
+        since: Timestamp::EPOCH,
+        until,
+        timer: Some("timer".into()),
+        details: Bytes::new(),
+    }
+}
+
 fn tables() -> Connection {
     let connection = Connection::open_in_memory().unwrap();
     connection.execute_batch(include_str!("../../migrations/0001_tables.sql")).unwrap();
@@ -61,24 +77,31 @@ fn entries_of_other_shards_are_not_read() {
         false
     };
     connection.progress_handler(10, Some(count)).unwrap();
-    assert_eq!(stranded(&connection, shard(1), None, 10).unwrap(), [open_run(1)]);
+    assert_eq!(stranded(&connection, shard(1), None, 10).unwrap().stranded, [open_run(1)]);
     let operations = OPERATIONS.load(Relaxed);
     assert!(operations < 2_000, "{operations} operations");
 }
 
+/// Each wait leads to its entry: the index is not gone through once for all of them.
 #[test]
-fn a_stranded_run_is_found_behind_many_that_are_due() {
-    let connection = tables();
-    let many = u128::try_from(CANDIDATES).unwrap() + 10;
-    for number in 1..=many + 3 {
+fn runs_that_wait_for_a_time_cost_a_look_each() {
+    static OPERATIONS: AtomicUsize = AtomicUsize::new(0);
+    let mut connection = tables();
+    for number in 1..=1000 {
         put(&connection, shard(1), &open_run(number)).unwrap();
+        let due = due_in(u64::try_from(number).unwrap(), number);
+        waits::put(&connection, shard(1), &wait_until(due.due, number)).unwrap();
+        if number != 500 {
+            due::put(&connection, shard(1), &due).unwrap();
+        }
     }
-    for number in 1..=many {
-        due::put(&connection, shard(1), &due_in(u64::try_from(number).unwrap(), number)).unwrap();
-    }
-    let page = |after, rows| stranded(&connection, shard(1), after, rows).unwrap();
-    let left = [1, 2, 3].map(|number| open_run(many + number));
-    assert_eq!(page(None, 10), left);
-    assert_eq!(page(None, 2), left[..2]);
-    assert_eq!(page(Some(left[1].run), 2), left[2..]);
+    let count = || {
+        OPERATIONS.fetch_add(10, Relaxed);
+        false
+    };
+    connection.progress_handler(10, Some(count)).unwrap();
+    let swept = stranded(&connection, shard(1), None, 2000).unwrap();
+    assert_eq!(swept, Swept { stranded: vec![open_run(500)], next: None });
+    let operations = OPERATIONS.load(Relaxed);
+    assert!(operations < 100_000, "{operations} operations");
 }
