@@ -109,16 +109,27 @@ async fn an_approver_without_permission_is_refused_at_once() {
 #[tokio::test]
 async fn a_duplicate_does_not_overwrite_an_earlier_decision() {
     let env = environment().await;
-    let run = env.client().start::<Escalating>("duplicate", ()).await.unwrap();
-    let answer = || Answer::approve("expense", "ada").key("click-1");
-    run.signal(Escalating::decision, answer()).await.unwrap();
-    run.signal(Escalating::decision, answer()).await.unwrap();
-    run.signal(Escalating::decision, Answer::reject("expense", "ada")).await.unwrap();
-    assert_eq!(run.result().await.unwrap(), "Approve by ada");
+    let run = env.client().start::<Levels>("levels", ()).await.unwrap();
+    let answer = || Answer::approve("second", "ada").key("click-1");
+    run.signal(Levels::decision, answer()).await.unwrap();
+    run.signal(Levels::decision, answer()).await.unwrap();
+    run.signal(Levels::decision, Answer::reject("second", "ada")).await.unwrap();
+    run.signal(Levels::decision, Answer::approve("first", "ada")).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), "third level was silent");
+    let second = run.query(Levels::approvals, ()).await.unwrap().requests.remove(1);
+    let judged: Vec<_> = second.entries.iter().map(|entry| &entry.judgement).collect();
+    assert!(matches!(
+        judged[..],
+        [
+            Judgement::Taken(_),
+            Judgement::Repeated,
+            Judgement::Refused(Refusal::AlreadyDecided { .. })
+        ]
+    ));
 }
 
 #[tokio::test]
-async fn a_request_that_is_withdrawn_can_be_cancelled() {
+async fn a_run_whose_request_is_not_needed_any_more_can_be_cancelled() {
     let env = environment().await;
     let run = env.client().start::<Reviewed>("reviewed", input("r")).await.unwrap();
     run.cancel().await.unwrap();

@@ -127,3 +127,39 @@ fn a_request_may_keep_what_it_refuses() {
     assert!(matches!(entries[0].judgement, Judgement::Refused(Refusal::NotAllowed { .. })));
     world.check();
 }
+
+/// Asks for a minute, and once more ten seconds later.
+#[derive(Default)]
+struct Again {
+    approvals: Approvals,
+}
+
+#[workflow(approvals = approvals)]
+impl Again {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<bool> {
+        let request = Request::new("expense").approvers(["ada", "grace"]).quorum(2, 2);
+        if ctx.approval(request.clone().timeout(seconds(60))).await?.approved() {
+            return Ok(true);
+        }
+        ctx.sleep(seconds(10)).await?;
+        Ok(ctx.approval(request).await?.approved())
+    }
+}
+
+#[test]
+fn a_repeat_is_told_what_the_first_was_told_although_it_was_asked_again_since() {
+    let mut world = World::<Again>::start(());
+    world.pass(seconds(60));
+    let first = world.update(Again::decide, approve("ada").key("click-1")).unwrap().unwrap();
+    assert_eq!(first.effect, Effect::Late);
+    world.pass(seconds(10));
+    let entries = &world.query(Again::approvals, ()).requests[0].entries;
+    let Judgement::Taken(now) = &entries[0].judgement else { panic!("it was taken") };
+    assert_eq!(now.effect, Effect::Counted);
+    let repeat = world.update(Again::decide, approve("ada").key("click-1"));
+    assert_eq!(repeat, Some(Ok(first)));
+    world.update(Again::decide, approve("grace")).unwrap().unwrap();
+    assert_eq!(world.result(), Some(true));
+    world.check();
+}

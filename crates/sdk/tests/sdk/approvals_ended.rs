@@ -187,17 +187,6 @@ fn a_late_handover_or_withdrawal_by_signal_has_no_effect_when_it_is_asked_again(
 }
 
 #[test]
-fn a_repeat_is_told_what_the_first_was_told_although_it_was_asked_again_since() {
-    let mut world = escalated();
-    let late = world.update(Escalating::decide, approve().key("click-1")).unwrap().unwrap();
-    assert_eq!(late.effect, Effect::Late);
-    let again = world.update(Escalating::decide, approve().key("click-1"));
-    assert_eq!(again, Some(Ok(late)));
-    assert_eq!(world.query(Escalating::late, ()), 1);
-    world.check();
-}
-
-#[test]
 fn whoever_asked_can_withdraw_and_nobody_else() {
     let mut world = World::ask(Terms {
         requester: Some("linus".into()),
