@@ -68,9 +68,7 @@ pub(crate) fn moment(after: Duration) -> Result<Timestamp, Failed> {
 
 /// The moment so long before now.
 pub(crate) fn ago(length: Duration) -> Timestamp {
-    let now = system_now();
-    let seconds = now.seconds().saturating_sub_unsigned(length.as_secs());
-    Timestamp::new(seconds, now.nanos()).unwrap_or(Timestamp::EPOCH)
+    system_now() - length
 }
 
 #[cfg(test)]

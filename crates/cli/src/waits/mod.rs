@@ -15,7 +15,7 @@ use clap::Subcommand;
 
 pub(crate) use self::{
     filter::{Filter, Paged},
-    words::{details, ended_by, object, row_object, until, waits_for},
+    words::{details, ended_by, object, row_object, times, until, waits_for},
 };
 use crate::{connection::Common, failed::Failed};
 

@@ -3,7 +3,7 @@
 use abide_core::run::ShownWait;
 use clap::Args;
 
-use super::{ended_by, find, object, until, waits_for};
+use super::{ended_by, find, object, times, until, waits_for};
 use crate::{
     connection::Common,
     failed::Failed,
@@ -62,7 +62,6 @@ fn facts(wait: &ShownWait) -> Table {
     if let Some(not_after) = wait.guards.not_after {
         facts.push(("latest end", absolute(not_after)));
     }
-    let times = |count: u32| if count == 1 { "once".into() } else { format!("{count} times") };
     if let Some(bound) = wait.guards.max_extensions {
         facts.push(("moves allowed", times(bound)));
     }

@@ -20,6 +20,11 @@ pub(crate) fn until(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// How often.
+pub(crate) fn times(count: u32) -> String {
+    if count == 1 { "once".into() } else { format!("{count} times") }
+}
+
 /// What is waited for, in words.
 pub(crate) fn waits_for(kind: WaitKind, name: &str) -> String {
     match kind {

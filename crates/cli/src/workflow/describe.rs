@@ -12,10 +12,10 @@ use crate::{
     connection::Common,
     failed::Failed,
     output::{
-        Table, absolute, failure, failure_lines, payload, payloads, relative, snake_case,
-        system_now,
+        Table, absolute, failure, failure_lines, mover, origin, payload, payloads, relative,
+        snake_case, system_now,
     },
-    waits::{ended_by, object as wait_object, until, waits_for},
+    waits::{ended_by, object as wait_object, times, until, waits_for},
 };
 
 /// Show a run and all that it waits for
@@ -90,10 +90,11 @@ fn facts(run: &Description) -> Table {
 
 fn waits(waits: &[ShownWait]) -> Table {
     let now = system_now();
-    let mut table = Table::new(["waits for", "since", "until", "ended by", "timer"]);
+    let mut table = Table::new(["waits for", "origin", "since", "until", "ended by", "timer"]);
     for wait in waits {
         table.row([
             waits_for(wait.kind, &wait.name),
+            wait.origin.as_ref().map_or_else(|| "unknown".into(), origin),
             relative(wait.since, now),
             until(wait.until, now),
             ended_by(wait.kind, &wait.name, wait.until),
@@ -103,15 +104,29 @@ fn waits(waits: &[ShownWait]) -> Table {
     table
 }
 
-/// What a wait is about and who may act, if it says so.
+/// What a wait is about, who may act, and what was and may be done to its end, if there is any of it.
 fn about(wait: &ShownWait) -> Option<String> {
-    let details = wait.details.as_ref()?;
-    let actors = match details.actors.as_slice() {
-        [] => String::new(),
-        actors => format!(", for {}", actors.join(", ")),
-    };
+    let mut parts = Vec::new();
+    if let Some(details) = &wait.details {
+        if !details.subject.is_empty() {
+            parts.push(format!("is about {:?}", details.subject));
+        }
+        if !details.actors.is_empty() {
+            let verb = if parts.is_empty() { "is for" } else { "for" };
+            parts.push(format!("{verb} {}", details.actors.join(", ")));
+        }
+    }
+    if let Some(not_after) = wait.guards.not_after {
+        parts.push(format!("ends {} at the latest", absolute(not_after)));
+    }
+    if let Some(bound) = wait.guards.max_extensions {
+        parts.push(format!("may be moved {}", times(bound)));
+    }
+    if let Some(by) = &wait.moved_by {
+        parts.push(format!("was moved {} from outside, last by {}", times(wait.moves), mover(by)));
+    }
     let what = waits_for(wait.kind, &wait.name);
-    Some(format!("{what} is about {:?}{actors}", details.subject))
+    (!parts.is_empty()).then(|| format!("{what} {}", parts.join(", ")))
 }
 
 fn activities(activities: &[ShownActivity]) -> Table {
@@ -210,4 +225,54 @@ const fn phase(phase: &Phase) -> &'static str {
 
 fn word(value: &impl std::fmt::Debug) -> String {
     snake_case(&format!("{value:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use abide_core::{
+        event::{Guards, Mover, WaitDetails},
+        list::WaitKind,
+        run::WaitKey,
+        time::Timestamp,
+    };
+
+    use super::*;
+
+    fn wait(details: Option<WaitDetails>) -> ShownWait {
+        ShownWait {
+            key: WaitKey::Timer("1".into()),
+            kind: WaitKind::Signal,
+            name: "go".into(),
+            origin: None,
+            timer: Some("1".into()),
+            since: Timestamp::EPOCH,
+            until: Timestamp::NEVER,
+            guards: Guards::default(),
+            moves: 0,
+            moved_by: None,
+            details,
+        }
+    }
+
+    #[test]
+    fn a_wait_says_only_what_there_is_to_say() {
+        assert_eq!(about(&wait(None)), None);
+        assert_eq!(about(&wait(Some(WaitDetails::default()))), None);
+        let details = WaitDetails { actors: vec!["anna".into()], ..WaitDetails::default() };
+        assert_eq!(about(&wait(Some(details))).unwrap(), "signal go is for anna");
+    }
+
+    #[test]
+    fn people_see_how_the_end_was_and_may_be_moved() {
+        let guards = Guards { not_after: Some(Timestamp::EPOCH), max_extensions: Some(1) };
+        let moved_by = Some(Mover::Outside {
+            identity: "anna".into(),
+            key: None,
+            received_at: Timestamp::EPOCH,
+        });
+        let shown = about(&ShownWait { guards, moves: 2, moved_by, ..wait(None) }).unwrap();
+        let expected = "signal go ends 1970-01-01 00:00:00Z at the latest, may be moved once, \
+                        was moved 2 times from outside, last by ";
+        assert!(shown.starts_with(expected), "{shown}");
+    }
 }

@@ -225,6 +225,38 @@ async fn a_lost_task_is_found_and_done_once() {
     stop(&engine, worker).await;
 }
 
+/// Rows may be as large as what a wait shows; an answer is not as large as all of them.
+#[tokio::test]
+async fn a_page_of_large_waits_ends_early_and_says_so() {
+    let world = World::new(programs([("sleeper", vec![Node::Sleep(HOUR)])]));
+    let engine = world.engine();
+    let worker = world.worker(&engine);
+    let run = start(&engine, "sleeper", "sleeper").await;
+    wait_for_waits(&engine, 1).await;
+    let shard = workflow("sleeper").slot().shard();
+    let row = world.waits_of(shard, run).await.remove(0);
+    let large = vec![0; Limits::default().page_bytes / 2].into();
+    let large = WaitRow { details: large, ..row };
+    let named = |name: &'static [u8]| WaitRow { wait: name.into(), ..large.clone() };
+    let rows = [&b"x"[..], b"y", b"z"].map(named);
+    let epoch = world.store.shard(shard).await.expect("the shard").epoch;
+    let writes = rows.iter().cloned().map(Write::PutWait).collect();
+    world.store.commit(Batch { shard, epoch, writes }).await.expect("they are written");
+
+    let mut filter = WaitFilter { run: Some((shard, run)), ..WaitFilter::default() };
+    let mut pages = Vec::new();
+    loop {
+        let (page, more) = engine.waits(filter.clone(), 100).await.expect("a page");
+        filter.after = page.last().map(WaitRow::position);
+        pages.push(page.len());
+        if !more {
+            break;
+        }
+    }
+    assert_eq!(pages, [2, 1, 1], "the small one fits beside a large one");
+    stop(&engine, worker).await;
+}
+
 /// The run as it is once its code has nothing to do.
 async fn settled(engine: &Engine, id: &str) -> Description {
     loop {

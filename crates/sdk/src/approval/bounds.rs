@@ -12,7 +12,7 @@ pub(super) const HANDOVERS_MAX: usize = 100;
 
 /// The bytes that a request shows. Half of what the engine takes, so that there is room for the names
 /// of those whom it is handed over to.
-pub(super) const SHOWN_BYTES_MAX: usize = 1 << 20;
+pub(super) const SHOWN_BYTES_MAX: usize = 32 << 10;
 
 /// How many answers by signal are kept for requests that have not been asked: the newest.
 pub(super) const EARLY_MAX: usize = 100;

@@ -299,7 +299,7 @@ fn a_request_that_cannot_be_asked_fails_and_says_why() {
         "request a falls back to Unreadable, which cannot be read: unknown variant `Unreadable`, \
          expected `Whole`",
         "request a has an approver of more than 256 bytes",
-        "request a shows 2097152 bytes of at most 1048576: show a link instead",
+        "request a shows 2097152 bytes of at most 32768: show a link instead",
         "request a: 2 is no choice: it must be a text or a variant of an enum",
     ];
     for (case, reason) in (0..).zip(reasons) {

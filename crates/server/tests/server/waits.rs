@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use abide_core::{codec::Wire, event::Condition, program::Node};
+use abide_core::{call::RunTarget, codec::Wire, event::Condition, ids::RunId, program::Node};
 use abide_proto::generated::{self as wire, abide_client::AbideClient};
 use tonic::{Code, Streaming, transport::Channel};
 
@@ -107,6 +107,52 @@ async fn the_waits_of_a_run_are_pushed_as_they_change() {
 }
 
 #[tokio::test]
+async fn who_lost_the_stream_goes_on_where_it_was() {
+    let (server, _) = server_with_clock(config()).await;
+    let transport = transport(&server);
+    let mut client = client(&server).await;
+    start(&*transport, "order", "patient").await;
+    let worker = spawn_worker(&transport, "one", &programs([("patient", patient())])).await;
+    let mut changes = follow(&mut client, "order").await;
+    let mut last = next(&mut changes).await;
+    while last.waits.is_empty() {
+        last = next(&mut changes).await;
+    }
+    drop(changes);
+
+    let run = RunId::from_slice(&last.run);
+    let on = |run, after| {
+        let target = RunTarget { run, ..target("order") };
+        wire::FollowWaitsRequest { target: Some(target.into()), after }
+    };
+    let unnamed = client.follow_waits(on(None, 1)).await.expect_err("a row of which run?");
+    assert_eq!(unnamed.code(), Code::InvalidArgument);
+    let again = client.follow_waits(on(run, last.log_row)).await;
+    let mut changes = again.expect("it is followed").into_inner();
+    signal(&mut client, "order", "paid").await;
+    signal(&mut client, "order", "paid").await;
+    let wait = next_wait(&mut changes).await;
+    assert_eq!(wait.name, "ship", "what was known is not told again");
+    worker.abort();
+}
+
+#[tokio::test]
+async fn a_move_names_a_timer_or_a_wait() {
+    let (server, _) = server_with_clock(config()).await;
+    let mut client = client(&server).await;
+    let both = wire::RescheduleTimerRequest {
+        target: Some(target("order").into()),
+        timer: "1".into(),
+        wait: Some("t2".into()),
+        fire_at: Some(server.engine().now().to_wire()),
+        ..Default::default()
+    };
+    let refused = client.reschedule_timer(both).await.expect_err("which one?");
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    assert!(refused.message().contains("beside a timer"), "{}", refused.message());
+}
+
+#[tokio::test]
 async fn waits_are_listed_by_workflow_type_kind_name_and_age() {
     let (server, clock) = server_with_clock(config()).await;
     let transport = transport(&server);
@@ -156,6 +202,11 @@ async fn a_name_that_no_list_shows_is_refused() {
     let bad = wire::GetWaitRequest { target, wait: "zzz".into() };
     let refused = client.get_wait(bad).await.expect_err("no such name");
     assert_eq!(refused.code(), Code::InvalidArgument);
+    let target = Some(crate::support::target("order").into());
+    let long = wire::GetWaitRequest { target, wait: format!("t{}", "x".repeat(1001)).into() };
+    let refused = client.get_wait(long).await.expect_err("it is too long");
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    assert!(refused.message().contains("has 1001 bytes"), "{}", refused.message());
     let nowhere = Some(crate::support::target("none").into());
     let nowhere = wire::FollowWaitsRequest { target: nowhere, after: 0 };
     let mut stream = client.follow_waits(nowhere).await.expect("a stream").into_inner();
