@@ -1,6 +1,6 @@
 //! `abide approvals`: what waits for a person's decision, and the decision.
 
-use abide::{Client, payload::Data as _};
+use abide::{Client, approval::concerns, payload::Data as _};
 use abide_core::{
     event::{Approval, WaitDetails},
     list::{WaitFilter, WaitKind, WaitRow},
@@ -91,7 +91,7 @@ impl List {
         };
         let passes = |row: &WaitRow| {
             let details = details(row).unwrap_or_default();
-            self.actors.is_empty() || may_act(&details, &self.actors)
+            self.actors.is_empty() || concerns(&details.actors, &self.actors)
         };
         let rows = pages(&common.client().await?, filter, self.paged.limit, passes).await?;
         let output = common.output();
@@ -103,11 +103,6 @@ impl List {
         }
         output.line(table(&rows))
     }
-}
-
-/// A request that names nobody may be decided by anybody.
-fn may_act(details: &WaitDetails, actors: &[String]) -> bool {
-    details.actors.is_empty() || details.actors.iter().any(|actor| actors.contains(actor))
 }
 
 fn table(rows: &[WaitRow]) -> Table {
