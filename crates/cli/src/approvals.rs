@@ -205,12 +205,4 @@ mod tests {
         assert_eq!(with_data, json!({ "pay_only": { "euros": 40 } }));
         assert!(choice("{pay}").unwrap_err().to_string().contains("not JSON"));
     }
-
-    #[test]
-    fn whoever_is_named_may_act_and_anybody_if_nobody_is() {
-        let anna = WaitDetails { actors: vec!["anna".into()], ..WaitDetails::default() };
-        assert!(may_act(&anna, &["bob".into(), "anna".into()]));
-        assert!(!may_act(&anna, &["bob".into()]));
-        assert!(may_act(&WaitDetails::default(), &["bob".into()]));
-    }
 }

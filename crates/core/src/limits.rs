@@ -107,7 +107,7 @@ impl Default for Limits {
             heartbeat_write_interval: Duration::from_secs(5),
             session_grace: Duration::from_secs(5),
             run_waiters: 10_000,
-            cached_runs: 32,
+            cached_runs: 64,
             snapshot_rows: 200,
             page_rows: 200,
             page_bytes: 4 << 20,
