@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use abide_core::ids::ShardId;
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Error;
 
@@ -107,6 +108,7 @@ async fn attempt(options: &Options) -> Result<(), Stop> {
     };
     let session = Session::connect(options).await.map_err(stop)?;
     let lost = |error: Error| stop(Fault::from(error));
+    check_encoding(&session, options).await?;
     match look(&session, options).await.map_err(lost)? {
         Found::Nothing => {
             // Whoever was quicker made the same.
@@ -124,7 +126,26 @@ async fn attempt(options: &Options) -> Result<(), Stop> {
     }
     migrate(&session, options).await?;
     session.prepare(tables::WRITES).await.map_err(lost)?;
-    session.prepare(tables::OTHERS).await.map_err(lost)
+    session.prepare(tables::OTHERS).await.map_err(lost)?;
+    let shards = session.number("SELECT count(*) FROM shards").await.map_err(lost)?;
+    if shards != Some(i64::from(ShardId::COUNT)) {
+        let reason = "rows of the table shards are missing".to_owned();
+        return Err(Stop::Error(failed(options, Fault::Corrupt(reason))));
+    }
+    Ok(())
+}
+
+/// Names may have any characters, which only one encoding has.
+async fn check_encoding(session: &Session, options: &Options) -> Result<(), Stop> {
+    let sql = "SELECT current_setting($1)";
+    let found = session.texts(sql, "server_encoding").await;
+    match found.map_err(|error| Stop::Again(Fault::from(error)))?.pop() {
+        Some(encoding) if encoding != "UTF8" => Err(Stop::Error(unavailable(
+            options,
+            format!("its encoding is {encoding}: make a database with encoding UTF8"),
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// What an error of the database says about it.

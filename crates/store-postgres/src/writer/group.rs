@@ -26,7 +26,7 @@ pub(super) async fn transaction(
     let mut epochs = match begun {
         Ok(epochs) => epochs,
         Err(fault) => {
-            roll_back(session, patience).await;
+            roll_back(session).await;
             return Err(fault);
         }
     };
@@ -34,7 +34,7 @@ pub(super) async fn transaction(
     let answers: Vec<Answer> =
         batches.iter().map(|batch| admit(&mut epochs, &mut plan, batch)).collect();
     if answers.iter().all(Result::is_err) {
-        roll_back(session, patience).await;
+        roll_back(session).await;
         return Ok(answers);
     }
     match write(session, &plan, patience).await {
@@ -103,9 +103,12 @@ async fn name_the_row(
     }
 }
 
+/// How long the end of a transaction may take that has written nothing.
+const UNDO_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Ends the transaction without effect. A session that cannot is not used again.
-async fn roll_back(session: &Session, patience: Duration) {
-    let ended = within(patience, async { Ok(session.run("ROLLBACK").await?) }).await;
+async fn roll_back(session: &Session) {
+    let ended = within(UNDO_PATIENCE, async { Ok(session.run("ROLLBACK").await?) }).await;
     if ended.is_err() {
         session.spoil();
     }

@@ -124,9 +124,9 @@ mod tests {
     #[test]
     fn a_shard_under_way_waits_and_keeps_its_order() {
         let mut waiting = Waiting::new(10, 1 << 20);
-        [job(1, 1, 0), job(2, 1, 0), job(1, 2, 0)].map(|job| waiting.push(job));
+        [job(1, 1, 0), job(2, 1, 0), job(1, 2, 0)].into_iter().for_each(|job| waiting.push(job));
         assert_eq!(taken(&mut waiting), [(1, 1), (1, 2), (2, 1)]);
-        [job(2, 2, 0), job(3, 1, 0), job(2, 3, 0)].map(|job| waiting.push(job));
+        [job(2, 2, 0), job(3, 1, 0), job(2, 3, 0)].into_iter().for_each(|job| waiting.push(job));
         assert_eq!(taken(&mut waiting), [(3, 1)]);
         assert_eq!(taken(&mut waiting), []);
         waiting.release(&[1, 2].map(|number| ShardId::new(number).unwrap()));
@@ -136,10 +136,10 @@ mod tests {
     #[test]
     fn a_group_is_bounded_by_batches_and_bytes_and_never_empty() {
         let mut waiting = Waiting::new(2, 1 << 20);
-        [job(1, 1, 0), job(1, 2, 0), job(1, 3, 0)].map(|job| waiting.push(job));
+        [job(1, 1, 0), job(1, 2, 0), job(1, 3, 0)].into_iter().for_each(|job| waiting.push(job));
         assert_eq!(taken(&mut waiting), [(1, 1), (1, 2)]);
         let mut waiting = Waiting::new(10, 300);
-        [job(1, 1, 9), job(1, 2, 1), job(2, 1, 1)].map(|job| waiting.push(job));
+        [job(1, 1, 9), job(1, 2, 1), job(2, 1, 1)].into_iter().for_each(|job| waiting.push(job));
         assert_eq!(taken(&mut waiting), [(1, 1)]);
         assert_eq!(taken(&mut waiting), [(2, 1)]);
         waiting.release(&[ShardId::new(1).unwrap()]);
