@@ -5,7 +5,7 @@ use abide::{
     approval::{Answer, Approvals, Request},
 };
 use abide_core::{
-    event::{Approval, Fact, Guards, WaitDetails},
+    event::{Approval, Guards, WaitDetails},
     list::WaitKind,
 };
 use abide_sdk_macros::workflow;
