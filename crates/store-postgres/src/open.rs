@@ -75,7 +75,7 @@ pub enum OpenError {
 }
 
 pub(crate) fn unavailable(options: &Options, reason: String) -> OpenError {
-    OpenError::Unavailable { place: options.place().to_string(), reason }
+    OpenError::Unavailable { place: options.place(), reason }
 }
 
 /// Why this try did not come to its end.
@@ -120,7 +120,7 @@ async fn attempt(options: &Options) -> Result<(), Stop> {
         }
         Found::Ours => {}
         Found::Others => {
-            let place = options.place().to_string();
+            let place = options.place();
             return Err(Stop::Error(OpenError::Foreign { place }));
         }
     }
@@ -150,7 +150,7 @@ async fn check_encoding(session: &Session, options: &Options) -> Result<(), Stop
 
 /// What an error of the database says about it.
 fn failed(options: &Options, fault: Fault) -> OpenError {
-    let place = options.place().to_string();
+    let place = options.place();
     match fault {
         Fault::Corrupt(reason) => OpenError::Corrupt { place, reason },
         Fault::Passing(reason) | Fault::Unavailable(reason) | Fault::Unknown(reason) => {
@@ -202,7 +202,7 @@ async fn migrate(session: &Session, options: &Options) -> Result<(), Stop> {
     session.run("BEGIN").await.map_err(stop)?;
     let version = format!("SELECT version FROM {MARKER} FOR UPDATE");
     let found = session.number(&version).await.map_err(stop)?;
-    let place = || options.place().to_string();
+    let place = || options.place();
     let (found, known) = match (found, MIGRATIONS.len() as i64) {
         (None, _) => {
             let reason = format!("the table {MARKER} has no row");

@@ -72,8 +72,8 @@ impl Options {
     }
 
     /// Where the store is, for messages: without user and password.
-    pub(crate) fn place(&self) -> Place<'_> {
-        Place(self)
+    pub fn place(&self) -> String {
+        Place(self).to_string()
     }
 }
 
@@ -82,7 +82,7 @@ fn source_of(error: &tokio_postgres::Error) -> String {
 }
 
 /// Writes hosts, database and schema.
-pub(crate) struct Place<'a>(&'a Options);
+struct Place<'a>(&'a Options);
 
 impl fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn messages_never_show_the_password() {
         let options = Options::new("postgres://user:secret@host:7/things").unwrap();
-        assert_eq!(options.place().to_string(), "postgres://host:7/things (schema abide)");
+        assert_eq!(options.place(), "postgres://host:7/things (schema abide)");
         assert!(!format!("{options:?}").contains("secret"));
         for wrong in ["postgres://user:secret@", "host", "postgres://user:secret@host:port/x"] {
             let refused = Options::new(wrong).unwrap_err().to_string();

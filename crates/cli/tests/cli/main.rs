@@ -9,6 +9,7 @@ mod errors;
 mod harness;
 mod people;
 mod policies;
+mod postgres;
 mod stories;
 mod tls;
 mod usage;
