@@ -4,7 +4,7 @@ use std::fs;
 
 use abide_postgres_fixture::for_test;
 
-use crate::harness::{Engine, Ran, abide};
+use crate::harness::{Engine, Ran, Talking, abide};
 
 #[test]
 fn runs_survive_a_kill_on_postgresql() {
@@ -23,6 +23,24 @@ fn runs_survive_a_kill_on_postgresql() {
     assert_eq!(engine.run("workflow count --status running").good(), "1\n");
     assert_eq!(engine.json("workflow history order-1"), history);
     assert_eq!(engine.terminate(), Some(0));
+}
+
+#[test]
+fn a_second_server_takes_over_and_the_first_one_ends() {
+    let test = "a_second_server_takes_over_and_the_first_one_ends";
+    let Some(server) = for_test(test) else { return };
+    let address = server.database("taken");
+    let first = Engine::start(["serve", "--store", &address]);
+    first.run("workflow start --type t --id before").good();
+    let second = Engine::start(["serve", "--store", &address]);
+    // Its next write tells the first one; whoever asked for it is not told that it was done.
+    let start = ["workflow", "start", "--type", "t", "--id", "lost", "--address", &first.address];
+    let asking = Talking::spawn(abide().args(start));
+    assert_eq!(first.ended(), Some(1));
+    drop(asking);
+    let listed = second.json("workflow list");
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0]["workflow"], "before");
 }
 
 #[test]

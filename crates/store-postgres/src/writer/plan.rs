@@ -16,11 +16,7 @@ use abide_store::{
 
 use crate::{
     session::Call,
-    tables::{
-        Last, due, inbox, log, outbox, runs, shards, snapshots,
-        tasks::{self},
-        waits,
-    },
+    tables::{Last, due, inbox, log, outbox, runs, shards, snapshots, tasks, waits},
 };
 
 /// The stages of a transaction, in order.
@@ -226,6 +222,12 @@ impl<'a> Stage<'a> {
     }
 }
 
+/// Removes rows by their keys.
+type Delete<'a, K> = fn(&[K]) -> Call<'a>;
+
+/// Puts rows of their shards.
+type Put<'a, R> = fn(&[(ShardId, &'a R)]) -> Call<'a>;
+
 /// Adds the statement for these rows, if there are any.
 fn add_call<'a, R>(calls: &mut Vec<Call<'a>>, rows: &[R], call: fn(&[R]) -> Call<'a>) {
     if !rows.is_empty() {
@@ -238,7 +240,7 @@ fn add_calls<'a, K: Copy, R>(
     calls: &mut Vec<Call<'a>>,
     table: &BTreeMap<K, Last<'a, R>>,
     shard: fn(&K) -> ShardId,
-    (delete, put): (fn(&[K]) -> Call<'a>, fn(&[(ShardId, &'a R)]) -> Call<'a>),
+    (delete, put): (Delete<'a, K>, Put<'a, R>),
 ) {
     let gone: Vec<_> = table.iter().filter(|(_, row)| row.is_none()).map(|(key, _)| *key).collect();
     let kept: Vec<_> =

@@ -6,9 +6,8 @@ use abide_postgres_fixture::for_test;
 use abide_store::{CommitError, Store as _, rows::RegistryRow};
 use abide_store_postgres::{Options, PostgresStore};
 use bytes::Bytes;
-use support::{batch, claim, commit, sequences, shard};
 
-mod support;
+use crate::support::{batch, claim, commit, sequences, shard};
 
 fn two(address: &str) -> [PostgresStore; 2] {
     [(); 2].map(|()| PostgresStore::open(&Options::new(address).unwrap()).unwrap())

@@ -6,13 +6,11 @@ use std::time::{Duration, Instant};
 use abide_postgres_fixture::{Server, for_test};
 use abide_store::{CommitError, Store as _};
 use abide_store_postgres::PostgresStore;
-use support::{
-    batch, claim, commit, impatient,
-    proxy::{Fault, Proxy},
-    sequences, shard,
-};
 
-mod support;
+use crate::{
+    proxy::{Fault, Proxy},
+    support::{batch, claim, commit, impatient, sequences, shard},
+};
 
 /// A store behind a proxy.
 fn behind_a_proxy(server: &Server, database: &str) -> (PostgresStore, Proxy) {

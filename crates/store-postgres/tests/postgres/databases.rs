@@ -5,9 +5,8 @@ use std::thread;
 use abide_postgres_fixture::{Server, for_test};
 use abide_store::CommitError;
 use abide_store_postgres::{OpenError, Options, PostgresStore};
-use support::{batch, commit, impatient, sequences};
 
-mod support;
+use crate::support::{batch, commit, impatient, sequences};
 
 fn open(address: &str) -> Result<PostgresStore, OpenError> {
     PostgresStore::open(&impatient(address))

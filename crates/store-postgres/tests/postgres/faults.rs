@@ -9,9 +9,8 @@ use std::{
 use abide_postgres_fixture::{Server, Setup, Stop, for_test, start_for_test};
 use abide_store::{CommitError, Store as _};
 use abide_store_postgres::{OpenError, Options, PostgresStore};
-use support::{batch, claim, commit, impatient, sequences, shard};
 
-mod support;
+use crate::support::{batch, claim, commit, impatient, sequences, shard};
 
 /// Lets whatever this says happen before every row that is added to a log.
 fn before_each_log_row(server: &Server, database: &str, does: &str) {

@@ -1,5 +1,6 @@
 //! What these tests share: small batches, and how to commit and read them.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::time::Duration;
 
 use abide_core::{
     ids::{RunId, ShardId},
@@ -8,8 +9,6 @@ use abide_core::{
 use abide_store::{Batch, CommitError, Store as _, Write, rows::LogRow};
 use abide_store_postgres::{Options, PostgresStore};
 use bytes::Bytes;
-
-pub(crate) mod proxy;
 
 pub(crate) fn shard(number: u8) -> ShardId {
     ShardId::new(number).unwrap()
@@ -52,7 +51,6 @@ pub(crate) fn sequences(store: &PostgresStore, number: u8) -> Vec<u64> {
 
 /// The defaults at this address, with short times.
 pub(crate) fn impatient(address: &str) -> Options {
-    use std::time::Duration;
     let mut options = Options::new(address).unwrap();
     options.statement_timeout = Duration::from_millis(500);
     options.lock_timeout = Duration::from_secs(5);
