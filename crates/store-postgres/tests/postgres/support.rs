@@ -52,9 +52,9 @@ pub(crate) fn sequences(store: &PostgresStore, number: u8) -> Vec<u64> {
 /// The defaults at this address, with short times.
 pub(crate) fn impatient(address: &str) -> Options {
     let mut options = Options::new(address).unwrap();
-    options.statement_timeout = Duration::from_millis(500);
+    options.statement_timeout = Duration::from_secs(2);
     options.lock_timeout = Duration::from_secs(5);
     options.idle_timeout = Duration::from_millis(200);
-    options.retry_for = Duration::from_millis(500);
+    options.retry_for = Duration::from_secs(1);
     options
 }
