@@ -47,12 +47,10 @@ const SINGLE_WRITERS: usize = 16;
 
 fn main() -> Outcome<()> {
     let arguments = Arguments::parse();
-    let groups = {
-        let mut options = Options::new(&arguments.address)?;
-        options.writers = arguments.writers.unwrap_or(options.writers);
-        options
-    };
-    let singles = Options { writers: SINGLE_WRITERS, group_batches_max: 1, ..groups.clone() };
+    let mut groups = Options::new(&arguments.address)?;
+    groups.writers = arguments.writers.unwrap_or(groups.writers);
+    let mut singles = groups.clone();
+    (singles.writers, singles.group_batches_max) = (SINGLE_WRITERS, 1);
     let time = Until::Elapsed(Duration::from_secs_f64(arguments.seconds));
     let mut lines = Vec::new();
     for clients in arguments.clients {
@@ -81,8 +79,9 @@ fn main() -> Outcome<()> {
 /// Lets so many clients work on a new store.
 fn fresh(options: &Options, clients: usize, until: Until) -> Outcome<Measured> {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH)?;
-    let schema = format!("bench_{}", since_epoch.as_micros());
-    let store = PostgresStore::open(&Options { schema, ..options.clone() })?;
+    let mut options = options.clone();
+    options.schema = format!("bench_{}", since_epoch.as_micros());
+    let store = PostgresStore::open(&options)?;
     let measured = drive(&store, &mut crowd(clients, Workload::Hello), until)?;
     progress(format_args!("{:?}, {:.0}/s", store.counts(), measured.rate()));
     Ok(measured)
