@@ -13,9 +13,11 @@ use crate::values::Strange;
 pub(crate) enum Fault {
     /// A batch is at fault; others are not.
     Refused(CommitError),
-    /// Nothing was written, and the same may succeed in a moment: the connection was lost before the
-    /// commit, the database starts, two transactions met.
+    /// Nothing was written, and the same may succeed in a moment on a new connection: this one was lost
+    /// before the commit, the database starts, or another one took over from it.
     Passing(String),
+    /// Nothing was written because transactions met. The same may succeed at once.
+    Met(String),
     /// Nothing was written, and waiting a moment will not help: no room, too slow, no permission.
     Unavailable(String),
     /// The connection was lost after the commit was sent.
@@ -32,8 +34,9 @@ impl From<Error> for Fault {
         match class(code) {
             // Integrity, data, sizes: what was sent cannot be stored.
             "22" | "23" | "54" => Self::Refused(CommitError::Refused(text)),
-            // Serialization failures and deadlocks; connections; a former primary that only reads.
-            "40" | "08" => Self::Passing(text),
+            // Serialization failures and deadlocks.
+            "40" => Self::Met(text),
+            "08" => Self::Passing(text),
             _ => match *code {
                 SqlState::READ_ONLY_SQL_TRANSACTION
                 | SqlState::TOO_MANY_CONNECTIONS
@@ -78,9 +81,10 @@ impl Fault {
     pub(crate) fn for_reader(self) -> ReadError {
         match self {
             Self::Corrupt(text) => ReadError::Corrupt(text),
-            Self::Passing(text) | Self::Unavailable(text) | Self::Unknown(text) => {
-                ReadError::Unavailable(text)
-            }
+            Self::Passing(text)
+            | Self::Met(text)
+            | Self::Unavailable(text)
+            | Self::Unknown(text) => ReadError::Unavailable(text),
             Self::Refused(error) => ReadError::Unavailable(error.to_string()),
         }
     }
@@ -89,7 +93,9 @@ impl Fault {
     pub(crate) fn for_writer(self) -> CommitError {
         match self {
             Self::Refused(error) => error,
-            Self::Passing(text) | Self::Unavailable(text) => CommitError::Unavailable(text),
+            Self::Passing(text) | Self::Met(text) | Self::Unavailable(text) => {
+                CommitError::Unavailable(text)
+            }
             Self::Unknown(text) => CommitError::Unknown(text),
             Self::Corrupt(text) => CommitError::Stopped(text),
         }

@@ -103,7 +103,7 @@ pub(crate) async fn prepare(options: &Options) -> Result<(), OpenError> {
 
 async fn attempt(options: &Options) -> Result<(), Stop> {
     let stop = |fault| match fault {
-        Fault::Passing(_) => Stop::Again(fault),
+        Fault::Passing(_) | Fault::Met(_) => Stop::Again(fault),
         fault => Stop::Error(failed(options, fault)),
     };
     let session = Session::connect(options).await.map_err(stop)?;
@@ -153,9 +153,10 @@ fn failed(options: &Options, fault: Fault) -> OpenError {
     let place = options.place();
     match fault {
         Fault::Corrupt(reason) => OpenError::Corrupt { place, reason },
-        Fault::Passing(reason) | Fault::Unavailable(reason) | Fault::Unknown(reason) => {
-            OpenError::Unavailable { place, reason }
-        }
+        Fault::Passing(reason)
+        | Fault::Met(reason)
+        | Fault::Unavailable(reason)
+        | Fault::Unknown(reason) => OpenError::Unavailable { place, reason },
         Fault::Refused(error) => OpenError::Corrupt { place, reason: error.to_string() },
     }
 }
@@ -196,10 +197,12 @@ fn new_schema(options: &Options) -> String {
 /// Holds the marker's row while it brings the tables up to date.
 async fn migrate(session: &Session, options: &Options) -> Result<(), Stop> {
     let stop = |error: Error| match Fault::from(error) {
-        fault @ Fault::Passing(_) => Stop::Again(fault),
+        fault @ (Fault::Passing(_) | Fault::Met(_)) => Stop::Again(fault),
         fault => Stop::Error(failed(options, fault)),
     };
-    session.run("BEGIN").await.map_err(stop)?;
+    // Tables may be large, and whoever waits for them should wait.
+    let begin = "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
+    session.run(begin).await.map_err(stop)?;
     let version = format!("SELECT version FROM {MARKER} FOR UPDATE");
     let found = session.number(&version).await.map_err(stop)?;
     let place = || options.place();

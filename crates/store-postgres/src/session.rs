@@ -231,12 +231,18 @@ impl Lane {
         let deadline = Instant::now() + self.options.retry_for;
         let mut pause = FIRST_PAUSE;
         loop {
-            let outcome = match self.session().await {
-                Ok(session) => work(session).await,
-                Err(fault) => Err(fault),
+            let session = self.session().await;
+            let outcome = match &session {
+                Ok(session) => work(Arc::clone(session)).await,
+                Err(fault) => Err(fault.clone()),
             };
+            if let (Ok(session), Err(Fault::Passing(_))) = (&session, &outcome) {
+                session.spoil();
+            }
             match outcome {
-                Err(Fault::Passing(_)) if Instant::now() + pause < deadline => sleep(pause).await,
+                Err(Fault::Passing(_) | Fault::Met(_)) if Instant::now() + pause < deadline => {
+                    sleep(pause).await;
+                }
                 outcome => return outcome,
             }
             pause = (pause * 2).min(LONGEST_PAUSE);

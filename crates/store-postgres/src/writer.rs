@@ -184,7 +184,10 @@ async fn attempt(lane: &Lane, shared: &Shared, batches: &[Batch]) -> Result<Vec<
             boxed(async move { group::transaction(&session, batches, patience).await })
         })
         .await?;
-    shared.counter.committed(answers.iter().filter(|answer| answer.is_ok()).count());
+    let committed = answers.iter().filter(|answer| answer.is_ok()).count();
+    if committed > 0 {
+        shared.counter.committed(committed);
+    }
     Ok(answers)
 }
 

@@ -67,8 +67,15 @@ fn admit<'a>(epochs: &mut Epochs, plan: &mut Plan<'a>, batch: &'a Batch) -> Answ
 /// Sends all statements and the commit without waiting between them. A statement that fails makes the
 /// commit undo everything.
 async fn write(session: &Session, plan: &Plan<'_>, patience: Duration) -> Result<(), Fault> {
-    let mut pieces: Vec<_> = plan
-        .calls()
+    let calls = plan.calls();
+    // A statement that is not prepared would be sent later than the commit behind it.
+    let statements: Vec<_> = calls.iter().map(|call| call.sql).collect();
+    let prepared = within(patience, async { Ok(session.prepare(&statements).await?) }).await;
+    if let Err(fault) = prepared {
+        roll_back(session).await;
+        return Err(fault);
+    }
+    let mut pieces: Vec<_> = calls
         .into_iter()
         .map(|call| boxed(async { session.execute(call).await.map(drop) }))
         .collect();
