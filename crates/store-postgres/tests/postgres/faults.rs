@@ -76,6 +76,24 @@ fn only_the_guilty_batch_of_a_group_is_refused() {
     }
 }
 
+/// As a primary does that has become a standby.
+#[test]
+fn a_database_that_only_reads_is_not_written_to_and_waited_for() {
+    let test = "a_database_that_only_reads_is_not_written_to_and_waited_for";
+    let Some(server) = for_test(test) else { return };
+    let store = PostgresStore::open(&impatient(&server.database("only_reads"))).unwrap();
+    assert_eq!(commit(&store, batch(1, 0, 1)), Ok(()));
+    let end_sessions = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+        WHERE datname = 'only_reads'";
+    server.query("postgres", "ALTER DATABASE only_reads SET default_transaction_read_only = on");
+    server.query("postgres", end_sessions);
+    let refused = commit(&store, batch(1, 0, 2));
+    assert!(matches!(refused, Err(CommitError::Unavailable(_))), "{refused:?}");
+    server.query("postgres", "ALTER DATABASE only_reads RESET default_transaction_read_only");
+    assert_eq!(commit(&store, batch(1, 0, 2)), Ok(()));
+    assert_eq!(sequences(&store, 1), [1, 2]);
+}
+
 #[test]
 fn too_many_connections_are_said_to_be_too_many() {
     let test = "too_many_connections_are_said_to_be_too_many";
