@@ -95,7 +95,7 @@ const KEEPER: &str = r#"
 echo ready
 cat >/dev/null
 "$1/pg_ctl" stop -s -m immediate -D "$2/data" >/dev/null 2>&1
-rm -rf "$2/data"
+cd / && rm -rf "$2"
 "#;
 
 /// How often another port is tried when somebody else took the free one.
