@@ -1,7 +1,7 @@
 //! Calls of the core as messages: those of clients here, those of workers in `worker`.
 
 use abide_core::{
-    call::{Begin, Call, ConflictPolicy, Query, StartCall, UpdateWait},
+    call::{Begin, Call, ConflictPolicy, Query, StartCall, StartUpdate, UpdateWait},
     codec::Wire,
     event::{ReusePolicy, RunPaused, RunUnpaused, SignalReceived},
     limits::InvalidField,
@@ -20,7 +20,7 @@ enumeration!(ConflictPolicy, ConflictPolicy {
     Reject, UseExisting, TerminateExisting,
 } else Reject);
 
-enumeration!(UpdateWait, UpdateWait { Accepted, Completed } else Completed);
+enumeration!(UpdateWait, UpdateWait { Admitted, Accepted, Completed } else Completed);
 
 /// The form of a client's call on the wire; none if the call is a worker's or only a part of an
 /// operation.
@@ -54,6 +54,13 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
             request: request.to_wire(),
             until: wire::UpdateWait::from(until).into(),
         }),
+        Call::AwaitUpdate { target, update, until } => {
+            Asked::AwaitUpdate(wire::AwaitUpdateRequest {
+                target: Some(target.into()),
+                update: update.to_wire(),
+                until: wire::UpdateWait::from(until).into(),
+            })
+        }
         Call::Query { target, query: Query { name, input } } => {
             let (target, input) = (Some(target.into()), input.to_wire());
             Asked::Query(wire::QueryRunRequest { target, name, input })
@@ -111,6 +118,11 @@ pub(crate) fn from_wire(asked: Asked) -> Result<Call, InvalidField> {
             target: part("target", request.target)?,
             update: word("update", request.update)?,
             request: word("request", request.request)?,
+            until: case::<_, wire::UpdateWait>("until", request.until)?,
+        },
+        Asked::AwaitUpdate(request) => Call::AwaitUpdate {
+            target: part("target", request.target)?,
+            update: word("update", request.update)?,
             until: case::<_, wire::UpdateWait>("until", request.until)?,
         },
         Asked::Cancel(request) => Call::RequestCancel {
@@ -173,6 +185,7 @@ impl From<StartCall> for wire::StartRunRequest {
             reuse: start.reuse.to_wire(),
             begin: begin_to_wire(start.begin),
             signal: start.signal.map(Into::into),
+            update: start.update.map(|update| (*update).into()),
         }
     }
 }
@@ -183,6 +196,7 @@ impl TryFrom<wire::StartRunRequest> for StartCall {
     fn try_from(wire: wire::StartRunRequest) -> Result<Self, InvalidField> {
         let run = wire.run.ok_or_else(|| missing("run"))?;
         let signal = wire.signal.map(SignalReceived::try_from).transpose();
+        let update = wire.update.map(StartUpdate::try_from).transpose();
         Ok(Self {
             workflow: word("workflow", wire.workflow)?,
             run: word("run", run)?,
@@ -196,6 +210,29 @@ impl TryFrom<wire::StartRunRequest> for StartCall {
             },
             begin: begin_from_wire(wire.begin)?,
             signal: signal.map_err(|error| error.inside("signal"))?,
+            update: update.map_err(|error| error.inside("update"))?.map(Box::new),
+        })
+    }
+}
+
+impl From<StartUpdate> for wire::StartUpdate {
+    fn from(asked: StartUpdate) -> Self {
+        Self {
+            update: asked.update.to_wire(),
+            request: asked.request.to_wire(),
+            until: wire::UpdateWait::from(asked.until).into(),
+        }
+    }
+}
+
+impl TryFrom<wire::StartUpdate> for StartUpdate {
+    type Error = InvalidField;
+
+    fn try_from(wire: wire::StartUpdate) -> Result<Self, InvalidField> {
+        Ok(Self {
+            update: word("update", wire.update)?,
+            request: word("request", wire.request)?,
+            until: case::<_, wire::UpdateWait>("until", wire.until)?,
         })
     }
 }

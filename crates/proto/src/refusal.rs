@@ -42,6 +42,9 @@ impl From<Refusal> for wire::Refusal {
             Refusal::TooManyMoves { limit } => {
                 Self { limit: Some(limit.into()), ..plain(RefusalCode::TooManyMoves) }
             }
+            Refusal::UnknownUpdate(update) => {
+                Self { update: Some(update.to_wire()), ..plain(RefusalCode::UnknownUpdate) }
+            }
             Refusal::Paused => plain(RefusalCode::Paused),
             Refusal::NotPaused => plain(RefusalCode::NotPaused),
             Refusal::Held => plain(RefusalCode::Held),
@@ -100,6 +103,9 @@ impl TryFrom<wire::Refusal> for Refusal {
             },
             RefusalCode::TooManyMoves => {
                 Self::TooManyMoves { limit: u32::try_from(limit).unwrap_or(u32::MAX) }
+            }
+            RefusalCode::UnknownUpdate => {
+                Self::UnknownUpdate(wire.update.unwrap_or_default().into())
             }
             RefusalCode::Paused => Self::Paused,
             RefusalCode::NotPaused => Self::NotPaused,

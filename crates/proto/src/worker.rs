@@ -190,6 +190,7 @@ pub fn acknowledgement_to_wire(result: Result<CallReply, CallError>) -> Acknowle
         // Only clients are told these.
         Ok(
             CallReply::Started { .. }
+            | CallReply::StartedWithUpdate { .. }
             | CallReply::Update { .. }
             | CallReply::UpdateRejected(_)
             | CallReply::Query(_)

@@ -3,9 +3,9 @@
 use abide_core::{
     call::{Call, CallError, RunTarget, StartCall},
     cron,
-    event::{RunPaused, RunSpec, RunUnpaused, SignalReceived},
+    event::{RunPaused, RunSpec, RunUnpaused, SignalReceived, UpdateRequest},
     failure::Failure,
-    ids::Key,
+    ids::{Key, UpdateId},
     limits::{InvalidField, Limits},
     payload::{self, Extension, PayloadMap, Payloads},
     run::{Movable, Resolution},
@@ -24,11 +24,11 @@ pub(crate) fn check(call: &Call, limits: &Limits, now: Timestamp) -> Result<(), 
         }
         Call::Update { target, update, request, .. } => {
             check.target(target)?;
-            check.name("update id", update.as_str())?;
-            check.name("update name", &request.name)?;
-            check.label("identity", &request.identity)?;
-            check.map("update header", &request.header)?;
-            check.payloads("update input", &request.input)
+            check.update(update, request)
+        }
+        Call::AwaitUpdate { target, update, .. } => {
+            check.target(target)?;
+            check.name("update id", update.as_str())
         }
         Call::Query { target, query } => {
             check.target(target)?;
@@ -101,7 +101,14 @@ impl Check<'_> {
         if start.begin.first_task_at(now).is_some_and(Timestamp::never) {
             return Err(InvalidField::new("begin", "lies too far ahead").into());
         }
-        start.signal.as_ref().map_or(Ok(()), |signal| self.signal(signal))
+        match (&start.signal, &start.update) {
+            (None, None) => Ok(()),
+            (Some(signal), None) => self.signal(signal),
+            (None, Some(asked)) => self.update(&asked.update, &asked.request),
+            (Some(_), Some(_)) => {
+                Err(InvalidField::new("update", "stands beside a signal: send one of them").into())
+            }
+        }
     }
 
     fn spec(&self, spec: &RunSpec) -> Result<(), CallError> {
@@ -125,6 +132,14 @@ impl Check<'_> {
         self.label("identity", &signal.identity)?;
         self.payloads("signal input", &signal.input)?;
         self.map("signal header", &signal.header)
+    }
+
+    fn update(&self, update: &UpdateId, request: &UpdateRequest) -> Result<(), CallError> {
+        self.name("update id", update.as_str())?;
+        self.name("update name", &request.name)?;
+        self.label("identity", &request.identity)?;
+        self.map("update header", &request.header)?;
+        self.payloads("update input", &request.input)
     }
 
     fn target(&self, target: &RunTarget) -> Result<(), CallError> {

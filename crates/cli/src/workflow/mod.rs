@@ -13,6 +13,7 @@ mod signal;
 mod start;
 mod terminate;
 mod update;
+mod update_result;
 
 use abide::{
     Client, ClientError,
@@ -30,6 +31,7 @@ pub(crate) enum Command {
     Signal(signal::Signal),
     Query(query::Query),
     Update(update::Update),
+    UpdateResult(update_result::UpdateResult),
     Cancel(cancel::Cancel),
     Terminate(terminate::Terminate),
     Pause(pause::Pause),
@@ -48,6 +50,7 @@ impl Command {
             Self::Signal(command) => command.run(common).await,
             Self::Query(command) => command.run(common).await,
             Self::Update(command) => command.run(common).await,
+            Self::UpdateResult(command) => command.run(common).await,
             Self::Cancel(command) => command.run(common).await,
             Self::Terminate(command) => command.run(common).await,
             Self::Pause(command) => command.run(common).await,

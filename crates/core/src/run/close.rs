@@ -104,7 +104,7 @@ fn admit_again(run: &Run, update: &UpdateId, bodies: &[Body]) -> Option<Body> {
             let Fact::UpdateAccepted(accepted) = &body.fact else { return None };
             (accepted.update == *update).then(|| again(&accepted.request, &body.extension))
         }),
-        Update::Completed(_) => None,
+        Update::Completed(_) | Update::Rejected(_) => None,
     }
 }
 
@@ -149,7 +149,7 @@ fn follow(draft: &mut Draft<'_>, next: Next, failure: Option<Failure>, result: O
 
 fn previous(run: &Run, context: &Context<'_>, initiator: Initiator) -> PreviousRun {
     let mut completed_updates = run.carried_updates.clone();
-    let completed = run.updates.iter().filter(|(_, u)| matches!(u, Update::Completed(_)));
+    let completed = run.updates.iter().filter(|(_, update)| update.over());
     completed_updates
         .extend(completed.map(|(id, _)| CompletedUpdate { update: id.clone(), run: run.id }));
     let limits = context.limits;

@@ -226,7 +226,8 @@ impl Ledger<'_> {
         if before || self.accepted.touched(update) {
             return Err(format!("update {update} was accepted before"));
         }
-        if self.rejected.contains(update) {
+        let rejected = matches!(self.run.updates.get(update), Some(Update::Rejected(_)));
+        if rejected || self.rejected.contains(update) {
             return Err(format!("update {update} was rejected before"));
         }
         Ok(())

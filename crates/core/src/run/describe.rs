@@ -1,8 +1,6 @@
 //! A run as people and programs look at it: what it is, how it stands, and all that it waits for.
 
-use super::{
-    Activity, Close, Liveness, Phase, ResumeSource, Retry, Run, ShownWait, Status, Task, Update,
-};
+use super::{Activity, Close, Liveness, Phase, ResumeSource, Retry, Run, ShownWait, Status, Task};
 use crate::{
     effect::RunOutcome,
     event::{Blocked, RunReference, TaskFailureCause},
@@ -198,11 +196,7 @@ impl Run {
     }
 
     fn unfinished_updates(&self) -> Vec<UpdateId> {
-        let unfinished = |update: &Update| match update {
-            Update::Admitted(_) | Update::Accepted { .. } => true,
-            Update::Completed(_) => false,
-        };
-        let with_event = self.updates.iter().filter(|(_, update)| unfinished(update));
+        let with_event = self.updates.iter().filter(|(_, update)| !update.over());
         with_event.map(|(id, _)| id).chain(self.volatile.admitted.keys()).cloned().collect()
     }
 }

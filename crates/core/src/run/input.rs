@@ -347,6 +347,9 @@ pub enum Refusal {
         /// How often it may be moved.
         limit: u32,
     },
+    /// The run has no such update, or code rejected it, which leaves no trace.
+    #[error("there is no update {0} in this run")]
+    UnknownUpdate(UpdateId),
     /// The run is paused already.
     #[error("the run is paused already")]
     Paused,

@@ -62,6 +62,10 @@ fn starts() {
             reuse,
             begin,
             signal: full.then(signal),
+            update: full.then(|| {
+                let (update, until) = ("u1".into(), UpdateWait::Accepted);
+                Box::new(StartUpdate { update, request: update_request(), until })
+            }),
         }))
     };
     let after = Begin::After(Duration::from_millis(1500));
@@ -82,8 +86,11 @@ fn messages() {
     };
     check_calls([
         Call::Signal(target(), signal(), extension()),
+        update(UpdateWait::Admitted),
         update(UpdateWait::Accepted),
         update(UpdateWait::Completed),
+        Call::AwaitUpdate { target: target(), update: "u1".into(), until: UpdateWait::Admitted },
+        Call::AwaitUpdate { target: target(), update: "u1".into(), until: UpdateWait::Completed },
         Call::Query { target: target(), query: Query { name: "q".into(), input: payloads() } },
         Call::AwaitClose(target()),
         Call::AwaitWaits(target(), 12),
@@ -192,6 +199,7 @@ fn a_start_without_run_id_is_given_one() {
         reuse: ReusePolicy::Allow,
         begin: Begin::AtOnce,
         signal: None,
+        update: None,
     }
     .into();
     request.run = None;
@@ -245,6 +253,10 @@ fn waits_of_a_run() {
     check_reply(Reply::Call(CallReply::Waits(waits)));
 }
 
+fn with_update(update: Result<CallReply, CallError>) -> CallReply {
+    CallReply::StartedWithUpdate { run: run(1), started: true, update: Box::new(update) }
+}
+
 #[test]
 fn replies() {
     let outcomes = [
@@ -269,6 +281,9 @@ fn replies() {
         CallReply::Update { run: run(1), stage: Stage::Completed(Outcome::Failed(failure())) },
         CallReply::Update { run: run(1), stage: Stage::CompletedIn(run(2)) },
         CallReply::UpdateRejected(failure()),
+        with_update(Ok(CallReply::Update { run: run(2), stage: Stage::Accepted })),
+        with_update(Ok(CallReply::UpdateRejected(failure()))),
+        with_update(Err(CallError::Refused(Refusal::RunClosed))),
         CallReply::Query(Ok(payloads())),
         CallReply::Query(Err(failure())),
     ];

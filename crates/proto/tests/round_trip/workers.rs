@@ -126,6 +126,7 @@ fn calls_of_clients_are_no_completions() {
         reuse: Default::default(),
         begin: Default::default(),
         signal: None,
+        update: None,
     };
     assert_eq!(completion_to_wire(Call::Start(Box::new(start))), None);
 }

@@ -13,6 +13,7 @@ mod repeat;
 mod start;
 mod update;
 mod waits;
+mod with_update;
 
 use std::{marker::PhantomData, sync::Arc, time::Duration};
 
@@ -29,8 +30,9 @@ pub use self::{
     history::HistoryFollower,
     message::Signal,
     start::Start,
-    update::{Update, UpdateHandle},
+    update::{Update, UpdateHandle, UpdateState},
     waits::{ShownWait, WaitKey, WaitsFollower},
+    with_update::{StartWithUpdate, StartedWithUpdate},
 };
 use crate::{definition::Workflow, transport::Transport};
 

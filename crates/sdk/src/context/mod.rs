@@ -44,6 +44,9 @@ use crate::{
     payload::{self, Data},
 };
 
+/// The key of the condition that no handler runs.
+const HANDLERS_FINISHED: &str = "handlers-finished";
+
 /// The context of a run of workflow `W`. Clones are the same context.
 ///
 /// Everything durable is asked for here. What a method returns is a future that begins when it is first
@@ -51,7 +54,9 @@ use crate::{
 ///
 /// - A cancel request ends every wait that is pending at that moment with [`Error::Cancelled`]. Later
 ///   waits work, so that cleaning up is ordinary code.
-/// - The run is over when its main future returns, whatever spawned tasks and handlers still do.
+/// - The run is over when its main future has returned. If it returned a value, handlers of signals and
+///   updates that still run are waited for first, unless `#[workflow(unfinished = "abandon")]` says
+///   otherwise; if it failed or was cancelled, they end with the run. Spawned tasks always do.
 /// - Channels and other futures may be used within the run, as long as the run also waits for something
 ///   of its context, or has handlers of signals or updates that may wake it: a run that nothing recorded
 ///   can wake is stopped, and so is one that is woken from outside, by another thread or a runtime.
@@ -144,7 +149,7 @@ impl<W> Context<W> {
         ExternalWorkflow::new(self.board.clone(), workflow.into())
     }
 
-    /// Runs a future beside this one. It ends with the run at the latest.
+    /// Runs a future beside this one. It ends with the run at the latest; the run does not wait for it.
     pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> JoinHandle<T> {
         spawn::spawn(&self.board, task)
     }
@@ -211,6 +216,11 @@ impl<W> Context<W> {
         self.board.suggests_continue_as_new()
     }
 
+    /// What the futures of the run share with its machine.
+    pub(crate) const fn shared(&self) -> &Rc<Board> {
+        &self.board
+    }
+
     /// Notes where user code asks, for what is built from other waits.
     pub(crate) fn mark(&self, place: &'static Location<'static>) {
         self.board.mark(place);
@@ -234,6 +244,25 @@ impl<W: 'static> Context<W> {
     #[track_caller]
     pub fn wait_until(&self, condition: Condition<W>) -> WaitUntil<W> {
         WaitUntil::new(self.board(), &self.state, condition)
+    }
+
+    /// Waits until no handler of a signal or update runs. For code that decides itself what a run that
+    /// wants to end does about them, such as before it continues as new. Not for handlers: one that
+    /// waits for all waits for itself.
+    #[track_caller]
+    pub fn handlers_finished(&self) -> WaitUntil<W> {
+        self.mark(Location::caller());
+        self.running_handlers()
+    }
+
+    /// The wait for the handlers that run now.
+    pub(crate) fn running_handlers(&self) -> WaitUntil<W> {
+        // Weak: the board keeps the predicate.
+        let board = Rc::downgrade(&self.board);
+        let finished = move |_: &W| board.upgrade().is_none_or(|board| !board.handlers_run());
+        let condition = Condition::keyed(HANDLERS_FINISHED, finished);
+        WaitUntil::new(self.board.clone(), &self.state, condition)
+            .about(self.board.shown_handlers())
     }
 }
 

@@ -1,30 +1,44 @@
-//! How a run ends when its main task returns.
+//! How a run ends when its main task returns: which handlers it waits for, and what it asks for then.
 
 use abide_core::{
     command::{Ask, ContinueAsNew},
     event::RunSpec,
 };
+use tracing::warn;
 
 use super::board::Board;
 use crate::{
-    definition::Workflow,
+    context::Context,
+    definition::{Unfinished, Workflow},
     error::{Error, NextRun},
     payload,
     raised::Raised,
 };
 
 /// Closes the run with what its main task returned.
-pub(super) fn close<W: Workflow>(board: &Board, result: Result<W::Output, Raised>) {
+pub(super) async fn close<W: Workflow>(ctx: &Context<W>, result: Result<W::Output, Raised>) {
+    if result.is_ok() && W::UNFINISHED == Unfinished::Wait {
+        // A cancel request ends the wait, as any other, but handlers may have to clean up.
+        while ctx.shared().handlers_run() {
+            drop(ctx.running_handlers().await);
+        }
+    }
+    let board = ctx.shared();
     let subject = || format!("result of workflow {}", W::NAME);
     let encode = |value| payload::encode(&value).map_err(|error| Raised::new(error.of(subject())));
-    board.command(match result.and_then(encode) {
+    let ask = match result.and_then(encode) {
         Ok(result) => Ask::CompleteRun(result),
         Err(raised) => match raised.find::<Error>() {
             Some(Error::Cancelled) if board.cancel_requested() => Ask::CancelRun(Vec::new()),
             Some(Error::ContinueAsNew(next)) => continue_as_new::<W>(board, next),
             _ => Ask::FailRun(raised.into_failure()),
         },
-    });
+    };
+    if board.handlers_run() && !matches!(ask, Ask::ContinueAsNew(_)) {
+        let handlers = board.shown_handlers();
+        warn!(handlers, "the run closes before its handlers have finished; they end with it");
+    }
+    board.command(ask);
 }
 
 fn continue_as_new<W: Workflow>(board: &Board, next: &NextRun) -> Ask {

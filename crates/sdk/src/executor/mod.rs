@@ -7,6 +7,7 @@
 mod board;
 mod close;
 mod fault;
+mod handlers;
 mod machine;
 mod mailbox;
 mod outcome;

@@ -9,16 +9,11 @@ use abide_core::{
     ids::{EventNumber, RunId},
     run::{
         CompleteTask, FailTask, Input, Refusal, Reply, RescheduleTimer, ResolveActivity, Signal,
-        Stage, Update,
+        Update,
     },
 };
 
-use super::{
-    Reading, Shard, Todo,
-    load::Carried,
-    open::State,
-    waiters::{Until, at_run},
-};
+use super::{Reading, Shard, Todo, load::Carried, open::State, waiters::Until};
 use crate::{message::Fetch, validate};
 
 impl Shard {
@@ -58,6 +53,7 @@ impl Shard {
     /// Nobody waits for the answer: it is not sent. What was asked for may still happen.
     pub(super) fn forget(&mut self, ticket: Ticket) {
         self.calls.remove(&ticket);
+        self.begun.remove(&ticket);
         self.queries.remove(&ticket);
         self.waiters.forget(ticket);
     }
@@ -88,6 +84,7 @@ impl Shard {
         match *call {
             Call::Start(start) => self.start(run, ticket, *start),
             Call::Update { .. } => self.update(run, ticket, call),
+            Call::AwaitUpdate { .. } => self.look_up_update(run, ticket, call),
             Call::Query { query, .. } => self.query(run, ticket, query),
             Call::Describe(_) => self.describe(run, ticket),
             Call::AwaitClose(_) => self.await_run(run, ticket, Until::Closed),
@@ -163,6 +160,7 @@ impl Shard {
             }
             Call::Start(_)
             | Call::Update { .. }
+            | Call::AwaitUpdate { .. }
             | Call::Query { .. }
             | Call::Repair { .. }
             | Call::Describe(_)
@@ -197,18 +195,6 @@ impl Shard {
         let Some(entry) = self.cache.peek(run) else { return };
         let reply = CallReply::Run(Box::new(entry.run.clone()));
         self.reply_after(run, ticket, Ok(reply));
-    }
-
-    fn update(&mut self, run: RunId, ticket: Ticket, call: Box<Call>) {
-        let Call::Update { update, request, .. } = (*call).clone() else { return };
-        match self.decide(run, Input::AdmitUpdate { update: update.clone(), request }) {
-            Ok(Reply::Update(Stage::CompletedIn(earlier))) => {
-                self.with_run(earlier, Todo::Call(ticket, Box::new(at_run(*call, earlier))))
-            }
-            Ok(_) => self.await_run(run, ticket, Until::Update(call)),
-            Err(error) if Self::busy(&error) => self.park_busy(run, Todo::Call(ticket, call)),
-            Err(error) => self.reply(ticket, Err(error)),
-        }
     }
 
     fn complete_task(
@@ -248,7 +234,9 @@ impl Shard {
         let accepted =
             command.updates.iter().filter_map(|update| match entry.run.updates.get(update) {
                 Some(Update::Accepted { number }) => Some(*number),
-                Some(Update::Admitted(_) | Update::Completed(_)) | None => None,
+                Some(Update::Admitted(_) | Update::Completed(_) | Update::Rejected(_)) | None => {
+                    None
+                }
             });
         command.signals.iter().copied().chain(accepted).collect()
     }

@@ -4,7 +4,7 @@
 //!
 //! - `open`: taking the shard into memory, resets, the end of ownership.
 //! - `load`: finding runs and folding their logs.
-//! - `call`, `start`, `query`: requests of clients and workers.
+//! - `call`, `start`, `update`, `query`: requests of clients and workers.
 //! - `transition`: one decision and everything that follows from it.
 //! - `work`, `backlog`, `attempts`: what is offered, what is left as rows, what workers have.
 //! - `effects`: what runs do to other workflows, out and in.
@@ -42,6 +42,7 @@ mod query;
 mod repair;
 mod start;
 mod transition;
+mod update;
 mod waiters;
 mod work;
 
@@ -50,6 +51,7 @@ use effects::Sending;
 use load::{HeadSearch, Load, Reading, Todo};
 use open::State;
 use query::PendingQuery;
+use update::Begun;
 use waiters::Waiters;
 
 /// The present, and randomness for new ids: machines have neither of their own.
@@ -79,6 +81,8 @@ pub struct Shard {
     reads: BTreeMap<Ticket, Reading>,
     /// Calls that have no answer yet.
     calls: BTreeSet<Ticket>,
+    /// Starts that are done, of calls that wait for an update too.
+    begun: BTreeMap<Ticket, Begun>,
     /// Calls that came before the shard was in memory.
     early: Vec<(Ticket, Call)>,
     cache: Cache,
@@ -126,6 +130,7 @@ impl Shard {
             tickets: 0,
             reads: BTreeMap::new(),
             calls: BTreeSet::new(),
+            begun: BTreeMap::new(),
             early: Vec::new(),
             cache: Cache::default(),
             loads: BTreeMap::new(),
@@ -224,13 +229,17 @@ impl Shard {
 
     /// Answers a call at once.
     fn reply(&mut self, ticket: Ticket, reply: Result<CallReply, CallError>) {
-        if self.calls.remove(&ticket) {
-            self.emit(Output::Reply(ticket, reply));
+        let (begun, reply) = self.with_start(ticket, reply);
+        match begun {
+            Some(run) => self.reply_after(run, ticket, reply),
+            None if self.calls.remove(&ticket) => self.emit(Output::Reply(ticket, reply)),
+            None => {}
         }
     }
 
     /// Answers a call once everything known of the run is durable.
     fn reply_after(&mut self, run: RunId, ticket: Ticket, reply: Result<CallReply, CallError>) {
+        let (_, reply) = self.with_start(ticket, reply);
         if self.calls.contains(&ticket) {
             self.emit_after(run, Output::Reply(ticket, reply));
         }

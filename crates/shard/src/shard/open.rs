@@ -140,6 +140,7 @@ impl Shard {
             self.emit(Output::Closed);
         }
         self.state = State::Closed;
+        self.begun.clear();
         self.early.clear();
         self.woken.clear();
         self.reads.clear();

@@ -299,6 +299,7 @@ fn start_call(id: &str, entropy: &mut u128) -> StartCall {
         reuse: Default::default(),
         begin: Default::default(),
         signal: None,
+        update: None,
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
-    call::{Call, CallReply, RunTarget},
+    call::{Call, CallReply, RunTarget, StartCall},
     event::{Fact, Initiator, Mover},
     ids::{Key, RunId, UpdateId, WorkflowKey},
     run::{Stage, Update},
@@ -37,16 +37,12 @@ impl Promises {
     pub fn told(&mut self, ledger: &Ledger, call: &Call, reply: &CallReply) -> Checked {
         match (call, reply) {
             (Call::Start(start), CallReply::Started { run, started }) => {
-                let story = story(ledger, *run)?;
-                if let Some(key) = start.key.as_ref().filter(|_| *started) {
-                    durable(story, story.run.key.as_ref() == Some(key), "the start's key")?;
-                    self.starts.insert((start.workflow.clone(), key.clone()), *run);
-                }
-                if let Some(key) = start.signal.as_ref().and_then(|signal| signal.key.clone()) {
-                    durable(story, story.run.signal_keys.contains(&key), "the start's signal")?;
-                    self.signals.insert((start.workflow.clone(), key));
-                }
-                Ok(())
+                self.told_start(ledger, start, *run, *started)
+            }
+            (Call::Start(start), CallReply::StartedWithUpdate { run, started, update }) => {
+                self.told_start(ledger, start, *run, *started)?;
+                let (Some(asked), Ok(reply)) = (&start.update, &**update) else { return Ok(()) };
+                self.told_update(ledger, &start.workflow, &asked.update, reply)
             }
             (Call::Signal(target, signal, _), CallReply::Done { run, .. }) => {
                 let story = story(ledger, *run)?;
@@ -77,7 +73,7 @@ impl Promises {
                 durable(story, move_is_there(story, identity), "the timer's move")
             }
             (Call::Update { target, update, .. }, reply) => {
-                self.told_update(ledger, target, update, reply)
+                self.told_update(ledger, &target.workflow, update, reply)
             }
             (Call::Describe(_), CallReply::Run(shown)) => {
                 let story = story(ledger, shown.id)?;
@@ -106,14 +102,33 @@ impl Promises {
         }
     }
 
+    fn told_start(
+        &mut self,
+        ledger: &Ledger,
+        start: &StartCall,
+        run: RunId,
+        started: bool,
+    ) -> Checked {
+        let story = story(ledger, run)?;
+        if let Some(key) = start.key.as_ref().filter(|_| started) {
+            durable(story, story.run.key.as_ref() == Some(key), "the start's key")?;
+            self.starts.insert((start.workflow.clone(), key.clone()), run);
+        }
+        if let Some(key) = start.signal.as_ref().and_then(|signal| signal.key.clone()) {
+            durable(story, story.run.signal_keys.contains(&key), "the start's signal")?;
+            self.signals.insert((start.workflow.clone(), key));
+        }
+        Ok(())
+    }
+
     fn told_update(
         &mut self,
         ledger: &Ledger,
-        target: &RunTarget,
+        workflow: &WorkflowKey,
         update: &UpdateId,
         reply: &CallReply,
     ) -> Checked {
-        let name = (target.workflow.clone(), update.clone());
+        let name = (workflow.clone(), update.clone());
         match reply {
             CallReply::UpdateRejected(_) => {
                 self.rejected.insert(name);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use abide_core::{
-    call::{Begin, Call, ConflictPolicy, Query, RunTarget, StartCall, UpdateWait},
+    call::{Begin, Call, ConflictPolicy, Query, RunTarget, StartCall, StartUpdate, UpdateWait},
     event::{ReusePolicy, RunPaused, RunSpec, RunUnpaused, SignalReceived, UpdateRequest},
     ids::{Key, RunId},
     payload::{Extension, Payload},
@@ -99,6 +99,8 @@ impl World {
         let spec = draw_spec(rng);
         let signal = rng.chance(200).then(|| Key::from(format!("start-signal{number}")));
         let signal = signal.map(|key| self.draw_signal(key));
+        let update = signal.is_none() && self.rng.chance(200);
+        let update = update.then(|| Box::new(self.draw_start_update(number)));
         Call::Start(Box::new(StartCall {
             workflow,
             run,
@@ -109,6 +111,7 @@ impl World {
             reuse,
             begin,
             signal,
+            update,
         }))
     }
 
@@ -123,6 +126,11 @@ impl World {
     }
 
     fn draw_update(&mut self, number: usize, target: RunTarget) -> Call {
+        let StartUpdate { update, request, until } = self.draw_start_update(number);
+        Call::Update { target, update, request, until }
+    }
+
+    fn draw_start_update(&mut self, number: usize) -> StartUpdate {
         let (name, input) = match self.rng.weighted(&[5, 2, 5, 3]) {
             0 => ("accept", String::new()),
             1 => ("reject", String::new()),
@@ -137,7 +145,7 @@ impl World {
         let input = vec![Payload::new(input)];
         let request = UpdateRequest { name: name.into(), input, ..UpdateRequest::default() };
         let until = if self.rng.chance(500) { UpdateWait::Accepted } else { UpdateWait::Completed };
-        Call::Update { target, update: format!("update{number}").into(), request, until }
+        StartUpdate { update: format!("update{number}").into(), request, until }
     }
 }
 

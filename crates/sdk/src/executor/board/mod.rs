@@ -1,14 +1,16 @@
 //! What the futures of a run share with its machine: they put up what they ask for and wait for; the
 //! machine collects the commands and says what has happened (`news`). Timers, and the waits that may
-//! have one, are in `timers`; what code records for itself is in `markers`.
+//! have one, are in `timers`; what code records for itself is in `markers`; which handlers run is in
+//! `handlers`.
 
+mod handlers;
 mod markers;
 mod news;
 mod timers;
 
 use std::{
     cell::{Cell, RefCell, RefMut},
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     panic::Location,
     rc::Rc,
     task::{Poll, Waker},
@@ -17,13 +19,13 @@ use std::{
 use abide_core::{
     command::{Ask, Command},
     event::{ActivitySpec, ChildSpec, RunStarted},
-    ids::{ActivityId, EventNumber, TimerId, UpdateId, WorkflowId, WorkflowKey},
+    ids::{ActivityId, EventNumber, TimerId, WorkflowId, WorkflowKey},
     payload::Payloads,
     time::Timestamp,
 };
 
 pub(crate) use self::timers::{Received, Terms};
-use self::{markers::Markers, timers::Due};
+use self::{handlers::Handlers, markers::Markers, timers::Due};
 use super::{
     mailbox::Mailbox,
     waits::{ChildClosed, Ender, Entry, Resolution, Subject, Wait, Waits},
@@ -42,6 +44,8 @@ pub(crate) struct Board {
     looking: Cell<bool>,
     /// Where the task that is being polled last asked for something durable.
     place: Cell<Option<&'static Location<'static>>>,
+    /// The handler that runs now.
+    handling: RefCell<Option<Rc<str>>>,
     shared: RefCell<Shared>,
 }
 
@@ -51,15 +55,12 @@ struct Shared {
     commands: Vec<Command>,
     waits: Waits,
     mailbox: Mailbox,
-    /// Signals whose handlers have not finished.
-    handled: BTreeSet<EventNumber>,
+    handlers: Handlers,
     children: BTreeMap<u64, Child>,
     /// When the open timers are due.
     due: BTreeMap<TimerId, Due>,
     markers: Markers,
     spawned: Vec<LocalBoxFuture<'static, ()>>,
-    /// Accepted updates that have no outcome.
-    updates: Vec<UpdateId>,
     counts: Counts,
 }
 

@@ -8,8 +8,8 @@ use std::{
 
 use abide_core::{
     command::{Ask, Command},
-    event::{Marker, Outcome, RunStarted, UpdateRequest},
-    ids::{EventNumber, TimerId, UpdateId},
+    event::{Marker, RunStarted},
+    ids::{EventNumber, TimerId},
 };
 
 use super::{Board, Child, TurnInfo};
@@ -30,6 +30,7 @@ impl Board {
             silent: Cell::new(false),
             looking: Cell::new(false),
             place: Cell::new(None),
+            handling: RefCell::default(),
             shared: RefCell::default(),
         }
     }
@@ -72,23 +73,6 @@ impl Board {
         self.place.take()
     }
 
-    pub(in crate::executor) fn accept_update(&self, update: UpdateId, request: UpdateRequest) {
-        let mut shared = self.shared.borrow_mut();
-        shared.updates.push(update.clone());
-        self.ask(&mut shared, Ask::AcceptUpdate { update, request });
-    }
-
-    pub(in crate::executor) fn complete_update(&self, update: UpdateId, outcome: Outcome) {
-        let mut shared = self.shared.borrow_mut();
-        shared.updates.retain(|open| *open != update);
-        self.ask(&mut shared, Ask::CompleteUpdate { update, outcome });
-    }
-
-    /// Accepted updates that have no outcome, oldest first.
-    pub(in crate::executor) fn open_updates(&self) -> Vec<UpdateId> {
-        self.shared.borrow().updates.clone()
-    }
-
     /// Something durable is waited for.
     pub(in crate::executor) fn waits(&self) -> bool {
         self.shared.borrow().waits.pending()
@@ -105,19 +89,9 @@ impl Board {
         let shared = self.shared.borrow();
         let mut open = shared.mailbox.carried(declared);
         open.extend(shared.waits.unseen_signals());
-        open.extend(&shared.handled);
+        open.extend(shared.handlers.signals());
         open.sort_unstable();
         open
-    }
-
-    /// The handler of a signal begins.
-    pub(in crate::executor) fn begin_signal(&self, number: EventNumber) {
-        self.shared.borrow_mut().handled.insert(number);
-    }
-
-    /// The handler of a signal has finished.
-    pub(in crate::executor) fn end_signal(&self, number: EventNumber) {
-        self.shared.borrow_mut().handled.remove(&number);
     }
 
     /// Keeps a signal that code cannot read, for code that can; nobody receives it.
