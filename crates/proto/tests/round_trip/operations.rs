@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use abide_core::{
     call::{
-        Begin, Call, CallReply, ConflictPolicy, HistoryPage, HistoryRequest, Query, RunWaits,
-        StartCall, UpdateWait,
+        Begin, Call, CallError, CallReply, ConflictPolicy, HistoryPage, HistoryRequest, Query,
+        RunWaits, StartCall, StartUpdate, UpdateWait,
     },
     codec::{self, RunDetails},
     effect::RunOutcome,
@@ -17,8 +17,8 @@ use abide_core::{
     list::{RunFilter, RunRow, RunStatus, WaitFilter, WaitKind, WaitPosition, WaitRow},
     retry::RetryState,
     run::{
-        Close, Description, Liveness, Movable, Phase, ResumeSource, ShownActivity, ShownChild,
-        ShownWait, Stage, TaskTrouble, WaitKey,
+        Close, Description, Liveness, Movable, Phase, Refusal, ResumeSource, ShownActivity,
+        ShownChild, ShownWait, Stage, TaskTrouble, WaitKey,
     },
     time::Timestamp,
 };

@@ -6,4 +6,5 @@ mod harness;
 mod races;
 mod starts;
 mod timers;
+mod updates;
 mod work;
