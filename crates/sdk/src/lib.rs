@@ -49,7 +49,7 @@ pub use abide_sdk_macros::{activities, activity, condition, workflow};
 pub use self::{
     activity::{ActivityContext, ActivityDef, ActivityError},
     context::{Condition, Context, Deadline, MoveError, Outcome},
-    definition::{QueryDef, SignalDef, UpdateDef, Workflow},
+    definition::{QueryDef, SignalDef, Unfinished, UpdateDef, Workflow},
     error::{ActivityFailure, ChildFailure, Error, ExternalFailure, NextRun, Result},
     join::join_all,
     payload::{Data, PayloadError, RawPayload},
