@@ -22,6 +22,7 @@ page!(signals_queries_updates, "signals-queries-updates.md");
 page!(sleeping_and_deadlines, "sleeping-and-deadlines.md");
 page!(testing, "testing.md");
 page!(updatable_timers, "updatable-timers.md");
+page!(updates, "updates.md");
 page!(waiting, "waiting.md");
 page!(workers_and_clients, "workers-and-clients.md");
 page!(workflows, "workflows.md");

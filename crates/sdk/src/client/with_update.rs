@@ -1,6 +1,7 @@
 //! A start together with an update: one call, after which the run is there and has judged the update.
 
 use std::{
+    fmt,
     future::{Future, IntoFuture},
     pin::Pin,
     sync::Arc,
@@ -35,7 +36,6 @@ pub struct StartWithUpdate<W, O> {
 }
 
 /// A run that is there, and what it made of the update.
-#[derive(Debug)]
 pub struct StartedWithUpdate<W, U> {
     /// The run that was started, or was open.
     pub workflow: WorkflowHandle<W>,
@@ -43,6 +43,16 @@ pub struct StartedWithUpdate<W, U> {
     pub started: bool,
     /// The update, or why the run did not take it.
     pub update: Result<U, ClientError>,
+}
+
+impl<W, U: fmt::Debug> fmt::Debug for StartedWithUpdate<W, U> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StartedWithUpdate")
+            .field("workflow", &self.workflow)
+            .field("started", &self.started)
+            .field("update", &self.update)
+            .finish()
+    }
 }
 
 impl<W> Start<W> {

@@ -2,7 +2,9 @@
 //! whatever is lost on the way.
 
 use abide_core::{
-    call::{Call, CallError, CallReply, ConflictPolicy, StartCall, StartUpdate, Ticket, UpdateWait},
+    call::{
+        Call, CallError, CallReply, ConflictPolicy, StartCall, StartUpdate, Ticket, UpdateWait,
+    },
     command::{Ask, ContinueAsNew},
     event::{Outcome, RunTerminated, SignalReceived, UpdateRequest},
     failure::Failure,
@@ -355,9 +357,7 @@ fn a_carried_update_that_the_next_run_rejects_stays_rejected() {
     let token = world.take_task();
     let failure = Failure { message: "no".into(), ..Failure::default() };
     world.complete(token, vec![Ask::RejectUpdate { update: "u".into(), failure }]);
-    let rejected = |reply: &Result<CallReply, CallError>| {
-        matches!(reply, Ok(CallReply::UpdateRejected(failure)) if failure.message == "no")
-    };
+    let rejected = |reply: &Result<CallReply, CallError>| matches!(reply, Ok(CallReply::UpdateRejected(failure)) if failure.message == "no");
     assert!(rejected(&both(&mut world, first).2));
     world.crash();
     let later = look_up(&mut world, UpdateWait::Completed);
