@@ -7,6 +7,7 @@ use abide_core::{
     limits::InvalidField,
     run::Movable,
 };
+use bytes::Bytes;
 
 use crate::{
     field::{Inside, case, enumeration, missing, part, word},
@@ -55,21 +56,16 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
             until: wire::UpdateWait::from(until).into(),
         }),
         Call::AwaitUpdate { target, update, until } => {
-            Asked::AwaitUpdate(wire::AwaitUpdateRequest {
-                target: Some(target.into()),
-                update: update.to_wire(),
-                until: wire::UpdateWait::from(until).into(),
-            })
+            let (target, until) = (Some(target.into()), wire::UpdateWait::from(until).into());
+            let update = update.to_wire();
+            Asked::AwaitUpdate(wire::AwaitUpdateRequest { target, update, until })
         }
         Call::Query { target, query: Query { name, input } } => {
             let (target, input) = (Some(target.into()), input.to_wire());
             Asked::Query(wire::QueryRunRequest { target, name, input })
         }
         Call::RescheduleTimer { target, what, fire_at, identity, key } => {
-            let (timer, wait) = match what {
-                Movable::Timer(timer) => (timer.to_wire(), None),
-                Movable::Wait(wait) => (String::new(), Some(wait.to_bytes())),
-            };
+            let (timer, wait) = movable(what);
             Asked::RescheduleTimer(wire::RescheduleTimerRequest {
                 target: Some(target.into()),
                 timer,
@@ -99,6 +95,14 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
         | Call::Heartbeat(..)
         | Call::PresentAttempt(..) => return None,
     })
+}
+
+/// The timer, or the wait whose end is moved.
+fn movable(what: Movable) -> (String, Option<Bytes>) {
+    match what {
+        Movable::Timer(timer) => (timer.to_wire(), None),
+        Movable::Wait(wait) => (String::new(), Some(wait.to_bytes())),
+    }
 }
 
 /// The call that a client's message asks for; lists, histories and descriptions are no calls.

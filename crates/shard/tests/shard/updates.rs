@@ -98,7 +98,7 @@ fn continue_as_new(world: &mut World, updates: &[&str]) -> Ask {
 /// A world whose shard is in memory, so that the next commit is that of a call.
 fn opened() -> World {
     let mut world = World::new();
-    world.ask(shard_of("w"), Call::Describe(target("w"))).unwrap_err();
+    world.ask(shard_of("w"), Call::Describe(target("w"))).expect_err("there is no run");
     world
 }
 

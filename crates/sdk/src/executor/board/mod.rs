@@ -25,7 +25,7 @@ use abide_core::{
 };
 
 pub(crate) use self::timers::{Received, Terms};
-use self::{handlers::Handlers, markers::Markers, timers::Due};
+use self::{handlers::Handlers, markers::Markers};
 use super::{
     mailbox::Mailbox,
     waits::{ChildClosed, Ender, Entry, Resolution, Subject, Wait, Waits},
@@ -58,7 +58,7 @@ struct Shared {
     handlers: Handlers,
     children: BTreeMap<u64, Child>,
     /// When the open timers are due.
-    due: BTreeMap<TimerId, Due>,
+    due: BTreeMap<TimerId, Timestamp>,
     markers: Markers,
     spawned: Vec<LocalBoxFuture<'static, ()>>,
     counts: Counts,
