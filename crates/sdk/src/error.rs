@@ -4,11 +4,11 @@ use abide_core::{
     event::DeliveryFailure,
     failure::{Failure, FailureKind},
     ids::{ActivityId, WorkflowId},
-    payload::Payloads,
     retry::RetryState,
 };
 
 use crate::{
+    context::NextRun,
     payload::PayloadError,
     raised::{BoxError, Raised},
 };
@@ -41,7 +41,8 @@ pub enum Error {
     #[error(transparent)]
     Payload(#[from] PayloadError),
     /// Not a failure: the run goes on in a new one. Made by
-    /// [`Context::continue_as_new`](crate::Context::continue_as_new), to be returned by the run.
+    /// [`Context::continue_as_new`](crate::Context::continue_as_new) and
+    /// [`Context::next_run`](crate::Context::next_run), to be returned by the run.
     #[error("the run continues as new")]
     ContinueAsNew(Box<NextRun>),
 }
@@ -70,6 +71,8 @@ pub struct ChildFailure {
     pub workflow: WorkflowId,
     /// Why it failed.
     pub failure: Failure,
+    /// Why it was not tried again by the engine.
+    pub retry_state: RetryState,
     /// Set if the child was never started.
     pub not_started: Option<DeliveryFailure>,
 }
@@ -82,12 +85,6 @@ pub struct ExternalFailure {
     pub workflow: WorkflowId,
     /// Why it was not reached.
     pub cause: DeliveryFailure,
-}
-
-/// The arguments of the run that goes on.
-#[derive(Clone, Debug)]
-pub struct NextRun {
-    pub(crate) input: Payloads,
 }
 
 impl Error {

@@ -1,14 +1,12 @@
 //! How a run ends when its main task returns.
 
-use abide_core::{
-    command::{Ask, ContinueAsNew},
-    event::RunSpec,
-};
+use abide_core::command::{Ask, ContinueAsNew};
 
 use super::board::Board;
 use crate::{
+    context::NextRun,
     definition::Workflow,
-    error::{Error, NextRun},
+    error::Error,
     payload,
     raised::Raised,
 };
@@ -30,7 +28,7 @@ pub(super) fn close<W: Workflow>(board: &Board, result: Result<W::Output, Raised
 fn continue_as_new<W: Workflow>(board: &Board, next: &NextRun) -> Ask {
     let declared: Vec<_> = W::SIGNALS.iter().map(|signal| signal.name()).collect();
     Ask::ContinueAsNew(Box::new(ContinueAsNew {
-        spec: RunSpec { input: next.input.clone(), ..board.started().spec.clone() },
+        spec: next.spec().clone(),
         signals: board.open_signals(&declared),
         updates: board.open_updates(),
     }))
