@@ -5,6 +5,7 @@
 // The macros name the crate as its users know it.
 extern crate abide_sdk as abide;
 
+mod chains;
 mod children;
 #[path = "../documents/site.rs"]
 #[allow(dead_code, reason = "the tests of the documents use all of it")]
