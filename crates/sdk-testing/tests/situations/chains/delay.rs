@@ -103,9 +103,11 @@ async fn the_delay_holds_over_a_crash() {
     site.crash();
     site.pass(minutes(59));
     site.reopen().await;
-    let _worker = site.work(|worker| worker.workflow::<Reminder>());
+    let worker = site.work(|worker| worker.workflow::<Reminder>());
     let handle = site.client().handle::<Reminder>("reminder").run(run);
     assert_eq!(handle.describe().await.unwrap().liveness, Liveness::StartDelayed);
+    drop(handle);
+    worker.kill().await;
     site.crash();
     site.pass(minutes(1));
     site.reopen().await;

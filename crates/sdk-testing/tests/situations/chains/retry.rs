@@ -123,7 +123,7 @@ async fn a_run_that_was_asked_to_cancel_itself_is_not_tried_again() {
 async fn a_workflow_ends_between_two_attempts() {
     for situation in ["a workflow is cancelled between two attempts", "… or terminated"] {
         let env = environment().await;
-        let policy = RetryPolicy::default().initial_interval(hours(1));
+        let policy = RetryPolicy::default().initial_interval(hours(1)).maximum_interval(hours(1));
         let run = start(&env, "never").retry(policy).await.unwrap();
         env.skip(minutes(1)).await;
         let second = run.describe().await.unwrap();

@@ -89,3 +89,31 @@ async fn more_children_than_a_run_may_have() {
     run.repair().await.unwrap();
     assert_eq!(run.result().await.unwrap(), 3);
 }
+
+/// Adds up what many children say, all at once.
+#[derive(Default)]
+struct Crowd;
+
+#[workflow]
+impl Crowd {
+    #[run]
+    async fn run(ctx: &Context<Self>, count: u32) -> abide::Result<u32> {
+        let kids = (0..count).map(|n| ctx.child::<Kid>(format!("kid-{n}"), "1".to_owned()));
+        let sums: abide::Result<Vec<u32>> = join_all(kids).await.into_iter().collect();
+        Ok(sums?.into_iter().sum())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_has_thousands_of_children() {
+    let count: u32 = std::env::var("KIDS").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
+    let engine = Embedded::in_memory().await;
+    let worker = engine.worker().build_id("test").workflow::<Crowd>().workflow::<Kid>();
+    tokio::spawn(worker.run());
+    let begun = std::time::Instant::now();
+    let crowd = engine.client().start::<Crowd>("crowd", count).await.unwrap();
+    assert_eq!(crowd.result().await.unwrap(), count);
+    let history = crowd.history().await.unwrap();
+    eprintln!("{count}: {:?}, {} events", begun.elapsed(), history.len());
+    assert_eq!(crate::site::count(&history, "ChildCompleted"), count as usize);
+}
