@@ -13,6 +13,10 @@ use crate::{
     raised::{BoxError, Raised},
 };
 
+/// Causes that are kept beneath a failed step: a failure that came up through many generations of
+/// children stays well below the depth at which it is refused.
+const CAUSES_MAX: usize = 50;
+
 /// The result of workflow code.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -110,7 +114,7 @@ impl Error {
     pub fn to_failure(&self) -> Failure {
         let message = self.to_string();
         let wrapped = |kind, cause| Failure { cause, ..Failure::server(kind, message.clone()) };
-        let because_of = |failure: &Failure| Some(Box::new(failure.clone()));
+        let because_of = |failure: &Failure| Some(Box::new(failure.clone().shortened(CAUSES_MAX)));
         match self {
             Self::Activity(activity) => {
                 wrapped(FailureKind::Activity, because_of(&activity.failure))

@@ -105,15 +105,13 @@ impl Crowd {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_has_thousands_of_children() {
-    let count: u32 = std::env::var("KIDS").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
+async fn a_run_has_a_thousand_children() {
+    let count = 1000;
     let engine = Embedded::in_memory().await;
     let worker = engine.worker().build_id("test").workflow::<Crowd>().workflow::<Kid>();
     tokio::spawn(worker.run());
-    let begun = std::time::Instant::now();
     let crowd = engine.client().start::<Crowd>("crowd", count).await.unwrap();
     assert_eq!(crowd.result().await.unwrap(), count);
     let history = crowd.history().await.unwrap();
-    eprintln!("{count}: {:?}, {} events", begun.elapsed(), history.len());
-    assert_eq!(crate::site::count(&history, "ChildCompleted"), count as usize);
+    assert_eq!(crate::site::count(&history, "ChildCompleted"), 1000);
 }
