@@ -181,7 +181,8 @@ impl Limits {
             ("run timeout", spec.run_timeout),
             ("task timeout", spec.task_timeout),
         ];
-        if let Some((field, _)) = timeouts.iter().find(|(_, limit)| *limit == Some(Duration::ZERO)) {
+        if let Some((field, _)) = timeouts.iter().find(|(_, limit)| *limit == Some(Duration::ZERO))
+        {
             return Err(InvalidField::new(*field, "is zero; leave it out for no limit"));
         }
         if spec.retry.as_ref().is_some_and(|policy| policy.recorded) {

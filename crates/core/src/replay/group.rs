@@ -153,7 +153,9 @@ impl Cutter {
     /// The run is cancelled before its code begins, which takes no command.
     fn ends_unbegun(&self, event: &Event) -> bool {
         let cancelled = matches!(event.body.fact, Fact::RunCancelled(_));
-        cancelled && self.start.is_none() && self.inputs.first().is_some_and(|first| first.number == 1)
+        cancelled
+            && self.start.is_none()
+            && self.inputs.first().is_some_and(|first| first.number == 1)
     }
 
     /// The completed task whose commands may still be coming, taken as whole.

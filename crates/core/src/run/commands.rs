@@ -12,9 +12,9 @@ use crate::{
     event::{
         ActivityCancelRequested, ActivityCancelled, ActivityScheduled, ActivitySpec, Body,
         ChildInitiated, Condition, ExternalCancelInitiated, ExternalSignalInitiated, Fact,
-        MarkerRecorded, MemoUpserted, Mover, Origin, RunCancelled,
-        SearchAttributesUpserted, TimerCancelled, TimerRescheduled, TimerStarted, WaitCancelled,
-        WaitDescribed, WaitDetails, WaitOpened, WaitSatisfied, WaitTimedOut,
+        MarkerRecorded, MemoUpserted, Mover, Origin, RunCancelled, SearchAttributesUpserted,
+        TimerCancelled, TimerRescheduled, TimerStarted, WaitCancelled, WaitDescribed, WaitDetails,
+        WaitOpened, WaitSatisfied, WaitTimedOut,
     },
     ids::{ActivityId, EventNumber, RunId, TimerId, UpdateId, WaitId},
     limits::{Exceeded, InvalidField, Limits, valid_condition_key},

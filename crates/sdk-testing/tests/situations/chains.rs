@@ -185,12 +185,8 @@ async fn options_that_cannot_be_are_named() {
 
 /// An engine whose histories are long soon, and its run.
 async fn grown(plan: &str) -> (Embedded, WorkflowHandle<Caterpillar>) {
-    let limits = Limits {
-        events_suggested: 20,
-        events: 40,
-        events_reserve: 10,
-        ..Limits::default()
-    };
+    let limits =
+        Limits { events_suggested: 20, events: 40, events_reserve: 10, ..Limits::default() };
     let now = abide::Timestamp::from_unix_millis(1_800_000_000_000);
     let clock = abide_embedded::clock::ManualClock::new(now);
     let clock = std::sync::Arc::new(clock);
@@ -212,7 +208,10 @@ async fn grown(plan: &str) -> (Embedded, WorkflowHandle<Caterpillar>) {
 async fn a_long_history_asks_for_a_new_run() {
     let (_engine, run) = grown("grow").await;
     assert_eq!(run.result().await.unwrap(), 1);
-    PAGE.check("a history grows long, and its code takes the advice", &run.history().await.unwrap());
+    PAGE.check(
+        "a history grows long, and its code takes the advice",
+        &run.history().await.unwrap(),
+    );
 }
 
 #[tokio::test]

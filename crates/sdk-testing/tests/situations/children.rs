@@ -95,9 +95,8 @@ impl Parent {
 
 async fn environment() -> TestEnvironment {
     let env = TestEnvironment::new().await;
-    let set_up = |worker: abide::Worker| {
-        worker.workflow::<Parent>().workflow::<Kid>().activity(charge)
-    };
+    let set_up =
+        |worker: abide::Worker| worker.workflow::<Parent>().workflow::<Kid>().activity(charge);
     env.worker(set_up).await.unwrap();
     env
 }
@@ -245,7 +244,8 @@ async fn the_parent_retries_the_child() {
     assert_eq!(messages(&failure(&parent).await), [last, "no luck"]);
     let history = parent.history().await.unwrap();
     PAGE.check("the parent retries the child, and records it", &history);
-    let first: Vec<_> = crate::site::timers(&history).into_iter().map(|timer| timer.origin).collect();
+    let first: Vec<_> =
+        crate::site::timers(&history).into_iter().map(|timer| timer.origin).collect();
     let origin = abide::event::Origin::ChildWorkflowRetry { workflow: "kid".into() };
     assert_eq!(first, [Some(origin)]);
 }

@@ -30,10 +30,7 @@ impl NextRun {
             Err(error) => (Payloads::new(), Some(error)),
         };
         let workflow_type = workflow_type.to_owned();
-        Self {
-            spec: RunSpec { workflow_type, input, ..board.started().spec.clone() },
-            unsendable,
-        }
+        Self { spec: RunSpec { workflow_type, input, ..board.started().spec.clone() }, unsendable }
     }
 
     /// The queue whose workers run it.

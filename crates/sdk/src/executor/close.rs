@@ -3,13 +3,7 @@
 use abide_core::command::{Ask, ContinueAsNew};
 
 use super::board::Board;
-use crate::{
-    context::NextRun,
-    definition::Workflow,
-    error::Error,
-    payload,
-    raised::Raised,
-};
+use crate::{context::NextRun, definition::Workflow, error::Error, payload, raised::Raised};
 
 /// Closes the run with what its main task returned.
 pub(super) fn close<W: Workflow>(board: &Board, result: Result<W::Output, Raised>) {

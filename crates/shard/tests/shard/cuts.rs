@@ -99,7 +99,11 @@ fn survives(story: Story) -> End {
             let mut world = World::new();
             world.fuse = Some((number, crash));
             let told = tell(&mut world, story);
-            assert_eq!(sorted(told), sorted(end.clone()), "{crash:?} crashes instead of output {number}");
+            assert_eq!(
+                sorted(told),
+                sorted(end.clone()),
+                "{crash:?} crashes instead of output {number}"
+            );
         }
     }
     end
@@ -157,11 +161,8 @@ fn settled(world: &World) -> bool {
 
 fn runs(world: &World, id: &str) -> Vec<abide_store::rows::RunRow> {
     let workflow = workflow(id);
-    let of = WorkflowRuns {
-        namespace: workflow.namespace,
-        workflow: workflow.workflow,
-        before: None,
-    };
+    let of =
+        WorkflowRuns { namespace: workflow.namespace, workflow: workflow.workflow, before: None };
     let mut runs = world.tables.runs_of(shard_of(id), &of, 99);
     runs.reverse();
     runs

@@ -64,7 +64,10 @@ async fn a_child_that_cannot_be_is_named() {
     ] {
         let run = start(&env.client(), plan).await;
         assert_eq!(trouble(&run).await, told);
-        PAGE.check("a child without an id, or another that cannot be", &run.history().await.unwrap());
+        PAGE.check(
+            "a child without an id, or another that cannot be",
+            &run.history().await.unwrap(),
+        );
         run.terminate("enough").await.unwrap();
     }
 }

@@ -12,7 +12,12 @@ struct Leaver;
 #[workflow]
 impl Leaver {
     #[run]
-    async fn run(ctx: &Context<Self>, kid: String, policy: String, way: String) -> abide::Result<()> {
+    async fn run(
+        ctx: &Context<Self>,
+        kid: String,
+        policy: String,
+        way: String,
+    ) -> abide::Result<()> {
         if ctx.started().previous.is_some() {
             return ctx.sleep(years(1)).await;
         }
