@@ -78,6 +78,9 @@ pub struct RunDescription {
     pub updates: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(enumeration = "ResumeSource", repeated, tag = "40")]
     pub resume_sources: ::prost::alloc::vec::Vec<i32>,
+    /// When its code begins, if it has not: start delay, retry, cron.
+    #[prost(message, optional, tag = "41")]
+    pub begins_at: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
 }
 impl ::prost::Name for RunDescription {
     const NAME: &'static str = "RunDescription";

@@ -4,14 +4,18 @@ use abide_core::{
     event::DeliveryFailure,
     failure::{Failure, FailureKind},
     ids::{ActivityId, WorkflowId},
-    payload::Payloads,
     retry::RetryState,
 };
 
 use crate::{
+    context::NextRun,
     payload::PayloadError,
     raised::{BoxError, Raised},
 };
+
+/// Causes that are kept beneath a failed step: a failure that came up through many generations of
+/// children stays well below the depth at which it is refused.
+const CAUSES_MAX: usize = 50;
 
 /// The result of workflow code.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -41,7 +45,8 @@ pub enum Error {
     #[error(transparent)]
     Payload(#[from] PayloadError),
     /// Not a failure: the run goes on in a new one. Made by
-    /// [`Context::continue_as_new`](crate::Context::continue_as_new), to be returned by the run.
+    /// [`Context::continue_as_new`](crate::Context::continue_as_new) and
+    /// [`Context::next_run`](crate::Context::next_run), to be returned by the run.
     #[error("the run continues as new")]
     ContinueAsNew(Box<NextRun>),
 }
@@ -70,6 +75,8 @@ pub struct ChildFailure {
     pub workflow: WorkflowId,
     /// Why it failed.
     pub failure: Failure,
+    /// Why it was not tried again by the engine.
+    pub retry_state: RetryState,
     /// Set if the child was never started.
     pub not_started: Option<DeliveryFailure>,
 }
@@ -82,12 +89,6 @@ pub struct ExternalFailure {
     pub workflow: WorkflowId,
     /// Why it was not reached.
     pub cause: DeliveryFailure,
-}
-
-/// The arguments of the run that goes on.
-#[derive(Clone, Debug)]
-pub struct NextRun {
-    pub(crate) input: Payloads,
 }
 
 impl Error {
@@ -113,7 +114,7 @@ impl Error {
     pub fn to_failure(&self) -> Failure {
         let message = self.to_string();
         let wrapped = |kind, cause| Failure { cause, ..Failure::server(kind, message.clone()) };
-        let because_of = |failure: &Failure| Some(Box::new(failure.clone()));
+        let because_of = |failure: &Failure| Some(Box::new(failure.clone().shortened(CAUSES_MAX)));
         match self {
             Self::Activity(activity) => {
                 wrapped(FailureKind::Activity, because_of(&activity.failure))

@@ -48,9 +48,9 @@ pub use abide_sdk_macros::{activities, activity, condition, workflow};
 
 pub use self::{
     activity::{ActivityContext, ActivityDef, ActivityError},
-    context::{Condition, Context, Deadline, MoveError, Outcome},
+    context::{Condition, Context, Deadline, MoveError, NextRun, Outcome},
     definition::{QueryDef, SignalDef, Unfinished, UpdateDef, Workflow},
-    error::{ActivityFailure, ChildFailure, Error, ExternalFailure, NextRun, Result},
+    error::{ActivityFailure, ChildFailure, Error, ExternalFailure, Result},
     join::join_all,
     payload::{Data, PayloadError, RawPayload},
     raised::{BoxError, Raised},

@@ -2,8 +2,7 @@
 
 use abide_core::{
     call::{Call, CallError, RunTarget, StartCall},
-    cron,
-    event::{RunPaused, RunSpec, RunUnpaused, SignalReceived, UpdateRequest},
+    event::{RunPaused, RunUnpaused, SignalReceived, UpdateRequest},
     failure::Failure,
     ids::{Key, UpdateId},
     limits::{InvalidField, Limits},
@@ -97,7 +96,7 @@ impl Check<'_> {
         self.name("namespace", start.workflow.namespace.as_str())?;
         self.key(start.key.as_ref())?;
         self.label("identity", &start.identity)?;
-        self.spec(&start.spec)?;
+        self.limits.check_spec(&start.spec)?;
         if start.begin.first_task_at(now).is_some_and(Timestamp::never) {
             return Err(InvalidField::new("begin", "lies too far ahead").into());
         }
@@ -108,21 +107,6 @@ impl Check<'_> {
             (Some(_), Some(_)) => {
                 Err(InvalidField::new("update", "stands beside a signal: send one of them").into())
             }
-        }
-    }
-
-    fn spec(&self, spec: &RunSpec) -> Result<(), CallError> {
-        self.name("workflow type", &spec.workflow_type)?;
-        self.name("queue", &spec.queue)?;
-        self.payloads("input", &spec.input)?;
-        self.map("header", &spec.header)?;
-        self.map("memo", &spec.memo)?;
-        self.map("search attributes", &spec.search_attributes)?;
-        match &spec.cron {
-            Some(cron) if !cron::valid(cron) => {
-                Err(InvalidField::new("cron", format!("{cron:?} is not a cron expression")).into())
-            }
-            _ => Ok(()),
         }
     }
 

@@ -71,6 +71,7 @@ fn facts(run: &Description) -> Table {
         facts.push(("resumed by", sources.join(", ")));
     }
     facts.push(("started", at(run.started_at)));
+    facts.extend(run.begins_at.map(|begins| ("begins", at(begins))));
     facts.extend(run.closed_at.map(|closed| ("closed", at(closed))));
     facts.extend(run.deadline.map(|deadline| ("deadline", at(deadline))));
     facts.extend(run.outcome.as_ref().map(|outcome| ("outcome", outcome_text(outcome))));
@@ -200,6 +201,7 @@ fn object(run: &Description) -> Value {
         "doing": word(&run.liveness),
         "resume_sources": run.resume_sources.iter().map(word).collect::<Value>(),
         "started_at": run.started_at.to_string(),
+        "begins_at": run.begins_at.map(|at| at.to_string()),
         "closed_at": run.closed_at.map(|at| at.to_string()),
         "deadline": run.deadline.map(|at| at.to_string()),
         "result": result, "failure": why,

@@ -113,6 +113,10 @@ fn retry_or_cron(
     context: &Context<'_>,
     failure: &Failure,
 ) -> (RetryState, Option<Next>) {
+    // Another run would not know of the request.
+    if run.cancel_requested {
+        return (RetryState::CancelRequested, None);
+    }
     let verdict = match &run.spec.retry {
         None => Verdict::Stop(RetryState::PolicyNotSet),
         Some(policy) => policy.judge(run.attempt, failure),
@@ -129,7 +133,11 @@ fn retry_or_cron(
     }
 }
 
+/// The next run of the schedule, unless somebody asked for the end.
 fn cron_run(run: &Run, context: &Context<'_>) -> Option<Next> {
+    if run.cancel_requested {
+        return None;
+    }
     let at = cron::next_after(run.spec.cron.as_deref()?, context.now)?;
     let in_time = run.expires_at.is_none_or(|expires_at| at < expires_at);
     in_time.then_some(Next { initiator: Initiator::Cron, at: Some(at) })

@@ -9,13 +9,12 @@ use std::{
 use super::{Phase, Run, Update, close, draft::Draft, update};
 use crate::{
     command::{Ask, Command},
-    cron,
     event::{
         ActivityCancelRequested, ActivityCancelled, ActivityScheduled, ActivitySpec, Body,
         ChildInitiated, Condition, ExternalCancelInitiated, ExternalSignalInitiated, Fact,
-        MarkerRecorded, MemoUpserted, Mover, Origin, RunCancelled, RunSpec,
-        SearchAttributesUpserted, TimerCancelled, TimerRescheduled, TimerStarted, WaitCancelled,
-        WaitDescribed, WaitDetails, WaitOpened, WaitSatisfied, WaitTimedOut,
+        MarkerRecorded, MemoUpserted, Mover, Origin, RunCancelled, SearchAttributesUpserted,
+        TimerCancelled, TimerRescheduled, TimerStarted, WaitCancelled, WaitDescribed, WaitDetails,
+        WaitOpened, WaitSatisfied, WaitTimedOut,
     },
     ids::{ActivityId, EventNumber, RunId, TimerId, UpdateId, WaitId},
     limits::{Exceeded, InvalidField, Limits, valid_condition_key},
@@ -288,7 +287,7 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), InvalidField> {
         Ask::DescribeWait { details, .. } => limits.check_details(details),
         Ask::StartChild(child) => {
             limits.check_name("workflow id", child.workflow.workflow.as_str())?;
-            check_spec(&child.spec, limits)
+            limits.check_spec(&child.spec)
         }
         Ask::SignalExternal { target, name, input, header } => {
             limits.check_name("workflow id", target.workflow.workflow.as_str())?;
@@ -314,7 +313,7 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), InvalidField> {
             limits.check_size("result", size(result))
         }
         Ask::FailRun(failure) => limits.check_failure(failure),
-        Ask::ContinueAsNew(command) => check_spec(&command.spec, limits),
+        Ask::ContinueAsNew(command) => limits.check_spec(&command.spec),
         Ask::CancelActivity(_)
         | Ask::RescheduleTimer { .. }
         | Ask::CancelTimer(_)
@@ -351,21 +350,6 @@ fn check_condition(
 ) -> Result<(), InvalidField> {
     check_key(key)?;
     limits.check_length("fingerprint of the condition", fingerprint.unwrap_or_default())
-}
-
-fn check_spec(spec: &RunSpec, limits: &Limits) -> Result<(), InvalidField> {
-    limits.check_name("workflow type", &spec.workflow_type)?;
-    limits.check_name("queue", &spec.queue)?;
-    limits.check_size("header", map_size(&spec.header))?;
-    limits.check_size("memo", map_size(&spec.memo))?;
-    limits.check_size("search attributes", map_size(&spec.search_attributes))?;
-    limits.check_size("input", size(&spec.input))?;
-    match &spec.cron {
-        Some(cron) if !cron::valid(cron) => {
-            Err(InvalidField::new("cron", format!("{cron:?} is not a cron expression")))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn check_key(key: Option<&str>) -> Result<(), InvalidField> {

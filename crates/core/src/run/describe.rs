@@ -36,6 +36,8 @@ pub struct Description {
     pub parent: Option<RunReference>,
     /// When it started.
     pub started_at: Timestamp,
+    /// When its code begins, if it has not: start delay, retry, cron.
+    pub begins_at: Option<Timestamp>,
     /// When it closed.
     pub closed_at: Option<Timestamp>,
     /// When its time is up.
@@ -161,6 +163,7 @@ impl Run {
             attempt: self.attempt,
             parent: self.parent.as_ref().map(|parent| parent.run.clone()),
             started_at: self.started_at,
+            begins_at: self.first_task_at.filter(|_| self.open()),
             closed_at: self.closed_at(),
             deadline: self.deadline(),
             next_run,

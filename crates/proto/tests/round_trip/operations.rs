@@ -328,6 +328,7 @@ fn descriptions() {
         attempt: 2,
         parent: Some(RunReference { workflow: workflow(), run: run(9) }),
         started_at: time(7),
+        begins_at: Some(time(7)),
         closed_at: Some(time(8)),
         deadline: Some(time(9)),
         next_run: Some(run(2)),

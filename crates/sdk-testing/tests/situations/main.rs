@@ -5,6 +5,7 @@
 // The macros name the crate as its users know it.
 extern crate abide_sdk as abide;
 
+mod chains;
 mod children;
 mod messages;
 #[path = "../documents/site.rs"]

@@ -111,8 +111,9 @@ impl<W> WorkflowHandle<W> {
         let mut target = RunTarget { run: self.run_id(), ..self.target() };
         loop {
             match self.client.wait(Call::AwaitClose(target.clone())).await? {
-                CallReply::Closed { outcome: Some(outcome), .. } => return result(outcome),
+                // A run that is tried again or repeated has an outcome too, but not the last word.
                 CallReply::Closed { next_run: next @ Some(_), .. } => target.run = next,
+                CallReply::Closed { outcome: Some(outcome), .. } => return result(outcome),
                 reply => return Err(ClientError::unexpected(&reply)),
             }
         }

@@ -3,8 +3,7 @@
 use std::{fmt, marker::PhantomData, rc::Rc, time::Duration};
 
 use abide_core::{
-    event::{ChildSpec, DeliveryFailure, Origin, ParentClosePolicy, ReusePolicy, RunSpec},
-    failure::Failure,
+    event::{ChildSpec, Origin, ParentClosePolicy, ReusePolicy, RunSpec},
     ids::WorkflowId,
     payload::Payloads,
     retry::{RetryPolicy, Verdict},
@@ -17,8 +16,8 @@ use super::{
 use crate::{
     definition::{SignalDef, Workflow},
     error::{ChildFailure, Error, Result},
-    executor::{Board, Resolution, Subject, Terms, Wait},
-    payload::PayloadError,
+    executor::{Board, ChildClosed, Resolution, Subject, Terms, Wait},
+    payload::{Data, PayloadError},
 };
 
 /// A call of a child; see [`Context::child`](super::Context::child). Awaited, it gives the result.
@@ -113,6 +112,29 @@ impl<C: Workflow> ChildCall<C> {
     /// Limits the child with all its runs.
     pub const fn execution_timeout(mut self, limit: Duration) -> Self {
         self.spec.spec.execution_timeout = Some(limit);
+        self
+    }
+
+    /// Limits one workflow task of the child.
+    pub const fn task_timeout(mut self, limit: Duration) -> Self {
+        self.spec.spec.task_timeout = Some(limit);
+        self
+    }
+
+    /// Runs the child at each of these times. Its result is that of the last run, so such a child is
+    /// rather started than awaited: it ends when it is cancelled or its execution timeout has passed.
+    pub fn cron(mut self, schedule: impl Into<String>) -> Self {
+        self.spec.spec.cron = Some(schedule.into());
+        self
+    }
+
+    /// A fact for people, shown with the child's run.
+    pub fn memo<T: Data>(mut self, name: impl Into<String>, value: &T) -> Self {
+        let name = name.into();
+        match value.to_payload() {
+            Ok(payload) => drop(self.spec.spec.memo.insert(name, payload.unwrap_or_default())),
+            Err(error) => self.unsendable = Some(error.of(format!("memo {name}"))),
+        }
         self
     }
 
@@ -291,16 +313,18 @@ impl<C: Workflow> Link<C> {
     fn outcome(&self) -> Result<C::Output> {
         match self.board.child(self.number, |child| child.outcome.clone()).flatten() {
             Some(Ok(result)) => Ok(C::decode_output(&result)?),
-            Some(Err(closed)) => Err(self.failed(closed.failure, closed.not_started)),
+            Some(Err(closed)) => Err(self.failed(*closed)),
             None => Err(Error::fail(format!("child {} has no outcome", self.workflow))),
         }
     }
 
-    fn failed(&self, failure: Failure, not_started: Option<DeliveryFailure>) -> Error {
+    fn failed(&self, closed: ChildClosed) -> Error {
+        let ChildClosed { failure, retry_state, not_started } = closed;
         Error::Child(Box::new(ChildFailure {
             workflow_type: C::NAME.into(),
             workflow: self.workflow.clone(),
             failure,
+            retry_state,
             not_started,
         }))
     }

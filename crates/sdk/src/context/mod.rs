@@ -5,6 +5,7 @@ mod child;
 mod condition;
 mod deadline;
 mod external;
+mod next_run;
 mod operation;
 mod outcome;
 mod random;
@@ -17,6 +18,7 @@ use std::{cell::RefCell, fmt, future::Future, panic::Location, rc::Rc, time::Dur
 
 use abide_core::{
     event::RunStarted,
+    failure::Failure,
     ids::{RunId, WorkflowId},
     time::Timestamp,
 };
@@ -29,6 +31,7 @@ pub use self::{
     condition::{Condition, WaitUntil, WaitUntilWithin},
     deadline::{Deadline, MoveError},
     external::{ExternalCall, ExternalWorkflow},
+    next_run::NextRun,
     operation::{Operation, Pending},
     outcome::Outcome,
     random::Random,
@@ -39,7 +42,7 @@ pub use self::{
 use crate::{
     activity::Activity,
     definition::{SignalDef, Workflow},
-    error::{Error, NextRun, Result},
+    error::{Error, Result},
     executor::Board,
     payload::{self, Data},
 };
@@ -211,7 +214,8 @@ impl<W> Context<W> {
         self.board.cancel_requested()
     }
 
-    /// The history is long: the run should continue as new at its next good moment.
+    /// The history is long, by its events or its bytes: the run should continue as new at its next
+    /// good moment.
     pub fn suggests_continue_as_new(&self) -> bool {
         self.board.suggests_continue_as_new()
     }
@@ -219,6 +223,22 @@ impl<W> Context<W> {
     /// What the futures of the run share with its machine.
     pub(crate) const fn shared(&self) -> &Rc<Board> {
         &self.board
+    }
+
+    /// How many events the history had when the current task began: the same on replay.
+    pub fn history_events(&self) -> u64 {
+        self.board.history_events()
+    }
+
+    /// How many bytes the history had when the current task began: the same on replay.
+    pub fn history_bytes(&self) -> u64 {
+        self.board.history_bytes()
+    }
+
+    /// Why the run before this one failed or timed out, if this one was started because of it or, by
+    /// a cron schedule, after it.
+    pub fn last_failure(&self) -> Option<&Failure> {
+        self.board.started().previous.as_ref()?.failure.as_ref()
     }
 
     /// Notes where user code asks, for what is built from other waits.
@@ -272,9 +292,26 @@ impl<W: Workflow> Context<W> {
     /// updates whose handlers have not finished: these begin anew in the next run. The state does not
     /// go along, nor do more than the newest 100 signals of names that the workflow does not have.
     pub fn continue_as_new(&self, input: W::Input) -> Error {
-        match W::encode_input(&input) {
-            Ok(input) => Error::ContinueAsNew(Box::new(NextRun { input })),
-            Err(error) => error.into(),
-        }
+        self.next_run(input).into()
+    }
+
+    /// The same with other options than this run has: `return
+    /// Err(ctx.next_run(input).queue("large").into())`.
+    pub fn next_run(&self, input: W::Input) -> NextRun {
+        NextRun::new(&self.board, W::NAME, W::encode_input(&input))
+    }
+
+    /// The same with a workflow of another type, which takes over the id. Whoever waits for the result
+    /// gets that of the other type.
+    pub fn next_run_as<N: Workflow>(&self, input: N::Input) -> NextRun {
+        NextRun::new(&self.board, N::NAME, N::encode_input(&input))
+    }
+
+    /// The result of the last run before this one that had a result, for runs of a cron schedule; runs
+    /// that failed since do not change it.
+    pub fn last_result(&self) -> Result<Option<W::Output>> {
+        let previous = self.board.started().previous.as_ref();
+        let result = previous.and_then(|previous| previous.last_result.as_ref());
+        Ok(result.map(|result| W::decode_output(result)).transpose()?)
     }
 }

@@ -1,16 +1,13 @@
 //! How a run ends when its main task returns: which handlers it waits for, and what it asks for then.
 
-use abide_core::{
-    command::{Ask, ContinueAsNew},
-    event::RunSpec,
-};
+use abide_core::command::{Ask, ContinueAsNew};
 use tracing::warn;
 
 use super::board::Board;
 use crate::{
-    context::Context,
+    context::{Context, NextRun},
     definition::{Unfinished, Workflow},
-    error::{Error, NextRun},
+    error::Error,
     payload,
     raised::Raised,
 };
@@ -44,7 +41,7 @@ pub(super) async fn close<W: Workflow>(ctx: &Context<W>, result: Result<W::Outpu
 fn continue_as_new<W: Workflow>(board: &Board, next: &NextRun) -> Ask {
     let declared: Vec<_> = W::SIGNALS.iter().map(|signal| signal.name()).collect();
     Ask::ContinueAsNew(Box::new(ContinueAsNew {
-        spec: RunSpec { input: next.input.clone(), ..board.started().spec.clone() },
+        spec: next.spec().clone(),
         signals: board.open_signals(&declared),
         updates: board.open_updates(),
     }))

@@ -56,8 +56,12 @@ pub(super) struct Running<W> {
 impl<W: Workflow> Machine<W> {
     /// Code for a run, at its very beginning.
     pub const fn new(workflow: WorkflowKey, run: RunId) -> Self {
-        let turn =
-            TurnInfo { now: Timestamp::EPOCH, replaying: false, suggest_continue_as_new: false };
+        let turn = TurnInfo {
+            now: Timestamp::EPOCH,
+            replaying: false,
+            suggest_continue_as_new: false,
+            history: (0, 0),
+        };
         let markers = Vec::new();
         Self { workflow, run, turn, markers, running: None, fault: None, stopped: false }
     }
@@ -67,6 +71,7 @@ impl<W: Workflow> Machine<W> {
             now: turn.now,
             replaying: turn.replaying,
             suggest_continue_as_new: turn.started.suggest_continue_as_new,
+            history: (turn.number, turn.started.history_bytes),
         };
         self.markers = turn.markers.iter().map(|marker| (*marker).clone()).collect();
         if let Some(running) = &self.running {

@@ -18,5 +18,5 @@ mod waker;
 pub use self::machine::Machine;
 pub(crate) use self::{
     board::{Board, Received, Terms},
-    waits::{ActivityOutcome, Predicate, Resolution, Subject, Wait},
+    waits::{ActivityOutcome, ChildClosed, Predicate, Resolution, Subject, Wait},
 };

@@ -66,6 +66,7 @@ pub(crate) struct ActivityOutcome {
 #[derive(Clone, Debug)]
 pub(crate) struct ChildClosed {
     pub(crate) failure: Failure,
+    pub(crate) retry_state: RetryState,
     /// Set if it never ran.
     pub(crate) not_started: Option<DeliveryFailure>,
 }

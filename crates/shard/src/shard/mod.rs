@@ -7,7 +7,7 @@
 //! - `call`, `start`, `update`, `query`: requests of clients and workers.
 //! - `transition`: one decision and everything that follows from it.
 //! - `work`, `backlog`, `attempts`: what is offered, what is left as rows, what workers have.
-//! - `effects`: what runs do to other workflows, out and in.
+//! - `outbox`, `effects`: what runs do to other workflows, out and in.
 //! - `due`: alarms and the due index.
 
 use std::{
@@ -38,6 +38,7 @@ mod due;
 mod effects;
 mod load;
 mod open;
+mod outbox;
 mod query;
 mod repair;
 mod start;
@@ -47,9 +48,9 @@ mod waiters;
 mod work;
 
 use attempts::Attempt;
-use effects::Sending;
 use load::{HeadSearch, Load, Reading, Todo};
 use open::State;
+use outbox::Outgoing;
 use query::PendingQuery;
 use update::Begun;
 use waiters::Waiters;
@@ -99,7 +100,7 @@ pub struct Shard {
     waiters: Waiters,
     queries: BTreeMap<Ticket, PendingQuery>,
     attempts: BTreeMap<(RunId, EventNumber), Attempt>,
-    sending: BTreeMap<(RunId, u64), Sending>,
+    outgoing: Outgoing,
     /// Effects of other shards that are being applied.
     incoming: BTreeSet<EffectKey>,
     /// How often the store refused writes of a run that it was given alone.
@@ -143,7 +144,7 @@ impl Shard {
             waiters: Waiters::default(),
             queries: BTreeMap::new(),
             attempts: BTreeMap::new(),
-            sending: BTreeMap::new(),
+            outgoing: Outgoing::default(),
             incoming: BTreeSet::new(),
             refused: BTreeMap::new(),
             alone_for: 0,

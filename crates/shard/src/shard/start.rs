@@ -168,10 +168,10 @@ impl Shard {
             ordinal,
             identity: start.identity,
             key: start.key,
-            first_task_at: start.begin.first_task_at(received_at),
             inputs: signal.into_iter().collect(),
             ..StartRun::new(start.workflow, start.run, start.spec)
         }
+        .beginning(start.begin.first_task_at(received_at), received_at)
     }
 }
 

@@ -68,7 +68,9 @@ fn order(run: &Run, place: &mut Place, event: &Event) -> Checked {
     if (*place == Place::Started) != ends_task {
         return wrong("does not stand between the start of a task and its end, or does");
     }
-    if let Some(by) = command_of(fact) {
+    // A run that is cancelled before its code begins has no task that could say so.
+    let unbegun = matches!(fact, Fact::RunCancelled(_)) && run.first_task_at.is_some();
+    if let Some(by) = command_of(fact).filter(|_| !unbegun) {
         return match *place {
             Place::Commands(completed) if by.is_none_or(|by| by == completed) => Ok(()),
             Place::Commands(_) | Place::Between | Place::Started => {

@@ -90,6 +90,8 @@ pub(in crate::executor) struct TurnInfo {
     pub(in crate::executor) now: Timestamp,
     pub(in crate::executor) replaying: bool,
     pub(in crate::executor) suggest_continue_as_new: bool,
+    /// Events and bytes of the history.
+    pub(in crate::executor) history: (u64, u64),
 }
 
 impl std::fmt::Debug for Board {
@@ -114,6 +116,14 @@ impl Board {
 
     pub(crate) fn suggests_continue_as_new(&self) -> bool {
         self.turn.get().suggest_continue_as_new
+    }
+
+    pub(crate) fn history_events(&self) -> u64 {
+        self.turn.get().history.0
+    }
+
+    pub(crate) fn history_bytes(&self) -> u64 {
+        self.turn.get().history.1
     }
 
     pub(crate) fn cancel_requested(&self) -> bool {
