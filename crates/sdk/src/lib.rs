@@ -48,9 +48,10 @@ pub use abide_sdk_macros::{activities, activity, condition, workflow};
 
 pub use self::{
     activity::{ActivityContext, ActivityDef, ActivityError},
-    context::{Condition, Context, Deadline, MoveError, Outcome},
+    context::{Canceller, Condition, Context, Deadline, MoveError, OnCancel, Outcome},
     definition::{QueryDef, SignalDef, UpdateDef, Workflow},
     error::{ActivityFailure, ChildFailure, Error, ExternalFailure, NextRun, Result},
+    executor::Cancellation,
     join::join_all,
     payload::{Data, PayloadError, RawPayload},
     raised::{BoxError, Raised},
@@ -73,8 +74,8 @@ pub use abide_core::{
 /// What workflows and activities need, to be imported as a whole.
 pub mod prelude {
     pub use crate::{
-        ActivityContext, ActivityError, Context, Deadline, Error, Outcome, RetryPolicy, join,
-        join_all, select,
+        ActivityContext, ActivityError, Context, Deadline, Error, OnCancel, Outcome, RetryPolicy,
+        join, join_all, select,
         time::{days, hours, minutes, months, seconds, weeks, years},
     };
     #[cfg(feature = "macros")]
