@@ -5,6 +5,7 @@
 //! definitions: typed values that clients and workflows name by path.
 //!
 //! - [`Context`] is what workflow code holds; [`ActivityContext`] is what activities hold.
+//! - [`parallel`] does many things at once; [`context::Scoped`] is what can be cancelled together.
 //! - [`approval`] asks people, and takes their decisions.
 //! - [`definition`] says what a workflow is made of, [`payload`] how its data travels, [`Error`] what
 //!   can go wrong.
@@ -34,6 +35,7 @@ pub mod future;
 pub mod grpc;
 pub mod join;
 mod panic;
+pub mod parallel;
 pub mod payload;
 mod raised;
 pub mod registry;
@@ -52,7 +54,7 @@ pub use self::{
     definition::{QueryDef, SignalDef, UpdateDef, Workflow},
     error::{ActivityFailure, ChildFailure, Error, ExternalFailure, NextRun, Result},
     executor::Cancellation,
-    join::join_all,
+    parallel::{Window, first_success, join_all, try_join_all},
     payload::{Data, PayloadError, RawPayload},
     raised::{BoxError, Raised},
     registry::Registry,
