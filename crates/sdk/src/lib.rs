@@ -77,8 +77,9 @@ pub use abide_core::{
 pub mod prelude {
     pub use crate::{
         ActivityContext, ActivityError, Context, Deadline, Error, OnCancel, Outcome, RetryPolicy,
-        join, join_all, select,
+        Window, first_success, join, join_all, select,
         time::{days, hours, minutes, months, seconds, weeks, years},
+        try_join, try_join_all,
     };
     #[cfg(feature = "macros")]
     pub use abide_sdk_macros::{activities, activity, condition, workflow};

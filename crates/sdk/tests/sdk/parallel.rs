@@ -135,7 +135,9 @@ fn the_first_success_wins_and_the_others_are_cancelled() {
 #[test]
 fn without_success_all_failures_are_told_in_order() {
     let mut world = World::<Many>::start(Way::FirstSuccess);
-    ["one", "two", "three"].map(|message| world.fail(work, boom(message)));
+    for message in ["one", "two", "three"] {
+        world.fail(work, boom(message));
+    }
     let told = ["one", "two", "three"].map(|message| format!("activity work failed: {message}"));
     assert_eq!(world.result().unwrap(), format!("Err({told:?})"));
     world.check();
@@ -194,7 +196,9 @@ fn a_tree_reduces_neighbours_level_by_level() {
     let mut world = World::<Many>::start(Way::Tree);
     // (1 2) (3 4) 5, then (3 7) 5, then (10 5).
     assert_eq!(called(&world), [3, 7]);
-    [3, 7, 10].map(|sum| world.complete(work, sum));
+    for sum in [3, 7, 10] {
+        world.complete(work, sum);
+    }
     assert_eq!(called(&world), [3, 7, 10, 15]);
     world.complete(work, 15);
     assert_eq!(world.result().unwrap(), "Some(15)");

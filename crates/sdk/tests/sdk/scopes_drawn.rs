@@ -121,7 +121,6 @@ fn take(ctx: Context<Drawn>, step: Step) -> LocalBoxFuture<'static, abide::Resul
 }
 
 async fn act_out(ctx: &Context<Drawn>, step: Step) -> abide::Result<()> {
-    let all = |steps: Vec<Step>| steps.into_iter().map(|step| take(ctx.clone(), step));
     match step {
         Step::Sleep(delay) => ctx.sleep(seconds(delay)).await,
         Step::Act(policy) => ctx.activity(act, ()).on_cancel(policy.into()).await.map(drop),
@@ -140,17 +139,6 @@ async fn act_out(ctx: &Context<Drawn>, step: Step) -> abide::Result<()> {
                 slept = ctx.sleep(seconds(2)) => slept,
             }
         }
-        Step::CancelOne => {
-            let mut sleep = ctx.sleep(seconds(3)).start();
-            ctx.sleep(seconds(1)).await?;
-            sleep.cancel();
-            sleep.await
-        }
-        Step::Scope(name, step) => {
-            let scope = ctx.scope(take(ctx.clone(), *step));
-            ctx.write(|state| state.scopes.push((name, scope.canceller())));
-            scope.await
-        }
         Step::Cancel(name) => {
             let named = ctx.read(|state| {
                 let named = state.scopes.iter().rev().find(|(of, _)| *of == name);
@@ -158,6 +146,25 @@ async fn act_out(ctx: &Context<Drawn>, step: Step) -> abide::Result<()> {
             });
             named.iter().for_each(|canceller| canceller.cancel("a step"));
             Ok(())
+        }
+        Step::CancelOne => {
+            let mut sleep = ctx.sleep(seconds(3)).start();
+            ctx.sleep(seconds(1)).await?;
+            sleep.cancel();
+            sleep.await
+        }
+        step => compose(ctx, step).await,
+    }
+}
+
+/// The steps that are made of others.
+async fn compose(ctx: &Context<Drawn>, step: Step) -> abide::Result<()> {
+    let all = |steps: Vec<Step>| steps.into_iter().map(|step| take(ctx.clone(), step));
+    match step {
+        Step::Scope(name, step) => {
+            let scope = ctx.scope(take(ctx.clone(), *step));
+            ctx.write(|state| state.scopes.push((name, scope.canceller())));
+            scope.await
         }
         Step::Cleanup(step) => {
             let result = take(ctx.clone(), *step).await;
@@ -201,6 +208,7 @@ async fn act_out(ctx: &Context<Drawn>, step: Step) -> abide::Result<()> {
                 slept = ctx.sleep(seconds(2)) => slept,
             }
         }
+        leaf => unreachable!("{leaf:?} is made of no others"),
     }
 }
 
