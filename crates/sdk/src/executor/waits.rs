@@ -8,7 +8,7 @@ use std::{
 };
 
 use abide_core::{
-    event::DeliveryFailure,
+    event::{DeliveryFailure, WaitDetails},
     failure::Failure,
     ids::{ActivityId, ExecutionId, TimerId, WaitId},
     payload::Payloads,
@@ -99,6 +99,11 @@ impl Wait {
     /// Does to this wait alone what the cancel of its scope would do.
     pub(crate) fn cancel(&self) {
         self.board.cancel_wait(self.number);
+    }
+
+    /// Shows something else to people, if a condition is waited for.
+    pub(crate) fn describe(&self, details: WaitDetails) {
+        self.board.describe_wait(self.number, details);
     }
 
     /// How the wait ended, once it has.
@@ -229,6 +234,15 @@ impl Waits {
             Ender::Nothing | Ender::Signal(_) => None,
         };
         self.conditions.iter().filter_map(predicate).collect()
+    }
+
+    /// The condition that a pending wait is for.
+    pub(super) fn condition(&self, number: u64) -> Option<WaitId> {
+        let entry = self.entries.get(&number).filter(|entry| entry.resolution.is_none())?;
+        match &entry.ender {
+            Ender::Condition(wait, _) => Some(wait.clone()),
+            Ender::Nothing | Ender::Signal(_) => None,
+        }
     }
 
     /// What a wait that was not given up is about.

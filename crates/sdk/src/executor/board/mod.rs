@@ -24,8 +24,8 @@ use abide_core::{
     time::Timestamp,
 };
 
+use self::markers::Markers;
 pub(crate) use self::timers::{Received, Terms};
-use self::{markers::Markers, timers::Due};
 use super::{
     mailbox::Mailbox,
     scope::Scope,
@@ -61,7 +61,7 @@ struct Shared {
     handled: BTreeSet<EventNumber>,
     children: BTreeMap<u64, Child>,
     /// When the open timers are due.
-    due: BTreeMap<TimerId, Due>,
+    due: BTreeMap<TimerId, Timestamp>,
     markers: Markers,
     spawned: Vec<LocalBoxFuture<'static, ()>>,
     /// Accepted updates that have no outcome.
