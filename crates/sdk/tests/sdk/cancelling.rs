@@ -122,7 +122,8 @@ impl Race {
 /// Whoever wins, all others are cancelled, and every cut of the history agrees.
 #[test]
 fn whoever_wins_a_select_the_others_are_cancelled() {
-    let wins: [(&str, fn(&mut World<Race>)); 6] = [
+    type Win = (&'static str, fn(&mut World<Race>));
+    let wins: [Win; 6] = [
         ("request", World::cancel),
         ("activity", |world| world.complete(undo, ())),
         ("sleep", |world| world.pass(seconds(50))),
