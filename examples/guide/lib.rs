@@ -11,12 +11,14 @@ macro_rules! page {
 
 page!(activities, "activities.md");
 page!(approvals, "approvals.md");
+page!(cancellation, "cancellation.md");
 page!(chains, "chains.md");
 page!(changing_code, "changing-code.md");
 page!(children, "children.md");
 page!(conditions, "conditions.md");
 page!(embedded, "embedded.md");
 page!(getting_started, "getting-started.md");
+page!(parallel, "parallel.md");
 page!(readme, "../README.md");
 page!(signals_and_timeouts, "signals-and-timeouts.md");
 page!(signals_queries_updates, "signals-queries-updates.md");

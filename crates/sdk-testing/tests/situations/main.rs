@@ -5,9 +5,11 @@
 // The macros name the crate as its users know it.
 extern crate abide_sdk as abide;
 
+mod cancellation;
 mod chains;
 mod children;
 mod messages;
+mod parallel;
 #[path = "../documents/site.rs"]
 #[allow(dead_code, reason = "the tests of the documents use all of it")]
 mod site;
