@@ -57,5 +57,5 @@ mod time;
 pub use self::{
     attempt::TestAttempt,
     environment::TestEnvironment,
-    replay::{History, ReplayError, record, replay_history},
+    replay::{FolderError, History, ReplayError, record, replay_folder, replay_history},
 };

@@ -37,6 +37,8 @@ mod panic;
 pub mod payload;
 mod raised;
 pub mod registry;
+pub mod replay;
+mod saga;
 pub mod select;
 pub mod time;
 pub mod transport;
@@ -55,6 +57,7 @@ pub use self::{
     payload::{Data, PayloadError, RawPayload},
     raised::{BoxError, Raised},
     registry::Registry,
+    saga::{NotUndone, Saga, SagaFailure},
 };
 #[cfg(feature = "worker")]
 pub use self::{
@@ -73,7 +76,7 @@ pub use abide_core::{
 /// What workflows and activities need, to be imported as a whole.
 pub mod prelude {
     pub use crate::{
-        ActivityContext, ActivityError, Context, Deadline, Error, Outcome, RetryPolicy, join,
+        ActivityContext, ActivityError, Context, Deadline, Error, Outcome, RetryPolicy, Saga, join,
         join_all, select,
         time::{days, hours, minutes, months, seconds, weeks, years},
     };
