@@ -17,6 +17,7 @@ page!(conditions, "conditions.md");
 page!(embedded, "embedded.md");
 page!(getting_started, "getting-started.md");
 page!(readme, "../README.md");
+page!(sagas, "sagas.md");
 page!(signals_and_timeouts, "signals-and-timeouts.md");
 page!(signals_queries_updates, "signals-queries-updates.md");
 page!(sleeping_and_deadlines, "sleeping-and-deadlines.md");

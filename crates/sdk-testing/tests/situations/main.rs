@@ -6,7 +6,9 @@
 extern crate abide_sdk as abide;
 
 mod children;
+mod sagas;
 #[path = "../documents/site.rs"]
 #[allow(dead_code, reason = "the tests of the documents use all of it")]
 mod site;
 mod table;
+mod versions;

@@ -178,6 +178,12 @@ impl Worker {
         self
     }
 
+    /// Changes what it runs: for tests, which put other code in some places.
+    pub fn change_registry(mut self, change: impl FnOnce(&mut Registry)) -> Self {
+        change(&mut self.registry);
+        self
+    }
+
     /// Who the worker is, as histories show it; by default the client's identity.
     pub fn identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = Some(identity.into());
