@@ -14,12 +14,10 @@ use abide_core::{
 use abide_embedded::{Builder, Embedded, clock::ManualClock};
 use abide_engine::Gauge;
 use abide_sdk::transport::{Answer, Session, Transport};
-use abide_store::{Store, memory::MemoryStore};
 
 /// An engine on a store in memory, which outlives it.
 pub(crate) struct TestEngine {
     builder: Builder,
-    store: Arc<dyn Store>,
     current: Mutex<Embedded>,
 }
 
@@ -30,17 +28,18 @@ impl TestEngine {
         let (near_window, sweep_interval) = (Duration::MAX, Duration::MAX);
         let limits = Limits { near_window, sweep_interval, ..Limits::default() };
         let builder = Embedded::builder().clock(clock).limits(limits);
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-        let current = Mutex::new(builder.clone().start(Arc::clone(&store)).await);
-        Self { builder, store, current }
+        let current = Mutex::new(builder.clone().in_memory().await);
+        Self { builder, current }
     }
 
     /// Loses all that is in memory only. The new engine takes the shards before the old one is gone, so
     /// nobody meets a place without an engine.
     pub(crate) async fn crash(&self) {
-        let next = self.builder.clone().start(Arc::clone(&self.store)).await;
-        let lost = std::mem::replace(&mut *self.lock(), next);
-        drop(lost);
+        let next = self.lock().successor(self.builder.clone());
+        if let Some(next) = next.await {
+            let lost = std::mem::replace(&mut *self.lock(), next);
+            drop(lost);
+        }
     }
 
     pub(crate) fn gauge(&self) -> Gauge {
