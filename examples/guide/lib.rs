@@ -11,11 +11,13 @@ macro_rules! page {
 
 page!(activities, "activities.md");
 page!(approvals, "approvals.md");
+page!(cancellation, "cancellation.md");
 page!(changing_code, "changing-code.md");
 page!(children, "children.md");
 page!(conditions, "conditions.md");
 page!(embedded, "embedded.md");
 page!(getting_started, "getting-started.md");
+page!(parallel, "parallel.md");
 page!(readme, "../README.md");
 page!(sagas, "sagas.md");
 page!(signals_and_timeouts, "signals-and-timeouts.md");

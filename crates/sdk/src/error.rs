@@ -17,8 +17,8 @@ use crate::{
 /// The result of workflow code.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a step of a workflow did not succeed. Returned by the run, it fails the run; `Cancelled` after a
-/// cancel request cancels it. As the source of another error it means the same, except through
+/// Why a step of a workflow did not succeed. Returned by the run, it fails the run; one that
+/// [`is_cancelled`](Error::is_cancelled) after a cancel request cancels it. As the source of another error it means the same, except through
 /// `#[error(transparent)]`, which hides it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -32,7 +32,8 @@ pub enum Error {
     /// Another workflow could not be reached.
     #[error(transparent)]
     External(Box<ExternalFailure>),
-    /// The run was asked to cancel itself while this step waited.
+    /// This step was cancelled while it waited: by a request to the run or its scope, or alone; or its
+    /// scope was cancelled before it began.
     #[error("cancelled")]
     Cancelled,
     /// Workflow code gave up; made by [`Error::fail`] and [`Error::from_source`].
@@ -107,9 +108,29 @@ impl Error {
             Err(raised) => raised,
         };
         match raised.find() {
-            Some(Self::Cancelled) => Self::Cancelled,
+            Some(error) if error.is_cancelled() => Self::Cancelled,
             Some(Self::ContinueAsNew(next)) => Self::ContinueAsNew(next.clone()),
             _ => Self::Failed(Box::new(raised.into_failure())),
+        }
+    }
+
+    /// Something was cancelled: the wait itself, or, where its end was waited for, the activity or the
+    /// child. Returned by a run that was asked to cancel itself, such an error cancels the run.
+    pub fn is_cancelled(&self) -> bool {
+        match self {
+            Self::Cancelled => true,
+            Self::Activity(activity) => activity.failure.kind == FailureKind::Cancelled,
+            Self::Child(child) => child.failure.kind == FailureKind::Cancelled,
+            _ => false,
+        }
+    }
+
+    /// What the activity or child that was cancelled gave along.
+    pub(crate) fn cancel_details(&self) -> Payloads {
+        match self {
+            Self::Activity(activity) => activity.failure.details.clone(),
+            Self::Child(child) => child.failure.details.clone(),
+            _ => Payloads::new(),
         }
     }
 

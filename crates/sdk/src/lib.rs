@@ -5,6 +5,7 @@
 //! definitions: typed values that clients and workflows name by path.
 //!
 //! - [`Context`] is what workflow code holds; [`ActivityContext`] is what activities hold.
+//! - [`parallel`] does many things at once; [`context::Scoped`] is what can be cancelled together.
 //! - [`approval`] asks people, and takes their decisions.
 //! - [`definition`] says what a workflow is made of, [`payload`] how its data travels, [`Error`] what
 //!   can go wrong.
@@ -34,6 +35,7 @@ pub mod future;
 pub mod grpc;
 pub mod join;
 mod panic;
+pub mod parallel;
 pub mod payload;
 mod raised;
 pub mod registry;
@@ -50,10 +52,11 @@ pub use abide_sdk_macros::{activities, activity, condition, workflow};
 
 pub use self::{
     activity::{ActivityContext, ActivityDef, ActivityError},
-    context::{Condition, Context, Deadline, MoveError, Outcome},
+    context::{Canceller, Condition, Context, Deadline, MoveError, OnCancel, Outcome},
     definition::{QueryDef, SignalDef, UpdateDef, Workflow},
     error::{ActivityFailure, ChildFailure, Error, ExternalFailure, NextRun, Result},
-    join::join_all,
+    executor::Cancellation,
+    parallel::{Window, first_success, join_all, try_join_all},
     payload::{Data, PayloadError, RawPayload},
     raised::{BoxError, Raised},
     registry::Registry,
@@ -76,9 +79,10 @@ pub use abide_core::{
 /// What workflows and activities need, to be imported as a whole.
 pub mod prelude {
     pub use crate::{
-        ActivityContext, ActivityError, Context, Deadline, Error, Outcome, RetryPolicy, Saga, join,
-        join_all, select,
+        ActivityContext, ActivityError, Context, Deadline, Error, OnCancel, Outcome, RetryPolicy,
+        Saga, Window, first_success, join, join_all, select,
         time::{days, hours, minutes, months, seconds, weeks, years},
+        try_join, try_join_all,
     };
     #[cfg(feature = "macros")]
     pub use abide_sdk_macros::{activities, activity, condition, workflow};

@@ -9,8 +9,7 @@ use crate::{
     context::Context,
     error::{Error, Result},
     future::LocalBoxFuture,
-    join::join_all,
-    payload,
+    join_all, payload,
     raised::BoxError,
 };
 
@@ -123,7 +122,7 @@ impl Saga {
     pub async fn undo_all<W>(&mut self, ctx: &Context<W>) -> Vec<NotUndone> {
         let undos = std::mem::take(&mut self.undos).into_iter().rev();
         let at_once = self.at_once;
-        shielded(ctx, async move {
+        ctx.shield(async move {
             if at_once {
                 return join_all(undos.map(Undo::run)).await.into_iter().flatten().collect();
             }
@@ -200,11 +199,6 @@ impl From<Written> for NotUndone {
         let failure = messages.into_iter().rev().fold(None, with_cause).unwrap_or_default();
         Self { step, failure: Failure { error_type, ..failure } }
     }
-}
-
-/// Keeps cancel requests away.
-async fn shielded<W, T>(_ctx: &Context<W>, undoing: impl Future<Output = T>) -> T {
-    undoing.await
 }
 
 fn boxed(cause: Option<Failure>) -> Option<Box<Failure>> {

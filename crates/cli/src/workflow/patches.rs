@@ -109,7 +109,34 @@ impl Standing {
 
 #[cfg(test)]
 mod tests {
+    use abide_core::{
+        event::{Body, Marker, MarkerRecorded},
+        time::Timestamp,
+    };
+
     use super::*;
+
+    fn remembers(change: &str, deprecated: bool) -> Event {
+        let part = deprecated.then(|| (Marker::DEPRECATED.to_owned(), Vec::new()));
+        let marker = Marker {
+            kind: MarkerKind::Version,
+            id: change.into(),
+            details: part.into_iter().collect(),
+            failure: None,
+            header: Default::default(),
+        };
+        let fact = Fact::MarkerRecorded(MarkerRecorded { marker, task_completed: 4 });
+        Event { number: 5, time: Timestamp::EPOCH, body: Body::new(fact) }
+    }
+
+    #[test]
+    fn runs_are_counted_by_what_they_remember() {
+        let mut patches = BTreeMap::new();
+        count(&[remembers("ask", false), remembers("tell", true)], &mut patches);
+        count(&[remembers("ask", true)], &mut patches);
+        assert_eq!(patches["ask"], Standing { patched: 1, deprecated: 1 });
+        assert_eq!(patches["tell"], Standing { patched: 0, deprecated: 1 });
+    }
 
     #[test]
     fn a_patch_goes_when_no_run_needs_it() {

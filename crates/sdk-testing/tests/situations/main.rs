@@ -5,7 +5,9 @@
 // The macros name the crate as its users know it.
 extern crate abide_sdk as abide;
 
+mod cancellation;
 mod children;
+mod parallel;
 mod sagas;
 #[path = "../documents/site.rs"]
 #[allow(dead_code, reason = "the tests of the documents use all of it")]

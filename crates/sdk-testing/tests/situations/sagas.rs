@@ -185,6 +185,8 @@ async fn waiting(env: &TestEnvironment) -> WorkflowHandle<Trip> {
 #[tokio::test]
 async fn a_cancel_request_undoes_all() {
     let env = environment().await;
+    // The second request comes while the first is dealt with.
+    env.delay_attempt(give_back, 1, seconds(30));
     let trip = waiting(&env).await;
     trip.cancel().await.unwrap();
     trip.cancel().await.unwrap();

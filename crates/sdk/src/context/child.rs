@@ -4,13 +4,14 @@ use std::{fmt, marker::PhantomData, rc::Rc, time::Duration};
 
 use abide_core::{
     event::{ChildSpec, DeliveryFailure, Origin, ParentClosePolicy, ReusePolicy, RunSpec},
-    failure::Failure,
+    failure::{Failure, FailureKind},
     ids::WorkflowId,
     payload::Payloads,
     retry::{RetryPolicy, Verdict},
 };
 
 use super::{
+    OnCancel,
     external::{ExternalCall, ExternalWorkflow},
     operation::{Answer, Operation, Pending, Progress, awaitable},
 };
@@ -28,6 +29,8 @@ pub struct ChildCall<C: Workflow> {
     spec: ChildSpec,
     unsendable: Option<PayloadError>,
     retries: Option<Retries>,
+    /// What was said; what is meant else depends on how the child is waited for.
+    on_cancel: Option<OnCancel>,
 }
 
 /// Retries that the run makes itself: each is a child of its own, and the delay before it a timer.
@@ -46,12 +49,14 @@ pub struct ChildStart<C: Workflow>(ChildCall<C>);
 /// A child that runs. Dropping the handle leaves the child alone.
 pub struct ChildHandle<C: Workflow> {
     link: Link<C>,
+    on_cancel: OnCancel,
 }
 
 /// The result of a child that runs.
 #[must_use = "nothing happens until it is awaited"]
 pub struct ChildResult<C: Workflow> {
     link: Link<C>,
+    on_cancel: OnCancel,
 }
 
 /// Which child it is.
@@ -83,7 +88,7 @@ impl<C: Workflow> ChildCall<C> {
             retry_of: None,
         };
         let link = Link { board, workflow, number: 0, child: PhantomData };
-        Self { link, spec, unsendable, retries: None }
+        Self { link, spec, unsendable, retries: None, on_cancel: None }
     }
 
     /// The queue whose workers run it; without it, that of this run.
@@ -130,18 +135,30 @@ impl<C: Workflow> ChildCall<C> {
         self
     }
 
+    /// What becomes of the child when the wait for it is cancelled. Without it, a child that is awaited
+    /// as a whole is asked to cancel itself, and one that is held by a handle is left alone.
+    pub const fn on_cancel(mut self, policy: OnCancel) -> Self {
+        self.on_cancel = Some(policy);
+        self
+    }
+
     /// Begins at once; gives a handle when the child runs.
     pub fn start(self) -> Pending<ChildStart<C>> {
         Pending::begun(ChildStart(self))
     }
 
+    /// For a child that is held by a handle.
+    fn held_on_cancel(&self) -> OnCancel {
+        self.on_cancel.unwrap_or(OnCancel::Abandon)
+    }
+
     /// Asks for the child and waits for what `subject` makes of its number.
-    fn ask(&mut self, subject: fn(u64) -> Subject) -> Result<Wait> {
+    fn ask(&mut self, subject: fn(u64) -> Subject, on_cancel: OnCancel) -> Result<Wait> {
         if let Some(error) = self.unsendable.take() {
             return Err(error.into());
         }
         self.link.number = self.link.board.start_child(self.spec.clone());
-        Ok(self.link.board.wait_for_child(subject(self.link.number)))
+        Ok(self.link.board.wait_for_child(subject(self.link.number), on_cancel))
     }
 }
 
@@ -150,8 +167,12 @@ awaitable!(without_start [C: Workflow] ChildCall<C> => Result<C::Output>);
 impl<C: Workflow> Operation for ChildCall<C> {
     type Output = Result<C::Output>;
 
+    fn refused(&self) -> bool {
+        self.link.board.refuses()
+    }
+
     fn begin(&mut self) -> Progress<Self::Output> {
-        match self.ask(Subject::ChildClose) {
+        match self.ask(Subject::ChildClose, self.on_cancel.unwrap_or_default()) {
             Ok(wait) => Progress::Waits(wait),
             Err(error) => Progress::Done(Err(error)),
         }
@@ -167,6 +188,9 @@ impl<C: Workflow> Operation for ChildCall<C> {
             return self.begin();
         }
         let outcome = self.link.closed(&answer);
+        if self.link.board.refuses() {
+            return Progress::Done(outcome);
+        }
         match (&outcome, &self.retries) {
             (Err(Error::Child(failed)), Some(retries)) => match retries.judge(failed) {
                 Some((delay, origin)) => {
@@ -184,8 +208,9 @@ impl<C: Workflow> Operation for ChildCall<C> {
 impl Retries {
     /// The delay before the next attempt, if there is one.
     fn judge(&self, failed: &ChildFailure) -> Option<(Duration, Origin)> {
-        // A child that could not be started would not be startable the next time.
-        if failed.not_started.is_some() {
+        // A child that could not be started would not be startable the next time, and one that was
+        // cancelled is not wanted again.
+        if failed.not_started.is_some() || failed.failure.kind == FailureKind::Cancelled {
             return None;
         }
         match self.policy.judge(self.attempts, &failed.failure) {
@@ -206,6 +231,10 @@ impl Retries {
 impl<C: Workflow> Operation for ChildStart<C> {
     type Output = Result<ChildHandle<C>>;
 
+    fn refused(&self) -> bool {
+        self.0.link.board.refuses()
+    }
+
     fn begin(&mut self) -> Progress<Self::Output> {
         if self.0.retries.is_some() {
             return Progress::Done(Err(Error::fail(format!(
@@ -213,7 +242,7 @@ impl<C: Workflow> Operation for ChildStart<C> {
                 self.0.link.workflow
             ))));
         }
-        match self.0.ask(Subject::ChildStart) {
+        match self.0.ask(Subject::ChildStart, self.0.held_on_cancel()) {
             Ok(wait) => Progress::Waits(wait),
             Err(error) => Progress::Done(Err(error)),
         }
@@ -221,7 +250,10 @@ impl<C: Workflow> Operation for ChildStart<C> {
 
     fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
         Progress::Done(match answer.0 {
-            Resolution::ChildStarted => Ok(ChildHandle { link: self.0.link.clone() }),
+            Resolution::ChildStarted => {
+                let on_cancel = self.0.held_on_cancel();
+                Ok(ChildHandle { link: self.0.link.clone(), on_cancel })
+            }
             Resolution::Cancelled => Err(Error::Cancelled),
             _ => Err(self.0.link.outcome().err().unwrap_or_else(|| {
                 Error::fail(format!("child {} closed before it started", self.0.link.workflow))
@@ -240,7 +272,7 @@ impl<C: Workflow> ChildHandle<C> {
     #[track_caller]
     pub fn result(&self) -> ChildResult<C> {
         self.link.board.mark(std::panic::Location::caller());
-        ChildResult { link: self.link.clone() }
+        ChildResult { link: self.link.clone(), on_cancel: self.on_cancel }
     }
 
     /// Signals the child; ready when it has the signal.
@@ -267,12 +299,16 @@ awaitable!(without_start [C: Workflow] ChildResult<C> => Result<C::Output>);
 impl<C: Workflow> Operation for ChildResult<C> {
     type Output = Result<C::Output>;
 
+    fn refused(&self) -> bool {
+        self.link.board.refuses()
+    }
+
     fn begin(&mut self) -> Progress<Self::Output> {
         let Link { board, number, .. } = &self.link;
         if board.child(*number, |child| child.outcome.is_some()) == Some(true) {
             return Progress::Done(self.link.outcome());
         }
-        Progress::Waits(board.wait_for_child(Subject::ChildClose(*number)))
+        Progress::Waits(board.wait_for_child(Subject::ChildClose(*number), self.on_cancel))
     }
 
     fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {

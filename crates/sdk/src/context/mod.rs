@@ -5,10 +5,12 @@ mod child;
 mod condition;
 mod deadline;
 mod external;
+mod on_cancel;
 mod operation;
 mod outcome;
 mod random;
 mod receive;
+mod scope;
 mod sleep;
 mod spawn;
 mod terms;
@@ -29,10 +31,12 @@ pub use self::{
     condition::{Condition, WaitUntil, WaitUntilWithin},
     deadline::{Deadline, MoveError},
     external::{ExternalCall, ExternalWorkflow},
+    on_cancel::OnCancel,
     operation::{Operation, Pending},
     outcome::Outcome,
     random::Random,
     receive::{Any, AnySignal, Expected, Receive, ReceiveWithin},
+    scope::{CancelRequest, Canceller, Scoped, Shielded, ShieldedWithin},
     sleep::{Sleep, Timer},
     spawn::JoinHandle,
 };
@@ -40,7 +44,7 @@ use crate::{
     activity::Activity,
     definition::{SignalDef, Workflow},
     error::{Error, NextRun, Result},
-    executor::Board,
+    executor::{Board, Cancellation, Kind},
     payload::{self, Data},
 };
 
@@ -50,7 +54,8 @@ use crate::{
 /// polled, or at once by `start()`; dropping it while it is pending gives up what it waits for.
 ///
 /// - A cancel request ends every wait that is pending at that moment with [`Error::Cancelled`]. Later
-///   waits work, so that cleaning up is ordinary code.
+///   waits work, so that cleaning up is ordinary code. In a [scope](Context::scope) they do not, and in
+///   a [shield](Context::shield) nothing ends.
 /// - The run is over when its main future returns, whatever spawned tasks and handlers still do.
 /// - Channels and other futures may be used within the run, as long as the run also waits for something
 ///   of its context, or has handlers of signals or updates that may wake it: a run that nothing recorded
@@ -144,7 +149,46 @@ impl<W> Context<W> {
         ExternalWorkflow::new(self.board.clone(), workflow.into())
     }
 
-    /// Runs a future beside this one. It ends with the run at the latest.
+    /// Runs a future as a scope, whose waits can be cancelled together.
+    ///
+    /// What the future begins while it is polled belongs to the scope, and so do tasks that it spawns
+    /// and scopes within. A cancel request of the run comes in too. Once cancelled, the scope stays so:
+    /// whatever is begun in it ends at once with [`Error::Cancelled`].
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use abide_sdk::{Context, Result, SignalDef, join};
+    /// # async fn example<W>(ctx: &Context<W>, stop: SignalDef<W, ()>) -> Result<()> {
+    /// let work = ctx.scope(async { ctx.sleep(Duration::from_secs(60)).await });
+    /// let canceller = work.canceller();
+    /// let stopper = ctx.scope(async {
+    ///     ctx.receive(stop).await?;
+    ///     canceller.cancel("somebody said stop");
+    ///     Result::<()>::Ok(())
+    /// });
+    /// let stopped = join!(work, stopper);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scope<F: Future>(&self, future: F) -> Scoped<F> {
+        Scoped::new(self.board.clone(), Kind::Scope, future)
+    }
+
+    /// Runs a future that no cancel request reaches from outside: for cleaning up. With `timeout` it
+    /// has a deadline.
+    pub fn shield<F: Future>(&self, future: F) -> Shielded<F> {
+        Shielded::new(self.board.clone(), future)
+    }
+
+    /// Waits for a cancel request of the scope in which it is awaited, or of the run; is ready at once
+    /// if there was one. Within a shield, requests from outside are not seen.
+    #[track_caller]
+    pub fn cancelled(&self) -> CancelRequest {
+        CancelRequest::new(self.board())
+    }
+
+    /// Runs a future beside this one, in the scope that it is spawned in. It ends with the run at the
+    /// latest.
     pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> JoinHandle<T> {
         spawn::spawn(&self.board, task)
     }
@@ -209,9 +253,15 @@ impl<W> Context<W> {
         self.board.replaying()
     }
 
-    /// The run was asked to cancel itself.
+    /// The scope of this code was cancelled, or one around it, such as the run; seen from a shield,
+    /// only what is within the shield counts.
     pub fn is_cancel_requested(&self) -> bool {
-        self.board.cancel_requested()
+        self.cancellation().is_some()
+    }
+
+    /// The cancel request that [`Context::is_cancel_requested`] tells of: its reason, and who asked.
+    pub fn cancellation(&self) -> Option<Cancellation> {
+        self.board.cancellation()
     }
 
     /// The history is long: the run should continue as new at its next good moment.

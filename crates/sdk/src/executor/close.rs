@@ -20,7 +20,9 @@ pub(super) fn close<W: Workflow>(board: &Board, result: Result<W::Output, Raised
     board.command(match result.and_then(encode) {
         Ok(result) => Ask::CompleteRun(result),
         Err(raised) => match raised.find::<Error>() {
-            Some(Error::Cancelled) if board.cancel_requested() => Ask::CancelRun(Vec::new()),
+            Some(error) if error.is_cancelled() && board.run_cancelled() => {
+                Ask::CancelRun(error.cancel_details())
+            }
             Some(Error::ContinueAsNew(next)) => continue_as_new::<W>(board, next),
             _ => Ask::FailRun(raised.into_failure()),
         },

@@ -227,7 +227,7 @@ impl<W: Workflow> Running<W> {
             Step::Turn(_) | Step::Start(_) => {}
             Step::Signal { number, signal } => self.signal(number, signal),
             Step::Update { update, request } => self.update(update, request),
-            Step::CancelRequested(_) => board.request_cancel(),
+            Step::CancelRequested(request) => board.request_cancel(request),
             Step::TimerFired { timer, .. } => board.fire(timer),
             Step::TimerRescheduled { timer, fire_at } => board.timer_moved(timer, fire_at),
             Step::ActivityResolved { activity, execution, close } => {
@@ -239,7 +239,7 @@ impl<W: Workflow> Running<W> {
                 board.resolve(&Subject::Activity(activity), resolution);
             }
             Step::ChildInitiated { child, initiated, .. } => {
-                board.update_child(child, |child| child.initiated = Some(initiated));
+                board.child_initiated(child, initiated);
             }
             Step::ChildStarted { child, .. } => {
                 board.resolve(&Subject::ChildStart(child), || Resolution::ChildStarted);

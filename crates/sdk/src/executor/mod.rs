@@ -2,7 +2,8 @@
 //! time, and collects what it asks for.
 //!
 //! Files: [`machine`](Machine) takes the steps, `tasks` polls, `waker` tells a wake of the run from a
-//! foreign one, `board` is what futures and machine share, `waits` and `mailbox` are its two tables.
+//! foreign one, `board` is what futures and machine share, `waits` and `mailbox` are its two tables,
+//! `scope` is the tree by which waits are cancelled.
 
 mod board;
 mod close;
@@ -10,12 +11,14 @@ mod fault;
 mod machine;
 mod mailbox;
 mod outcome;
+mod scope;
 mod tasks;
 mod waits;
 mod waker;
 
-pub use self::machine::Machine;
 pub(crate) use self::{
     board::{Board, Received, Terms},
+    scope::{Kind, Scope},
     waits::{ActivityOutcome, Predicate, Resolution, Subject, Wait},
 };
+pub use self::{machine::Machine, scope::Cancellation};

@@ -15,7 +15,8 @@ use abide_core::{
     retry::RetryState,
 };
 
-use super::{board::Board, mailbox::Signal};
+use super::{board::Board, mailbox::Signal, scope::Scope};
+use crate::context::OnCancel;
 
 /// What ends a wait.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +33,8 @@ pub(crate) enum Subject {
     ChildClose(u64),
     /// A request to another workflow is answered, by its number.
     External(u64),
+    /// The scope of the wait is cancelled.
+    CancelRequest,
 }
 
 /// How a wait ended.
@@ -51,7 +54,7 @@ pub(crate) enum Resolution {
     ChildClosed,
     /// The request was answered.
     External(Result<(), DeliveryFailure>),
-    /// The run was asked to cancel itself.
+    /// The wait was cancelled, by its scope or alone.
     Cancelled,
 }
 
@@ -98,6 +101,11 @@ impl Wait {
         self.board.describe_wait(self.number, details);
     }
 
+    /// Does to this wait alone what the cancel of its scope would do.
+    pub(crate) fn cancel(&self) {
+        self.board.cancel_wait(self.number);
+    }
+
     /// How the wait ended, once it has.
     pub(crate) fn poll(&mut self, cx: &task::Context<'_>) -> Poll<Resolution> {
         let polled = self.board.poll_wait(self.number, cx.waker());
@@ -132,6 +140,10 @@ pub(super) struct Waits {
 pub(super) struct Entry {
     pub(super) subject: Subject,
     pub(super) ender: Ender,
+    pub(super) on_cancel: OnCancel,
+    /// What it is about was asked to cancel itself, and its end is still waited for.
+    pub(super) cancel_asked: bool,
+    scope: Rc<Scope>,
     pub(super) waker: Option<Waker>,
     pub(super) resolution: Option<Resolution>,
 }
@@ -167,10 +179,17 @@ pub(super) struct Ended {
 }
 
 impl Waits {
-    /// Opens a wait.
-    pub(super) fn open(&mut self, subject: Subject, ender: Ender) -> u64 {
+    /// Opens a wait in a scope.
+    pub(super) fn open(
+        &mut self,
+        subject: Subject,
+        ender: Ender,
+        on_cancel: OnCancel,
+        scope: Rc<Scope>,
+    ) -> u64 {
         self.count += 1;
         let number = self.count;
+        scope.add(number);
         self.subjects.insert((subject.clone(), number));
         match &ender {
             Ender::Nothing => {}
@@ -181,14 +200,22 @@ impl Waits {
                 self.conditions.insert(number);
             }
         }
-        self.entries.insert(number, Entry { subject, ender, waker: None, resolution: None });
+        let (waker, resolution, cancel_asked) = (None, None, false);
+        let entry = Entry { subject, ender, on_cancel, cancel_asked, scope, waker, resolution };
+        self.entries.insert(number, entry);
         number
     }
 
     /// Something that is not over is waited for, other than conditions alone, which hold only when
-    /// something else has happened.
+    /// something else has happened, and cancel requests that cannot come from outside.
     pub(super) fn pending(&self) -> bool {
-        self.subjects.iter().any(|(subject, _)| !matches!(subject, Subject::Condition(_)))
+        self.subjects.iter().any(|(subject, number)| match subject {
+            Subject::Condition(_) => false,
+            Subject::CancelRequest => {
+                self.entries.get(number).is_some_and(|entry| entry.scope.reached_from_root())
+            }
+            _ => true,
+        })
     }
 
     /// The oldest pending wait for this signal, or for any.
@@ -229,16 +256,16 @@ impl Waits {
         self.subjects.range(first..=last).map(|(_, number)| *number).collect()
     }
 
-    /// All pending waits, oldest first.
-    pub(super) fn all_pending(&self) -> Vec<u64> {
-        let pending = self.entries.iter().filter(|(_, entry)| entry.resolution.is_none());
-        pending.map(|(number, _)| *number).collect()
+    /// A wait that is pending.
+    pub(super) fn pending_mut(&mut self, number: u64) -> Option<&mut Entry> {
+        self.entries.get_mut(&number).filter(|entry| entry.resolution.is_none())
     }
 
     /// Ends a pending wait.
     pub(super) fn resolve(&mut self, number: u64, resolution: Resolution) -> Option<Ended> {
-        let entry = self.entries.get_mut(&number).filter(|entry| entry.resolution.is_none())?;
+        let entry = self.pending_mut(number)?;
         entry.resolution = Some(resolution);
+        entry.scope.remove(number);
         let ended = Ended {
             subject: entry.subject.clone(),
             ender: entry.ender.clone(),
@@ -278,6 +305,7 @@ impl Waits {
     /// Forgets a wait.
     pub(super) fn remove(&mut self, number: u64) -> Option<Entry> {
         let entry = self.entries.remove(&number)?;
+        entry.scope.remove(number);
         self.forget(number, &entry.subject, &entry.ender);
         Some(entry)
     }

@@ -18,7 +18,7 @@ use abide_core::{
         Body, Event, Fact, Outcome, RunCancelRequested, RunReference, RunSpec, SignalReceived,
         UpdateAdmitted, UpdateRequest,
     },
-    ids::{RunId, StartId, WorkflowKey},
+    ids::{EventNumber, RunId, StartId, WorkflowKey},
     limits::Limits,
     note::Record,
     payload::{Extension, Payloads},
@@ -178,8 +178,28 @@ impl<W: Workflow> World<W> {
     }
 
     pub(crate) fn cancel(&mut self) {
-        self.take(Input::RequestCancel(RunCancelRequested::default()));
+        self.cancel_because("");
+    }
+
+    /// Somebody asks the run to cancel itself, and says why.
+    pub(crate) fn cancel_because(&mut self, reason: &str) {
+        let (reason, identity) = (reason.to_owned(), "somebody".to_owned());
+        let request = RunCancelRequested { reason, identity, ..RunCancelRequested::default() };
+        self.take(Input::RequestCancel(request));
         self.work();
+    }
+
+    /// A worker begins the oldest pending activity of this type.
+    pub(crate) fn begin_attempt(&mut self, activity: impl Activity) {
+        let scheduled = self.pending(activity.definition().name());
+        let (session, identity) = ("session".into(), "worker".into());
+        self.take(Input::StartActivity(StartActivity { scheduled, session, identity }));
+    }
+
+    /// The oldest pending activity of this type cancels itself.
+    pub(crate) fn stop<D: Data>(&mut self, activity: impl Activity, details: &D) {
+        let details = payload::encode(details).unwrap();
+        self.resolve(activity.definition().name(), Resolution::Cancelled(details));
     }
 
     /// The oldest pending activity of this type has a result.
@@ -194,17 +214,20 @@ impl<W: Workflow> World<W> {
     }
 
     fn resolve(&mut self, activity_type: &str, resolution: Resolution) {
-        let of_type = |activity: &run::Activity| activity.spec.activity_type == activity_type;
-        let pending = self.run.activities.iter().find(|(_, activity)| of_type(activity));
-        let (scheduled, activity) = pending.unwrap();
-        let (scheduled, running) = (*scheduled, activity.starts != 0);
-        if !running {
+        let scheduled = self.pending(activity_type);
+        if self.run.activities[&scheduled].starts == 0 {
             let (session, identity) = ("session".into(), "worker".into());
             self.take(Input::StartActivity(StartActivity { scheduled, session, identity }));
         }
         let start = self.run.activities[&scheduled].starts;
         self.take(Input::ResolveActivity(ResolveActivity { scheduled, start, resolution }));
         self.work();
+    }
+
+    fn pending(&self, activity_type: &str) -> EventNumber {
+        let of_type = |activity: &run::Activity| activity.spec.activity_type == activity_type;
+        let pending = self.run.activities.iter().find(|(_, activity)| of_type(activity));
+        *pending.unwrap().0
     }
 
     /// The oldest effect on another workflow is answered.

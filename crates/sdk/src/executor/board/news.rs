@@ -8,7 +8,7 @@ use std::{
 
 use abide_core::{
     command::{Ask, Command},
-    event::{Marker, Outcome, RunStarted, UpdateRequest},
+    event::{Marker, Outcome, RunCancelRequested, RunStarted, UpdateRequest},
     ids::{EventNumber, TimerId, UpdateId},
 };
 
@@ -16,6 +16,7 @@ use super::{Board, Child, TurnInfo};
 use crate::{
     executor::{
         mailbox::Signal,
+        scope::{Cancellation, Kind, Scope},
         waits::{Ender, Predicate, Resolution, Subject},
     },
     future::LocalBoxFuture,
@@ -23,10 +24,12 @@ use crate::{
 
 impl Board {
     pub(in crate::executor) fn new(started: RunStarted, turn: TurnInfo) -> Self {
+        let root = Scope::new(Kind::Root);
         Self {
             started,
             turn: Cell::new(turn),
-            cancel_requested: Cell::new(false),
+            scope: RefCell::new(root.clone()),
+            root,
             silent: Cell::new(false),
             looking: Cell::new(false),
             place: Cell::new(None),
@@ -185,27 +188,21 @@ impl Board {
         wake(ended.waker);
     }
 
-    /// Ends every pending wait, oldest first.
-    pub(in crate::executor) fn request_cancel(&self) {
-        self.cancel_requested.set(true);
-        let numbers = self.shared.borrow().waits.all_pending();
-        for number in numbers {
-            let mut shared = self.shared.borrow_mut();
-            if let Some(ended) = shared.waits.resolve(number, Resolution::Cancelled) {
-                self.give_up(&mut shared, ended.subject, &ended.ender);
-                drop(shared);
-                wake(ended.waker);
-            }
-        }
+    /// The run was asked to cancel itself.
+    pub(in crate::executor) fn request_cancel(&self, request: &RunCancelRequested) {
+        let cancellation = Cancellation::new(&request.reason, &request.identity);
+        self.cancel_scope(&self.root, &cancellation);
     }
 
     /// Changes what is known of a child.
     pub(in crate::executor) fn update_child(&self, number: u64, change: impl FnOnce(&mut Child)) {
-        change(self.shared.borrow_mut().children.entry(number).or_default());
+        if let Some(child) = self.shared.borrow_mut().children.get_mut(&number) {
+            change(child);
+        }
     }
 }
 
-fn wake(waker: Option<Waker>) {
+pub(super) fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         waker.wake();
     }
