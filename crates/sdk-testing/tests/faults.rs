@@ -1,6 +1,8 @@
 //! Faults that a test asks for: attempts that fail, wait or lose their worker, tasks that are lost, and
 //! a crash of everything.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, and so do its helpers")]
+
 extern crate abide_sdk as abide;
 
 use std::{

@@ -25,7 +25,7 @@ impl Histories {
         let start = "workflow start --type reminder --id r --input \"tea\" --input 3600";
         engine.run(start).good();
         engine.run("workflow query r text").good();
-        let this = Self { folder: tempfile::tempdir().unwrap() };
+        let this = Self { folder: tempfile::tempdir().expect("a folder") };
         for id in ["h", "r"] {
             let file = this.path(id);
             engine.run(&format!("workflow history {id} --record {}", file.display())).good();
@@ -40,13 +40,13 @@ impl Histories {
 
     /// The history of `r` as that of a workflow of another type.
     fn forge(&self, name: &str, workflow_type: &str) {
-        let bytes = fs::read(self.path("r")).unwrap();
-        let mut events = codec::decode_events(bytes.into()).unwrap();
+        let bytes = fs::read(self.path("r")).expect("it was recorded");
+        let mut events = codec::decode_events(bytes.into()).expect("it is a history");
         let Fact::RunStarted(mut started) = events[0].body.fact.clone() else { panic!() };
         started.spec.workflow_type = workflow_type.into();
         let body = Body::new(Fact::RunStarted(started));
         events[0] = Event { body, ..events[0].clone() };
-        fs::write(self.path(name), codec::encode_events(&events)).unwrap();
+        fs::write(self.path(name), codec::encode_events(&events)).expect("a file");
     }
 
     /// `abide replay` of these files, with words before the program.
@@ -60,7 +60,7 @@ impl Histories {
 
 /// Lets the demo worker replay.
 fn by_demo(mut command: Command) -> Ran {
-    let data = tempfile::tempdir().unwrap();
+    let data = tempfile::tempdir().expect("a folder");
     command.args(["--", env!("CARGO_BIN_EXE_abide"), "dev", "--data"]).arg(data.path());
     command.args(["--address", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
     Ran::of(&mut command)
