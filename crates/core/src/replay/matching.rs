@@ -138,8 +138,8 @@ fn advice(recorded: &Fact) -> Option<String> {
     let Fact::MarkerRecorded(recorded) = recorded else { return None };
     let Marker { kind: MarkerKind::Version, id, .. } = &recorded.marker else { return None };
     Some(format!(
-        "the run follows the change \"{id}\", and the code does not ask for it at this place: keep \
-         `ctx.patched(\"{id}\")` or `ctx.deprecate_patch(\"{id}\")` there until the run has closed"
+        "the run follows the change \"{id}\", and the code does not ask for it at this place: keep it \
+         there, as `patched` or as `deprecate_patch`, until the run has closed"
     ))
 }
 

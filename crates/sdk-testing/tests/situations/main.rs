@@ -13,4 +13,5 @@ mod sagas;
 #[allow(dead_code, reason = "the tests of the documents use all of it")]
 mod site;
 mod table;
+mod testing;
 mod versions;

@@ -236,8 +236,7 @@ async fn a_patched_run_needs_its_line() {
     let (message, history) = story.blocks_with::<Gone>().await;
     PAGE.check("a run follows the patch, then the line is removed too early", &history);
     assert!(message.contains("- recorded    11 MarkerRecorded version, check-fraud"), "{message}");
-    let advice = "keep `ctx.patched(\"check-fraud\")` or `ctx.deprecate_patch(\"check-fraud\")` \
-                  there until the run has closed";
+    let advice = "keep it there, as `patched` or as `deprecate_patch`, until the run has closed";
     assert!(message.contains(advice), "{message}");
     // Which is what to do.
     let (result, history) = story.ends_with::<Deprecated>().await;

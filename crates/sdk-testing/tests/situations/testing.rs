@@ -1,9 +1,4 @@
-//! Faults that a test asks for: attempts that fail, wait or lose their worker, tasks that are lost, and
-//! a crash of everything.
-
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking, and so do its helpers")]
-
-extern crate abide_sdk as abide;
+//! What a test can do to a workflow: skip time, replace activities and children, and ask for faults.
 
 use std::{
     sync::{
@@ -13,9 +8,13 @@ use std::{
     time::Duration,
 };
 
-use abide::{event::Event, prelude::*};
+use abide::{ClientError, WorkflowHandle, event::Event, prelude::*};
 use abide_core::event::Fact;
 use abide_sdk_testing::TestEnvironment;
+
+use crate::table::page;
+
+page!("testing.md", "testing.rs");
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -58,6 +57,10 @@ async fn counting(env: &TestEnvironment) -> Arc<AtomicU32> {
     calls
 }
 
+async fn history(order: &WorkflowHandle<Order>) -> Vec<Event> {
+    order.history().await.unwrap()
+}
+
 fn attempts(history: &[Event]) -> Vec<u32> {
     let attempt = |event: &Event| match &event.body.fact {
         Fact::ActivityStarted(started) => Some(started.attempt),
@@ -75,7 +78,9 @@ async fn an_attempt_fails_that_the_test_names() {
     let order = env.client().start::<Order>("order-1", 5).await.unwrap();
     assert_eq!(order.result().await.unwrap(), "charged");
     assert_eq!(calls.load(Ordering::SeqCst), 1, "the code runs in the third attempt only");
-    assert_eq!(attempts(&order.history().await.unwrap()), [3]);
+    let history = history(&order).await;
+    PAGE.check("two attempts fail that the test names", &history);
+    assert_eq!(attempts(&history), [3]);
 }
 
 #[tokio::test]
@@ -87,7 +92,9 @@ async fn an_attempt_takes_as_long_as_the_test_says() {
     let order = env.client().start::<Order>("order-1", 5).await.unwrap();
     assert_eq!(order.result().await.unwrap(), "charged");
     assert_eq!(env.now().saturating_since(begun), 3 * HOUR);
-    assert_eq!(attempts(&order.history().await.unwrap()), [1]);
+    let history = history(&order).await;
+    PAGE.check("an attempt is delayed, within its timeout", &history);
+    assert_eq!(attempts(&history), [1]);
 }
 
 #[tokio::test]
@@ -97,7 +104,9 @@ async fn a_timeout_overtakes_an_attempt_that_takes_too_long() {
     env.delay_attempt(charge, 1, 3 * HOUR);
     let order = env.client().start::<Order>("order-1", 5).await.unwrap();
     assert_eq!(order.result().await.unwrap(), "charged");
-    assert_eq!(attempts(&order.history().await.unwrap()), [2]);
+    let history = history(&order).await;
+    PAGE.check("an attempt is delayed, and its timeout overtakes it", &history);
+    assert_eq!(attempts(&history), [2]);
 }
 
 #[tokio::test]
@@ -108,8 +117,10 @@ async fn an_attempt_whose_worker_is_lost_runs_again() {
     let order = env.client().start::<Order>("order-1", 5).await.unwrap();
     assert_eq!(order.result().await.unwrap(), "charged");
     assert_eq!(calls.load(Ordering::SeqCst), 2, "the code of an activity may run twice");
+    let history = history(&order).await;
+    PAGE.check("the worker is lost when the code of an attempt has run", &history);
     // Whoever lost it did not answer for it, so it is handed out again under its number.
-    assert_eq!(attempts(&order.history().await.unwrap()), [1]);
+    assert_eq!(attempts(&history), [1]);
 }
 
 #[tokio::test]
@@ -121,6 +132,7 @@ async fn a_task_whose_worker_is_lost_is_run_again_and_leaves_no_trace() {
         let order = env.client().start::<Order>("order-1", 5).await.unwrap();
         assert_eq!(order.result().await.unwrap(), "charged", "task {lost}");
         assert_eq!(calls.load(Ordering::SeqCst), 1, "task {lost}");
+        PAGE.check("the worker is lost that is about to complete a task", &history(&order).await);
     }
 }
 
@@ -137,6 +149,7 @@ async fn a_run_goes_on_after_a_crash_of_everything() {
     assert!(order.query(Order::paid, ()).await.unwrap());
     assert_eq!(order.result().await.unwrap(), "charged");
     assert_eq!(calls.load(Ordering::SeqCst), 1);
+    PAGE.check("engine and worker crash three times", &history(&order).await);
 }
 
 #[tokio::test]
@@ -151,4 +164,99 @@ async fn a_worker_is_killed_and_comes_back() {
     assert_eq!(order.describe().await.unwrap().closed_at, None);
     worker.restart().await.unwrap();
     assert_eq!(order.result().await.unwrap(), "charged");
+    PAGE.check("a worker is killed, and comes back a day later", &history(&order).await);
+}
+
+#[tokio::test]
+async fn months_pass_in_no_time() {
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Order>().activity(charge)).await.unwrap();
+    let begun = env.now();
+    let order = env.client().start::<Order>("order-1", 5).await.unwrap();
+    assert_eq!(order.result().await.unwrap(), "charged");
+    assert_eq!(env.now().saturating_since(begun), 2 * HOUR);
+    PAGE.check("nothing but time is waited for", &history(&order).await);
+}
+
+/// Gives an activity one hour in all.
+#[derive(Default)]
+struct Hasty;
+
+#[workflow]
+impl Hasty {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<String> {
+        ctx.activity(charge, 5).schedule_to_close(HOUR).start_to_close(2 * HOUR).await
+    }
+}
+
+#[tokio::test]
+async fn an_activity_that_never_answers_times_out() {
+    let env = TestEnvironment::new().await;
+    env.hang_activity(charge);
+    env.worker(|worker| worker.workflow::<Hasty>()).await.unwrap();
+    let order = env.client().start::<Hasty>("order-1", ()).await.unwrap();
+    let Err(ClientError::RunFailed(failure)) = order.result().await else { panic!("it hangs") };
+    assert!(failure.message.contains("schedule-to-close timeout"), "{failure:?}");
+    PAGE.check("an activity never answers", &order.history().await.unwrap());
+}
+
+#[derive(Default)]
+struct Parcel;
+
+#[workflow]
+impl Parcel {
+    #[run]
+    async fn run(ctx: &Context<Self>, item: String) -> abide::Result<String> {
+        ctx.sleep(24 * HOUR).await?;
+        Ok(format!("{item} was sent"))
+    }
+}
+
+/// Lets a child send a parcel within two days.
+#[derive(Default)]
+struct Shop;
+
+#[workflow]
+impl Shop {
+    #[run]
+    async fn run(ctx: &Context<Self>, item: String) -> abide::Result<String> {
+        select! {
+            sent = ctx.child::<Parcel>("parcel", item) => sent,
+            slept = ctx.sleep(48 * HOUR) => slept.map(|()| "late".to_owned()),
+        }
+    }
+}
+
+/// What came of the shop, and its history.
+async fn shop(set_up: impl FnOnce(&TestEnvironment)) -> (Result<String, ClientError>, Vec<Event>) {
+    let env = TestEnvironment::new().await;
+    set_up(&env);
+    env.worker(|worker| worker.workflow::<Shop>()).await.unwrap();
+    let shop = env.client().start::<Shop>("shop", "a lamp".to_owned()).await.unwrap();
+    (shop.result().await, shop.history().await.unwrap())
+}
+
+#[tokio::test]
+async fn a_child_is_replaced() {
+    let fake = |item| Ok(format!("no {item}"));
+    let (result, history) = shop(|env| env.replace_child::<Parcel>(fake)).await;
+    assert_eq!(result.unwrap(), "no a lamp");
+    PAGE.check("a child is replaced by a function", &history);
+}
+
+#[tokio::test]
+async fn a_child_is_replaced_by_a_failure() {
+    let fake = |_| Err("no truck".into());
+    let (result, history) = shop(|env| env.replace_child::<Parcel>(fake)).await;
+    let Err(ClientError::RunFailed(failure)) = result else { panic!("{result:?}") };
+    assert_eq!(failure.cause.unwrap().message, "no truck");
+    PAGE.check("a child is replaced by a failure", &history);
+}
+
+#[tokio::test]
+async fn a_child_never_ends() {
+    let (result, history) = shop(|env| env.hang_child::<Parcel>()).await;
+    assert_eq!(result.unwrap(), "late");
+    PAGE.check("a child never ends", &history);
 }
