@@ -36,7 +36,7 @@ impl Order {
     #[run]
     async fn run(ctx: &Context<Self>, item: String) -> abide::Result<String> {
         let grams = ctx.activity(weigh, item.clone()).await?;
-        ctx.receive(Self::paid).timeout(2 * HOUR).await?;
+        let _paid = ctx.receive(Self::paid).timeout(2 * HOUR).await?;
         let parcel = ctx.child::<Parcel>(format!("{}/parcel", ctx.workflow_id()), (item, grams));
         select! {
             sent = parcel => sent,
