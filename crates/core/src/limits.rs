@@ -33,13 +33,13 @@ pub struct Limits {
     pub pending_timers: usize,
     /// Pending activities of a run.
     pub pending_activities: usize,
-    /// Pending children and external requests of a run.
+    /// Pending children and external requests of a run, cancel requests to its own children excepted.
     pub pending_children: usize,
     /// Updates of a run that have no outcome yet.
     pub pending_updates: usize,
     /// Updates of a run in all: their outcomes are kept while it is open.
     pub updates: usize,
-    /// Commands of one task.
+    /// Commands of one task, beside one for each thing that is open and can be ended.
     pub commands: usize,
     /// Keys of one kind that the next run of a chain takes over, the newest ones.
     pub carried_keys: usize,

@@ -111,10 +111,13 @@ pub(super) fn check(run: &Run, limits: &Limits, commands: &[Command]) -> Result<
         details: None,
         shown: BTreeMap::new(),
     };
-    if commands.len() > limits.commands {
-        let reason =
-            format!("a task may have {} commands, not {}", limits.commands, commands.len());
-        return Err(BadCommand { index: limits.commands, reason });
+    // What is open can be ended all at once, in addition: else a run with much under way could not
+    // follow a cancel request.
+    let open = run.timers.len() + run.waits.len() + run.activities.len() + run.children.len();
+    let limit = limits.commands + open;
+    if commands.len() > limit {
+        let reason = format!("a task may have {limit} commands, not {}", commands.len());
+        return Err(BadCommand { index: limit, reason });
     }
     for (index, command) in commands.iter().enumerate() {
         let last = index + 1 == commands.len();
@@ -167,6 +170,8 @@ impl Ledger<'_> {
             Ask::SatisfyWait(wait) | Ask::TimeOutWait(wait) | Ask::CancelWait(wait) => {
                 self.waits.close(wait, run.waits.contains_key(wait), "wait")
             }
+            // All children can be cancelled at once, however many there are.
+            Ask::CancelExternal { target, .. } if target.child.is_some() => Ok(()),
             Ask::StartChild(_) | Ask::SignalExternal { .. } | Ask::CancelExternal { .. } => {
                 self.children += 1;
                 let limit = self.limits.pending_children;

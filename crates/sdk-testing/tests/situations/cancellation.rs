@@ -10,6 +10,7 @@ use abide::{
     payload,
     prelude::*,
 };
+use abide_sdk_testing::replay_history;
 use tokio::sync::watch;
 
 use crate::{
@@ -129,6 +130,7 @@ async fn the_engine_crashes_while_the_run_cleans_up() {
     let history = booking.history().await.unwrap();
     assert_eq!(count(&history, "ActivityScheduled"), 1, "it is cleaned up once");
     PAGE.check("the engine crashes while the run cleans up", &history);
+    replay_history::<Booking>(history).unwrap();
 }
 
 #[tokio::test]
@@ -284,7 +286,9 @@ impl Calling {
     }
 
     async fn check(&self, situation: &str) {
-        PAGE.check(situation, &self.call.history().await.unwrap());
+        let history = self.call.history().await.unwrap();
+        PAGE.check(situation, &history);
+        replay_history::<Call>(history).unwrap();
     }
 }
 
@@ -418,7 +422,9 @@ async fn an_awaited_child_is_asked_to_cancel_itself() {
         parent.cancel().await.unwrap();
         assert!(cancelled(&parent).await.is_some());
         assert!(cancelled(&site.client().handle::<Stay>("child")).await.is_some());
-        PAGE.check(situation, &parent.history().await.unwrap());
+        let history = parent.history().await.unwrap();
+        PAGE.check(situation, &history);
+        replay_history::<Parent>(history).unwrap();
     }
 }
 
@@ -487,5 +493,7 @@ async fn the_losers_of_a_select_are_cancelled() {
     assert!(site.run("race").await.waits.is_empty(), "nothing is left in the list of waits");
     site.pass(hours(1));
     assert_eq!(race.result().await.unwrap(), "go");
-    PAGE.check("everything loses a select", &race.history().await.unwrap());
+    let history = race.history().await.unwrap();
+    PAGE.check("everything loses a select", &history);
+    replay_history::<Race>(history).unwrap();
 }

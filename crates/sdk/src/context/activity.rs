@@ -205,7 +205,7 @@ impl<O: Data> Operation for ActivityCall<O> {
         match answer.0 {
             Resolution::Activity(outcome) => self.closed(*outcome),
             // The delay before a retry that the run makes itself is over.
-            Resolution::Fired => self.begin(),
+            Resolution::Fired if !self.board.refuses() => self.begin(),
             _ => Progress::Done(Err(Error::Cancelled)),
         }
     }

@@ -181,6 +181,9 @@ impl<C: Workflow> Operation for ChildCall<C> {
     fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
         // The delay before the next attempt is over.
         if let (Resolution::Fired, Some(retries)) = (&answer.0, &mut self.retries) {
+            if self.link.board.refuses() {
+                return Progress::Done(Err(Error::Cancelled));
+            }
             let workflow = retries.next();
             self.spec.retry_of = Some(retries.first.clone());
             self.spec.workflow.workflow = workflow.clone();

@@ -86,14 +86,6 @@ impl<O: Operation> Pending<O> {
         Self { operation, state }
     }
 
-    /// The operation together with its wait, if that has begun and is not over.
-    pub(super) fn parts(&mut self) -> Option<(&mut O, &Wait)> {
-        match &self.state {
-            State::Begun(Progress::Waits(wait)) => Some((&mut self.operation, wait)),
-            _ => None,
-        }
-    }
-
     /// Does to this one wait what the cancel of its scope would do. Its result is still wanted: it is
     /// [`Error::Cancelled`](crate::Error::Cancelled), unless it was there already or the call says
     /// [`OnCancel::WaitForCancel`](super::OnCancel::WaitForCancel). To drop it instead is to want no
@@ -106,6 +98,14 @@ impl<O: Operation> Pending<O> {
             }
             State::Begun(Progress::Waits(wait)) => wait.cancel(),
             State::Begun(Progress::Done(_)) | State::Over => {}
+        }
+    }
+
+    /// The operation together with its wait, if that has begun and is not over.
+    pub(super) fn parts(&mut self) -> Option<(&mut O, &Wait)> {
+        match &self.state {
+            State::Begun(Progress::Waits(wait)) => Some((&mut self.operation, wait)),
+            _ => None,
         }
     }
 

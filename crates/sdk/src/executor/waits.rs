@@ -96,14 +96,14 @@ impl Wait {
         self.board.timer_of(self.number)
     }
 
-    /// Shows something else to people, if a condition is waited for.
-    pub(crate) fn describe(&self, details: WaitDetails) {
-        self.board.describe_wait(self.number, details);
-    }
-
     /// Does to this wait alone what the cancel of its scope would do.
     pub(crate) fn cancel(&self) {
         self.board.cancel_wait(self.number);
+    }
+
+    /// Shows something else to people, if a condition is waited for.
+    pub(crate) fn describe(&self, details: WaitDetails) {
+        self.board.describe_wait(self.number, details);
     }
 
     /// How the wait ended, once it has.
