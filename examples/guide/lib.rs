@@ -20,6 +20,7 @@ page!(embedded, "embedded.md");
 page!(getting_started, "getting-started.md");
 page!(parallel, "parallel.md");
 page!(readme, "../README.md");
+page!(sagas, "sagas.md");
 page!(signals_and_timeouts, "signals-and-timeouts.md");
 page!(signals_queries_updates, "signals-queries-updates.md");
 page!(sleeping_and_deadlines, "sleeping-and-deadlines.md");

@@ -5,6 +5,7 @@
 //!   `failed` says what went wrong and with which exit code.
 //! - `node` runs an engine for `dev` and `serve`; `demo` is the worker that `dev` brings along.
 //! - `workflow`, `waits`, `approvals`, `timer`, `repair`, `completions`: one file per command.
+//! - `replay` asks a worker's program whether it fits the histories that there are.
 //! - `bench` measures, `crash` kills; both start this same program by `own_process`.
 
 mod approvals;
@@ -19,6 +20,7 @@ mod node;
 mod output;
 mod own_process;
 mod repair;
+mod replay;
 mod timer;
 mod waits;
 mod workflow;
@@ -71,6 +73,7 @@ enum Command {
     #[command(subcommand)]
     Timer(timer::Command),
     Repair(repair::Repair),
+    Replay(replay::Replay),
     Bench(bench::Bench),
     CrashTest(crash::CrashTest),
     Completions(completions::Completions),
@@ -113,6 +116,7 @@ async fn run(cli: Cli) -> Result<(), Failed> {
         Command::Approvals(command) => command.run(&common).await,
         Command::Timer(command) => command.run(&common).await,
         Command::Repair(repair) => repair.run(&common).await,
+        Command::Replay(replay) => replay.run(&common).await,
         Command::Bench(bench) => bench.run(&common).await,
         Command::CrashTest(crash_test) => crash_test.run(&common).await,
         Command::Completions(completions) => completions.run(),

@@ -12,6 +12,7 @@ use crate::{
     context::NextRun,
     payload::PayloadError,
     raised::{BoxError, Raised},
+    saga::SagaFailure,
 };
 
 /// Causes that are kept beneath a failed step: a failure that came up through many generations of
@@ -43,6 +44,9 @@ pub enum Error {
     /// Workflow code gave up; made by [`Error::fail`] and [`Error::from_source`].
     #[error("{}", .0.message)]
     Failed(Box<Failure>),
+    /// A saga failed, and not all of it could be undone.
+    #[error(transparent)]
+    Saga(Box<SagaFailure>),
     /// Data could not be written or read.
     #[error(transparent)]
     Payload(#[from] PayloadError),
@@ -145,6 +149,7 @@ impl Error {
             Self::External(_) => wrapped(FailureKind::Server, None),
             Self::Cancelled => wrapped(FailureKind::Cancelled, None),
             Self::Failed(failure) => (**failure).clone(),
+            Self::Saga(saga) => saga.to_failure(),
             Self::Payload(_) | Self::ContinueAsNew(_) => wrapped(FailureKind::Application, None),
         }
     }

@@ -39,6 +39,8 @@ pub mod parallel;
 pub mod payload;
 mod raised;
 pub mod registry;
+pub mod replay;
+mod saga;
 pub mod select;
 pub mod time;
 pub mod transport;
@@ -58,6 +60,7 @@ pub use self::{
     payload::{Data, PayloadError, RawPayload},
     raised::{BoxError, Raised},
     registry::Registry,
+    saga::{NotUndone, Saga, SagaFailure},
 };
 #[cfg(feature = "worker")]
 pub use self::{
@@ -77,7 +80,7 @@ pub use abide_core::{
 pub mod prelude {
     pub use crate::{
         ActivityContext, ActivityError, Context, Deadline, Error, OnCancel, Outcome, RetryPolicy,
-        Window, first_success, join, join_all, select,
+        Saga, Window, first_success, join, join_all, select,
         time::{days, hours, minutes, months, seconds, weeks, years},
         try_join, try_join_all,
     };

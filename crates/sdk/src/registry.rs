@@ -36,6 +36,10 @@ impl Code for Box<dyn WorkflowCode> {
     fn advance(&mut self, step: Step<'_>) -> Vec<Command> {
         (**self).advance(step)
     }
+
+    fn advice(&self) -> Option<String> {
+        (**self).advice()
+    }
 }
 
 /// Why a workflow task must fail.
@@ -47,12 +51,12 @@ pub struct Fault {
     pub failure: Failure,
 }
 
-type CreateFn = fn(&WorkflowKey, RunId) -> Box<dyn WorkflowCode>;
+type Create = Arc<dyn Fn(&WorkflowKey, RunId) -> Box<dyn WorkflowCode> + Send + Sync>;
 
 /// Workflows and activities by name.
 #[derive(Clone, Default)]
 pub struct Registry {
-    workflows: BTreeMap<&'static str, CreateFn>,
+    workflows: BTreeMap<&'static str, Create>,
     activities: BTreeMap<&'static str, Arc<dyn ActivityCode>>,
 }
 
@@ -78,8 +82,9 @@ impl Registry {
         if self.workflows.contains_key(W::NAME) {
             return Err(RegistryError::DuplicateWorkflow(W::NAME));
         }
-        self.workflows
-            .insert(W::NAME, |workflow, run| Box::new(Machine::<W>::new(workflow.clone(), run)));
+        let create: Create =
+            Arc::new(|workflow, run| Box::new(Machine::<W>::new(workflow.clone(), run)));
+        self.workflows.insert(W::NAME, create);
         Ok(())
     }
 
@@ -108,6 +113,25 @@ impl Registry {
         let definition = activity.definition();
         let replaced = Replaced { definition, code };
         self.activities.insert(definition.name(), Arc::new(replaced));
+    }
+
+    /// Puts other code in the place of a workflow, registered or not: for tests.
+    pub fn replace_workflow<W: Workflow>(
+        &mut self,
+        create: impl Fn(&WorkflowKey, RunId) -> Box<dyn WorkflowCode> + Send + Sync + 'static,
+    ) {
+        self.workflows.insert(W::NAME, Arc::new(create));
+    }
+
+    /// Puts code around that of an activity, if it is registered: for tests.
+    pub fn wrap_activity(
+        &mut self,
+        activity_type: &str,
+        wrap: impl FnOnce(Arc<dyn ActivityCode>) -> Arc<dyn ActivityCode>,
+    ) {
+        if let Some(code) = self.activities.get_mut(activity_type) {
+            *code = wrap(Arc::clone(code));
+        }
     }
 
     /// The names of all workflows, in order.

@@ -6,6 +6,7 @@ mod describe;
 mod filter;
 mod history;
 mod list;
+mod patches;
 mod pause;
 mod query;
 mod result;
@@ -15,6 +16,7 @@ mod terminate;
 mod update;
 mod update_result;
 
+pub(crate) use self::{filter::Filter, list::pages};
 use abide::{
     Client, ClientError,
     client::{Untyped, WorkflowHandle},
@@ -40,6 +42,7 @@ pub(crate) enum Command {
     History(history::History),
     List(list::List),
     Count(count::Count),
+    Patches(patches::Patches),
     Result(result::ResultOf),
 }
 
@@ -59,6 +62,7 @@ impl Command {
             Self::History(command) => command.run(common).await,
             Self::List(command) => command.run(common).await,
             Self::Count(command) => command.run(common).await,
+            Self::Patches(command) => command.run(common).await,
             Self::Result(command) => command.run(common).await,
         }
     }

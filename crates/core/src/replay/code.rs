@@ -25,6 +25,11 @@ use crate::{
 pub trait Code {
     /// Tells code what happened; code goes on as far as it can and says what it asks for.
     fn advance(&mut self, step: Step<'_>) -> Vec<Command>;
+
+    /// What a person can do if code does not fit the history, as far as code knows.
+    fn advice(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The task that code runs in.

@@ -244,7 +244,10 @@ impl<C: Code> Replay<C> {
             recorded: &group.commands,
             emitted: emitted.into(),
         };
-        matching.run()?;
+        if let Err(mut mismatch) = matching.run() {
+            mismatch.advice = mismatch.advice.take().or_else(|| self.code.advice());
+            return Err(mismatch.into());
+        }
         self.acknowledged = group.completed;
         Ok(())
     }
@@ -311,6 +314,7 @@ impl<C: Code> Replay<C> {
             before: Vec::new(),
             expected_condition: None,
             recorded_condition: None,
+            advice: None,
         }))
     }
 }

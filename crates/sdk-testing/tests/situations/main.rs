@@ -10,8 +10,11 @@ mod chains;
 mod children;
 mod messages;
 mod parallel;
+mod sagas;
 #[path = "../documents/site.rs"]
 #[allow(dead_code, reason = "the tests of the documents use all of it")]
 mod site;
 mod table;
+mod testing;
 mod updates;
+mod versions;

@@ -217,6 +217,14 @@ impl<W> Context<W> {
         self.board().follows(change)
     }
 
+    /// Follows a change whose old way is gone: what `patched` becomes when the last run of the old code
+    /// has closed. Runs that remember the change still fit, and what new runs remember of it need not be
+    /// asked for again: the line can go when the last run has closed that `patched` saw.
+    #[track_caller]
+    pub fn deprecate_patch(&self, change: &'static str) {
+        self.board().follows_alone(change);
+    }
+
     /// The time of the current task: the same on replay.
     pub fn now(&self) -> Timestamp {
         self.board.now()

@@ -144,6 +144,10 @@ impl<W: Workflow> Code for Machine<W> {
         self.stop(fault);
         Vec::new()
     }
+
+    fn advice(&self) -> Option<String> {
+        self.running.as_ref().and_then(|running| running.board.advice())
+    }
 }
 
 impl<W: Workflow> WorkflowCode for Machine<W> {

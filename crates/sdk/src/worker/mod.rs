@@ -19,6 +19,7 @@ mod notice;
 mod order;
 mod overdue;
 mod query;
+mod replay;
 mod session;
 mod shared;
 mod slots;
@@ -57,10 +58,13 @@ use crate::{
     registry::{Registry, RegistryError},
 };
 
+pub use self::replay::{REPLAY_VARIABLE, ReplayFolder, ReplayOutcome, ReplayReport};
+
 /// The queue of those who do not choose one.
 pub const DEFAULT_QUEUE: &str = "default";
 
 /// A worker that has not begun. Say what it runs, then [`Worker::run`] it.
+#[derive(Clone)]
 #[must_use = "a worker does nothing until it is run"]
 pub struct Worker {
     client: Client,
@@ -92,6 +96,14 @@ pub enum WorkerError {
     /// The engine in this process was shut down, so there is nothing to work for.
     #[error("the worker cannot go on: {0}")]
     EngineGone(#[source] CallError),
+    /// The program was started by `abide replay`: the worker has replayed histories and does not work.
+    #[error(
+        "{0} histories were replayed because {REPLAY_VARIABLE} is set; the worker does not work"
+    )]
+    Replayed(usize),
+    /// The program was started by `abide replay`, and what is to be replayed cannot be read.
+    #[error("the histories that {REPLAY_VARIABLE} names cannot be replayed: {0}")]
+    NotReplayed(#[source] io::Error),
     /// A workflow thread could not be started.
     #[error("a workflow thread could not be started: {0}")]
     Thread(#[from] io::Error),
@@ -166,6 +178,12 @@ impl Worker {
         self
     }
 
+    /// Changes what it runs: for tests, which put other code in some places.
+    pub fn change_registry(mut self, change: impl FnOnce(&mut Registry)) -> Self {
+        change(&mut self.registry);
+        self
+    }
+
     /// Who the worker is, as histories show it; by default the client's identity.
     pub fn identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = Some(identity.into());
@@ -219,7 +237,8 @@ impl Worker {
         self
     }
 
-    /// Works for ever.
+    /// Works for ever. Under `abide replay` it replays histories instead, and ends with
+    /// [`WorkerError::Replayed`].
     pub async fn run(self) -> Result<(), WorkerError> {
         self.run_until(std::future::pending()).await
     }
@@ -233,6 +252,9 @@ impl Worker {
 
     async fn begin(self) -> Result<Life, WorkerError> {
         self.registered.clone()?;
+        if let Some(folder) = ReplayFolder::of_program() {
+            return Err(self.replay(folder).await);
+        }
         let workflows = self.registry.workflow_types().next().is_some();
         let activities = self.registry.activity_types().next().is_some();
         if !workflows && !activities {
@@ -261,6 +283,17 @@ impl Worker {
             _end: End(Arc::clone(&shared)),
             shared,
         })
+    }
+
+    /// Replays what `abide replay` asks for, and tells why the worker ends.
+    async fn replay(self, folder: ReplayFolder) -> WorkerError {
+        let Self { queue, registry, .. } = self;
+        // Workflow code may block its thread.
+        let replaying = tokio::task::spawn_blocking(move || folder.replay(&queue, &registry));
+        match replaying.await.map_err(io::Error::from).and_then(|replayed| replayed) {
+            Ok(count) => WorkerError::Replayed(count),
+            Err(error) => WorkerError::NotReplayed(error),
+        }
     }
 
     fn queue_of(&self, kind: WorkKind) -> QueueKey {
