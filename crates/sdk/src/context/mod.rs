@@ -5,6 +5,7 @@ mod child;
 mod condition;
 mod deadline;
 mod external;
+mod local;
 mod operation;
 mod outcome;
 mod random;
@@ -29,6 +30,7 @@ pub use self::{
     condition::{Condition, WaitUntil, WaitUntilWithin},
     deadline::{Deadline, MoveError},
     external::{ExternalCall, ExternalWorkflow},
+    local::LocalActivityCall,
     operation::{Operation, Pending},
     outcome::Outcome,
     random::Random,
@@ -113,6 +115,17 @@ impl<W> Context<W> {
         A: Activity<Output: Data>,
     {
         ActivityCall::new(self.board(), &activity.definition(), &input)
+    }
+
+    /// Runs an activity in the worker of this workflow, within the workflow task: without a queue, and
+    /// with one event, which holds the result. For what is short, and may run again if the worker dies
+    /// before the task is completed. The worker must have the activity registered.
+    #[track_caller]
+    pub fn local_activity<A>(&self, activity: A, input: A::Input) -> LocalActivityCall<A::Output>
+    where
+        A: Activity<Output: Data>,
+    {
+        LocalActivityCall::new(self.board(), &activity.definition(), &input)
     }
 
     /// Waits for the next signal of this kind, read in the order of arrival. For signals that are

@@ -14,7 +14,7 @@ mod tasks;
 mod waits;
 mod waker;
 
-pub use self::machine::Machine;
+pub use self::{board::LocalWork, machine::Machine};
 pub(crate) use self::{
     board::{Board, Received, Terms},
     waits::{ActivityOutcome, Predicate, Resolution, Subject, Wait},

@@ -150,7 +150,7 @@ async fn deliver(shared: &Shared, attempt: &Attempt, mut resolution: Resolution)
     }
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> Failure {
+pub(super) fn panicked(panic: &(dyn Any + Send)) -> Failure {
     Failure {
         message: format!("the activity panicked: {}", panic::message(panic)),
         error_type: "Panic".into(),
@@ -167,7 +167,7 @@ fn unknown(shared: &Shared, name: &str) -> Failure {
     Failure { message, error_type: "UnknownActivity".into(), ..Failure::default() }
 }
 
-fn not_cancelled() -> Failure {
+pub(super) fn not_cancelled() -> Failure {
     let message = "the activity stopped as if it had been cancelled, but nobody asked for it";
     Failure::server(FailureKind::Application, message)
 }

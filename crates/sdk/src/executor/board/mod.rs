@@ -1,7 +1,9 @@
 //! What the futures of a run share with its machine: they put up what they ask for and wait for; the
 //! machine collects the commands and says what has happened (`news`). Timers, and the waits that may
-//! have one, are in `timers`; what code records for itself is in `markers`.
+//! have one, are in `timers`; what code records for itself is in `markers`; `locals` has the activities
+//! that its driver runs.
 
+mod locals;
 mod markers;
 mod news;
 mod timers;
@@ -22,8 +24,9 @@ use abide_core::{
     time::Timestamp,
 };
 
+pub use self::locals::LocalWork;
 pub(crate) use self::timers::{Received, Terms};
-use self::{markers::Markers, timers::Due};
+use self::{locals::Locals, markers::Markers, timers::Due};
 use super::{
     mailbox::Mailbox,
     waits::{ChildClosed, Ender, Entry, Resolution, Subject, Wait, Waits},
@@ -56,6 +59,7 @@ struct Shared {
     children: BTreeMap<u64, Child>,
     /// When the open timers are due.
     due: BTreeMap<TimerId, Due>,
+    locals: Locals,
     markers: Markers,
     spawned: Vec<LocalBoxFuture<'static, ()>>,
     /// Accepted updates that have no outcome.
@@ -71,6 +75,7 @@ struct Counts {
     conditions: u64,
     activities: u64,
     side_effects: u64,
+    locals: u64,
     children: u64,
     externals: u64,
     random: u64,
@@ -244,6 +249,7 @@ impl Board {
         match subject {
             Subject::Timer(timer) => self.cancel_timer(shared, timer),
             Subject::Activity(activity) => self.ask(shared, Ask::CancelActivity(activity)),
+            Subject::Local(id) => shared.locals.give_up(id),
             Subject::Condition(_)
             | Subject::ChildStart(_)
             | Subject::ChildClose(_)
