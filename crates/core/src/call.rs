@@ -5,7 +5,9 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
+pub use crate::attempt::ActivityToken;
 use crate::{
+    attempt::{AttemptName, AttemptReport},
     command::Command,
     effect::RunOutcome,
     event::{
@@ -135,6 +137,10 @@ pub enum Call {
     ResolveActivity(ActivityToken, Resolution),
     /// A worker's sign of life.
     Heartbeat(ActivityToken, Payloads),
+    /// A worker leaves its attempt to somebody else, who will report.
+    DetachAttempt(ActivityToken),
+    /// Somebody who is no worker speaks for an attempt.
+    ReportAttempt(AttemptName, AttemptReport),
     /// A worker that came back still holds this attempt.
     PresentAttempt(ActivityToken, SessionId),
 }
@@ -162,8 +168,10 @@ impl Call {
             }
             Self::ResolveActivity(token, _)
             | Self::Heartbeat(token, _)
+            | Self::DetachAttempt(token)
             | Self::PresentAttempt(token, _) => (&token.workflow, Some(token.run)),
             Self::AnswerQuery(token, _) => (&token.workflow, Some(token.run)),
+            Self::ReportAttempt(name, _) => name.place(),
         }
     }
 }
@@ -281,19 +289,6 @@ pub struct QueryToken {
     pub ticket: Ticket,
     /// How often the query was handed out.
     pub attempt: u32,
-}
-
-/// Names a start of an activity.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ActivityToken {
-    /// The workflow.
-    pub workflow: WorkflowKey,
-    /// The run.
-    pub run: RunId,
-    /// The event that scheduled it.
-    pub scheduled: EventNumber,
-    /// The start.
-    pub start: u32,
 }
 
 /// What a caller is told.

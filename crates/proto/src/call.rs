@@ -9,6 +9,7 @@ use abide_core::{
 };
 
 use crate::{
+    attempt,
     field::{Inside, case, enumeration, missing, part, word},
     generated::{
         self as wire, numbered_call::Call as Asked, start_run_request::Begin as BeginWire,
@@ -84,7 +85,11 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
         Call::AwaitWaits(target, after) => {
             Asked::AwaitWaits(wire::AwaitWaitsRequest { target: Some(target.into()), after })
         }
+        Call::ReportAttempt(name, report) => {
+            Asked::ReportAttempt(attempt::request_to_wire(name, report))
+        }
         Call::AwaitEvents(..)
+        | Call::DetachAttempt(_)
         | Call::CompleteTask(..)
         | Call::FailTask { .. }
         | Call::AnswerQuery(..)
@@ -155,6 +160,7 @@ pub(crate) fn from_wire(asked: Asked) -> Result<Call, InvalidField> {
         Asked::Repair(request) => {
             Call::Repair { target: part("target", request.target)?, identity: request.identity }
         }
+        Asked::ReportAttempt(request) => attempt::request_from_wire(request)?,
         Asked::History(_) | Asked::ListRuns(_) | Asked::CountRuns(_) | Asked::ListWaits(_) => {
             return Err(InvalidField::new("call", "is a list, not a call"));
         }

@@ -1,6 +1,7 @@
 //! Requests are checked before anything is read or written: names, sizes, combinations.
 
 use abide_core::{
+    attempt::{AttemptName, AttemptReport},
     call::{Call, CallError, RunTarget, StartCall},
     cron,
     event::{RunPaused, RunSpec, RunUnpaused, SignalReceived},
@@ -83,7 +84,17 @@ pub(crate) fn check(call: &Call, limits: &Limits, now: Timestamp) -> Result<(), 
         Call::AnswerQuery(_, Err(failure)) => check.failure(failure),
         // Commands are checked one by one by the run.
         Call::CompleteTask(_, completion) => check.extension(&completion.sdk_metadata),
-        Call::PresentAttempt(..) => Ok(()),
+        Call::ReportAttempt(name, report) => {
+            check.attempt(name)?;
+            match report {
+                AttemptReport::Heartbeat(details) => check.payloads("heartbeat details", details),
+                AttemptReport::Resolved(Resolution::Failed(failure)) => check.failure(failure),
+                AttemptReport::Resolved(
+                    Resolution::Completed(result) | Resolution::Cancelled(result),
+                ) => check.payloads("activity result", result),
+            }
+        }
+        Call::PresentAttempt(..) | Call::DetachAttempt(_) => Ok(()),
     }
 }
 
@@ -92,6 +103,16 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
+    fn attempt(&self, name: &AttemptName) -> Result<(), CallError> {
+        match name {
+            AttemptName::Token(_) => Ok(()),
+            AttemptName::Activity(target, activity) => {
+                self.target(target)?;
+                self.name("activity id", activity.as_str())
+            }
+        }
+    }
+
     fn start(&self, start: &StartCall, now: Timestamp) -> Result<(), CallError> {
         self.name("workflow id", start.workflow.workflow.as_str())?;
         self.name("namespace", start.workflow.namespace.as_str())?;

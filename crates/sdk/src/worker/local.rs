@@ -13,6 +13,7 @@ use std::{
 };
 
 use abide_core::{
+    attempt::ActivityToken,
     call::TaskToken,
     event::{ActivitySpec, Delivery, Marker},
     failure::{Failure, FailureKind, TimeoutKind},
@@ -257,6 +258,10 @@ struct Unheard;
 
 impl AttemptLink for Unheard {
     fn heartbeat(&self, _details: Payloads) {}
+
+    fn token(&self) -> Option<ActivityToken> {
+        None
+    }
 }
 
 fn out_of_time(failure: &Failure) -> bool {
