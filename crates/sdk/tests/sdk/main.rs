@@ -22,6 +22,7 @@ mod conditions;
 mod deadlines;
 mod drawn;
 mod leaks;
+mod locals;
 mod log;
 mod others;
 mod recorded;
