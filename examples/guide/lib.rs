@@ -11,11 +11,13 @@ macro_rules! page {
 
 page!(activities, "activities.md");
 page!(approvals, "approvals.md");
+page!(async_completion, "async-completion.md");
 page!(changing_code, "changing-code.md");
 page!(children, "children.md");
 page!(conditions, "conditions.md");
 page!(embedded, "embedded.md");
 page!(getting_started, "getting-started.md");
+page!(local_activities, "local-activities.md");
 page!(readme, "../README.md");
 page!(signals_and_timeouts, "signals-and-timeouts.md");
 page!(signals_queries_updates, "signals-queries-updates.md");

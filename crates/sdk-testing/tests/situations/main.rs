@@ -5,7 +5,11 @@
 // The macros name the crate as its users know it.
 extern crate abide_sdk as abide;
 
+mod activities;
+mod async_completion;
 mod children;
+mod gate;
+mod local_activities;
 #[path = "../documents/site.rs"]
 #[allow(dead_code, reason = "the tests of the documents use all of it")]
 mod site;

@@ -64,6 +64,12 @@ use crate::{
 /// The queue of those who do not choose one.
 pub const DEFAULT_QUEUE: &str = "default";
 
+/// The name of a queue that no other worker has. An activity gives it to the workflow, which then sends
+/// the activities there that must run where that one ran: `ctx.activity(resize, file).queue(queue)`.
+pub fn own_queue(name: &str) -> String {
+    format!("{name}@{}", Uuid::new_v4())
+}
+
 /// A worker that has not begun. Say what it runs, then [`Worker::run`] it.
 #[must_use = "a worker does nothing until it is run"]
 pub struct Worker {
