@@ -141,8 +141,7 @@ mod tests {
         let text = token().to_text();
         assert_eq!(ActivityToken::from_text(&format!(" {text}\n")), Ok(token()));
         assert_eq!(
-            text,
-            "AQGjGFxQAHAAgAAAAAAAAAcAAAAAAAAABQAAAAIAB2RlZmF1bHRiZXN0ZWxsdW5nLcO84l3Sdg",
+            text, "AQGjGFxQAHAAgAAAAAAAAAcAAAAAAAAABQAAAAIAB2RlZmF1bHRiZXN0ZWxsdW5nLcO84l3Sdg",
             "tokens that were given away stay good"
         );
     }

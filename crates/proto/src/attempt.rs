@@ -12,7 +12,8 @@ use crate::{
     error,
     field::{Inside, missing, part, word},
     generated::{
-        NamedActivity, ReportAttemptRequest, ReportAttemptResponse, numbered_answer::Answer,
+        NamedActivity, ReportAttemptRequest, ReportAttemptResponse,
+        numbered_answer::Answer,
         report_attempt_request::{Attempt, Report},
     },
 };

@@ -26,7 +26,9 @@ impl From<Refusal> for wire::Refusal {
             Refusal::StaleTask => plain(RefusalCode::StaleTask),
             Refusal::BuildTried => plain(RefusalCode::BuildTried),
             Refusal::StaleAttempt => plain(RefusalCode::StaleAttempt),
-            Refusal::UnknownActivity(activity) => of_activity(RefusalCode::UnknownActivity, &activity),
+            Refusal::UnknownActivity(activity) => {
+                of_activity(RefusalCode::UnknownActivity, &activity)
+            }
             Refusal::NoAttempt(activity) => of_activity(RefusalCode::NoAttempt, &activity),
             Refusal::CancelNotRequested => plain(RefusalCode::CancelNotRequested),
             Refusal::UnknownTimer(timer) => of_timer(RefusalCode::UnknownTimer, &timer),

@@ -18,8 +18,8 @@ use abide_core::{
     list::{RunFilter, RunRow, RunStatus, WaitFilter, WaitKind, WaitPosition, WaitRow},
     retry::RetryState,
     run::{
-        Close, Description, Liveness, Movable, Phase, Resolution, ResumeSource, ShownActivity, ShownChild,
-        ShownWait, Stage, TaskTrouble, WaitKey,
+        Close, Description, Liveness, Movable, Phase, Resolution, ResumeSource, ShownActivity,
+        ShownChild, ShownWait, Stage, TaskTrouble, WaitKey,
     },
     time::Timestamp,
 };

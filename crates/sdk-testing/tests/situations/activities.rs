@@ -132,7 +132,7 @@ impl Clerk {
             Job::PagesOnce => ctx.activity(Desk::pages, ()).at_most_once().await,
             Job::GiveUp => {
                 select! {
-                    text = ctx.activity(Desk::waits, ()) => return text,
+                    text = ctx.activity(Desk::waits, ()).start_to_close(60 * MINUTE) => return text,
                     _ = ctx.sleep(MINUTE) => {}
                 }
                 ctx.sleep(MINUTE).await?;

@@ -82,9 +82,7 @@ impl Asks {
         match way {
             Way::Patient => call.await,
             Way::Once => call.retry(RetryPolicy::once()).await,
-            Way::Heartbeats => {
-                call.heartbeat_timeout(MINUTE).retry(RetryPolicy::once()).await
-            }
+            Way::Heartbeats => call.heartbeat_timeout(MINUTE).retry(RetryPolicy::once()).await,
             Way::Impatient => {
                 select! {
                     result = call => return result,

@@ -207,11 +207,8 @@ mod tests {
     fn a_short_delay_is_waited_for_in_the_task_and_a_long_one_by_a_timer() {
         let after = |attempt| activity().judge(attempt, failure(), Duration::ZERO);
         assert_eq!(after(1), LocalVerdict::Again(Duration::from_secs(1)));
-        let later = LocalEnd::TryLater {
-            failure: failure(),
-            attempt: 3,
-            after: Duration::from_secs(4),
-        };
+        let later =
+            LocalEnd::TryLater { failure: failure(), attempt: 3, after: Duration::from_secs(4) };
         assert_eq!(after(3), LocalVerdict::Ends(later));
     }
 

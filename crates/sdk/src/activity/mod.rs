@@ -9,14 +9,14 @@ use std::{fmt, sync::Arc};
 
 use abide_core::payload::{Payload, Payloads};
 
+use self::error::Ending;
+pub(crate) use self::local::cannot_be_left;
 pub use self::{
     cancel::{CancelToken, Cancelled},
     context::{ActivityContext, ActivityInfo, AttemptLink},
     error::ActivityError,
     local::{LocalActivity, LocalEnd, LocalVerdict},
 };
-use self::error::Ending;
-pub(crate) use self::local::cannot_be_left;
 use crate::{
     future::BoxFuture,
     payload::{self, Arguments, Data, PayloadError},

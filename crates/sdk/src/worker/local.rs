@@ -204,7 +204,8 @@ impl Attempts {
         // The semaphore is never closed; a permit that is an error would only mean no bound.
         let _room = room.map_err(|_| Failure::timeout(TimeoutKind::ScheduleToClose))?.ok();
         let one = self.until(Instant::now(), self.activity.start_to_close);
-        let code = AssertUnwindSafe(self.code.run(self.context(attempt), self.activity.input.clone()));
+        let code =
+            AssertUnwindSafe(self.code.run(self.context(attempt), self.activity.input.clone()));
         match timeout_at(one.min(whole), code.catch_unwind()).await {
             Ok(Ok(end)) => fitting(end),
             Ok(Err(panic)) => Err(activity::panicked(&*panic)),

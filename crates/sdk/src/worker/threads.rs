@@ -93,11 +93,7 @@ impl Worker {
         let (shared, own, its) = (Arc::clone(shared), orders.clone(), Arc::clone(&watched));
         thread::Builder::new().name(format!("workflow-{number}")).spawn(move || {
             let thread = WorkflowThread {
-                launcher: Launcher {
-                    shared: Arc::clone(&shared),
-                    orders: own.clone(),
-                    started: 0,
-                },
+                launcher: Launcher { shared: Arc::clone(&shared), orders: own.clone(), started: 0 },
                 shared,
                 orders: receiver,
                 own,

@@ -15,8 +15,8 @@ use abide_core::{
     command::Ask,
     effect::{Action, Answer, ChildClosed, RunOutcome},
     event::{
-        Body, Event, Fact, Marker, Outcome, RunCancelRequested, RunReference, RunSpec, SignalReceived,
-        UpdateAdmitted, UpdateRequest,
+        Body, Event, Fact, Marker, Outcome, RunCancelRequested, RunReference, RunSpec,
+        SignalReceived, UpdateAdmitted, UpdateRequest,
     },
     ids::{RunId, StartId, WorkflowKey},
     limits::Limits,
@@ -308,7 +308,8 @@ impl<W: Workflow> World<W> {
     /// Runs tasks until there is none, or one fails.
     pub(crate) fn work(&mut self) {
         let mut paused = false;
-        while !paused && self.run.open() && self.run.task_ready(self.now) && self.faults.is_empty() {
+        while !paused && self.run.open() && self.run.task_ready(self.now) && self.faults.is_empty()
+        {
             self.starts += 1;
             let start = StartTask {
                 start: StartId { incarnation: 1, counter: self.starts },

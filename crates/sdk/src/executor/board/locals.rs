@@ -69,7 +69,8 @@ impl Board {
         let mut shared = self.shared.borrow_mut();
         let Shared { locals, .. } = &mut *shared;
         let now = self.now();
-        let mut work = LocalWork { begin: Vec::new(), give_up: std::mem::take(&mut locals.given_up) };
+        let mut work =
+            LocalWork { begin: Vec::new(), give_up: std::mem::take(&mut locals.given_up) };
         for (since, mut activity) in std::mem::take(&mut locals.asked) {
             // It may have run before, in a worker that is gone.
             let passed = now.saturating_since(since);

@@ -26,7 +26,7 @@ use abide_core::{
 
 pub use self::locals::LocalWork;
 pub(crate) use self::timers::{Received, Terms};
-use self::{locals::Locals, markers::Markers, timers::Due};
+use self::{locals::Locals, markers::Markers};
 use super::{
     mailbox::Mailbox,
     waits::{ChildClosed, Ender, Entry, Resolution, Subject, Wait, Waits},
@@ -58,7 +58,7 @@ struct Shared {
     handled: BTreeSet<EventNumber>,
     children: BTreeMap<u64, Child>,
     /// When the open timers are due.
-    due: BTreeMap<TimerId, Due>,
+    due: BTreeMap<TimerId, Timestamp>,
     locals: Locals,
     markers: Markers,
     spawned: Vec<LocalBoxFuture<'static, ()>>,
