@@ -7,6 +7,7 @@ use abide_core::{
     limits::InvalidField,
     run::Movable,
 };
+use bytes::Bytes;
 
 use crate::{
     attempt,
@@ -60,18 +61,11 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
             Asked::Query(wire::QueryRunRequest { target, name, input })
         }
         Call::RescheduleTimer { target, what, fire_at, identity, key } => {
-            let (timer, wait) = match what {
-                Movable::Timer(timer) => (timer.to_wire(), None),
-                Movable::Wait(wait) => (String::new(), Some(wait.to_bytes())),
-            };
-            Asked::RescheduleTimer(wire::RescheduleTimerRequest {
-                target: Some(target.into()),
-                timer,
-                wait,
-                fire_at: fire_at.to_wire(),
-                identity,
-                key: key.to_wire(),
-            })
+            let (timer, wait) = movable_to_wire(what);
+            let (target, fire_at, key) = (Some(target.into()), fire_at.to_wire(), key.to_wire());
+            let request =
+                wire::RescheduleTimerRequest { target, timer, wait, fire_at, identity, key };
+            Asked::RescheduleTimer(request)
         }
         Call::Repair { target, identity } => {
             Asked::Repair(wire::RepairRunRequest { target: Some(target.into()), identity })
@@ -97,6 +91,14 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
         | Call::Heartbeat(..)
         | Call::PresentAttempt(..) => return None,
     })
+}
+
+/// The timer, which is empty if the name of a wait stands in its place.
+fn movable_to_wire(what: Movable) -> (String, Option<Bytes>) {
+    match what {
+        Movable::Timer(timer) => (timer.to_wire(), None),
+        Movable::Wait(wait) => (String::new(), Some(wait.to_bytes())),
+    }
 }
 
 /// The call that a client's message asks for; lists, histories and descriptions are no calls.

@@ -74,26 +74,13 @@ pub(crate) fn check(call: &Call, limits: &Limits, now: Timestamp) -> Result<(), 
         | Call::AwaitEvents(target, _)
         | Call::AwaitWaits(target, _) => check.target(target),
         Call::Heartbeat(_, details) => check.payloads("heartbeat details", details),
-        Call::ResolveActivity(_, Resolution::Completed(result) | Resolution::Cancelled(result)) => {
-            check.payloads("activity result", result)
-        }
-        Call::ResolveActivity(_, Resolution::Failed(failure)) | Call::FailTask { failure, .. } => {
-            check.failure(failure)
-        }
+        Call::ResolveActivity(_, resolution) => check.resolution(resolution),
+        Call::FailTask { failure, .. } => check.failure(failure),
         Call::AnswerQuery(_, Ok(result)) => check.payloads("query result", result),
         Call::AnswerQuery(_, Err(failure)) => check.failure(failure),
         // Commands are checked one by one by the run.
         Call::CompleteTask(_, completion) => check.extension(&completion.sdk_metadata),
-        Call::ReportAttempt(name, report) => {
-            check.attempt(name)?;
-            match report {
-                AttemptReport::Heartbeat(details) => check.payloads("heartbeat details", details),
-                AttemptReport::Resolved(Resolution::Failed(failure)) => check.failure(failure),
-                AttemptReport::Resolved(
-                    Resolution::Completed(result) | Resolution::Cancelled(result),
-                ) => check.payloads("activity result", result),
-            }
-        }
+        Call::ReportAttempt(name, report) => check.report(name, report),
         Call::PresentAttempt(..) | Call::DetachAttempt(_) => Ok(()),
     }
 }
@@ -103,13 +90,23 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn attempt(&self, name: &AttemptName) -> Result<(), CallError> {
-        match name {
-            AttemptName::Token(_) => Ok(()),
-            AttemptName::Activity(target, activity) => {
-                self.target(target)?;
-                self.name("activity id", activity.as_str())
+    fn resolution(&self, resolution: &Resolution) -> Result<(), CallError> {
+        match resolution {
+            Resolution::Completed(result) | Resolution::Cancelled(result) => {
+                self.payloads("activity result", result)
             }
+            Resolution::Failed(failure) => self.failure(failure),
+        }
+    }
+
+    fn report(&self, name: &AttemptName, report: &AttemptReport) -> Result<(), CallError> {
+        if let AttemptName::Activity(target, activity) = name {
+            self.target(target)?;
+            self.name("activity id", activity.as_str())?;
+        }
+        match report {
+            AttemptReport::Heartbeat(details) => self.payloads("heartbeat details", details),
+            AttemptReport::Resolved(resolution) => self.resolution(resolution),
         }
     }
 
