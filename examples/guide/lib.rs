@@ -11,6 +11,7 @@ macro_rules! page {
 
 page!(activities, "activities.md");
 page!(approvals, "approvals.md");
+page!(async_completion, "async-completion.md");
 page!(cancellation, "cancellation.md");
 page!(chains, "chains.md");
 page!(changing_code, "changing-code.md");
@@ -18,6 +19,7 @@ page!(children, "children.md");
 page!(conditions, "conditions.md");
 page!(embedded, "embedded.md");
 page!(getting_started, "getting-started.md");
+page!(local_activities, "local-activities.md");
 page!(parallel, "parallel.md");
 page!(readme, "../README.md");
 page!(sagas, "sagas.md");

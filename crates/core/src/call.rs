@@ -8,7 +8,9 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use bytes::Bytes;
 
 pub use self::error::CallError;
+pub use crate::attempt::ActivityToken;
 use crate::{
+    attempt::{AttemptName, AttemptReport},
     command::Command,
     effect::RunOutcome,
     event::{
@@ -146,6 +148,10 @@ pub enum Call {
     ResolveActivity(ActivityToken, Resolution),
     /// A worker's sign of life.
     Heartbeat(ActivityToken, Payloads),
+    /// A worker leaves its attempt to somebody else, who will report.
+    DetachAttempt(ActivityToken),
+    /// Somebody who is no worker speaks for an attempt.
+    ReportAttempt(AttemptName, AttemptReport),
     /// A worker that came back still holds this attempt.
     PresentAttempt(ActivityToken, SessionId),
 }
@@ -174,8 +180,10 @@ impl Call {
             }
             Self::ResolveActivity(token, _)
             | Self::Heartbeat(token, _)
+            | Self::DetachAttempt(token)
             | Self::PresentAttempt(token, _) => (&token.workflow, Some(token.run)),
             Self::AnswerQuery(token, _) => (&token.workflow, Some(token.run)),
+            Self::ReportAttempt(name, _) => name.place(),
         }
     }
 }
@@ -308,19 +316,6 @@ pub struct QueryToken {
     pub ticket: Ticket,
     /// How often the query was handed out.
     pub attempt: u32,
-}
-
-/// Names a start of an activity.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ActivityToken {
-    /// The workflow.
-    pub workflow: WorkflowKey,
-    /// The run.
-    pub run: RunId,
-    /// The event that scheduled it.
-    pub scheduled: EventNumber,
-    /// The start.
-    pub start: u32,
 }
 
 /// What a caller is told.

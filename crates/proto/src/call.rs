@@ -10,6 +10,7 @@ use abide_core::{
 use bytes::Bytes;
 
 use crate::{
+    attempt,
     field::{Inside, case, enumeration, missing, part, word},
     generated::{
         self as wire, numbered_call::Call as Asked, start_run_request::Begin as BeginWire,
@@ -65,15 +66,11 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
             Asked::Query(wire::QueryRunRequest { target, name, input })
         }
         Call::RescheduleTimer { target, what, fire_at, identity, key } => {
-            let (timer, wait) = movable(what);
-            Asked::RescheduleTimer(wire::RescheduleTimerRequest {
-                target: Some(target.into()),
-                timer,
-                wait,
-                fire_at: fire_at.to_wire(),
-                identity,
-                key: key.to_wire(),
-            })
+            let (timer, wait) = movable_to_wire(what);
+            let (target, fire_at, key) = (Some(target.into()), fire_at.to_wire(), key.to_wire());
+            let request =
+                wire::RescheduleTimerRequest { target, timer, wait, fire_at, identity, key };
+            Asked::RescheduleTimer(request)
         }
         Call::Repair { target, identity } => {
             Asked::Repair(wire::RepairRunRequest { target: Some(target.into()), identity })
@@ -87,7 +84,11 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
         Call::AwaitWaits(target, after) => {
             Asked::AwaitWaits(wire::AwaitWaitsRequest { target: Some(target.into()), after })
         }
+        Call::ReportAttempt(name, report) => {
+            Asked::ReportAttempt(attempt::request_to_wire(name, report))
+        }
         Call::AwaitEvents(..)
+        | Call::DetachAttempt(_)
         | Call::CompleteTask(..)
         | Call::FailTask { .. }
         | Call::AnswerQuery(..)
@@ -97,8 +98,8 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
     })
 }
 
-/// The timer, or the wait whose end is moved.
-fn movable(what: Movable) -> (String, Option<Bytes>) {
+/// The timer, which is empty if the name of a wait stands in its place.
+fn movable_to_wire(what: Movable) -> (String, Option<Bytes>) {
     match what {
         Movable::Timer(timer) => (timer.to_wire(), None),
         Movable::Wait(wait) => (String::new(), Some(wait.to_bytes())),
@@ -171,6 +172,7 @@ pub(crate) fn from_wire(asked: Asked) -> Result<Call, InvalidField> {
         Asked::Repair(request) => {
             Call::Repair { target: part("target", request.target)?, identity: request.identity }
         }
+        Asked::ReportAttempt(request) => attempt::request_from_wire(request)?,
         Asked::History(_) | Asked::ListRuns(_) | Asked::CountRuns(_) | Asked::ListWaits(_) => {
             return Err(InvalidField::new("call", "is a list, not a call"));
         }

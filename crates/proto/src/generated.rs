@@ -252,6 +252,9 @@ pub struct ActivityRunning {
     pub session: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub identity: ::prost::alloc::string::String,
+    /// The worker has left the attempt to somebody else.
+    #[prost(bool, tag = "50")]
+    pub detached: bool,
 }
 impl ::prost::Name for ActivityRunning {
     const NAME: &'static str = "ActivityRunning";
@@ -846,6 +849,9 @@ pub struct Refusal {
     /// The wait at fault.
     #[prost(string, optional, tag = "40")]
     pub wait: ::core::option::Option<::prost::alloc::string::String>,
+    /// The activity at fault.
+    #[prost(string, optional, tag = "50")]
+    pub activity: ::core::option::Option<::prost::alloc::string::String>,
     /// The update at fault.
     #[prost(string, optional, tag = "60")]
     pub update: ::core::option::Option<::prost::alloc::string::String>,
@@ -960,6 +966,8 @@ pub enum RefusalCode {
     Held = 17,
     UnknownWait = 40,
     EndlessWait = 41,
+    UnknownActivity = 50,
+    NoAttempt = 51,
     UnknownUpdate = 60,
 }
 impl RefusalCode {
@@ -989,6 +997,8 @@ impl RefusalCode {
             Self::Held => "REFUSAL_CODE_HELD",
             Self::UnknownWait => "REFUSAL_CODE_UNKNOWN_WAIT",
             Self::EndlessWait => "REFUSAL_CODE_ENDLESS_WAIT",
+            Self::UnknownActivity => "REFUSAL_CODE_UNKNOWN_ACTIVITY",
+            Self::NoAttempt => "REFUSAL_CODE_NO_ATTEMPT",
             Self::UnknownUpdate => "REFUSAL_CODE_UNKNOWN_UPDATE",
         }
     }
@@ -1015,6 +1025,8 @@ impl RefusalCode {
             "REFUSAL_CODE_HELD" => Some(Self::Held),
             "REFUSAL_CODE_UNKNOWN_WAIT" => Some(Self::UnknownWait),
             "REFUSAL_CODE_ENDLESS_WAIT" => Some(Self::EndlessWait),
+            "REFUSAL_CODE_UNKNOWN_ACTIVITY" => Some(Self::UnknownActivity),
+            "REFUSAL_CODE_NO_ATTEMPT" => Some(Self::NoAttempt),
             "REFUSAL_CODE_UNKNOWN_UPDATE" => Some(Self::UnknownUpdate),
             _ => None,
         }
@@ -1704,6 +1716,84 @@ impl ::prost::Name for RepairRunRequest {
         "/abide.v1.RepairRunRequest".into()
     }
 }
+/// Speaks for an attempt of an activity.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReportAttemptRequest {
+    #[prost(oneof = "report_attempt_request::Attempt", tags = "1, 2")]
+    pub attempt: ::core::option::Option<report_attempt_request::Attempt>,
+    #[prost(oneof = "report_attempt_request::Report", tags = "10, 11, 12, 13")]
+    pub report: ::core::option::Option<report_attempt_request::Report>,
+}
+/// Nested message and enum types in `ReportAttemptRequest`.
+pub mod report_attempt_request {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Attempt {
+        /// This very attempt: the word that its activity gave away.
+        #[prost(string, tag = "1")]
+        Token(::prost::alloc::string::String),
+        /// The attempt that runs of the activity of an id.
+        #[prost(message, tag = "2")]
+        Activity(super::NamedActivity),
+    }
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Report {
+        #[prost(message, tag = "10")]
+        Completed(::abide_core::codec::generated::Payloads),
+        #[prost(message, tag = "11")]
+        Failed(::abide_core::codec::generated::Failure),
+        /// Only after the workflow asked for it.
+        #[prost(message, tag = "12")]
+        Cancelled(::abide_core::codec::generated::Payloads),
+        /// The attempt goes on; the next one may go on from this.
+        #[prost(message, tag = "13")]
+        Heartbeat(::abide_core::codec::generated::Payloads),
+    }
+}
+impl ::prost::Name for ReportAttemptRequest {
+    const NAME: &'static str = "ReportAttemptRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ReportAttemptRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ReportAttemptRequest".into()
+    }
+}
+/// An activity, by its id within a run.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NamedActivity {
+    #[prost(message, optional, tag = "1")]
+    pub target: ::core::option::Option<RunTarget>,
+    #[prost(string, tag = "2")]
+    pub activity: ::prost::alloc::string::String,
+}
+impl ::prost::Name for NamedActivity {
+    const NAME: &'static str = "NamedActivity";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.NamedActivity".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.NamedActivity".into()
+    }
+}
+/// The report was taken.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReportAttemptResponse {
+    /// After a heartbeat: the workflow asked for the activity to be cancelled.
+    #[prost(bool, tag = "1")]
+    pub cancel_requested: bool,
+}
+impl ::prost::Name for ReportAttemptResponse {
+    const NAME: &'static str = "ReportAttemptResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ReportAttemptResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ReportAttemptResponse".into()
+    }
+}
 /// Several calls.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CallsFrame {
@@ -1730,7 +1820,7 @@ pub struct NumberedCall {
     pub number: u64,
     #[prost(
         oneof = "numbered_call::Call",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 60"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 50, 60"
     )]
     pub call: ::core::option::Option<numbered_call::Call>,
 }
@@ -1772,6 +1862,8 @@ pub mod numbered_call {
         Repair(super::RepairRunRequest),
         #[prost(message, tag = "40")]
         AwaitWaits(super::AwaitWaitsRequest),
+        #[prost(message, tag = "50")]
+        ReportAttempt(super::ReportAttemptRequest),
         #[prost(message, tag = "60")]
         AwaitUpdate(super::AwaitUpdateRequest),
     }
@@ -1813,7 +1905,7 @@ pub struct NumberedAnswer {
     pub number: u64,
     #[prost(
         oneof = "numbered_answer::Answer",
-        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 40"
+        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 40, 50"
     )]
     pub answer: ::core::option::Option<numbered_answer::Answer>,
 }
@@ -1845,6 +1937,8 @@ pub mod numbered_answer {
         Waits(super::ListWaitsResponse),
         #[prost(message, tag = "40")]
         RunWaits(super::RunWaits),
+        #[prost(message, tag = "50")]
+        Reported(super::ReportAttemptResponse),
     }
 }
 impl ::prost::Name for NumberedAnswer {
@@ -2541,6 +2635,32 @@ pub mod abide_client {
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "RepairRun"));
             self.inner.unary(req, path, codec).await
         }
+        /// Speaks for an attempt of an activity that its worker has left to somebody else: completes, fails or
+        /// cancels it, or says that it goes on.
+        pub async fn report_attempt(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReportAttemptRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportAttemptResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/abide.v1.Abide/ReportAttempt",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("abide.v1.Abide", "ReportAttempt"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Many calls on one stream, several per frame, answered in any order. What SDKs use.
         pub async fn calls(
             &mut self,
@@ -2740,6 +2860,15 @@ pub mod abide_server {
             &self,
             request: tonic::Request<super::RepairRunRequest>,
         ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status>;
+        /// Speaks for an attempt of an activity that its worker has left to somebody else: completes, fails or
+        /// cancels it, or says that it goes on.
+        async fn report_attempt(
+            &self,
+            request: tonic::Request<super::ReportAttemptRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportAttemptResponse>,
+            tonic::Status,
+        >;
         /// Server streaming response type for the Calls method.
         type CallsStream: tonic::codegen::tokio_stream::Stream<
                 Item = std::result::Result<super::AnswersFrame, tonic::Status>,
@@ -3785,6 +3914,51 @@ pub mod abide_server {
                     };
                     Box::pin(fut)
                 }
+                "/abide.v1.Abide/ReportAttempt" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReportAttemptSvc<T: Abide>(pub Arc<T>);
+                    impl<
+                        T: Abide,
+                    > tonic::server::UnaryService<super::ReportAttemptRequest>
+                    for ReportAttemptSvc<T> {
+                        type Response = super::ReportAttemptResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReportAttemptRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::report_attempt(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReportAttemptSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 "/abide.v1.Abide/Calls" => {
                     #[allow(non_camel_case_types)]
                     struct CallsSvc<T: Abide>(pub Arc<T>);
@@ -4200,7 +4374,7 @@ impl ::prost::Name for Credit {
 pub struct Completion {
     #[prost(uint64, tag = "1")]
     pub number: u64,
-    #[prost(oneof = "completion::Completion", tags = "10, 11, 12, 13, 14, 15")]
+    #[prost(oneof = "completion::Completion", tags = "10, 11, 12, 13, 14, 15, 50")]
     pub completion: ::core::option::Option<completion::Completion>,
 }
 /// Nested message and enum types in `Completion`.
@@ -4220,6 +4394,9 @@ pub mod completion {
         /// An attempt that the worker still holds after its stream or the server was lost.
         #[prost(message, tag = "15")]
         PresentAttempt(super::ActivityToken),
+        /// An attempt that the worker leaves to somebody else, who will report.
+        #[prost(message, tag = "50")]
+        DetachAttempt(super::ActivityToken),
     }
 }
 impl ::prost::Name for Completion {

@@ -57,11 +57,13 @@ impl From<CallReply> for Answer {
                 })
             }
             CallReply::Waits(waits) => Self::RunWaits(waits.into()),
+            CallReply::Alive { cancel_requested } => {
+                Self::Reported(wire::ReportAttemptResponse { cancel_requested })
+            }
             // Only workers are told these, on their own stream, and the engine itself.
             CallReply::TaskTaken { .. }
             | CallReply::TaskDiscarded
             | CallReply::TaskRefused { .. }
-            | CallReply::Alive { .. }
             | CallReply::History { .. } => Self::Error(error::to_detail(error::misplaced_reply())),
         }
     }
@@ -102,6 +104,9 @@ pub(crate) fn from_wire(answer: Answer) -> Result<CallReply, InvalidField> {
             outcome: word("outcome", closed.outcome)?,
             next_run: word("next_run", closed.next_run)?,
         },
+        Answer::Reported(wire::ReportAttemptResponse { cancel_requested }) => {
+            CallReply::Alive { cancel_requested }
+        }
         Answer::RunWaits(waits) => CallReply::Waits(waits.try_into()?),
         Answer::Error(_)
         | Answer::Description(_)

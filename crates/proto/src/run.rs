@@ -211,11 +211,10 @@ impl From<Phase> for shown_activity::Phase {
     fn from(phase: Phase) -> Self {
         match phase {
             Phase::Ready { since } => Self::Ready(wire::ActivityReady { since: since.to_wire() }),
-            Phase::Started { at, session, identity } => Self::Started(wire::ActivityRunning {
-                at: at.to_wire(),
-                session: session.to_wire(),
-                identity,
-            }),
+            Phase::Started { at, session, identity, detached } => {
+                let (at, session) = (at.to_wire(), session.to_wire());
+                Self::Started(wire::ActivityRunning { at, session, identity, detached })
+            }
             Phase::Backoff { until } => {
                 Self::Backoff(wire::ActivityBackoff { until: until.to_wire() })
             }
@@ -235,6 +234,7 @@ impl TryFrom<shown_activity::Phase> for Phase {
                 at: word("started.at", started.at)?,
                 session: word("started.session", started.session)?,
                 identity: started.identity,
+                detached: started.detached,
             },
             shown_activity::Phase::Backoff(backoff) => {
                 Self::Backoff { until: word("backoff.until", backoff.until)? }

@@ -46,7 +46,7 @@ impl Token {
         match call {
             Call::CompleteTask(token, _) | Call::FailTask { token, .. } => Some(token.into()),
             Call::AnswerQuery(token, _) => Some(token.into()),
-            Call::ResolveActivity(token, _) => Some(token.into()),
+            Call::ResolveActivity(token, _) | Call::DetachAttempt(token) => Some(token.into()),
             _ => None,
         }
     }

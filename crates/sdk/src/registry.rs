@@ -15,7 +15,7 @@ pub use crate::activity::{ActivityCode, ActivityEnd};
 use crate::{
     activity::{Activities, Activity, ActivityContext, ActivityDef, ActivityHandler},
     definition::Workflow,
-    executor::Machine,
+    executor::{LocalWork, Machine},
     future::BoxFuture,
     payload::Data,
     raised::{BoxError, Raised},
@@ -25,6 +25,11 @@ use crate::{
 pub trait WorkflowCode: Code {
     /// Answers a query on the state as it is.
     fn query(&mut self, name: &str, input: &Payloads) -> Result<Payloads, Failure>;
+
+    /// What is to be done about local activities, each thing said once. To be asked when a task is open
+    /// and its turn was taken, and again whenever the end of one was told, which is done by
+    /// [`Replay::local_resolved`](abide_core::replay::Replay::local_resolved).
+    fn take_local_work(&mut self) -> LocalWork;
 
     /// Why the task must fail although code answered: a panic, a foreign wake, an argument that cannot
     /// be read. Taken once. Ask after every feed and turn, before looking at a mismatch: code that was

@@ -197,6 +197,13 @@ impl Abide for Service {
         self.ask(Asked::RescheduleTimer(request.into_inner())).await
     }
 
+    async fn report_attempt(
+        &self,
+        request: Request<wire::ReportAttemptRequest>,
+    ) -> Result<Response<wire::ReportAttemptResponse>, Status> {
+        self.ask(Asked::ReportAttempt(request.into_inner())).await
+    }
+
     async fn repair_run(
         &self,
         request: Request<wire::RepairRunRequest>,

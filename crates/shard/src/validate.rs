@@ -1,6 +1,7 @@
 //! Requests are checked before anything is read or written: names, sizes, combinations.
 
 use abide_core::{
+    attempt::{AttemptName, AttemptReport},
     call::{Call, CallError, RunTarget, StartCall},
     event::{RunPaused, RunUnpaused, SignalReceived, UpdateRequest},
     failure::Failure,
@@ -72,17 +73,14 @@ pub(crate) fn check(call: &Call, limits: &Limits, now: Timestamp) -> Result<(), 
         | Call::AwaitEvents(target, _)
         | Call::AwaitWaits(target, _) => check.target(target),
         Call::Heartbeat(_, details) => check.payloads("heartbeat details", details),
-        Call::ResolveActivity(_, Resolution::Completed(result) | Resolution::Cancelled(result)) => {
-            check.payloads("activity result", result)
-        }
-        Call::ResolveActivity(_, Resolution::Failed(failure)) | Call::FailTask { failure, .. } => {
-            check.failure(failure)
-        }
+        Call::ResolveActivity(_, resolution) => check.resolution(resolution),
+        Call::FailTask { failure, .. } => check.failure(failure),
         Call::AnswerQuery(_, Ok(result)) => check.payloads("query result", result),
         Call::AnswerQuery(_, Err(failure)) => check.failure(failure),
         // Commands are checked one by one by the run.
         Call::CompleteTask(_, completion) => check.extension(&completion.sdk_metadata),
-        Call::PresentAttempt(..) => Ok(()),
+        Call::ReportAttempt(name, report) => check.report(name, report),
+        Call::PresentAttempt(..) | Call::DetachAttempt(_) => Ok(()),
     }
 }
 
@@ -91,6 +89,26 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
+    fn resolution(&self, resolution: &Resolution) -> Result<(), CallError> {
+        match resolution {
+            Resolution::Completed(result) | Resolution::Cancelled(result) => {
+                self.payloads("activity result", result)
+            }
+            Resolution::Failed(failure) => self.failure(failure),
+        }
+    }
+
+    fn report(&self, name: &AttemptName, report: &AttemptReport) -> Result<(), CallError> {
+        if let AttemptName::Activity(target, activity) = name {
+            self.target(target)?;
+            self.name("activity id", activity.as_str())?;
+        }
+        match report {
+            AttemptReport::Heartbeat(details) => self.payloads("heartbeat details", details),
+            AttemptReport::Resolved(resolution) => self.resolution(resolution),
+        }
+    }
+
     fn start(&self, start: &StartCall, now: Timestamp) -> Result<(), CallError> {
         self.name("workflow id", start.workflow.workflow.as_str())?;
         self.name("namespace", start.workflow.namespace.as_str())?;

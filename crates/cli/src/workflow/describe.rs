@@ -136,13 +136,16 @@ fn activities(activities: &[ShownActivity]) -> Table {
     for activity in activities {
         let stands = match &activity.phase {
             Phase::Ready { since } => format!("ready since {}", relative(*since, now)),
+            Phase::Started { at, detached: true, .. } => {
+                format!("started {}, left to somebody outside", relative(*at, now))
+            }
             Phase::Started { at, identity, .. } => {
                 format!("started {} by {identity}", relative(*at, now))
             }
             Phase::Backoff { until } => format!("next attempt {}", relative(*until, now)),
         };
         table.row([
-            activity.activity_type.clone(),
+            format!("{} ({})", activity.activity_type, activity.activity),
             activity.attempt.to_string(),
             stands,
             activity.last_failure.as_ref().map(|last| last.message.clone()).unwrap_or_default(),
@@ -220,6 +223,7 @@ fn object(run: &Description) -> Value {
 const fn phase(phase: &Phase) -> &'static str {
     match phase {
         Phase::Ready { .. } => "ready",
+        Phase::Started { detached: true, .. } => "detached",
         Phase::Started { .. } => "started",
         Phase::Backoff { .. } => "backoff",
     }

@@ -118,6 +118,9 @@ pub enum Step<'a> {
         /// Whether it arrived.
         result: Result<(), DeliveryFailure>,
     },
+    /// A local activity ended. Code that still waits for it records the marker, which holds the end,
+    /// and goes on; other code does nothing.
+    LocalResolved(&'a Marker),
     /// Somebody asks for an update; code accepts or rejects it in this step.
     Update {
         /// The update.

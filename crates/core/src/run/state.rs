@@ -272,6 +272,8 @@ pub enum Phase {
         session: SessionId,
         /// The worker.
         identity: String,
+        /// The worker has left the attempt to somebody else, so it is not lost with the worker.
+        detached: bool,
     },
     /// It waits for its next attempt.
     Backoff {

@@ -24,6 +24,8 @@ fn every_error() -> Vec<CallError> {
         Refusal::BuildTried,
         Refusal::StaleAttempt,
         Refusal::CancelNotRequested,
+        Refusal::UnknownActivity("a".into()),
+        Refusal::NoAttempt("a".into()),
         Refusal::UnknownTimer("t".into()),
         Refusal::UnknownWait("w".into()),
         Refusal::EndlessWait("w".into()),

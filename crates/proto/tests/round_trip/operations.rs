@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use abide_core::{
+    attempt::{ActivityToken, AttemptName, AttemptReport},
     call::{
         Begin, Call, CallError, CallReply, ConflictPolicy, HistoryPage, HistoryRequest, Query,
         RunWaits, StartCall, StartUpdate, UpdateWait,
@@ -17,8 +18,8 @@ use abide_core::{
     list::{RunFilter, RunRow, RunStatus, WaitFilter, WaitKind, WaitPosition, WaitRow},
     retry::RetryState,
     run::{
-        Close, Description, Liveness, Movable, Phase, Refusal, ResumeSource, ShownActivity,
-        ShownChild, ShownWait, Stage, TaskTrouble, WaitKey,
+        Close, Description, Liveness, Movable, Phase, Refusal, Resolution, ResumeSource,
+        ShownActivity, ShownChild, ShownWait, Stage, TaskTrouble, WaitKey,
     },
     time::Timestamp,
 };
@@ -290,11 +291,32 @@ fn replies() {
     replies.into_iter().map(Reply::Call).for_each(check_reply);
 }
 
+fn started(detached: bool) -> Phase {
+    Phase::Started { at: time(2), session: "s".into(), identity: "w".into(), detached }
+}
+
+#[test]
+fn reports_on_attempts() {
+    let token = ActivityToken { workflow: target().workflow, run: run(1), scheduled: 5, start: 2 };
+    let named = || AttemptName::Activity(target(), "activity-1".into());
+    let ended = |resolution| Call::ReportAttempt(named(), AttemptReport::Resolved(resolution));
+    check_calls([
+        Call::ReportAttempt(AttemptName::Token(token), AttemptReport::Heartbeat(payloads())),
+        ended(Resolution::Completed(payloads())),
+        ended(Resolution::Failed(failure())),
+        ended(Resolution::Cancelled(payloads())),
+    ]);
+    for cancel_requested in [false, true] {
+        check_reply(Reply::Call(CallReply::Alive { cancel_requested }));
+    }
+}
+
 #[test]
 fn descriptions() {
     let phases = [
         Phase::Ready { since: time(1) },
-        Phase::Started { at: time(2), session: "s".into(), identity: "w".into() },
+        started(false),
+        started(true),
         Phase::Backoff { until: time(3) },
     ];
     let activities = phases.map(|phase| ShownActivity {

@@ -96,6 +96,7 @@ fn completions() {
         Call::ResolveActivity(activity_token(), Resolution::Cancelled(payloads())),
         Call::Heartbeat(activity_token(), payloads()),
         Call::PresentAttempt(activity_token(), "session".into()),
+        Call::DetachAttempt(activity_token()),
     ];
     calls.into_iter().for_each(check_completion);
 }

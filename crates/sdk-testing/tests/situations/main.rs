@@ -5,9 +5,13 @@
 // The macros name the crate as its users know it.
 extern crate abide_sdk as abide;
 
+mod activities;
+mod async_completion;
 mod cancellation;
 mod chains;
 mod children;
+mod gate;
+mod local_activities;
 mod messages;
 mod parallel;
 mod sagas;

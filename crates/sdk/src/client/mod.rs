@@ -4,6 +4,7 @@
 //! (`repeat`). What waits for a run, such as its result, waits as long as it takes, over any number of
 //! lost connections.
 
+mod activity;
 mod control;
 mod error;
 mod handle;
@@ -24,6 +25,7 @@ use abide_core::{
 };
 
 pub use self::{
+    activity::ActivityHandle,
     control::{Control, RescheduleTimer},
     error::ClientError,
     handle::WorkflowHandle,

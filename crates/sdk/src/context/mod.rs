@@ -5,6 +5,7 @@ mod child;
 mod condition;
 mod deadline;
 mod external;
+mod local;
 mod next_run;
 mod on_cancel;
 mod operation;
@@ -33,6 +34,7 @@ pub use self::{
     condition::{Condition, WaitUntil, WaitUntilWithin},
     deadline::{Deadline, MoveError},
     external::{ExternalCall, ExternalWorkflow},
+    local::LocalActivityCall,
     next_run::NextRun,
     on_cancel::OnCancel,
     operation::{Operation, Pending},
@@ -126,6 +128,17 @@ impl<W> Context<W> {
         A: Activity<Output: Data>,
     {
         ActivityCall::new(self.board(), &activity.definition(), &input)
+    }
+
+    /// Runs an activity in the worker of this workflow, within the workflow task: without a queue, and
+    /// with one event, which holds the result. For what is short, and may run again if the worker dies
+    /// before the task is completed. The worker must have the activity registered.
+    #[track_caller]
+    pub fn local_activity<A>(&self, activity: A, input: A::Input) -> LocalActivityCall<A::Output>
+    where
+        A: Activity<Output: Data>,
+    {
+        LocalActivityCall::new(self.board(), &activity.definition(), &input)
     }
 
     /// Waits for the next signal of this kind, read in the order of arrival. For signals that are

@@ -17,7 +17,7 @@ use abide_core::{
 use tracing::{Dispatch, Span, dispatcher, info_span};
 
 use super::{
-    board::{Board, TurnInfo},
+    board::{Board, LocalWork, TurnInfo},
     close::close,
     fault, outcome,
     tasks::Tasks,
@@ -166,6 +166,11 @@ impl<W: Workflow> WorkflowCode for Machine<W> {
         })
     }
 
+    fn take_local_work(&mut self) -> LocalWork {
+        let running = self.running.as_ref().filter(|running| !running.board.silent());
+        running.map(|running| running.board.take_local_work()).unwrap_or_default()
+    }
+
     fn take_fault(&mut self) -> Option<Fault> {
         self.fault.take()
     }
@@ -245,6 +250,7 @@ impl<W: Workflow> Running<W> {
                 let resolution = || Resolution::Activity(Box::new(outcome()));
                 board.resolve(&Subject::Activity(activity), resolution);
             }
+            Step::LocalResolved(marker) => board.local_resolved(marker),
             Step::ChildInitiated { child, initiated, .. } => {
                 board.child_initiated(child, initiated);
             }

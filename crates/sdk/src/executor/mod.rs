@@ -17,9 +17,9 @@ mod tasks;
 mod waits;
 mod waker;
 
+pub use self::{board::LocalWork, machine::Machine, scope::Cancellation};
 pub(crate) use self::{
     board::{Board, Received, Terms},
     scope::{Kind, Scope},
     waits::{ActivityOutcome, ChildClosed, Predicate, Resolution, Subject, Wait},
 };
-pub use self::{machine::Machine, scope::Cancellation};

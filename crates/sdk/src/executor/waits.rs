@@ -16,7 +16,7 @@ use abide_core::{
 };
 
 use super::{board::Board, mailbox::Signal, scope::Scope};
-use crate::context::OnCancel;
+use crate::{activity::LocalEnd, context::OnCancel};
 
 /// What ends a wait.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +27,8 @@ pub(crate) enum Subject {
     Condition(WaitId),
     /// An activity closes.
     Activity(ActivityId),
+    /// A local activity ends, by its id.
+    Local(String),
     /// A child starts, by its number.
     ChildStart(u64),
     /// A child closes, by its number.
@@ -48,6 +50,8 @@ pub(crate) enum Resolution {
     Satisfied,
     /// The activity closed.
     Activity(Box<ActivityOutcome>),
+    /// The local activity ended.
+    Local(Box<LocalEnd>),
     /// The child runs.
     ChildStarted,
     /// The child closed, or was never started. The board has the outcome.

@@ -2,7 +2,9 @@
 //!
 //! Workflow code runs on threads of its own (`thread`), because a run's machine never leaves its
 //! thread; a run belongs to one thread and stays in its memory (`cache`) while there is room.
-//! Activities are tasks of the tokio runtime (`activity`, `attempts`, `heartbeat`). `session` connects
+//! Activities are tasks of the tokio runtime (`activity`, `attempts`, `heartbeat`), and so are local
+//! activities (`local`): a workflow task that asked for some waits beside its thread (`pause`) until they
+//! have ended. `session` connects
 //! and shuts down, `slots` and `eager` bound how much is under way, `watchdog` notices code that
 //! blocks.
 
@@ -14,10 +16,12 @@ mod cache;
 mod eager;
 mod heartbeat;
 mod history;
+mod local;
 mod machine;
 mod notice;
 mod order;
 mod overdue;
+mod pause;
 mod query;
 mod replay;
 mod session;
@@ -37,7 +41,7 @@ use abide_core::{
 };
 use tokio::{
     runtime::Handle,
-    sync::{Notify, watch},
+    sync::{Notify, Semaphore, watch},
 };
 use uuid::Uuid;
 
@@ -63,6 +67,12 @@ pub use self::replay::{REPLAY_VARIABLE, ReplayFolder, ReplayOutcome, ReplayRepor
 /// The queue of those who do not choose one.
 pub const DEFAULT_QUEUE: &str = "default";
 
+/// The name of a queue that no other worker has. An activity gives it to the workflow, which then sends
+/// the activities there that must run where that one ran: `ctx.activity(resize, file).queue(queue)`.
+pub fn own_queue(name: &str) -> String {
+    format!("{name}@{}", Uuid::new_v4())
+}
+
 /// A worker that has not begun. Say what it runs, then [`Worker::run`] it.
 #[derive(Clone)]
 #[must_use = "a worker does nothing until it is run"]
@@ -76,6 +86,7 @@ pub struct Worker {
     threads: usize,
     concurrent_tasks: usize,
     concurrent_activities: usize,
+    concurrent_locals: usize,
     cached_runs: usize,
     grace: Duration,
     task_deadline: Duration,
@@ -123,6 +134,7 @@ impl Worker {
             threads: cores.min(2),
             concurrent_tasks: 1_000,
             concurrent_activities: 1_000,
+            concurrent_locals: 1_000,
             cached_runs: 1_000,
             grace: Duration::from_secs(10),
             task_deadline: Duration::from_secs(2),
@@ -216,6 +228,12 @@ impl Worker {
         self
     }
 
+    /// How many local activities run at once; by default 1,000. The others wait for them.
+    pub fn max_concurrent_local_activities(mut self, activities: usize) -> Self {
+        self.concurrent_locals = activities;
+        self
+    }
+
     /// How many runs are kept in memory between their tasks; by default 1,000. The others are
     /// replayed when they go on.
     pub fn max_cached_runs(mut self, runs: usize) -> Self {
@@ -270,6 +288,9 @@ impl Worker {
             tasks: Slots::new(self.queue_of(WorkKind::Workflow), tasks),
             activities: Slots::new(self.queue_of(WorkKind::Activity), others),
             eager: EagerSlots::new(eager),
+            local_activities: Arc::new(Semaphore::new(
+                self.concurrent_locals.clamp(1, Semaphore::MAX_PERMITS),
+            )),
             attempts: Attempts::default(),
             stream: watch::Sender::new(None),
             ended: Notify::new(),

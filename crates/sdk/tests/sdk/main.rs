@@ -23,6 +23,7 @@ mod deadlines;
 mod drawn;
 mod handlers;
 mod leaks;
+mod locals;
 mod log;
 mod on_cancel;
 mod others;

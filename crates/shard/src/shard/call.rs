@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
+    attempt::{ActivityToken, AttemptReport},
     call::{Call, CallError, CallReply, TaskCompletion, TaskToken, Ticket},
     command::Ask,
     event::{Body, RunCancelRequested, RunTerminated},
@@ -100,15 +101,24 @@ impl Shard {
                 self.present_attempt(run, ticket, &token, session);
             }
             Call::Repair { identity, .. } => self.begin_repair(run, ticket, identity),
-            other => match self.input_of(other.clone()) {
-                Some(input) => match self.decide_spoken_for(run, &other, input) {
-                    Err(error) if Self::busy(&error) => {
-                        self.park_busy(run, Todo::Call(ticket, Box::new(other)));
-                    }
-                    reply => self.answer(run, ticket, reply),
-                },
-                None => self.reply(ticket, Err(CallError::StaleQuery)),
+            Call::ReportAttempt(ref name, _) => match self.reported_attempt(run, name) {
+                Ok(token) => self.serve_input(run, ticket, named(*call, token)),
+                Err(refusal) => self.reply(ticket, Err(refusal.into())),
             },
+            other => self.serve_input(run, ticket, other),
+        }
+    }
+
+    /// A call that is one input to the run.
+    fn serve_input(&mut self, run: RunId, ticket: Ticket, call: Call) {
+        match self.input_of(call.clone()) {
+            Some(input) => match self.decide_spoken_for(run, &call, input) {
+                Err(error) if Self::busy(&error) => {
+                    self.park_busy(run, Todo::Call(ticket, Box::new(call)));
+                }
+                reply => self.answer(run, ticket, reply),
+            },
+            None => self.reply(ticket, Err(CallError::StaleQuery)),
         }
     }
 
@@ -158,7 +168,11 @@ impl Shard {
             Call::Heartbeat(token, details) => {
                 Input::Heartbeat { scheduled: token.scheduled, start: token.start, details }
             }
+            Call::DetachAttempt(token) => {
+                Input::DetachAttempt { scheduled: token.scheduled, start: token.start }
+            }
             Call::Start(_)
+            | Call::ReportAttempt(..)
             | Call::Update { .. }
             | Call::AwaitUpdate { .. }
             | Call::Query { .. }
@@ -279,5 +293,18 @@ impl Shard {
             self.dispatch_eager(run, &turn, &started);
         }
         self.answer(run, ticket, Ok(reply));
+    }
+}
+
+/// What a worker would say of the attempt.
+fn named(call: Call, token: ActivityToken) -> Call {
+    match call {
+        Call::ReportAttempt(_, AttemptReport::Resolved(resolution)) => {
+            Call::ResolveActivity(token, resolution)
+        }
+        Call::ReportAttempt(_, AttemptReport::Heartbeat(details)) => {
+            Call::Heartbeat(token, details)
+        }
+        other => other,
     }
 }

@@ -187,6 +187,7 @@ impl Story {
             Note::InputBuffered(_)
             | Note::AttemptEnded(_)
             | Note::AttemptReady { .. }
+            | Note::AttemptDetached { .. }
             | Note::Heartbeat { .. }
             | Note::TaskAttemptFailed(_)
             | Note::UpdateRejected { .. }

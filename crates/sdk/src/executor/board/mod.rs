@@ -1,10 +1,12 @@
 //! What the futures of a run share with its machine: they put up what they ask for and wait for; the
 //! machine collects the commands and says what has happened (`news`). Timers, and the waits that may
 //! have one, are in `timers`; scopes and the end of waits by cancelling in `cancel`; what code records
-//! for itself in `markers`; which handlers run in `handlers`.
+//! for itself in `markers`; which handlers run in `handlers`; `locals` has the activities that its
+//! driver runs.
 
 mod cancel;
 mod handlers;
+mod locals;
 mod markers;
 mod news;
 mod timers;
@@ -25,8 +27,9 @@ use abide_core::{
     time::Timestamp,
 };
 
+pub use self::locals::LocalWork;
 pub(crate) use self::timers::{Received, Terms};
-use self::{handlers::Handlers, markers::Markers};
+use self::{handlers::Handlers, locals::Locals, markers::Markers};
 use super::{
     mailbox::Mailbox,
     scope::Scope,
@@ -64,6 +67,7 @@ struct Shared {
     children: BTreeMap<u64, Child>,
     /// When the open timers are due.
     due: BTreeMap<TimerId, Timestamp>,
+    locals: Locals,
     markers: Markers,
     spawned: Vec<LocalBoxFuture<'static, ()>>,
     counts: Counts,
@@ -77,6 +81,7 @@ struct Counts {
     conditions: u64,
     activities: u64,
     side_effects: u64,
+    locals: u64,
     children: u64,
     externals: u64,
     random: u64,
@@ -280,6 +285,7 @@ impl Board {
         match subject {
             Subject::Timer(timer) => self.cancel_timer(shared, timer),
             Subject::Activity(activity) => self.ask(shared, Ask::CancelActivity(activity)),
+            Subject::Local(id) => shared.locals.give_up(id),
             Subject::ChildStart(child) | Subject::ChildClose(child) => {
                 self.cancel_child(shared, child);
             }
