@@ -76,6 +76,11 @@ impl<W: Workflow> WorkflowCode for FakeRun<W> {
         Err(refusal(format!("workflow {} is replaced by the test: it has no queries", W::NAME)))
     }
 
+    /// What the test says asks for no activities.
+    fn take_local_work(&mut self) -> LocalWork {
+        LocalWork::default()
+    }
+
     fn take_fault(&mut self) -> Option<Fault> {
         self.fault.take()
     }
