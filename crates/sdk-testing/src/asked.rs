@@ -100,6 +100,8 @@ pub enum Asked {
         /// The other workflow.
         workflow: String,
     },
+    /// The end of a local activity of this type.
+    LocalActivity(String),
     /// A value of code that is not deterministic.
     SideEffect,
     /// To follow a change of its code.
@@ -205,7 +207,12 @@ impl Asked {
             Fact::MarkerRecorded(recorded) => match recorded.marker.kind {
                 MarkerKind::SideEffect => Self::SideEffect,
                 MarkerKind::Version => Self::Patch(recorded.marker.id.clone()),
-                MarkerKind::LocalActivity | MarkerKind::Named(_) => return None,
+                // The number stands before the type.
+                MarkerKind::LocalActivity => {
+                    let id = &recorded.marker.id;
+                    Self::LocalActivity(id.split_once('/').map_or(&**id, |(_, name)| name).into())
+                }
+                MarkerKind::Named(_) => return None,
             },
             Fact::RunCompleted(completed) => {
                 let mut result = values(&completed.result);
@@ -255,6 +262,7 @@ impl fmt::Debug for Asked {
                 write!(f, "signal {workflow} {name}({})", shown(input))
             }
             Self::Cancel { workflow } => write!(f, "cancel {workflow}"),
+            Self::LocalActivity(name) => write!(f, "local activity {name}"),
             Self::SideEffect => f.write_str("side effect"),
             Self::Patch(change) => write!(f, "patch {change}"),
             Self::Complete(result) => write!(f, "complete({})", shown(result)),

@@ -11,7 +11,9 @@ use abide_core::{
     replay::{Code, Step},
 };
 use abide_sdk::{
-    BoxError, Raised, Workflow, payload,
+    BoxError, Raised, Workflow,
+    executor::LocalWork,
+    payload,
     registry::{Fault, WorkflowCode},
 };
 
