@@ -1,23 +1,35 @@
 //! Runs every example as a user would and compares what it prints with its `expected.txt`.
 
 use std::{
+    collections::BTreeSet,
     io::{BufRead, BufReader},
     process::{Child, Command, Stdio},
+    sync::Mutex,
+    thread,
 };
 
-use crate::repository::{abide, read};
+use crate::repository::{abide, examples, read};
 
-/// Runs a program to its end and compares its output.
-fn check(program: &str, arguments: &[&str], folder: &str) {
-    check_run(Command::new(program).args(arguments), folder);
-}
+/// So many examples run at the same time.
+const AT_ONCE: usize = 4;
 
-fn check_run(command: &mut Command, folder: &str) {
-    let output = command.output().unwrap();
+/// Runs a program to its end, in an empty folder for files that it may need, and compares its output.
+fn check(program: &str, arguments: &[&str], example: &str) -> Result<(), String> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(program);
+    let output = command.args(arguments).env("TMPDIR", folder.path()).output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
+    let expected = read(&format!("examples/{example}/expected.txt"));
+    let left_behind = folder.path().read_dir().unwrap().count();
+    if output.status.success() && printed == expected && left_behind == 0 {
+        return Ok(());
+    }
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {printed}{errors}", output.status);
-    assert_eq!(printed, read(&format!("examples/{folder}/expected.txt")), "{errors}");
+    Err(format!(
+        "{example} ({}) printed:\n{printed}\nand should print:\n{expected}\n\
+         files left behind: {left_behind}\n{errors}",
+        output.status
+    ))
 }
 
 /// A process that ends with the test.
@@ -45,76 +57,30 @@ fn server(data: &str) -> (Running, String) {
 }
 
 #[test]
-fn hello() {
-    check(env!("CARGO_BIN_EXE_hello"), &[], "hello");
+fn every_example_prints_what_it_should() {
+    let program = env!("CARGO_BIN_EXE_example");
+    let names = Mutex::new(examples().into_iter().filter(|name| name != "worker"));
+    let next = || names.lock().unwrap().next();
+    // Most of them wait most of the time, so several at once.
+    let problems: Vec<String> = thread::scope(|scope| {
+        let run = || {
+            let checks = std::iter::from_fn(next).map(|name| check(program, &[&name], &name));
+            checks.filter_map(Result::err).collect::<Vec<_>>()
+        };
+        let threads: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(run)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 #[test]
-fn sleep() {
-    check(env!("CARGO_BIN_EXE_sleep"), &[], "sleep");
-}
-
-#[test]
-fn signal() {
-    check(env!("CARGO_BIN_EXE_signal"), &[], "signal");
-}
-
-#[test]
-fn query() {
-    check(env!("CARGO_BIN_EXE_query"), &[], "query");
-}
-
-#[test]
-fn update() {
-    check(env!("CARGO_BIN_EXE_update"), &[], "update");
-}
-
-#[test]
-fn deadline() {
-    check(env!("CARGO_BIN_EXE_deadline"), &[], "deadline");
-}
-
-#[test]
-fn extensions() {
-    check(env!("CARGO_BIN_EXE_extensions"), &[], "extensions");
-}
-
-#[test]
-fn approval() {
-    check(env!("CARGO_BIN_EXE_approval"), &[], "approval");
-}
-
-#[test]
-fn approval_data() {
-    check(env!("CARGO_BIN_EXE_approval-data"), &[], "approval-data");
-}
-
-#[test]
-fn approval_levels() {
-    check(env!("CARGO_BIN_EXE_approval-levels"), &[], "approval-levels");
-}
-
-#[test]
-fn approval_escalation() {
-    check(env!("CARGO_BIN_EXE_approval-escalation"), &[], "approval-escalation");
-}
-
-#[test]
-fn approval_deadline() {
-    check(env!("CARGO_BIN_EXE_approval-deadline"), &[], "approval-deadline");
-}
-
-#[test]
-fn child() {
-    check(env!("CARGO_BIN_EXE_child"), &[], "child");
-}
-
-#[test]
-fn embedded() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut program = Command::new(env!("CARGO_BIN_EXE_embedded"));
-    check_run(program.env("TMPDIR", folder.path()), "embedded");
-    assert_eq!(folder.path().read_dir().unwrap().count(), 0, "no files are left behind");
+fn the_program_lists_all_examples() {
+    let output = Command::new(env!("CARGO_BIN_EXE_example")).output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let listed: BTreeSet<String> = printed.lines().skip(1).map(|line| line.trim().into()).collect();
+    let mut expected = examples();
+    expected.remove("worker");
+    assert_eq!(listed, expected);
 }
 
 #[test]
@@ -123,5 +89,6 @@ fn worker_and_starter() {
     let (_server, address) = server(data.path().to_str().unwrap());
     let mut worker = Command::new(env!("CARGO_BIN_EXE_worker"));
     let _worker = Running(worker.args(["--address", &address]).spawn().unwrap());
-    check(env!("CARGO_BIN_EXE_starter"), &["--address", &address], "worker");
+    let starter = env!("CARGO_BIN_EXE_starter");
+    check(starter, &["--address", &address], "worker").unwrap();
 }
