@@ -2,15 +2,12 @@
 //! and of a tool is an activity, so an answer that was paid for is never paid for twice: here the worker
 //! dies in the middle, and another goes on with the conversation as it was.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
 };
 
-use abide::{embedded::Embedded, prelude::*};
+use abide::{Worker, prelude::*, testing::TestEnvironment};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
@@ -49,7 +46,7 @@ impl Assistant {
         if said.len() == 3 && ctx.attempt() == 1 {
             // Such services say when they have room again.
             let busy = ActivityError::new("overloaded");
-            return Err(busy.retry_after(Duration::from_millis(20)));
+            return Err(busy.retry_after(seconds(20)));
         }
         Ok(match &*said {
             [.., Message::Tool(found)] if said.len() > 2 => {
@@ -93,8 +90,7 @@ impl Agent {
                 Reply::Answer(answer) => return Ok(answer),
                 Reply::UseTool { name, argument } => {
                     let tool = ctx.activity(Assistant::tool, (name, argument));
-                    let found = tool.start_to_close(Duration::from_millis(300)).await?;
-                    said.push(Message::Tool(found));
+                    said.push(Message::Tool(tool.await?));
                 }
             }
         }
@@ -104,18 +100,19 @@ impl Agent {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let engine = Embedded::in_memory().await;
+    let env = TestEnvironment::new().await;
     let assistant = Assistant::default();
-    let worker = || engine.worker().workflow::<Agent>().activities(assistant.clone());
-    let first = tokio::spawn(worker().run());
+    let set_up = |worker: Worker| worker.workflow::<Agent>().activities(assistant.clone());
 
     let question = "What shall I wear tomorrow?".to_owned();
-    let agent = engine.client().start::<Agent>("chat-1", question).await?;
-    assistant.stuck.notified().await;
-    first.abort();
-    println!("the first worker died while a tool ran");
+    let agent = env.client().start::<Agent>("chat-1", question).await?;
+    tokio::select! {
+        ended = set_up(Worker::new(&env.client())).run() => ended?,
+        // To drop a worker is to kill it: what it was about to do is lost.
+        () = assistant.stuck.notified() => println!("the first worker died while a tool ran"),
+    }
 
-    tokio::spawn(worker().run());
+    env.worker(set_up).await?;
     println!("{}", agent.result().await?);
     println!("calls of the model: {}", assistant.model_calls.load(Ordering::Relaxed));
     println!("calls of tools: {}", assistant.tool_calls.load(Ordering::Relaxed));

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use abide::{ClientError, embedded::Embedded, prelude::*};
+use abide::{ClientError, prelude::*, testing::TestEnvironment};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
@@ -69,17 +69,16 @@ impl Import {
             // The whole may take hours; that the worker has died is noticed much sooner.
             .start_to_close(hours(5))
             .heartbeat_timeout(Duration::from_millis(200))
-            .retry(RetryPolicy::default().initial_interval(Duration::from_millis(50)))
             .await
     }
 }
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let engine = Embedded::in_memory().await;
+    let env = TestEnvironment::new().await;
     let (news, mut told) = mpsc::unbounded_channel();
-    tokio::spawn(engine.worker().workflow::<Import>().activities(Importer { news }).run());
-    let client = engine.client();
+    env.worker(|worker| worker.workflow::<Import>().activities(Importer { news })).await?;
+    let client = env.client();
 
     let import = client.start::<Import>("import-1", 6).await?;
     println!("{} rows", import.result().await?);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use abide::{embedded::Embedded, prelude::*};
+use abide::{prelude::*, testing::TestEnvironment};
 use tokio::sync::mpsc;
 
 /// Two map services. The slow one tells here that it has stopped.
@@ -55,11 +55,11 @@ impl Route {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let engine = Embedded::in_memory().await;
+    let env = TestEnvironment::new().await;
     let (stopped, mut told) = mpsc::channel(1);
-    tokio::spawn(engine.worker().workflow::<Route>().activities(Maps { stopped }).run());
+    env.worker(|worker| worker.workflow::<Route>().activities(Maps { stopped })).await?;
 
-    let route = engine.client().start::<Route>("route-1", "Oslo".to_owned()).await?;
+    let route = env.client().start::<Route>("route-1", "Oslo".to_owned()).await?;
     println!("{}", route.result().await?);
     if let Some(news) = told.recv().await {
         println!("{news}");

@@ -2,13 +2,17 @@
 
 use std::{
     collections::BTreeSet,
-    io::{BufRead, BufReader},
+    io::{self, BufRead, BufReader},
     process::{Child, Command, Stdio},
-    sync::Mutex,
+    sync::{Mutex, mpsc},
     thread,
+    time::Duration,
 };
 
 use crate::repository::{abide, examples, read};
+
+/// How long an example may take, on a machine that has much else to do.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// So many examples run at the same time.
 const AT_ONCE: usize = 4;
@@ -17,19 +21,44 @@ const AT_ONCE: usize = 4;
 fn check(program: &str, arguments: &[&str], example: &str) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(program);
-    let output = command.args(arguments).env("TMPDIR", folder.path()).output().unwrap();
-    let printed = String::from_utf8(output.stdout).unwrap();
+    command.args(arguments).env("TMPDIR", folder.path());
+    let (printed, ended) = finish(&mut command);
     let expected = read(&format!("examples/{example}/expected.txt"));
     let left_behind = folder.path().read_dir().unwrap().count();
-    if output.status.success() && printed == expected && left_behind == 0 {
+    if ended.is_ok() && printed == expected && left_behind == 0 {
         return Ok(());
     }
-    let errors = String::from_utf8_lossy(&output.stderr);
+    let ended = ended.err().unwrap_or_default();
     Err(format!(
-        "{example} ({}) printed:\n{printed}\nand should print:\n{expected}\n\
-         files left behind: {left_behind}\n{errors}",
-        output.status
+        "{example} printed:\n{printed}\nand should print:\n{expected}\n\
+         files left behind: {left_behind}\n{ended}"
     ))
+}
+
+/// What the program prints, and why it did not end well.
+fn finish(command: &mut Command) -> (String, Result<(), String>) {
+    let mut program =
+        Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let (output, errors) = (program.0.stdout.take().unwrap(), program.0.stderr.take().unwrap());
+    let errors = thread::spawn(move || io::read_to_string(errors).unwrap());
+    let (done, printed) = mpsc::channel();
+    let reader = thread::spawn(move || {
+        let printed = io::read_to_string(output).unwrap();
+        done.send(()).unwrap();
+        printed
+    });
+    let in_time = printed.recv_timeout(PATIENCE).is_ok();
+    if !in_time {
+        program.0.kill().unwrap();
+    }
+    let (status, printed) = (program.0.wait().unwrap(), reader.join().unwrap());
+    let errors = errors.join().unwrap();
+    let ended = match in_time {
+        true if status.success() => Ok(()),
+        true => Err(format!("{status}: {errors}")),
+        false => Err(format!("it did not end within {PATIENCE:?}: {errors}")),
+    };
+    (printed, ended)
 }
 
 /// A process that ends with the test.

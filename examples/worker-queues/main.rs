@@ -2,9 +2,7 @@
 //! machine takes work from the common queue and from one of its own; the first step tells which machine
 //! it was, and the next step goes to that machine's queue.
 
-use std::time::Duration;
-
-use abide::{Worker, embedded::Embedded, prelude::*};
+use abide::{Worker, prelude::*, testing::TestEnvironment};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
@@ -19,11 +17,12 @@ struct LocalFile {
     queue: String,
 }
 
-/// The activities of one machine.
+/// The activities of one machine. It runs two workers with them: one for the common queue and one for
+/// its own.
 #[derive(Clone)]
 struct Machine {
     name: &'static str,
-    downloads: mpsc::UnboundedSender<()>,
+    news: mpsc::UnboundedSender<String>,
 }
 
 #[activities]
@@ -31,7 +30,8 @@ impl Machine {
     /// Any machine can do this.
     #[activity]
     async fn download(&self, film: String) -> LocalFile {
-        let _ended = self.downloads.send(());
+        // Nobody listens any more when the program ends.
+        let _ended = self.news.send(format!("{} has downloaded {film}", self.name));
         LocalFile { path: format!("{}:/tmp/{film}", self.name), queue: self.queue() }
     }
 
@@ -49,11 +49,6 @@ impl Machine {
     fn queue(&self) -> String {
         format!("{ANY_MACHINE}/{}", self.name)
     }
-
-    /// A machine runs two of these: one for the common queue, one for its own.
-    fn worker(&self, engine: &Embedded, queue: impl Into<String>) -> Worker {
-        engine.worker().queue(queue).activities(self.clone())
-    }
 }
 
 #[derive(Default)]
@@ -67,7 +62,7 @@ impl Film {
             let download = ctx.activity(Machine::download, film.clone()).queue(ANY_MACHINE);
             let file = download.await?;
             let cut = ctx.activity(Machine::cut, file.clone()).queue(file.queue);
-            match cut.schedule_to_start(Duration::from_millis(300)).await {
+            match cut.schedule_to_start(minutes(5)).await {
                 // Nobody took it in time: the machine is gone, and the file with it. Once more, with
                 // another machine.
                 Err(Error::Activity(failed)) if failed.failure.error_type == GONE => {}
@@ -82,29 +77,24 @@ const GONE: &str = "Timeout:ScheduleToStart";
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    let engine = Embedded::in_memory().await;
-    tokio::spawn(engine.worker().workflow::<Film>().run());
-    let client = engine.client();
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Film>()).await?;
+    let client = env.client();
 
-    let (downloads, mut downloaded) = mpsc::unbounded_channel();
-    let north = Machine { name: "north", downloads };
-    let own = tokio::spawn(north.worker(&engine, north.queue()).run());
-    // This one leaves after the second download.
-    let common = north.worker(&engine, ANY_MACHINE).run_until(async move {
-        downloaded.recv().await;
-        downloaded.recv().await
-    });
-    let common = tokio::spawn(common);
-    let first = client.start::<Film>("film-1", "first.mp4".to_owned()).await?;
-    println!("{}", first.result().await?);
+    // This machine is switched off right after its first download.
+    let film = client.start::<Film>("film-1", "first.mp4".to_owned()).await?;
+    let (news, mut downloads) = mpsc::unbounded_channel();
+    let north = Machine { name: "north", news: news.clone() };
+    let worker = Worker::new(&client).queue(ANY_MACHINE).activities(north);
+    println!("{}", worker.run_until(downloads.recv()).await?.unwrap_or_default());
 
-    // The machine is switched off right after it has downloaded the second film.
-    own.abort();
-    let second = client.start::<Film>("film-2", "second.mp4".to_owned()).await?;
-    common.await??;
-    let south = Machine { name: "south", ..north };
-    tokio::spawn(south.worker(&engine, south.queue()).run());
-    tokio::spawn(south.worker(&engine, ANY_MACHINE).run());
-    println!("{}", second.result().await?);
+    // This one stays.
+    let south = Machine { name: "south", news };
+    env.worker(|worker| worker.queue(ANY_MACHINE).activities(south.clone())).await?;
+    env.worker(|worker| worker.queue(south.queue()).activities(south.clone())).await?;
+    println!("{}", film.result().await?);
+
+    let film = client.start::<Film>("film-2", "second.mp4".to_owned()).await?;
+    println!("{}", film.result().await?);
     Ok(())
 }
