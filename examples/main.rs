@@ -6,6 +6,8 @@
 mod accumulator;
 #[path = "agent-approval/main.rs"]
 mod agent_approval;
+#[path = "agent-interrupt/main.rs"]
+mod agent_interrupt;
 #[path = "agent-model/main.rs"]
 mod agent_model;
 #[path = "approval/main.rs"]
@@ -24,6 +26,8 @@ mod batch_iterator;
 mod callback;
 #[path = "child/main.rs"]
 mod child;
+#[path = "claim-check/main.rs"]
+mod claim_check;
 #[path = "continue-as-new/main.rs"]
 mod continue_as_new;
 #[path = "deadline/main.rs"]
@@ -98,6 +102,7 @@ type Program = fn() -> anyhow::Result<()>;
 const EXAMPLES: &[(&str, Program)] = &[
     ("accumulator", accumulator::main),
     ("agent-approval", agent_approval::main),
+    ("agent-interrupt", agent_interrupt::main),
     ("agent-model", agent_model::main),
     ("approval", approval::main),
     ("approval-data", approval_data::main),
@@ -107,6 +112,7 @@ const EXAMPLES: &[(&str, Program)] = &[
     ("batch-iterator", batch_iterator::main),
     ("callback", callback::main),
     ("child", child::main),
+    ("claim-check", claim_check::main),
     ("continue-as-new", continue_as_new::main),
     ("deadline", deadline::main),
     ("debounce", debounce::main),
