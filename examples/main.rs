@@ -20,16 +20,24 @@ mod approval_deadline;
 mod approval_escalation;
 #[path = "approval-levels/main.rs"]
 mod approval_levels;
+#[path = "async-completion/main.rs"]
+mod async_completion;
 #[path = "batch-iterator/main.rs"]
 mod batch_iterator;
+#[path = "bounded-parallel/main.rs"]
+mod bounded_parallel;
 #[path = "callback/main.rs"]
 mod callback;
 #[path = "child/main.rs"]
 mod child;
 #[path = "claim-check/main.rs"]
 mod claim_check;
+#[path = "cleanup/main.rs"]
+mod cleanup;
 #[path = "continue-as-new/main.rs"]
 mod continue_as_new;
+#[path = "cron/main.rs"]
+mod cron;
 #[path = "deadline/main.rs"]
 mod deadline;
 #[path = "debounce/main.rs"]
@@ -42,6 +50,10 @@ mod delayed_start;
 mod dependency_injection;
 #[path = "eager-start/main.rs"]
 mod eager_start;
+#[path = "early-return/main.rs"]
+mod early_return;
+#[path = "early-return-local/main.rs"]
+mod early_return_local;
 #[path = "embedded/main.rs"]
 mod embedded;
 #[path = "entity/main.rs"]
@@ -52,10 +64,14 @@ mod extensions;
 mod fan_out;
 #[path = "fast-slow-retries/main.rs"]
 mod fast_slow_retries;
+#[path = "first-success/main.rs"]
+mod first_success;
 #[path = "hello/main.rs"]
 mod hello;
 #[path = "idempotent-transaction/main.rs"]
 mod idempotent_transaction;
+#[path = "local-activity/main.rs"]
+mod local_activity;
 #[path = "long-activity/main.rs"]
 mod long_activity;
 #[path = "map-reduce/main.rs"]
@@ -82,12 +98,16 @@ mod retry_alert;
 mod retry_count;
 #[path = "retry-time/main.rs"]
 mod retry_time;
+#[path = "saga/main.rs"]
+mod saga;
 #[path = "signal/main.rs"]
 mod signal;
 #[path = "signal-with-start/main.rs"]
 mod signal_with_start;
 #[path = "sleep/main.rs"]
 mod sleep;
+#[path = "sliding-window/main.rs"]
+mod sliding_window;
 #[path = "update/main.rs"]
 mod update;
 #[path = "worker-queues/main.rs"]
@@ -109,24 +129,32 @@ const EXAMPLES: &[(&str, Program)] = &[
     ("approval-deadline", approval_deadline::main),
     ("approval-escalation", approval_escalation::main),
     ("approval-levels", approval_levels::main),
+    ("async-completion", async_completion::main),
     ("batch-iterator", batch_iterator::main),
+    ("bounded-parallel", bounded_parallel::main),
     ("callback", callback::main),
     ("child", child::main),
     ("claim-check", claim_check::main),
+    ("cleanup", cleanup::main),
     ("continue-as-new", continue_as_new::main),
+    ("cron", cron::main),
     ("deadline", deadline::main),
     ("debounce", debounce::main),
     ("delayed-retry", delayed_retry::main),
     ("delayed-start", delayed_start::main),
     ("dependency-injection", dependency_injection::main),
     ("eager-start", eager_start::main),
+    ("early-return", early_return::main),
+    ("early-return-local", early_return_local::main),
     ("embedded", embedded::main),
     ("entity", entity::main),
     ("extensions", extensions::main),
     ("fan-out", fan_out::main),
     ("fast-slow-retries", fast_slow_retries::main),
+    ("first-success", first_success::main),
     ("hello", hello::main),
     ("idempotent-transaction", idempotent_transaction::main),
+    ("local-activity", local_activity::main),
     ("long-activity", long_activity::main),
     ("map-reduce", map_reduce::main),
     ("non-retryable", non_retryable::main),
@@ -140,9 +168,11 @@ const EXAMPLES: &[(&str, Program)] = &[
     ("retry-alert", retry_alert::main),
     ("retry-count", retry_count::main),
     ("retry-time", retry_time::main),
+    ("saga", saga::main),
     ("signal", signal::main),
     ("signal-with-start", signal_with_start::main),
     ("sleep", sleep::main),
+    ("sliding-window", sliding_window::main),
     ("update", update::main),
     ("worker-queues", worker_queues::main),
 ];
