@@ -1,5 +1,7 @@
 //! The code that workers run: programs as workflows on the true executor of the SDK.
 
+mod children;
+mod handlers;
 mod steps;
 mod waits;
 mod workflow;
@@ -16,7 +18,10 @@ use abide_core::{
 };
 use abide_sdk::registry::{Fault, WorkflowCode};
 
-pub use self::workflow::{APPROVERS, HANDLED_SIGNALS, OUTSIDER, begin_world};
+pub use self::{
+    steps::CLEANUP_STEPS,
+    workflow::{APPROVERS, HANDLED_SIGNALS, OUTSIDER, begin_world},
+};
 use crate::programs::Program;
 
 /// A run in the memory of a worker.

@@ -2,24 +2,23 @@
 
 use std::time::Duration;
 
-use abide_core::{
-    event::{Delivery, ParentClosePolicy},
-    payload::Payload,
-    retry::RetryPolicy,
-};
+use abide_core::{event::Delivery, payload::Payload, retry::RetryPolicy};
 use abide_sdk::{
     ActivityDef, Context, Error, RawPayload, SignalDef, future::LocalBoxFuture, join,
     payload::Arguments, select,
 };
 
 use super::{
-    waits,
+    children, waits,
     workflow::{Scripted, ignored, make_value},
 };
-use crate::programs::{Activity, Child, Node};
+use crate::programs::{Activity, Node};
 
-/// After this time a parent that can asks its child to cancel itself.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// The activities that clean up after a cancelled run, in their order.
+pub const CLEANUP_STEPS: [&str; 3] = ["undo0", "undo1", "undo2"];
+
+/// How long an attempt of one of them may take.
+const CLEANUP_LIMIT: Duration = Duration::from_secs(2);
 
 /// Why a program ends before its last step: a step fails, cancels or continues the run.
 #[derive(Debug)]
@@ -57,12 +56,7 @@ pub(super) fn follow<'a, const N: usize>(
                 Ok(())
             }
             Node::Activity(activity) => run_activity(ctx, activity).await,
-            Node::Child(child) => match child.number {
-                0 => run_child::<N, 0>(ctx, child).await,
-                1 => run_child::<N, 1>(ctx, child).await,
-                2 => run_child::<N, 2>(ctx, child).await,
-                _ => run_child::<N, 3>(ctx, child).await,
-            },
+            Node::Child(child) => children::run(ctx, child).await,
             Node::SignalExternal { workflow, name } => {
                 let other = ctx.external(workflow.as_str());
                 let sent = other.signal(signal::<0>(name), unique_text(ctx)).await;
@@ -129,7 +123,11 @@ async fn spawn_all<const N: usize>(ctx: &Context<Scripted<N>>, steps: &[Node]) -
     Ok(())
 }
 
-async fn run_activity<const N: usize>(ctx: &Context<Scripted<N>>, activity: &Activity) -> Stopped {
+/// Runs an activity.
+pub(super) async fn run_activity<const N: usize>(
+    ctx: &Context<Scripted<N>>,
+    activity: &Activity,
+) -> Stopped {
     let once = RetryPolicy { maximum_attempts: 1, ..RetryPolicy::default() };
     let retry = activity.retry.clone().unwrap_or(once);
     let mut call = ctx.activity(definition(activity.activity_type), ()).retry(retry);
@@ -146,54 +144,13 @@ async fn run_activity<const N: usize>(ctx: &Context<Scripted<N>>, activity: &Act
     came_to(ctx, activity.activity_type, result.map(|payload| text(&payload)))
 }
 
-/// Runs a child in one of the ways that there are, in turn.
-async fn run_child<const N: usize, const M: usize>(
-    ctx: &Context<Scripted<N>>,
-    child: &Child,
-) -> Stopped {
-    let number = ctx.write(|state| {
-        state.children += 1;
-        state.children
-    });
-    let id = child.workflow.as_str();
-    let recorded = child.retry.as_ref().is_some_and(|retry| retry.recorded);
-    let mut call = ctx.child::<Scripted<M>>(id, ()).parent_close(match number % 4 {
-        0 => ParentClosePolicy::Abandon,
-        1 => ParentClosePolicy::RequestCancel,
-        _ => ParentClosePolicy::Terminate,
-    });
-    if let Some(retry) = &child.retry {
-        call = call.retry(retry.clone());
+/// Takes back what the run has done, one step after the other.
+pub(super) async fn clean_up<const N: usize>(ctx: &Context<Scripted<N>>, steps: usize) -> Stopped {
+    for step in CLEANUP_STEPS.iter().take(steps) {
+        let call = ctx.activity(definition(step), ()).start_to_close(CLEANUP_LIMIT);
+        came_to(ctx, step, call.await.map(|payload| text(&payload)))?;
     }
-    let result = match number % 3 {
-        // Recorded retries are children of their own, so there is no one child to hold.
-        _ if recorded => call.await,
-        0 => call.await,
-        1 => match call.start().await {
-            Ok(handle) => handle.result().await,
-            Err(error) => Err(error),
-        },
-        _ => match call.start().await {
-            Ok(handle) => {
-                let told = handle.signal(signal::<M>("go"), unique_text(ctx)).await;
-                came_to(ctx, id, told.map(|()| "signalled".into()))?;
-                select! {
-                    result = handle.result() => result,
-                    slept = ctx.sleep(PATIENCE) => {
-                        let asked = match slept {
-                            Ok(()) => handle.cancel().await,
-                            Err(error) => Err(error),
-                        };
-                        came_to(ctx, id, asked.map(|()| "asked to cancel".into()))?;
-                        handle.result().await
-                    }
-                }
-            }
-            Err(error) => Err(error),
-        },
-    };
-    // The steps of the child are none of this run's.
-    came_to(ctx, id, result.map(|payload| text(&payload).replace(';', ",")))
+    Ok(())
 }
 
 /// Notes what a step came to. A failure is not the end; a request to cancel is, unless it is ignored.
@@ -226,7 +183,7 @@ pub(super) fn signal<const N: usize>(name: &str) -> SignalDef<Scripted<N>, RawPa
 }
 
 /// A text that no other signal has, by which a signal that arrives twice is found.
-fn unique_text<const N: usize>(ctx: &Context<Scripted<N>>) -> RawPayload {
+pub(super) fn unique_text<const N: usize>(ctx: &Context<Scripted<N>>) -> RawPayload {
     RawPayload(Payload::new(format!("{} {}", ctx.run_id(), ctx.uuid())))
 }
 

@@ -19,7 +19,10 @@ use abide_sdk::{
     payload::Arguments,
 };
 
-use super::steps::{self, Stop};
+use super::{
+    handlers::{accept, poke, work},
+    steps::{self, Stop},
+};
 use crate::programs::{Goal, Program};
 
 /// The query that tells what the steps came to so far.
@@ -36,9 +39,6 @@ pub const OUTSIDER: &str = "outsider";
 
 /// How many votes there may be; later ones are refused.
 const VOTES_MAX: u64 = 4;
-
-/// How long the handler of `poke` takes.
-const POKE: Duration = Duration::from_millis(700);
 
 /// The names of the types.
 const TYPES: [&str; 5] = ["type0", "type1", "type2", "type3", "type4"];
@@ -90,8 +90,6 @@ pub(super) struct Scripted<const N: usize> {
     pub(super) program: Rc<Program>,
     /// What the steps came to so far, in the order in which they ended.
     pub(super) trace: Vec<String>,
-    /// How many children were asked for.
-    pub(super) children: usize,
     /// How often people were asked.
     pub(super) requests: usize,
     approvals: Approvals,
@@ -122,6 +120,8 @@ impl<const N: usize> Scripted<N> {
         QueryDef::new(TRACE, Arguments::none(), |state, ()| Ok(state.result()));
     const ACCEPT: UpdateDef<Self, RawPayload, RawPayload> =
         UpdateDef::new("accept", Arguments::one(), UpdateCode::Task(accept));
+    const WORK: UpdateDef<Self, RawPayload, RawPayload> =
+        UpdateDef::new("work", Arguments::one(), UpdateCode::Task(work));
     const REJECT: UpdateDef<Self, RawPayload, RawPayload> = UpdateDef::new(
         "reject",
         Arguments::one(),
@@ -199,7 +199,8 @@ impl<const N: usize> Scripted<N> {
         moved.map(|()| self.result()).map_err(|refused: MoveError| Raised::new(refused))
     }
 
-    fn result(&self) -> RawPayload {
+    /// What the steps came to so far.
+    pub(super) fn result(&self) -> RawPayload {
         RawPayload(Payload::new(self.trace.join(";")))
     }
 }
@@ -218,7 +219,7 @@ impl<const N: usize> Workflow for Scripted<N> {
     ];
     const QUERIES: &'static [&'static dyn QueryHandler<Self>] = &[&Self::TRACE];
     const UPDATES: &'static [&'static dyn UpdateHandler<Self>] =
-        &[&Self::ACCEPT, &Self::REJECT, &Self::VOTE, &Self::POSTPONE, &Self::DECIDE];
+        &[&Self::ACCEPT, &Self::WORK, &Self::REJECT, &Self::VOTE, &Self::POSTPONE, &Self::DECIDE];
 
     type Input = ();
     type Output = RawPayload;
@@ -227,7 +228,6 @@ impl<const N: usize> Workflow for Scripted<N> {
         Self {
             program: PROGRAM.with_borrow(Rc::clone),
             trace: Vec::new(),
-            children: 0,
             requests: 0,
             approvals: Approvals::default(),
             marks: 0,
@@ -242,6 +242,11 @@ impl<const N: usize> Workflow for Scripted<N> {
             let program = ctx.read(|state| state.program.clone());
             match steps::follow(&ctx, &program.body).await {
                 Ok(()) => Ok(ctx.read(Self::result)),
+                Err(Stop(Error::Cancelled)) => {
+                    let cleaned = steps::clean_up(&ctx, program.cleanup).await;
+                    let error = cleaned.err().map_or(Error::Cancelled, |Stop(error)| error);
+                    Err(Raised::new(error))
+                }
                 Err(Stop(error)) => Err(Raised::new(error)),
             }
         })
@@ -260,33 +265,6 @@ impl<const N: usize> Approving for Scripted<N> {
 
 const fn kept<const N: usize>(name: &'static str) -> SignalDef<Scripted<N>, RawPayload> {
     SignalDef::new(name, Arguments::one(), SignalCode::Keep)
-}
-
-/// A signal whose handler takes its time, and moves a deadline then.
-fn poke<const N: usize>(
-    ctx: Context<Scripted<N>>,
-    text: RawPayload,
-) -> LocalBoxFuture<'static, ()> {
-    Box::pin(async move {
-        let slept = ctx.sleep(POKE).await;
-        let moved = ctx.write(Scripted::oldest_deadline).extend(POKE);
-        let text = steps::text(&text);
-        ctx.write(|state| state.note(format!("poke={text}, {slept:?}, {moved:?}")));
-    })
-}
-
-/// An update that takes as long as the program says.
-fn accept<const N: usize>(
-    ctx: Context<Scripted<N>>,
-    _: RawPayload,
-) -> LocalBoxFuture<'static, Result<RawPayload, Raised>> {
-    Box::pin(async move {
-        if let Some(delay) = ctx.read(|state| state.program.update_delay) {
-            let slept = ctx.sleep(delay).await;
-            slept.or_else(|error| ignored(&ctx, error)).map_err(Raised::new)?;
-        }
-        Ok(ctx.read(Scripted::result))
-    })
 }
 
 /// Programs that ignore a request to cancel go on when it ends one of their waits.

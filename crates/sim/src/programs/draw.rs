@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
-use abide_core::{event::Delivery, retry::RetryPolicy};
+use abide_core::{
+    event::{Delivery, ParentClosePolicy, ReusePolicy},
+    retry::RetryPolicy,
+};
 
-use super::{Activity, Child, Goal, Move, Node, Program, SIGNALS, Terms};
+use super::{Activity, Care, Child, Goal, Move, Node, Program, SIGNALS, Terms};
 use crate::{
+    code::CLEANUP_STEPS,
     names::{CHILD_ATTEMPTS, Names},
     rng::Rng,
 };
@@ -16,7 +20,9 @@ pub(super) fn program(rng: &mut Rng, number: usize) -> Program {
     Program {
         body: Node::Sequence(steps),
         ignores_cancel: rng.chance(300),
+        cleanup: rng.index(CLEANUP_STEPS.len() + 1),
         update_delay: rng.chance(600).then(|| Duration::from_millis(rng.between(1, 4000))),
+        update_work: activity(rng),
     }
 }
 
@@ -127,8 +133,41 @@ fn a_child(rng: &mut Rng, number: usize) -> Child {
         recorded,
         ..RetryPolicy::default()
     });
-    let workflow = rng.pick(pool).cloned().unwrap_or_default();
-    Child { number: rng.index(number), workflow, retry }
+    let care = match rng.weighted(&[3, 3, 3, 3]) {
+        // There is no one child to hold.
+        _ if recorded => Care::Await,
+        0 => Care::Await,
+        1 => Care::Hold,
+        2 => Care::Hurry,
+        _ => Care::Leave,
+    };
+    Child {
+        number: rng.index(number),
+        workflow: rng.pick(pool).cloned().unwrap_or_default(),
+        retry,
+        parent_close: *rng.pick(&PARENT_CLOSE).unwrap_or(&ParentClosePolicy::Terminate),
+        reuse: reuse(rng),
+        run_timeout: rng.chance(150).then(|| Duration::from_millis(rng.between(500, 10_000))),
+        execution_timeout: rng.chance(100).then(|| Duration::from_secs(rng.between(2, 30))),
+        care,
+    }
+}
+
+/// All that can become of a child when its parent closes; most often it ends.
+const PARENT_CLOSE: [ParentClosePolicy; 4] = [
+    ParentClosePolicy::Terminate,
+    ParentClosePolicy::Terminate,
+    ParentClosePolicy::RequestCancel,
+    ParentClosePolicy::Abandon,
+];
+
+/// Whether an id may be used again; most often it may.
+pub(crate) fn reuse(rng: &mut Rng) -> ReusePolicy {
+    match rng.weighted(&[6, 2, 1]) {
+        0 => ReusePolicy::Allow,
+        1 => ReusePolicy::AllowIfFailed,
+        _ => ReusePolicy::Reject,
+    }
 }
 
 /// Mostly nothing; else what lists show, and what clients may not do.

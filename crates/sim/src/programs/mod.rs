@@ -9,7 +9,8 @@ use std::{collections::BTreeMap, rc::Rc};
 
 use abide_core::ids::{RunId, WorkflowKey};
 
-pub use self::node::{Activity, Child, Goal, Move, Node, Program, Terms};
+pub(crate) use self::draw::reuse;
+pub use self::node::{Activity, Care, Child, Goal, Move, Node, Program, Terms};
 use crate::{code::Machine, rng::Rng};
 
 /// How many workflow types a world has.
@@ -73,6 +74,11 @@ impl Catalog {
             Build::Wrong => &versions.wrong,
         };
         Machine::new(program, workflow_type, workflow, run)
+    }
+
+    /// The right program of a type.
+    pub fn program(&self, workflow_type: &str) -> Option<&Program> {
+        self.types.get(workflow_type).map(|versions| &*versions.right)
     }
 
     /// A type for a client to start.

@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use abide_core::{event::Delivery, retry::RetryPolicy};
+use abide_core::{
+    event::{Delivery, ParentClosePolicy, ReusePolicy},
+    retry::RetryPolicy,
+};
 
 /// A workflow as data.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -12,8 +15,12 @@ pub struct Program {
     pub body: Node,
     /// A request to cancel ends the wait that it meets, and nothing else.
     pub ignores_cancel: bool,
+    /// How many steps the run takes to clean up after it was cancelled, before it ends.
+    pub cleanup: usize,
     /// How long the update `accept` takes; none completes it at once.
     pub update_delay: Option<Duration>,
+    /// What the update `work` runs.
+    pub update_work: Activity,
 }
 
 /// One step of a program.
@@ -159,6 +166,30 @@ pub struct Child {
     pub workflow: String,
     /// How it is retried; recorded retries are new children.
     pub retry: Option<RetryPolicy>,
+    /// What becomes of it when its parent closes first.
+    pub parent_close: ParentClosePolicy,
+    /// Whether it may have an id that was used before.
+    pub reuse: ReusePolicy,
+    /// Limits each of its runs.
+    pub run_timeout: Option<Duration>,
+    /// Limits all of its runs together.
+    pub execution_timeout: Option<Duration>,
+    /// What its parent does with it.
+    pub care: Care,
+}
+
+/// What a parent does with its child.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Care {
+    /// Waits for its result.
+    #[default]
+    Await,
+    /// Waits until it runs, then for its result.
+    Hold,
+    /// Signals it, and after a while asks it to cancel itself.
+    Hurry,
+    /// Waits until it runs, and for nothing more.
+    Leave,
 }
 
 impl Goal {

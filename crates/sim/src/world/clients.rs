@@ -3,7 +3,7 @@
 
 use abide_core::{
     call::{Call, CallError, CallReply, RunTarget, Ticket},
-    event::RunUnpaused,
+    event::{RunUnpaused, UpdateRequest},
     ids::{RunId, ShardId, WorkflowKey},
 };
 use abide_shard::message::Message;
@@ -26,6 +26,16 @@ pub(crate) struct Operation {
     waiting: Option<Ticket>,
     attempts: u32,
     over: bool,
+}
+
+impl Operation {
+    /// The update that it asks for, if it does.
+    pub(super) fn update(&self) -> Option<(&Call, &UpdateRequest)> {
+        match self.call.as_deref() {
+            Some(call @ Call::Update { request, .. }) => Some((call, request)),
+            _ => None,
+        }
+    }
 }
 
 impl World {

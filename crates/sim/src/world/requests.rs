@@ -4,17 +4,21 @@ use std::time::Duration;
 
 use abide_core::{
     call::{Begin, Call, ConflictPolicy, Query, RunTarget, StartCall, UpdateWait},
-    event::{ReusePolicy, RunPaused, RunSpec, RunUnpaused, SignalReceived, UpdateRequest},
+    event::{RunPaused, RunSpec, RunUnpaused, SignalReceived, UpdateRequest},
     ids::{Key, RunId},
     payload::{Extension, Payload},
     retry::RetryPolicy,
 };
 
-use super::{World, clients::exactly, workers::QUEUE};
+use super::{
+    World,
+    clients::{Operation, exactly},
+    workers::QUEUE,
+};
 use crate::{
     code::{HANDLED_SIGNALS, OUTSIDER},
     names::{Names, key},
-    programs::{Catalog, SIGNALS, UNDECLARED_SIGNAL},
+    programs::{self, Catalog, SIGNALS, UNDECLARED_SIGNAL},
     rng::Rng,
 };
 
@@ -86,11 +90,7 @@ impl World {
             1 => ConflictPolicy::UseExisting,
             _ => ConflictPolicy::TerminateExisting,
         };
-        let reuse = match rng.weighted(&[6, 2, 1]) {
-            0 => ReusePolicy::Allow,
-            1 => ReusePolicy::AllowIfFailed,
-            _ => ReusePolicy::Reject,
-        };
+        let reuse = programs::reuse(rng);
         let begin = match rng.chance(150) {
             true => Begin::After(Duration::from_millis(rng.between(0, 4000))),
             false => Begin::AtOnce,
@@ -123,11 +123,15 @@ impl World {
     }
 
     fn draw_update(&mut self, number: usize, target: RunTarget) -> Call {
-        let (name, input) = match self.rng.weighted(&[5, 2, 5, 3]) {
+        if let Some(repeated) = self.draw_repeated_update() {
+            return repeated;
+        }
+        let (name, input) = match self.rng.weighted(&[5, 5, 2, 5, 3]) {
             0 => ("accept", String::new()),
-            1 => ("reject", String::new()),
-            2 if self.rng.chance(250) => ("vote", OUTSIDER.into()),
-            2 => ("vote", format!("voter{number}")),
+            1 => ("work", format!("work{number}")),
+            2 => ("reject", String::new()),
+            3 if self.rng.chance(250) => ("vote", OUTSIDER.into()),
+            3 => ("vote", format!("voter{number}")),
             _ => {
                 // Some are in the past.
                 let at = (self.clock().unix_millis() + self.rng.below(6000)).saturating_sub(1000);
@@ -139,6 +143,27 @@ impl World {
         let until = if self.rng.chance(500) { UpdateWait::Accepted } else { UpdateWait::Completed };
         Call::Update { target, update: format!("update{number}").into(), request, until }
     }
+
+    /// Somebody asks for what another asked for already, of whatever run is current by now. Updates that
+    /// may be rejected are not asked for twice: another run may accept what one has rejected.
+    fn draw_repeated_update(&mut self) -> Option<Call> {
+        if !self.rng.chance(200) {
+            return None;
+        }
+        let asked = self.operations.iter().filter_map(Operation::update);
+        let asked: Vec<_> = asked.filter(|(_, request)| never_rejected(request)).collect();
+        let (call, _) = self.rng.pick(&asked)?;
+        let mut call = (*call).clone();
+        if let Call::Update { target, .. } = &mut call {
+            target.run = None;
+        }
+        Some(call)
+    }
+}
+
+/// The program takes it whatever its state is.
+fn never_rejected(request: &UpdateRequest) -> bool {
+    ["accept", "work"].contains(&request.name.as_str())
 }
 
 /// A signal whose text nobody else sends.
