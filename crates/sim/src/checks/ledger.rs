@@ -13,7 +13,7 @@ use abide_core::{
 };
 use abide_store::{Batch, Write, rows::LogRow};
 
-use super::{Check, Checked, Violation, races, records, waits, writers};
+use super::{Check, Checked, Violation, chains, races, records, waits, writers};
 
 /// Everything that is committed.
 #[derive(Debug, Default)]
@@ -67,6 +67,7 @@ impl Ledger {
             }
         }
         let runs = self.rows.apply(batch);
+        chains::hold_together(self, &runs)?;
         waits::rows_follow_history(self, &runs)
     }
 

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use super::{
     Check, Checked, Violation,
     ledger::{Ledger, Story},
+    updates::Outcomes,
 };
 
 /// What the name of a client begins with that moves a timer with a key: all its moves are one.
@@ -25,6 +26,7 @@ pub struct Promises {
     signals: BTreeSet<(WorkflowKey, Key)>,
     starts: BTreeMap<(WorkflowKey, Key), RunId>,
     updates: BTreeMap<(WorkflowKey, UpdateId), Stage>,
+    outcomes: Outcomes,
     rejected: BTreeSet<(WorkflowKey, UpdateId)>,
     /// By run and client; each client moves one timer.
     moves: BTreeSet<(RunId, String)>,
@@ -121,6 +123,9 @@ impl Promises {
             CallReply::Update { run, stage } => {
                 let story = story(ledger, *run)?;
                 durable(story, update_fits(story, update, stage), "the update's stage")?;
+                if let Stage::Completed(outcome) = stage {
+                    self.outcomes.tell(story, update, outcome)?;
+                }
                 self.updates.insert(name, stage.clone());
             }
             _ => {}

@@ -12,7 +12,7 @@ use super::{
     children, waits,
     workflow::{Scripted, ignored, make_value},
 };
-use crate::programs::{Activity, Node};
+use crate::programs::{Activity, Node, Program, Quirk};
 
 /// The activities that clean up after a cancelled run, in their order.
 pub const CLEANUP_STEPS: [&str; 3] = ["undo0", "undo1", "undo2"];
@@ -145,8 +145,17 @@ pub(super) async fn run_activity<const N: usize>(
 }
 
 /// Takes back what the run has done, one step after the other.
-pub(super) async fn clean_up<const N: usize>(ctx: &Context<Scripted<N>>, steps: usize) -> Stopped {
-    for step in CLEANUP_STEPS.iter().take(steps) {
+pub(super) async fn clean_up<const N: usize>(
+    ctx: &Context<Scripted<N>>,
+    program: &Program,
+) -> Stopped {
+    let steps = &CLEANUP_STEPS[..program.cleanup.min(CLEANUP_STEPS.len())];
+    let (steps, again) = match (program.quirk, steps) {
+        (Some(Quirk::CleanupCutShort), [shorter @ .., _]) => (shorter, &[][..]),
+        (Some(Quirk::CleanupTwice), steps) => (steps, steps),
+        _ => (steps, &[][..]),
+    };
+    for step in steps.iter().chain(again) {
         let call = ctx.activity(definition(step), ()).start_to_close(CLEANUP_LIMIT);
         came_to(ctx, step, call.await.map(|payload| text(&payload)))?;
     }

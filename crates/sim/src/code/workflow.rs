@@ -243,7 +243,7 @@ impl<const N: usize> Workflow for Scripted<N> {
             match steps::follow(&ctx, &program.body).await {
                 Ok(()) => Ok(ctx.read(Self::result)),
                 Err(Stop(Error::Cancelled)) => {
-                    let cleaned = steps::clean_up(&ctx, program.cleanup).await;
+                    let cleaned = steps::clean_up(&ctx, &program).await;
                     let error = cleaned.err().map_or(Error::Cancelled, |Stop(error)| error);
                     Err(Raised::new(error))
                 }

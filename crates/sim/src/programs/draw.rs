@@ -23,6 +23,7 @@ pub(super) fn program(rng: &mut Rng, number: usize) -> Program {
         cleanup: rng.index(CLEANUP_STEPS.len() + 1),
         update_delay: rng.chance(600).then(|| Duration::from_millis(rng.between(1, 4000))),
         update_work: activity(rng),
+        quirk: None,
     }
 }
 

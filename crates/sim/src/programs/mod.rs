@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, rc::Rc};
 use abide_core::ids::{RunId, WorkflowKey};
 
 pub(crate) use self::draw::reuse;
-pub use self::node::{Activity, Care, Child, Goal, Move, Node, Program, Terms};
+pub use self::node::{Activity, Care, Child, Goal, Move, Node, Program, Quirk, Terms};
 use crate::{code::Machine, rng::Rng};
 
 /// How many workflow types a world has.
@@ -48,10 +48,10 @@ struct Type {
 }
 
 impl Catalog {
-    /// Draws the programs of a world.
-    pub fn draw(rng: &mut Rng) -> Self {
+    /// Draws the programs of a world, all with the same quirk if there is one.
+    pub fn draw(rng: &mut Rng, quirk: Option<Quirk>) -> Self {
         let types = (0..TYPES).map(|number| {
-            let right = draw::program(rng, number);
+            let right = Program { quirk, ..draw::program(rng, number) };
             let before = Rc::new(Program { body: right.body.unpatched(), ..right.clone() });
             let wrong = Rc::new(spoil(&right));
             (type_name(number), Type { right: Rc::new(right), before, wrong })

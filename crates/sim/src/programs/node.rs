@@ -21,6 +21,17 @@ pub struct Program {
     pub update_delay: Option<Duration>,
     /// What the update `work` runs.
     pub update_work: Activity,
+    /// What is wrong with the way it is run, on purpose.
+    pub quirk: Option<Quirk>,
+}
+
+/// A deliberate fault in the way that a program is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quirk {
+    /// The last step of its cleanup is left out.
+    CleanupCutShort,
+    /// It cleans up twice.
+    CleanupTwice,
 }
 
 /// One step of a program.

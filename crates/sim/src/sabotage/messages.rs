@@ -3,7 +3,7 @@
 use abide_core::{
     call::{ActivityToken, Call, CallReply, Dispatch, Worker},
     command::Ask,
-    effect::{Action, Answer},
+    effect::{Action, Answer, Effect, RunOutcome},
     event::Outcome,
     replay::Completion,
     run::Stage,
@@ -27,6 +27,7 @@ impl Saboteur {
                 self.dispatch_early(ledger, offer, worker);
             }
             Message::Deliver(envelope) if self.answers_for(envelope) => return None,
+            Message::Deliver(envelope) => self.alter_effect(envelope),
             Message::Call(_, call) => match &mut **call {
                 Call::ResolveActivity(token, _) if self.bug == Some(Bug::TamperedToken) => {
                     tamper(ledger, token);
@@ -57,13 +58,26 @@ impl Saboteur {
 
     /// Answers an effect in place of the machine; `true` if the machine never hears of it.
     fn answers_for(&mut self, envelope: &Envelope) -> bool {
-        let closes = matches!(envelope.effect.action, Action::ChildClosed(_));
-        let lost = closes && self.strikes(Bug::LostChildClose);
+        let lost = match &envelope.effect {
+            Effect { action: Action::ChildClosed(_), .. } => self.strikes(Bug::LostChildClose),
+            Effect { action: Action::Cancel { .. }, initiated: None, .. } => {
+                self.strikes(Bug::IgnoredParentClose)
+            }
+            _ => false,
+        };
         if lost || self.strikes(Bug::EarlyAnswer) {
             let key = envelope.key.clone();
             self.early.push(Output::Answer(key.shard(), key, Answer::Applied));
         }
         lost
+    }
+
+    fn alter_effect(&mut self, envelope: &mut Envelope) {
+        if let Action::ChildClosed(closed) = &mut envelope.effect.action
+            && self.strikes(Bug::WrongChildOutcome)
+        {
+            closed.outcome = RunOutcome::Completed(Vec::new());
+        }
     }
 
     /// The output as the world gets it, once or twice.
@@ -110,10 +124,12 @@ impl Saboteur {
             commands.swap(0, 1);
         }
         self.spoil_waits(commands);
-        if let Some(Ask::ContinueAsNew(next)) = commands.last_mut().map(|last| &mut last.ask)
-            && self.bug == Some(Bug::SignalLeftBehind)
-        {
-            next.signals.clear();
+        if let Some(Ask::ContinueAsNew(next)) = commands.last_mut().map(|last| &mut last.ask) {
+            match self.bug {
+                Some(Bug::SignalLeftBehind) => next.signals.clear(),
+                Some(Bug::UpdateLeftBehind) => next.updates.clear(),
+                _ => {}
+            }
         }
         completion
     }

@@ -183,7 +183,7 @@ impl World {
         code::begin_world();
         let mut rng = Rng::new(seed);
         let settings = Settings::draw(&mut rng);
-        let catalog = Catalog::draw(&mut rng);
+        let catalog = Catalog::draw(&mut rng, saboteur.quirk());
         let queues = Queues::new(settings.limits.queued_offers);
         let mut world = Self {
             rng,
