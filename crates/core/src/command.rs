@@ -4,7 +4,7 @@
 use crate::{
     event::{
         ActivitySpec, CancelMode, ChildSpec, Marker, Outcome, RunSpec, Target, TimerSpec,
-        UpdateRequest, WaitSpec,
+        UpdateRequest, WaitDetails, WaitSpec,
     },
     failure::Failure,
     ids::{ActivityId, EventNumber, TimerId, UpdateId, WaitId},
@@ -47,6 +47,13 @@ pub enum Ask {
     CancelTimer(TimerId),
     /// Wait for a condition: WaitOpened. With a deadline, its StartTimer follows at once.
     OpenWait(WaitSpec),
+    /// Change what people are shown about a wait: WaitDescribed.
+    DescribeWait {
+        /// The wait.
+        wait: WaitId,
+        /// What is shown from now on.
+        details: WaitDetails,
+    },
     /// The condition holds: WaitSatisfied. The CancelTimer of an unfired deadline comes before it.
     SatisfyWait(WaitId),
     /// The deadline fired first: WaitTimedOut.
@@ -141,6 +148,7 @@ impl Ask {
             Self::RescheduleTimer { .. } => "TimerRescheduled",
             Self::CancelTimer(_) => "TimerCancelled",
             Self::OpenWait(_) => "WaitOpened",
+            Self::DescribeWait { .. } => "WaitDescribed",
             Self::SatisfyWait(_) => "WaitSatisfied",
             Self::TimeOutWait(_) => "WaitTimedOut",
             Self::CancelWait(_) => "WaitCancelled",

@@ -65,7 +65,7 @@ fn no_event_or_command_of_temporal_is_left_over() {
 #[test]
 fn every_command_of_ours_is_one_of_temporal_or_native() {
     let text = section("### Temporal commands");
-    assert_eq!(commands().len(), 22);
+    assert_eq!(commands().len(), 23);
     for name in commands() {
         assert!(mentions(text, name) >= 1, "{name}");
     }

@@ -38,6 +38,10 @@ impl From<Ask> for WireAsk {
             }),
             Ask::CancelTimer(timer) => Self::CancelTimer(timer.to_wire()),
             Ask::OpenWait(spec) => Self::OpenWait(spec.to_wire()),
+            Ask::DescribeWait { wait, details } => Self::DescribeWait(wire::DescribeWait {
+                wait: wait.to_wire(),
+                details: details.to_wire(),
+            }),
             Ask::SatisfyWait(wait) => Self::SatisfyWait(wait.to_wire()),
             Ask::TimeOutWait(wait) => Self::TimeOutWait(wait.to_wire()),
             Ask::CancelWait(wait) => Self::CancelWait(wait.to_wire()),
@@ -99,6 +103,10 @@ impl TryFrom<WireAsk> for Ask {
             },
             WireAsk::CancelTimer(timer) => Self::CancelTimer(timer.into()),
             WireAsk::OpenWait(spec) => Self::OpenWait(word("open_wait", spec)?),
+            WireAsk::DescribeWait(wire::DescribeWait { wait, details }) => Self::DescribeWait {
+                wait: wait.into(),
+                details: word("describe_wait.details", details)?,
+            },
             WireAsk::SatisfyWait(wait) => Self::SatisfyWait(wait.into()),
             WireAsk::TimeOutWait(wait) => Self::TimeOutWait(wait.into()),
             WireAsk::CancelWait(wait) => Self::CancelWait(wait.into()),

@@ -3648,7 +3648,7 @@ pub struct Command {
     >,
     #[prost(
         oneof = "command::Ask",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32"
     )]
     pub ask: ::core::option::Option<command::Ask>,
 }
@@ -3700,6 +3700,8 @@ pub mod command {
         CancelRun(::abide_core::codec::generated::Payloads),
         #[prost(message, tag = "31")]
         ContinueAsNew(super::ContinueAsNew),
+        #[prost(message, tag = "32")]
+        DescribeWait(super::DescribeWait),
     }
 }
 impl ::prost::Name for Command {
@@ -3728,6 +3730,24 @@ impl ::prost::Name for MoveTimer {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/abide.v1.MoveTimer".into()
+    }
+}
+/// Changes what people are shown about a wait.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DescribeWait {
+    #[prost(string, tag = "1")]
+    pub wait: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "2")]
+    pub details: ::core::option::Option<::abide_core::codec::generated::WaitDetails>,
+}
+impl ::prost::Name for DescribeWait {
+    const NAME: &'static str = "DescribeWait";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.DescribeWait".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.DescribeWait".into()
     }
 }
 /// Signals another workflow.

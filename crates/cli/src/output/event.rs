@@ -126,6 +126,10 @@ fn all_fields(fact: &Fact) -> Value {
             "wait": event.spec.wait.as_str(), "condition": event.spec.condition.key,
             "timer": shown(&event.spec.timer),
         }),
+        Fact::WaitDescribed(event) => json!({
+            "wait": event.wait.as_str(), "subject": event.details.subject,
+            "actors": event.details.actors,
+        }),
         Fact::WaitSatisfied(event) => {
             json!({ "wait": event.wait.as_str(), "condition": event.condition.key })
         }

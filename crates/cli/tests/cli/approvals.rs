@@ -1,35 +1,25 @@
 //! People decide: what waits for them is listed, shown, put off, decided, and followed meanwhile.
 
-use std::{
-    io::{BufRead as _, BufReader, Lines},
-    process::{Child, ChildStdout, Stdio},
-};
-
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Engine, abide, compare, fresh},
+    harness::{Engine, Talking, abide, compare, fresh},
     people::{People, QUEUE},
 };
 
 /// A running `abide waits follow --json`.
-struct Follower {
-    child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
-}
+struct Follower(Talking);
 
 impl Follower {
     fn of(engine: &Engine, id: &str) -> Self {
         let mut command = abide();
         command.args(["waits", "follow", id, "--json", "--address", &engine.address]);
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary runs");
-        let lines = BufReader::new(child.stdout.take().expect("its output is ours")).lines();
-        Self { child, lines }
+        Self(Talking::spawn(&mut command))
     }
 
     /// The next change.
     fn next(&mut self) -> Value {
-        let line = self.lines.next().expect("it goes on").expect("a line");
+        let line = self.0.next().expect("it goes on");
         serde_json::from_str(&line).expect("one JSON object")
     }
 
@@ -45,17 +35,8 @@ impl Follower {
     }
 
     /// It has ended by itself, and well.
-    fn end(mut self) {
-        assert!(self.lines.next().is_none(), "nothing follows");
-        assert!(self.child.wait().expect("it ends").success());
-    }
-}
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        // One that ended by itself is gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    fn end(self) {
+        self.0.end();
     }
 }
 
@@ -107,6 +88,23 @@ fn a_request_is_seen_put_off_and_decided() {
 }
 
 #[test]
+fn a_request_is_handed_over_and_withdrawn() {
+    let (engine, _folder) = fresh();
+    let people = People::ask(&engine.address);
+    let start = format!("workflow start --type purchase --id desk --queue {QUEUE} --input");
+    engine.run_with(&start, &["[\"desk\"]"]).good();
+    // It has just been started; the command waits until it asks.
+    let told = engine.run("approvals delegate desk bob --by anna").good();
+    assert_eq!(told, "delegated: desk\n");
+    assert_eq!(engine.json("approvals list")[0]["actors"], json!(["bob", "managers"]));
+    compare("people_handed_over", &engine.run("approvals decide desk approve --by anna").bad(1));
+    compare("people_not_asked", &engine.run("approvals withdraw desk --by anna").bad(1));
+    let told = engine.run("approvals withdraw desk --by carl --comment dear").good();
+    assert_eq!(told, "withdrawn: desk\n");
+    people.leave();
+}
+
+#[test]
 fn of_several_requests_one_is_named() {
     let (engine, _folder) = fresh();
     let people = People::ask(&engine.address);
@@ -119,12 +117,11 @@ fn of_several_requests_one_is_named() {
         // For people, too; the engine is told to end the run, and with it what follows.
         let mut command = abide();
         command.args(["waits", "follow", "office", "--address", &engine.address]);
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary runs");
-        let mut lines = BufReader::new(child.stdout.take().expect("ours")).lines();
-        let first = lines.next().expect("it begins").expect("a line");
+        let mut followed = Talking::spawn(&mut command);
+        let first = followed.next().expect("it begins");
         engine.run("approvals decide office reject --by anna --request chair").good();
-        let rest: Vec<_> = lines.map(|line| line.expect("a line")).collect();
-        assert!(child.wait().expect("it ends").success());
+        let rest: Vec<_> = followed.by_ref().collect();
+        followed.end();
         format!("{first}\n{}", rest.join("\n"))
     });
     follower.next_with(0);

@@ -1,14 +1,8 @@
 //! How an engine is set up, and what it says when it cannot start.
 
-use std::{
-    fs,
-    io::{BufRead as _, BufReader},
-    net::TcpListener,
-    path::Path,
-    process::Stdio,
-};
+use std::{fs, net::TcpListener, path::Path};
 
-use crate::harness::{Engine, Ran, abide, compare, fresh};
+use crate::harness::{Engine, Ran, Talking, abide, compare, fresh};
 
 fn serve(folder: &Path, words: &[&str]) -> Ran {
     Ran::of(abide().current_dir(folder).arg("serve").args(words))
@@ -102,18 +96,15 @@ fn dev_welcomes_people() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = abide();
     command.args(["dev", "--address", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data"]);
-    let mut dev = command.arg(folder.path()).stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(dev.stdout.take().unwrap()).lines();
+    let dev = Talking::spawn(command.arg(folder.path()));
     let mut welcome = String::new();
-    for line in lines.map(Result::unwrap) {
+    for line in dev {
         welcome.push_str(&format!("{line}\n"));
         // The last of the commands to try.
         if line.contains("decide") {
             break;
         }
     }
-    dev.kill().unwrap();
-    dev.wait().unwrap();
     let data = folder.path().canonicalize().unwrap();
     let welcome = welcome.replace(data.to_str().unwrap(), "<folder>");
     compare("welcome", &welcome.replace(env!("CARGO_BIN_EXE_abide"), "abide"));

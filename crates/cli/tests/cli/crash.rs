@@ -1,13 +1,8 @@
 //! The engine is killed in the middle of things, and goes on.
 
-use std::{
-    io::{BufRead as _, BufReader},
-    process::Stdio,
-};
-
 use serde_json::Value;
 
-use crate::harness::{Engine, Ran, abide};
+use crate::harness::{Engine, Ran, Talking, abide};
 
 #[test]
 fn a_sleep_survives_a_kill() {
@@ -41,9 +36,8 @@ fn a_follower_outlives_the_engine() {
     engine.run("workflow start --type approval --id a --input \"desk\"").good();
     let mut follow = abide();
     follow.args(["workflow", "history", "a", "--follow", "--json", "--address", &engine.address]);
-    let mut follower = follow.stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
-    assert!(lines.next().unwrap().unwrap().contains("RunStarted"), "it follows");
+    let mut follower = Talking::spawn(&mut follow);
+    assert!(follower.next().unwrap().contains("RunStarted"), "it follows");
 
     let place = engine.address.trim_start_matches("http://").to_owned();
     engine.kill();
@@ -54,8 +48,8 @@ fn a_follower_outlives_the_engine() {
     engine.run("workflow query a approvals").good();
     engine.run("approvals decide a approve --by Ada").good();
     let events: Vec<Value> =
-        lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
-    assert!(follower.wait().unwrap().success());
+        follower.by_ref().map(|line| serde_json::from_str(&line).unwrap()).collect();
+    follower.end();
     let numbers: Vec<_> = events.iter().filter_map(|event| event["number"].as_u64()).collect();
     assert_eq!(numbers, (2..2 + numbers.len() as u64).collect::<Vec<_>>(), "each event once");
     assert_eq!(events.last().unwrap()["facts"]["result"], "desk was approved by Ada");

@@ -2,9 +2,9 @@
 
 use std::{
     ffi::OsStr,
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Lines},
     path::Path,
-    process::{Child, Command, Output, Stdio},
+    process::{Child, ChildStdout, Command, Output, Stdio},
 };
 
 use serde_json::Value;
@@ -120,6 +120,43 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         // A process that was ended by its test is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A command that goes on printing. Killed when it is dropped.
+pub(crate) struct Talking {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Talking {
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary runs");
+        let lines = BufReader::new(child.stdout.take().expect("its output is ours")).lines();
+        Self { child, lines }
+    }
+
+    /// It has ended by itself, and well.
+    #[track_caller]
+    pub(crate) fn end(mut self) {
+        assert!(self.lines.next().is_none(), "nothing follows");
+        assert!(self.child.wait().expect("it ends").success());
+    }
+}
+
+impl Iterator for Talking {
+    type Item = String;
+
+    fn next(&mut self) -> Option<String> {
+        self.lines.next().map(|line| line.expect("a line"))
+    }
+}
+
+impl Drop for Talking {
+    fn drop(&mut self) {
+        // One that ended by itself is gone already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -27,6 +27,7 @@ impl Purchase {
                 .about(format!("a new {thing}"))
                 .data("price", &300)
                 .approver("anna")
+                .requested_by("carl")
                 .role("managers")
                 .timeout(hours(24))
                 .max_extensions(1)

@@ -41,6 +41,7 @@ union! {
             TimerFired,
             TimerCancelled,
             WaitOpened,
+            WaitDescribed,
             WaitSatisfied,
             WaitTimedOut,
             WaitCancelled,

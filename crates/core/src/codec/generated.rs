@@ -28,7 +28,7 @@ pub struct Body {
     >,
     #[prost(
         oneof = "body::Fact",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 30, 31, 32, 33, 34, 40, 41, 42, 43, 44, 45, 46, 60, 61, 62, 63, 70, 71, 72, 73, 80, 90, 91, 92, 100, 101, 102, 103, 104, 105, 106, 107, 120, 121, 122, 123, 124, 125, 140, 141, 142"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 30, 31, 32, 33, 34, 40, 41, 42, 43, 44, 45, 46, 60, 61, 62, 63, 70, 71, 72, 73, 74, 80, 90, 91, 92, 100, 101, 102, 103, 104, 105, 106, 107, 120, 121, 122, 123, 124, 125, 140, 141, 142"
     )]
     pub fact: ::core::option::Option<body::Fact>,
 }
@@ -96,6 +96,8 @@ pub mod body {
         WaitTimedOut(super::WaitTimedOut),
         #[prost(message, tag = "73")]
         WaitCancelled(super::WaitCancelled),
+        #[prost(message, tag = "74")]
+        WaitDescribed(super::WaitDescribed),
         #[prost(message, tag = "80")]
         SignalReceived(super::SignalReceived),
         #[prost(message, tag = "90")]
@@ -847,6 +849,16 @@ pub struct Condition {
     pub key: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(string, optional, tag = "2")]
     pub fingerprint: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// Code changed what people are shown about a wait, such as who may act.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WaitDescribed {
+    #[prost(string, tag = "1")]
+    pub wait: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "2")]
+    pub opened: u64,
+    #[prost(message, optional, tag = "3")]
+    pub details: ::core::option::Option<WaitDetails>,
 }
 /// The condition became true.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

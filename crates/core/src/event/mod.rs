@@ -167,6 +167,8 @@ facts! {
     TimerCancelled,
     /// Code waits for a condition on its own state.
     WaitOpened,
+    /// Code changed what people are shown about a wait.
+    WaitDescribed,
     /// The condition became true.
     WaitSatisfied,
     /// The condition's deadline passed first.

@@ -37,6 +37,17 @@ pub struct Condition {
     pub fingerprint: Option<String>,
 }
 
+/// Code changed what people are shown about a wait, such as who may act.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WaitDescribed {
+    /// The wait.
+    pub wait: WaitId,
+    /// The event that opened it.
+    pub opened: EventNumber,
+    /// What is shown from now on.
+    pub details: WaitDetails,
+}
+
 /// The condition became true.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitSatisfied {

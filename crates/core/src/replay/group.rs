@@ -44,6 +44,7 @@ impl<'a> Role<'a> {
             | Fact::TimerStarted(_)
             | Fact::TimerCancelled(_)
             | Fact::WaitOpened(_)
+            | Fact::WaitDescribed(_)
             | Fact::WaitSatisfied(_)
             | Fact::WaitTimedOut(_)
             | Fact::WaitCancelled(_)

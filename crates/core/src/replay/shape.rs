@@ -28,9 +28,10 @@ impl<'a> Shape<'a> {
                 one(route.recorded_name(timer).as_str())
             }
             Ask::OpenWait(spec) => condition_parts(spec.wait.as_str(), &spec.condition),
-            Ask::SatisfyWait(wait) | Ask::TimeOutWait(wait) | Ask::CancelWait(wait) => {
-                one(wait.as_str())
-            }
+            Ask::DescribeWait { wait, .. }
+            | Ask::SatisfyWait(wait)
+            | Ask::TimeOutWait(wait)
+            | Ask::CancelWait(wait) => one(wait.as_str()),
             Ask::StartChild(child) => [
                 child.workflow.namespace.as_str(),
                 child.workflow.workflow.as_str(),
@@ -73,6 +74,7 @@ fn event_parts<'a>(route: &'a Route, fact: &'a Fact) -> [&'a str; 3] {
         Fact::WaitOpened(opened) => {
             condition_parts(opened.spec.wait.as_str(), &opened.spec.condition)
         }
+        Fact::WaitDescribed(described) => one(described.wait.as_str()),
         Fact::WaitSatisfied(satisfied) => one(satisfied.wait.as_str()),
         Fact::WaitTimedOut(timed_out) => one(timed_out.wait.as_str()),
         Fact::WaitCancelled(cancelled) => one(cancelled.wait.as_str()),

@@ -102,6 +102,7 @@ impl Run {
             | Fact::TimerFired(_)
             | Fact::TimerCancelled(_) => self.apply_timer(event),
             Fact::WaitOpened(_)
+            | Fact::WaitDescribed(_)
             | Fact::WaitSatisfied(_)
             | Fact::WaitTimedOut(_)
             | Fact::WaitCancelled(_) => self.apply_wait(event),
@@ -201,6 +202,7 @@ pub(super) fn shown_to_code(fact: &Fact) -> bool {
         | Fact::TimerRescheduled(_)
         | Fact::TimerCancelled(_)
         | Fact::WaitOpened(_)
+        | Fact::WaitDescribed(_)
         | Fact::WaitSatisfied(_)
         | Fact::WaitTimedOut(_)
         | Fact::WaitCancelled(_)

@@ -1,7 +1,10 @@
 //! The commands of a completed task: checked as a whole before the first takes effect, then carried
 //! out one by one. Each becomes one event; what a command itself provokes comes after all of them.
 
-use std::{collections::BTreeSet, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use super::{Phase, Run, Update, close, draft::Draft, update};
 use crate::{
@@ -12,7 +15,7 @@ use crate::{
         ChildInitiated, Condition, ExternalCancelInitiated, ExternalSignalInitiated, Fact,
         MarkerRecorded, MemoUpserted, Mover, Origin, RunCancelled, RunSpec,
         SearchAttributesUpserted, TimerCancelled, TimerRescheduled, TimerStarted, WaitCancelled,
-        WaitDetails, WaitOpened, WaitSatisfied, WaitTimedOut,
+        WaitDescribed, WaitDetails, WaitOpened, WaitSatisfied, WaitTimedOut,
     },
     ids::{ActivityId, EventNumber, RunId, TimerId, UpdateId, WaitId},
     limits::{Exceeded, InvalidField, Limits, valid_condition_key},
@@ -44,6 +47,8 @@ struct Ledger<'a> {
     children: usize,
     /// Bytes of what is shown about the open waits, once it is known.
     details: Option<usize>,
+    /// The bytes of waits that the commands opened or described.
+    shown: BTreeMap<WaitId, usize>,
 }
 
 /// Changes to a set of open things.
@@ -104,6 +109,7 @@ pub(super) fn check(run: &Run, limits: &Limits, commands: &[Command]) -> Result<
         rejected: BTreeSet::new(),
         children: run.children.len() + run.externals.len(),
         details: None,
+        shown: BTreeMap::new(),
     };
     if commands.len() > limits.commands {
         let reason =
@@ -149,7 +155,14 @@ impl Ledger<'_> {
             Ask::OpenWait(spec) => {
                 let before = run.waits.contains_key(&spec.wait);
                 self.waits.open(&spec.wait, before, "wait", self.limits.pending_timers)?;
+                let size = spec.details.as_ref().map_or(0, WaitDetails::size);
+                self.shown.insert(spec.wait.clone(), size);
                 self.check_shown(spec.details.as_ref())
+            }
+            Ask::DescribeWait { wait, details } => {
+                let open = self.waits.holds(wait, run.waits.contains_key(wait));
+                open.then_some(()).ok_or_else(|| format!("there is no open wait {wait}"))?;
+                self.check_shown_anew(wait, details)
             }
             Ask::SatisfyWait(wait) | Ask::TimeOutWait(wait) | Ask::CancelWait(wait) => {
                 self.waits.close(wait, run.waits.contains_key(wait), "wait")
@@ -192,18 +205,34 @@ impl Ledger<'_> {
         self.activities.open(&spec.activity, before, "activity", limit)
     }
 
-    /// There is room for what is shown about one more wait, beside those that no command has closed.
+    /// There is room for what is shown about one more wait.
     fn check_shown(&mut self, details: Option<&WaitDetails>) -> Result<(), String> {
         let Some(details) = details else { return Ok(()) };
-        let open = self.details.unwrap_or_else(|| {
+        self.check_all_shown(self.shown_bytes() + details.size())
+    }
+
+    /// There is room for what is shown about a wait in the place of what was.
+    fn check_shown_anew(&mut self, wait: &WaitId, details: &WaitDetails) -> Result<(), String> {
+        let all = self.shown_bytes();
+        let recorded = || self.run.waits.get(wait)?.spec.details.as_ref().map(WaitDetails::size);
+        let size = details.size();
+        let before = self.shown.insert(wait.clone(), size).or_else(recorded).unwrap_or_default();
+        self.check_all_shown((all + size).saturating_sub(before))
+    }
+
+    /// Bytes of what is shown about the waits that no command has closed.
+    fn shown_bytes(&self) -> usize {
+        self.details.unwrap_or_else(|| {
             let timers = self.run.timers.values().map(|timer| &timer.spec);
             let timers = timers.filter(|spec| !self.timers.closed.contains(&spec.timer));
             let waits = self.run.waits.values().map(|wait| &wait.spec);
             let waits = waits.filter(|spec| !self.waits.closed.contains(&spec.wait));
             let shown = timers.map(|spec| &spec.details).chain(waits.map(|spec| &spec.details));
             shown.flatten().map(WaitDetails::size).sum()
-        });
-        let all = open + details.size();
+        })
+    }
+
+    fn check_all_shown(&mut self, all: usize) -> Result<(), String> {
         self.details = Some(all);
         let limit = self.limits.open_details_bytes;
         if all <= limit {
@@ -255,6 +284,7 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), InvalidField> {
             limits.check_length("timer id of the deadline", timer)?;
             check_details(spec.details.as_ref(), limits)
         }
+        Ask::DescribeWait { details, .. } => limits.check_details(details),
         Ask::StartChild(child) => {
             limits.check_name("workflow id", child.workflow.workflow.as_str())?;
             check_spec(&child.spec, limits)
@@ -405,6 +435,10 @@ fn fact(
             TimerCancelled { timer, started }.into()
         }
         Ask::OpenWait(spec) => WaitOpened { spec, task_completed }.into(),
+        Ask::DescribeWait { wait, details } => {
+            let (opened, _) = opened(draft.run, &wait);
+            WaitDescribed { wait, opened, details }.into()
+        }
         Ask::SatisfyWait(wait) => {
             let (opened, condition) = opened(draft.run, &wait);
             WaitSatisfied { wait, opened, condition }.into()

@@ -3,6 +3,7 @@
 //! | state | command | becomes |
 //! |---|---|---|
 //! | none | OpenWait | open |
+//! | open | DescribeWait | open, and shows something else |
 //! | open | SatisfyWait, TimeOutWait, CancelWait | gone |
 
 use super::{Run, Touch, Wait};
@@ -20,6 +21,12 @@ impl Run {
                 let wait = Wait { opened: event.number, since: event.time, spec, passed: None };
                 self.touch(Touch::Wait(wait.spec.wait.clone()));
                 self.waits.insert(wait.spec.wait.clone(), wait);
+            }
+            Fact::WaitDescribed(described) => {
+                self.touch(Touch::Wait(described.wait.clone()));
+                if let Some(wait) = self.waits.get_mut(&described.wait) {
+                    wait.spec.details = Some(described.details.clone());
+                }
             }
             Fact::WaitSatisfied(closed) => self.close_wait(&closed.wait),
             Fact::WaitTimedOut(closed) => self.close_wait(&closed.wait),

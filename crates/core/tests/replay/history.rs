@@ -221,6 +221,10 @@ impl History {
                 TimerCancelled { timer, started }.into()
             }
             Ask::OpenWait(spec) => WaitOpened { spec, task_completed }.into(),
+            Ask::DescribeWait { wait, details } => {
+                let (opened, _) = self.opened(wait.as_str());
+                WaitDescribed { wait, opened, details }.into()
+            }
             Ask::SatisfyWait(wait) => {
                 let (opened, condition) = self.opened(wait.as_str());
                 WaitSatisfied { wait, opened, condition }.into()

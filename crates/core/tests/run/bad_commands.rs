@@ -67,6 +67,29 @@ fn waits() {
         let twice = refused([ask("w".into()), ask("w".into())]);
         assert_eq!(twice, "command 2: there is no open wait w");
     }
+    let describe = |wait: &str| Ask::DescribeWait { wait: wait.into(), details: shows(3) };
+    assert_eq!(refused([describe("v")]), "command 1: there is no open wait v");
+    let late = refused([Ask::CancelWait("w".into()), describe("w")]);
+    assert_eq!(late, "command 2: there is no open wait w");
+}
+
+/// What a wait showed before no longer counts.
+#[test]
+fn what_a_wait_shows_anew_is_bounded() {
+    let limits = Limits { wait_details_bytes: 40, ..Limits::default() };
+    let describe = |bytes| Ask::DescribeWait { wait: "w".into(), details: shows(bytes) };
+    let expected = "command 1: details of the wait has 41 bytes, the limit is 40";
+    assert_eq!(refused_by(limits, [describe(41)]), expected);
+    let limits = Limits { open_details_bytes: 60, ..Limits::default() };
+    let open = || Ask::OpenWait(WaitSpec { details: Some(shows(30)), ..wait_spec("v", None) });
+    let again = |bytes| Ask::DescribeWait { wait: "v".into(), details: shows(bytes) };
+    let expected = "command 4: details of all waits have 61 bytes, the limit is 60";
+    let message = refused_by(limits, [open(), describe(20), again(40), again(41)]);
+    assert_eq!(message, expected);
+}
+
+fn shows(bytes: usize) -> WaitDetails {
+    WaitDetails { subject: "s".repeat(bytes), ..WaitDetails::default() }
 }
 
 #[test]

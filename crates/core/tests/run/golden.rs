@@ -125,6 +125,7 @@ fn about(fact: &Fact) -> String {
         Fact::WaitOpened(opened) => {
             format!(" {} {:?}", opened.spec.wait, opened.spec.condition)
         }
+        Fact::WaitDescribed(described) => format!(" {}", described.wait),
         Fact::WaitSatisfied(end) => format!(" {} {:?}", end.wait, end.condition),
         Fact::WaitTimedOut(end) => format!(" {} {:?}", end.wait, end.condition),
         Fact::SignalReceived(signal) => format!(" {}", signal.name),

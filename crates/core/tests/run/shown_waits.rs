@@ -207,3 +207,31 @@ fn the_run_knows_which_row_last_changed_its_waits() {
     world.move_timer("t", 90);
     assert_eq!(world.run.waits_row, world.run.log_rows);
 }
+
+/// Others may act now. All else stays.
+#[test]
+fn a_wait_shows_what_code_says_of_it_anew() {
+    let mut world = World::after([ask_person(Some("t")), deadline("t", 10)]);
+    let before = only(&world);
+    world.go_to(5);
+    world.signal("hand over");
+    let details = WaitDetails { actors: vec!["bert".into()], ..approval() };
+    let describe = Ask::DescribeWait { wait: "w".into(), details: details.clone() };
+    assert_eq!(world.task([describe]).names[2..], ["WaitDescribed"]);
+    assert_eq!(only(&world), ShownWait { details: Some(details), ..before });
+}
+
+/// The move is acknowledged while code hands over: neither is lost.
+#[test]
+fn a_move_while_code_describes_the_wait_is_kept() {
+    let mut world = World::after([ask_person(Some("t")), deadline("t", 10)]);
+    world.signal("hand over");
+    world.start_task();
+    assert_eq!(world.take(move_wait(condition_key(), 50)).names, ["InputBuffered"]);
+    let details = WaitDetails { actors: vec!["bert".into()], ..approval() };
+    let names = world.complete([Ask::DescribeWait { wait: "w".into(), details }]).names;
+    assert_eq!(names[2..], ["WaitDescribed", "TimerRescheduled", "BufferReleased"]);
+    let wait = only(&world);
+    assert_eq!((wait.until, wait.moves), (at(50), 1));
+    assert_eq!(wait.details.unwrap().actors, ["bert"]);
+}

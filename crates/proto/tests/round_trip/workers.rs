@@ -21,7 +21,7 @@ use crate::{
     values::{
         activity_spec, activity_token, blocked, child_spec, extension, failure, marker, named,
         other_workflow, payloads, query_token, run, run_spec, target, task_token, time, timer_spec,
-        update_request, wait_spec,
+        update_request, wait_details, wait_spec,
     },
 };
 
@@ -36,6 +36,7 @@ fn every_ask() -> Vec<Ask> {
         Ask::OpenWait(wait_spec()),
         Ask::SatisfyWait("w1".into()),
         Ask::TimeOutWait("w1".into()),
+        Ask::DescribeWait { wait: "w1".into(), details: wait_details() },
         Ask::CancelWait("w1".into()),
         Ask::StartChild(Box::new(child_spec())),
         Ask::SignalExternal {

@@ -10,7 +10,7 @@ use abide::{
 };
 use abide_sdk_testing::replay_history;
 
-use crate::site::{Site, count, until, until_count};
+use crate::site::{Hold, Site, count, until, until_count};
 
 /// Asks for an hour, then once more, and stays until it is told to end.
 #[derive(Default)]
@@ -198,5 +198,56 @@ async fn a_client_moves_the_deadline_as_often_as_the_request_allows_over_a_hando
     asking.update(Asking::decide, approve("grace")).await.unwrap();
     assert_eq!(asking.result().await.unwrap(), "Some(Approve) by [\"grace\"]");
     replay_history::<Asking>(asking.history().await.unwrap()).unwrap();
+    worker.kill().await;
+}
+
+static HANDOVER: Hold = Hold::new();
+
+/// Stands in the middle of the task in which a request is handed over.
+#[derive(Default)]
+struct Slow {
+    approvals: Approvals,
+}
+
+#[workflow(approvals = approvals)]
+impl Slow {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<bool> {
+        let budget = Request::new("budget").approver("ada").timeout(hours(1));
+        Ok(ctx.approval(budget).await?.approved())
+    }
+
+    #[signal]
+    async fn hand_over(ctx: &Context<Self>) {
+        let _ = ctx.decide(Answer::delegate("budget", "ada", "grace"));
+        HANDOVER.pass();
+    }
+}
+
+/// The move was acknowledged, so it holds, whatever code did meanwhile, and after a crash too.
+#[tokio::test]
+async fn a_move_of_the_deadline_during_a_handover_is_kept() {
+    let mut site = Site::open().await;
+    let begun = site.now();
+    let worker = site.work(|worker| worker.workflow::<Slow>());
+    let slow = site.client().start::<Slow>("slow", ()).await.unwrap();
+    until(&slow, opened).await;
+    let wait = slow.waits().await.unwrap().remove(0);
+    slow.signal(Slow::hand_over, ()).await.unwrap();
+    HANDOVER.entered().await;
+    slow.reschedule_wait(wait.key.clone(), begun + hours(5)).await.unwrap();
+    HANDOVER.open();
+    until(&slow, |fact| matches!(fact, Fact::WaitDescribed(_))).await;
+    worker.kill().await;
+    site.reopen().await;
+    let worker = site.work(|worker| worker.workflow::<Slow>());
+    let slow = site.client().handle::<Slow>("slow");
+    let shown = slow.waits().await.unwrap().remove(0);
+    assert_eq!((shown.key, shown.since, shown.until), (wait.key, begun, begun + hours(5)));
+    assert_eq!(shown.details.unwrap().actors, ["grace"]);
+    site.pass(hours(4));
+    slow.update(Slow::decide, approve("grace")).await.unwrap();
+    assert!(slow.result().await.unwrap());
+    replay_history::<Slow>(slow.history().await.unwrap()).unwrap();
     worker.kill().await;
 }

@@ -33,8 +33,7 @@ impl Approvals {
         self.find(request).map(Record::standing)
     }
 
-    /// The deadline of a request, which can be read and moved while it is open. Take it when it is
-    /// needed: a request that somebody handed over has a new one.
+    /// The deadline of a request, which can be read and moved while it is open.
     pub fn deadline(&self, request: &str) -> Deadline {
         self.find(request).map(|record| record.deadline().clone()).unwrap_or_default()
     }

@@ -7,7 +7,7 @@ pub(super) const NAME_BYTES_MAX: usize = 256;
 /// The bytes of a comment. It stays in history and in the state; longer texts belong elsewhere.
 pub(super) const COMMENT_BYTES_MAX: usize = 16 << 10;
 
-/// How often one request can be handed over. Each time its wait is opened anew.
+/// How often one request can be handed over.
 pub(super) const HANDOVERS_MAX: usize = 100;
 
 /// The bytes that a request shows. Half of what the engine takes, so that there is room for the names

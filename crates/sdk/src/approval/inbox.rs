@@ -8,7 +8,7 @@ use abide_core::{
     payload::PayloadMap,
 };
 
-use super::{ASKED_AT, Answer, Receipt, actors};
+use super::{Answer, Receipt, actors};
 use crate::{
     Timestamp,
     client::{Client, ClientError},
@@ -61,11 +61,8 @@ impl WaitingRequest {
     fn of(row: WaitRow) -> Option<Self> {
         let position = row.position();
         let details = codec::decode_wait_details(row.details).ok().flatten()?;
-        let WaitDetails { subject, actors, mut data, approval } = details;
+        let WaitDetails { subject, actors, data, approval } = details;
         let Approval { request, update, choices } = approval?;
-        // After a handover the wait is a later one than that by which it was asked.
-        let asked_at = data.remove(ASKED_AT);
-        let asked_at = asked_at.and_then(|at| Timestamp::from_payload(Some(&at)).ok());
         Some(Self {
             workflow: row.workflow,
             workflow_type: row.workflow_type,
@@ -74,7 +71,7 @@ impl WaitingRequest {
             subject,
             actors,
             choices,
-            since: asked_at.unwrap_or(row.since),
+            since: row.since,
             until: Some(row.until).filter(|until| !until.never()),
             position,
             data,

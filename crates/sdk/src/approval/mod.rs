@@ -47,9 +47,6 @@ pub use self::{
 };
 use crate::context::Context;
 
-/// The part of a wait's details that says since when a request is asked, if its wait is a later one.
-const ASKED_AT: &str = "abide:asked_at";
-
 /// A workflow that asks people. Implemented by `#[workflow(approvals = field)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no approvals",

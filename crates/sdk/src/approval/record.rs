@@ -2,7 +2,7 @@
 //!
 //! | status | decision | handover | withdrawal | deadline |
 //! |---|---|---|---|---|
-//! | open | counts, or decides | the wait is opened anew, for other actors | withdrawn | timed out |
+//! | open | counts, or decides | lists show other actors | withdrawn | timed out |
 //! | timed out | kept as late; judged anew when it is asked again | closed | closed | |
 //! | decided | already decided | already decided | already decided | |
 //! | withdrawn | closed | closed | closed | |
@@ -194,11 +194,6 @@ impl Record {
 
     pub(super) const fn deadline(&self) -> &Deadline {
         &self.deadline
-    }
-
-    /// When it was last asked.
-    pub(super) const fn asked_at(&self) -> Timestamp {
-        self.asked_at
     }
 
     /// It was asked by the future that has this tie.

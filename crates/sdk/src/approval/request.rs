@@ -73,7 +73,7 @@ impl Request {
 }
 
 impl<C: Choice> Request<C> {
-    /// What is asked, in a few words for people. All that a request shows has at most 1 MiB.
+    /// What is asked, in a few words for people. All that a request shows has at most 32 KiB.
     pub fn about(mut self, subject: impl Into<String>) -> Self {
         self.rules.subject = subject.into();
         self

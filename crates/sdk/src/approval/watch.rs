@@ -13,7 +13,7 @@ use std::{
 
 use abide_core::event;
 
-use super::{ASKED_AT, Approving, Choice, Request, Verdict, record::Record, tie::Tie};
+use super::{Approving, Choice, Request, Verdict, record::Record, tie::Tie};
 use crate::{
     Timestamp,
     context::{Condition, Context, Deadline, Outcome, Pending, WaitUntil, WaitUntilWithin},
@@ -24,14 +24,10 @@ use crate::{
 pub(super) struct Watch<W: Approving, C: Choice> {
     ctx: Context<W>,
     request: Request<C>,
-    /// Where user code asks, for the message of a fault.
-    place: &'static Location<'static>,
     tie: Rc<Tie>,
     waiting: Waiting<W>,
     /// The actors that lists show.
     listed: Vec<String>,
-    /// How often clients and operators may still move the deadline.
-    moves_left: Option<u32>,
 }
 
 /// The wait that lists show.
@@ -49,41 +45,25 @@ impl<W: Approving, C: Choice> Watch<W, C> {
         tie: Rc<Tie>,
     ) -> Self {
         let until = request.limit.map(|limit| limit.from(ctx.now()));
-        let moves_left = request.max_extensions;
         let listed = ctx.read(|state| actors(state, &tie)).unwrap_or_default();
         let wait = wait(&ctx, &request, &tie, &listed);
-        let waiting = Waiting::begin(wait, until, request.not_after, moves_left);
-        let watch = Self { ctx, request, place, tie, waiting, listed, moves_left };
-        watch.begun();
-        watch
-    }
-
-    /// Opens the wait anew, because others may act now. All else stays: the deadline where it is at
-    /// this moment, the moves that clients have left, and the time since when it is asked.
-    fn relist(&mut self, actors: Vec<String>) {
-        let deadline = self.waiting.deadline();
-        let until = deadline.at();
-        self.moves_left = self.moves_left.map(|left| left.saturating_sub(deadline.moves()));
-        self.listed = actors;
-        let mut wait = wait(&self.ctx, &self.request, &self.tie, &self.listed);
-        let asked_at = self.ctx.read(|state| record(state, &self.tie).map(Record::asked_at));
-        if let Some(asked_at) = asked_at {
-            wait = wait.data(ASKED_AT, &asked_at);
-        }
-        // The old wait ends by this, after the new one has begun: lists never miss the request.
-        self.waiting = Waiting::begin(wait, until, self.request.not_after, self.moves_left);
-        self.begun();
-    }
-
-    /// Lets code reach the deadline of the wait that has begun.
-    fn begun(&self) {
-        self.ctx.mark(self.place);
-        let deadline = self.waiting.deadline();
-        self.ctx.write(|state| {
-            if let Some(record) = state.approvals_mut().tied_mut(&self.tie) {
+        let waiting = Waiting::begin(wait, until, &request);
+        // The message of a fault shall name the place where user code asks.
+        ctx.mark(place);
+        let deadline = waiting.deadline();
+        ctx.write(|state| {
+            if let Some(record) = state.approvals_mut().tied_mut(&tie) {
                 record.set_deadline(deadline);
             }
         });
+        Self { ctx, request, tie, waiting, listed }
+    }
+
+    /// Shows that others may act now. The wait stays the same, and with it its deadline, which others
+    /// may be moving at this moment.
+    fn relist(&mut self, actors: Vec<String>) {
+        self.listed = actors;
+        self.waiting.show_actors(self.listed.clone());
     }
 
     /// The wait is over, and so is the request.
@@ -118,35 +98,29 @@ impl<W: Approving, C: Choice> Future for Watch<W, C> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {
         self.tie.listen(cx.waker());
-        loop {
-            if self.tie.abandoned_at().is_some() {
-                // Nobody reads it.
-                return Poll::Ready(Err(Error::Cancelled));
-            }
-            if let Poll::Ready(ended) = self.waiting.poll(cx) {
-                return Poll::Ready(self.ended(ended));
-            }
-            match self.ctx.read(|state| actors(state, &self.tie)) {
-                Some(actors) if actors != self.listed => self.relist(actors),
-                _ => return Poll::Pending,
-            }
+        if self.tie.abandoned_at().is_some() {
+            // Nobody reads it.
+            return Poll::Ready(Err(Error::Cancelled));
         }
+        if let Poll::Ready(ended) = self.waiting.poll(cx) {
+            return Poll::Ready(self.ended(ended));
+        }
+        match self.ctx.read(|state| actors(state, &self.tie)) {
+            Some(actors) if actors != self.listed => self.relist(actors),
+            _ => {}
+        }
+        Poll::Pending
     }
 }
 
 impl<W: Approving> Waiting<W> {
-    fn begin(
-        wait: WaitUntil<W>,
-        until: Option<Timestamp>,
-        not_after: Option<Timestamp>,
-        max_extensions: Option<u32>,
-    ) -> Self {
+    fn begin<C>(wait: WaitUntil<W>, until: Option<Timestamp>, request: &Request<C>) -> Self {
         let Some(until) = until else { return Self::Endless(wait.start()) };
         let mut wait = wait.until(until);
-        if let Some(at) = not_after {
+        if let Some(at) = request.not_after {
             wait = wait.not_after(at);
         }
-        if let Some(count) = max_extensions {
+        if let Some(count) = request.max_extensions {
             wait = wait.max_extensions(count);
         }
         Self::Within(wait.start())
@@ -156,6 +130,13 @@ impl<W: Approving> Waiting<W> {
         match self {
             Self::Endless(_) => Deadline::default(),
             Self::Within(wait) => wait.deadline(),
+        }
+    }
+
+    fn show_actors(&mut self, actors: Vec<String>) {
+        match self {
+            Self::Endless(wait) => wait.show_actors(actors),
+            Self::Within(wait) => wait.show_actors(actors),
         }
     }
 

@@ -11,7 +11,7 @@ use std::{
 use abide_core::{event, limits::valid_condition_key, time::Timestamp};
 
 use super::{
-    operation::{Answer, Operation, Progress, awaitable},
+    operation::{Answer, Operation, Pending, Progress, awaitable},
     outcome::Outcome,
     terms::{Limit, Said, described, guarded},
 };
@@ -115,6 +115,24 @@ impl<W: 'static> WaitUntil<W> {
             _ if self.board.look(|| holds()) => Progress::Done(Ok(Outcome::InTime(()))),
             Some(until) if until <= now => Progress::Done(Ok(Outcome::TimedOut)),
             until => Progress::Waits(self.board.wait_until(condition, holds, until, terms)),
+        }
+    }
+}
+
+impl<W: 'static> Pending<WaitUntil<W>> {
+    /// Shows people that others may act now.
+    pub(crate) fn show_actors(&mut self, actors: Vec<String>) {
+        if let Some((until, wait)) = self.parts() {
+            wait.describe(until.said.changed_actors(actors));
+        }
+    }
+}
+
+impl<W: 'static> Pending<WaitUntilWithin<W>> {
+    /// Shows people that others may act now.
+    pub(crate) fn show_actors(&mut self, actors: Vec<String>) {
+        if let Some((within, wait)) = self.parts() {
+            wait.describe(within.wait.said.changed_actors(actors));
         }
     }
 }

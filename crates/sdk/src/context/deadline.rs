@@ -52,11 +52,6 @@ impl Deadline {
         Ok(at)
     }
 
-    /// How often clients and operators have moved it.
-    pub(crate) fn moves(&self) -> u32 {
-        self.timer.as_ref().and_then(|(board, timer)| board.moves(timer)).unwrap_or_default()
-    }
-
     /// The timer's id within the run, by which clients and operators move it.
     pub fn timer_id(&self) -> Option<&TimerId> {
         self.timer.as_ref().map(|(_, timer)| timer)

@@ -82,6 +82,14 @@ impl<O: Operation> Pending<O> {
         Self { operation, state }
     }
 
+    /// The operation together with its wait, if that has begun and is not over.
+    pub(super) fn parts(&mut self) -> Option<(&mut O, &Wait)> {
+        match &self.state {
+            State::Begun(Progress::Waits(wait)) => Some((&mut self.operation, wait)),
+            _ => None,
+        }
+    }
+
     /// The wait that has begun and is not over.
     pub(super) const fn wait(&self) -> Option<&Wait> {
         match &self.state {

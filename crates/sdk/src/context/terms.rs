@@ -72,6 +72,12 @@ impl Said {
         self.terms.guards.max_extensions = Some(count);
     }
 
+    /// What is shown from now on, if others may act.
+    pub(super) fn changed_actors(&mut self, actors: Vec<String>) -> WaitDetails {
+        self.actors(actors);
+        self.details().clone()
+    }
+
     /// All of it, unless something cannot be written.
     pub(super) fn terms(&mut self) -> Result<Terms, Error> {
         match self.unsendable.take() {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use abide_core::{
-    event::DeliveryFailure,
+    event::{DeliveryFailure, WaitDetails},
     failure::Failure,
     ids::{ActivityId, ExecutionId, TimerId, WaitId},
     payload::Payloads,
@@ -91,6 +91,11 @@ impl Wait {
     /// The timer whose firing ends the wait, if there is one.
     pub(crate) fn timer(&self) -> Option<TimerId> {
         self.board.timer_of(self.number)
+    }
+
+    /// Shows something else to people, if a condition is waited for.
+    pub(crate) fn describe(&self, details: WaitDetails) {
+        self.board.describe_wait(self.number, details);
     }
 
     /// How the wait ended, once it has.
@@ -202,6 +207,15 @@ impl Waits {
             Ender::Nothing | Ender::Signal(_) => None,
         };
         self.conditions.iter().filter_map(predicate).collect()
+    }
+
+    /// The condition that a pending wait is for.
+    pub(super) fn condition(&self, number: u64) -> Option<WaitId> {
+        let entry = self.entries.get(&number).filter(|entry| entry.resolution.is_none())?;
+        match &entry.ender {
+            Ender::Condition(wait, _) => Some(wait.clone()),
+            Ender::Nothing | Ender::Signal(_) => None,
+        }
     }
 
     /// What a wait that was not given up is about.

@@ -4,10 +4,10 @@
 extern crate abide_sdk as abide;
 
 mod bad_input;
-mod counting;
 mod large;
 mod network;
 mod never;
+mod observed;
 mod operations;
 mod overload;
 mod refused;

@@ -34,7 +34,7 @@ use tokio_stream::{StreamExt as _, iter, once, pending};
 use tonic::{Code, Streaming};
 
 use crate::{
-    counting::CountingStore,
+    observed::ObservedStore,
     support::{channel, client, config, server, start, target, transport},
 };
 
@@ -190,8 +190,8 @@ async fn pages_and_frames_of_large_rows_are_bounded() {
 }
 
 /// A server, and how often it reads the log.
-async fn counted() -> (Server, Arc<CountingStore>) {
-    let store = Arc::new(CountingStore::default());
+async fn counted() -> (Server, Arc<ObservedStore>) {
+    let store = Arc::new(ObservedStore::default());
     let server = Server::start(config(), Arc::clone(&store) as Arc<dyn Store>).await;
     let server = server.expect("it starts");
     server.ready().await;

@@ -1,14 +1,19 @@
 //! Waits as clients in other languages see them: listed by every filter, shown one by one, moved by their
 //! names, and followed as they change.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use abide_core::{call::RunTarget, codec::Wire, event::Condition, ids::RunId, program::Node};
+use abide_engine::{Engine, Options};
 use abide_proto::generated::{self as wire, abide_client::AbideClient};
-use tonic::{Code, Streaming, transport::Channel};
+use abide_server::Server;
+use tonic::{Code, Status, Streaming, transport::Channel};
 
-use crate::support::{
-    client, config, programs, server_with_clock, spawn_worker, start, target, transport,
+use crate::{
+    observed::ObservedStore,
+    support::{
+        client, config, programs, server_with_clock, spawn_worker, start, target, transport,
+    },
 };
 
 /// Waits until two signals have come, for at most an hour, and then for one more.
@@ -55,10 +60,14 @@ async fn next_wait(stream: &mut Streaming<wire::RunWaits>) -> wire::ShownWait {
 }
 
 async fn signal(client: &mut AbideClient<Channel>, id: &str, name: &str) {
+    try_signal(client, id, name).await.expect("it is taken");
+}
+
+async fn try_signal(client: &mut AbideClient<Channel>, id: &str, name: &str) -> Result<(), Status> {
     let signal = wire::Signal { name: name.into(), ..Default::default() };
     let target = Some(target(id).into());
     let request = wire::SignalRunRequest { target, signal: Some(signal), ..Default::default() };
-    client.signal_run(request).await.expect("it is taken");
+    client.signal_run(request).await.map(drop)
 }
 
 #[tokio::test]
@@ -103,6 +112,30 @@ async fn the_waits_of_a_run_are_pushed_as_they_change() {
     let last = next(&mut changes).await;
     assert!(last.waits.is_empty() && last.closed);
     assert!(changes.message().await.expect("a clean end").is_none());
+    worker.abort();
+}
+
+/// The shard forgets all and is opened anew. Who follows is told nothing twice, and misses nothing.
+#[tokio::test]
+async fn a_follower_outlives_its_shard() {
+    let store = Arc::new(ObservedStore::default());
+    let engine = Engine::start(store.clone(), Options::default());
+    let server = Server::serve(config(), Arc::new(engine)).await.expect("it starts");
+    server.ready().await;
+    let transport = transport(&server);
+    let mut client = client(&server).await;
+    start(&*transport, "order", "patient").await;
+    let worker = spawn_worker(&transport, "one", &programs([("patient", patient())])).await;
+    let mut changes = follow(&mut client, "order").await;
+    let wait = next_wait(&mut changes).await;
+    assert_eq!(wait.name, "paid.twice");
+
+    store.lose_next_answer();
+    let forgotten = try_signal(&mut client, "order", "paid").await.expect_err("nobody knows");
+    assert_eq!(forgotten.code(), Code::Aborted);
+    while try_signal(&mut client, "order", "paid").await.is_err() {}
+    let wait = next_wait(&mut changes).await;
+    assert_eq!(wait.name, "ship", "the first signal was written, too");
     worker.abort();
 }
 

@@ -100,6 +100,7 @@ fn command_of(fact: &Fact) -> Option<Option<EventNumber>> {
         Fact::MemoUpserted(event) => Some(event.task_completed),
         Fact::TimerRescheduled(event) if event.by == Mover::Code => None,
         Fact::TimerCancelled(_)
+        | Fact::WaitDescribed(_)
         | Fact::WaitSatisfied(_)
         | Fact::WaitTimedOut(_)
         | Fact::WaitCancelled(_)

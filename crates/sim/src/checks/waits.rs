@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
     codec,
-    event::{Event, Fact, Origin, TimerSpec, WaitSpec},
+    event::{Event, Fact, Origin, TimerSpec, WaitDetails, WaitSpec},
     ids::{RunId, TimerId, WaitId},
     list::{WaitKind, WaitRow},
     run::{Phase, TimerKey, WaitKey},
@@ -158,6 +158,8 @@ struct OpenTimer<'a> {
 
 struct OpenCondition<'a> {
     spec: &'a WaitSpec,
+    /// What is shown now.
+    details: Option<&'a WaitDetails>,
     since: Timestamp,
     /// The deadline that has come.
     passed: Option<Timestamp>,
@@ -197,7 +199,14 @@ impl<'a> OpenWaits<'a> {
             }
             Fact::WaitOpened(opened) => {
                 let (spec, since) = (&opened.spec, event.time);
-                self.conditions.insert(&spec.wait, OpenCondition { spec, since, passed: None });
+                let details = spec.details.as_ref();
+                let wait = OpenCondition { spec, details, since, passed: None };
+                self.conditions.insert(&spec.wait, wait);
+            }
+            Fact::WaitDescribed(described) => {
+                if let Some(wait) = self.conditions.get_mut(&described.wait) {
+                    wait.details = Some(&described.details);
+                }
             }
             Fact::WaitSatisfied(end) => {
                 self.conditions.remove(&end.wait);
@@ -287,7 +296,7 @@ impl OpenTimer<'_> {
 
 impl OpenCondition<'_> {
     fn row(&self, story: &Story, timer: Option<&OpenTimer<'_>>) -> WaitRow {
-        let details = self.spec.details.as_ref();
+        let details = self.details;
         let approval = details.is_some_and(|details| details.approval.is_some());
         let deadline = timer.map(|timer| timer.until).or(self.passed);
         WaitRow {

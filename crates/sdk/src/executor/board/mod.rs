@@ -22,8 +22,8 @@ use abide_core::{
     time::Timestamp,
 };
 
+use self::markers::Markers;
 pub(crate) use self::timers::{Received, Terms};
-use self::{markers::Markers, timers::Due};
 use super::{
     mailbox::Mailbox,
     waits::{ChildClosed, Ender, Entry, Resolution, Subject, Wait, Waits},
@@ -55,7 +55,7 @@ struct Shared {
     handled: BTreeSet<EventNumber>,
     children: BTreeMap<u64, Child>,
     /// When the open timers are due.
-    due: BTreeMap<TimerId, Due>,
+    due: BTreeMap<TimerId, Timestamp>,
     markers: Markers,
     spawned: Vec<LocalBoxFuture<'static, ()>>,
     /// Accepted updates that have no outcome.

@@ -26,14 +26,6 @@ pub(crate) struct Terms {
     pub(crate) guards: Guards,
 }
 
-/// When an open timer is due.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Due {
-    at: Timestamp,
-    /// How often it was moved from outside.
-    moves: u32,
-}
-
 /// What a wait for a signal begins with.
 pub(crate) enum Received {
     /// One was there.
@@ -117,6 +109,14 @@ impl Board {
         self.open(&mut shared, subject, Ender::Condition(wait, holds))
     }
 
+    /// Changes what people are shown about a condition wait that was not given up.
+    pub(in crate::executor) fn describe_wait(&self, number: u64, details: WaitDetails) {
+        let mut shared = self.change();
+        if let Some(wait) = shared.waits.condition(number) {
+            self.ask(&mut shared, Ask::DescribeWait { wait, details });
+        }
+    }
+
     /// The timer of a wait that was not given up.
     pub(in crate::executor) fn timer_of(&self, number: u64) -> Option<TimerId> {
         match self.shared.borrow().waits.subject(number)? {
@@ -127,12 +127,7 @@ impl Board {
 
     /// When an open timer is due.
     pub(crate) fn due(&self, timer: &TimerId) -> Option<Timestamp> {
-        self.shared.borrow().due.get(timer).map(|due| due.at)
-    }
-
-    /// How often an open timer was moved from outside.
-    pub(crate) fn moves(&self, timer: &TimerId) -> Option<u32> {
-        self.shared.borrow().due.get(timer).map(|due| due.moves)
+        self.shared.borrow().due.get(timer).copied()
     }
 
     /// Moves the due time of an open timer.
@@ -149,8 +144,8 @@ impl Board {
         if fire_at < now {
             return Err(MoveError::Past { at: fire_at, now });
         }
-        if fire_at != due.at {
-            due.at = fire_at;
+        if fire_at != *due {
+            *due = fire_at;
             self.ask(&mut shared, Ask::RescheduleTimer { timer: timer.clone(), fire_at });
         }
         Ok(())
@@ -159,8 +154,7 @@ impl Board {
     /// A timer was moved from outside.
     pub(in crate::executor) fn timer_moved(&self, timer: TimerId, fire_at: Timestamp) {
         if let Some(due) = self.shared.borrow_mut().due.get_mut(&timer) {
-            due.at = fire_at;
-            due.moves += 1;
+            *due = fire_at;
         }
     }
 
@@ -185,7 +179,7 @@ impl Board {
         origin: Origin,
         Terms { details, guards }: Terms,
     ) {
-        shared.due.insert(timer.clone(), Due { at: fire_at, moves: 0 });
+        shared.due.insert(timer.clone(), fire_at);
         let origin = Some(origin);
         self.ask(shared, Ask::StartTimer(TimerSpec { timer, fire_at, origin, details, guards }));
     }

@@ -1,6 +1,6 @@
-//! A store in memory that counts reads of the log.
+//! A store in memory that counts reads of its log, and may lose the answer to a commit.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use abide_core::{
     ids::{RunId, ShardId},
@@ -16,21 +16,32 @@ use abide_store::{
 };
 
 #[derive(Default)]
-pub(crate) struct CountingStore {
+pub(crate) struct ObservedStore {
     kept: MemoryStore,
     log_reads: AtomicUsize,
+    loses_answer: AtomicBool,
 }
 
-impl CountingStore {
+impl ObservedStore {
     /// Reads of the log until now.
     pub(crate) fn log_reads(&self) -> usize {
         self.log_reads.load(Ordering::SeqCst)
     }
+
+    /// The next batch is written, and nobody is told.
+    pub(crate) fn lose_next_answer(&self) {
+        self.loses_answer.store(true, Ordering::SeqCst);
+    }
 }
 
-impl Store for CountingStore {
+impl Store for ObservedStore {
     fn commit(&self, batch: Batch) -> Pending<'_, (), CommitError> {
-        self.kept.commit(batch)
+        let lost = self.loses_answer.swap(false, Ordering::SeqCst);
+        let written = self.kept.commit(batch);
+        Box::pin(async move {
+            written.await?;
+            if lost { Err(CommitError::Unknown("the answer is lost".into())) } else { Ok(()) }
+        })
     }
 
     fn shard(&self, shard: ShardId) -> Pending<'_, ShardRow> {

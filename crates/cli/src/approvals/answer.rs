@@ -1,0 +1,205 @@
+//! `abide approvals decide`, `delegate` and `withdraw`: what people say to a request.
+
+use std::time::Duration;
+
+use abide::{Client, ClientError, client::ShownWait, payload::Data as _};
+use abide_core::{event::Approval, run::Liveness};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::{connection::Common, failed::Failed, output::payloads, workflow::Target};
+
+/// The update of workflows that ask as the SDK does.
+const UPDATE: &str = "decide";
+
+/// How long a workflow that has just been started is given to come to its request.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Decide a request, and print what the workflow answers
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide approvals decide order-7 approve --by anna
+  abide approvals decide order-7 reject --by anna --role managers --comment 'too expensive'
+  abide approvals decide order-7 '{\"pay_only\":{\"euros\":40}}' --by anna")]
+pub(crate) struct Decide {
+    #[command(flatten)]
+    target: Target,
+    /// The decision: one of the request's choices; as JSON if it holds data
+    choice: String,
+    #[command(flatten)]
+    sender: Sender,
+}
+
+/// Hand a request over to somebody else, who decides in your place
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide approvals delegate order-7 linus --by anna --comment 'on holiday'")]
+pub(crate) struct Delegate {
+    #[command(flatten)]
+    target: Target,
+    /// Who decides instead
+    to: String,
+    #[command(flatten)]
+    sender: Sender,
+}
+
+/// Withdraw a request, as whoever asked
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide approvals withdraw order-7 --by carl --comment 'no longer needed'")]
+pub(crate) struct Withdraw {
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    sender: Sender,
+}
+
+/// Who says something to which request.
+#[derive(Args)]
+struct Sender {
+    /// Your name
+    #[arg(long, value_name = "NAME")]
+    by: String,
+    /// A role that you have; repeat it for several
+    #[arg(long, value_name = "ROLE")]
+    role: Vec<String>,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    comment: Option<String>,
+    /// The request, if the workflow has several, or if its time is up
+    #[arg(long, value_name = "REQUEST")]
+    request: Option<String>,
+    /// Makes repeats of this answer the same answer
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+}
+
+impl Decide {
+    pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
+        let choice = choice(&self.choice)?;
+        self.sender.say(common, &self.target, "decision", choice).await
+    }
+}
+
+impl Delegate {
+    pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
+        self.sender.say(common, &self.target, "delegate_to", self.to.into()).await
+    }
+}
+
+impl Withdraw {
+    pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
+        self.sender.say(common, &self.target, "withdraw", Value::Null).await
+    }
+}
+
+impl Sender {
+    /// Sends an answer with this step, and prints what the workflow says to it.
+    async fn say(
+        self,
+        common: &Common,
+        target: &Target,
+        step: &'static str,
+        value: Value,
+    ) -> Result<(), Failed> {
+        let client = common.client().await?;
+        let (request, update) = self.place(target, &client).await?;
+        let answer = json!({
+            "request": request, step: value, "approver": self.by, "roles": self.role,
+            "comment": self.comment, "key": self.key,
+        });
+        let input = answer.to_payload().map_err(Failed::usage)?;
+        let update = target.handle(&client).update_untyped(update, Vec::from_iter(input));
+        let told = payloads(&update.await.map_err(|error| target.failed(error))?);
+        common.output().say(
+            &json!({ "workflow": target.id, "request": request, step: value, "answer": told }),
+            in_words(&request, &told),
+        )
+    }
+
+    /// The request that is meant, and the update that takes the answer.
+    async fn place(&self, target: &Target, client: &Client) -> Result<(String, String), Failed> {
+        let id = &target.id;
+        let waits = waits(target, client).await.map_err(|error| target.failed(error))?;
+        let open: Vec<_> = waits.iter().filter_map(approval_of).collect();
+        match (&self.request, open.as_slice()) {
+            // Perhaps its time is up, or it was decided: the workflow knows.
+            (Some(request), _) => {
+                let named = open.iter().find(|(_, approval)| approval.request == *request);
+                let update = named.map_or(UPDATE, |(_, approval)| approval.update.as_str());
+                Ok((request.clone(), update.into()))
+            }
+            (None, [(_, approval)]) => Ok((approval.request.clone(), approval.update.clone())),
+            (None, []) => Err(Failed::refused(format_args!("{id} waits for no decision"))
+                .hint(format!("`abide waits show {id}` shows what it waits for"))),
+            (None, several) => {
+                let what = format!("{id} has several open requests: {}", listed(several));
+                Err(Failed::usage(what).hint("name one with --request"))
+            }
+        }
+    }
+}
+
+/// What the run waits for. A run whose code is about to go on may ask in a moment, so it is given one.
+async fn waits(target: &Target, client: &Client) -> Result<Vec<ShownWait>, ClientError> {
+    let handle = target.handle(client);
+    let described = handle.describe().await?;
+    let goes_on = matches!(described.liveness, Liveness::TaskWaiting | Liveness::TaskRunning);
+    if !goes_on || described.waits.iter().any(|wait| approval_of(wait).is_some()) {
+        return Ok(described.waits);
+    }
+    let mut follower = handle.follow_waits();
+    let asked = async {
+        while let Some(waits) = follower.next().await? {
+            if waits.iter().any(|wait| approval_of(wait).is_some()) {
+                return Ok(waits);
+            }
+        }
+        Ok(Vec::new())
+    };
+    tokio::time::timeout(PATIENCE, asked).await.unwrap_or(Ok(described.waits))
+}
+
+/// What the workflow answered, in words, if it is the receipt that requests give.
+fn in_words(request: &str, answer: &Value) -> String {
+    match answer.get("effect").and_then(Value::as_str) {
+        Some(effect) => format!("{effect}: {request}"),
+        None => answer.to_string(),
+    }
+}
+
+/// A name as it is; a choice that holds data is typed as JSON.
+fn choice(typed: &str) -> Result<Value, Failed> {
+    if !typed.starts_with('{') {
+        return Ok(typed.into());
+    }
+    serde_json::from_str(typed)
+        .map_err(|error| Failed::usage(format_args!("the decision is not JSON: {error}")))
+}
+
+/// What the wait is about and how it is decided, if a person decides it.
+fn approval_of(wait: &ShownWait) -> Option<(&str, &Approval)> {
+    let details = wait.details.as_ref()?;
+    Some((details.subject.as_str(), details.approval.as_ref()?))
+}
+
+fn listed(open: &[(&str, &Approval)]) -> String {
+    let one = |(subject, approval): &(&str, &Approval)| match *subject {
+        "" => approval.request.clone(),
+        subject => format!("{} ({subject})", approval.request),
+    };
+    open.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_is_a_name_or_json() {
+        assert_eq!(choice("approve").unwrap(), json!("approve"));
+        let with_data = choice("{\"pay_only\":{\"euros\":40}}").unwrap();
+        assert_eq!(with_data, json!({ "pay_only": { "euros": 40 } }));
+        assert!(choice("{pay}").unwrap_err().to_string().contains("not JSON"));
+    }
+}

@@ -1,0 +1,28 @@
+//! `abide approvals`: what waits for a person's decision, and what people say to it.
+
+mod answer;
+mod list;
+
+use clap::Subcommand;
+
+use crate::{connection::Common, failed::Failed};
+
+/// What can be done about approvals.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    List(list::List),
+    Decide(answer::Decide),
+    Delegate(answer::Delegate),
+    Withdraw(answer::Withdraw),
+}
+
+impl Command {
+    pub(crate) async fn run(self, common: &Common) -> Result<(), Failed> {
+        match self {
+            Self::List(command) => command.run(common).await,
+            Self::Decide(command) => command.run(common).await,
+            Self::Delegate(command) => command.run(common).await,
+            Self::Withdraw(command) => command.run(common).await,
+        }
+    }
+}
