@@ -10,11 +10,15 @@ use super::{
     Check, Checked, Violation,
     ledger::{Ledger, Story},
 };
-use crate::{code::CLEANUP_STEPS, programs::Catalog};
+use crate::{
+    code::CLEANUP_STEPS,
+    programs::{Catalog, Cleanup},
+};
 
 /// Judges every run at rest by its program.
 pub fn cleanup_runs_once(ledger: &Ledger, catalog: &Catalog) -> Checked {
-    for story in ledger.stories.values() {
+    // Code that has not begun has nothing to clean up.
+    for story in ledger.stories.values().filter(|story| story.run.completed > 0) {
         let Some(program) = catalog.program(&story.run.spec.workflow_type) else { continue };
         cleaned_up(story, program.cleanup)
             .map_err(|what| Violation::of(Check::Cleanups, story.run.id, what))?;
@@ -22,7 +26,7 @@ pub fn cleanup_runs_once(ledger: &Ledger, catalog: &Catalog) -> Checked {
     Ok(())
 }
 
-fn cleaned_up(story: &Story, steps: usize) -> Result<(), String> {
+fn cleaned_up(story: &Story, Cleanup { steps, limit }: Cleanup) -> Result<(), String> {
     let taken: Vec<_> = story.events.iter().filter_map(cleanup_step).collect();
     for (index, (number, step)) in taken.iter().enumerate() {
         if CLEANUP_STEPS.get(index) != Some(step) {
@@ -35,8 +39,11 @@ fn cleaned_up(story: &Story, steps: usize) -> Result<(), String> {
     }
     let last = taken.last().map(|(number, _)| *number);
     let unfinished = last.is_some_and(|last| !completed_between(story, last, EventNumber::MAX));
+    // A deadline may have cut it short.
+    let cut_short =
+        limit.is_some() && taken.first().is_none_or(|(first, _)| fired_after(story, *first));
     match story.events.last().map(|event| &event.body.fact) {
-        Some(Fact::RunCancelled(_)) if taken.len() != steps || unfinished => {
+        Some(Fact::RunCancelled(_)) if !cut_short && (taken.len() != steps || unfinished) => {
             Err(format!("it is cancelled after {} of {steps} steps of cleanup", taken.len()))
         }
         Some(Fact::RunCompleted(_) | Fact::RunFailed(_) | Fact::RunContinuedAsNew(_))
@@ -64,4 +71,9 @@ fn completed_between(story: &Story, scheduled: EventNumber, before: EventNumber)
     events.into_iter().any(|event| {
         matches!(&event.body.fact, Fact::ActivityCompleted(end) if end.scheduled == scheduled)
     })
+}
+
+fn fired_after(story: &Story, number: EventNumber) -> bool {
+    let mut later = story.events.iter().skip_while(|event| event.number < number);
+    later.any(|event| matches!(event.body.fact, Fact::TimerFired(_)))
 }

@@ -12,6 +12,8 @@
 //! - `chains`: runs of one workflow follow each other, one at a time.
 //! - `updates`: one outcome for an update, the same for all who ask.
 //! - `cleanups`: a cancelled run has cleaned up, once and in order.
+//! - `sagas`: what a saga undoes is undone once and in order.
+//! - `crowds`: never more than allowed is under way.
 //! - `rows`: rows are the projection of the folded runs, no more and no less.
 //! - `waits`: after every commit, waits, due times and effects have their rows, and nothing else has.
 //! - `settled`: what could go on has gone on.
@@ -22,6 +24,7 @@ use abide_core::ids::RunId;
 
 pub mod chains;
 pub mod cleanups;
+pub mod crowds;
 pub mod dispatches;
 pub mod families;
 pub mod ledger;
@@ -30,6 +33,7 @@ pub mod races;
 pub mod records;
 pub mod replays;
 pub mod rows;
+pub mod sagas;
 pub mod settled;
 pub mod signals;
 pub mod updates;
@@ -135,6 +139,10 @@ checks! {
     Updates = "one outcome of an update",
     /// Cleanup runs once.
     Cleanups = "cleanup runs once",
+    /// A saga is undone once and in order.
+    Sagas = "sagas are undone once",
+    /// Never more than allowed is under way.
+    Crowds = "crowds keep their bounds",
     /// An effect takes place once.
     Effects = "effects once",
     /// Rows are the projection of the runs.

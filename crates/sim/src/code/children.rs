@@ -62,6 +62,9 @@ fn call<const N: usize, const M: usize>(
     if let Some(limit) = child.execution_timeout {
         call = call.execution_timeout(limit);
     }
+    if let Some(policy) = child.on_cancel {
+        call = call.on_cancel(policy);
+    }
     if let Some(retry) = &child.retry {
         call = call.retry(retry.clone());
     }

@@ -1,24 +1,16 @@
 //! The steps of a program, done through the context of the SDK.
 
-use std::time::Duration;
-
 use abide_core::{event::Delivery, payload::Payload, retry::RetryPolicy};
 use abide_sdk::{
-    ActivityDef, Context, Error, RawPayload, SignalDef, future::LocalBoxFuture, join,
-    payload::Arguments, select,
+    ActivityDef, Context, Error, RawPayload, SignalDef, context::ActivityCall,
+    future::LocalBoxFuture, join, payload::Arguments, select,
 };
 
 use super::{
-    children, waits,
+    children, crowds, sagas, scopes, waits,
     workflow::{Scripted, ignored, make_value},
 };
-use crate::programs::{Activity, Node, Program, Quirk};
-
-/// The activities that clean up after a cancelled run, in their order.
-pub const CLEANUP_STEPS: [&str; 3] = ["undo0", "undo1", "undo2"];
-
-/// How long an attempt of one of them may take.
-const CLEANUP_LIMIT: Duration = Duration::from_secs(2);
+use crate::programs::{Activity, Local, Node, Successor};
 
 /// Why a program ends before its last step: a step fails, cancels or continues the run.
 #[derive(Debug)]
@@ -56,7 +48,12 @@ pub(super) fn follow<'a, const N: usize>(
                 Ok(())
             }
             Node::Activity(activity) => run_activity(ctx, activity).await,
+            Node::Local(local) => run_locally(ctx, local).await,
             Node::Child(child) => children::run(ctx, child).await,
+            Node::Crowd(crowd) => crowds::run(ctx, crowd).await,
+            Node::Saga(saga) => sagas::run(ctx, saga).await,
+            Node::Scope { body, cancel_after } => scopes::scope(ctx, body, *cancel_after).await,
+            Node::Shield { body, timeout } => scopes::shield(ctx, body, *timeout).await,
             Node::SignalExternal { workflow, name } => {
                 let other = ctx.external(workflow.as_str());
                 let sent = other.signal(signal::<0>(name), unique_text(ctx)).await;
@@ -66,6 +63,10 @@ pub(super) fn follow<'a, const N: usize>(
                 let asked = ctx.external::<Scripted<0>>(workflow.as_str()).cancel().await;
                 came_to(ctx, workflow, asked.map(|()| "asked to cancel".into()))
             }
+            Node::Finish => {
+                let finished = ctx.handlers_finished().await;
+                came_to(ctx, "handlers", finished.map(|()| "finished".into()))
+            }
             Node::SideEffect => {
                 let value = ctx.side_effect(make_value);
                 came_to(ctx, "value", value.map(|value| value.to_string()))
@@ -74,8 +75,12 @@ pub(super) fn follow<'a, const N: usize>(
                 let follows = ctx.patched(change);
                 follow(ctx, if follows { new } else { old }).await
             }
-            Node::ContinueAsNew { runs } if ctx.started().ordinal < *runs => {
-                Err(Stop(ctx.continue_as_new(())))
+            Node::ContinueAsNew { runs, successor } if ctx.started().ordinal < *runs => {
+                Err(Stop(match successor {
+                    Successor::Alike => ctx.continue_as_new(()),
+                    Successor::Limited(limit) => ctx.next_run(()).run_timeout(*limit).into(),
+                    Successor::Childless => ctx.next_run_as::<Scripted<0>>(()).into(),
+                }))
             }
             Node::ContinueAsNew { .. } => Ok(()),
             Node::Fail => Err(Stop(Error::fail("drawn"))),
@@ -128,41 +133,55 @@ pub(super) async fn run_activity<const N: usize>(
     ctx: &Context<Scripted<N>>,
     activity: &Activity,
 ) -> Stopped {
+    let mut result = call(ctx, activity, "").start();
+    let result = match activity.give_up {
+        None => result.await,
+        Some(patience) => select! {
+            result = &mut result => result,
+            _ = ctx.sleep(patience) => {
+                result.cancel();
+                result.await
+            }
+        },
+    };
+    came_to(ctx, activity.activity_type, result.map(|payload| text(&payload)))
+}
+
+/// Runs an activity within the workflow task.
+async fn run_locally<const N: usize>(ctx: &Context<Scripted<N>>, local: &Local) -> Stopped {
+    let definition = definition(local.activity_type);
+    let mut call = ctx.local_activity(definition, RawPayload::default()).retry(local.retry.clone());
+    if let Some(longest) = local.longest_delay {
+        call = call.longest_delay_in_task(longest);
+    }
+    came_to(ctx, "local", call.await.map(|payload| text(&payload)))
+}
+
+/// The call of an activity, with a text that names it.
+pub(super) fn call<const N: usize>(
+    ctx: &Context<Scripted<N>>,
+    activity: &Activity,
+    named: &str,
+) -> ActivityCall<RawPayload> {
     let once = RetryPolicy { maximum_attempts: 1, ..RetryPolicy::default() };
     let retry = activity.retry.clone().unwrap_or(once);
-    let mut call = ctx.activity(definition(activity.activity_type), ()).retry(retry);
+    let input = RawPayload(Payload::new(named.to_owned()));
+    let mut call = ctx.activity(definition(activity.activity_type), input).retry(retry);
+    call = call.on_cancel(activity.on_cancel);
     if let Some(limit) = activity.start_to_close {
         call = call.start_to_close(limit);
     }
     if let Some(limit) = activity.heartbeat {
         call = call.heartbeat_timeout(limit);
     }
-    if activity.delivery == Delivery::AtMostOnce {
-        call = call.at_most_once();
+    match activity.delivery {
+        Delivery::AtMostOnce => call.at_most_once(),
+        Delivery::AtLeastOnce => call,
     }
-    let result = call.await;
-    came_to(ctx, activity.activity_type, result.map(|payload| text(&payload)))
 }
 
-/// Takes back what the run has done, one step after the other.
-pub(super) async fn clean_up<const N: usize>(
-    ctx: &Context<Scripted<N>>,
-    program: &Program,
-) -> Stopped {
-    let steps = &CLEANUP_STEPS[..program.cleanup.min(CLEANUP_STEPS.len())];
-    let (steps, again) = match (program.quirk, steps) {
-        (Some(Quirk::CleanupCutShort), [shorter @ .., _]) => (shorter, &[][..]),
-        (Some(Quirk::CleanupTwice), steps) => (steps, steps),
-        _ => (steps, &[][..]),
-    };
-    for step in steps.iter().chain(again) {
-        let call = ctx.activity(definition(step), ()).start_to_close(CLEANUP_LIMIT);
-        came_to(ctx, step, call.await.map(|payload| text(&payload)))?;
-    }
-    Ok(())
-}
-
-/// Notes what a step came to. A failure is not the end; a request to cancel is, unless it is ignored.
+/// Notes what a step came to. A failure is not the end. What ended because the part of the run around it
+/// is cancelled is the end of that part, unless such requests are ignored.
 pub(super) fn came_to<const N: usize>(
     ctx: &Context<Scripted<N>>,
     what: &str,
@@ -170,15 +189,17 @@ pub(super) fn came_to<const N: usize>(
 ) -> Stopped {
     match result {
         Ok(value) => ctx.write(|state| state.note(format!("{what}={value}"))),
-        Err(Error::Cancelled) => ignored(ctx, Error::Cancelled).map_err(Stop)?,
+        Err(error) if error.is_cancelled() && ctx.is_cancel_requested() => {
+            ignored(ctx, Error::Cancelled).map_err(Stop)?;
+        }
         Err(error) => ctx.write(|state| state.note(format!("{what} failed: {error}"))),
     }
     Ok(())
 }
 
 /// Attempts are drawn by the world, so the code of an activity is never called.
-fn definition(activity_type: &'static str) -> ActivityDef<(), (), RawPayload> {
-    ActivityDef::new(activity_type, Arguments::none(), |(), _, ()| {
+pub(super) fn definition(activity_type: &'static str) -> ActivityDef<(), RawPayload, RawPayload> {
+    ActivityDef::new(activity_type, Arguments::one(), |(), _, _| {
         Box::pin(std::future::ready(Ok(RawPayload::default())))
     })
 }

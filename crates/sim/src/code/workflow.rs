@@ -14,13 +14,14 @@ use abide_sdk::{
     SignalDef, UpdateDef, Workflow,
     approval::{self, Answer, Approvals, Approving, Receipt},
     condition,
-    definition::{QueryHandler, SignalCode, SignalHandler, UpdateCode, UpdateHandler},
+    definition::{QueryHandler, SignalCode, SignalHandler, Unfinished, UpdateCode, UpdateHandler},
     future::LocalBoxFuture,
     payload::Arguments,
 };
 
 use super::{
     handlers::{accept, poke, work},
+    scopes,
     steps::{self, Stop},
 };
 use crate::programs::{Goal, Program};
@@ -56,7 +57,7 @@ pub fn begin_world() {
 }
 
 /// A value that was never there before.
-pub(super) fn make_value() -> u64 {
+pub fn make_value() -> u64 {
     VALUES_MADE.set(VALUES_MADE.get() + 1);
     VALUES_MADE.get()
 }
@@ -90,6 +91,8 @@ pub(super) struct Scripted<const N: usize> {
     pub(super) program: Rc<Program>,
     /// What the steps came to so far, in the order in which they ended.
     pub(super) trace: Vec<String>,
+    /// How many parts of the program were numbered.
+    numbered: usize,
     /// How often people were asked.
     pub(super) requests: usize,
     approvals: Approvals,
@@ -133,6 +136,12 @@ impl<const N: usize> Scripted<N> {
             .validated(Self::may_vote);
     const POSTPONE: UpdateDef<Self, RawPayload, RawPayload> =
         UpdateDef::new("postpone", Arguments::one(), UpdateCode::Apply(Self::postpone));
+
+    /// A number for a part of the program, by which history tells it from others.
+    pub(super) fn next_number(&mut self) -> usize {
+        self.numbered += 1;
+        self.numbered
+    }
 
     pub(super) fn note(&mut self, text: impl Into<String>) {
         self.trace.push(text.into());
@@ -221,6 +230,8 @@ impl<const N: usize> Workflow for Scripted<N> {
     const UPDATES: &'static [&'static dyn UpdateHandler<Self>] =
         &[&Self::ACCEPT, &Self::WORK, &Self::REJECT, &Self::VOTE, &Self::POSTPONE, &Self::DECIDE];
 
+    const UNFINISHED: Unfinished = unfinished(N);
+
     type Input = ();
     type Output = RawPayload;
 
@@ -228,6 +239,7 @@ impl<const N: usize> Workflow for Scripted<N> {
         Self {
             program: PROGRAM.with_borrow(Rc::clone),
             trace: Vec::new(),
+            numbered: 0,
             requests: 0,
             approvals: Approvals::default(),
             marks: 0,
@@ -240,17 +252,23 @@ impl<const N: usize> Workflow for Scripted<N> {
     fn run(ctx: Context<Self>, (): ()) -> LocalBoxFuture<'static, Result<RawPayload, Raised>> {
         Box::pin(async move {
             let program = ctx.read(|state| state.program.clone());
-            match steps::follow(&ctx, &program.body).await {
+            match scopes::whole(&ctx, &program).await {
                 Ok(()) => Ok(ctx.read(Self::result)),
-                Err(Stop(Error::Cancelled)) => {
-                    let cleaned = steps::clean_up(&ctx, &program).await;
-                    let error = cleaned.err().map_or(Error::Cancelled, |Stop(error)| error);
-                    Err(Raised::new(error))
-                }
                 Err(Stop(error)) => Err(Raised::new(error)),
             }
         })
     }
+}
+
+/// Runs of some types end without their handlers.
+const fn unfinished(number: usize) -> Unfinished {
+    if number % 3 == 1 { Unfinished::Abandon } else { Unfinished::Wait }
+}
+
+/// Runs of the type are completed after their handlers.
+pub fn waits_for_handlers(workflow_type: &str) -> bool {
+    let number = TYPES.iter().position(|name| *name == workflow_type);
+    number.is_some_and(|number| unfinished(number) == Unfinished::Wait)
 }
 
 impl<const N: usize> Approving for Scripted<N> {

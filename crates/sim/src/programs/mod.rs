@@ -4,13 +4,17 @@
 
 mod draw;
 mod node;
+mod work;
 
 use std::{collections::BTreeMap, rc::Rc};
 
 use abide_core::ids::{RunId, WorkflowKey};
 
 pub(crate) use self::draw::reuse;
-pub use self::node::{Activity, Care, Child, Goal, Move, Node, Program, Quirk, Terms};
+pub use self::{
+    node::{Cleanup, Goal, Move, Node, Program, Quirk, Successor, Terms},
+    work::{Activity, Care, Child, Crowd, Local, Order, Saga, Undoable},
+};
 use crate::{code::Machine, rng::Rng};
 
 /// How many workflow types a world has.

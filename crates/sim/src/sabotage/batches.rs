@@ -113,6 +113,11 @@ impl Saboteur {
         if !row.notes.is_empty() && self.strikes(Bug::LostBufferedInput) {
             alter_records(row, |record| !matches!(record, Record::Note(Note::InputBuffered(_))));
         }
+        if self.bug == Some(Bug::DetachmentLost) && !row.notes.is_empty() {
+            let detached =
+                |record: &Record| matches!(record, Record::Note(Note::AttemptDetached { .. }));
+            alter_records(row, |record| !detached(record));
+        }
         if self.bug == Some(Bug::OldDeadline) {
             let (run, deadlines) = (row.run, &mut self.deadlines);
             alter_records(row, |record| {

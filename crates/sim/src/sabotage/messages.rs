@@ -1,12 +1,13 @@
 //! Bugs in what reaches machines and what leaves them.
 
 use abide_core::{
-    call::{ActivityToken, Call, CallReply, Dispatch, Worker},
+    call::{ActivityToken, Call, CallError, CallReply, Dispatch, Worker},
     command::Ask,
     effect::{Action, Answer, Effect, RunOutcome},
     event::Outcome,
+    ids::RunId,
     replay::Completion,
-    run::Stage,
+    run::{Refusal, Stage},
 };
 use abide_shard::message::{Envelope, Message, Offer, Output, Work};
 
@@ -96,6 +97,11 @@ impl Saboteur {
                 _ => {}
             },
             Output::Reply(_, Ok(reply)) => self.alter_reply(reply),
+            Output::Reply(_, reply @ Err(CallError::Refused(Refusal::StaleAttempt)))
+                if self.bug == Some(Bug::AnsweredTwice) =>
+            {
+                *reply = Ok(CallReply::Done { run: RunId::MIN, repeat: false });
+            }
             _ => {}
         }
         vec![output]
@@ -109,7 +115,7 @@ impl Saboteur {
                 *outcome = Outcome::Completed(Vec::new());
             }
             CallReply::UpdateRejected(_) if self.bug == Some(Bug::RejectionAsAcceptance) => {
-                let run = abide_core::ids::RunId::MIN;
+                let run = RunId::MIN;
                 *reply = CallReply::Update { run, stage: Stage::Accepted };
             }
             _ => {}
@@ -124,6 +130,11 @@ impl Saboteur {
             commands.swap(0, 1);
         }
         self.spoil_waits(commands);
+        if matches!(commands.last().map(|last| &last.ask), Some(Ask::CompleteRun(_)))
+            && self.bug == Some(Bug::UnfinishedUpdate)
+        {
+            commands.retain(|command| !matches!(command.ask, Ask::CompleteUpdate { .. }));
+        }
         if let Some(Ask::ContinueAsNew(next)) = commands.last_mut().map(|last| &mut last.ask) {
             match self.bug {
                 Some(Bug::SignalLeftBehind) => next.signals.clear(),

@@ -161,16 +161,32 @@ bugs! {
         "A condition counts as timed out although it held first.",
     TimerLeftBehind "timer-left-behind" 50
         "A condition is satisfied and its timer is left to fire.",
+    LocalValueChanged "local-value-changed" 100
+        "The result of a local activity is recorded as another than its code got.",
+    DetachmentLost "detachment-lost" 200
+        "That an attempt was left to somebody else is not written.",
+    AnsweredTwice "answered-twice" 200
+        "Two who answer for one attempt are both told that their answer counts.",
     LostMarker "lost-marker" 50
         "A value that code cannot compute again is not recorded.",
     SignalLeftBehind "signal-left-behind" 200
         "A run that continues as new does not take its unread signals along.",
     UpdateLeftBehind "update-left-behind" 500
         "A run that continues as new does not take its unfinished updates along.",
+    UnfinishedUpdate "unfinished-update" 500
+        "A run that waits for its handlers is completed without the outcome of an update.",
     CleanupCutShort "cleanup-cut-short" 200
         "A cancelled run ends before the last step of its cleanup.",
     CleanupTwice "cleanup-twice" 200
         "A cancelled run cleans up twice.",
+    Unshielded "unshielded" 200
+        "A cancel request reaches what is shielded from it.",
+    StepNotUndone "step-not-undone" 200
+        "A saga that fails does not undo its last step.",
+    UndoneAtOnce "undone-at-once" 200
+        "A saga is undone all at once, not the last step first.",
+    BoundIgnored "bound-ignored" 200
+        "One more than allowed is under way.",
     WrongOutcome "wrong-outcome" 100
         "The caller of an update is told another outcome than the recorded one.",
     RejectionAsAcceptance "rejection-as-acceptance" 100

@@ -9,6 +9,10 @@ impl Saboteur {
         match self.bug {
             Some(Bug::CleanupCutShort) => Some(Quirk::CleanupCutShort),
             Some(Bug::CleanupTwice) => Some(Quirk::CleanupTwice),
+            Some(Bug::Unshielded) => Some(Quirk::Unshielded),
+            Some(Bug::StepNotUndone) => Some(Quirk::StepNotUndone),
+            Some(Bug::UndoneAtOnce) => Some(Quirk::UndoneAtOnce),
+            Some(Bug::BoundIgnored) => Some(Quirk::BoundIgnored),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@
 use abide_core::{
     call::{Call, CallError, CallReply, RunTarget, Ticket},
     event::{RunUnpaused, UpdateRequest},
-    ids::{RunId, ShardId, WorkflowKey},
+    ids::{RunId, ShardId, UpdateId, WorkflowKey},
 };
 use abide_shard::message::Message;
 
@@ -29,10 +29,16 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// The update that it asks for, if it does.
-    pub(super) fn update(&self) -> Option<(&Call, &UpdateRequest)> {
-        match self.call.as_deref() {
-            Some(call @ Call::Update { request, .. }) => Some((call, request)),
+    /// The update that it asks for, alone or with a start.
+    pub(super) fn update(&self) -> Option<(&WorkflowKey, &UpdateId, &UpdateRequest)> {
+        match self.call.as_deref()? {
+            Call::Update { target, update, request, .. } => {
+                Some((&target.workflow, update, request))
+            }
+            Call::Start(start) => {
+                let asked = start.update.as_ref()?;
+                Some((&start.workflow, &asked.update, &asked.request))
+            }
             _ => None,
         }
     }
@@ -129,7 +135,7 @@ impl World {
                 self.promises.refused(&call);
                 Ok(())
             }
-            Err(_) => Ok(()),
+            Err(error) => self.promises.told_error(&self.ledger, &call, &error),
         }
     }
 
