@@ -7,7 +7,7 @@ use abide_core::{
     ids::EventNumber,
 };
 
-use super::{Check, Checked, Violation, ledger::Story};
+use super::{Check, Checked, Violation, ledger::Story, records::activity_end};
 use crate::code::CROWD;
 
 /// Those of a crowd that are under way, and the last that began.
@@ -18,23 +18,13 @@ struct Under {
 }
 
 /// Judges the crowds of a run by its history.
-#[expect(clippy::wildcard_enum_match_arm, reason = "all others begin and end no activity")]
 pub fn crowds_keep_their_bounds(story: &Story) -> Checked {
     let mut crowds: BTreeMap<usize, Under> = BTreeMap::new();
-    let ends = |crowds: &mut BTreeMap<usize, Under>, scheduled: EventNumber| {
-        crowds.values_mut().for_each(|crowd| {
-            crowd.way.remove(&scheduled);
-        });
-    };
     // What a request cancels may be under way a little longer, beside what code begins after it.
     let before = |event: &&Event| !matches!(event.body.fact, Fact::RunCancelRequested(_));
     for event in story.events.iter().take_while(before) {
-        match &event.body.fact {
-            Fact::ActivityCompleted(end) => ends(&mut crowds, end.scheduled),
-            Fact::ActivityFailed(end) => ends(&mut crowds, end.scheduled),
-            Fact::ActivityTimedOut(end) => ends(&mut crowds, end.scheduled),
-            Fact::ActivityCancelled(end) => ends(&mut crowds, end.scheduled),
-            _ => {}
+        if let Some((ended, _)) = activity_end(&event.body.fact) {
+            crowds.values_mut().for_each(|crowd| crowd.way.retain(|member| *member != ended));
         }
         let Some((number, index, bound)) = member(event) else { continue };
         let crowd = crowds.entry(number).or_default();

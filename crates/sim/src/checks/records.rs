@@ -182,16 +182,25 @@ fn timer_fires_once_and_in_time(
     Ok(())
 }
 
+/// The activity that an event ends, and whether it succeeded.
 #[expect(clippy::wildcard_enum_match_arm, reason = "all others do not end an activity")]
+pub const fn activity_end(fact: &Fact) -> Option<(EventNumber, bool)> {
+    match fact {
+        Fact::ActivityCompleted(close) => Some((close.scheduled, true)),
+        Fact::ActivityFailed(close) => Some((close.scheduled, false)),
+        Fact::ActivityTimedOut(close) => Some((close.scheduled, false)),
+        Fact::ActivityCancelled(close) => Some((close.scheduled, false)),
+        _ => None,
+    }
+}
+
 fn activities(run: &Run, event: &Event) -> Checked {
+    let ended = activity_end(&event.body.fact).map(|(scheduled, _)| scheduled);
     let scheduled = match &event.body.fact {
-        Fact::ActivityStarted(started) => started.scheduled,
-        Fact::ActivityCompleted(close) => close.scheduled,
-        Fact::ActivityFailed(close) => close.scheduled,
-        Fact::ActivityTimedOut(close) => close.scheduled,
-        Fact::ActivityCancelled(close) => close.scheduled,
-        _ => return Ok(()),
+        Fact::ActivityStarted(started) => Some(started.scheduled),
+        _ => ended,
     };
+    let Some(scheduled) = scheduled else { return Ok(()) };
     if run.activities.contains_key(&scheduled) {
         return Ok(());
     }

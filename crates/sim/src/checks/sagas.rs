@@ -8,7 +8,7 @@ use abide_core::{
     ids::EventNumber,
 };
 
-use super::{Check, Checked, Violation, ledger::Story};
+use super::{Check, Checked, Violation, ledger::Story, records::activity_end};
 use crate::code::{NOT_UNDONE, STEP, STUBBORN_UNDO, UNDO, UNDONE};
 
 /// An activity of a saga: when it was asked for, when it was over, and whether it succeeded.
@@ -114,16 +114,9 @@ fn work_of(event: &Event) -> Option<(&str, (usize, usize, bool))> {
 }
 
 /// When an activity was over, and whether it succeeded.
-#[expect(clippy::wildcard_enum_match_arm, reason = "all others end no activity")]
 fn end_of(story: &Story, scheduled: EventNumber) -> Option<(EventNumber, bool)> {
     story.events.iter().find_map(|event| {
-        let (of, succeeded) = match &event.body.fact {
-            Fact::ActivityCompleted(end) => (end.scheduled, true),
-            Fact::ActivityFailed(end) => (end.scheduled, false),
-            Fact::ActivityTimedOut(end) => (end.scheduled, false),
-            Fact::ActivityCancelled(end) => (end.scheduled, false),
-            _ => return None,
-        };
+        let (of, succeeded) = activity_end(&event.body.fact)?;
         (of == scheduled).then_some((event.number, succeeded))
     })
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use abide_sdk::{Context, Error, OnCancel, RawPayload, Saga};
+use abide_sdk::{Context, Error, OnCancel, RetryPolicy, Saga};
 
 use super::{
     steps::{Stopped, call, came_to},
@@ -46,7 +46,7 @@ pub(super) async fn run<const N: usize>(
             let undo = retried(if step.stubborn { STUBBORN_UNDO } else { UNDO });
             let last = index + 1 == saga.steps.len();
             if !(last && quirk == Some(Quirk::StepNotUndone)) {
-                undoing.undo(named.clone(), call::<N>(ctx, &undo, &named));
+                undoing.undo(named.clone(), call(ctx, &undo, &named));
             }
         }
         call(ctx, &saga.last, "").await
@@ -63,7 +63,7 @@ pub(super) async fn run<const N: usize>(
             ctx.write(|state| state.note(format!("{name}={UNDONE}")));
             came_to(ctx, &name, Err(error))
         }
-        Ok(RawPayload(_)) => came_to(ctx, &name, Ok("done".into())),
+        Ok(_) => came_to(ctx, &name, Ok("done".into())),
     }
 }
 
@@ -72,7 +72,7 @@ pub(super) async fn run<const N: usize>(
 fn retried(activity_type: &'static str) -> Activity {
     Activity {
         activity_type,
-        retry: Some(Default::default()),
+        retry: Some(RetryPolicy::default()),
         start_to_close: Some(LIMIT),
         on_cancel: OnCancel::WaitForCancel,
         ..Activity::default()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use abide_sdk::{Context, Error, Outcome, select};
+use abide_sdk::{Context, Error, Outcome, RawPayload, select};
 
 use super::{
     steps::{Stop, Stopped, came_to, definition, follow, text},
@@ -60,7 +60,7 @@ async fn clean_up<const N: usize>(ctx: &Context<Scripted<N>>, program: &Program)
         _ => (steps, &[][..]),
     };
     for step in steps.iter().chain(again) {
-        let call = ctx.activity(definition(step), Default::default());
+        let call = ctx.activity(definition(step), RawPayload::default());
         let done = call.start_to_close(CLEANUP_LIMIT).await;
         came_to(ctx, step, done.map(|payload| text(&payload)))?;
     }
