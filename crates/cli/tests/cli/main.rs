@@ -10,6 +10,7 @@ mod harness;
 mod people;
 mod policies;
 mod postgres;
+mod replay;
 mod stories;
 mod tls;
 mod usage;
