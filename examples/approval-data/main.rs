@@ -52,7 +52,7 @@ impl Claim {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     tokio::spawn(engine.worker().workflow::<Claim>().run());
     let expense = Expense { euros: 420, purpose: "a chair".into() };

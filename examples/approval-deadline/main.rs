@@ -37,7 +37,7 @@ impl Audit {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     tokio::spawn(engine.worker().workflow::<Audit>().run());
     let audit = engine.client().start::<Audit>("audit-7", ()).await?;

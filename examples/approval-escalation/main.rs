@@ -58,7 +58,7 @@ async fn asked(access: &WorkflowHandle<Access>, who: &str) -> anyhow::Result<()>
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     tokio::spawn(engine.worker().workflow::<Access>().activity(tell).run());
     let client = engine.client();

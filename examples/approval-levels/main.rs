@@ -33,7 +33,7 @@ impl Contract {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     tokio::spawn(engine.worker().workflow::<Contract>().run());
     let client = engine.client();

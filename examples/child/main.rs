@@ -50,7 +50,7 @@ impl Order {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     tokio::spawn(engine.worker().workflow::<Order>().workflow::<Shipment>().run());
 

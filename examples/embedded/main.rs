@@ -72,7 +72,7 @@ async fn both_lives(file: &Path) -> anyhow::Result<()> {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+pub async fn main() -> anyhow::Result<()> {
     let folder = env::temp_dir().join(format!("abide-example-{}", process::id()));
     fs::create_dir_all(&folder)?;
     let file = folder.join("abide.db");

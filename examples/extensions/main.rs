@@ -45,7 +45,7 @@ impl Auction {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+pub async fn main() -> anyhow::Result<()> {
     // The engine of tests, whose time skips ahead: nobody wants to wait for this auction.
     let env = TestEnvironment::new().await;
     env.worker(|worker| worker.workflow::<Auction>()).await?;

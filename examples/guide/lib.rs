@@ -11,17 +11,24 @@ macro_rules! page {
 
 page!(activities, "activities.md");
 page!(approvals, "approvals.md");
+page!(async_completion, "async-completion.md");
+page!(cancellation, "cancellation.md");
+page!(chains, "chains.md");
 page!(changing_code, "changing-code.md");
 page!(children, "children.md");
 page!(conditions, "conditions.md");
 page!(embedded, "embedded.md");
 page!(getting_started, "getting-started.md");
+page!(local_activities, "local-activities.md");
+page!(parallel, "parallel.md");
 page!(readme, "../README.md");
+page!(sagas, "sagas.md");
 page!(signals_and_timeouts, "signals-and-timeouts.md");
 page!(signals_queries_updates, "signals-queries-updates.md");
 page!(sleeping_and_deadlines, "sleeping-and-deadlines.md");
 page!(testing, "testing.md");
 page!(updatable_timers, "updatable-timers.md");
+page!(updates, "updates.md");
 page!(waiting, "waiting.md");
 page!(workers_and_clients, "workers-and-clients.md");
 page!(workflows, "workflows.md");

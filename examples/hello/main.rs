@@ -24,7 +24,7 @@ impl Hello {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+pub async fn main() -> anyhow::Result<()> {
     // The engine keeps what happens. This one forgets it at the end: see `embedded` for a file.
     let engine = Embedded::in_memory().await;
 

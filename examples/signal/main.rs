@@ -39,7 +39,7 @@ impl Approval {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     tokio::spawn(engine.worker().workflow::<Approval>().run());
     let client = engine.client();

@@ -22,7 +22,7 @@ impl Reminder {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     let client = engine.client();
 

@@ -1,23 +1,64 @@
 //! Runs every example as a user would and compares what it prints with its `expected.txt`.
 
 use std::{
-    io::{BufRead, BufReader},
+    collections::BTreeSet,
+    io::{self, BufRead, BufReader},
     process::{Child, Command, Stdio},
+    sync::{Mutex, mpsc},
+    thread,
+    time::Duration,
 };
 
-use crate::repository::{abide, read};
+use crate::repository::{abide, examples, read};
 
-/// Runs a program to its end and compares its output.
-fn check(program: &str, arguments: &[&str], folder: &str) {
-    check_run(Command::new(program).args(arguments), folder);
+/// How long an example may take, on a machine that has much else to do.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// So many examples run at the same time.
+const AT_ONCE: usize = 4;
+
+/// Runs a program to its end, in an empty folder for files that it may need, and compares its output.
+fn check(program: &str, arguments: &[&str], example: &str) -> Result<(), String> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(program);
+    command.args(arguments).env("TMPDIR", folder.path());
+    let (printed, ended) = finish(&mut command);
+    let expected = read(&format!("examples/{example}/expected.txt"));
+    let left_behind = folder.path().read_dir().unwrap().count();
+    if ended.is_ok() && printed == expected && left_behind == 0 {
+        return Ok(());
+    }
+    let ended = ended.err().unwrap_or_default();
+    Err(format!(
+        "{example} printed:\n{printed}\nand should print:\n{expected}\n\
+         files left behind: {left_behind}\n{ended}"
+    ))
 }
 
-fn check_run(command: &mut Command, folder: &str) {
-    let output = command.output().unwrap();
-    let printed = String::from_utf8(output.stdout).unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {printed}{errors}", output.status);
-    assert_eq!(printed, read(&format!("examples/{folder}/expected.txt")), "{errors}");
+/// What the program prints, and why it did not end well.
+fn finish(command: &mut Command) -> (String, Result<(), String>) {
+    let mut program =
+        Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let (output, errors) = (program.0.stdout.take().unwrap(), program.0.stderr.take().unwrap());
+    let errors = thread::spawn(move || io::read_to_string(errors).unwrap());
+    let (done, printed) = mpsc::channel();
+    let reader = thread::spawn(move || {
+        let printed = io::read_to_string(output).unwrap();
+        done.send(()).unwrap();
+        printed
+    });
+    let in_time = printed.recv_timeout(PATIENCE).is_ok();
+    if !in_time {
+        program.0.kill().unwrap();
+    }
+    let (status, printed) = (program.0.wait().unwrap(), reader.join().unwrap());
+    let errors = errors.join().unwrap();
+    let ended = match in_time {
+        true if status.success() => Ok(()),
+        true => Err(format!("{status}: {errors}")),
+        false => Err(format!("it did not end within {PATIENCE:?}: {errors}")),
+    };
+    (printed, ended)
 }
 
 /// A process that ends with the test.
@@ -45,76 +86,30 @@ fn server(data: &str) -> (Running, String) {
 }
 
 #[test]
-fn hello() {
-    check(env!("CARGO_BIN_EXE_hello"), &[], "hello");
+fn every_example_prints_what_it_should() {
+    let program = env!("CARGO_BIN_EXE_example");
+    let names = Mutex::new(examples().into_iter().filter(|name| name != "worker"));
+    let next = || names.lock().unwrap().next();
+    // Most of them wait most of the time, so several at once.
+    let problems: Vec<String> = thread::scope(|scope| {
+        let run = || {
+            let checks = std::iter::from_fn(next).map(|name| check(program, &[&name], &name));
+            checks.filter_map(Result::err).collect::<Vec<_>>()
+        };
+        let threads: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(run)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 #[test]
-fn sleep() {
-    check(env!("CARGO_BIN_EXE_sleep"), &[], "sleep");
-}
-
-#[test]
-fn signal() {
-    check(env!("CARGO_BIN_EXE_signal"), &[], "signal");
-}
-
-#[test]
-fn query() {
-    check(env!("CARGO_BIN_EXE_query"), &[], "query");
-}
-
-#[test]
-fn update() {
-    check(env!("CARGO_BIN_EXE_update"), &[], "update");
-}
-
-#[test]
-fn deadline() {
-    check(env!("CARGO_BIN_EXE_deadline"), &[], "deadline");
-}
-
-#[test]
-fn extensions() {
-    check(env!("CARGO_BIN_EXE_extensions"), &[], "extensions");
-}
-
-#[test]
-fn approval() {
-    check(env!("CARGO_BIN_EXE_approval"), &[], "approval");
-}
-
-#[test]
-fn approval_data() {
-    check(env!("CARGO_BIN_EXE_approval-data"), &[], "approval-data");
-}
-
-#[test]
-fn approval_levels() {
-    check(env!("CARGO_BIN_EXE_approval-levels"), &[], "approval-levels");
-}
-
-#[test]
-fn approval_escalation() {
-    check(env!("CARGO_BIN_EXE_approval-escalation"), &[], "approval-escalation");
-}
-
-#[test]
-fn approval_deadline() {
-    check(env!("CARGO_BIN_EXE_approval-deadline"), &[], "approval-deadline");
-}
-
-#[test]
-fn child() {
-    check(env!("CARGO_BIN_EXE_child"), &[], "child");
-}
-
-#[test]
-fn embedded() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut program = Command::new(env!("CARGO_BIN_EXE_embedded"));
-    check_run(program.env("TMPDIR", folder.path()), "embedded");
-    assert_eq!(folder.path().read_dir().unwrap().count(), 0, "no files are left behind");
+fn the_program_lists_all_examples() {
+    let output = Command::new(env!("CARGO_BIN_EXE_example")).output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let listed: BTreeSet<String> = printed.lines().skip(1).map(|line| line.trim().into()).collect();
+    let mut expected = examples();
+    expected.remove("worker");
+    assert_eq!(listed, expected);
 }
 
 #[test]
@@ -123,5 +118,6 @@ fn worker_and_starter() {
     let (_server, address) = server(data.path().to_str().unwrap());
     let mut worker = Command::new(env!("CARGO_BIN_EXE_worker"));
     let _worker = Running(worker.args(["--address", &address]).spawn().unwrap());
-    check(env!("CARGO_BIN_EXE_starter"), &["--address", &address], "worker");
+    let starter = env!("CARGO_BIN_EXE_starter");
+    check(starter, &["--address", &address], "worker").unwrap();
 }

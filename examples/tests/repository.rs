@@ -1,6 +1,7 @@
 //! What the tests take from the repository: its files, and the real program.
 
 use std::{
+    collections::BTreeSet,
     env, fs,
     path::{Path, PathBuf},
     process::Command,
@@ -18,6 +19,14 @@ pub(crate) fn pages() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let entries = fs::read_dir(folder).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// The names of the examples: folders that say what is to be printed.
+pub(crate) fn examples() -> BTreeSet<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let examples = entries.filter(|entry| entry.path().join("expected.txt").exists());
+    examples.map(|entry| entry.file_name().into_string().unwrap()).collect()
 }
 
 /// The program `abide`. A test of the whole workspace has built it; a test of this package alone

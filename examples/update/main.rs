@@ -44,7 +44,7 @@ impl Account {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     tokio::spawn(engine.worker().workflow::<Account>().run());
     let account = engine.client().start::<Account>("account-1", 100).await?;

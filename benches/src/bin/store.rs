@@ -1,17 +1,12 @@
 //! Measures the SQLite store: transitions per second beside a raw log, after two million transitions,
 //! and with a million sleeping runs. Progress goes to stderr, the table (or JSON) to stdout.
 
-use std::{
-    error::Error,
-    fmt,
-    io::{self, Write as _},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{error::Error, path::PathBuf, time::Duration};
 
 use abide_benches::{
-    clients::{Measured, Until, drive},
+    clients::{Until, drive},
     raw_log::RawLog,
+    report::{Line, median, print, progress},
     sqlite,
     workload::{self, Workload, crowd},
 };
@@ -50,15 +45,6 @@ struct Plan {
     directory: PathBuf,
 }
 
-/// One line of the result.
-struct Line {
-    name: &'static str,
-    clients: usize,
-    measured: Measured,
-    /// The rate divided by that of the line that it is compared with.
-    ratio: Option<(&'static str, f64)>,
-}
-
 fn main() -> Outcome<()> {
     let arguments = Arguments::parse();
     let directory = tempfile::tempdir_in(&arguments.directory)?;
@@ -75,11 +61,6 @@ fn main() -> Outcome<()> {
     lines.extend(with_sleepers(&plan)?);
     print(&lines, arguments.json)?;
     Ok(())
-}
-
-fn progress(message: fmt::Arguments<'_>) {
-    // Progress that cannot be shown is no reason to stop.
-    let _ = writeln!(io::stderr(), "{message}");
 }
 
 fn beside_a_raw_log(plan: &Plan) -> Outcome<Vec<Line>> {
@@ -160,34 +141,4 @@ fn compared(
 
 fn fresh_at(plan: &Plan, name: &str) -> Outcome<SqliteStore> {
     Ok(SqliteStore::open(&Options::new(plan.directory.join(name)))?)
-}
-
-fn median(mut measured: Vec<Measured>) -> Measured {
-    measured.sort_by(|left, right| left.rate().total_cmp(&right.rate()));
-    measured.swap_remove(measured.len() / 2)
-}
-
-fn print(lines: &[Line], json: bool) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    if !json {
-        writeln!(out, "| what | clients | transitions/s | p50 ms | p99 ms | ratio |")?;
-        writeln!(out, "|---|---|---|---|---|---|")?;
-    }
-    for Line { name, clients, measured, ratio } in lines {
-        let rate = measured.rate();
-        let (p50, p99) =
-            (measured.latencies.percentile_ms(50), measured.latencies.percentile_ms(99));
-        if json {
-            let ratio = ratio.map_or("null".to_owned(), |(_, ratio)| format!("{ratio:.3}"));
-            writeln!(
-                out,
-                "{{\"name\":\"{name}\",\"clients\":{clients},\"transitions_per_s\":{rate:.0},\
-                 \"p50_ms\":{p50:.3},\"p99_ms\":{p99:.3},\"ratio\":{ratio}}}"
-            )?;
-        } else {
-            let ratio = ratio.map_or(String::new(), |(of, ratio)| format!("{ratio:.2} of {of}"));
-            writeln!(out, "| {name} | {clients} | {rate:.0} | {p50:.2} | {p99:.2} | {ratio} |")?;
-        }
-    }
-    Ok(())
 }

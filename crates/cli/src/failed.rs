@@ -54,6 +54,12 @@ impl Failed {
         self
     }
 
+    /// Says first what went well.
+    pub(crate) fn after(mut self, done: &str) -> Self {
+        self.what.insert_str(0, done);
+        self
+    }
+
     /// Tells the user, and gives the exit code.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         if self.pipe_closed {
@@ -163,6 +169,13 @@ fn hint(error: &ClientError, id: &str) -> Option<String> {
         }
         ClientError::Refused(Refusal::RunClosed) => {
             "`abide workflow list --status running` shows the open ones"
+        }
+        ClientError::Refused(Refusal::UnknownUpdate(_)) => {
+            "a rejected update leaves no trace; an id belongs to the current run and those before it \
+             that continued as new"
+        }
+        ClientError::UpdateAborted { .. } => {
+            return Some(format!("`abide workflow result {id}` shows what came of the run"));
         }
         ClientError::Refused(
             Refusal::UnknownTimer(_) | Refusal::UnknownWait(_) | Refusal::TimerFired(_),

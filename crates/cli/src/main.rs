@@ -4,9 +4,11 @@
 //! - `connection` finds the engine, `input` reads what is sent, `output` writes what comes back,
 //!   `failed` says what went wrong and with which exit code.
 //! - `node` runs an engine for `dev` and `serve`; `demo` is the worker that `dev` brings along.
-//! - `workflow`, `waits`, `approvals`, `timer`, `repair`, `completions`: one file per command.
+//! - `workflow`, `waits`, `approvals`, `activity`, `timer`, `repair`, `completions`: one file per command.
+//! - `replay` asks a worker's program whether it fits the histories that there are.
 //! - `bench` measures, `crash` kills; both start this same program by `own_process`.
 
+mod activity;
 mod approvals;
 mod bench;
 mod completions;
@@ -19,6 +21,7 @@ mod node;
 mod output;
 mod own_process;
 mod repair;
+mod replay;
 mod timer;
 mod waits;
 mod workflow;
@@ -67,10 +70,14 @@ enum Command {
     /// See what waits for a decision, and decide
     #[command(subcommand)]
     Approvals(approvals::Command),
+    /// Speak for an activity that its worker has left to somebody outside
+    #[command(subcommand)]
+    Activity(activity::Command),
     /// Move timers and deadlines
     #[command(subcommand)]
     Timer(timer::Command),
     Repair(repair::Repair),
+    Replay(replay::Replay),
     Bench(bench::Bench),
     CrashTest(crash::CrashTest),
     Completions(completions::Completions),
@@ -111,8 +118,10 @@ async fn run(cli: Cli) -> Result<(), Failed> {
         Command::Workflow(command) => command.run(&common).await,
         Command::Waits(command) => command.run(&common).await,
         Command::Approvals(command) => command.run(&common).await,
+        Command::Activity(command) => command.run(&common).await,
         Command::Timer(command) => command.run(&common).await,
         Command::Repair(repair) => repair.run(&common).await,
+        Command::Replay(replay) => replay.run(&common).await,
         Command::Bench(bench) => bench.run(&common).await,
         Command::CrashTest(crash_test) => crash_test.run(&common).await,
         Command::Completions(completions) => completions.run(),

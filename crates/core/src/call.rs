@@ -1,11 +1,16 @@
 //! What clients, operators and workers ask of an engine, and what they are told. The same words are
 //! spoken inside one process and, translated, over the network.
 
+mod error;
+
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
+pub use self::error::CallError;
+pub use crate::attempt::ActivityToken;
 use crate::{
+    attempt::{AttemptName, AttemptReport},
     command::Command,
     effect::RunOutcome,
     event::{
@@ -16,9 +21,8 @@ use crate::{
     ids::{
         BuildId, EventNumber, Key, NamespaceId, RunId, SessionId, StartId, UpdateId, WorkflowKey,
     },
-    limits::InvalidField,
     payload::{Extension, Payloads},
-    run::{ActivityGiven, Close, GivenTask, Movable, Refusal, Resolution, Run, ShownWait, Stage},
+    run::{ActivityGiven, Close, GivenTask, Movable, Resolution, Run, ShownWait, Stage},
     time::Timestamp,
 };
 
@@ -37,7 +41,7 @@ pub struct RunTarget {
 /// A request of a client, an operator or a worker.
 #[derive(Clone, Debug)]
 pub enum Call {
-    /// Start a run, perhaps with a first signal.
+    /// Start a run, perhaps with a first signal or update.
     Start(Box<StartCall>),
     /// Send a signal.
     Signal(RunTarget, SignalReceived, Extension),
@@ -77,6 +81,15 @@ pub enum Call {
         update: UpdateId,
         /// What is asked for.
         request: UpdateRequest,
+        /// How far to wait.
+        until: UpdateWait,
+    },
+    /// Look an update up by its id, without asking for it, and wait until it is at least so far.
+    AwaitUpdate {
+        /// Which run.
+        target: RunTarget,
+        /// The update.
+        update: UpdateId,
         /// How far to wait.
         until: UpdateWait,
     },
@@ -135,6 +148,10 @@ pub enum Call {
     ResolveActivity(ActivityToken, Resolution),
     /// A worker's sign of life.
     Heartbeat(ActivityToken, Payloads),
+    /// A worker leaves its attempt to somebody else, who will report.
+    DetachAttempt(ActivityToken),
+    /// Somebody who is no worker speaks for an attempt.
+    ReportAttempt(AttemptName, AttemptReport),
     /// A worker that came back still holds this attempt.
     PresentAttempt(ActivityToken, SessionId),
 }
@@ -150,6 +167,7 @@ impl Call {
             | Self::Pause(target, _)
             | Self::Unpause(target, _)
             | Self::Update { target, .. }
+            | Self::AwaitUpdate { target, .. }
             | Self::Query { target, .. }
             | Self::RescheduleTimer { target, .. }
             | Self::Repair { target, .. }
@@ -162,8 +180,10 @@ impl Call {
             }
             Self::ResolveActivity(token, _)
             | Self::Heartbeat(token, _)
+            | Self::DetachAttempt(token)
             | Self::PresentAttempt(token, _) => (&token.workflow, Some(token.run)),
             Self::AnswerQuery(token, _) => (&token.workflow, Some(token.run)),
+            Self::ReportAttempt(name, _) => name.place(),
         }
     }
 }
@@ -189,6 +209,19 @@ pub struct StartCall {
     pub begin: Begin,
     /// A signal for the run, whether it is started or was open.
     pub signal: Option<SignalReceived>,
+    /// An update for the run, whether it is started or was open.
+    pub update: Option<Box<StartUpdate>>,
+}
+
+/// An update that is asked for together with a start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StartUpdate {
+    /// The update.
+    pub update: UpdateId,
+    /// What is asked for.
+    pub request: UpdateRequest,
+    /// How far to wait.
+    pub until: UpdateWait,
 }
 
 /// When the code of a new run begins, by the engine's clock.
@@ -229,6 +262,8 @@ pub enum ConflictPolicy {
 /// How far to wait for an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UpdateWait {
+    /// Not at all: where it stands now.
+    Admitted,
     /// Until code accepted or rejected it.
     Accepted,
     /// Until it has its outcome.
@@ -283,19 +318,6 @@ pub struct QueryToken {
     pub attempt: u32,
 }
 
-/// Names a start of an activity.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ActivityToken {
-    /// The workflow.
-    pub workflow: WorkflowKey,
-    /// The run.
-    pub run: RunId,
-    /// The event that scheduled it.
-    pub scheduled: EventNumber,
-    /// The start.
-    pub start: u32,
-}
-
 /// What a caller is told.
 #[derive(Clone, Debug)]
 pub enum CallReply {
@@ -305,6 +327,15 @@ pub enum CallReply {
         run: RunId,
         /// It was started by this call or a repeat of it.
         started: bool,
+    },
+    /// A run was started, or one that exists is used, and the update that came with the start is so far.
+    StartedWithUpdate {
+        /// The run.
+        run: RunId,
+        /// It was started by this call or a repeat of it.
+        started: bool,
+        /// The answer to the update, as if it had been asked for alone. The run is there in any case.
+        update: Box<Result<CallReply, CallError>>,
     },
     /// It is done.
     Done {
@@ -380,91 +411,6 @@ pub struct RunWaits {
     pub waits: Arc<Vec<ShownWait>>,
     /// It is closed: nothing can follow.
     pub closed: bool,
-}
-
-/// Why a call failed, named by what the caller can do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CallError {
-    /// The request is malformed: the field at fault and what is wrong with it.
-    #[error(transparent)]
-    Invalid(#[from] InvalidField),
-    /// There is no such workflow or run.
-    #[error("there is no such workflow run")]
-    NotFound,
-    /// A run of the workflow exists.
-    #[error("workflow {workflow} exists: run {run}")]
-    AlreadyExists {
-        /// The workflow.
-        workflow: WorkflowKey,
-        /// Its current run.
-        run: RunId,
-    },
-    /// The run refuses it.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The run closed before the update had an outcome.
-    #[error("the run closed before the update was completed")]
-    UpdateAborted,
-    /// The code does not fit the history; the mismatch tells how.
-    #[error("the run is blocked: its code does not fit its history")]
-    Blocked(Box<Blocked>),
-    /// Nobody waits for this query answer.
-    #[error("nobody waits for the answer of this query")]
-    StaleQuery,
-    /// The run's writes were refused twice by the store; an operator must look at it.
-    #[error("run {0} is set aside: the store refused its writes twice")]
-    SetAside(RunId),
-    /// The log of the run cannot be read.
-    #[error("run {run} cannot be read: {reason}")]
-    Unreadable {
-        /// The run.
-        run: RunId,
-        /// Why.
-        reason: String,
-    },
-    /// The shard is served by another node, or its store has stopped.
-    #[error("the shard is not served here any more")]
-    NotServed,
-    /// It may or may not have happened; repeat it with the same key.
-    #[error("the shard was reset: repeat the call with the same key")]
-    Reset,
-    /// The engine cannot be reached. It may or may not have happened; repeat it with the same key.
-    #[error("the engine cannot be reached: {0}")]
-    Unavailable(String),
-    /// Too much is waiting.
-    #[error("too many requests wait for the run: try later")]
-    Overloaded,
-    /// There will be no answer, however often it is asked for.
-    #[error("there will be no answer: {0}")]
-    NoAnswer(String),
-}
-
-impl CallError {
-    /// The same call may well succeed in a moment.
-    pub const fn passing(&self) -> bool {
-        match self {
-            Self::Reset
-            | Self::Unavailable(_)
-            | Self::NotServed
-            | Self::Overloaded
-            | Self::Refused(Refusal::Busy) => true,
-            Self::Invalid(_)
-            | Self::NotFound
-            | Self::AlreadyExists { .. }
-            | Self::Refused(_)
-            | Self::UpdateAborted
-            | Self::Blocked(_)
-            | Self::StaleQuery
-            | Self::SetAside(_)
-            | Self::Unreadable { .. }
-            | Self::NoAnswer(_) => false,
-        }
-    }
-
-    /// The attempt that the call was about is not its worker's any more.
-    pub const fn attempt_gone(&self) -> bool {
-        matches!(self, Self::Refused(Refusal::StaleAttempt | Refusal::RunClosed) | Self::NotFound)
-    }
 }
 
 /// Asks for a page of a run's history.

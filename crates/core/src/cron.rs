@@ -16,9 +16,9 @@ pub fn next_after(expression: &str, now: Timestamp) -> Option<Timestamp> {
     Timestamp::new(next.timestamp().as_second(), 0)
 }
 
-/// The expression can be read.
+/// The expression can be read, and names a time.
 pub fn valid(expression: &str) -> bool {
-    Cron::from_str(expression).is_ok()
+    next_after(expression, Timestamp::EPOCH).is_some()
 }
 
 #[cfg(test)]
@@ -36,5 +36,6 @@ mod tests {
         assert_eq!(next("0 0 30 2 *", 0), None);
         assert_eq!(next("nonsense", 0), None);
         assert!(valid("@hourly") && !valid("61 * * * *"));
+        assert!(!valid("0 0 30 2 *"), "a day that never comes");
     }
 }

@@ -98,6 +98,27 @@ impl Failure {
         self.chain().count()
     }
 
+    /// The same failure with at most so many causes beneath it: those on top, and the innermost, which
+    /// is what went wrong.
+    #[must_use]
+    pub fn shortened(self, causes: usize) -> Self {
+        let mut chain: Vec<Self> = Vec::new();
+        let mut rest = Some(self);
+        while let Some(mut failure) = rest {
+            rest = failure.cause.take().map(|cause| *cause);
+            chain.push(failure);
+        }
+        if chain.len() > causes + 1 {
+            let innermost = chain.pop().filter(|_| causes > 0);
+            chain.truncate(causes.max(1));
+            chain.extend(innermost);
+        }
+        let whole = chain.into_iter().rev().fold(None, |cause: Option<Self>, failure| {
+            Some(Self { cause: cause.map(Box::new), ..failure })
+        });
+        whole.unwrap_or_default()
+    }
+
     fn chain(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |failure| failure.cause.as_deref())
     }
@@ -121,5 +142,30 @@ impl fmt::Display for TimeoutKind {
             Self::StartToClose => "start-to-close",
             Self::Heartbeat => "heartbeat",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A failure with as many causes, numbered from the outside in.
+    fn nested(causes: usize) -> Failure {
+        (0..=causes).rev().fold(Failure::default(), |cause, number| Failure {
+            message: number.to_string(),
+            cause: (number < causes).then(|| Box::new(cause)),
+            ..Failure::default()
+        })
+    }
+
+    fn messages(failure: &Failure) -> Vec<&str> {
+        failure.chain().map(|failure| failure.message.as_str()).collect()
+    }
+
+    #[test]
+    fn a_shortened_failure_keeps_its_top_and_the_innermost_cause() {
+        assert_eq!(messages(&nested(5).shortened(2)), ["0", "1", "5"]);
+        assert_eq!(messages(&nested(2).shortened(2)), ["0", "1", "2"]);
+        assert_eq!(messages(&nested(3).shortened(0)), ["0"]);
     }
 }

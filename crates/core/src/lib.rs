@@ -12,6 +12,7 @@
 #![warn(missing_docs)]
 #![warn(clippy::wildcard_enum_match_arm)]
 
+pub mod attempt;
 pub mod call;
 pub mod codec;
 pub mod command;

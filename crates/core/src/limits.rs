@@ -3,7 +3,12 @@
 
 use std::{borrow::Cow, fmt, time::Duration};
 
-use crate::{event::WaitDetails, failure::Failure};
+use crate::{
+    cron,
+    event::{RunSpec, WaitDetails},
+    failure::Failure,
+    payload::{map_size, size},
+};
 
 /// Bounds of one engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,13 +38,13 @@ pub struct Limits {
     pub pending_timers: usize,
     /// Pending activities of a run.
     pub pending_activities: usize,
-    /// Pending children and external requests of a run.
+    /// Pending children and external requests of a run, cancel requests to its own children excepted.
     pub pending_children: usize,
     /// Updates of a run that have no outcome yet.
     pub pending_updates: usize,
     /// Updates of a run in all: their outcomes are kept while it is open.
     pub updates: usize,
-    /// Commands of one task.
+    /// Commands of one task, beside one for each thing that is open and can be ended.
     pub commands: usize,
     /// Keys of one kind that the next run of a chain takes over, the newest ones.
     pub carried_keys: usize,
@@ -161,6 +166,35 @@ impl Limits {
     /// What is shown about a wait is not too large.
     pub fn check_details(&self, details: &WaitDetails) -> Result<(), InvalidField> {
         check_bytes("details of the wait", details.size(), self.wait_details_bytes)
+    }
+
+    /// What is to be run can be run: by a call, as a child, or as the next run of a workflow.
+    pub fn check_spec(&self, spec: &RunSpec) -> Result<(), InvalidField> {
+        self.check_name("workflow type", &spec.workflow_type)?;
+        self.check_name("queue", &spec.queue)?;
+        self.check_size("input", size(&spec.input))?;
+        self.check_size("header", map_size(&spec.header))?;
+        self.check_size("memo", map_size(&spec.memo))?;
+        self.check_size("search attributes", map_size(&spec.search_attributes))?;
+        let timeouts = [
+            ("execution timeout", spec.execution_timeout),
+            ("run timeout", spec.run_timeout),
+            ("task timeout", spec.task_timeout),
+        ];
+        if let Some((field, _)) = timeouts.iter().find(|(_, limit)| *limit == Some(Duration::ZERO))
+        {
+            return Err(InvalidField::new(*field, "is zero; leave it out for no limit"));
+        }
+        if spec.retry.as_ref().is_some_and(|policy| policy.recorded) {
+            let problem = "is recorded, which is for the activities and children of a run";
+            return Err(InvalidField::new("retry policy", problem));
+        }
+        match &spec.cron {
+            Some(cron) if !cron::valid(cron) => {
+                Err(InvalidField::new("cron", format!("{cron:?} is not a cron expression")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The failure is neither too large nor nested too deeply.

@@ -39,6 +39,13 @@ pub enum Note {
         /// When.
         at: Timestamp,
     },
+    /// A worker left its attempt to somebody else.
+    AttemptDetached {
+        /// The event that scheduled the activity.
+        scheduled: EventNumber,
+        /// Names the start of the attempt.
+        start: u32,
+    },
     /// A running attempt reported progress.
     Heartbeat {
         /// The event that scheduled the activity.

@@ -77,6 +77,13 @@ impl Embedded {
         Self { engine: Arc::new(engine), store: kept }
     }
 
+    /// Another engine on the same store, which takes all shards from this one: what this one has in
+    /// memory only is lost, as in a crash. None if this one has let go of its store. For tests.
+    pub fn successor(&self, builder: Builder) -> impl Future<Output = Option<Self>> + Send + use<> {
+        let store = self.store.upgrade();
+        async move { Some(builder.start(store?).await) }
+    }
+
     /// A client of this engine.
     pub fn client(&self) -> Client {
         Client::new(in_process(&self.engine))

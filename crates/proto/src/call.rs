@@ -1,14 +1,16 @@
 //! Calls of the core as messages: those of clients here, those of workers in `worker`.
 
 use abide_core::{
-    call::{Begin, Call, ConflictPolicy, Query, StartCall, UpdateWait},
+    call::{Begin, Call, ConflictPolicy, Query, StartCall, StartUpdate, UpdateWait},
     codec::Wire,
     event::{ReusePolicy, RunPaused, RunUnpaused, SignalReceived},
     limits::InvalidField,
     run::Movable,
 };
+use bytes::Bytes;
 
 use crate::{
+    attempt,
     field::{Inside, case, enumeration, missing, part, word},
     generated::{
         self as wire, numbered_call::Call as Asked, start_run_request::Begin as BeginWire,
@@ -20,7 +22,7 @@ enumeration!(ConflictPolicy, ConflictPolicy {
     Reject, UseExisting, TerminateExisting,
 } else Reject);
 
-enumeration!(UpdateWait, UpdateWait { Accepted, Completed } else Completed);
+enumeration!(UpdateWait, UpdateWait { Admitted, Accepted, Completed } else Completed);
 
 /// The form of a client's call on the wire; none if the call is a worker's or only a part of an
 /// operation.
@@ -54,23 +56,21 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
             request: request.to_wire(),
             until: wire::UpdateWait::from(until).into(),
         }),
+        Call::AwaitUpdate { target, update, until } => {
+            let (target, until) = (Some(target.into()), wire::UpdateWait::from(until).into());
+            let update = update.to_wire();
+            Asked::AwaitUpdate(wire::AwaitUpdateRequest { target, update, until })
+        }
         Call::Query { target, query: Query { name, input } } => {
             let (target, input) = (Some(target.into()), input.to_wire());
             Asked::Query(wire::QueryRunRequest { target, name, input })
         }
         Call::RescheduleTimer { target, what, fire_at, identity, key } => {
-            let (timer, wait) = match what {
-                Movable::Timer(timer) => (timer.to_wire(), None),
-                Movable::Wait(wait) => (String::new(), Some(wait.to_bytes())),
-            };
-            Asked::RescheduleTimer(wire::RescheduleTimerRequest {
-                target: Some(target.into()),
-                timer,
-                wait,
-                fire_at: fire_at.to_wire(),
-                identity,
-                key: key.to_wire(),
-            })
+            let (timer, wait) = movable_to_wire(what);
+            let (target, fire_at, key) = (Some(target.into()), fire_at.to_wire(), key.to_wire());
+            let request =
+                wire::RescheduleTimerRequest { target, timer, wait, fire_at, identity, key };
+            Asked::RescheduleTimer(request)
         }
         Call::Repair { target, identity } => {
             Asked::Repair(wire::RepairRunRequest { target: Some(target.into()), identity })
@@ -84,7 +84,11 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
         Call::AwaitWaits(target, after) => {
             Asked::AwaitWaits(wire::AwaitWaitsRequest { target: Some(target.into()), after })
         }
+        Call::ReportAttempt(name, report) => {
+            Asked::ReportAttempt(attempt::request_to_wire(name, report))
+        }
         Call::AwaitEvents(..)
+        | Call::DetachAttempt(_)
         | Call::CompleteTask(..)
         | Call::FailTask { .. }
         | Call::AnswerQuery(..)
@@ -92,6 +96,14 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
         | Call::Heartbeat(..)
         | Call::PresentAttempt(..) => return None,
     })
+}
+
+/// The timer, which is empty if the name of a wait stands in its place.
+fn movable_to_wire(what: Movable) -> (String, Option<Bytes>) {
+    match what {
+        Movable::Timer(timer) => (timer.to_wire(), None),
+        Movable::Wait(wait) => (String::new(), Some(wait.to_bytes())),
+    }
 }
 
 /// The call that a client's message asks for; lists, histories and descriptions are no calls.
@@ -111,6 +123,11 @@ pub(crate) fn from_wire(asked: Asked) -> Result<Call, InvalidField> {
             target: part("target", request.target)?,
             update: word("update", request.update)?,
             request: word("request", request.request)?,
+            until: case::<_, wire::UpdateWait>("until", request.until)?,
+        },
+        Asked::AwaitUpdate(request) => Call::AwaitUpdate {
+            target: part("target", request.target)?,
+            update: word("update", request.update)?,
             until: case::<_, wire::UpdateWait>("until", request.until)?,
         },
         Asked::Cancel(request) => Call::RequestCancel {
@@ -155,6 +172,7 @@ pub(crate) fn from_wire(asked: Asked) -> Result<Call, InvalidField> {
         Asked::Repair(request) => {
             Call::Repair { target: part("target", request.target)?, identity: request.identity }
         }
+        Asked::ReportAttempt(request) => attempt::request_from_wire(request)?,
         Asked::History(_) | Asked::ListRuns(_) | Asked::CountRuns(_) | Asked::ListWaits(_) => {
             return Err(InvalidField::new("call", "is a list, not a call"));
         }
@@ -173,6 +191,7 @@ impl From<StartCall> for wire::StartRunRequest {
             reuse: start.reuse.to_wire(),
             begin: begin_to_wire(start.begin),
             signal: start.signal.map(Into::into),
+            update: start.update.map(|update| (*update).into()),
         }
     }
 }
@@ -183,6 +202,7 @@ impl TryFrom<wire::StartRunRequest> for StartCall {
     fn try_from(wire: wire::StartRunRequest) -> Result<Self, InvalidField> {
         let run = wire.run.ok_or_else(|| missing("run"))?;
         let signal = wire.signal.map(SignalReceived::try_from).transpose();
+        let update = wire.update.map(StartUpdate::try_from).transpose();
         Ok(Self {
             workflow: word("workflow", wire.workflow)?,
             run: word("run", run)?,
@@ -196,6 +216,29 @@ impl TryFrom<wire::StartRunRequest> for StartCall {
             },
             begin: begin_from_wire(wire.begin)?,
             signal: signal.map_err(|error| error.inside("signal"))?,
+            update: update.map_err(|error| error.inside("update"))?.map(Box::new),
+        })
+    }
+}
+
+impl From<StartUpdate> for wire::StartUpdate {
+    fn from(asked: StartUpdate) -> Self {
+        Self {
+            update: asked.update.to_wire(),
+            request: asked.request.to_wire(),
+            until: wire::UpdateWait::from(asked.until).into(),
+        }
+    }
+}
+
+impl TryFrom<wire::StartUpdate> for StartUpdate {
+    type Error = InvalidField;
+
+    fn try_from(wire: wire::StartUpdate) -> Result<Self, InvalidField> {
+        Ok(Self {
+            update: word("update", wire.update)?,
+            request: word("request", wire.request)?,
+            until: case::<_, wire::UpdateWait>("until", wire.until)?,
         })
     }
 }

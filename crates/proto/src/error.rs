@@ -11,7 +11,7 @@ use abide_core::{
 
 use crate::{
     field::word,
-    generated::{ErrorCode, ErrorDetail},
+    generated::{Close, ErrorCode, ErrorDetail},
 };
 
 /// The form of an error on the wire.
@@ -35,7 +35,12 @@ pub fn to_detail(error: CallError) -> ErrorDetail {
         CallError::Refused(refusal) => {
             ErrorDetail { refusal: Some(refusal.into()), ..detail(ErrorCode::Refused) }
         }
-        CallError::UpdateAborted => detail(ErrorCode::UpdateAborted),
+        CallError::UpdateAborted { run, how, accepted } => ErrorDetail {
+            run: Some(run_alone(run)),
+            how: Close::from(how).into(),
+            accepted,
+            ..detail(ErrorCode::UpdateAborted)
+        },
         CallError::Blocked(blocked) => {
             ErrorDetail { blocked: Some((*blocked).to_wire()), ..detail(ErrorCode::Blocked) }
         }
@@ -87,7 +92,11 @@ fn read(code: ErrorCode, detail: ErrorDetail) -> Option<CallError> {
             CallError::AlreadyExists { workflow, run }
         }
         ErrorCode::Refused => CallError::Refused(detail.refusal?.try_into().ok()?),
-        ErrorCode::UpdateAborted => CallError::UpdateAborted,
+        ErrorCode::UpdateAborted => CallError::UpdateAborted {
+            run: run(&detail)?.run,
+            how: detail.how().try_into().ok()?,
+            accepted: detail.accepted,
+        },
         ErrorCode::Blocked => CallError::Blocked(Box::new(word("blocked", detail.blocked?).ok()?)),
         ErrorCode::StaleQuery => CallError::StaleQuery,
         ErrorCode::SetAside => CallError::SetAside(run(&detail)?.run),
@@ -212,7 +221,11 @@ mod status {
             ErrorCode::Refused => match detail.refusal.as_ref().map(|refusal| refusal.code()) {
                 Some(RefusalCode::Limit) => Code::ResourceExhausted,
                 Some(RefusalCode::Busy) => Code::Unavailable,
-                Some(RefusalCode::UnknownTimer | RefusalCode::UnknownWait) => Code::NotFound,
+                Some(
+                    RefusalCode::UnknownTimer
+                    | RefusalCode::UnknownWait
+                    | RefusalCode::UnknownUpdate,
+                ) => Code::NotFound,
                 Some(_) | None => Code::FailedPrecondition,
             },
             ErrorCode::UpdateAborted | ErrorCode::Reset => Code::Aborted,

@@ -11,6 +11,7 @@
 
 #![warn(missing_docs)]
 
+mod attempt;
 mod call;
 #[cfg(feature = "tonic")]
 pub mod codec;

@@ -2,7 +2,7 @@
 
 use abide_core::{
     codec::Wire,
-    ids::TimerId,
+    ids::{ActivityId, TimerId},
     limits::{Exceeded, InvalidField},
     run::Refusal,
     time::Timestamp,
@@ -26,6 +26,10 @@ impl From<Refusal> for wire::Refusal {
             Refusal::StaleTask => plain(RefusalCode::StaleTask),
             Refusal::BuildTried => plain(RefusalCode::BuildTried),
             Refusal::StaleAttempt => plain(RefusalCode::StaleAttempt),
+            Refusal::UnknownActivity(activity) => {
+                of_activity(RefusalCode::UnknownActivity, &activity)
+            }
+            Refusal::NoAttempt(activity) => of_activity(RefusalCode::NoAttempt, &activity),
             Refusal::CancelNotRequested => plain(RefusalCode::CancelNotRequested),
             Refusal::UnknownTimer(timer) => of_timer(RefusalCode::UnknownTimer, &timer),
             Refusal::UnknownWait(wait) => of_wait(RefusalCode::UnknownWait, wait),
@@ -42,6 +46,9 @@ impl From<Refusal> for wire::Refusal {
             Refusal::TooManyMoves { limit } => {
                 Self { limit: Some(limit.into()), ..plain(RefusalCode::TooManyMoves) }
             }
+            Refusal::UnknownUpdate(update) => {
+                Self { update: Some(update.to_wire()), ..plain(RefusalCode::UnknownUpdate) }
+            }
             Refusal::Paused => plain(RefusalCode::Paused),
             Refusal::NotPaused => plain(RefusalCode::NotPaused),
             Refusal::Held => plain(RefusalCode::Held),
@@ -51,6 +58,10 @@ impl From<Refusal> for wire::Refusal {
 
 fn plain(code: RefusalCode) -> wire::Refusal {
     wire::Refusal { code: code.into(), ..wire::Refusal::default() }
+}
+
+fn of_activity(code: RefusalCode, activity: &ActivityId) -> wire::Refusal {
+    wire::Refusal { activity: Some(activity.to_wire()), ..plain(code) }
 }
 
 fn of_timer(code: RefusalCode, timer: &TimerId) -> wire::Refusal {
@@ -71,6 +82,7 @@ impl TryFrom<wire::Refusal> for Refusal {
     fn try_from(wire: wire::Refusal) -> Result<Self, InvalidField> {
         let code = wire.code();
         let timer = || -> TimerId { wire.timer.clone().unwrap_or_default().into() };
+        let activity = || -> ActivityId { wire.activity.clone().unwrap_or_default().into() };
         let limit = wire.limit.unwrap_or_default();
         Ok(match code {
             RefusalCode::Unspecified => return Err(missing("code")),
@@ -83,6 +95,8 @@ impl TryFrom<wire::Refusal> for Refusal {
             RefusalCode::StaleTask => Self::StaleTask,
             RefusalCode::BuildTried => Self::BuildTried,
             RefusalCode::StaleAttempt => Self::StaleAttempt,
+            RefusalCode::UnknownActivity => Self::UnknownActivity(activity()),
+            RefusalCode::NoAttempt => Self::NoAttempt(activity()),
             RefusalCode::CancelNotRequested => Self::CancelNotRequested,
             RefusalCode::UnknownTimer => Self::UnknownTimer(timer()),
             RefusalCode::UnknownWait => Self::UnknownWait(wire.wait.unwrap_or_default()),
@@ -100,6 +114,9 @@ impl TryFrom<wire::Refusal> for Refusal {
             },
             RefusalCode::TooManyMoves => {
                 Self::TooManyMoves { limit: u32::try_from(limit).unwrap_or(u32::MAX) }
+            }
+            RefusalCode::UnknownUpdate => {
+                Self::UnknownUpdate(wire.update.unwrap_or_default().into())
             }
             RefusalCode::Paused => Self::Paused,
             RefusalCode::NotPaused => Self::NotPaused,

@@ -1,19 +1,37 @@
 //! What a client is told about its call.
 
-use abide_core::{call::CallReply, codec::Wire, event::Outcome, limits::InvalidField, run::Stage};
+use abide_core::{
+    call::{CallError, CallReply},
+    codec::Wire,
+    event::Outcome,
+    limits::InvalidField,
+    run::Stage,
+};
 
 use crate::{
     error,
     field::{case, missing, word},
-    generated::{self as wire, numbered_answer::Answer, update_run_response::Stage as WireStage},
+    generated::{
+        self as wire, numbered_answer::Answer, start_run_response::UpdateAnswer,
+        update_run_response::Stage as WireStage,
+    },
     worker,
 };
 
 impl From<CallReply> for Answer {
     fn from(reply: CallReply) -> Self {
         match reply {
-            CallReply::Started { run, started } => {
-                Self::Started(wire::StartRunResponse { run: run.to_wire(), started })
+            CallReply::Started { run, started } => Self::Started(wire::StartRunResponse {
+                run: run.to_wire(),
+                started,
+                update_answer: None,
+            }),
+            CallReply::StartedWithUpdate { run, started, update } => {
+                Self::Started(wire::StartRunResponse {
+                    run: run.to_wire(),
+                    started,
+                    update_answer: Some(update_answer(*update)),
+                })
             }
             CallReply::Done { run, repeat } => {
                 Self::Done(wire::DoneResponse { run: run.to_wire(), repeat })
@@ -39,11 +57,13 @@ impl From<CallReply> for Answer {
                 })
             }
             CallReply::Waits(waits) => Self::RunWaits(waits.into()),
+            CallReply::Alive { cancel_requested } => {
+                Self::Reported(wire::ReportAttemptResponse { cancel_requested })
+            }
             // Only workers are told these, on their own stream, and the engine itself.
             CallReply::TaskTaken { .. }
             | CallReply::TaskDiscarded
             | CallReply::TaskRefused { .. }
-            | CallReply::Alive { .. }
             | CallReply::History { .. } => Self::Error(error::to_detail(error::misplaced_reply())),
         }
     }
@@ -51,8 +71,14 @@ impl From<CallReply> for Answer {
 
 pub(crate) fn from_wire(answer: Answer) -> Result<CallReply, InvalidField> {
     Ok(match answer {
-        Answer::Started(wire::StartRunResponse { run, started }) => {
-            CallReply::Started { run: word("run", run)?, started }
+        Answer::Started(wire::StartRunResponse { run, started, update_answer }) => {
+            let run = word("run", run)?;
+            let update = match update_answer {
+                None => return Ok(CallReply::Started { run, started }),
+                Some(UpdateAnswer::Update(update)) => Ok(from_wire(Answer::Update(update))?),
+                Some(UpdateAnswer::UpdateError(detail)) => Err(error::from_detail(detail)),
+            };
+            CallReply::StartedWithUpdate { run, started, update: Box::new(update) }
         }
         Answer::Done(wire::DoneResponse { run, repeat }) => {
             CallReply::Done { run: word("run", run)?, repeat }
@@ -78,6 +104,9 @@ pub(crate) fn from_wire(answer: Answer) -> Result<CallReply, InvalidField> {
             outcome: word("outcome", closed.outcome)?,
             next_run: word("next_run", closed.next_run)?,
         },
+        Answer::Reported(wire::ReportAttemptResponse { cancel_requested }) => {
+            CallReply::Alive { cancel_requested }
+        }
         Answer::RunWaits(waits) => CallReply::Waits(waits.try_into()?),
         Answer::Error(_)
         | Answer::Description(_)
@@ -88,6 +117,17 @@ pub(crate) fn from_wire(answer: Answer) -> Result<CallReply, InvalidField> {
     })
 }
 
+/// The answer to an update that came with a start.
+fn update_answer(update: Result<CallReply, CallError>) -> UpdateAnswer {
+    let answer =
+        update.map(Answer::from).unwrap_or_else(|failed| Answer::Error(error::to_detail(failed)));
+    match answer {
+        Answer::Update(update) => UpdateAnswer::Update(update),
+        Answer::Error(detail) => UpdateAnswer::UpdateError(detail),
+        _ => UpdateAnswer::UpdateError(error::to_detail(error::misplaced_reply())),
+    }
+}
+
 impl From<Stage> for WireStage {
     fn from(stage: Stage) -> Self {
         match stage {
@@ -95,6 +135,7 @@ impl From<Stage> for WireStage {
             Stage::Accepted => Self::Accepted(Default::default()),
             Stage::Completed(outcome) => Self::Completed(outcome.to_wire()),
             Stage::CompletedIn(run) => Self::CompletedIn(run.to_wire()),
+            Stage::Rejected(failure) => Self::Rejected(failure.to_wire()),
         }
     }
 }
@@ -110,7 +151,7 @@ impl TryFrom<WireStage> for Stage {
                 Self::Completed(word::<Outcome, _>("completed", outcome)?)
             }
             WireStage::CompletedIn(run) => Self::CompletedIn(word("completed_in", run)?),
-            WireStage::Rejected(_) => return Err(InvalidField::new("rejected", "is no stage")),
+            WireStage::Rejected(failure) => Self::Rejected(word("rejected", failure)?),
         })
     }
 }

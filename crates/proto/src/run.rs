@@ -78,6 +78,7 @@ impl From<Description> for wire::RunDescription {
             attempt: shown.attempt,
             parent: shown.parent.to_wire(),
             started_at: shown.started_at.to_wire(),
+            begins_at: shown.begins_at.to_wire(),
             closed_at: shown.closed_at.to_wire(),
             deadline: shown.deadline.to_wire(),
             next_run: shown.next_run.to_wire(),
@@ -113,6 +114,7 @@ impl TryFrom<wire::RunDescription> for Description {
             attempt: wire.attempt,
             parent: word("parent", wire.parent)?,
             started_at: word("started_at", wire.started_at)?,
+            begins_at: word("begins_at", wire.begins_at)?,
             closed_at: word("closed_at", wire.closed_at)?,
             deadline: word("deadline", wire.deadline)?,
             next_run: word("next_run", wire.next_run)?,
@@ -209,11 +211,10 @@ impl From<Phase> for shown_activity::Phase {
     fn from(phase: Phase) -> Self {
         match phase {
             Phase::Ready { since } => Self::Ready(wire::ActivityReady { since: since.to_wire() }),
-            Phase::Started { at, session, identity } => Self::Started(wire::ActivityRunning {
-                at: at.to_wire(),
-                session: session.to_wire(),
-                identity,
-            }),
+            Phase::Started { at, session, identity, detached } => {
+                let (at, session) = (at.to_wire(), session.to_wire());
+                Self::Started(wire::ActivityRunning { at, session, identity, detached })
+            }
             Phase::Backoff { until } => {
                 Self::Backoff(wire::ActivityBackoff { until: until.to_wire() })
             }
@@ -233,6 +234,7 @@ impl TryFrom<shown_activity::Phase> for Phase {
                 at: word("started.at", started.at)?,
                 session: word("started.session", started.session)?,
                 identity: started.identity,
+                detached: started.detached,
             },
             shown_activity::Phase::Backoff(backoff) => {
                 Self::Backoff { until: word("backoff.until", backoff.until)? }

@@ -89,6 +89,7 @@ pub fn completion_to_wire(call: Call) -> Option<Completion> {
             Completion::Heartbeat(wire::HeartbeatActivity { token, details })
         }
         Call::PresentAttempt(token, _) => Completion::PresentAttempt(token.into()),
+        Call::DetachAttempt(token) => Completion::DetachAttempt(token.into()),
         _ => return None,
     })
 }
@@ -138,6 +139,7 @@ pub fn completion_from_wire(wire: Completion, session: &SessionId) -> Result<Cal
         Completion::PresentAttempt(token) => {
             Call::PresentAttempt(part("token", Some(token))?, session.clone())
         }
+        Completion::DetachAttempt(token) => Call::DetachAttempt(part("token", Some(token))?),
     })
 }
 
@@ -190,6 +192,7 @@ pub fn acknowledgement_to_wire(result: Result<CallReply, CallError>) -> Acknowle
         // Only clients are told these.
         Ok(
             CallReply::Started { .. }
+            | CallReply::StartedWithUpdate { .. }
             | CallReply::Update { .. }
             | CallReply::UpdateRejected(_)
             | CallReply::Query(_)

@@ -1,4 +1,5 @@
-//! The options within an attribute: `name = "…"`, `validate = method`, `approvals = field`.
+//! The options within an attribute: `name = "…"`, `validate = method`, `approvals = field`,
+//! `unfinished = "…"`.
 
 use proc_macro2::{Span, TokenStream};
 use syn::{
@@ -17,6 +18,8 @@ pub(crate) struct Options {
     pub(crate) validate: Option<Ident>,
     /// The field that holds the requests for approval.
     pub(crate) approvals: Option<Ident>,
+    /// What becomes of handlers that run when the run has its result, as a case of `Unfinished`.
+    pub(crate) unfinished: Option<Ident>,
 }
 
 impl Options {
@@ -28,6 +31,7 @@ impl Options {
             match known.iter().find(|known| path.is_ident(known)) {
                 Some(&"name") => options.name = Some(wire_name(&value)?),
                 Some(&"approvals") => options.approvals = Some(field(&value)?),
+                Some(&"unfinished") => options.unfinished = Some(unfinished(&value)?),
                 Some(_) => options.validate = Some(method(&value)?),
                 None => return Err(unknown(&path, known)),
             }
@@ -71,6 +75,19 @@ fn method(value: &Expr) -> syn::Result<Ident> {
 
 fn field(value: &Expr) -> syn::Result<Ident> {
     plain(value, "write the name of a field of the state, as it is: `approvals = approvals`")
+}
+
+fn unfinished(value: &Expr) -> syn::Result<Ident> {
+    let message = "handlers that still run are waited for or not: write `unfinished = \"wait\"` or \
+                   `unfinished = \"abandon\"`";
+    let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = value else {
+        return Err(error(value, message));
+    };
+    match text.value().as_str() {
+        "wait" => Ok(Ident::new("Wait", text.span())),
+        "abandon" => Ok(Ident::new("Abandon", text.span())),
+        _ => Err(error(text, message)),
+    }
 }
 
 fn plain(value: &Expr, message: &str) -> syn::Result<Ident> {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use abide_core::{
+    attempt::ActivityToken,
     event::{ActivitySpec, Delivery},
     ids::{RunId, WorkflowKey},
     payload::Payloads,
@@ -132,6 +133,11 @@ impl Reported {
 impl AttemptLink for Reported {
     fn heartbeat(&self, details: Payloads) {
         self.lock().push(details);
+    }
+
+    fn token(&self) -> Option<ActivityToken> {
+        let workflow = WorkflowKey { namespace: "default".into(), workflow: "workflow-1".into() };
+        Some(ActivityToken { workflow, run: RunId::MIN, scheduled: 1, start: 1 })
     }
 }
 

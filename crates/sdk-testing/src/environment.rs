@@ -6,22 +6,30 @@ use std::{
     time::Duration,
 };
 
-use abide_core::{limits::Limits, time::Timestamp};
-use abide_embedded::{Embedded, clock::ManualClock};
+use abide_core::time::Timestamp;
+use abide_embedded::clock::ManualClock;
 use abide_sdk::{
-    ActivityContext, ActivityError, BoxError, Client, Data, Worker, activity::Activity,
-    worker::WorkerError,
+    ActivityContext, ActivityError, BoxError, Client, Data, Failure, Registry, Worker, Workflow,
+    activity::Activity, worker::WorkerError,
 };
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::AbortHandle;
 
-use crate::{held::Held, observed::Observed, time::Time};
+use crate::{
+    child::{Answer, Fake, FakeRun},
+    engine::TestEngine,
+    faults::{Fault, Faults, Saboteur},
+    held::Held,
+    observed::Observed,
+    time::Time,
+    worker::{Lifeline, Post, TestWorker},
+};
 
 /// The first moment of every environment, so that a test is the same on every day: 2025-01-01, 00:00
 /// UTC.
 const BEGINNING_SECONDS: i64 = 1_735_689_600;
 
-/// A change of a worker before it begins.
-type Change = Box<dyn Fn(Worker) -> Worker + Send + Sync>;
+/// A change of what a worker runs, before it begins.
+type Change = Box<dyn Fn(&mut Registry) + Send + Sync>;
 
 /// A whole engine in memory, for one test.
 ///
@@ -37,53 +45,56 @@ type Change = Box<dyn Fn(Worker) -> Worker + Send + Sync>;
 ///
 /// To drop the environment is to end everything in it.
 pub struct TestEnvironment {
-    engine: Embedded,
+    engine: Arc<TestEngine>,
     time: Arc<Time>,
     held: Held,
     changes: Mutex<Vec<Change>>,
-    workers: Mutex<JoinSet<()>>,
+    faults: Faults,
+    workers: Mutex<Vec<TestWorker>>,
     mover: AbortHandle,
 }
 
+/// What runs.
 impl TestEnvironment {
     /// An environment without workers. Needs a tokio runtime.
     pub async fn new() -> Self {
         let beginning = Timestamp::new(BEGINNING_SECONDS, 0).unwrap_or(Timestamp::EPOCH);
         let clock = Arc::new(ManualClock::new(beginning));
-        // Shards must not wake for their own sake: all due times are in memory at once, and nothing is
-        // swept, because a store in memory outlives no engine.
-        let (near_window, sweep_interval) = (Duration::MAX, Duration::MAX);
-        let limits = Limits { near_window, sweep_interval, ..Limits::default() };
-        let builder = Embedded::builder().clock(clock.clone()).limits(limits);
-        let engine = builder.in_memory().await;
-        let time = Arc::new(Time::new(clock, engine.engine().gauge().clone()));
+        let engine = Arc::new(TestEngine::start(Arc::clone(&clock)).await);
+        let time = Arc::new(Time::new(clock, engine.gauge()));
         let mover = tokio::spawn(Arc::clone(&time).pass()).abort_handle();
+        let (held, faults) = (Held::default(), Faults::default());
         let (changes, workers) = (Mutex::default(), Mutex::default());
-        Self { engine, time, held: Held::default(), changes, workers, mover }
+        Self { engine, time, held, changes, faults, workers, mover }
     }
 
     /// Adds a worker: `env.worker(|worker| worker.workflow::<Order>().activity(charge)).await?`.
     /// Returns when it can take work.
-    pub async fn worker(&self, set_up: impl FnOnce(Worker) -> Worker) -> Result<(), WorkerError> {
-        let transport = Arc::new(self.observed());
-        let mut working = transport.working();
+    pub async fn worker(
+        &self,
+        set_up: impl FnOnce(Worker) -> Worker,
+    ) -> Result<TestWorker, WorkerError> {
+        let lifeline = Lifeline::default();
+        let transport = Arc::new(self.observed().with_faults(&self.faults, &lifeline));
+        let client = Client::new(Arc::clone(&transport) as _);
         // To name the build by a hash of the executable takes time and is of no use here.
-        let worker = Worker::new(&Client::new(transport)).build_id("test");
-        let mut worker = set_up(worker);
-        for change in lock(&self.changes).iter() {
-            worker = change(worker);
-        }
-        let mut running = Box::pin(worker.run());
-        tokio::select! {
-            ended = &mut running => return ended,
-            _ = working.wait_for(|working| *working) => {}
-        }
-        lock(&self.workers).spawn(async move {
-            if let Err(error) = running.await {
-                tracing::error!(%error, "a worker of the test ended");
-            }
+        let worker = set_up(Worker::new(&client).build_id("test"));
+        let saboteur = Saboteur {
+            faults: self.faults.clone(),
+            time: Arc::clone(&self.time),
+            held: self.held.clone(),
+            lifeline: lifeline.clone(),
+        };
+        let worker = worker.change_registry(|registry| {
+            lock(&self.changes).iter().for_each(|change| change(registry));
+            saboteur.enter(registry);
         });
-        Ok(())
+        let post = Post::new(worker, transport, Arc::clone(&self.time));
+        lifeline.tie(&post);
+        post.start().await?;
+        let worker = TestWorker(post);
+        lock(&self.workers).push(worker.clone());
+        Ok(worker)
     }
 
     /// A client of the engine. While one of its calls waits, time may skip.
@@ -102,7 +113,14 @@ impl TestEnvironment {
         self.time.skip(duration).await;
     }
 
-    /// Puts other code in the place of an activity, in all workers that are added after this.
+    fn observed(&self) -> Observed {
+        Observed::new(Arc::clone(&self.engine) as _, &self.time, &self.held)
+    }
+}
+
+/// What stands for the true code, in all workers that are added after it was said.
+impl TestEnvironment {
+    /// Puts other code in the place of an activity.
     pub fn replace_activity<A, F, R, E>(&self, activity: A, fake: F)
     where
         A: Activity<State: Send + Sync, Input: Send, Output: Data>,
@@ -111,15 +129,13 @@ impl TestEnvironment {
         E: Into<BoxError> + 'static,
     {
         let (definition, fake) = (activity.definition(), Arc::new(fake));
-        let change = move |worker: Worker| {
+        self.change(move |registry| {
             let fake = Arc::clone(&fake);
-            worker.replace_activity(definition, move |context, input| fake(context, input))
-        };
-        lock(&self.changes).push(Box::new(change));
+            registry.replace_activity(definition, move |context, input| fake(context, input));
+        });
     }
 
-    /// Lets an activity never answer, in all workers that are added after this: for tests of its
-    /// timeouts. Time passes over it.
+    /// Lets an activity never answer: for tests of its timeouts. Time passes over it.
     pub fn hang_activity<A>(&self, activity: A)
     where
         A: Activity<State: Send + Sync, Input: Send, Output: Data + Send>,
@@ -131,9 +147,82 @@ impl TestEnvironment {
         });
     }
 
-    fn observed(&self) -> Observed {
-        let client = self.engine.client();
-        Observed::new(Arc::clone(client.transport()), &self.time, &self.held)
+    /// Puts a function in the place of a child's code: `env.replace_child::<Parcel>(|item|
+    /// Ok(format!("{item} was sent")))`. An `Err` fails the child. The child is a run all the same, and
+    /// its parent meets the true engine. For workers that have workflows.
+    pub fn replace_child<C: Workflow>(
+        &self,
+        fake: impl Fn(C::Input) -> Answer<C> + Send + Sync + 'static,
+    ) {
+        self.fake::<C>(Some(Arc::new(fake)));
+    }
+
+    /// Lets a child never end by itself: for tests of timeouts, and of what a parent does to it. It
+    /// still obeys a cancel request.
+    pub fn hang_child<C: Workflow>(&self) {
+        self.fake::<C>(None);
+    }
+
+    fn fake<C: Workflow>(&self, fake: Fake<C>) {
+        self.change(move |registry| {
+            // A worker of activities alone must not begin to take workflow tasks.
+            if registry.workflow_types().next().is_some() {
+                let fake = fake.clone();
+                registry
+                    .replace_workflow::<C>(move |_, _| Box::new(FakeRun::<C>::new(fake.clone())));
+            }
+        });
+    }
+
+    fn change(&self, change: impl Fn(&mut Registry) + Send + Sync + 'static) {
+        lock(&self.changes).push(Box::new(change));
+    }
+}
+
+/// Faults. They hold for all workers, also for those that are there.
+impl TestEnvironment {
+    /// Fails the attempt of this number, from 1, of each such activity. Its code does not run.
+    pub fn fail_attempt<A: Activity>(&self, activity: A, attempt: u32, message: impl Into<String>) {
+        let failure = Failure { message: message.into(), ..Failure::default() };
+        self.plan(activity, attempt, Fault::Fail(Box::new(failure)));
+    }
+
+    /// Lets so much time pass before the code of the attempt of this number runs, of each such activity.
+    /// Timeouts may overtake it.
+    pub fn delay_attempt<A: Activity>(&self, activity: A, attempt: u32, delay: Duration) {
+        self.plan(activity, attempt, Fault::Delay(delay));
+    }
+
+    /// Loses the worker once, after the code of the attempt of this number has run and before the engine
+    /// hears of it: did it matter that it ran? The worker comes back with an empty memory.
+    pub fn lose_attempt<A: Activity>(&self, activity: A, attempt: u32) {
+        self.plan(activity, attempt, Fault::Lose);
+    }
+
+    /// Loses the worker that is about to complete a workflow task, the one of this number, from 1 and
+    /// from now. Its code has run, and the engine does not hear of it. The worker comes back with an
+    /// empty memory.
+    pub fn lose_task(&self, number: u32) {
+        self.faults.lose_task(number);
+    }
+
+    /// Loses engine and workers where they stand, as a power cut would, and lets them come back with what
+    /// was stored. Workers that were killed come back too. Calls that wait meanwhile may fail.
+    pub async fn crash(&self) -> Result<(), WorkerError> {
+        let workers = lock(&self.workers).clone();
+        for worker in &workers {
+            worker.kill().await;
+        }
+        self.engine.crash().await;
+        self.time.watch(self.engine.gauge());
+        for worker in &workers {
+            worker.restart().await?;
+        }
+        Ok(())
+    }
+
+    fn plan<A: Activity>(&self, activity: A, attempt: u32, fault: Fault) {
+        self.faults.plan(activity.definition().name(), attempt, fault);
     }
 }
 

@@ -46,7 +46,7 @@ impl Token {
         match call {
             Call::CompleteTask(token, _) | Call::FailTask { token, .. } => Some(token.into()),
             Call::AnswerQuery(token, _) => Some(token.into()),
-            Call::ResolveActivity(token, _) => Some(token.into()),
+            Call::ResolveActivity(token, _) | Call::DetachAttempt(token) => Some(token.into()),
             _ => None,
         }
     }
@@ -93,6 +93,20 @@ struct Credit {
     /// All credit is used up, so there will be more when some of the work has ended. Until then, work
     /// may wait that the worker is about to take.
     used_up: Option<Work>,
+}
+
+impl State {
+    /// The entry of an attempt.
+    fn attempt(&mut self, info: &ActivityInfo) -> Option<&mut Entry> {
+        let same = |token: &Token, entry: &Entry| {
+            let attempt = entry.attempt.as_ref().is_some_and(|(execution, attempt)| {
+                *execution == info.given.execution && *attempt == info.given.attempt
+            });
+            attempt && matches!(token, Token::Attempt(run, ..) if *run == info.run)
+        };
+        let found = self.work.iter_mut().find(|(token, entry)| same(token, entry));
+        found.map(|(_, entry)| entry)
+    }
 }
 
 impl Held {
@@ -160,18 +174,19 @@ impl Held {
     /// The attempt does nothing from here on: time passes over it.
     pub(crate) fn let_go(&self, info: &ActivityInfo) {
         let mut state = self.lock();
-        let State { work, credit, .. } = &mut *state;
-        for (token, entry) in work {
-            let same = entry.attempt.as_ref().is_some_and(|(execution, attempt)| {
-                *execution == info.given.execution && *attempt == info.given.attempt
-            });
-            if same && matches!(token, Token::Attempt(run, ..) if *run == info.run) {
-                entry.work = None;
-                // It may be what the worker must end before it takes more.
-                if let Some(credit) = credit.get_mut(&(entry.stream, Kind::Activity)) {
-                    credit.used_up = None;
-                }
-            }
+        let Some(entry) = state.attempt(info) else { return };
+        entry.work = None;
+        let stream = entry.stream;
+        // It may be what the worker must end before it takes more.
+        if let Some(credit) = state.credit.get_mut(&(stream, Kind::Activity)) {
+            credit.used_up = None;
+        }
+    }
+
+    /// The attempt goes on: it holds time again.
+    pub(crate) fn take_up(&self, info: &ActivityInfo, work: Work) {
+        if let Some(entry) = self.lock().attempt(info) {
+            entry.work = Some(work);
         }
     }
 

@@ -46,16 +46,23 @@
 
 #![warn(missing_docs)]
 
+mod asked;
 mod attempt;
+mod child;
+mod engine;
 mod environment;
+mod faults;
 mod held;
 mod observed;
 mod replay;
 mod stuck;
 mod time;
+mod worker;
 
 pub use self::{
+    asked::{Asked, asked},
     attempt::TestAttempt,
     environment::TestEnvironment,
-    replay::{History, ReplayError, record, replay_history},
+    replay::{FolderError, History, ReplayError, record, replay_folder, replay_history},
+    worker::TestWorker,
 };

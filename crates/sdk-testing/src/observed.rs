@@ -2,7 +2,7 @@
 //! workers have.
 
 use std::{
-    future::{Future, poll_fn},
+    future::{Future, pending, poll_fn},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -20,9 +20,11 @@ use abide_sdk::{
 use tokio::sync::watch;
 
 use crate::{
+    faults::Faults,
     held::{Held, Token},
     stuck,
     time::Time,
+    worker::Lifeline,
 };
 
 /// A transport that tells the time what goes over it.
@@ -32,16 +34,25 @@ pub(crate) struct Observed {
     held: Held,
     /// A worker is connected and has said what it takes.
     working: watch::Sender<bool>,
+    /// For a worker: what may befall it.
+    faults: Option<(Faults, Lifeline)>,
 }
 
 impl Observed {
     pub(crate) fn new(inner: Arc<dyn Transport>, time: &Arc<Time>, held: &Held) -> Self {
         let working = watch::Sender::new(false);
-        Self { inner, time: Arc::clone(time), held: held.clone(), working }
+        Self { inner, time: Arc::clone(time), held: held.clone(), working, faults: None }
     }
 
-    /// Changes when a worker on this transport can take work.
-    pub(crate) fn working(&self) -> watch::Receiver<bool> {
+    /// The same for a worker that can be lost.
+    pub(crate) fn with_faults(mut self, faults: &Faults, lifeline: &Lifeline) -> Self {
+        self.faults = Some((faults.clone(), lifeline.clone()));
+        self
+    }
+
+    /// Changes when the worker that is about to begin on this transport can take work.
+    pub(crate) fn await_work(&self) -> watch::Receiver<bool> {
+        self.working.send_replace(false);
         self.working.subscribe()
     }
 
@@ -101,7 +112,8 @@ impl Transport for Observed {
             let (time, held) = (Arc::clone(&self.time), self.held.clone());
             let end = End { held: held.clone(), stream };
             let inner = session.sender();
-            let sender = ObservedSender { inner, time: Arc::clone(&time), held, stream };
+            let faults = self.faults.clone();
+            let sender = ObservedSender { inner, time: Arc::clone(&time), held, stream, faults };
             let sender = Arc::new(sender);
             let working = self.working.clone();
             Ok(Box::new(ObservedSession { session, sender, time, working, end })
@@ -183,6 +195,7 @@ struct ObservedSender {
     time: Arc<Time>,
     held: Held,
     stream: u64,
+    faults: Option<(Faults, Lifeline)>,
 }
 
 impl SessionSender for ObservedSender {
@@ -199,6 +212,12 @@ impl SessionSender for ObservedSender {
     }
 
     fn call(&self, call: Call) -> Answer<'static, CallReply> {
+        if let (Call::CompleteTask(..), Some((faults, lifeline))) = (&call, &self.faults)
+            && faults.loses_task()
+        {
+            lifeline.cut();
+            return Box::pin(pending());
+        }
         if succeeds(&call) {
             self.time.progress();
         }

@@ -1,52 +1,18 @@
-//! Replays a recorded history with the code as it is now.
+//! Replays recorded histories with the code as it is now.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use abide_core::{
     codec::{self, DecodeError},
-    event::{Event, Fact},
-    ids::WorkflowKey,
-    replay::{Error, Mismatch, Replay},
+    event::Event,
 };
-use abide_sdk::{
-    Workflow,
-    executor::Machine,
-    registry::{Fault, WorkflowCode},
-};
+use abide_sdk::{Registry, Workflow, replay};
 use bytes::Bytes;
 
-/// Why a recorded history does not replay.
-#[derive(Debug, thiserror::Error)]
-pub enum ReplayError {
-    /// The bytes are no history.
-    #[error("the history cannot be read: {0}")]
-    Unreadable(#[from] DecodeError),
-    /// Its beginning is missing, or an event in between.
-    #[error("the history is not whole: {0}")]
-    NotWhole(String),
-    /// It is of another workflow.
-    #[error("the history is of workflow {recorded}, not of {code}")]
-    OtherWorkflow {
-        /// Whose history it is.
-        recorded: String,
-        /// The workflow that was to replay it.
-        code: &'static str,
-    },
-    /// The code takes other steps than it did then: shown as a small diff.
-    #[error("workflow {code} does not fit its history: {mismatch}")]
-    Mismatch {
-        /// The workflow.
-        code: &'static str,
-        /// Where and how they differ.
-        mismatch: Box<Mismatch>,
-    },
-    /// The code panicked, or did what workflow code must not do.
-    #[error("workflow {code} cannot be replayed: {}", .fault.failure.message)]
-    Fault {
-        /// The workflow.
-        code: &'static str,
-        /// What happened.
-        fault: Box<Fault>,
-    },
-}
+pub use abide_sdk::replay::ReplayError;
 
 /// A recorded history: events as a client fetches them, or the bytes of [`record`].
 pub trait History {
@@ -94,26 +60,76 @@ pub fn record(events: &[Event]) -> Bytes {
 ///
 /// The history may be of an open run. Payloads are not compared.
 pub fn replay_history<W: Workflow>(history: impl History) -> Result<(), ReplayError> {
-    let events = history.events()?;
-    let Some(Fact::RunStarted(started)) = events.first().map(|event| &event.body.fact) else {
-        return Err(ReplayError::NotWhole("it does not begin with RunStarted".into()));
-    };
-    if started.spec.workflow_type != W::NAME {
-        let recorded = started.spec.workflow_type.clone();
-        return Err(ReplayError::OtherWorkflow { recorded, code: W::NAME });
-    }
-    let workflow =
-        WorkflowKey { namespace: started.namespace.clone(), workflow: started.workflow.clone() };
-    let mut replay = Replay::new(Machine::<W>::new(workflow, started.run));
-    let replayed = replay.feed(events).and_then(|()| replay.settle());
-    // A fault comes first: code that was stopped fits no history.
-    if let Some(fault) = replay.code_mut().take_fault() {
-        return Err(ReplayError::Fault { code: W::NAME, fault: Box::new(fault) });
-    }
-    replayed.map_err(|error| match error {
-        Error::Mismatch(mismatch) => ReplayError::Mismatch { code: W::NAME, mismatch },
-        error @ (Error::Gap { .. } | Error::TurnDiscarded { .. } | Error::NoOpenTask) => {
-            ReplayError::NotWhole(error.to_string())
+    replay::replay(&only::<W>(), history.events()?)
+}
+
+/// Why the histories of a folder do not all replay.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// The folder, or a file of it, cannot be read.
+    #[error("{} cannot be read: {error}", .path.display())]
+    Unreadable {
+        /// The folder or the file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        error: io::Error,
+    },
+    /// The folder has no history, which proves nothing.
+    #[error("{} has no file whose name ends in .history", .0.display())]
+    Empty(PathBuf),
+    /// Some histories do not replay; the others do.
+    #[error("{}", shown(.0))]
+    Broken(Vec<(PathBuf, ReplayError)>),
+}
+
+/// Replays every file of a folder whose name ends in `.history` with the code of `W`, and tells how many
+/// there were: `replay_folder::<Order>("tests/histories/order")?`.
+pub fn replay_folder<W: Workflow>(folder: impl AsRef<Path>) -> Result<usize, FolderError> {
+    let folder = folder.as_ref();
+    let (registry, files) = (only::<W>(), files(folder)?);
+    let mut broken = Vec::new();
+    for path in &files {
+        let bytes = fs::read(path).map_err(unreadable(path))?;
+        let replayed = bytes.events().map_err(ReplayError::from);
+        if let Err(error) = replayed.and_then(|events| replay::replay(&registry, events)) {
+            broken.push((path.clone(), error));
         }
-    })
+    }
+    match (files.len(), broken.is_empty()) {
+        (0, _) => Err(FolderError::Empty(folder.to_owned())),
+        (count, true) => Ok(count),
+        (_, false) => Err(FolderError::Broken(broken)),
+    }
+}
+
+/// The histories of a folder, by name.
+fn files(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable(folder))? {
+        let path = entry.map_err(unreadable(folder))?.path();
+        if path.extension().is_some_and(|extension| extension == "history") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> FolderError {
+    let path = path.to_owned();
+    |error| FolderError::Unreadable { path, error }
+}
+
+fn shown(broken: &[(PathBuf, ReplayError)]) -> String {
+    let shown = |(path, error): &(PathBuf, ReplayError)| format!("{}: {error}", path.display());
+    broken.iter().map(shown).collect::<Vec<_>>().join("\n")
+}
+
+/// A registry of one workflow.
+fn only<W: Workflow>() -> Registry {
+    let mut registry = Registry::new();
+    // The name cannot be taken in an empty registry.
+    let _registered = registry.workflow::<W>();
+    registry
 }

@@ -20,7 +20,7 @@ use abide_engine::{
     clock::{Clock, ManualClock},
 };
 use tokio::{
-    sync::{oneshot, watch},
+    sync::{Notify, oneshot, watch},
     time::sleep,
 };
 
@@ -34,7 +34,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The time of a test environment.
 pub(crate) struct Time {
     clock: Arc<ManualClock>,
-    gauge: Gauge,
+    /// Of the engine that is there now.
+    gauge: Mutex<Gauge>,
+    /// Another engine is there.
+    changed: Notify,
     test: Mutex<Test>,
     /// Changes when the test waits in vain; says why.
     stuck: watch::Sender<&'static str>,
@@ -48,6 +51,8 @@ struct Test {
     runs: Option<Work>,
     /// Skips that it asked for, and whom to tell.
     skips: Vec<(Timestamp, oneshot::Sender<()>)>,
+    /// Pauses of what runs beside the test, and whom to tell.
+    pauses: Vec<(Timestamp, oneshot::Sender<Work>)>,
     /// How often time has skipped since anything succeeded.
     barren: u32,
 }
@@ -65,8 +70,18 @@ enum Moved {
 impl Time {
     pub(crate) fn new(clock: Arc<ManualClock>, gauge: Gauge) -> Self {
         let runs = Some(gauge.begin());
-        let test = Mutex::new(Test { waits: 0, runs, skips: Vec::new(), barren: 0 });
-        Self { clock, gauge, test, stuck: watch::Sender::new("") }
+        let (skips, pauses) = (Vec::new(), Vec::new());
+        let test = Mutex::new(Test { waits: 0, runs, skips, pauses, barren: 0 });
+        let (gauge, changed) = (Mutex::new(gauge), Notify::new());
+        Self { clock, gauge, changed, test, stuck: watch::Sender::new("") }
+    }
+
+    /// Looks at another engine from here on. To be told while the test does something else than wait.
+    pub(crate) fn watch(&self, gauge: Gauge) {
+        let runs = gauge.begin();
+        *self.gauge.lock().unwrap_or_else(PoisonError::into_inner) = gauge;
+        self.lock().runs = Some(runs);
+        self.changed.notify_one();
     }
 
     /// Changes when the test waits in vain; says why.
@@ -85,7 +100,17 @@ impl Time {
 
     /// Something begins that holds time.
     pub(crate) fn begin(&self) -> Work {
-        self.gauge.begin()
+        self.gauge().begin()
+    }
+
+    /// Ends when so much time has passed, with something that holds time; with nothing if the
+    /// environment is gone. Begins at once.
+    pub(crate) fn after(&self, duration: Duration) -> impl Future<Output = Option<Work>> + use<> {
+        let (told, done) = oneshot::channel();
+        let _work = self.begin();
+        let at = self.now().saturating_add(duration);
+        self.lock().pauses.push((at, told));
+        async { done.await.ok() }
     }
 
     /// A call of the test waits. To be told from within something that holds time.
@@ -97,7 +122,7 @@ impl Time {
 
     /// A call of the test waits no longer. To be told from within something that holds time.
     pub(crate) fn end_wait(&self) {
-        self.lock().end_wait(&self.gauge);
+        self.lock().end_wait(&self.gauge());
     }
 
     /// Lets this much time pass, moment by moment.
@@ -117,15 +142,20 @@ impl Time {
     /// Moves time whenever it may.
     pub(crate) async fn pass(self: Arc<Self>) {
         loop {
-            let mut idle = pin!(self.gauge.until_idle());
+            let gauge = self.gauge();
+            let mut idle = pin!(gauge.until_idle());
             idle.as_mut().enable();
-            match self.move_on() {
+            match self.move_on(&gauge) {
                 Moved::On => {}
-                Moved::NotYet => idle.await,
+                Moved::NotYet => tokio::select! {
+                    () = idle => {}
+                    () = self.changed.notified() => {}
+                },
                 Moved::NothingDue(seen) => tokio::select! {
                     () = idle => {}
+                    () = self.changed.notified() => {}
                     () = sleep(PATIENCE) => {
-                        if self.gauge.idle() == Some(seen) {
+                        if gauge.idle() == Some(seen) {
                             self.stuck.send_replace("nothing is under way and nothing is due");
                         }
                     }
@@ -135,16 +165,17 @@ impl Time {
     }
 
     /// Moves time to the next moment at which something is due, if all is idle.
-    fn move_on(&self) -> Moved {
-        let Some(idle) = self.gauge.idle() else { return Moved::NotYet };
+    fn move_on(&self, gauge: &Gauge) -> Moved {
+        let Some(idle) = gauge.idle() else { return Moved::NotYet };
         let alarm = self.clock.next_alarm().filter(|alarm| !alarm.never());
         let mut test = self.lock();
         let until = test.skips.iter().map(|(until, _)| *until).min();
-        if self.gauge.idle() != Some(idle) {
+        let pause = test.pauses.iter().map(|(until, _)| *until).min();
+        if gauge.idle() != Some(idle) {
             // Something happened meanwhile, so the alarm may be of the past.
             return Moved::NotYet;
         }
-        let next = alarm.into_iter().chain(until).min();
+        let next = alarm.into_iter().chain(until).chain(pause).min();
         match next {
             // Whoever the alarm is for has not noticed it yet.
             _ if alarm.is_some_and(|alarm| alarm <= self.now()) => Moved::NotYet,
@@ -158,13 +189,19 @@ impl Time {
             Some(next) => {
                 test.barren += u32::from(until.is_none());
                 self.clock.move_to(next);
-                if alarm.is_none_or(|alarm| alarm > next) {
-                    test.end_skip(next, &self.gauge);
+                let paused = test.end_pauses(next, gauge);
+                if !paused && alarm.is_none_or(|alarm| alarm > next) {
+                    test.end_skip(next, gauge);
                 }
                 Moved::On
             }
             None => Moved::NothingDue(idle),
         }
+    }
+
+    fn gauge(&self) -> Gauge {
+        // Nothing panics while the lock is held, so what it guards is whole.
+        self.gauge.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Test> {
@@ -179,6 +216,13 @@ impl Test {
         if self.waits == 0 {
             self.runs = Some(gauge.begin());
         }
+    }
+
+    /// Ends the pauses that are over, and tells whether there were any.
+    fn end_pauses(&mut self, now: Timestamp, gauge: &Gauge) -> bool {
+        let over = self.pauses.extract_if(.., |(until, _)| *until <= now);
+        // Somebody who has gone needs not be told.
+        over.map(|(_, told)| told.send(gauge.begin()).is_ok()).fold(false, |any, told| any | told)
     }
 
     /// The moment is there that the test wanted to come to, and nothing is due at it.

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use abide::prelude::*;
 use abide_core::event::{Event, Fact};
-use abide_sdk_testing::{ReplayError, TestEnvironment, record, replay_history};
+use abide_sdk_testing::{
+    FolderError, ReplayError, TestEnvironment, record, replay_folder, replay_history,
+};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -126,4 +128,22 @@ async fn what_is_no_history_of_the_workflow_is_refused() {
     assert!(matches!(error, ReplayError::NotWhole(_)), "{error}");
     let error = replay_history::<Parcel>(&b"no history"[..]).unwrap_err();
     assert!(matches!(error, ReplayError::Unreadable(_)), "{error}");
+}
+
+#[tokio::test]
+async fn all_histories_of_a_folder_are_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = record(&recorded().await);
+    let empty = replay_folder::<Parcel>(folder.path()).unwrap_err();
+    assert!(matches!(empty, FolderError::Empty(_)), "{empty}");
+    for name in ["1.history", "2.history", "readme.md"] {
+        std::fs::write(folder.path().join(name), &bytes).unwrap();
+    }
+    assert_eq!(replay_folder::<Parcel>(folder.path()).unwrap(), 2);
+    std::fs::write(folder.path().join("3.history"), "no history").unwrap();
+    let error = replay_folder::<HastyParcel>(folder.path()).unwrap_err().to_string();
+    assert_eq!(error.matches("does not fit its history").count(), 2, "{error}");
+    assert!(error.contains("3.history: the history cannot be read"), "{error}");
+    let missing = replay_folder::<Parcel>(folder.path().join("missing")).unwrap_err();
+    assert!(matches!(missing, FolderError::Unreadable { .. }), "{missing}");
 }

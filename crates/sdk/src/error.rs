@@ -9,15 +9,21 @@ use abide_core::{
 };
 
 use crate::{
+    context::NextRun,
     payload::PayloadError,
     raised::{BoxError, Raised},
+    saga::SagaFailure,
 };
+
+/// Causes that are kept beneath a failed step: a failure that came up through many generations of
+/// children stays well below the depth at which it is refused.
+const CAUSES_MAX: usize = 50;
 
 /// The result of workflow code.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a step of a workflow did not succeed. Returned by the run, it fails the run; `Cancelled` after a
-/// cancel request cancels it. As the source of another error it means the same, except through
+/// Why a step of a workflow did not succeed. Returned by the run, it fails the run; one that
+/// [`is_cancelled`](Error::is_cancelled) after a cancel request cancels it. As the source of another error it means the same, except through
 /// `#[error(transparent)]`, which hides it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -31,17 +37,22 @@ pub enum Error {
     /// Another workflow could not be reached.
     #[error(transparent)]
     External(Box<ExternalFailure>),
-    /// The run was asked to cancel itself while this step waited.
+    /// This step was cancelled while it waited: by a request to the run or its scope, or alone; or its
+    /// scope was cancelled before it began.
     #[error("cancelled")]
     Cancelled,
     /// Workflow code gave up; made by [`Error::fail`] and [`Error::from_source`].
     #[error("{}", .0.message)]
     Failed(Box<Failure>),
+    /// A saga failed, and not all of it could be undone.
+    #[error(transparent)]
+    Saga(Box<SagaFailure>),
     /// Data could not be written or read.
     #[error(transparent)]
     Payload(#[from] PayloadError),
     /// Not a failure: the run goes on in a new one. Made by
-    /// [`Context::continue_as_new`](crate::Context::continue_as_new), to be returned by the run.
+    /// [`Context::continue_as_new`](crate::Context::continue_as_new) and
+    /// [`Context::next_run`](crate::Context::next_run), to be returned by the run.
     #[error("the run continues as new")]
     ContinueAsNew(Box<NextRun>),
 }
@@ -70,6 +81,8 @@ pub struct ChildFailure {
     pub workflow: WorkflowId,
     /// Why it failed.
     pub failure: Failure,
+    /// Why it was not tried again by the engine.
+    pub retry_state: RetryState,
     /// Set if the child was never started.
     pub not_started: Option<DeliveryFailure>,
 }
@@ -82,12 +95,6 @@ pub struct ExternalFailure {
     pub workflow: WorkflowId,
     /// Why it was not reached.
     pub cause: DeliveryFailure,
-}
-
-/// The arguments of the run that goes on.
-#[derive(Clone, Debug)]
-pub struct NextRun {
-    pub(crate) input: Payloads,
 }
 
 impl Error {
@@ -103,9 +110,29 @@ impl Error {
             Err(raised) => raised,
         };
         match raised.find() {
-            Some(Self::Cancelled) => Self::Cancelled,
+            Some(error) if error.is_cancelled() => Self::Cancelled,
             Some(Self::ContinueAsNew(next)) => Self::ContinueAsNew(next.clone()),
             _ => Self::Failed(Box::new(raised.into_failure())),
+        }
+    }
+
+    /// Something was cancelled: the wait itself, or, where its end was waited for, the activity or the
+    /// child. Returned by a run that was asked to cancel itself, such an error cancels the run.
+    pub fn is_cancelled(&self) -> bool {
+        match self {
+            Self::Cancelled => true,
+            Self::Activity(activity) => activity.failure.kind == FailureKind::Cancelled,
+            Self::Child(child) => child.failure.kind == FailureKind::Cancelled,
+            _ => false,
+        }
+    }
+
+    /// What the activity or child that was cancelled gave along.
+    pub(crate) fn cancel_details(&self) -> Payloads {
+        match self {
+            Self::Activity(activity) => activity.failure.details.clone(),
+            Self::Child(child) => child.failure.details.clone(),
+            _ => Payloads::new(),
         }
     }
 
@@ -113,7 +140,7 @@ impl Error {
     pub fn to_failure(&self) -> Failure {
         let message = self.to_string();
         let wrapped = |kind, cause| Failure { cause, ..Failure::server(kind, message.clone()) };
-        let because_of = |failure: &Failure| Some(Box::new(failure.clone()));
+        let because_of = |failure: &Failure| Some(Box::new(failure.clone().shortened(CAUSES_MAX)));
         match self {
             Self::Activity(activity) => {
                 wrapped(FailureKind::Activity, because_of(&activity.failure))
@@ -122,6 +149,7 @@ impl Error {
             Self::External(_) => wrapped(FailureKind::Server, None),
             Self::Cancelled => wrapped(FailureKind::Cancelled, None),
             Self::Failed(failure) => (**failure).clone(),
+            Self::Saga(saga) => saga.to_failure(),
             Self::Payload(_) | Self::ContinueAsNew(_) => wrapped(FailureKind::Application, None),
         }
     }

@@ -1,4 +1,4 @@
-//! `join!` and [`join_all`]: several futures at once.
+//! `join!` and `try_join!`: several futures of different types at once.
 
 use std::{
     future::{Future, poll_fn},
@@ -25,16 +25,25 @@ macro_rules! join {
     };
 }
 
-/// Runs any number of futures at once and gives their outputs in the same order.
-pub async fn join_all<F: IntoFuture>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
-    let pinned = futures.into_iter().map(|future| Box::pin(future.into_future()));
-    let mut parts: Vec<_> = pinned.map(Part::Waits).collect();
-    poll_fn(|cx| {
-        let waiting = parts.iter_mut().filter_map(|part| part.poll(cx).is_pending().then_some(()));
-        if waiting.count() == 0 { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    parts.iter_mut().filter_map(Part::take).collect()
+/// Runs up to eight futures that can fail at once, and gives a tuple of their values, or the first
+/// failure. With that the others are dropped, which cancels what they wait for. All failures have the
+/// same type.
+///
+/// ```
+/// # use abide_sdk::{ActivityDef, Context, Result, try_join};
+/// # async fn example<W>(ctx: &Context<W>, fetch: ActivityDef<(), u32, u32>) -> Result<u32> {
+/// let (left, right) = try_join!(ctx.activity(fetch, 1), ctx.activity(fetch, 2))?;
+/// # Ok(left + right)
+/// # }
+/// ```
+#[macro_export]
+macro_rules! try_join {
+    ($($future:expr),+ $(,)?) => {{
+        let joined = match ($(::std::pin::pin!(::std::future::IntoFuture::into_future($future)),)+) {
+            futures => $crate::join::TryJoined::try_join(futures).await,
+        };
+        joined
+    }};
 }
 
 /// Pinned futures of which all are wanted.
@@ -44,6 +53,17 @@ pub trait Joined {
 
     /// Waits for all of them.
     fn join(self) -> impl Future<Output = Self::Output>;
+}
+
+/// Pinned futures of which all are wanted, unless one fails.
+pub trait TryJoined {
+    /// What they give.
+    type Values;
+    /// How they fail.
+    type Error;
+
+    /// Waits for all of them, or for the first failure.
+    fn try_join(self) -> impl Future<Output = Result<Self::Values, Self::Error>>;
 }
 
 /// A future, or what it gave.
@@ -73,7 +93,7 @@ impl<F: Future + Unpin> Part<F> {
 }
 
 macro_rules! joined {
-    ($(($($name:ident $part:ident $index:tt),+))+) => {$(
+    ($(($($name:ident $value:ident $part:ident $index:tt),+))+) => {$(
         impl<$($name: Future + Unpin),+> Joined for ($($name,)+) {
             type Output = ($($name::Output,)+);
 
@@ -92,16 +112,47 @@ macro_rules! joined {
                 .await
             }
         }
+
+        impl<Z, $($name, $value),+> TryJoined for ($($name,)+)
+        where
+            $($name: Future<Output = Result<$value, Z>> + Unpin),+
+        {
+            type Values = ($($value,)+);
+            type Error = Z;
+
+            async fn try_join(self) -> Result<Self::Values, Z> {
+                let ($(mut $part,)+) = ($(Part::Waits(self.$index),)+);
+                poll_fn(|cx| {
+                    let mut waits = false;
+                    $(
+                        waits |= $part.poll(cx).is_pending();
+                        if let Part::Done(Err(_)) = &$part {
+                            if let Some(Err(error)) = $part.take() {
+                                return Poll::Ready(Err(error));
+                            }
+                        }
+                    )+
+                    if waits {
+                        return Poll::Pending;
+                    }
+                    match ($($part.take(),)+) {
+                        ($(Some(Ok($part)),)+) => Poll::Ready(Ok(($($part,)+))),
+                        _ => Poll::Pending,
+                    }
+                })
+                .await
+            }
+        }
     )+};
 }
 
 joined! {
-    (A a 0)
-    (A a 0, B b 1)
-    (A a 0, B b 1, C c 2)
-    (A a 0, B b 1, C c 2, D d 3)
-    (A a 0, B b 1, C c 2, D d 3, E e 4)
-    (A a 0, B b 1, C c 2, D d 3, E e 4, F f 5)
-    (A a 0, B b 1, C c 2, D d 3, E e 4, F f 5, G g 6)
-    (A a 0, B b 1, C c 2, D d 3, E e 4, F f 5, G g 6, H h 7)
+    (A S a 0)
+    (A S a 0, B T b 1)
+    (A S a 0, B T b 1, C U c 2)
+    (A S a 0, B T b 1, C U c 2, D V d 3)
+    (A S a 0, B T b 1, C U c 2, D V d 3, E W e 4)
+    (A S a 0, B T b 1, C U c 2, D V d 3, E W e 4, F X f 5)
+    (A S a 0, B T b 1, C U c 2, D V d 3, E W e 4, F X f 5, G Y g 6)
+    (A S a 0, B T b 1, C U c 2, D V d 3, E W e 4, F X f 5, G Y g 6, H Q h 7)
 }

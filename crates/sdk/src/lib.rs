@@ -5,6 +5,7 @@
 //! definitions: typed values that clients and workflows name by path.
 //!
 //! - [`Context`] is what workflow code holds; [`ActivityContext`] is what activities hold.
+//! - [`parallel`] does many things at once; [`context::Scoped`] is what can be cancelled together.
 //! - [`approval`] asks people, and takes their decisions.
 //! - [`definition`] says what a workflow is made of, [`payload`] how its data travels, [`Error`] what
 //!   can go wrong.
@@ -34,9 +35,12 @@ pub mod future;
 pub mod grpc;
 pub mod join;
 mod panic;
+pub mod parallel;
 pub mod payload;
 mod raised;
 pub mod registry;
+pub mod replay;
+mod saga;
 pub mod select;
 pub mod time;
 pub mod transport;
@@ -48,13 +52,15 @@ pub use abide_sdk_macros::{activities, activity, condition, workflow};
 
 pub use self::{
     activity::{ActivityContext, ActivityDef, ActivityError},
-    context::{Condition, Context, Deadline, MoveError, Outcome},
-    definition::{QueryDef, SignalDef, UpdateDef, Workflow},
-    error::{ActivityFailure, ChildFailure, Error, ExternalFailure, NextRun, Result},
-    join::join_all,
+    context::{Canceller, Condition, Context, Deadline, MoveError, NextRun, OnCancel, Outcome},
+    definition::{QueryDef, SignalDef, Unfinished, UpdateDef, Workflow},
+    error::{ActivityFailure, ChildFailure, Error, ExternalFailure, Result},
+    executor::Cancellation,
+    parallel::{Window, first_success, join_all, try_join_all},
     payload::{Data, PayloadError, RawPayload},
     raised::{BoxError, Raised},
     registry::Registry,
+    saga::{NotUndone, Saga, SagaFailure},
 };
 #[cfg(feature = "worker")]
 pub use self::{
@@ -73,9 +79,10 @@ pub use abide_core::{
 /// What workflows and activities need, to be imported as a whole.
 pub mod prelude {
     pub use crate::{
-        ActivityContext, ActivityError, Context, Deadline, Error, Outcome, RetryPolicy, join,
-        join_all, select,
+        ActivityContext, ActivityError, Context, Deadline, Error, OnCancel, Outcome, RetryPolicy,
+        Saga, Window, first_success, join, join_all, select,
         time::{days, hours, minutes, months, seconds, weeks, years},
+        try_join, try_join_all,
     };
     #[cfg(feature = "macros")]
     pub use abide_sdk_macros::{activities, activity, condition, workflow};

@@ -15,7 +15,7 @@ pub use crate::activity::{ActivityCode, ActivityEnd};
 use crate::{
     activity::{Activities, Activity, ActivityContext, ActivityDef, ActivityHandler},
     definition::Workflow,
-    executor::Machine,
+    executor::{LocalWork, Machine},
     future::BoxFuture,
     payload::Data,
     raised::{BoxError, Raised},
@@ -26,6 +26,11 @@ pub trait WorkflowCode: Code {
     /// Answers a query on the state as it is.
     fn query(&mut self, name: &str, input: &Payloads) -> Result<Payloads, Failure>;
 
+    /// What is to be done about local activities, each thing said once. To be asked when a task is open
+    /// and its turn was taken, and again whenever the end of one was told, which is done by
+    /// [`Replay::local_resolved`](abide_core::replay::Replay::local_resolved).
+    fn take_local_work(&mut self) -> LocalWork;
+
     /// Why the task must fail although code answered: a panic, a foreign wake, an argument that cannot
     /// be read. Taken once. Ask after every feed and turn, before looking at a mismatch: code that was
     /// stopped emits nothing, which fits no history. The machine is of no use afterwards.
@@ -35,6 +40,10 @@ pub trait WorkflowCode: Code {
 impl Code for Box<dyn WorkflowCode> {
     fn advance(&mut self, step: Step<'_>) -> Vec<Command> {
         (**self).advance(step)
+    }
+
+    fn advice(&self) -> Option<String> {
+        (**self).advice()
     }
 }
 
@@ -47,12 +56,12 @@ pub struct Fault {
     pub failure: Failure,
 }
 
-type CreateFn = fn(&WorkflowKey, RunId) -> Box<dyn WorkflowCode>;
+type Create = Arc<dyn Fn(&WorkflowKey, RunId) -> Box<dyn WorkflowCode> + Send + Sync>;
 
 /// Workflows and activities by name.
 #[derive(Clone, Default)]
 pub struct Registry {
-    workflows: BTreeMap<&'static str, CreateFn>,
+    workflows: BTreeMap<&'static str, Create>,
     activities: BTreeMap<&'static str, Arc<dyn ActivityCode>>,
 }
 
@@ -78,8 +87,9 @@ impl Registry {
         if self.workflows.contains_key(W::NAME) {
             return Err(RegistryError::DuplicateWorkflow(W::NAME));
         }
-        self.workflows
-            .insert(W::NAME, |workflow, run| Box::new(Machine::<W>::new(workflow.clone(), run)));
+        let create: Create =
+            Arc::new(|workflow, run| Box::new(Machine::<W>::new(workflow.clone(), run)));
+        self.workflows.insert(W::NAME, create);
         Ok(())
     }
 
@@ -108,6 +118,25 @@ impl Registry {
         let definition = activity.definition();
         let replaced = Replaced { definition, code };
         self.activities.insert(definition.name(), Arc::new(replaced));
+    }
+
+    /// Puts other code in the place of a workflow, registered or not: for tests.
+    pub fn replace_workflow<W: Workflow>(
+        &mut self,
+        create: impl Fn(&WorkflowKey, RunId) -> Box<dyn WorkflowCode> + Send + Sync + 'static,
+    ) {
+        self.workflows.insert(W::NAME, Arc::new(create));
+    }
+
+    /// Puts code around that of an activity, if it is registered: for tests.
+    pub fn wrap_activity(
+        &mut self,
+        activity_type: &str,
+        wrap: impl FnOnce(Arc<dyn ActivityCode>) -> Arc<dyn ActivityCode>,
+    ) {
+        if let Some(code) = self.activities.get_mut(activity_type) {
+            *code = wrap(Arc::clone(code));
+        }
     }
 
     /// The names of all workflows, in order.

@@ -69,7 +69,7 @@ pub trait SessionSender: Send + Sync {
     fn withdraw(&self);
 
     /// Answers for work that was given: `CompleteTask`, `FailTask`, `AnswerQuery`, `ResolveActivity`,
-    /// `Heartbeat` or `PresentAttempt`. The future ends when the engine has acknowledged it.
+    /// `DetachAttempt`, `Heartbeat` or `PresentAttempt`. The future ends when the engine has acknowledged it.
     fn call(&self, call: Call) -> Answer<'static, CallReply>;
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    fmt,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     time::Duration,
@@ -19,8 +20,10 @@ pub struct Config {
     pub grpc_address: SocketAddr,
     /// Where HTTP listens.
     pub http_address: SocketAddr,
-    /// The folder of the store.
+    /// The folder of the store, unless `store` names a database.
     pub data: PathBuf,
+    /// The database that holds the store; without it the store is an SQLite file in `data`.
+    pub store: Option<StoreAddress>,
     /// The namespaces that exist.
     pub namespaces: BTreeSet<String>,
     /// Milliseconds that a worker whose stream was lost has to come back for the activities that it
@@ -38,6 +41,7 @@ impl Default for Config {
             grpc_address: (Ipv4Addr::LOCALHOST, 7233).into(),
             http_address: (Ipv4Addr::LOCALHOST, 8233).into(),
             data: "abide-data".into(),
+            store: None,
             namespaces: BTreeSet::from([abide_engine::DEFAULT_NAMESPACE.to_owned()]),
             worker_grace_ms: 5_000,
             tls: None,
@@ -50,6 +54,27 @@ impl Config {
     /// Reads a configuration in TOML.
     pub fn from_toml(text: &str) -> Result<Self, ServerError> {
         Ok(toml::from_str(text)?)
+    }
+
+    /// Where the store is, for messages: a database without user and password, or the data folder.
+    pub fn store_place(&self) -> String {
+        match &self.store {
+            Some(address) => abide_store_postgres::Options::new(&address.0)
+                .map_or_else(|_| "a database".to_owned(), |options| options.place()),
+            None => self.data.display().to_string(),
+        }
+    }
+}
+
+/// The address of a database: `postgres://user:password@host:port/database`.
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct StoreAddress(pub String);
+
+impl fmt::Debug for StoreAddress {
+    /// Without the address, which may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StoreAddress(…)")
     }
 }
 
@@ -146,6 +171,7 @@ mod tests {
         let text = r#"
             grpc_address = "0.0.0.0:9000"
             namespaces = ["default", "billing"]
+            store = "postgres://abide:secret@db/abide"
             [tls]
             certificate = "server.pem"
             key = "server.key"
@@ -155,6 +181,7 @@ mod tests {
         let config = Config::from_toml(text).expect("a good file");
         assert_eq!(config.grpc_address.port(), 9000);
         assert!(config.namespaces.contains("billing"));
+        assert!(!format!("{config:?}").contains("secret"));
         assert_eq!(config.tls.expect("TLS").client_ca, None);
         assert_eq!(config.bounds, Bounds { connections: 5, ..Bounds::default() });
     }

@@ -35,6 +35,9 @@ pub enum ServerError {
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] abide_store_sqlite::OpenError),
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Database(#[from] abide_store_postgres::OpenError),
     /// The engine cannot serve its runs any more: its store has stopped, or another node has them.
     #[error("the engine has failed: {0}; start it again, what was acknowledged is safe")]
     Engine(String),

@@ -106,12 +106,14 @@ impl Handler {
 /// Whether the answer may be long in coming, so that the caller may have left meanwhile.
 pub(crate) fn may_wait(operation: &Operation) -> bool {
     match operation {
+        Operation::Call(Call::Start(start)) => start.update.is_some(),
         Operation::Call(call) => matches!(
             call,
             Call::AwaitClose(_)
                 | Call::AwaitEvents(..)
                 | Call::AwaitWaits(..)
                 | Call::Update { .. }
+                | Call::AwaitUpdate { .. }
                 | Call::Query { .. }
         ),
         Operation::History(request) => request.follow.is_some(),

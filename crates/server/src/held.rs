@@ -136,7 +136,9 @@ impl Held {
             }
             Call::CompleteTask(token, _) | Call::FailTask { token, .. } => self.given(token.into()),
             Call::AnswerQuery(token, _) => self.given(token.into()),
-            Call::ResolveActivity(token, _) => Ok(self.attempt(token, true)),
+            Call::ResolveActivity(token, _) | Call::DetachAttempt(token) => {
+                Ok(self.attempt(token, true))
+            }
             Call::Heartbeat(token, _) => Ok(self.attempt(token, false)),
             Call::PresentAttempt(token, _) => {
                 Ok(Permitted { task: token.into(), present: None, answers: false })

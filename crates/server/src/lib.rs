@@ -28,6 +28,6 @@ mod size;
 mod waits;
 mod workers;
 
-pub use config::{Bounds, Config, Tls};
+pub use config::{Bounds, Config, StoreAddress, Tls};
 pub use error::ServerError;
 pub use server::Server;

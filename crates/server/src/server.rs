@@ -9,6 +9,7 @@ use abide_proto::{
     generated::{abide_server::AbideServer, workers_server::WorkersServer},
 };
 use abide_store::Store;
+use abide_store_postgres::PostgresStore;
 use abide_store_sqlite::SqliteStore;
 use tokio::{
     net::TcpListener,
@@ -20,7 +21,7 @@ use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 use tonic_health::server::HealthReporter;
 
 use crate::{
-    Bounds, Config, ServerError, Tls,
+    Bounds, Config, ServerError, StoreAddress, Tls,
     connection::Entrance,
     handler::Handler,
     probes::{self, Probes},
@@ -44,12 +45,16 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server on the store of its data folder.
+    /// Starts a server on the database that is configured, else on the store of its data folder.
     pub async fn open(config: Config) -> Result<Self, ServerError> {
-        let data = config.data.clone();
-        let opened = tokio::task::spawn_blocking(move || open_store(&data)).await;
+        let (data, address) = (config.data.clone(), config.store.clone());
+        let open = move || match address {
+            Some(address) => open_database(&address),
+            None => open_file(&data),
+        };
+        let opened = tokio::task::spawn_blocking(open).await;
         let store = opened.map_err(ServerError::Panicked)??;
-        Self::start(config, Arc::new(store)).await
+        Self::start(config, store).await
     }
 
     /// Starts a server on a store.
@@ -136,9 +141,15 @@ fn flatten(ended: Result<Result<(), ServerError>, JoinError>) -> Result<(), Serv
     ended.unwrap_or_else(|error| Err(ServerError::Panicked(error)))
 }
 
-fn open_store(data: &Path) -> Result<SqliteStore, ServerError> {
+fn open_file(data: &Path) -> Result<Arc<dyn Store>, ServerError> {
     fs::create_dir_all(data).map_err(|error| ServerError::Data { path: data.to_owned(), error })?;
-    Ok(SqliteStore::open(&abide_store_sqlite::Options::new(data.join(STORE_FILE)))?)
+    let options = abide_store_sqlite::Options::new(data.join(STORE_FILE));
+    Ok(Arc::new(SqliteStore::open(&options)?))
+}
+
+fn open_database(address: &StoreAddress) -> Result<Arc<dyn Store>, ServerError> {
+    let options = abide_store_postgres::Options::new(&address.0)?;
+    Ok(Arc::new(PostgresStore::open(&options)?))
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {

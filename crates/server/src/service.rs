@@ -56,6 +56,17 @@ impl Abide for Service {
         self.ask(Asked::Start(request)).await
     }
 
+    async fn update_with_start(
+        &self,
+        request: Request<wire::StartRunRequest>,
+    ) -> Result<Response<StartRunResponse>, Status> {
+        let request = request.into_inner();
+        if request.update.is_none() {
+            return Err(status(InvalidField::new("update", "is missing")));
+        }
+        self.ask(Asked::Start(request)).await
+    }
+
     async fn signal_run(
         &self,
         request: Request<wire::SignalRunRequest>,
@@ -75,6 +86,13 @@ impl Abide for Service {
         request: Request<wire::UpdateRunRequest>,
     ) -> Result<Response<wire::UpdateRunResponse>, Status> {
         self.ask(Asked::Update(request.into_inner())).await
+    }
+
+    async fn await_update(
+        &self,
+        request: Request<wire::AwaitUpdateRequest>,
+    ) -> Result<Response<wire::UpdateRunResponse>, Status> {
+        self.ask(Asked::AwaitUpdate(request.into_inner())).await
     }
 
     async fn cancel_run(
@@ -177,6 +195,13 @@ impl Abide for Service {
         request: Request<wire::RescheduleTimerRequest>,
     ) -> Result<Response<DoneResponse>, Status> {
         self.ask(Asked::RescheduleTimer(request.into_inner())).await
+    }
+
+    async fn report_attempt(
+        &self,
+        request: Request<wire::ReportAttemptRequest>,
+    ) -> Result<Response<wire::ReportAttemptResponse>, Status> {
+        self.ask(Asked::ReportAttempt(request.into_inner())).await
     }
 
     async fn repair_run(

@@ -160,9 +160,9 @@ fn activity_rows(run: &Run, scheduled: EventNumber) -> Vec<Row> {
 
 fn activity_phase(run: &Run, activity: &Activity) -> TaskPhase {
     match activity.phase {
-        Phase::Started { .. } => TaskPhase::Started,
+        Phase::Started { detached: false, .. } => TaskPhase::Started,
         Phase::Ready { .. } if !run.paused => TaskPhase::Ready,
-        Phase::Ready { .. } | Phase::Backoff { .. } => TaskPhase::Held,
+        Phase::Started { .. } | Phase::Ready { .. } | Phase::Backoff { .. } => TaskPhase::Held,
     }
 }
 

@@ -1,11 +1,11 @@
 //! Requests are checked before anything is read or written: names, sizes, combinations.
 
 use abide_core::{
+    attempt::{AttemptName, AttemptReport},
     call::{Call, CallError, RunTarget, StartCall},
-    cron,
-    event::{RunPaused, RunSpec, RunUnpaused, SignalReceived},
+    event::{RunPaused, RunUnpaused, SignalReceived, UpdateRequest},
     failure::Failure,
-    ids::Key,
+    ids::{Key, UpdateId},
     limits::{InvalidField, Limits},
     payload::{self, Extension, PayloadMap, Payloads},
     run::{Movable, Resolution},
@@ -24,11 +24,11 @@ pub(crate) fn check(call: &Call, limits: &Limits, now: Timestamp) -> Result<(), 
         }
         Call::Update { target, update, request, .. } => {
             check.target(target)?;
-            check.name("update id", update.as_str())?;
-            check.name("update name", &request.name)?;
-            check.label("identity", &request.identity)?;
-            check.map("update header", &request.header)?;
-            check.payloads("update input", &request.input)
+            check.update(update, request)
+        }
+        Call::AwaitUpdate { target, update, .. } => {
+            check.target(target)?;
+            check.name("update id", update.as_str())
         }
         Call::Query { target, query } => {
             check.target(target)?;
@@ -73,17 +73,14 @@ pub(crate) fn check(call: &Call, limits: &Limits, now: Timestamp) -> Result<(), 
         | Call::AwaitEvents(target, _)
         | Call::AwaitWaits(target, _) => check.target(target),
         Call::Heartbeat(_, details) => check.payloads("heartbeat details", details),
-        Call::ResolveActivity(_, Resolution::Completed(result) | Resolution::Cancelled(result)) => {
-            check.payloads("activity result", result)
-        }
-        Call::ResolveActivity(_, Resolution::Failed(failure)) | Call::FailTask { failure, .. } => {
-            check.failure(failure)
-        }
+        Call::ResolveActivity(_, resolution) => check.resolution(resolution),
+        Call::FailTask { failure, .. } => check.failure(failure),
         Call::AnswerQuery(_, Ok(result)) => check.payloads("query result", result),
         Call::AnswerQuery(_, Err(failure)) => check.failure(failure),
         // Commands are checked one by one by the run.
         Call::CompleteTask(_, completion) => check.extension(&completion.sdk_metadata),
-        Call::PresentAttempt(..) => Ok(()),
+        Call::ReportAttempt(name, report) => check.report(name, report),
+        Call::PresentAttempt(..) | Call::DetachAttempt(_) => Ok(()),
     }
 }
 
@@ -92,30 +89,42 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
+    fn resolution(&self, resolution: &Resolution) -> Result<(), CallError> {
+        match resolution {
+            Resolution::Completed(result) | Resolution::Cancelled(result) => {
+                self.payloads("activity result", result)
+            }
+            Resolution::Failed(failure) => self.failure(failure),
+        }
+    }
+
+    fn report(&self, name: &AttemptName, report: &AttemptReport) -> Result<(), CallError> {
+        if let AttemptName::Activity(target, activity) = name {
+            self.target(target)?;
+            self.name("activity id", activity.as_str())?;
+        }
+        match report {
+            AttemptReport::Heartbeat(details) => self.payloads("heartbeat details", details),
+            AttemptReport::Resolved(resolution) => self.resolution(resolution),
+        }
+    }
+
     fn start(&self, start: &StartCall, now: Timestamp) -> Result<(), CallError> {
         self.name("workflow id", start.workflow.workflow.as_str())?;
         self.name("namespace", start.workflow.namespace.as_str())?;
         self.key(start.key.as_ref())?;
         self.label("identity", &start.identity)?;
-        self.spec(&start.spec)?;
+        self.limits.check_spec(&start.spec)?;
         if start.begin.first_task_at(now).is_some_and(Timestamp::never) {
             return Err(InvalidField::new("begin", "lies too far ahead").into());
         }
-        start.signal.as_ref().map_or(Ok(()), |signal| self.signal(signal))
-    }
-
-    fn spec(&self, spec: &RunSpec) -> Result<(), CallError> {
-        self.name("workflow type", &spec.workflow_type)?;
-        self.name("queue", &spec.queue)?;
-        self.payloads("input", &spec.input)?;
-        self.map("header", &spec.header)?;
-        self.map("memo", &spec.memo)?;
-        self.map("search attributes", &spec.search_attributes)?;
-        match &spec.cron {
-            Some(cron) if !cron::valid(cron) => {
-                Err(InvalidField::new("cron", format!("{cron:?} is not a cron expression")).into())
+        match (&start.signal, &start.update) {
+            (None, None) => Ok(()),
+            (Some(signal), None) => self.signal(signal),
+            (None, Some(asked)) => self.update(&asked.update, &asked.request),
+            (Some(_), Some(_)) => {
+                Err(InvalidField::new("update", "stands beside a signal: send one of them").into())
             }
-            _ => Ok(()),
         }
     }
 
@@ -125,6 +134,14 @@ impl Check<'_> {
         self.label("identity", &signal.identity)?;
         self.payloads("signal input", &signal.input)?;
         self.map("signal header", &signal.header)
+    }
+
+    fn update(&self, update: &UpdateId, request: &UpdateRequest) -> Result<(), CallError> {
+        self.name("update id", update.as_str())?;
+        self.name("update name", &request.name)?;
+        self.label("identity", &request.identity)?;
+        self.map("update header", &request.header)?;
+        self.payloads("update input", &request.input)
     }
 
     fn target(&self, target: &RunTarget) -> Result<(), CallError> {

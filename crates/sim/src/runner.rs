@@ -171,6 +171,9 @@ mod tests {
             Bug::WaitRowNotMoved,
             Bug::OldDueRow,
             Bug::DeadlineIgnored,
+            Bug::WrongChildOutcome,
+            Bug::CleanupTwice,
+            Bug::LocalValueChanged,
         ];
         for bug in bugs {
             let seeds = bug.found_within();

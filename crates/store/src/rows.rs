@@ -81,8 +81,8 @@ pub enum TaskPhase {
     Ready,
     /// No: an attempt is with a worker.
     Started,
-    /// No: it waits for its next attempt, for an unpause, for other code, or for the end of a task that
-    /// is not written.
+    /// No: it waits for its next attempt, for an unpause, for other code, for somebody outside to whom
+    /// it was left, or for the end of a task that is not written.
     Held,
 }
 

@@ -20,8 +20,9 @@ const TABLE: &[&str] = &[
     "sdk, embedded, sdk-testing <- abide <- cli, examples",
     // `abide bench store` repeats the recorded transitions of the benchmarks, and `abide bench hello`
     // counts the commits of a store that it opens itself.
-    "core, store, store-sqlite, shard <- benches <- cli",
+    "core, store, store-*, shard <- benches <- cli",
     "sqlite-disk",
+    "postgres-fixture",
     "xtask",
 ];
 
@@ -34,14 +35,14 @@ const EXAMPLES: &str = "examples";
 const CONFORMANCE: &str = "abide-store";
 
 /// Crates that exist for tests; any test may use them, and nothing else may.
-const FOR_TESTS: &[&str] = &["abide-sqlite-disk"];
+const FOR_TESTS: &[&str] = &["abide-sqlite-disk", "abide-postgres-fixture"];
 
 /// Tests that need both ends of something: those of the left crate may use the right one.
 const BOTH_ENDS: &[(&str, &str)] = &[("abide-server", "abide-sdk")];
 
 /// Runtimes, randomness and databases, which the pure crates must not see; names that begin so and
 /// go on with `-` or `_` are meant too.
-const IMPURE: &[&str] = &["tokio", "async-std", "futures", "rand", "rusqlite"];
+const IMPURE: &[&str] = &["tokio", "async-std", "futures", "rand", "rusqlite", "postgres"];
 
 /// Crates that must stay pure, and what each must not see besides.
 const PURE: &[(&str, &[&str])] = &[("abide-core", &[]), ("abide-shard", &["prost"])];

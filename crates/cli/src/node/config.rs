@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
-use abide_server::{Config, Tls};
+use abide_server::{Config, StoreAddress, Tls};
 use clap::Args;
 
 use super::address;
@@ -18,6 +18,14 @@ pub(super) struct Layers {
     /// The folder of the store [default: ./abide-data]
     #[arg(long, hide_env_values = true, env = "ABIDE_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
+    /// The PostgreSQL database of the store, instead of a file in the data folder
+    #[arg(
+        long,
+        hide_env_values = true,
+        env = "ABIDE_STORE",
+        value_name = "postgres://USER:PASSWORD@HOST/DATABASE"
+    )]
+    store: Option<String>,
     /// Where HTTP listens [default: 127.0.0.1:8233]
     #[arg(long, hide_env_values = true, env = "ABIDE_HTTP", value_name = "ADDRESS")]
     http: Option<String>,
@@ -74,6 +82,9 @@ impl Layers {
         }
         if let Some(data) = self.data {
             config.data = data;
+        }
+        if let Some(store) = self.store {
+            config.store = Some(StoreAddress(store));
         }
         if !self.namespaces.is_empty() {
             config.namespaces = BTreeSet::from_iter(self.namespaces);

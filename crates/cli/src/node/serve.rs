@@ -13,6 +13,7 @@ use crate::{connection::Common, failed::Failed};
 #[command(after_help = "Example:
   abide serve --config abide.toml
   abide serve --data /var/lib/abide --address 0.0.0.0:7233
+  abide serve --store postgres://abide:password@db.example.org/abide
   abide serve --print-config > abide.toml")]
 pub(crate) struct Serve {
     #[command(flatten)]
@@ -32,7 +33,7 @@ impl Serve {
         }
         let mut stop = Stop::listen()?;
         let scheme = if config.tls.is_some() { "https" } else { "http" };
-        let data = config.data.clone();
+        let data = config.store_place();
         let mut server = start(config).await?;
         let (grpc, http) = (server.grpc_address(), server.http_address());
         output.say(
@@ -40,10 +41,7 @@ impl Serve {
                 "ready": true, "address": format!("{scheme}://{grpc}"),
                 "http": format!("http://{http}"), "data": data,
             }),
-            format_args!(
-                "ready: gRPC on {scheme}://{grpc}, HTTP on http://{http}, data in {}",
-                data.display()
-            ),
+            format_args!("ready: gRPC on {scheme}://{grpc}, HTTP on http://{http}, data in {data}"),
         )?;
         tokio::select! {
             () = stop.told() => {}

@@ -71,6 +71,7 @@ fn facts(run: &Description) -> Table {
         facts.push(("resumed by", sources.join(", ")));
     }
     facts.push(("started", at(run.started_at)));
+    facts.extend(run.begins_at.map(|begins| ("begins", at(begins))));
     facts.extend(run.closed_at.map(|closed| ("closed", at(closed))));
     facts.extend(run.deadline.map(|deadline| ("deadline", at(deadline))));
     facts.extend(run.outcome.as_ref().map(|outcome| ("outcome", outcome_text(outcome))));
@@ -135,13 +136,16 @@ fn activities(activities: &[ShownActivity]) -> Table {
     for activity in activities {
         let stands = match &activity.phase {
             Phase::Ready { since } => format!("ready since {}", relative(*since, now)),
+            Phase::Started { at, detached: true, .. } => {
+                format!("started {}, left to somebody outside", relative(*at, now))
+            }
             Phase::Started { at, identity, .. } => {
                 format!("started {} by {identity}", relative(*at, now))
             }
             Phase::Backoff { until } => format!("next attempt {}", relative(*until, now)),
         };
         table.row([
-            activity.activity_type.clone(),
+            format!("{} ({})", activity.activity_type, activity.activity),
             activity.attempt.to_string(),
             stands,
             activity.last_failure.as_ref().map(|last| last.message.clone()).unwrap_or_default(),
@@ -200,6 +204,7 @@ fn object(run: &Description) -> Value {
         "doing": word(&run.liveness),
         "resume_sources": run.resume_sources.iter().map(word).collect::<Value>(),
         "started_at": run.started_at.to_string(),
+        "begins_at": run.begins_at.map(|at| at.to_string()),
         "closed_at": run.closed_at.map(|at| at.to_string()),
         "deadline": run.deadline.map(|at| at.to_string()),
         "result": result, "failure": why,
@@ -218,6 +223,7 @@ fn object(run: &Description) -> Value {
 const fn phase(phase: &Phase) -> &'static str {
     match phase {
         Phase::Ready { .. } => "ready",
+        Phase::Started { detached: true, .. } => "detached",
         Phase::Started { .. } => "started",
         Phase::Backoff { .. } => "backoff",
     }

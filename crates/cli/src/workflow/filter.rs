@@ -8,7 +8,7 @@ use crate::output::{ago, parse_length, parse_moment};
 
 /// Which runs are meant. All of what is said must hold.
 #[derive(Args)]
-pub(super) struct Filter {
+pub(crate) struct Filter {
     /// Only runs of this type
     #[arg(short = 't', long = "type", value_name = "TYPE")]
     workflow_type: Option<String>,
@@ -31,7 +31,7 @@ impl From<Filter> for RunFilter {
         Self {
             workflow: filter.id.map(Into::into),
             workflow_type: filter.workflow_type,
-            statuses: filter.status.into_iter().map(RunStatus::from).collect(),
+            statuses: filter.status.into_iter().flat_map(Status::statuses).collect(),
             started_from: filter.started_after,
             started_before: filter.started_before,
             ..Self::default()
@@ -39,9 +39,15 @@ impl From<Filter> for RunFilter {
     }
 }
 
+/// The statuses of runs that are not closed.
+pub(super) const OPEN: [RunStatus; 3] =
+    [RunStatus::Running, RunStatus::Paused, RunStatus::ReplayBlocked];
+
 /// How a run stands.
 #[derive(Clone, Copy, ValueEnum)]
 enum Status {
+    /// Running, paused or replay-blocked
+    Open,
     /// Open
     Running,
     /// Open, and nothing new is handed out
@@ -62,19 +68,20 @@ enum Status {
     ContinuedAsNew,
 }
 
-impl From<Status> for RunStatus {
-    fn from(status: Status) -> Self {
-        match status {
-            Status::Running => Self::Running,
-            Status::Paused => Self::Paused,
-            Status::ReplayBlocked => Self::ReplayBlocked,
-            Status::Completed => Self::Completed,
-            Status::Failed => Self::Failed,
-            Status::TimedOut => Self::TimedOut,
-            Status::Cancelled => Self::Cancelled,
-            Status::Terminated => Self::Terminated,
-            Status::ContinuedAsNew => Self::ContinuedAsNew,
-        }
+impl Status {
+    fn statuses(self) -> Vec<RunStatus> {
+        vec![match self {
+            Self::Open => return OPEN.into(),
+            Self::Running => RunStatus::Running,
+            Self::Paused => RunStatus::Paused,
+            Self::ReplayBlocked => RunStatus::ReplayBlocked,
+            Self::Completed => RunStatus::Completed,
+            Self::Failed => RunStatus::Failed,
+            Self::TimedOut => RunStatus::TimedOut,
+            Self::Cancelled => RunStatus::Cancelled,
+            Self::Terminated => RunStatus::Terminated,
+            Self::ContinuedAsNew => RunStatus::ContinuedAsNew,
+        }]
     }
 }
 

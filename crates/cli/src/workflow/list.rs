@@ -53,7 +53,7 @@ impl List {
 }
 
 /// Reads until there is enough or no more.
-async fn pages(
+pub(crate) async fn pages(
     client: &Client,
     mut filter: RunFilter,
     limit: usize,

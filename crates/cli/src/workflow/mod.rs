@@ -6,6 +6,7 @@ mod describe;
 mod filter;
 mod history;
 mod list;
+mod patches;
 mod pause;
 mod query;
 mod result;
@@ -13,7 +14,9 @@ mod signal;
 mod start;
 mod terminate;
 mod update;
+mod update_result;
 
+pub(crate) use self::{filter::Filter, list::pages};
 use abide::{
     Client, ClientError,
     client::{Untyped, WorkflowHandle},
@@ -30,6 +33,7 @@ pub(crate) enum Command {
     Signal(signal::Signal),
     Query(query::Query),
     Update(update::Update),
+    UpdateResult(update_result::UpdateResult),
     Cancel(cancel::Cancel),
     Terminate(terminate::Terminate),
     Pause(pause::Pause),
@@ -38,6 +42,7 @@ pub(crate) enum Command {
     History(history::History),
     List(list::List),
     Count(count::Count),
+    Patches(patches::Patches),
     Result(result::ResultOf),
 }
 
@@ -48,6 +53,7 @@ impl Command {
             Self::Signal(command) => command.run(common).await,
             Self::Query(command) => command.run(common).await,
             Self::Update(command) => command.run(common).await,
+            Self::UpdateResult(command) => command.run(common).await,
             Self::Cancel(command) => command.run(common).await,
             Self::Terminate(command) => command.run(common).await,
             Self::Pause(command) => command.run(common).await,
@@ -56,6 +62,7 @@ impl Command {
             Self::History(command) => command.run(common).await,
             Self::List(command) => command.run(common).await,
             Self::Count(command) => command.run(common).await,
+            Self::Patches(command) => command.run(common).await,
             Self::Result(command) => command.run(common).await,
         }
     }

@@ -2,20 +2,29 @@
 
 use std::time::Duration;
 
-use abide::ReusePolicy;
-use abide_core::call::ConflictPolicy;
+use abide::{
+    ClientError, ReusePolicy,
+    client::{Start as Asked, StartedWithUpdate, Untyped, WorkflowHandle},
+};
+use abide_core::{call::ConflictPolicy, payload::Payloads};
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::result::print_result;
-use crate::{connection::Common, failed::Failed, input::Input, output::parse_length};
+use crate::{
+    connection::Common,
+    failed::Failed,
+    input::Input,
+    output::{Output, parse_length, payloads},
+};
 
 /// Start a workflow
 #[derive(Args)]
 #[command(after_help = "Example:
   abide workflow start --type hello --input '\"Ada\"' --wait
-  abide workflow start --type approval --id order-7 --input '\"a new desk\"' --key order-7-v1")]
+  abide workflow start --type approval --id order-7 --input '\"a new desk\"' --key order-7-v1
+  abide workflow start --type cart --id cart-7 --on-conflict use-existing --update add --update-input '\"lamp\"'")]
 pub(crate) struct Start {
     /// The workflow's type, as its worker registered it
     #[arg(short = 't', long = "type", value_name = "TYPE")]
@@ -55,6 +64,16 @@ pub(crate) struct Start {
     /// The signal's argument as JSON; repeat it for several
     #[arg(long, value_name = "JSON", requires = "signal")]
     signal_input: Vec<String>,
+    /// Ask for an update of this name with the start, whether the run is new or was open, and wait for
+    /// its outcome
+    #[arg(long, value_name = "NAME", conflicts_with = "signal")]
+    update: Option<String>,
+    /// The update's argument as JSON; repeat it for several
+    #[arg(long, value_name = "JSON", requires = "update")]
+    update_input: Vec<String>,
+    /// Makes repeats of this update the same update
+    #[arg(long, value_name = "ID", requires = "update")]
+    update_id: Option<String>,
     /// Wait for the result and print it
     #[arg(short, long)]
     wait: bool,
@@ -87,6 +106,7 @@ impl Start {
         let id = self.id.unwrap_or_else(|| format!("{}-{}", self.workflow_type, Uuid::now_v7()));
         let input = self.input.payloads()?;
         let signal = Input::of(self.signal_input).payloads()?;
+        let update_input = Input::of(self.update_input).payloads()?;
         let client = common.client().await?;
         let mut start = client
             .start_untyped(self.workflow_type, id.as_str(), input)
@@ -111,19 +131,77 @@ impl Start {
         if let Some(name) = self.signal {
             start = start.with_signal_untyped(name, signal);
         }
-        let (handle, started) = start.started().await?;
-        let run = handle.run_id().map(|run| run.to_string()).unwrap_or_default();
+        let started = match self.update {
+            Some(name) => Started::with_update(start, name, update_input, self.update_id).await?,
+            None => Started::alone(start).await?,
+        };
         let output = common.output();
         if self.wait {
-            let result = handle.result_untyped().await;
+            started.update(&id)?;
+            let result = started.handle.result_untyped().await;
             let result = result.map_err(|error| Failed::about(&id, error))?;
             return print_result(output, &id, &result);
         }
-        let done = if started { "started" } else { "exists" };
-        output.say(
-            &json!({ "workflow": id, "run": run, "started": started }),
-            format_args!("{done} {id} (run {run})"),
-        )
+        started.say(output, &id)
+    }
+}
+
+/// A run that is there, and what became of the update that came with its start.
+struct Started {
+    handle: WorkflowHandle<Untyped>,
+    new: bool,
+    update: Option<Result<Payloads, ClientError>>,
+}
+
+impl Started {
+    async fn alone(start: Asked<Untyped>) -> Result<Self, Failed> {
+        let (handle, new) = start.started().await?;
+        Ok(Self { handle, new, update: None })
+    }
+
+    async fn with_update(
+        start: Asked<Untyped>,
+        name: String,
+        input: Payloads,
+        id: Option<String>,
+    ) -> Result<Self, Failed> {
+        let mut start = start.with_update_untyped(name, input);
+        if let Some(id) = id {
+            start = start.id(id);
+        }
+        let StartedWithUpdate { workflow, started, update } = start.outcome().await?;
+        Ok(Self { handle: workflow, new: started, update: Some(update) })
+    }
+
+    /// What happened to the run.
+    fn shown(&self, id: &str) -> String {
+        let done = if self.new { "started" } else { "exists" };
+        format!("{done} {id} (run {})", self.run())
+    }
+
+    fn run(&self) -> String {
+        self.handle.run_id().map(|run| run.to_string()).unwrap_or_default()
+    }
+
+    /// The result of the update. If it has none, the run is there all the same, which is said too.
+    fn update(&self, id: &str) -> Result<Option<Value>, Failed> {
+        match &self.update {
+            None => Ok(None),
+            Some(Ok(result)) => Ok(Some(payloads(result))),
+            Some(Err(error)) => {
+                Err(Failed::about(id, error.clone()).after(&format!("{}, but ", self.shown(id))))
+            }
+        }
+    }
+
+    fn say(&self, output: Output, id: &str) -> Result<(), Failed> {
+        let mut told = json!({ "workflow": id, "run": self.run(), "started": self.new });
+        let mut words = self.shown(id);
+        if let Some(result) = self.update(id)? {
+            words = format!("{words}\n{result}");
+            told["update_result"] = result;
+        }
+        output.say(&told, words)
     }
 }
 

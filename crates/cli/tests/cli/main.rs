@@ -9,6 +9,8 @@ mod errors;
 mod harness;
 mod people;
 mod policies;
+mod postgres;
+mod replay;
 mod stories;
 mod tls;
 mod usage;

@@ -1204,7 +1204,7 @@ pub struct Notes {
 /// An unnumbered record.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Note {
-    #[prost(oneof = "note::Case", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
+    #[prost(oneof = "note::Case", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 50")]
     pub case: ::core::option::Option<note::Case>,
 }
 /// Nested message and enum types in `Note`.
@@ -1234,7 +1234,17 @@ pub mod note {
         UpdateRejected(super::UpdateRejected),
         #[prost(message, tag = "11")]
         CancelRepeated(super::CancelRepeated),
+        #[prost(message, tag = "50")]
+        AttemptDetached(super::AttemptDetached),
     }
+}
+/// A worker left its attempt to somebody else.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AttemptDetached {
+    #[prost(uint64, tag = "1")]
+    pub scheduled: u64,
+    #[prost(uint32, tag = "2")]
+    pub start: u32,
 }
 /// The buffered inputs were numbered, or dropped because they no longer applied.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

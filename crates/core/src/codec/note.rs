@@ -22,6 +22,7 @@ union! {
             BufferReleased(BufferReleased) { dropped },
             Heartbeat(Heartbeat) { scheduled, start, at, details },
             AttemptReady(AttemptReady) { scheduled, at },
+            AttemptDetached(AttemptDetached) { scheduled, start },
             UpdateRejected(UpdateRejected) { update, failure },
             EffectSettled(EffectSettled) { number, delivered },
             Repaired(Repaired) { identity },

@@ -32,6 +32,16 @@ pub struct Marker {
     pub header: PayloadMap,
 }
 
+impl Marker {
+    /// The part of a version that says that code is about to stop asking for it.
+    pub const DEPRECATED: &str = "deprecated";
+
+    /// Code need not ask for it again: a version that was recorded by code which had no other way left.
+    pub fn may_be_left_out(&self) -> bool {
+        self.kind == MarkerKind::Version && self.details.contains_key(Self::DEPRECATED)
+    }
+}
+
 /// What kind of value a marker holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MarkerKind {

@@ -114,7 +114,7 @@ impl Code for Interpreter {
             Step::TimerRescheduled { timer, fire_at } => {
                 self.context.note(format!("{timer} moved to {fire_at}"));
             }
-            Step::ChildInitiated { .. } | Step::ChildStarted { .. } => {}
+            Step::ChildInitiated { .. } | Step::ChildStarted { .. } | Step::LocalResolved(_) => {}
             Step::ChildResolved { child, close } => {
                 self.context.children.insert(child, child_outcome(close));
             }

@@ -25,6 +25,11 @@ use crate::{
 pub trait Code {
     /// Tells code what happened; code goes on as far as it can and says what it asks for.
     fn advance(&mut self, step: Step<'_>) -> Vec<Command>;
+
+    /// What a person can do if code does not fit the history, as far as code knows.
+    fn advice(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The task that code runs in.
@@ -113,6 +118,9 @@ pub enum Step<'a> {
         /// Whether it arrived.
         result: Result<(), DeliveryFailure>,
     },
+    /// A local activity ended. Code that still waits for it records the marker, which holds the end,
+    /// and goes on; other code does nothing.
+    LocalResolved(&'a Marker),
     /// Somebody asks for an update; code accepts or rejects it in this step.
     Update {
         /// The update.

@@ -125,6 +125,7 @@ impl Cutter {
     /// Takes the next event. Gives the group that became whole with it, or gives the event back if
     /// no task can have caused it.
     pub(super) fn push(&mut self, event: Event) -> Result<Option<Group>, Box<Event>> {
+        let unbegun = self.ends_unbegun(&event);
         match (Role::of(&event.body.fact), &mut self.completed) {
             (Role::Scheduled, _) => return Ok(self.completed.take()),
             (Role::Started(task), _) => {
@@ -143,9 +144,18 @@ impl Cutter {
             (Role::Failed, _) => self.start = None,
             (Role::Command, Some(group)) => group.commands.push(event),
             (Role::Input, _) => self.inputs.push(event),
+            (Role::Command, None) if unbegun => self.inputs.push(event),
             (Role::Completed(_), Some(_)) | (Role::Command, None) => return Err(Box::new(event)),
         }
         Ok(None)
+    }
+
+    /// The run is cancelled before its code begins, which takes no command.
+    fn ends_unbegun(&self, event: &Event) -> bool {
+        let cancelled = matches!(event.body.fact, Fact::RunCancelled(_));
+        cancelled
+            && self.start.is_none()
+            && self.inputs.first().is_some_and(|first| first.number == 1)
     }
 
     /// The completed task whose commands may still be coming, taken as whole.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     command::{Ask, Command},
-    event::{BlockedReason, Condition, Event, Fact, Origin, TimerSpec},
+    event::{BlockedReason, Condition, Event, Fact, Marker, MarkerKind, Origin, TimerSpec},
     ids::EventNumber,
 };
 
@@ -43,6 +43,9 @@ impl Matching<'_> {
     /// Matches all, or says where code and history differ.
     pub(super) fn run(mut self) -> Result<(), Box<Mismatch>> {
         for (position, event) in self.recorded.iter().enumerate() {
+            if self.left_out(&event.body.fact) {
+                continue;
+            }
             let matched = match self.find_command(event) {
                 Ok(command) => command,
                 Err(comparison) => return Err(self.mismatch(position, comparison)),
@@ -55,6 +58,14 @@ impl Matching<'_> {
             }
         }
         Ok(())
+    }
+
+    /// History has a marker that code may leave out, and does.
+    fn left_out(&self, fact: &Fact) -> bool {
+        let Fact::MarkerRecorded(recorded) = fact else { return false };
+        let asks =
+            |command: &Command| matches!(compare(self.route, &command.ask, fact), Comparison::Same);
+        recorded.marker.may_be_left_out() && !self.emitted.iter().any(asks)
     }
 
     /// The command that became `event`.
@@ -117,8 +128,19 @@ impl Matching<'_> {
             before,
             expected_condition,
             recorded_condition,
+            advice: rest.first().and_then(|event| advice(&event.body.fact)),
         })
     }
+}
+
+/// What to do about an event that code did not ask for.
+fn advice(recorded: &Fact) -> Option<String> {
+    let Fact::MarkerRecorded(recorded) = recorded else { return None };
+    let Marker { kind: MarkerKind::Version, id, .. } = &recorded.marker else { return None };
+    Some(format!(
+        "the run follows the change \"{id}\", and the code does not ask for it at this place: keep it \
+         there, as `patched` or as `deprecate_patch`, until the run has closed"
+    ))
 }
 
 fn compare(route: &Route, ask: &Ask, fact: &Fact) -> Comparison {

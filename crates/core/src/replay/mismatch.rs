@@ -24,6 +24,8 @@ pub struct Mismatch {
     pub expected_condition: Option<Condition>,
     /// The condition in history, if it is about a condition.
     pub recorded_condition: Option<Condition>,
+    /// What a person can do about it, if that is known.
+    pub advice: Option<String>,
 }
 
 /// An event as it is shown to a person.
@@ -64,7 +66,11 @@ impl fmt::Display for Mismatch {
         if self.expected.is_empty() {
             write!(f, "\n+ code           nothing more in this task")?;
         }
-        write_conditions(f, self.recorded_condition.as_ref(), self.expected_condition.as_ref())
+        write_conditions(f, self.recorded_condition.as_ref(), self.expected_condition.as_ref())?;
+        match &self.advice {
+            Some(advice) => write!(f, "\n  {advice}"),
+            None => Ok(()),
+        }
     }
 }
 

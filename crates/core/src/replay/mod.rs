@@ -2,8 +2,8 @@
 //! it did before.
 //!
 //! History is cut into groups: all that a completed task saw. For each group, code's time is set, the
-//! group's events are delivered one by one, each to quiescence, and then the updates that the task
-//! accepted. The commands that code emitted must be those whose events the task recorded; if not, the
+//! group's events are delivered one by one, each to quiescence, then the updates that the task
+//! accepted, and then the ends of local activities, in the order of their markers. The commands that code emitted must be those whose events the task recorded; if not, the
 //! run is blocked by a [`Mismatch`], which is final for this machine. The task that is still open has
 //! no recorded commands: what code emits there is what the worker completes it with.
 //!
@@ -35,7 +35,7 @@ use self::{
 };
 use crate::{
     command::{Ask, Command},
-    event::{BlockedReason, Event, Fact, Flag, Marker, UpdateAdmitted, UpdateRequest},
+    event::{BlockedReason, Event, Fact, Flag, Marker, MarkerKind, UpdateAdmitted, UpdateRequest},
     ids::{EventNumber, UpdateId},
 };
 
@@ -145,11 +145,34 @@ impl<C: Code> Replay<C> {
         }
         self.turned = Some(start.number);
         self.emitted = self.floats.land(std::mem::take(&mut self.emitted));
+        Ok(self.completion())
+    }
+
+    /// A local activity of the open task, whose turn was taken, has ended: code goes on from there.
+    /// [`Replay::completion`] then has what the task is completed with.
+    pub fn local_resolved(&mut self, marker: &Marker) -> Result<(), Error> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        if self.turn_in_flight().is_none() {
+            return Err(Error::NoOpenTask);
+        }
+        self.advance(Step::LocalResolved(marker));
+        Ok(())
+    }
+
+    /// What code has asked for in this turn ends the run.
+    pub fn closes(&self) -> bool {
+        self.emitted.last().is_some_and(|command| command.ask.closes())
+    }
+
+    /// What the task whose turn was taken is completed with, as far as code has come.
+    pub fn completion(&self) -> Completion {
         let translated = |command: &Command| self.route.translate(command.clone());
-        Ok(Completion {
+        Completion {
             commands: self.emitted.iter().map(translated).collect(),
             flags: BTreeSet::from([Flag::OptionalTimers]),
-        })
+        }
     }
 
     /// The number of the last event that was fed.
@@ -229,6 +252,11 @@ impl<C: Code> Replay<C> {
                     self.update(accepted.update.clone(), &accepted.request);
                 }
             }
+            for marker in markers {
+                if marker.kind == MarkerKind::LocalActivity {
+                    self.advance(Step::LocalResolved(marker));
+                }
+            }
         }
         self.strict |= group.strict;
         let mut emitted = std::mem::take(&mut self.emitted);
@@ -244,7 +272,10 @@ impl<C: Code> Replay<C> {
             recorded: &group.commands,
             emitted: emitted.into(),
         };
-        matching.run()?;
+        if let Err(mut mismatch) = matching.run() {
+            mismatch.advice = mismatch.advice.take().or_else(|| self.code.advice());
+            return Err(mismatch.into());
+        }
         self.acknowledged = group.completed;
         Ok(())
     }
@@ -311,6 +342,7 @@ impl<C: Code> Replay<C> {
             before: Vec::new(),
             expected_condition: None,
             recorded_condition: None,
+            advice: None,
         }))
     }
 }

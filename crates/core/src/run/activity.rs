@@ -6,7 +6,8 @@
 //! | Ready | schedule-to-start passed | closed: timed out |
 //! | Started | completed, or cancelled on request | closed |
 //! | Started | failed, start-to-close or heartbeat passed | Backoff if the policy allows, else closed |
-//! | Started | worker lost | at least once: Ready or Backoff, uncounted; at most once: closed |
+//! | Started | left to somebody else | Started, detached (note) |
+//! | Started, not detached | worker lost | at least once: Ready or Backoff, uncounted; at most once: closed |
 //! | Backoff | its time came | Ready |
 //! | any | schedule-to-close passed | closed: timed out |
 //!
@@ -25,7 +26,7 @@ use crate::{
         ActivityTimedOut, Body, Delivery, Event, Fact,
     },
     failure::{Failure, FailureKind, TimeoutKind},
-    ids::EventNumber,
+    ids::{ActivityId, EventNumber},
     note::{AttemptEnded, AttemptStarted, Note},
     payload::Payloads,
     retry::{RetryPolicy, RetryState, Verdict},
@@ -95,12 +96,29 @@ pub(super) fn heartbeat(
     Ok(draft.finish(Reply::Alive { cancel_requested }))
 }
 
+/// A worker leaves its attempt to somebody else. From here on it ends by a report or by its limits.
+pub(super) fn detach(
+    mut draft: Draft<'_>,
+    scheduled: EventNumber,
+    start: u32,
+) -> Result<Decision, Refusal> {
+    let activity = draft.run.current_attempt(scheduled, start)?;
+    if activity.detached() {
+        return Ok(draft.finish(Reply::Repeat));
+    }
+    draft.note(Note::AttemptDetached { scheduled, start });
+    Ok(draft.finish(Reply::Done))
+}
+
 pub(super) fn lose(
     mut draft: Draft<'_>,
     scheduled: EventNumber,
     start: u32,
 ) -> Result<Decision, Refusal> {
     let activity = draft.run.current_attempt(scheduled, start)?;
+    if activity.detached() {
+        return Err(Refusal::StaleAttempt);
+    }
     let failure = Failure::server(FailureKind::WorkerLost, "the worker that ran it was lost");
     match activity.spec.delivery {
         Delivery::AtLeastOnce if activity.cancel_requested => {
@@ -263,6 +281,11 @@ impl Activity {
         }
     }
 
+    /// An attempt runs that its worker has left to somebody else.
+    pub const fn detached(&self) -> bool {
+        matches!(self.phase, Phase::Started { detached: true, .. })
+    }
+
     fn started(&self) -> Option<ActivityStarted> {
         let Phase::Started { at, identity, .. } = &self.phase else { return None };
         Some(ActivityStarted {
@@ -334,6 +357,23 @@ impl Run {
             .filter(|activity| !activity.closing && activity.starts == start)
             .filter(|activity| matches!(activity.phase, Phase::Started { .. }))
             .ok_or(Refusal::StaleAttempt)
+    }
+
+    /// The attempt that runs of the activity of this id, by its scheduling event and its start.
+    pub fn running_attempt(&self, activity: &ActivityId) -> Result<(EventNumber, u32), Refusal> {
+        if !self.open() {
+            return Err(Refusal::RunClosed);
+        }
+        let unknown = || Refusal::UnknownActivity(activity.clone());
+        let scheduled = *self.activity_ids.get(activity).ok_or_else(unknown)?;
+        let found = self.activities.get(&scheduled).filter(|found| !found.closing);
+        let found = found.ok_or_else(unknown)?;
+        match found.phase {
+            Phase::Started { .. } => Ok((scheduled, found.starts)),
+            Phase::Ready { .. } | Phase::Backoff { .. } => {
+                Err(Refusal::NoAttempt(activity.clone()))
+            }
+        }
     }
 
     /// The latest sign of life that only memory knows of.
@@ -412,7 +452,9 @@ impl Run {
         let scheduled = match note {
             Note::AttemptStarted(started) => started.scheduled,
             Note::AttemptEnded(ended) => ended.scheduled,
-            Note::AttemptReady { scheduled, .. } | Note::Heartbeat { scheduled, .. } => *scheduled,
+            Note::AttemptReady { scheduled, .. }
+            | Note::AttemptDetached { scheduled, .. }
+            | Note::Heartbeat { scheduled, .. } => *scheduled,
             _ => return,
         };
         self.touch(Touch::Activity(scheduled));
@@ -433,7 +475,13 @@ impl Activity {
                     at: started.at,
                     session: started.session.clone(),
                     identity: started.identity.clone(),
+                    detached: false,
                 };
+            }
+            Note::AttemptDetached { .. } => {
+                if let Phase::Started { detached, .. } = &mut self.phase {
+                    *detached = true;
+                }
             }
             Note::AttemptEnded(ended) => {
                 self.attempt += u32::from(ended.counted);

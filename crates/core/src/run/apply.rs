@@ -142,6 +142,7 @@ impl Run {
             Note::AttemptStarted(_)
             | Note::AttemptEnded(_)
             | Note::AttemptReady { .. }
+            | Note::AttemptDetached { .. }
             | Note::Heartbeat { .. } => self.apply_attempt(note),
             Note::TaskAttemptFailed(failed) => self.apply_attempt_failed(failed),
             Note::UpdateRejected { update, failure } => self.apply_rejected(update, failure),

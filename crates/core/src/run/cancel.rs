@@ -2,7 +2,7 @@
 
 use super::{Decision, Refusal, Reply, buffer, draft::Draft, task};
 use crate::{
-    event::{RunCancelRequested, RunTerminated, TaskFailureCause},
+    event::{RunCancelRequested, RunCancelled, RunTerminated, TaskFailureCause},
     note::Note,
 };
 
@@ -18,8 +18,17 @@ pub(super) fn request(
         return Ok(draft.finish(Reply::Repeat));
     }
     draft.buffer_room()?;
-    draft.input(request);
+    take_request(&mut draft, request);
     Ok(draft.finish(Reply::Done))
+}
+
+/// Code learns of the request. A run whose code has not begun, because of a delay, a retry or a
+/// schedule, has nothing to clean up: it is cancelled at once.
+pub(super) fn take_request(draft: &mut Draft<'_>, request: RunCancelRequested) {
+    draft.input(request);
+    if draft.run.first_task_at.is_some() {
+        draft.event(RunCancelled::default());
+    }
 }
 
 pub(super) fn terminate(mut draft: Draft<'_>, terminated: RunTerminated) -> Decision {

@@ -48,7 +48,7 @@ pub(super) fn deliver(
                 draft.buffer_room()?;
                 let request =
                     RunCancelRequested { reason, source, received_at, ..Default::default() };
-                draft.input(request);
+                cancel::take_request(&mut draft, request);
             }
         }
         Action::Cancel { mode: CancelMode::Terminate, reason } => {

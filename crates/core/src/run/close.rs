@@ -104,7 +104,7 @@ fn admit_again(run: &Run, update: &UpdateId, bodies: &[Body]) -> Option<Body> {
             let Fact::UpdateAccepted(accepted) = &body.fact else { return None };
             (accepted.update == *update).then(|| again(&accepted.request, &body.extension))
         }),
-        Update::Completed(_) => None,
+        Update::Completed(_) | Update::Rejected(_) => None,
     }
 }
 
@@ -113,6 +113,10 @@ fn retry_or_cron(
     context: &Context<'_>,
     failure: &Failure,
 ) -> (RetryState, Option<Next>) {
+    // Another run would not know of the request.
+    if run.cancel_requested {
+        return (RetryState::CancelRequested, None);
+    }
     let verdict = match &run.spec.retry {
         None => Verdict::Stop(RetryState::PolicyNotSet),
         Some(policy) => policy.judge(run.attempt, failure),
@@ -129,7 +133,11 @@ fn retry_or_cron(
     }
 }
 
+/// The next run of the schedule, unless somebody asked for the end.
 fn cron_run(run: &Run, context: &Context<'_>) -> Option<Next> {
+    if run.cancel_requested {
+        return None;
+    }
     let at = cron::next_after(run.spec.cron.as_deref()?, context.now)?;
     let in_time = run.expires_at.is_none_or(|expires_at| at < expires_at);
     in_time.then_some(Next { initiator: Initiator::Cron, at: Some(at) })
@@ -149,7 +157,7 @@ fn follow(draft: &mut Draft<'_>, next: Next, failure: Option<Failure>, result: O
 
 fn previous(run: &Run, context: &Context<'_>, initiator: Initiator) -> PreviousRun {
     let mut completed_updates = run.carried_updates.clone();
-    let completed = run.updates.iter().filter(|(_, u)| matches!(u, Update::Completed(_)));
+    let completed = run.updates.iter().filter(|(_, update)| update.over());
     completed_updates
         .extend(completed.map(|(id, _)| CompletedUpdate { update: id.clone(), run: run.id }));
     let limits = context.limits;

@@ -9,13 +9,12 @@ use std::{
 use super::{Phase, Run, Update, close, draft::Draft, update};
 use crate::{
     command::{Ask, Command},
-    cron,
     event::{
         ActivityCancelRequested, ActivityCancelled, ActivityScheduled, ActivitySpec, Body,
         ChildInitiated, Condition, ExternalCancelInitiated, ExternalSignalInitiated, Fact,
-        MarkerRecorded, MemoUpserted, Mover, Origin, RunCancelled, RunSpec,
-        SearchAttributesUpserted, TimerCancelled, TimerRescheduled, TimerStarted, WaitCancelled,
-        WaitDescribed, WaitDetails, WaitOpened, WaitSatisfied, WaitTimedOut,
+        MarkerRecorded, MemoUpserted, Mover, Origin, RunCancelled, SearchAttributesUpserted,
+        TimerCancelled, TimerRescheduled, TimerStarted, WaitCancelled, WaitDescribed, WaitDetails,
+        WaitOpened, WaitSatisfied, WaitTimedOut,
     },
     ids::{ActivityId, EventNumber, RunId, TimerId, UpdateId, WaitId},
     limits::{Exceeded, InvalidField, Limits, valid_condition_key},
@@ -111,10 +110,13 @@ pub(super) fn check(run: &Run, limits: &Limits, commands: &[Command]) -> Result<
         details: None,
         shown: BTreeMap::new(),
     };
-    if commands.len() > limits.commands {
-        let reason =
-            format!("a task may have {} commands, not {}", limits.commands, commands.len());
-        return Err(BadCommand { index: limits.commands, reason });
+    // What is open can be ended all at once, in addition: else a run with much under way could not
+    // follow a cancel request.
+    let open = run.timers.len() + run.waits.len() + run.activities.len() + run.children.len();
+    let limit = limits.commands + open;
+    if commands.len() > limit {
+        let reason = format!("a task may have {limit} commands, not {}", commands.len());
+        return Err(BadCommand { index: limit, reason });
     }
     for (index, command) in commands.iter().enumerate() {
         let last = index + 1 == commands.len();
@@ -167,6 +169,8 @@ impl Ledger<'_> {
             Ask::SatisfyWait(wait) | Ask::TimeOutWait(wait) | Ask::CancelWait(wait) => {
                 self.waits.close(wait, run.waits.contains_key(wait), "wait")
             }
+            // All children can be cancelled at once, however many there are.
+            Ask::CancelExternal { target, .. } if target.child.is_some() => Ok(()),
             Ask::StartChild(_) | Ask::SignalExternal { .. } | Ask::CancelExternal { .. } => {
                 self.children += 1;
                 let limit = self.limits.pending_children;
@@ -255,7 +259,8 @@ impl Ledger<'_> {
         if before || self.accepted.touched(update) {
             return Err(format!("update {update} was accepted before"));
         }
-        if self.rejected.contains(update) {
+        let rejected = matches!(self.run.updates.get(update), Some(Update::Rejected(_)));
+        if rejected || self.rejected.contains(update) {
             return Err(format!("update {update} was rejected before"));
         }
         Ok(())
@@ -287,7 +292,7 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), InvalidField> {
         Ask::DescribeWait { details, .. } => limits.check_details(details),
         Ask::StartChild(child) => {
             limits.check_name("workflow id", child.workflow.workflow.as_str())?;
-            check_spec(&child.spec, limits)
+            limits.check_spec(&child.spec)
         }
         Ask::SignalExternal { target, name, input, header } => {
             limits.check_name("workflow id", target.workflow.workflow.as_str())?;
@@ -313,7 +318,7 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), InvalidField> {
             limits.check_size("result", size(result))
         }
         Ask::FailRun(failure) => limits.check_failure(failure),
-        Ask::ContinueAsNew(command) => check_spec(&command.spec, limits),
+        Ask::ContinueAsNew(command) => limits.check_spec(&command.spec),
         Ask::CancelActivity(_)
         | Ask::RescheduleTimer { .. }
         | Ask::CancelTimer(_)
@@ -350,21 +355,6 @@ fn check_condition(
 ) -> Result<(), InvalidField> {
     check_key(key)?;
     limits.check_length("fingerprint of the condition", fingerprint.unwrap_or_default())
-}
-
-fn check_spec(spec: &RunSpec, limits: &Limits) -> Result<(), InvalidField> {
-    limits.check_name("workflow type", &spec.workflow_type)?;
-    limits.check_name("queue", &spec.queue)?;
-    limits.check_size("header", map_size(&spec.header))?;
-    limits.check_size("memo", map_size(&spec.memo))?;
-    limits.check_size("search attributes", map_size(&spec.search_attributes))?;
-    limits.check_size("input", size(&spec.input))?;
-    match &spec.cron {
-        Some(cron) if !cron::valid(cron) => {
-            Err(InvalidField::new("cron", format!("{cron:?} is not a cron expression")))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn check_key(key: Option<&str>) -> Result<(), InvalidField> {

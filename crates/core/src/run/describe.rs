@@ -1,8 +1,6 @@
 //! A run as people and programs look at it: what it is, how it stands, and all that it waits for.
 
-use super::{
-    Activity, Close, Liveness, Phase, ResumeSource, Retry, Run, ShownWait, Status, Task, Update,
-};
+use super::{Activity, Close, Liveness, Phase, ResumeSource, Retry, Run, ShownWait, Status, Task};
 use crate::{
     effect::RunOutcome,
     event::{Blocked, RunReference, TaskFailureCause},
@@ -38,6 +36,8 @@ pub struct Description {
     pub parent: Option<RunReference>,
     /// When it started.
     pub started_at: Timestamp,
+    /// When its code begins, if it has not: start delay, retry, cron.
+    pub begins_at: Option<Timestamp>,
     /// When it closed.
     pub closed_at: Option<Timestamp>,
     /// When its time is up.
@@ -163,6 +163,7 @@ impl Run {
             attempt: self.attempt,
             parent: self.parent.as_ref().map(|parent| parent.run.clone()),
             started_at: self.started_at,
+            begins_at: self.first_task_at.filter(|_| self.open()),
             closed_at: self.closed_at(),
             deadline: self.deadline(),
             next_run,
@@ -198,11 +199,7 @@ impl Run {
     }
 
     fn unfinished_updates(&self) -> Vec<UpdateId> {
-        let unfinished = |update: &Update| match update {
-            Update::Admitted(_) | Update::Accepted { .. } => true,
-            Update::Completed(_) => false,
-        };
-        let with_event = self.updates.iter().filter(|(_, update)| unfinished(update));
+        let with_event = self.updates.iter().filter(|(_, update)| !update.over());
         with_event.map(|(id, _)| id).chain(self.volatile.admitted.keys()).cloned().collect()
     }
 }

@@ -11,7 +11,7 @@ use crate::{
         RunUnpaused, SignalReceived, TaskFailureCause, UpdateRequest,
     },
     failure::Failure,
-    ids::{BuildId, EventNumber, Key, RunId, SessionId, StartId, TimerId, UpdateId},
+    ids::{ActivityId, BuildId, EventNumber, Key, RunId, SessionId, StartId, TimerId, UpdateId},
     limits::{Exceeded, Limits},
     note::Record,
     payload::{Extension, Payloads},
@@ -85,6 +85,13 @@ pub enum Input {
         start: u32,
         /// What the next attempt may go on from.
         details: Payloads,
+    },
+    /// A worker leaves an attempt to somebody else: it is not lost with its worker any more.
+    DetachAttempt {
+        /// The event that scheduled the activity.
+        scheduled: EventNumber,
+        /// Which start.
+        start: u32,
     },
     /// The worker that held an attempt is gone, and its grace is over.
     LoseAttempt {
@@ -304,6 +311,12 @@ pub enum Refusal {
     /// There is no such attempt, or another one is current.
     #[error("the activity attempt is no longer current")]
     StaleAttempt,
+    /// There is no such activity, or it is over.
+    #[error("there is no pending activity {0}")]
+    UnknownActivity(ActivityId),
+    /// The activity waits for a worker or for its next attempt.
+    #[error("no attempt of activity {0} is running")]
+    NoAttempt(ActivityId),
     /// The activity was not asked to cancel itself.
     #[error("the activity cannot report cancellation: nobody requested it")]
     CancelNotRequested,
@@ -347,6 +360,9 @@ pub enum Refusal {
         /// How often it may be moved.
         limit: u32,
     },
+    /// The run has no such update, or code rejected it, which leaves no trace.
+    #[error("there is no update {0} in this run")]
+    UnknownUpdate(UpdateId),
     /// The run is paused already.
     #[error("the run is paused already")]
     Paused,

@@ -100,6 +100,7 @@ impl Run {
             | Input::StartActivity(_)
             | Input::ResolveActivity(_)
             | Input::Heartbeat { .. }
+            | Input::DetachAttempt { .. }
             | Input::LoseAttempt { .. }
             | Input::Due { .. }
             | Input::Deliver { .. }

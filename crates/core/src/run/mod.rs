@@ -79,6 +79,7 @@ pub fn decide(run: &mut Run, context: &Context<'_>, input: Input) -> Result<Deci
         Input::Heartbeat { scheduled, start, details } => {
             activity::heartbeat(draft, scheduled, start, details)
         }
+        Input::DetachAttempt { scheduled, start } => activity::detach(draft, scheduled, start),
         Input::LoseAttempt { scheduled, start } => activity::lose(draft, scheduled, start),
         Input::Due { timer } => due::handle(draft, timer),
         Input::RescheduleTimer(reschedule) => timer::reschedule(draft, reschedule),

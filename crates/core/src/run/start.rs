@@ -2,6 +2,7 @@
 
 use super::{Context, Decision, Keys, Reply, Run, Status, Task, Touch, Volatile, draft::Draft};
 use crate::{
+    cron,
     event::{Body, Event, Parent, PreviousRun, RunReference, RunSpec, RunStarted},
     ids::{Key, RunId, WorkflowKey},
     note::Record,
@@ -63,6 +64,16 @@ impl StartRun {
             root: None,
             inputs: Vec::new(),
         }
+    }
+
+    /// The same run, whose code begins at this time if there is one. A run of a cron schedule waits
+    /// for the first of its times after that.
+    #[must_use]
+    pub fn beginning(self, at: Option<Timestamp>, now: Timestamp) -> Self {
+        let after = at.unwrap_or(now).max(now);
+        let first_of = |schedule: &str| cron::next_after(schedule, after);
+        let first_task_at = self.spec.cron.as_deref().and_then(first_of).or(at);
+        Self { first_task_at, ..self }
     }
 }
 

@@ -272,6 +272,8 @@ pub enum Phase {
         session: SessionId,
         /// The worker.
         identity: String,
+        /// The worker has left the attempt to somebody else, so it is not lost with the worker.
+        detached: bool,
     },
     /// It waits for its next attempt.
     Backoff {
@@ -305,6 +307,18 @@ pub enum Update {
     },
     /// It has its outcome.
     Completed(Outcome),
+    /// Carried over from another run, and rejected by the code of this one.
+    Rejected(Failure),
+}
+
+impl Update {
+    /// Nothing more will come of it.
+    pub const fn over(&self) -> bool {
+        match self {
+            Self::Admitted(_) | Self::Accepted { .. } => false,
+            Self::Completed(_) | Self::Rejected(_) => true,
+        }
+    }
 }
 
 impl Run {
@@ -315,8 +329,7 @@ impl Run {
 
     /// How many updates wait for an outcome.
     pub fn pending_updates(&self) -> usize {
-        let with_event =
-            self.updates.values().filter(|update| !matches!(update, Update::Completed(_))).count();
+        let with_event = self.updates.values().filter(|update| !update.over()).count();
         with_event + self.volatile.admitted.len()
     }
 

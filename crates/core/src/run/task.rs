@@ -158,6 +158,7 @@ pub(super) fn complete(mut draft: Draft<'_>, input: CompleteTask) -> Result<Deci
     if draft.run.open() {
         update::reject_unanswered(&mut draft, &turn.updates);
         buffer::release(&mut draft);
+        draft.run.volatile.forced = input.force_next && !draft.run.unseen;
         if input.force_next && draft.task_idle() {
             // Written also during a pause, so that it is not forgotten; a pause hands out nothing.
             draft.schedule_task(1);
@@ -327,6 +328,16 @@ impl Run {
         let wanted = self.task != Task::Idle
             || (!self.volatile.admitted.is_empty() && self.first_task_at.is_none());
         self.open() && !self.paused && self.volatile.turn.is_none() && wanted
+    }
+
+    /// Something has come that code will see in its next task or sees now. A task that the last one
+    /// asked for by itself, as it does while local activities run, brings nothing of that kind.
+    pub fn news_pending(&self) -> bool {
+        let none_since = matches!(self.task, Task::Scheduled { number } if number == self.last_event)
+            && self.buffer.is_empty()
+            && self.volatile.admitted.is_empty();
+        let busy = self.volatile.turn.is_some() || self.task_pending();
+        busy && !(self.volatile.forced && none_since)
     }
 
     /// A worker can take the task now.

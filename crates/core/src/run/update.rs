@@ -11,7 +11,7 @@
 //! that the update ended.
 //!
 //! An update that was carried over from another run is admitted by an event, so its rejection is a
-//! note.
+//! note, and is kept for repeats too.
 
 use super::{Admitted, Decision, Refusal, Reply, Run, Update, draft::Draft};
 use crate::{
@@ -34,6 +34,8 @@ pub enum Stage {
     Completed(Outcome),
     /// An earlier run of the chain completed it.
     CompletedIn(RunId),
+    /// Carried over from an earlier run, and rejected by code.
+    Rejected(Failure),
 }
 
 pub(super) fn admit(
@@ -74,7 +76,7 @@ pub(super) fn complete(draft: &Draft<'_>, update: UpdateId, outcome: Outcome) ->
     };
     let accepted = match draft.run.updates.get(&update) {
         Some(Update::Accepted { number }) => *number,
-        Some(Update::Admitted(_) | Update::Completed(_)) | None => 0,
+        Some(Update::Admitted(_) | Update::Completed(_) | Update::Rejected(_)) | None => 0,
     };
     UpdateCompleted { update, accepted, outcome }.into()
 }
@@ -127,6 +129,7 @@ impl Run {
             Some(Update::Admitted(_)) => Some(Stage::Admitted),
             Some(Update::Accepted { .. }) => Some(Stage::Accepted),
             Some(Update::Completed(outcome)) => Some(Stage::Completed(outcome.clone())),
+            Some(Update::Rejected(failure)) => Some(Stage::Rejected(failure.clone())),
             None if self.volatile.admitted.contains_key(update) => Some(Stage::Admitted),
             None => carried().map(|carried| Stage::CompletedIn(carried.run)),
         }
@@ -158,7 +161,6 @@ impl Run {
     }
 
     pub(super) fn apply_rejected(&mut self, update: &UpdateId, failure: &Failure) {
-        let outcome = Outcome::Failed(failure.clone());
-        self.updates.insert(update.clone(), Update::Completed(outcome));
+        self.updates.insert(update.clone(), Update::Rejected(failure.clone()));
     }
 }

@@ -16,6 +16,8 @@ use crate::{
 pub struct Volatile {
     /// The started workflow task.
     pub turn: Option<Turn>,
+    /// The last task asked for another, and nothing else did.
+    pub forced: bool,
     /// Updates that code has neither accepted nor rejected, in order of arrival.
     pub admitted: BTreeMap<UpdateId, Admitted>,
     /// Counts admissions, to keep their order.

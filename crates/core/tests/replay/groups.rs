@@ -194,6 +194,24 @@ fn a_new_run_records_the_new_version() {
     assert_eq!(history.asks(&program), ["MarkerRecorded", "RunCompleted faster new"]);
 }
 
+/// The version was recorded by code that was about to stop asking for it.
+#[test]
+fn a_deprecated_version_may_be_asked_for_or_left_out() {
+    let marker = Marker {
+        kind: MarkerKind::Version,
+        id: "faster".into(),
+        details: [(Marker::DEPRECATED.to_owned(), Vec::new())].into(),
+        failure: None,
+        header: PayloadMap::new(),
+    };
+    let history = History::new().task().did(Ask::RecordMarker(marker)).sleep("timer-1", 5);
+    let history = history.fired("timer-1").open_task();
+    let program = Program::new([Node::Version { change: "faster".into() }, Node::sleep(5)]);
+    assert_eq!(history.asks(&program), ["RunCompleted faster new;slept"]);
+    let program = Program::new([Node::sleep(5)]);
+    assert_eq!(history.asks(&program), ["RunCompleted slept"]);
+}
+
 /// The machine met a mismatch and is given more.
 #[test]
 fn a_mismatch_is_final() {

@@ -219,13 +219,14 @@ fn another_marker() {
 fn a_version_that_code_forgot() {
     let history = History::new().task().did(marker(MarkerKind::Version, "faster"));
     let history = history.sleep("timer-1", 5);
-    assert_snapshot!(shown(&history, [Node::sleep(5)]), @r"
+    assert_snapshot!(shown(&history, [Node::sleep(5)]), @r#"
     the code takes another step than history has at event 5
                    4 TaskCompleted
     - recorded     5 MarkerRecorded version, faster
     - recorded     6 TimerStarted timer-1, sleep
     + code           TimerStarted timer-1, sleep
-    ");
+      the run follows the change "faster", and the code does not ask for it at this place: keep it there, as `patched` or as `deprecate_patch`, until the run has closed
+    "#);
 }
 
 /// The run completed; the code fails it.

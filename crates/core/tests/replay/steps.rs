@@ -43,6 +43,7 @@ impl Code for Scripted {
             Step::ChildStarted { child, .. } => format!("child {child} started"),
             Step::ChildResolved { child, .. } => format!("child {child} resolved"),
             Step::ExternalResolved { external, .. } => format!("external {external} resolved"),
+            Step::LocalResolved(marker) => format!("{} resolved", marker.id),
             Step::Update { update, .. } => format!("update {update}"),
         };
         let commands = self.script.remove(name.as_str()).unwrap_or_default();

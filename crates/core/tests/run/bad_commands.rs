@@ -4,8 +4,8 @@
 use abide_core::{
     command::Ask,
     event::{
-        Approval, Condition, Fact, Guards, MarkerKind, Origin, TaskFailureCause, TimerSpec,
-        WaitDetails, WaitSpec,
+        Approval, CancelMode, Condition, Fact, Guards, MarkerKind, Origin, Target,
+        TaskFailureCause, TimerSpec, WaitDetails, WaitSpec,
     },
     limits::Limits,
     payload::{Payload, PayloadMap},
@@ -221,8 +221,26 @@ fn so_many_of_each_may_be_open() {
 #[test]
 fn a_task_may_have_so_many_commands() {
     let limits = Limits { commands: 2, ..Limits::default() };
-    let message = refused_by(limits, ["x", "y", "z"].map(|id| timer(id, 60)));
-    assert_eq!(message, "command 3: a task may have 2 commands, not 3");
+    // Two, and one for each of the three things that are open.
+    let message = refused_by(limits, ["u", "v", "w", "x", "y", "z"].map(|id| timer(id, 60)));
+    assert_eq!(message, "command 6: a task may have 5 commands, not 6");
+}
+
+/// Else a run that is at its bounds could not follow a cancel request.
+#[test]
+fn all_that_is_open_can_be_ended_in_one_task() {
+    let mut world = World::after([timer("t", 60), activity("a"), child("c")]);
+    world.signal("go");
+    world.limits = Limits { commands: 1, pending_children: 1, ..Limits::default() };
+    let initiated = *world.run.children.keys().next().unwrap();
+    let Ask::CancelExternal { target, mode, reason } = cancel_external(CancelMode::Request) else {
+        panic!()
+    };
+    let target = Target { child: Some(initiated), ..target };
+    let cancel_child = Ask::CancelExternal { target, mode, reason };
+    let asks = [cancel_timer("t"), Ask::CancelActivity("a".into()), cancel_child, complete_run()];
+    let took = world.task(asks);
+    assert!(took.names.iter().any(|name| name == "RunCompleted"), "{:?}", took.names);
 }
 
 /// What is closed in the same task makes room.

@@ -161,6 +161,7 @@ fn about_note(note: &Note) -> String {
         }
         Note::AttemptEnded(ended) => format!("AttemptEnded next_at={}", ended.next_at),
         Note::AttemptReady { at, .. } => format!("AttemptReady at={at}"),
+        Note::AttemptDetached { start, .. } => format!("AttemptDetached start={start}"),
         other => format!("{other:?}"),
     }
 }

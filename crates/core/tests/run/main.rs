@@ -10,6 +10,7 @@ mod buffering;
 mod build;
 mod children;
 mod closes;
+mod detached;
 mod golden;
 mod keys;
 mod liveness;

@@ -270,7 +270,7 @@ fn the_rejection_of_a_carried_update_is_a_note() {
     assert_eq!(took.names, ["TaskStarted", "TaskCompleted", "UpdateRejected"]);
     assert_eq!(took.decision.rejected.len(), 1);
     world.crash();
-    assert_eq!(world.update("u"), Stage::Completed(Outcome::Failed(failure("no"))));
+    assert_eq!(world.update("u"), Stage::Rejected(failure("no")));
 }
 
 #[test]
@@ -278,7 +278,17 @@ fn a_carried_update_without_answer_is_rejected() {
     let mut world = carried();
     let took = world.task([]);
     assert_eq!(took.decision.rejected.len(), 1);
-    assert!(matches!(world.update("u"), Stage::Completed(Outcome::Failed(_))));
+    assert!(matches!(world.update("u"), Stage::Rejected(_)));
+    assert_eq!(world.run.pending_updates(), 0);
+}
+
+#[test]
+fn a_carried_update_that_was_rejected_cannot_be_accepted_later() {
+    let mut world = carried();
+    world.task([reject("u")]);
+    world.signal("go");
+    let Reply::TaskRefused { message, .. } = world.task([accept("u")]).reply else { panic!() };
+    assert_eq!(message, "command 1: update u was rejected before");
 }
 
 #[test]

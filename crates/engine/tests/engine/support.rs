@@ -41,6 +41,7 @@ pub(crate) fn start_call(engine: &Engine, id: &str, workflow_type: &str) -> Star
         reuse: Default::default(),
         begin: Default::default(),
         signal: None,
+        update: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use abide_core::{
     call::CallError,
     limits::{Exceeded, InvalidField},
-    run::Refusal,
+    run::{Close, Refusal},
 };
 use abide_proto::{
     error::{from_detail, to_detail},
@@ -24,6 +24,8 @@ fn every_error() -> Vec<CallError> {
         Refusal::BuildTried,
         Refusal::StaleAttempt,
         Refusal::CancelNotRequested,
+        Refusal::UnknownActivity("a".into()),
+        Refusal::NoAttempt("a".into()),
         Refusal::UnknownTimer("t".into()),
         Refusal::UnknownWait("w".into()),
         Refusal::EndlessWait("w".into()),
@@ -33,6 +35,7 @@ fn every_error() -> Vec<CallError> {
         Refusal::PastDeadline { fire_at: time(1), now: time(2) },
         Refusal::TooLate { fire_at: time(1), not_after: time(2) },
         Refusal::TooManyMoves { limit: 4 },
+        Refusal::UnknownUpdate("u".into()),
         Refusal::Paused,
         Refusal::NotPaused,
         Refusal::Held,
@@ -42,7 +45,7 @@ fn every_error() -> Vec<CallError> {
         CallError::Invalid(InvalidField::new("spec.queue", "is empty")),
         CallError::NotFound,
         CallError::AlreadyExists { workflow: workflow(), run: run(1) },
-        CallError::UpdateAborted,
+        CallError::UpdateAborted { run: run(4), how: Close::TimedOut, accepted: true },
         CallError::Blocked(Box::new(blocked())),
         CallError::StaleQuery,
         CallError::SetAside(run(2)),

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use abide_core::{
+    attempt::{ActivityToken, AttemptName, AttemptReport},
     call::{
-        Begin, Call, CallReply, ConflictPolicy, HistoryPage, HistoryRequest, Query, RunWaits,
-        StartCall, UpdateWait,
+        Begin, Call, CallError, CallReply, ConflictPolicy, HistoryPage, HistoryRequest, Query,
+        RunWaits, StartCall, StartUpdate, UpdateWait,
     },
     codec::{self, RunDetails},
     effect::RunOutcome,
@@ -17,8 +18,8 @@ use abide_core::{
     list::{RunFilter, RunRow, RunStatus, WaitFilter, WaitKind, WaitPosition, WaitRow},
     retry::RetryState,
     run::{
-        Close, Description, Liveness, Movable, Phase, ResumeSource, ShownActivity, ShownChild,
-        ShownWait, Stage, TaskTrouble, WaitKey,
+        Close, Description, Liveness, Movable, Phase, Refusal, Resolution, ResumeSource,
+        ShownActivity, ShownChild, ShownWait, Stage, TaskTrouble, WaitKey,
     },
     time::Timestamp,
 };
@@ -62,6 +63,10 @@ fn starts() {
             reuse,
             begin,
             signal: full.then(signal),
+            update: full.then(|| {
+                let (update, until) = ("u1".into(), UpdateWait::Accepted);
+                Box::new(StartUpdate { update, request: update_request(), until })
+            }),
         }))
     };
     let after = Begin::After(Duration::from_millis(1500));
@@ -82,8 +87,11 @@ fn messages() {
     };
     check_calls([
         Call::Signal(target(), signal(), extension()),
+        update(UpdateWait::Admitted),
         update(UpdateWait::Accepted),
         update(UpdateWait::Completed),
+        Call::AwaitUpdate { target: target(), update: "u1".into(), until: UpdateWait::Admitted },
+        Call::AwaitUpdate { target: target(), update: "u1".into(), until: UpdateWait::Completed },
         Call::Query { target: target(), query: Query { name: "q".into(), input: payloads() } },
         Call::AwaitClose(target()),
         Call::AwaitWaits(target(), 12),
@@ -192,6 +200,7 @@ fn a_start_without_run_id_is_given_one() {
         reuse: ReusePolicy::Allow,
         begin: Begin::AtOnce,
         signal: None,
+        update: None,
     }
     .into();
     request.run = None;
@@ -245,6 +254,10 @@ fn waits_of_a_run() {
     check_reply(Reply::Call(CallReply::Waits(waits)));
 }
 
+fn with_update(update: Result<CallReply, CallError>) -> CallReply {
+    CallReply::StartedWithUpdate { run: run(1), started: true, update: Box::new(update) }
+}
+
 #[test]
 fn replies() {
     let outcomes = [
@@ -269,17 +282,41 @@ fn replies() {
         CallReply::Update { run: run(1), stage: Stage::Completed(Outcome::Failed(failure())) },
         CallReply::Update { run: run(1), stage: Stage::CompletedIn(run(2)) },
         CallReply::UpdateRejected(failure()),
+        with_update(Ok(CallReply::Update { run: run(2), stage: Stage::Accepted })),
+        with_update(Ok(CallReply::UpdateRejected(failure()))),
+        with_update(Err(CallError::Refused(Refusal::RunClosed))),
         CallReply::Query(Ok(payloads())),
         CallReply::Query(Err(failure())),
     ];
     replies.into_iter().map(Reply::Call).for_each(check_reply);
 }
 
+fn started(detached: bool) -> Phase {
+    Phase::Started { at: time(2), session: "s".into(), identity: "w".into(), detached }
+}
+
+#[test]
+fn reports_on_attempts() {
+    let token = ActivityToken { workflow: target().workflow, run: run(1), scheduled: 5, start: 2 };
+    let named = || AttemptName::Activity(target(), "activity-1".into());
+    let ended = |resolution| Call::ReportAttempt(named(), AttemptReport::Resolved(resolution));
+    check_calls([
+        Call::ReportAttempt(AttemptName::Token(token), AttemptReport::Heartbeat(payloads())),
+        ended(Resolution::Completed(payloads())),
+        ended(Resolution::Failed(failure())),
+        ended(Resolution::Cancelled(payloads())),
+    ]);
+    for cancel_requested in [false, true] {
+        check_reply(Reply::Call(CallReply::Alive { cancel_requested }));
+    }
+}
+
 #[test]
 fn descriptions() {
     let phases = [
         Phase::Ready { since: time(1) },
-        Phase::Started { at: time(2), session: "s".into(), identity: "w".into() },
+        started(false),
+        started(true),
         Phase::Backoff { until: time(3) },
     ];
     let activities = phases.map(|phase| ShownActivity {
@@ -313,6 +350,7 @@ fn descriptions() {
         attempt: 2,
         parent: Some(RunReference { workflow: workflow(), run: run(9) }),
         started_at: time(7),
+        begins_at: Some(time(7)),
         closed_at: Some(time(8)),
         deadline: Some(time(9)),
         next_run: Some(run(2)),

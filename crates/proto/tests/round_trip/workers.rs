@@ -96,6 +96,7 @@ fn completions() {
         Call::ResolveActivity(activity_token(), Resolution::Cancelled(payloads())),
         Call::Heartbeat(activity_token(), payloads()),
         Call::PresentAttempt(activity_token(), "session".into()),
+        Call::DetachAttempt(activity_token()),
     ];
     calls.into_iter().for_each(check_completion);
 }
@@ -127,6 +128,7 @@ fn calls_of_clients_are_no_completions() {
         reuse: Default::default(),
         begin: Default::default(),
         signal: None,
+        update: None,
     };
     assert_eq!(completion_to_wire(Call::Start(Box::new(start))), None);
 }

@@ -35,6 +35,9 @@ pub(super) fn workflow(model: &Model) -> TokenStream {
     let (input, output, travels) =
         (signature.input(), &signature.output.value, signature.travels());
     let definition = quote!(::abide::definition);
+    let unfinished = model.unfinished.as_ref().map(
+        |case| quote!(const UNFINISHED: #definition::Unfinished = #definition::Unfinished::#case;),
+    );
     quote! {
         #block
 
@@ -51,6 +54,7 @@ pub(super) fn workflow(model: &Model) -> TokenStream {
             const SIGNALS: &'static [&'static dyn #definition::SignalHandler<Self>] = #signals;
             const QUERIES: &'static [&'static dyn #definition::QueryHandler<Self>] = #queries;
             const UPDATES: &'static [&'static dyn #definition::UpdateHandler<Self>] = #updates;
+            #unfinished
 
             type Input = #input;
             type Output = #output;

@@ -35,6 +35,8 @@ pub(super) struct Model {
     pub(super) updates: Vec<Handler>,
     /// The field of the state that holds the requests for approval.
     pub(super) approvals: Option<Ident>,
+    /// What becomes of handlers that run when the run has its result.
+    pub(super) unfinished: Option<Ident>,
 }
 
 /// A signal, query or update.
@@ -152,8 +154,8 @@ impl Model {
         }
         let name = options.wire_name(&own_name(&block.self_ty)?);
         block.items = items;
-        let approvals = options.approvals;
-        Ok(Self { block, name, run, init, signals, queries, updates, approvals })
+        let Options { approvals, unfinished, .. } = options;
+        Ok(Self { block, name, run, init, signals, queries, updates, approvals, unfinished })
     }
 }
 

@@ -32,6 +32,14 @@ impl Quoted {
     fn amend(&mut self) {}
 }
 
+struct Hasty;
+
+#[workflow(unfinished = "hurry")]
+impl Hasty {
+    #[run]
+    async fn run(ctx: &Context<Self>) {}
+}
+
 #[activity(retries = 3)]
 async fn charge() {}
 

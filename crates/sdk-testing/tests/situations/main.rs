@@ -5,8 +5,20 @@
 // The macros name the crate as its users know it.
 extern crate abide_sdk as abide;
 
+mod activities;
+mod async_completion;
+mod cancellation;
+mod chains;
 mod children;
+mod gate;
+mod local_activities;
+mod messages;
+mod parallel;
+mod sagas;
 #[path = "../documents/site.rs"]
 #[allow(dead_code, reason = "the tests of the documents use all of it")]
 mod site;
 mod table;
+mod testing;
+mod updates;
+mod versions;

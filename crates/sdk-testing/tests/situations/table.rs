@@ -76,15 +76,15 @@ fn fits(wanted: &[&str], told: &[&str]) -> bool {
     }
 }
 
-/// Names the page that a file of tests plays, and checks that each of its rows is played there.
+/// Names the page that files of tests play, and checks that each of its rows is played in one of them.
 macro_rules! page {
-    ($name:literal, $tests:literal) => {
+    ($name:literal, $($tests:literal),+) => {
         const PAGE: $crate::table::Page =
             $crate::table::Page::new($name, include_str!(concat!("../../../../docs/", $name)));
 
         #[test]
         fn every_row_is_played() {
-            let (rows, tests) = (PAGE.rows(), include_str!($tests));
+            let (rows, tests) = (PAGE.rows(), concat!($(include_str!($tests)),+));
             assert!(!rows.is_empty(), "{} has no table of situations", $name);
             for row in rows {
                 let played = tests.contains(&format!("\"{}\"", row.situation));

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use abide_core::{
+    attempt::ActivityToken,
     ids::{ExecutionId, RunId, WorkflowKey},
     payload::Payloads,
     run::ActivityGiven,
 };
 
-use super::{CancelToken, Cancelled};
+use super::{ActivityError, CancelToken, Cancelled};
 use crate::payload::{self, Data, PayloadError};
 
 /// What is known about an attempt.
@@ -26,6 +27,9 @@ pub struct ActivityInfo {
 pub trait AttemptLink: Send + Sync {
     /// Reports that the attempt is alive, and what the next attempt may go on from.
     fn heartbeat(&self, details: Payloads);
+
+    /// What names the attempt to others; nothing if it runs inside a workflow task.
+    fn token(&self) -> Option<ActivityToken>;
 }
 
 /// The first argument of an activity that wants it. Clones are the same context.
@@ -56,6 +60,17 @@ impl ActivityContext {
     /// another system can be made idempotent with.
     pub fn execution_id(&self) -> &ExecutionId {
         &self.info.given.execution
+    }
+
+    /// The word by which somebody else can complete this attempt, as with
+    /// `client.activity(token).complete(&result)`. Give it away, then return
+    /// [`ActivityError::completed_later`]. A local activity has none.
+    pub fn token(&self) -> Result<String, ActivityError> {
+        let token = self.link.token().map(|token| token.to_text());
+        token.ok_or_else(|| {
+            ActivityError::new("a local activity has no token: call it as an activity")
+                .non_retryable()
+        })
     }
 
     /// Says that the attempt is alive, and what the next attempt may go on from.

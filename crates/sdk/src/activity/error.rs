@@ -25,6 +25,7 @@ pub struct ActivityError {
     retry_after: Option<Duration>,
     details: Payloads,
     cancelled: bool,
+    later: bool,
     source: Option<BoxError>,
 }
 
@@ -49,6 +50,14 @@ impl ActivityError {
     /// The activity stopped because it was asked to.
     pub fn cancelled() -> Self {
         Self { message: "cancelled".into(), cancelled: true, ..Self::default() }
+    }
+
+    /// Not a failure: somebody else will complete the activity, by the token of its
+    /// [`ActivityContext`](super::ActivityContext::token) or by its id. The attempt goes on without
+    /// its worker; its time limits still hold.
+    pub fn completed_later() -> Self {
+        let message = "somebody else completes the activity".into();
+        Self { message, later: true, ..Self::default() }
     }
 
     /// Never tried again, whatever the policy says.
@@ -78,9 +87,13 @@ impl ActivityError {
         Ok(self)
     }
 
-    /// The details for the workflow, if the activity stopped because it was asked to.
-    pub(super) fn cancelled_with(&self) -> Option<&Payloads> {
-        self.cancelled.then_some(&self.details)
+    /// What the error means for the attempt.
+    pub(super) const fn ending(&self) -> Ending<'_> {
+        match (self.cancelled, self.later) {
+            (true, _) => Ending::Cancelled(&self.details),
+            (false, true) => Ending::Later,
+            (false, false) => Ending::Failed,
+        }
     }
 
     /// What it says, without its causes.
@@ -95,4 +108,14 @@ impl ActivityError {
             ..Failure::default()
         }
     }
+}
+
+/// What an error means for the attempt that returns it.
+pub(super) enum Ending<'a> {
+    /// It failed.
+    Failed,
+    /// It stopped because it was asked to; this is for the workflow.
+    Cancelled(&'a Payloads),
+    /// Somebody else completes it.
+    Later,
 }

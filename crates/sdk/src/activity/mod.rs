@@ -3,15 +3,19 @@
 mod cancel;
 mod context;
 mod error;
+mod local;
 
 use std::{fmt, sync::Arc};
 
 use abide_core::payload::{Payload, Payloads};
 
+use self::error::Ending;
+pub(crate) use self::local::cannot_be_left;
 pub use self::{
     cancel::{CancelToken, Cancelled},
     context::{ActivityContext, ActivityInfo, AttemptLink},
     error::ActivityError,
+    local::{LocalActivity, LocalEnd, LocalVerdict},
 };
 use crate::{
     future::BoxFuture,
@@ -161,6 +165,8 @@ pub enum ActivityEnd {
     Failed(abide_core::failure::Failure),
     /// By cancelling itself, as it was asked to.
     Cancelled(Payloads),
+    /// Not at all: somebody else completes it.
+    Later,
 }
 
 impl ActivityEnd {
@@ -169,9 +175,10 @@ impl ActivityEnd {
         match result.map(|value| payload::encode(&value)) {
             Ok(Ok(result)) => Self::Completed(result),
             Ok(Err(error)) => Self::Failed(Raised::new(error.of("result")).into_failure()),
-            Err(raised) => match raised.find().and_then(ActivityError::cancelled_with) {
-                Some(details) => Self::Cancelled(details.clone()),
-                None => Self::Failed(raised.into_failure()),
+            Err(raised) => match raised.find().map(ActivityError::ending) {
+                Some(Ending::Cancelled(details)) => Self::Cancelled(details.clone()),
+                Some(Ending::Later) => Self::Later,
+                Some(Ending::Failed) | None => Self::Failed(raised.into_failure()),
             },
         }
     }

@@ -7,7 +7,7 @@ use abide_core::{
     ids::{RunId, WorkflowKey},
     limits::InvalidField,
     payload::Payloads,
-    run::Refusal,
+    run::{Close, Refusal},
 };
 
 use crate::payload::PayloadError;
@@ -45,8 +45,15 @@ pub enum ClientError {
     #[error("the update failed: {}", .0.message)]
     UpdateFailed(Box<Failure>),
     /// The run closed before the update had an outcome.
-    #[error("the run closed before the update was completed")]
-    UpdateAborted,
+    #[error("{}", CallError::UpdateAborted { run: *run, how: *how, accepted: *accepted })]
+    UpdateAborted {
+        /// The run.
+        run: RunId,
+        /// How it closed.
+        how: Close,
+        /// The workflow had accepted the update, so part of it may have been done.
+        accepted: bool,
+    },
     /// The run failed.
     #[error("the run failed: {}", .0.message)]
     RunFailed(Box<Failure>),
@@ -82,7 +89,9 @@ impl From<CallError> for ClientError {
             CallError::NotFound => Self::NotFound,
             CallError::AlreadyExists { workflow, run } => Self::AlreadyExists { workflow, run },
             CallError::Refused(refusal) => Self::Refused(refusal),
-            CallError::UpdateAborted => Self::UpdateAborted,
+            CallError::UpdateAborted { run, how, accepted } => {
+                Self::UpdateAborted { run, how, accepted }
+            }
             CallError::Blocked(blocked) => Self::Blocked(blocked),
             CallError::Unavailable(why) => Self::Unavailable(why),
             CallError::NoAnswer(why) => Self::NoAnswer(why),

@@ -1,16 +1,16 @@
 //! A handle of a workflow: signals, queries, updates and the result, typed by the workflow.
 
-use std::marker::PhantomData;
+use std::{marker::PhantomData, sync::Arc};
 
 use abide_core::{
     call::{Call, CallReply, Query, RunTarget},
     effect::RunOutcome,
-    ids::{RunId, WorkflowId, WorkflowKey},
+    ids::{RunId, UpdateId, WorkflowId, WorkflowKey},
     payload::Payloads,
     run::Description,
 };
 
-use super::{Client, ClientError, Signal, Update};
+use super::{Client, ClientError, Signal, Update, UpdateHandle};
 use crate::definition::{QueryDef, SignalDef, UpdateDef, Workflow};
 
 /// A workflow, as a client sees it. What is sent goes to its current run, unless
@@ -101,13 +101,19 @@ impl<W> WorkflowHandle<W> {
         Update::new(self.client.clone(), self.target(), name.into(), Ok(input), Ok)
     }
 
+    /// An update that is known by its id only and was asked for before, perhaps by another client.
+    pub fn update_by_id_untyped(&self, id: impl Into<UpdateId>) -> UpdateHandle<Payloads> {
+        UpdateHandle::new(self.client.clone(), self.target(), id.into(), Arc::new(Ok))
+    }
+
     /// Waits for the result as payloads, over all runs that follow.
     pub async fn result_untyped(&self) -> Result<Payloads, ClientError> {
         let mut target = RunTarget { run: self.run_id(), ..self.target() };
         loop {
             match self.client.wait(Call::AwaitClose(target.clone())).await? {
-                CallReply::Closed { outcome: Some(outcome), .. } => return result(outcome),
+                // A run that is tried again or repeated has an outcome too, but not the last word.
                 CallReply::Closed { next_run: next @ Some(_), .. } => target.run = next,
+                CallReply::Closed { outcome: Some(outcome), .. } => return result(outcome),
                 reply => return Err(ClientError::unexpected(&reply)),
             }
         }
@@ -151,6 +157,19 @@ impl<W: Workflow> WorkflowHandle<W> {
         let payloads = definition.encode(&input);
         let decode = move |result: Payloads| definition.decode(&result);
         Update::new(self.client.clone(), self.target(), definition.name().into(), payloads, decode)
+    }
+
+    /// An update of this kind that was asked for before, perhaps by another client, and perhaps from a
+    /// run before the current one that continued as new. Nothing is asked for: the handle's `result()`
+    /// waits for the outcome, its `poll()` tells how far the update is. An id that the run does not
+    /// know, or whose update was rejected, which leaves no trace, is refused as unknown.
+    pub fn update_by_id<I, O: crate::payload::Data>(
+        &self,
+        definition: UpdateDef<W, I, O>,
+        id: impl Into<UpdateId>,
+    ) -> UpdateHandle<O> {
+        let decode = move |result: Payloads| definition.decode(&result);
+        UpdateHandle::new(self.client.clone(), self.target(), id.into(), Arc::new(decode))
     }
 
     /// Waits for the result, over all runs that follow.

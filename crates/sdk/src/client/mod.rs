@@ -4,6 +4,7 @@
 //! (`repeat`). What waits for a run, such as its result, waits as long as it takes, over any number of
 //! lost connections.
 
+mod activity;
 mod control;
 mod error;
 mod handle;
@@ -13,6 +14,7 @@ mod repeat;
 mod start;
 mod update;
 mod waits;
+mod with_update;
 
 use std::{marker::PhantomData, sync::Arc, time::Duration};
 
@@ -23,14 +25,16 @@ use abide_core::{
 };
 
 pub use self::{
+    activity::ActivityHandle,
     control::{Control, RescheduleTimer},
     error::ClientError,
     handle::WorkflowHandle,
     history::HistoryFollower,
     message::Signal,
     start::Start,
-    update::{Update, UpdateHandle},
+    update::{Update, UpdateHandle, UpdateState},
     waits::{ShownWait, WaitKey, WaitsFollower},
+    with_update::{StartWithUpdate, StartedWithUpdate},
 };
 use crate::{definition::Workflow, transport::Transport};
 

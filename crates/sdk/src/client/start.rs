@@ -53,6 +53,7 @@ impl<W> Start<W> {
                 reuse: ReusePolicy::default(),
                 begin: Begin::default(),
                 signal: None,
+                update: None,
             })
         });
         Self { client, call, of: PhantomData }
@@ -141,18 +142,22 @@ impl<W> Start<W> {
 
     /// Makes the start, and tells whether it began the run: `false` if an open run is used instead.
     pub async fn started(self) -> Result<(WorkflowHandle<W>, bool), ClientError> {
+        let (client, call) = self.keyed()?;
+        let id = call.workflow.workflow.clone();
+        match client.call(Call::Start(call)).await? {
+            CallReply::Started { run, started } => Ok((client.handle_of(id, Some(run)), started)),
+            reply => Err(ClientError::unexpected(&reply)),
+        }
+    }
+
+    /// The call with its keys, which is the same start however often it is made.
+    pub(super) fn keyed(self) -> Result<(Client, Box<StartCall>), ClientError> {
         let mut call = self.call?;
         let key = call.key.get_or_insert_with(fresh_key).clone();
         if let Some(signal) = &mut call.signal {
             signal.key.get_or_insert(key);
         }
-        let id = call.workflow.workflow.clone();
-        match self.client.call(Call::Start(call)).await? {
-            CallReply::Started { run, started } => {
-                Ok((self.client.handle_of(id, Some(run)), started))
-            }
-            reply => Err(ClientError::unexpected(&reply)),
-        }
+        Ok((self.client, call))
     }
 }
 

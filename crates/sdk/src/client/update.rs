@@ -1,4 +1,4 @@
-//! Updates: asked for by id, so that a repeat gets the outcome of the first.
+//! Updates: asked for by id, so that a repeat gets the outcome of the first, and looked up by id later.
 
 use std::{
     future::{Future, IntoFuture},
@@ -9,7 +9,7 @@ use std::{
 use abide_core::{
     call::{Call, CallReply, RunTarget, UpdateWait},
     event::{Outcome, UpdateRequest},
-    ids::UpdateId,
+    ids::{RunId, UpdateId},
     payload::Payloads,
     run::Stage,
 };
@@ -18,7 +18,8 @@ use uuid::Uuid;
 use super::{Client, ClientError};
 use crate::payload::PayloadError;
 
-type Decode<O> = Arc<dyn Fn(Payloads) -> Result<O, PayloadError> + Send + Sync>;
+/// Reads the result of an update.
+pub(super) type Decode<O> = Arc<dyn Fn(Payloads) -> Result<O, PayloadError> + Send + Sync>;
 
 /// An update that has not been asked for. Await it for its outcome, or [`Update::start`] it.
 #[must_use = "nothing is asked for until this is awaited"]
@@ -42,7 +43,8 @@ impl<O> Update<O> {
         Self { client, target, id: None, name, input, decode: Arc::new(decode) }
     }
 
-    /// Makes repeats of this update the same update; by default every one has an id of its own.
+    /// Makes repeats of this update the same update, whatever its name and arguments; by default every
+    /// one has an id of its own.
     pub fn id(mut self, id: impl Into<UpdateId>) -> Self {
         self.id = Some(id.into());
         self
@@ -50,18 +52,19 @@ impl<O> Update<O> {
 
     /// Waits until the workflow has accepted the update.
     pub async fn start(self) -> Result<UpdateHandle<O>, ClientError> {
-        let handle = self.asked()?;
-        handle.wait(UpdateWait::Accepted).await?;
-        Ok(handle)
+        let (client, decode, target) =
+            (self.client.clone(), self.decode.clone(), self.target.clone());
+        let (id, call) = self.call(UpdateWait::Accepted)?;
+        let (run, _) = stage(client.wait(call).await?)?;
+        let target = RunTarget { run: Some(run), ..target };
+        Ok(UpdateHandle::new(client, target, id, decode))
     }
 
-    fn asked(self) -> Result<UpdateHandle<O>, ClientError> {
-        let id = self.id.unwrap_or_else(|| Uuid::new_v4().to_string().into());
-        let identity = self.client.identity().into();
-        let request =
-            UpdateRequest { name: self.name, input: self.input?, identity, ..Default::default() };
-        let (client, target, decode) = (self.client, self.target, self.decode);
-        Ok(UpdateHandle { client, target, id, request, decode })
+    fn call(self, until: UpdateWait) -> Result<(UpdateId, Call), ClientError> {
+        let update = self.id.unwrap_or_else(fresh_id);
+        let request = request(&self.client, self.name, self.input?);
+        let (id, target) = (update.clone(), self.target);
+        Ok((id, Call::Update { target, update, request, until }))
     }
 }
 
@@ -70,49 +73,101 @@ impl<O: 'static> IntoFuture for Update<O> {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { self.asked()?.result().await })
+        Box::pin(async move {
+            let (client, decode) = (self.client.clone(), self.decode.clone());
+            let (_, call) = self.call(UpdateWait::Completed)?;
+            let (_, stage) = stage(client.wait(call).await?)?;
+            result(stage, &decode)
+        })
     }
 }
 
-/// An update that the workflow has accepted.
+/// An update that was asked for, by this client or another.
 pub struct UpdateHandle<O> {
     client: Client,
     target: RunTarget,
     id: UpdateId,
-    request: UpdateRequest,
     decode: Decode<O>,
 }
 
+/// How far an update is that has neither failed nor been rejected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpdateState<O> {
+    /// The workflow has not judged it yet.
+    Admitted,
+    /// The workflow has accepted it, and its handler runs.
+    Accepted,
+    /// It has its result.
+    Completed(O),
+}
+
 impl<O> UpdateHandle<O> {
+    pub(super) fn new(client: Client, target: RunTarget, id: UpdateId, decode: Decode<O>) -> Self {
+        Self { client, target, id, decode }
+    }
+
     /// The update's id.
     pub fn id(&self) -> &UpdateId {
         &self.id
     }
 
-    /// Waits for the outcome.
+    /// Waits for the outcome, without asking for the update again.
     pub async fn result(&self) -> Result<O, ClientError> {
-        match self.wait(UpdateWait::Completed).await? {
-            Stage::Completed(Outcome::Completed(result)) => Ok((self.decode)(result)?),
-            Stage::Completed(Outcome::Failed(failure)) => {
-                Err(ClientError::UpdateFailed(Box::new(failure)))
-            }
-            stage => Err(ClientError::unexpected(&stage)),
-        }
+        result(self.wait(UpdateWait::Completed).await?, &self.decode)
+    }
+
+    /// Tells how far the update is, without waiting.
+    pub async fn poll(&self) -> Result<UpdateState<O>, ClientError> {
+        Ok(match self.wait(UpdateWait::Admitted).await? {
+            Stage::Admitted => UpdateState::Admitted,
+            Stage::Accepted => UpdateState::Accepted,
+            stage => UpdateState::Completed(result(stage, &self.decode)?),
+        })
     }
 
     async fn wait(&self, until: UpdateWait) -> Result<Stage, ClientError> {
-        let call = Call::Update {
-            target: self.target.clone(),
-            update: self.id.clone(),
-            request: self.request.clone(),
-            until,
-        };
-        match self.client.wait(call).await? {
-            CallReply::Update { stage, .. } => Ok(stage),
-            CallReply::UpdateRejected(failure) => {
-                Err(ClientError::UpdateRejected(Box::new(failure)))
-            }
-            reply => Err(ClientError::unexpected(&reply)),
+        let (target, update) = (self.target.clone(), self.id.clone());
+        let call = Call::AwaitUpdate { target, update, until };
+        Ok(stage(self.client.wait(call).await?)?.1)
+    }
+}
+
+impl<O> std::fmt::Debug for UpdateHandle<O> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UpdateHandle")
+            .field("workflow", &self.target.workflow)
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An id for an update whose caller gave none.
+pub(super) fn fresh_id() -> UpdateId {
+    Uuid::new_v4().to_string().into()
+}
+
+/// What a client asks for.
+pub(super) fn request(client: &Client, name: String, input: Payloads) -> UpdateRequest {
+    let identity = client.identity().into();
+    UpdateRequest { name, input, identity, ..UpdateRequest::default() }
+}
+
+/// The run that has the update, and where the update stands.
+pub(super) fn stage(reply: CallReply) -> Result<(RunId, Stage), ClientError> {
+    match reply {
+        CallReply::Update { run, stage } => Ok((run, stage)),
+        CallReply::UpdateRejected(failure) => Err(ClientError::UpdateRejected(Box::new(failure))),
+        reply => Err(ClientError::unexpected(&reply)),
+    }
+}
+
+/// The result of an update that is completed.
+pub(super) fn result<O>(stage: Stage, decode: &Decode<O>) -> Result<O, ClientError> {
+    match stage {
+        Stage::Completed(Outcome::Completed(result)) => Ok(decode(result)?),
+        Stage::Completed(Outcome::Failed(failure)) => {
+            Err(ClientError::UpdateFailed(Box::new(failure)))
         }
+        stage => Err(ClientError::unexpected(&stage)),
     }
 }

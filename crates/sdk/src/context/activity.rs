@@ -10,7 +10,10 @@ use abide_core::{
     time::Timestamp,
 };
 
-use super::operation::{Answer, Operation, Progress, awaitable};
+use super::{
+    OnCancel,
+    operation::{Answer, Operation, Progress, awaitable},
+};
 use crate::{
     activity::ActivityDef,
     error::{ActivityFailure, Error, Result},
@@ -28,6 +31,7 @@ pub struct ActivityCall<O> {
     board: Rc<Board>,
     spec: ActivitySpec,
     unsendable: Option<PayloadError>,
+    on_cancel: OnCancel,
     /// For retries that the run makes itself: how many attempts there were, and when the first began.
     attempt: u32,
     began: Option<Timestamp>,
@@ -58,7 +62,8 @@ impl<O> ActivityCall<O> {
             delivery: Delivery::AtLeastOnce,
             retry_of: None,
         };
-        Self { board, spec, unsendable, attempt: 0, began: None, output: PhantomData }
+        let on_cancel = OnCancel::default();
+        Self { board, spec, unsendable, on_cancel, attempt: 0, began: None, output: PhantomData }
     }
 
     /// Limits one attempt; 60 seconds if neither this nor `schedule_to_close` is set.
@@ -103,6 +108,13 @@ impl<O> ActivityCall<O> {
         self
     }
 
+    /// What becomes of it when the wait for it is cancelled; without it, it is asked to cancel itself.
+    /// A running attempt hears of it by its heartbeats; one that has not begun never does.
+    pub const fn on_cancel(mut self, policy: OnCancel) -> Self {
+        self.on_cancel = policy;
+        self
+    }
+
     /// What is left of the time for the whole activity, if that is limited.
     fn time_left(&self) -> Option<Duration> {
         let (limit, began) = self.spec.schedule_to_close.zip(self.began)?;
@@ -135,7 +147,13 @@ impl<O> ActivityCall<O> {
             }
             Err(failed) => failed,
         };
-        let retry_state = match self.recorded_retry(&failure) {
+        // One that was cancelled is not tried again.
+        let verdict = match retry_state {
+            RetryState::CancelRequested => None,
+            _ => self.recorded_retry(&failure),
+        };
+        let retry_state = match verdict {
+            Some(Verdict::After(_)) if self.board.refuses() => RetryState::CancelRequested,
             Some(Verdict::After(delay)) => {
                 let execution = self.spec.retry_of.get_or_insert(outcome.execution).clone();
                 let origin = Origin::ActivityRetry { execution };
@@ -164,6 +182,10 @@ awaitable!([O: Data] ActivityCall<O> => Result<O>);
 impl<O: Data> Operation for ActivityCall<O> {
     type Output = Result<O>;
 
+    fn refused(&self) -> bool {
+        self.board.refuses()
+    }
+
     fn begin(&mut self) -> Progress<Self::Output> {
         if let Some(error) = self.unsendable.take() {
             return Progress::Done(Err(error.into()));
@@ -174,7 +196,7 @@ impl<O: Data> Operation for ActivityCall<O> {
         self.attempt += 1;
         self.began.get_or_insert(self.board.now());
         let spec = ActivitySpec { schedule_to_close: self.time_left(), ..self.spec.clone() };
-        let (activity, wait) = self.board.schedule_activity(spec);
+        let (activity, wait) = self.board.schedule_activity(spec, self.on_cancel);
         self.spec.activity = activity;
         Progress::Waits(wait)
     }
@@ -183,7 +205,7 @@ impl<O: Data> Operation for ActivityCall<O> {
         match answer.0 {
             Resolution::Activity(outcome) => self.closed(*outcome),
             // The delay before a retry that the run makes itself is over.
-            Resolution::Fired => self.begin(),
+            Resolution::Fired if !self.board.refuses() => self.begin(),
             _ => Progress::Done(Err(Error::Cancelled)),
         }
     }

@@ -3,22 +3,23 @@
 use std::{fmt, marker::PhantomData, rc::Rc, time::Duration};
 
 use abide_core::{
-    event::{ChildSpec, DeliveryFailure, Origin, ParentClosePolicy, ReusePolicy, RunSpec},
-    failure::Failure,
+    event::{ChildSpec, Origin, ParentClosePolicy, ReusePolicy, RunSpec},
+    failure::FailureKind,
     ids::WorkflowId,
     payload::Payloads,
     retry::{RetryPolicy, Verdict},
 };
 
 use super::{
+    OnCancel,
     external::{ExternalCall, ExternalWorkflow},
     operation::{Answer, Operation, Pending, Progress, awaitable},
 };
 use crate::{
     definition::{SignalDef, Workflow},
     error::{ChildFailure, Error, Result},
-    executor::{Board, Resolution, Subject, Terms, Wait},
-    payload::PayloadError,
+    executor::{Board, ChildClosed, Resolution, Subject, Terms, Wait},
+    payload::{Data, PayloadError},
 };
 
 /// A call of a child; see [`Context::child`](super::Context::child). Awaited, it gives the result.
@@ -28,6 +29,8 @@ pub struct ChildCall<C: Workflow> {
     spec: ChildSpec,
     unsendable: Option<PayloadError>,
     retries: Option<Retries>,
+    /// What was said; what is meant else depends on how the child is waited for.
+    on_cancel: Option<OnCancel>,
 }
 
 /// Retries that the run makes itself: each is a child of its own, and the delay before it a timer.
@@ -46,12 +49,14 @@ pub struct ChildStart<C: Workflow>(ChildCall<C>);
 /// A child that runs. Dropping the handle leaves the child alone.
 pub struct ChildHandle<C: Workflow> {
     link: Link<C>,
+    on_cancel: OnCancel,
 }
 
 /// The result of a child that runs.
 #[must_use = "nothing happens until it is awaited"]
 pub struct ChildResult<C: Workflow> {
     link: Link<C>,
+    on_cancel: OnCancel,
 }
 
 /// Which child it is.
@@ -83,7 +88,7 @@ impl<C: Workflow> ChildCall<C> {
             retry_of: None,
         };
         let link = Link { board, workflow, number: 0, child: PhantomData };
-        Self { link, spec, unsendable, retries: None }
+        Self { link, spec, unsendable, retries: None, on_cancel: None }
     }
 
     /// The queue whose workers run it; without it, that of this run.
@@ -116,6 +121,29 @@ impl<C: Workflow> ChildCall<C> {
         self
     }
 
+    /// Limits one workflow task of the child.
+    pub const fn task_timeout(mut self, limit: Duration) -> Self {
+        self.spec.spec.task_timeout = Some(limit);
+        self
+    }
+
+    /// Runs the child at each of these times. Its result is that of the last run, so such a child is
+    /// rather started than awaited: it ends when it is cancelled or its execution timeout has passed.
+    pub fn cron(mut self, schedule: impl Into<String>) -> Self {
+        self.spec.spec.cron = Some(schedule.into());
+        self
+    }
+
+    /// A fact for people, shown with the child's run.
+    pub fn memo<T: Data>(mut self, name: impl Into<String>, value: &T) -> Self {
+        let name = name.into();
+        match value.to_payload() {
+            Ok(payload) => drop(self.spec.spec.memo.insert(name, payload.unwrap_or_default())),
+            Err(error) => self.unsendable = Some(error.of(format!("memo {name}"))),
+        }
+        self
+    }
+
     /// Tries again when the child fails: with a new run under the same id, or, if the policy asks for
     /// recorded retries, with a new child for each attempt, whose id ends with the attempt's number.
     /// The timers of recorded retries name the first child. Such a child is awaited as a whole.
@@ -130,18 +158,30 @@ impl<C: Workflow> ChildCall<C> {
         self
     }
 
+    /// What becomes of the child when the wait for it is cancelled. Without it, a child that is awaited
+    /// as a whole is asked to cancel itself, and one that is held by a handle is left alone.
+    pub const fn on_cancel(mut self, policy: OnCancel) -> Self {
+        self.on_cancel = Some(policy);
+        self
+    }
+
     /// Begins at once; gives a handle when the child runs.
     pub fn start(self) -> Pending<ChildStart<C>> {
         Pending::begun(ChildStart(self))
     }
 
+    /// For a child that is held by a handle.
+    fn held_on_cancel(&self) -> OnCancel {
+        self.on_cancel.unwrap_or(OnCancel::Abandon)
+    }
+
     /// Asks for the child and waits for what `subject` makes of its number.
-    fn ask(&mut self, subject: fn(u64) -> Subject) -> Result<Wait> {
+    fn ask(&mut self, subject: fn(u64) -> Subject, on_cancel: OnCancel) -> Result<Wait> {
         if let Some(error) = self.unsendable.take() {
             return Err(error.into());
         }
         self.link.number = self.link.board.start_child(self.spec.clone());
-        Ok(self.link.board.wait_for_child(subject(self.link.number)))
+        Ok(self.link.board.wait_for_child(subject(self.link.number), on_cancel))
     }
 }
 
@@ -150,8 +190,12 @@ awaitable!(without_start [C: Workflow] ChildCall<C> => Result<C::Output>);
 impl<C: Workflow> Operation for ChildCall<C> {
     type Output = Result<C::Output>;
 
+    fn refused(&self) -> bool {
+        self.link.board.refuses()
+    }
+
     fn begin(&mut self) -> Progress<Self::Output> {
-        match self.ask(Subject::ChildClose) {
+        match self.ask(Subject::ChildClose, self.on_cancel.unwrap_or_default()) {
             Ok(wait) => Progress::Waits(wait),
             Err(error) => Progress::Done(Err(error)),
         }
@@ -160,6 +204,9 @@ impl<C: Workflow> Operation for ChildCall<C> {
     fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
         // The delay before the next attempt is over.
         if let (Resolution::Fired, Some(retries)) = (&answer.0, &mut self.retries) {
+            if self.link.board.refuses() {
+                return Progress::Done(Err(Error::Cancelled));
+            }
             let workflow = retries.next();
             self.spec.retry_of = Some(retries.first.clone());
             self.spec.workflow.workflow = workflow.clone();
@@ -167,6 +214,9 @@ impl<C: Workflow> Operation for ChildCall<C> {
             return self.begin();
         }
         let outcome = self.link.closed(&answer);
+        if self.link.board.refuses() {
+            return Progress::Done(outcome);
+        }
         match (&outcome, &self.retries) {
             (Err(Error::Child(failed)), Some(retries)) => match retries.judge(failed) {
                 Some((delay, origin)) => {
@@ -184,8 +234,9 @@ impl<C: Workflow> Operation for ChildCall<C> {
 impl Retries {
     /// The delay before the next attempt, if there is one.
     fn judge(&self, failed: &ChildFailure) -> Option<(Duration, Origin)> {
-        // A child that could not be started would not be startable the next time.
-        if failed.not_started.is_some() {
+        // A child that could not be started would not be startable the next time, and one that was
+        // cancelled is not wanted again.
+        if failed.not_started.is_some() || failed.failure.kind == FailureKind::Cancelled {
             return None;
         }
         match self.policy.judge(self.attempts, &failed.failure) {
@@ -206,6 +257,10 @@ impl Retries {
 impl<C: Workflow> Operation for ChildStart<C> {
     type Output = Result<ChildHandle<C>>;
 
+    fn refused(&self) -> bool {
+        self.0.link.board.refuses()
+    }
+
     fn begin(&mut self) -> Progress<Self::Output> {
         if self.0.retries.is_some() {
             return Progress::Done(Err(Error::fail(format!(
@@ -213,7 +268,7 @@ impl<C: Workflow> Operation for ChildStart<C> {
                 self.0.link.workflow
             ))));
         }
-        match self.0.ask(Subject::ChildStart) {
+        match self.0.ask(Subject::ChildStart, self.0.held_on_cancel()) {
             Ok(wait) => Progress::Waits(wait),
             Err(error) => Progress::Done(Err(error)),
         }
@@ -221,7 +276,10 @@ impl<C: Workflow> Operation for ChildStart<C> {
 
     fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
         Progress::Done(match answer.0 {
-            Resolution::ChildStarted => Ok(ChildHandle { link: self.0.link.clone() }),
+            Resolution::ChildStarted => {
+                let on_cancel = self.0.held_on_cancel();
+                Ok(ChildHandle { link: self.0.link.clone(), on_cancel })
+            }
             Resolution::Cancelled => Err(Error::Cancelled),
             _ => Err(self.0.link.outcome().err().unwrap_or_else(|| {
                 Error::fail(format!("child {} closed before it started", self.0.link.workflow))
@@ -240,7 +298,7 @@ impl<C: Workflow> ChildHandle<C> {
     #[track_caller]
     pub fn result(&self) -> ChildResult<C> {
         self.link.board.mark(std::panic::Location::caller());
-        ChildResult { link: self.link.clone() }
+        ChildResult { link: self.link.clone(), on_cancel: self.on_cancel }
     }
 
     /// Signals the child; ready when it has the signal.
@@ -267,12 +325,16 @@ awaitable!(without_start [C: Workflow] ChildResult<C> => Result<C::Output>);
 impl<C: Workflow> Operation for ChildResult<C> {
     type Output = Result<C::Output>;
 
+    fn refused(&self) -> bool {
+        self.link.board.refuses()
+    }
+
     fn begin(&mut self) -> Progress<Self::Output> {
         let Link { board, number, .. } = &self.link;
         if board.child(*number, |child| child.outcome.is_some()) == Some(true) {
             return Progress::Done(self.link.outcome());
         }
-        Progress::Waits(board.wait_for_child(Subject::ChildClose(*number)))
+        Progress::Waits(board.wait_for_child(Subject::ChildClose(*number), self.on_cancel))
     }
 
     fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
@@ -291,16 +353,18 @@ impl<C: Workflow> Link<C> {
     fn outcome(&self) -> Result<C::Output> {
         match self.board.child(self.number, |child| child.outcome.clone()).flatten() {
             Some(Ok(result)) => Ok(C::decode_output(&result)?),
-            Some(Err(closed)) => Err(self.failed(closed.failure, closed.not_started)),
+            Some(Err(closed)) => Err(self.failed(*closed)),
             None => Err(Error::fail(format!("child {} has no outcome", self.workflow))),
         }
     }
 
-    fn failed(&self, failure: Failure, not_started: Option<DeliveryFailure>) -> Error {
+    fn failed(&self, closed: ChildClosed) -> Error {
+        let ChildClosed { failure, retry_state, not_started } = closed;
         Error::Child(Box::new(ChildFailure {
             workflow_type: C::NAME.into(),
             workflow: self.workflow.clone(),
             failure,
+            retry_state,
             not_started,
         }))
     }

@@ -154,6 +154,10 @@ awaitable!([W: 'static] WaitUntilWithin<W> => Result<Outcome<()>>);
 impl<W: 'static> Operation for WaitUntil<W> {
     type Output = Result<()>;
 
+    fn refused(&self) -> bool {
+        self.board.refuses()
+    }
+
     fn begin(&mut self) -> Progress<Self::Output> {
         Self::begin(self, None).without_deadline()
     }
@@ -165,6 +169,10 @@ impl<W: 'static> Operation for WaitUntil<W> {
 
 impl<W: 'static> Operation for WaitUntilWithin<W> {
     type Output = Result<Outcome<()>>;
+
+    fn refused(&self) -> bool {
+        self.wait.board.refuses()
+    }
 
     fn begin(&mut self) -> Progress<Self::Output> {
         self.wait.begin(Some(self.limit))

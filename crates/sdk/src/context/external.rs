@@ -4,7 +4,7 @@ use std::{marker::PhantomData, rc::Rc};
 
 use abide_core::{
     command::Ask,
-    event::{CancelMode, Target},
+    event::Target,
     ids::{EventNumber, RunId, WorkflowId},
     payload::PayloadMap,
 };
@@ -63,9 +63,7 @@ impl<C: Workflow> ExternalWorkflow<C> {
     /// Asks the other workflow to cancel itself; ready when it has the request.
     #[track_caller]
     pub fn cancel(&self) -> ExternalCall {
-        let (target, mode) = (self.target.clone(), CancelMode::Request);
-        let reason = format!("asked by workflow {}", self.board.started().workflow);
-        self.call(Ok(Ask::CancelExternal { target, mode, reason }))
+        self.call(Ok(self.board.cancel_request(self.target.clone())))
     }
 
     #[track_caller]
@@ -89,6 +87,10 @@ awaitable!([] ExternalCall => Result<()>);
 
 impl Operation for ExternalCall {
     type Output = Result<()>;
+
+    fn refused(&self) -> bool {
+        self.board.refuses()
+    }
 
     fn begin(&mut self) -> Progress<Result<()>> {
         match self.ask.take() {

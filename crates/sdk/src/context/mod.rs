@@ -5,10 +5,14 @@ mod child;
 mod condition;
 mod deadline;
 mod external;
+mod local;
+mod next_run;
+mod on_cancel;
 mod operation;
 mod outcome;
 mod random;
 mod receive;
+mod scope;
 mod sleep;
 mod spawn;
 mod terms;
@@ -17,6 +21,7 @@ use std::{cell::RefCell, fmt, future::Future, panic::Location, rc::Rc, time::Dur
 
 use abide_core::{
     event::RunStarted,
+    failure::Failure,
     ids::{RunId, WorkflowId},
     time::Timestamp,
 };
@@ -29,20 +34,27 @@ pub use self::{
     condition::{Condition, WaitUntil, WaitUntilWithin},
     deadline::{Deadline, MoveError},
     external::{ExternalCall, ExternalWorkflow},
+    local::LocalActivityCall,
+    next_run::NextRun,
+    on_cancel::OnCancel,
     operation::{Operation, Pending},
     outcome::Outcome,
     random::Random,
     receive::{Any, AnySignal, Expected, Receive, ReceiveWithin},
+    scope::{CancelRequest, Canceller, Scoped, Shielded, ShieldedWithin},
     sleep::{Sleep, Timer},
     spawn::JoinHandle,
 };
 use crate::{
     activity::Activity,
     definition::{SignalDef, Workflow},
-    error::{Error, NextRun, Result},
-    executor::Board,
+    error::{Error, Result},
+    executor::{Board, Cancellation, Kind},
     payload::{self, Data},
 };
+
+/// The key of the condition that no handler runs.
+const HANDLERS_FINISHED: &str = "handlers-finished";
 
 /// The context of a run of workflow `W`. Clones are the same context.
 ///
@@ -50,8 +62,11 @@ use crate::{
 /// polled, or at once by `start()`; dropping it while it is pending gives up what it waits for.
 ///
 /// - A cancel request ends every wait that is pending at that moment with [`Error::Cancelled`]. Later
-///   waits work, so that cleaning up is ordinary code.
-/// - The run is over when its main future returns, whatever spawned tasks and handlers still do.
+///   waits work, so that cleaning up is ordinary code. In a [scope](Context::scope) they do not, and in
+///   a [shield](Context::shield) nothing ends.
+/// - The run is over when its main future has returned. If it returned a value, handlers of signals and
+///   updates that still run are waited for first, unless `#[workflow(unfinished = "abandon")]` says
+///   otherwise; if it failed or was cancelled, they end with the run. Spawned tasks always do.
 /// - Channels and other futures may be used within the run, as long as the run also waits for something
 ///   of its context, or has handlers of signals or updates that may wake it: a run that nothing recorded
 ///   can wake is stopped, and so is one that is woken from outside, by another thread or a runtime.
@@ -115,6 +130,17 @@ impl<W> Context<W> {
         ActivityCall::new(self.board(), &activity.definition(), &input)
     }
 
+    /// Runs an activity in the worker of this workflow, within the workflow task: without a queue, and
+    /// with one event, which holds the result. For what is short, and may run again if the worker dies
+    /// before the task is completed. The worker must have the activity registered.
+    #[track_caller]
+    pub fn local_activity<A>(&self, activity: A, input: A::Input) -> LocalActivityCall<A::Output>
+    where
+        A: Activity<Output: Data>,
+    {
+        LocalActivityCall::new(self.board(), &activity.definition(), &input)
+    }
+
     /// Waits for the next signal of this kind, read in the order of arrival. For signals that are
     /// declared without a body; the others are handled when they arrive.
     #[track_caller]
@@ -144,7 +170,46 @@ impl<W> Context<W> {
         ExternalWorkflow::new(self.board.clone(), workflow.into())
     }
 
-    /// Runs a future beside this one. It ends with the run at the latest.
+    /// Runs a future as a scope, whose waits can be cancelled together.
+    ///
+    /// What the future begins while it is polled belongs to the scope, and so do tasks that it spawns
+    /// and scopes within. A cancel request of the run comes in too. Once cancelled, the scope stays so:
+    /// whatever is begun in it ends at once with [`Error::Cancelled`].
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use abide_sdk::{Context, Result, SignalDef, join};
+    /// # async fn example<W>(ctx: &Context<W>, stop: SignalDef<W, ()>) -> Result<()> {
+    /// let work = ctx.scope(async { ctx.sleep(Duration::from_secs(60)).await });
+    /// let canceller = work.canceller();
+    /// let stopper = ctx.scope(async {
+    ///     ctx.receive(stop).await?;
+    ///     canceller.cancel("somebody said stop");
+    ///     Result::<()>::Ok(())
+    /// });
+    /// let stopped = join!(work, stopper);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scope<F: Future>(&self, future: F) -> Scoped<F> {
+        Scoped::new(self.board.clone(), Kind::Scope, future)
+    }
+
+    /// Runs a future that no cancel request reaches from outside: for cleaning up. With `timeout` it
+    /// has a deadline.
+    pub fn shield<F: Future>(&self, future: F) -> Shielded<F> {
+        Shielded::new(self.board.clone(), future)
+    }
+
+    /// Waits for a cancel request of the scope in which it is awaited, or of the run; is ready at once
+    /// if there was one. Within a shield, requests from outside are not seen.
+    #[track_caller]
+    pub fn cancelled(&self) -> CancelRequest {
+        CancelRequest::new(self.board())
+    }
+
+    /// Runs a future beside this one, in the scope that it is spawned in. It ends with the run at the
+    /// latest; the run does not wait for it.
     pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> JoinHandle<T> {
         spawn::spawn(&self.board, task)
     }
@@ -163,6 +228,14 @@ impl<W> Context<W> {
     #[track_caller]
     pub fn patched(&self, change: &'static str) -> bool {
         self.board().follows(change)
+    }
+
+    /// Follows a change whose old way is gone: what `patched` becomes when the last run of the old code
+    /// has closed. Runs that remember the change still fit, and what new runs remember of it need not be
+    /// asked for again: the line can go when the last run has closed that `patched` saw.
+    #[track_caller]
+    pub fn deprecate_patch(&self, change: &'static str) {
+        self.board().follows_alone(change);
     }
 
     /// The time of the current task: the same on replay.
@@ -201,14 +274,42 @@ impl<W> Context<W> {
         self.board.replaying()
     }
 
-    /// The run was asked to cancel itself.
+    /// The scope of this code was cancelled, or one around it, such as the run; seen from a shield,
+    /// only what is within the shield counts.
     pub fn is_cancel_requested(&self) -> bool {
-        self.board.cancel_requested()
+        self.cancellation().is_some()
     }
 
-    /// The history is long: the run should continue as new at its next good moment.
+    /// The cancel request that [`Context::is_cancel_requested`] tells of: its reason, and who asked.
+    pub fn cancellation(&self) -> Option<Cancellation> {
+        self.board.cancellation()
+    }
+
+    /// The history is long, by its events or its bytes: the run should continue as new at its next
+    /// good moment.
     pub fn suggests_continue_as_new(&self) -> bool {
         self.board.suggests_continue_as_new()
+    }
+
+    /// What the futures of the run share with its machine.
+    pub(crate) const fn shared(&self) -> &Rc<Board> {
+        &self.board
+    }
+
+    /// How many events the history had when the current task began: the same on replay.
+    pub fn history_events(&self) -> u64 {
+        self.board.history_events()
+    }
+
+    /// How many bytes the history had when the current task began: the same on replay.
+    pub fn history_bytes(&self) -> u64 {
+        self.board.history_bytes()
+    }
+
+    /// Why the run before this one failed or timed out, if this one was started because of it or, by
+    /// a cron schedule, after it.
+    pub fn last_failure(&self) -> Option<&Failure> {
+        self.board.started().previous.as_ref()?.failure.as_ref()
     }
 
     /// Notes where user code asks, for what is built from other waits.
@@ -235,6 +336,25 @@ impl<W: 'static> Context<W> {
     pub fn wait_until(&self, condition: Condition<W>) -> WaitUntil<W> {
         WaitUntil::new(self.board(), &self.state, condition)
     }
+
+    /// Waits until no handler of a signal or update runs. For code that decides itself what a run that
+    /// wants to end does about them, such as before it continues as new. Not for handlers: one that
+    /// waits for all waits for itself.
+    #[track_caller]
+    pub fn handlers_finished(&self) -> WaitUntil<W> {
+        self.mark(Location::caller());
+        self.running_handlers()
+    }
+
+    /// The wait for the handlers that run now.
+    pub(crate) fn running_handlers(&self) -> WaitUntil<W> {
+        // Weak: the board keeps the predicate.
+        let board = Rc::downgrade(&self.board);
+        let finished = move |_: &W| board.upgrade().is_none_or(|board| !board.handlers_run());
+        let condition = Condition::keyed(HANDLERS_FINISHED, finished);
+        WaitUntil::new(self.board.clone(), &self.state, condition)
+            .about(self.board.shown_handlers())
+    }
 }
 
 impl<W: Workflow> Context<W> {
@@ -243,9 +363,26 @@ impl<W: Workflow> Context<W> {
     /// updates whose handlers have not finished: these begin anew in the next run. The state does not
     /// go along, nor do more than the newest 100 signals of names that the workflow does not have.
     pub fn continue_as_new(&self, input: W::Input) -> Error {
-        match W::encode_input(&input) {
-            Ok(input) => Error::ContinueAsNew(Box::new(NextRun { input })),
-            Err(error) => error.into(),
-        }
+        self.next_run(input).into()
+    }
+
+    /// The same with other options than this run has: `return
+    /// Err(ctx.next_run(input).queue("large").into())`.
+    pub fn next_run(&self, input: W::Input) -> NextRun {
+        NextRun::new(&self.board, W::NAME, W::encode_input(&input))
+    }
+
+    /// The same with a workflow of another type, which takes over the id. Whoever waits for the result
+    /// gets that of the other type.
+    pub fn next_run_as<N: Workflow>(&self, input: N::Input) -> NextRun {
+        NextRun::new(&self.board, N::NAME, N::encode_input(&input))
+    }
+
+    /// The result of the last run before this one that had a result, for runs of a cron schedule; runs
+    /// that failed since do not change it.
+    pub fn last_result(&self) -> Result<Option<W::Output>> {
+        let previous = self.board.started().previous.as_ref();
+        let result = previous.and_then(|previous| previous.last_result.as_ref());
+        Ok(result.map(|result| W::decode_output(result)).transpose()?)
     }
 }

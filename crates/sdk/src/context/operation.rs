@@ -18,6 +18,10 @@ pub trait Operation: Unpin {
     /// What comes of it.
     type Output;
 
+    /// It may not begin, because its scope is cancelled.
+    #[doc(hidden)]
+    fn refused(&self) -> bool;
+
     /// Asks for it.
     #[doc(hidden)]
     fn begin(&mut self) -> Progress<Self::Output>;
@@ -78,8 +82,23 @@ impl<O: Operation> Pending<O> {
 
     /// The same operation, begun.
     pub(super) fn begun(mut operation: O) -> Self {
-        let state = State::Begun(operation.begin());
+        let state = State::Begun(begin(&mut operation));
         Self { operation, state }
+    }
+
+    /// Does to this one wait what the cancel of its scope would do. Its result is still wanted: it is
+    /// [`Error::Cancelled`](crate::Error::Cancelled), unless it was there already or the call says
+    /// [`OnCancel::WaitForCancel`](super::OnCancel::WaitForCancel). To drop it instead is to want no
+    /// result. One that has not begun never does.
+    pub fn cancel(&mut self) {
+        match &self.state {
+            State::New => {
+                let cancelled = self.operation.resume(Answer(Resolution::Cancelled));
+                self.state = State::Begun(cancelled);
+            }
+            State::Begun(Progress::Waits(wait)) => wait.cancel(),
+            State::Begun(Progress::Done(_)) | State::Over => {}
+        }
     }
 
     /// The operation together with its wait, if that has begun and is not over.
@@ -109,7 +128,7 @@ impl<O: Operation> Future for Pending<O> {
         let Self { operation, state } = &mut *self;
         loop {
             let progress = match std::mem::replace(state, State::Over) {
-                State::New => operation.begin(),
+                State::New => begin(operation),
                 State::Begun(progress) => progress,
                 State::Over => return Poll::Pending,
             };
@@ -127,6 +146,15 @@ impl<O: Operation> Future for Pending<O> {
                 }
             }
         }
+    }
+}
+
+/// Begins an operation. In a scope that was cancelled it ends instead, as a pending one did, and asks
+/// for nothing.
+fn begin<O: Operation>(operation: &mut O) -> Progress<O::Output> {
+    match operation.refused() {
+        true => operation.resume(Answer(Resolution::Cancelled)),
+        false => operation.begin(),
     }
 }
 

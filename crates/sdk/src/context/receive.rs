@@ -171,6 +171,10 @@ awaitable!([S: Expected] ReceiveWithin<S> => Result<Outcome<S::Output>>);
 impl<S: Expected> Operation for ReceiveWithin<S> {
     type Output = Result<Outcome<S::Output>>;
 
+    fn refused(&self) -> bool {
+        self.receive.board.refuses()
+    }
+
     fn begin(&mut self) -> Progress<Self::Output> {
         self.receive.begin(Some(self.limit))
     }
@@ -182,6 +186,10 @@ impl<S: Expected> Operation for ReceiveWithin<S> {
 
 impl<S: Expected> Operation for Receive<S> {
     type Output = Result<S::Output>;
+
+    fn refused(&self) -> bool {
+        self.board.refuses()
+    }
 
     fn begin(&mut self) -> Progress<Self::Output> {
         Self::begin(self, None).without_deadline()

@@ -38,6 +38,10 @@ awaitable!([] Sleep => Result<()>);
 impl Operation for Sleep {
     type Output = Result<()>;
 
+    fn refused(&self) -> bool {
+        self.board.refuses()
+    }
+
     fn begin(&mut self) -> Progress<Result<()>> {
         let now = self.board.now();
         let fire_at = self.limit.from(now);

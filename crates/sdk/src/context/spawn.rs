@@ -9,6 +9,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use super::scope::Inside;
 use crate::executor::Board;
 
 /// The result of a spawned task, once it has one. Dropping the handle leaves the task alone.
@@ -22,11 +23,12 @@ struct Slot<T> {
 }
 
 pub(super) fn spawn<T: 'static>(
-    board: &Board,
+    board: &Rc<Board>,
     task: impl Future<Output = T> + 'static,
 ) -> JoinHandle<T> {
     let slot = Rc::new(RefCell::new(Slot { value: None, waker: None }));
     let filled = slot.clone();
+    let task = Inside::new(board.clone(), task);
     board.spawn(Box::pin(async move {
         let value = task.await;
         let mut slot = filled.borrow_mut();

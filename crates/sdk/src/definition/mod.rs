@@ -35,6 +35,8 @@ pub trait Workflow: Sized + 'static {
     const QUERIES: &'static [&'static dyn QueryHandler<Self>];
     /// All updates.
     const UPDATES: &'static [&'static dyn UpdateHandler<Self>];
+    /// What becomes of handlers that still run when the run has its result.
+    const UNFINISHED: Unfinished = Unfinished::Wait;
 
     /// The arguments of the run.
     type Input: 'static;
@@ -62,6 +64,16 @@ pub trait Workflow: Sized + 'static {
         payload::decode(result)
             .map_err(|error: PayloadError| error.of(format!("result of workflow {}", Self::NAME)))
     }
+}
+
+/// What becomes of handlers that still run when the run has its result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unfinished {
+    /// The run waits for them before it completes.
+    #[default]
+    Wait,
+    /// They end with the run: callers of updates are told, and a warning names them.
+    Abandon,
 }
 
 /// The parts that all definitions have in common.

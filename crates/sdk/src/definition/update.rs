@@ -1,5 +1,10 @@
 //! Updates: input that code may refuse, and that has an outcome.
 
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
 use abide_core::{
     failure::Failure,
     payload::{Payload, Payloads},
@@ -9,6 +14,7 @@ use super::definition;
 use crate::{
     context::Context,
     future::LocalBoxFuture,
+    panic::message,
     payload::{self, Arguments, Data, PayloadError},
     raised::Raised,
 };
@@ -62,6 +68,11 @@ impl<W, I, O> UpdateDef<W, I, O> {
 }
 
 impl<W, I, O: Data> UpdateDef<W, I, O> {
+    fn panicked(&self, panic: &(dyn Any + Send)) -> Failure {
+        let message = format!("validator of update {} panicked: {}", self.name, message(panic));
+        Failure { message, error_type: "Panic".into(), ..Failure::default() }
+    }
+
     /// The result as it was sent.
     pub fn decode(&self, result: &[Payload]) -> Result<O, PayloadError> {
         payload::decode(result)
@@ -75,7 +86,7 @@ pub trait UpdateHandler<W>: Sync {
     fn name(&self) -> &'static str;
 
     /// Reads the arguments and lets the validator judge them; on success calls `accept` and begins.
-    /// A failure refuses the update.
+    /// A failure refuses the update, and so does a validator that panics.
     fn admit(
         &self,
         ctx: &Context<W>,
@@ -105,7 +116,11 @@ impl<W, I, O: Data> UpdateHandler<W> for UpdateDef<W, I, O> {
     ) -> Result<UpdateProgress, Failure> {
         let input = self.decode_input(input).map_err(|error| Raised::new(error).into_failure())?;
         if let Some(validate) = self.validate {
-            ctx.look(|state| validate(state, &input)).map_err(Raised::into_failure)?;
+            // A validator leaves nothing behind, so one that panics has only refused the update.
+            let judge = || ctx.look(|state| validate(state, &input));
+            catch_unwind(AssertUnwindSafe(judge))
+                .map_err(|panic| self.panicked(&*panic))?
+                .map_err(Raised::into_failure)?;
         }
         accept();
         Ok(match self.code {

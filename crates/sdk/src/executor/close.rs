@@ -1,36 +1,49 @@
-//! How a run ends when its main task returns.
+//! How a run ends when its main task returns: which handlers it waits for, and what it asks for then.
 
-use abide_core::{
-    command::{Ask, ContinueAsNew},
-    event::RunSpec,
-};
+use abide_core::command::{Ask, ContinueAsNew};
+use tracing::warn;
 
 use super::board::Board;
 use crate::{
-    definition::Workflow,
-    error::{Error, NextRun},
+    context::{Context, NextRun},
+    definition::{Unfinished, Workflow},
+    error::Error,
     payload,
     raised::Raised,
 };
 
 /// Closes the run with what its main task returned.
-pub(super) fn close<W: Workflow>(board: &Board, result: Result<W::Output, Raised>) {
+pub(super) async fn close<W: Workflow>(ctx: &Context<W>, result: Result<W::Output, Raised>) {
+    if result.is_ok() && W::UNFINISHED == Unfinished::Wait {
+        // A cancel request ends the wait, as any other, but handlers may have to clean up.
+        while ctx.shared().handlers_run() {
+            drop(ctx.running_handlers().await);
+        }
+    }
+    let board = ctx.shared();
     let subject = || format!("result of workflow {}", W::NAME);
     let encode = |value| payload::encode(&value).map_err(|error| Raised::new(error.of(subject())));
-    board.command(match result.and_then(encode) {
+    let ask = match result.and_then(encode) {
         Ok(result) => Ask::CompleteRun(result),
         Err(raised) => match raised.find::<Error>() {
-            Some(Error::Cancelled) if board.cancel_requested() => Ask::CancelRun(Vec::new()),
+            Some(error) if error.is_cancelled() && board.run_cancelled() => {
+                Ask::CancelRun(error.cancel_details())
+            }
             Some(Error::ContinueAsNew(next)) => continue_as_new::<W>(board, next),
             _ => Ask::FailRun(raised.into_failure()),
         },
-    });
+    };
+    if board.handlers_run() && !matches!(ask, Ask::ContinueAsNew(_)) {
+        let handlers = board.shown_handlers();
+        warn!(handlers, "the run closes before its handlers have finished; they end with it");
+    }
+    board.command(ask);
 }
 
 fn continue_as_new<W: Workflow>(board: &Board, next: &NextRun) -> Ask {
     let declared: Vec<_> = W::SIGNALS.iter().map(|signal| signal.name()).collect();
     Ask::ContinueAsNew(Box::new(ContinueAsNew {
-        spec: RunSpec { input: next.input.clone(), ..board.started().spec.clone() },
+        spec: next.spec().clone(),
         signals: board.open_signals(&declared),
         updates: board.open_updates(),
     }))

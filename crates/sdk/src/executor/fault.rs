@@ -9,9 +9,11 @@ use crate::{panic, payload::PayloadError, registry::Fault};
 
 type Place = Option<&'static Location<'static>>;
 
-/// Code panicked.
-pub(super) fn panicked(panic: &(dyn Any + Send), place: Place) -> Fault {
-    fault("Panic", format!("workflow code panicked: {}; {}", panic::message(panic), shown(place)))
+/// Code panicked, perhaps that of a handler.
+pub(super) fn panicked(panic: &(dyn Any + Send), handler: Option<&str>, place: Place) -> Fault {
+    let code = handler.map_or_else(String::new, |handler| format!(" of {handler}"));
+    let (said, place) = (panic::message(panic), shown(place));
+    fault("Panic", format!("workflow code{code} panicked: {said}; {place}"))
 }
 
 /// A task was woken by something that is not recorded.

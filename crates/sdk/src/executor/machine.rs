@@ -6,36 +6,34 @@ use std::{
 };
 
 use abide_core::{
-    command::{Ask, Command},
-    event::{Marker, RunStarted, SignalReceived, UpdateRequest},
+    command::Command,
+    event::{Marker, RunStarted},
     failure::{Failure, FailureKind},
-    ids::{EventNumber, RunId, UpdateId, WorkflowKey},
+    ids::{RunId, WorkflowKey},
     payload::Payloads,
     replay::{Code, Step, Turn},
     time::Timestamp,
 };
-use tracing::{Dispatch, Span, dispatcher, info_span, warn};
+use tracing::{Dispatch, Span, dispatcher, info_span};
 
 use super::{
-    board::{Board, TurnInfo},
+    board::{Board, LocalWork, TurnInfo},
     close::close,
-    fault,
-    mailbox::Signal,
-    outcome,
+    fault, outcome,
     tasks::Tasks,
     waits::{ActivityOutcome, Resolution, Subject},
 };
 use crate::{
     context::Context,
-    definition::{Arrival, UpdateProgress, Workflow},
+    definition::Workflow,
     registry::{Fault, WorkflowCode},
 };
 
 /// One run of workflow `W` in memory.
 ///
 /// Each step is told to a handler or ends a wait; then the tasks that this woke are polled until none
-/// wants to go on. When the main task returns, the run closes, whatever the others do. Dropping the
-/// machine asks for nothing.
+/// wants to go on. When the main task returns, the run closes, after the handlers that it waits for.
+/// Dropping the machine asks for nothing.
 pub struct Machine<W: Workflow> {
     workflow: WorkflowKey,
     run: RunId,
@@ -49,17 +47,21 @@ pub struct Machine<W: Workflow> {
 }
 
 /// A run that has begun.
-struct Running<W> {
-    context: Context<W>,
-    board: Rc<Board>,
-    tasks: Tasks,
+pub(super) struct Running<W> {
+    pub(super) context: Context<W>,
+    pub(super) board: Rc<Board>,
+    pub(super) tasks: Tasks,
 }
 
 impl<W: Workflow> Machine<W> {
     /// Code for a run, at its very beginning.
     pub const fn new(workflow: WorkflowKey, run: RunId) -> Self {
-        let turn =
-            TurnInfo { now: Timestamp::EPOCH, replaying: false, suggest_continue_as_new: false };
+        let turn = TurnInfo {
+            now: Timestamp::EPOCH,
+            replaying: false,
+            suggest_continue_as_new: false,
+            history: (0, 0),
+        };
         let markers = Vec::new();
         Self { workflow, run, turn, markers, running: None, fault: None, stopped: false }
     }
@@ -69,6 +71,7 @@ impl<W: Workflow> Machine<W> {
             now: turn.now,
             replaying: turn.replaying,
             suggest_continue_as_new: turn.started.suggest_continue_as_new,
+            history: (turn.number, turn.started.history_bytes),
         };
         self.markers = turn.markers.iter().map(|marker| (*marker).clone()).collect();
         if let Some(running) = &self.running {
@@ -132,10 +135,18 @@ impl<W: Workflow> Code for Machine<W> {
                 return board.map(|board| board.take_commands()).unwrap_or_default();
             }
             Ok(Err(fault)) => fault,
-            Err(panic) => fault::panicked(&*panic, board.and_then(|board| board.take_place())),
+            Err(panic) => {
+                let handler = board.as_ref().and_then(|board| board.take_handling());
+                let place = board.and_then(|board| board.take_place());
+                fault::panicked(&*panic, handler.as_deref(), place)
+            }
         };
         self.stop(fault);
         Vec::new()
+    }
+
+    fn advice(&self) -> Option<String> {
+        self.running.as_ref().and_then(|running| running.board.advice())
     }
 }
 
@@ -153,6 +164,11 @@ impl<W: Workflow> WorkflowCode for Machine<W> {
         answered.unwrap_or_else(|panic| {
             Err(failure(format!("query {name} panicked: {}", crate::panic::message(&*panic))))
         })
+    }
+
+    fn take_local_work(&mut self) -> LocalWork {
+        let running = self.running.as_ref().filter(|running| !running.board.silent());
+        running.map(|running| running.board.take_local_work()).unwrap_or_default()
     }
 
     fn take_fault(&mut self) -> Option<Fault> {
@@ -176,8 +192,8 @@ impl<W: Workflow> Running<W> {
         let board = Rc::new(Board::new(started.clone(), turn));
         let context = Context::new(board.clone(), W::init(&input));
         let mut tasks = Tasks::new();
-        let (closing, main) = (board.clone(), W::run(context.clone(), input));
-        tasks.add(Box::pin(async move { close::<W>(&closing, main.await) }));
+        let (closing, main) = (context.clone(), W::run(context.clone(), input));
+        tasks.add(Box::pin(async move { close(&closing, main.await).await }));
         Ok(Self { context, board, tasks })
     }
 
@@ -221,9 +237,9 @@ impl<W: Workflow> Running<W> {
         let board = &self.board;
         match step {
             Step::Turn(_) | Step::Start(_) => {}
-            Step::Signal { number, signal } => self.signal(number, signal),
-            Step::Update { update, request } => self.update(update, request),
-            Step::CancelRequested(_) => board.request_cancel(),
+            Step::Signal { number, signal } => self.handle_signal(number, signal),
+            Step::Update { update, request } => self.handle_update(update, request),
+            Step::CancelRequested(request) => board.request_cancel(request),
             Step::TimerFired { timer, .. } => board.fire(timer),
             Step::TimerRescheduled { timer, fire_at } => board.timer_moved(timer, fire_at),
             Step::ActivityResolved { activity, execution, close } => {
@@ -234,8 +250,9 @@ impl<W: Workflow> Running<W> {
                 let resolution = || Resolution::Activity(Box::new(outcome()));
                 board.resolve(&Subject::Activity(activity), resolution);
             }
+            Step::LocalResolved(marker) => board.local_resolved(marker),
             Step::ChildInitiated { child, initiated, .. } => {
-                board.update_child(child, |child| child.initiated = Some(initiated));
+                board.child_initiated(child, initiated);
             }
             Step::ChildStarted { child, .. } => {
                 board.resolve(&Subject::ChildStart(child), || Resolution::ChildStarted);
@@ -247,61 +264,6 @@ impl<W: Workflow> Running<W> {
             }
             Step::ExternalResolved { external, result } => {
                 board.resolve(&Subject::External(external), || Resolution::External(result));
-            }
-        }
-    }
-
-    fn signal(&mut self, number: EventNumber, signal: &SignalReceived) {
-        let SignalReceived { name, input, .. } = signal;
-        let handler = W::SIGNALS.iter().find(|signal| signal.name() == name);
-        if handler.is_none() {
-            warn!(signal = %name, "the workflow has no such signal; it is kept unread");
-        }
-        let arrival = handler.map_or(Ok(Arrival::Kept), |it| it.arrive(&self.context, input));
-        match arrival {
-            Ok(Arrival::Applied) => {}
-            Ok(Arrival::Kept) => {
-                self.board.keep(Signal { number, name: name.clone(), input: input.clone() });
-            }
-            Ok(Arrival::Task(task)) => {
-                let board = self.board.clone();
-                board.begin_signal(number);
-                let task = async move {
-                    task.await;
-                    board.end_signal(number);
-                };
-                self.tasks.begin(Box::pin(task), &self.board);
-            }
-            // Whoever can send signals could stop the run for good, if this were a fault.
-            Err(error) => {
-                warn!(signal = %name, %error, "a signal cannot be read; it is kept unread");
-                self.board.set_aside(number);
-            }
-        }
-    }
-
-    fn update(&mut self, update: UpdateId, request: &UpdateRequest) {
-        let board = self.board.clone();
-        let mut accept = || board.accept_update(update.clone(), request.clone());
-        let handler = W::UPDATES.iter().find(|handler| handler.name() == request.name);
-        let progress = match handler {
-            Some(handler) => handler.admit(&self.context, &request.input, &mut accept),
-            None => {
-                let names = W::UPDATES.iter().map(|handler| handler.name());
-                Err(unknown::<W>("update", &request.name, names))
-            }
-        };
-        match progress {
-            Err(failure) => board.command(Ask::RejectUpdate { update, failure }),
-            Ok(UpdateProgress::Done(result)) => {
-                board.complete_update(update, outcome::of_update(result))
-            }
-            Ok(UpdateProgress::Task(task)) => {
-                let completed = board.clone();
-                let task = async move {
-                    completed.complete_update(update, outcome::of_update(task.await))
-                };
-                self.tasks.begin(Box::pin(task), &board);
             }
         }
     }
@@ -323,7 +285,7 @@ impl LogScope {
 }
 
 /// The failure of a call by a name that the workflow does not have.
-fn unknown<'a, W: Workflow>(
+pub(super) fn unknown<'a, W: Workflow>(
     kind: &str,
     name: &str,
     known: impl Iterator<Item = &'a str>,

@@ -2,20 +2,24 @@
 //! time, and collects what it asks for.
 //!
 //! Files: [`machine`](Machine) takes the steps, `tasks` polls, `waker` tells a wake of the run from a
-//! foreign one, `board` is what futures and machine share, `waits` and `mailbox` are its two tables.
+//! foreign one, `board` is what futures and machine share, `waits` and `mailbox` are its two tables,
+//! `scope` is the tree by which waits are cancelled.
 
 mod board;
 mod close;
 mod fault;
+mod handlers;
 mod machine;
 mod mailbox;
 mod outcome;
+mod scope;
 mod tasks;
 mod waits;
 mod waker;
 
-pub use self::machine::Machine;
+pub use self::{board::LocalWork, machine::Machine, scope::Cancellation};
 pub(crate) use self::{
     board::{Board, Received, Terms},
-    waits::{ActivityOutcome, Predicate, Resolution, Subject, Wait},
+    scope::{Kind, Scope},
+    waits::{ActivityOutcome, ChildClosed, Predicate, Resolution, Subject, Wait},
 };

@@ -2,7 +2,7 @@
 
 use abide_core::{
     event::{self, DeliveryFailure},
-    failure::{Failure, FailureKind},
+    failure::{Failure, FailureKind, TimeoutKind},
     payload::Payloads,
     replay::{ActivityClose, ChildClose},
     retry::RetryState,
@@ -27,18 +27,26 @@ pub(super) fn of_activity(close: ActivityClose<'_>) -> Result<Payloads, (Failure
 }
 
 pub(super) fn of_child(close: ChildClose<'_>) -> Result<Payloads, Box<ChildClosed>> {
-    let closed = |failure| Err(Box::new(ChildClosed { failure, not_started: None }));
+    let closed = |failure, retry_state| {
+        Err(Box::new(ChildClosed { failure, retry_state, not_started: None }))
+    };
     match close {
         ChildClose::Completed(completed) => Ok(completed.result.clone()),
-        ChildClose::Failed(failed) => closed(failed.failure.clone()),
-        ChildClose::TimedOut(_) => closed(Failure::server(FailureKind::Child, "its time was up")),
+        ChildClose::Failed(failed) => closed(failed.failure.clone(), failed.retry_state),
+        ChildClose::TimedOut(timed_out) => {
+            let failure = Failure::timeout(TimeoutKind::StartToClose);
+            let failure = Failure { message: "its time was up".into(), ..failure };
+            closed(failure, timed_out.retry_state)
+        }
         ChildClose::Cancelled(cancelled) => {
             let failure = Failure::server(FailureKind::Cancelled, "it was cancelled");
-            closed(Failure { details: cancelled.details.clone(), ..failure })
+            let failure = Failure { details: cancelled.details.clone(), ..failure };
+            closed(failure, RetryState::CancelRequested)
         }
         ChildClose::Terminated(terminated) => {
             let message = format!("it was terminated: {}", terminated.reason);
-            closed(Failure::server(FailureKind::Terminated, message))
+            let failure = Failure::server(FailureKind::Terminated, message);
+            closed(failure, RetryState::NonRetryableFailure)
         }
         ChildClose::StartFailed(cause) => Err(not_started(cause)),
     }
@@ -48,7 +56,8 @@ fn not_started(cause: DeliveryFailure) -> Box<ChildClosed> {
     let message = format!("it was not started: {}", delivery_message(cause));
     let failure = Failure::server(FailureKind::Server, message);
     let failure = Failure { non_retryable: true, ..failure };
-    Box::new(ChildClosed { failure, not_started: Some(cause) })
+    let retry_state = RetryState::NonRetryableFailure;
+    Box::new(ChildClosed { failure, retry_state, not_started: Some(cause) })
 }
 
 pub(super) fn of_update(result: Result<Payloads, Failure>) -> event::Outcome {

@@ -15,7 +15,8 @@ use abide_core::{
     retry::RetryState,
 };
 
-use super::{board::Board, mailbox::Signal};
+use super::{board::Board, mailbox::Signal, scope::Scope};
+use crate::{activity::LocalEnd, context::OnCancel};
 
 /// What ends a wait.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,12 +27,16 @@ pub(crate) enum Subject {
     Condition(WaitId),
     /// An activity closes.
     Activity(ActivityId),
+    /// A local activity ends, by its id.
+    Local(String),
     /// A child starts, by its number.
     ChildStart(u64),
     /// A child closes, by its number.
     ChildClose(u64),
     /// A request to another workflow is answered, by its number.
     External(u64),
+    /// The scope of the wait is cancelled.
+    CancelRequest,
 }
 
 /// How a wait ended.
@@ -45,13 +50,15 @@ pub(crate) enum Resolution {
     Satisfied,
     /// The activity closed.
     Activity(Box<ActivityOutcome>),
+    /// The local activity ended.
+    Local(Box<LocalEnd>),
     /// The child runs.
     ChildStarted,
     /// The child closed, or was never started. The board has the outcome.
     ChildClosed,
     /// The request was answered.
     External(Result<(), DeliveryFailure>),
-    /// The run was asked to cancel itself.
+    /// The wait was cancelled, by its scope or alone.
     Cancelled,
 }
 
@@ -66,6 +73,7 @@ pub(crate) struct ActivityOutcome {
 #[derive(Clone, Debug)]
 pub(crate) struct ChildClosed {
     pub(crate) failure: Failure,
+    pub(crate) retry_state: RetryState,
     /// Set if it never ran.
     pub(crate) not_started: Option<DeliveryFailure>,
 }
@@ -91,6 +99,11 @@ impl Wait {
     /// The timer whose firing ends the wait, if there is one.
     pub(crate) fn timer(&self) -> Option<TimerId> {
         self.board.timer_of(self.number)
+    }
+
+    /// Does to this wait alone what the cancel of its scope would do.
+    pub(crate) fn cancel(&self) {
+        self.board.cancel_wait(self.number);
     }
 
     /// Shows something else to people, if a condition is waited for.
@@ -132,6 +145,10 @@ pub(super) struct Waits {
 pub(super) struct Entry {
     pub(super) subject: Subject,
     pub(super) ender: Ender,
+    pub(super) on_cancel: OnCancel,
+    /// What it is about was asked to cancel itself, and its end is still waited for.
+    pub(super) cancel_asked: bool,
+    scope: Rc<Scope>,
     pub(super) waker: Option<Waker>,
     pub(super) resolution: Option<Resolution>,
 }
@@ -167,10 +184,17 @@ pub(super) struct Ended {
 }
 
 impl Waits {
-    /// Opens a wait.
-    pub(super) fn open(&mut self, subject: Subject, ender: Ender) -> u64 {
+    /// Opens a wait in a scope.
+    pub(super) fn open(
+        &mut self,
+        subject: Subject,
+        ender: Ender,
+        on_cancel: OnCancel,
+        scope: Rc<Scope>,
+    ) -> u64 {
         self.count += 1;
         let number = self.count;
+        scope.add(number);
         self.subjects.insert((subject.clone(), number));
         match &ender {
             Ender::Nothing => {}
@@ -181,14 +205,22 @@ impl Waits {
                 self.conditions.insert(number);
             }
         }
-        self.entries.insert(number, Entry { subject, ender, waker: None, resolution: None });
+        let (waker, resolution, cancel_asked) = (None, None, false);
+        let entry = Entry { subject, ender, on_cancel, cancel_asked, scope, waker, resolution };
+        self.entries.insert(number, entry);
         number
     }
 
     /// Something that is not over is waited for, other than conditions alone, which hold only when
-    /// something else has happened.
+    /// something else has happened, and cancel requests that cannot come from outside.
     pub(super) fn pending(&self) -> bool {
-        self.subjects.iter().any(|(subject, _)| !matches!(subject, Subject::Condition(_)))
+        self.subjects.iter().any(|(subject, number)| match subject {
+            Subject::Condition(_) => false,
+            Subject::CancelRequest => {
+                self.entries.get(number).is_some_and(|entry| entry.scope.reached_from_root())
+            }
+            _ => true,
+        })
     }
 
     /// The oldest pending wait for this signal, or for any.
@@ -229,16 +261,16 @@ impl Waits {
         self.subjects.range(first..=last).map(|(_, number)| *number).collect()
     }
 
-    /// All pending waits, oldest first.
-    pub(super) fn all_pending(&self) -> Vec<u64> {
-        let pending = self.entries.iter().filter(|(_, entry)| entry.resolution.is_none());
-        pending.map(|(number, _)| *number).collect()
+    /// A wait that is pending.
+    pub(super) fn pending_mut(&mut self, number: u64) -> Option<&mut Entry> {
+        self.entries.get_mut(&number).filter(|entry| entry.resolution.is_none())
     }
 
     /// Ends a pending wait.
     pub(super) fn resolve(&mut self, number: u64, resolution: Resolution) -> Option<Ended> {
-        let entry = self.entries.get_mut(&number).filter(|entry| entry.resolution.is_none())?;
+        let entry = self.pending_mut(number)?;
         entry.resolution = Some(resolution);
+        entry.scope.remove(number);
         let ended = Ended {
             subject: entry.subject.clone(),
             ender: entry.ender.clone(),
@@ -278,6 +310,7 @@ impl Waits {
     /// Forgets a wait.
     pub(super) fn remove(&mut self, number: u64) -> Option<Entry> {
         let entry = self.entries.remove(&number)?;
+        entry.scope.remove(number);
         self.forget(number, &entry.subject, &entry.ender);
         Some(entry)
     }

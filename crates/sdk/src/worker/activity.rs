@@ -93,18 +93,30 @@ async fn run(place: Place, given: ActivityGiven) {
             return notice::warn(workflow, what);
         }
     };
-    let resolution = match ended {
-        Ok(ActivityEnd::Completed(result)) => Resolution::Completed(result),
-        Ok(ActivityEnd::Failed(failure)) => Resolution::Failed(failure),
-        Ok(ActivityEnd::Cancelled(details)) => Resolution::Cancelled(details),
-        Err(panic) => Resolution::Failed(panicked(&*panic)),
+    let ending = match ended {
+        Ok(ActivityEnd::Completed(result)) => Ending::Resolved(Resolution::Completed(result)),
+        Ok(ActivityEnd::Failed(failure)) => Ending::Resolved(Resolution::Failed(failure)),
+        Ok(ActivityEnd::Cancelled(details)) => Ending::Resolved(Resolution::Cancelled(details)),
+        Ok(ActivityEnd::Later) => Ending::Left,
+        Err(panic) => Ending::Resolved(Resolution::Failed(panicked(&*panic))),
     };
     attempt.end();
-    if let Resolution::Failed(failure) = &resolution {
+    if let Ending::Resolved(Resolution::Failed(failure)) = &ending {
         notice::warn(workflow, format_args!("an attempt of {name} failed: {}", failure.message));
+    }
+    if !matches!(ending, Ending::Resolved(Resolution::Completed(_) | Resolution::Cancelled(_))) {
         heartbeats.flush().await;
     }
-    deliver(shared, attempt, resolution).await;
+    deliver(shared, attempt, ending).await;
+}
+
+/// How the worker is done with an attempt.
+#[derive(Clone)]
+enum Ending {
+    /// It ended.
+    Resolved(Resolution),
+    /// Somebody else completes it.
+    Left,
 }
 
 async fn execute(
@@ -124,33 +136,42 @@ async fn execute(
     code.run(ActivityContext::new(info, Arc::new(heartbeats), attempt.cancel.clone()), input).await
 }
 
-/// Sends the result until the engine has taken it or does not want it any more.
-async fn deliver(shared: &Shared, attempt: &Attempt, mut resolution: Resolution) {
+/// Sends the end until the engine has taken it or does not want it any more.
+async fn deliver(shared: &Shared, attempt: &Attempt, mut ending: Ending) {
     let mut backoff = Backoff::new(LONGEST_WAIT);
     while !attempt.lost() {
         // If there is none, the worker connects again, and then the result is sent.
         let Some(sender) = shared.sender().await else { return };
-        let call = Call::ResolveActivity(attempt.token.clone(), resolution.clone());
+        let token = attempt.token.clone();
+        let call = match &ending {
+            Ending::Resolved(resolution) => Call::ResolveActivity(token, resolution.clone()),
+            Ending::Left => Call::DetachAttempt(token),
+        };
         let Err(error) = sender.call(call).await else { return };
-        match error {
-            CallError::Refused(Refusal::CancelNotRequested) => {
-                resolution = Resolution::Failed(not_cancelled());
+        ending = match (error, ending) {
+            (CallError::Refused(Refusal::CancelNotRequested), _) => {
+                Ending::Resolved(Resolution::Failed(not_cancelled()))
             }
-            CallError::Invalid(invalid) => match unfit::instead_of(resolution, &invalid) {
-                Some(fit) => resolution = fit,
-                None => return,
-            },
-            error if error.passing() => tokio::time::sleep(backoff.step()).await,
-            error => {
+            (CallError::Invalid(invalid), Ending::Resolved(resolution)) => {
+                match unfit::instead_of(resolution, &invalid) {
+                    Some(fit) => Ending::Resolved(fit),
+                    None => return,
+                }
+            }
+            (error, ending) if error.passing() => {
+                tokio::time::sleep(backoff.step()).await;
+                ending
+            }
+            (error, _) => {
                 let workflow = &attempt.token.workflow;
                 tracing::debug!(%workflow, %error, "the result of an attempt was not taken");
                 return;
             }
-        }
+        };
     }
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> Failure {
+pub(super) fn panicked(panic: &(dyn Any + Send)) -> Failure {
     Failure {
         message: format!("the activity panicked: {}", panic::message(panic)),
         error_type: "Panic".into(),
@@ -167,7 +188,7 @@ fn unknown(shared: &Shared, name: &str) -> Failure {
     Failure { message, error_type: "UnknownActivity".into(), ..Failure::default() }
 }
 
-fn not_cancelled() -> Failure {
+pub(super) fn not_cancelled() -> Failure {
     let message = "the activity stopped as if it had been cancelled, but nobody asked for it";
     Failure::server(FailureKind::Application, message)
 }

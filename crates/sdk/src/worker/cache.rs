@@ -1,5 +1,6 @@
 //! The runs that one workflow thread has in memory. When there are too many, the one that was used
-//! longest ago is forgotten: its next task costs a replay.
+//! longest ago is forgotten: its next task costs a replay. A run whose local activities are running is
+//! not forgotten, for it could come to an end nowhere.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,6 +12,8 @@ use super::machine::Machine;
 pub(super) struct Cache {
     limit: usize,
     runs: HashMap<RunId, Kept>,
+    /// Runs whose local activities are running; they do not count.
+    busy: HashMap<RunId, Machine>,
     /// Runs in the order of their last use.
     order: BTreeMap<u64, RunId>,
     uses: u64,
@@ -24,11 +27,14 @@ struct Kept {
 impl Cache {
     /// Keeps at most `limit` runs.
     pub(super) fn new(limit: usize) -> Self {
-        Self { limit, runs: HashMap::new(), order: BTreeMap::new(), uses: 0 }
+        Self { limit, runs: HashMap::new(), busy: HashMap::new(), order: BTreeMap::new(), uses: 0 }
     }
 
     /// Takes a run out.
     pub(super) fn take(&mut self, run: RunId) -> Option<Machine> {
+        if let Some(machine) = self.busy.remove(&run) {
+            return Some(machine);
+        }
         let kept = self.runs.remove(&run)?;
         self.order.remove(&kept.used);
         Some(kept.machine)
@@ -36,7 +42,12 @@ impl Cache {
 
     /// Puts a run in. What must go for it is given back, because to drop it is to run a user's code.
     #[must_use = "to drop a machine may panic: do it when nothing else is left to do"]
-    pub(super) fn keep(&mut self, run: RunId, machine: Machine) -> Option<Machine> {
+    pub(super) fn keep(&mut self, run: RunId, mut machine: Machine) -> Option<Machine> {
+        if machine.locals().running() {
+            let kept = self.take(run);
+            self.busy.insert(run, machine);
+            return kept;
+        }
         if self.limit == 0 {
             return Some(machine);
         }
@@ -55,7 +66,8 @@ impl Cache {
 
     /// Forgets a run if its last turn was this one: the engine did not take it.
     pub(super) fn forget_turn(&mut self, run: RunId, start: StartId) {
-        if self.runs.get(&run).is_some_and(|kept| kept.machine.last_turn() == Some(start)) {
+        let kept = self.runs.get(&run).map(|kept| &kept.machine).or(self.busy.get(&run));
+        if kept.is_some_and(|machine| machine.last_turn() == Some(start)) {
             self.take(run);
         }
     }

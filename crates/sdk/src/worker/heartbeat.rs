@@ -7,6 +7,7 @@ use std::{
 };
 
 use abide_core::{
+    attempt::ActivityToken,
     call::{Call, CallError},
     payload::Payloads,
 };
@@ -73,6 +74,10 @@ impl AttemptLink for Heartbeats {
             // A task of its own, so that code which does not yield is heard as well.
             self.0.shared.runtime.spawn(Arc::clone(&self.0).serve());
         }
+    }
+
+    fn token(&self) -> Option<ActivityToken> {
+        Some(self.0.attempt.token.clone())
     }
 }
 

@@ -12,7 +12,10 @@ use abide_core::{
     run::GivenTask,
 };
 
-use super::shared::Shared;
+use super::{
+    local::{Launcher, Locals},
+    shared::Shared,
+};
 use crate::registry::{Fault, Registry, WorkflowCode};
 
 /// A run in memory.
@@ -22,6 +25,7 @@ pub(super) struct Machine {
     last_turn: Option<StartId>,
     /// Where the part of the log begins that the machine may not have seen.
     log_position: u64,
+    locals: Locals,
 }
 
 /// Why a run cannot go on in memory.
@@ -32,10 +36,22 @@ pub(super) enum Trouble {
     Unreadable(String),
     /// No such workflow is registered.
     UnknownType(String),
+    /// No such local activity is registered.
+    UnknownLocal(String),
     /// The code cannot go on.
     Fault(Fault),
     /// The code does not fit its history.
     Mismatch(Box<Mismatch>),
+}
+
+/// What local activities mean to the open task.
+pub(super) enum Rest {
+    /// Nothing: code is where it was.
+    Nothing,
+    /// Code has gone on, and waits for none of them now.
+    WentOn,
+    /// Code waits for some.
+    Waits,
 }
 
 impl Trouble {
@@ -49,6 +65,14 @@ impl Trouble {
                 let (queue, known) = (&shared.queue, known.join(", "));
                 format!(
                     "workflow {name} is not registered with this worker of queue {queue}; \
+                     it has: {known}"
+                )
+            }
+            Self::UnknownLocal(name) => {
+                let known: Vec<_> = shared.registry.activity_types().collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                format!(
+                    "local activity {name} is not registered with the worker of its workflow; \
                      it has: {known}"
                 )
             }
@@ -73,7 +97,13 @@ impl Machine {
             .create(workflow_type, &workflow, started.run)
             .ok_or_else(|| Trouble::UnknownType(workflow_type.clone()))?;
         let workflow_type = workflow_type.as_str().into();
-        Ok(Self { replay: Replay::new(code), workflow_type, last_turn: None, log_position: 0 })
+        Ok(Self {
+            replay: Replay::new(code),
+            workflow_type,
+            last_turn: None,
+            log_position: 0,
+            locals: Locals::default(),
+        })
     }
 
     /// The workflow's type.
@@ -129,6 +159,39 @@ impl Machine {
         let completion = self.checked(turn)?;
         self.last_turn = Some(token.start);
         Ok(completion)
+    }
+
+    /// Does what the code of the open task wants of local activities, and tells it the ends of those
+    /// that have ended, in the order of their coming. Says what is left to wait for.
+    pub(super) fn go_on_locally(
+        &mut self,
+        token: &TaskToken,
+        launcher: &mut Launcher,
+    ) -> Result<Rest, Trouble> {
+        let mut went_on = false;
+        while !self.replay.closes() {
+            let work = self.replay.code_mut().take_local_work();
+            self.locals.take(work, token, launcher).map_err(Trouble::UnknownLocal)?;
+            let Some(ended) = self.locals.next_end() else { break };
+            let told = self.replay.local_resolved(&ended);
+            self.checked(told)?;
+            went_on = true;
+        }
+        Ok(match self.locals.running() && !self.replay.closes() {
+            true => Rest::Waits,
+            false if went_on => Rest::WentOn,
+            false => Rest::Nothing,
+        })
+    }
+
+    /// What the open task is completed with, as far as code has come.
+    pub(super) fn completion(&self) -> Completion {
+        self.replay.completion()
+    }
+
+    /// Its local activities.
+    pub(super) fn locals(&mut self) -> &mut Locals {
+        &mut self.locals
     }
 
     /// Says that the log ends here for now, so that queries see its end.

@@ -2,7 +2,9 @@
 //!
 //! Workflow code runs on threads of its own (`thread`), because a run's machine never leaves its
 //! thread; a run belongs to one thread and stays in its memory (`cache`) while there is room.
-//! Activities are tasks of the tokio runtime (`activity`, `attempts`, `heartbeat`). `session` connects
+//! Activities are tasks of the tokio runtime (`activity`, `attempts`, `heartbeat`), and so are local
+//! activities (`local`): a workflow task that asked for some waits beside its thread (`pause`) until they
+//! have ended. `session` connects
 //! and shuts down, `slots` and `eager` bound how much is under way, `watchdog` notices code that
 //! blocks.
 
@@ -14,11 +16,14 @@ mod cache;
 mod eager;
 mod heartbeat;
 mod history;
+mod local;
 mod machine;
 mod notice;
 mod order;
 mod overdue;
+mod pause;
 mod query;
+mod replay;
 mod session;
 mod shared;
 mod slots;
@@ -36,7 +41,7 @@ use abide_core::{
 };
 use tokio::{
     runtime::Handle,
-    sync::{Notify, watch},
+    sync::{Notify, Semaphore, watch},
 };
 use uuid::Uuid;
 
@@ -57,10 +62,19 @@ use crate::{
     registry::{Registry, RegistryError},
 };
 
+pub use self::replay::{REPLAY_VARIABLE, ReplayFolder, ReplayOutcome, ReplayReport};
+
 /// The queue of those who do not choose one.
 pub const DEFAULT_QUEUE: &str = "default";
 
+/// The name of a queue that no other worker has. An activity gives it to the workflow, which then sends
+/// the activities there that must run where that one ran: `ctx.activity(resize, file).queue(queue)`.
+pub fn own_queue(name: &str) -> String {
+    format!("{name}@{}", Uuid::new_v4())
+}
+
 /// A worker that has not begun. Say what it runs, then [`Worker::run`] it.
+#[derive(Clone)]
 #[must_use = "a worker does nothing until it is run"]
 pub struct Worker {
     client: Client,
@@ -72,6 +86,7 @@ pub struct Worker {
     threads: usize,
     concurrent_tasks: usize,
     concurrent_activities: usize,
+    concurrent_locals: usize,
     cached_runs: usize,
     grace: Duration,
     task_deadline: Duration,
@@ -92,6 +107,14 @@ pub enum WorkerError {
     /// The engine in this process was shut down, so there is nothing to work for.
     #[error("the worker cannot go on: {0}")]
     EngineGone(#[source] CallError),
+    /// The program was started by `abide replay`: the worker has replayed histories and does not work.
+    #[error(
+        "{0} histories were replayed because {REPLAY_VARIABLE} is set; the worker does not work"
+    )]
+    Replayed(usize),
+    /// The program was started by `abide replay`, and what is to be replayed cannot be read.
+    #[error("the histories that {REPLAY_VARIABLE} names cannot be replayed: {0}")]
+    NotReplayed(#[source] io::Error),
     /// A workflow thread could not be started.
     #[error("a workflow thread could not be started: {0}")]
     Thread(#[from] io::Error),
@@ -111,6 +134,7 @@ impl Worker {
             threads: cores.min(2),
             concurrent_tasks: 1_000,
             concurrent_activities: 1_000,
+            concurrent_locals: 1_000,
             cached_runs: 1_000,
             grace: Duration::from_secs(10),
             task_deadline: Duration::from_secs(2),
@@ -166,6 +190,12 @@ impl Worker {
         self
     }
 
+    /// Changes what it runs: for tests, which put other code in some places.
+    pub fn change_registry(mut self, change: impl FnOnce(&mut Registry)) -> Self {
+        change(&mut self.registry);
+        self
+    }
+
     /// Who the worker is, as histories show it; by default the client's identity.
     pub fn identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = Some(identity.into());
@@ -198,6 +228,12 @@ impl Worker {
         self
     }
 
+    /// How many local activities run at once; by default 1,000. The others wait for them.
+    pub fn max_concurrent_local_activities(mut self, activities: usize) -> Self {
+        self.concurrent_locals = activities;
+        self
+    }
+
     /// How many runs are kept in memory between their tasks; by default 1,000. The others are
     /// replayed when they go on.
     pub fn max_cached_runs(mut self, runs: usize) -> Self {
@@ -219,7 +255,8 @@ impl Worker {
         self
     }
 
-    /// Works for ever.
+    /// Works for ever. Under `abide replay` it replays histories instead, and ends with
+    /// [`WorkerError::Replayed`].
     pub async fn run(self) -> Result<(), WorkerError> {
         self.run_until(std::future::pending()).await
     }
@@ -233,6 +270,9 @@ impl Worker {
 
     async fn begin(self) -> Result<Life, WorkerError> {
         self.registered.clone()?;
+        if let Some(folder) = ReplayFolder::of_program() {
+            return Err(self.replay(folder).await);
+        }
         let workflows = self.registry.workflow_types().next().is_some();
         let activities = self.registry.activity_types().next().is_some();
         if !workflows && !activities {
@@ -248,6 +288,9 @@ impl Worker {
             tasks: Slots::new(self.queue_of(WorkKind::Workflow), tasks),
             activities: Slots::new(self.queue_of(WorkKind::Activity), others),
             eager: EagerSlots::new(eager),
+            local_activities: Arc::new(Semaphore::new(
+                self.concurrent_locals.clamp(1, Semaphore::MAX_PERMITS),
+            )),
             attempts: Attempts::default(),
             stream: watch::Sender::new(None),
             ended: Notify::new(),
@@ -261,6 +304,17 @@ impl Worker {
             _end: End(Arc::clone(&shared)),
             shared,
         })
+    }
+
+    /// Replays what `abide replay` asks for, and tells why the worker ends.
+    async fn replay(self, folder: ReplayFolder) -> WorkerError {
+        let Self { queue, registry, .. } = self;
+        // Workflow code may block its thread.
+        let replaying = tokio::task::spawn_blocking(move || folder.replay(&queue, &registry));
+        match replaying.await.map_err(io::Error::from).and_then(|replayed| replayed) {
+            Ok(count) => WorkerError::Replayed(count),
+            Err(error) => WorkerError::NotReplayed(error),
+        }
     }
 
     fn queue_of(&self, kind: WorkKind) -> QueueKey {

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use abide_core::{
     call::{Query, QueryToken, TaskToken},
-    ids::EventNumber,
+    ids::{EventNumber, RunId, StartId},
     run::GivenTask,
 };
 use bytes::Bytes;
 
 use super::{
     history::{Log, Unread},
+    local::LocalEnded,
     shared::TaskSlot,
 };
 use crate::transport::SessionSender;
@@ -21,6 +22,10 @@ pub(super) enum Order {
     Task(Box<TaskOrder>),
     /// Answer a query.
     Query(Box<QueryOrder>),
+    /// A local activity ended.
+    LocalEnded(Box<LocalEnded>),
+    /// A task that waits for local activities has waited long enough: by its run and its start.
+    LocalPause(RunId, StartId),
     /// End.
     Close,
 }

@@ -13,7 +13,7 @@ use super::{attempts::Attempt, shared::Shared};
 use crate::backoff::Backoff;
 
 /// How long code may take to stop after its attempt was given up.
-const STOP_GRACE: Duration = Duration::from_secs(1);
+pub(super) const STOP_GRACE: Duration = Duration::from_secs(1);
 
 /// Between two questions whether an attempt whose time is up was given up.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);

@@ -9,7 +9,7 @@ use abide_core::{
 use futures_util::future::join_all;
 use tokio::{
     runtime::Handle,
-    sync::{Notify, watch},
+    sync::{Notify, Semaphore, watch},
 };
 
 use super::{attempts::Attempts, eager::EagerSlots, slots::Slots};
@@ -29,6 +29,8 @@ pub(super) struct Shared {
     pub(super) tasks: Slots,
     pub(super) activities: Slots,
     pub(super) eager: EagerSlots,
+    /// How many local activities may run at once.
+    pub(super) local_activities: Arc<Semaphore>,
     pub(super) attempts: Attempts,
     /// The way to the engine while there is a stream.
     pub(super) stream: watch::Sender<Option<Arc<dyn SessionSender>>>,

@@ -16,6 +16,7 @@ use super::{
     machine::{Machine, Trouble},
     notice,
     order::{Order, TaskLog, TaskOrder},
+    pause::Next,
     shared::Shared,
     thread::WorkflowThread,
 };
@@ -23,6 +24,8 @@ use super::{
 impl WorkflowThread {
     /// Runs a task and answers it, or reads the log that it needs first.
     pub(super) fn task(&mut self, mut task: TaskOrder) {
+        // A task that waits is not the run's any more if another was given.
+        drop(self.paused.remove(&task.token.run));
         let prepared = match std::mem::replace(&mut task.log, TaskLog::Recent(Vec::new())) {
             TaskLog::Recent(rows) => self.prepare_from_memory(task.token.run, rows),
             TaskLog::Whole(Ok(log)) => self.prepare_from_log(log).map(Prepared::Replayed),
@@ -36,7 +39,7 @@ impl WorkflowThread {
         };
         self.watched.runs(machine.workflow_type());
         match machine.turn(&task.token, &task.given) {
-            Ok(completion) => self.complete(task, machine, completion),
+            Ok(completion) => self.rest(task, machine, completion),
             // Whatever is wrong with memory, the log is right.
             Err(Trouble::Stale | Trouble::Mismatch(_)) if kept => self.read_log(task),
             Err(trouble) => self.fail(task, trouble),
@@ -88,7 +91,13 @@ impl WorkflowThread {
         });
     }
 
-    fn complete(&mut self, task: TaskOrder, machine: Machine, completion: Completion) {
+    pub(super) fn complete(
+        &mut self,
+        task: TaskOrder,
+        machine: Machine,
+        completion: Completion,
+        next: Next,
+    ) {
         let TaskOrder { sender, token, slot, .. } = task;
         let Completion { commands, flags } = completion;
         let closes = commands.last().is_some_and(|command| command.ask.closes());
@@ -96,14 +105,19 @@ impl WorkflowThread {
         let eager_activities = self.shared.eager.promise(token.run, wanted);
         // Kept before the engine may say that it does not take the turn. What must go for it goes last.
         let gone = if closes { Some(machine) } else { self.cache.keep(token.run, machine) };
-        let completion =
-            TaskCompletion { commands, flags, eager_activities, ..TaskCompletion::default() };
+        let completion = TaskCompletion {
+            commands,
+            flags,
+            force_next: next == Next::AtOnce,
+            eager_activities,
+            ..TaskCompletion::default()
+        };
         self.send(sender, Call::CompleteTask(token, Box::new(completion)));
         drop(slot);
         drop(gone);
     }
 
-    fn fail(&mut self, task: TaskOrder, trouble: Trouble) {
+    pub(super) fn fail(&mut self, task: TaskOrder, trouble: Trouble) {
         let TaskOrder { sender, token, slot, .. } = task;
         let call = failed(&self.shared, token, trouble);
         self.send(sender, call);

@@ -2,6 +2,7 @@
 //! queries one after the other. What it lacks is read beside it and comes back as an order.
 
 use std::{
+    collections::HashMap,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::{
@@ -12,14 +13,21 @@ use std::{
     time::Duration,
 };
 
-use abide_core::{call::Call, event::TaskFailureCause, failure::Failure, ids::WorkflowKey};
+use abide_core::{
+    call::{Call, TaskToken},
+    event::TaskFailureCause,
+    failure::Failure,
+    ids::{RunId, WorkflowKey},
+};
 use futures_util::{Stream, stream::FuturesUnordered};
 
 use super::{
     ack::{Ack, Acknowledged, Verdict},
     cache::Cache,
+    local::Launcher,
     notice,
     order::Order,
+    pause::Paused,
     shared::Shared,
     watchdog::Watched,
 };
@@ -41,6 +49,9 @@ pub(super) struct WorkflowThread {
     pub(super) cache: Cache,
     pub(super) watched: Arc<Watched>,
     pub(super) acks: Acks,
+    pub(super) launcher: Launcher,
+    /// Tasks that wait for local activities.
+    pub(super) paused: HashMap<RunId, Paused>,
 }
 
 impl WorkflowThread {
@@ -56,8 +67,7 @@ impl WorkflowThread {
                 Order::Task(task) => {
                     let (sender, token) = (Arc::clone(&task.sender), task.token.clone());
                     if let Err(failure) = self.guarded(&token.workflow, |it| it.task(*task)) {
-                        let cause = TaskFailureCause::WorkerFailure;
-                        self.send(sender, Call::FailTask { token, cause, failure, blocked: None });
+                        self.send(sender, worker_failed(token, failure));
                     }
                 }
                 Order::Query(query) => {
@@ -66,6 +76,15 @@ impl WorkflowThread {
                         self.send(sender, Call::AnswerQuery(token, Err(failure)));
                     }
                 }
+                Order::LocalEnded(ended) => {
+                    let workflow = ended.token.workflow.clone();
+                    let waits = self.paused.get(&ended.token.run).map(Paused::answer_to);
+                    let told = self.guarded(&workflow, |it| it.local_ended(*ended));
+                    if let (Err(failure), Some((sender, token))) = (told, waits) {
+                        self.send(sender, worker_failed(token, failure));
+                    }
+                }
+                Order::LocalPause(run, start) => self.pause_over(run, start),
                 Order::Close => break,
             }
             self.look_at_acks();
@@ -143,4 +162,8 @@ impl WorkflowThread {
             drop(own.send(order.await));
         });
     }
+}
+
+fn worker_failed(token: TaskToken, failure: Failure) -> Call {
+    Call::FailTask { token, cause: TaskFailureCause::WorkerFailure, failure, blocked: None }
 }

@@ -1,6 +1,7 @@
 //! The workflow threads of a worker. A run belongs to one of them, by its id.
 
 use std::{
+    collections::HashMap,
     io,
     sync::{Arc, mpsc},
     thread,
@@ -12,6 +13,7 @@ use tokio::sync::oneshot;
 
 use super::{
     cache::Cache,
+    local::Launcher,
     order::Order,
     shared::Shared,
     thread::{Acks, WorkflowThread},
@@ -91,9 +93,11 @@ impl Worker {
         let (shared, own, its) = (Arc::clone(shared), orders.clone(), Arc::clone(&watched));
         thread::Builder::new().name(format!("workflow-{number}")).spawn(move || {
             let thread = WorkflowThread {
+                launcher: Launcher { shared: Arc::clone(&shared), orders: own.clone(), started: 0 },
                 shared,
                 orders: receiver,
                 own,
+                paused: HashMap::new(),
                 cache: Cache::new(cached_runs),
                 watched: its,
                 acks: Acks::new(),

@@ -12,6 +12,7 @@ use abide::{
     registry::{ActivityEnd, RegistryError},
 };
 use abide_core::{
+    attempt::ActivityToken,
     event::{ActivitySpec, Delivery},
     failure::Failure,
     payload::{Payload, Payloads},
@@ -60,6 +61,10 @@ struct Beats(Mutex<Vec<Payloads>>);
 impl AttemptLink for Beats {
     fn heartbeat(&self, details: Payloads) {
         self.0.lock().unwrap().push(details);
+    }
+
+    fn token(&self) -> Option<ActivityToken> {
+        None
     }
 }
 

@@ -1,7 +1,12 @@
 //! Cancel requests: pending waits end, later ones work.
 
-use abide::{Context, Error};
-use abide_sdk_macros::{activity, workflow};
+use abide::{
+    Context, Error,
+    approval::{Approvals, Request},
+    select,
+};
+use abide_core::effect::Answer;
+use abide_sdk_macros::{activity, condition, workflow};
 
 use crate::world::{World, seconds};
 
@@ -74,4 +79,67 @@ fn every_pending_wait_ends_once_and_activities_are_asked_to_stop() {
         ["RunCancelRequested", "ActivityCancelRequested", "TimerCancelled"]
     );
     world.check();
+}
+
+/// Lets everything lose against a signal, or against the request.
+#[derive(Default)]
+struct Race {
+    approvals: Approvals,
+    over: bool,
+}
+
+#[workflow(approvals = approvals)]
+impl Race {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<String> {
+        let winner = select! {
+            _ = ctx.cancelled() => "request",
+            _ = ctx.child::<Booking>("child", false) => "child",
+            _ = ctx.activity(undo, ()) => "activity",
+            _ = ctx.sleep(seconds(50)) => "sleep",
+            _ = ctx.receive(Self::never) => "receive",
+            _ = ctx.wait_until(condition!("race.over", |race: &Self| race.over)) => "condition",
+            _ = ctx.approval(Request::new("race")) => "approval",
+            _ = ctx.scope(async { ctx.shield(ctx.sleep(seconds(60)).into_future()).await }) => "scope",
+            _ = ctx.receive(Self::go) => "go",
+        };
+        ctx.sleep(seconds(1)).await?;
+        Ok(winner.into())
+    }
+
+    #[signal]
+    fn never();
+
+    #[signal]
+    fn go();
+
+    #[signal]
+    fn end(&mut self) {
+        self.over = true;
+    }
+}
+
+/// Whoever wins, all others are cancelled, and every cut of the history agrees.
+#[test]
+fn whoever_wins_a_select_the_others_are_cancelled() {
+    type Win = (&'static str, fn(&mut World<Race>));
+    let wins: [Win; 6] = [
+        ("request", World::cancel),
+        ("activity", |world| world.complete(undo, ())),
+        ("sleep", |world| world.pass(seconds(50))),
+        ("receive", |world| world.signal(Race::never, ())),
+        ("condition", |world| world.signal(Race::end, ())),
+        ("go", |world| world.signal(Race::go, ())),
+    ];
+    for (winner, win) in wins {
+        let mut world = World::<Race>::start(());
+        world.answer(Answer::Applied);
+        win(&mut world);
+        assert!(world.run.waits.is_empty() && world.run.activities.is_empty());
+        assert_eq!(world.run.timers.len(), 1, "only the last sleep is left");
+        assert!(world.history().contains(&"ExternalCancelInitiated"));
+        world.pass(seconds(1));
+        assert_eq!(world.result().unwrap(), winner);
+        world.check();
+    }
 }

@@ -148,19 +148,6 @@ fn an_async_handler_is_a_task_of_its_own() {
     world.check();
 }
 
-/// The close wins: what the handler still waits for is forgotten.
-#[test]
-fn a_run_that_returns_leaves_its_handlers() {
-    let mut world = World::<Shop>::start((1, None));
-    world.signal(Shop::remind, 1);
-    world.signal(Shop::paid, "cash".into());
-    assert_eq!(
-        world.history()[3..],
-        ["TimerStarted", "SignalReceived", "TimerCancelled", "RunCompleted"]
-    );
-    world.check();
-}
-
 #[test]
 fn an_unknown_signal_is_kept_and_does_no_harm() {
     let mut world = World::<Shop>::start((1, None));

@@ -6,7 +6,7 @@ use std::{marker::PhantomData, time::Duration};
 
 use abide::{
     Data, Failure, QueryDef, SignalDef, Timestamp, UpdateDef, Workflow,
-    activity::Activity,
+    activity::{Activity, LocalActivity, LocalEnd},
     executor::Machine,
     payload,
     registry::{Fault, WorkflowCode},
@@ -15,10 +15,10 @@ use abide_core::{
     command::Ask,
     effect::{Action, Answer, ChildClosed, RunOutcome},
     event::{
-        Body, Event, Fact, Outcome, RunCancelRequested, RunReference, RunSpec, SignalReceived,
-        UpdateAdmitted, UpdateRequest,
+        Body, Event, Fact, Marker, Outcome, RunCancelRequested, RunReference, RunSpec,
+        SignalReceived, UpdateAdmitted, UpdateRequest,
     },
-    ids::{RunId, StartId, WorkflowKey},
+    ids::{EventNumber, RunId, StartId, WorkflowKey},
     limits::Limits,
     note::Record,
     payload::{Extension, Payloads},
@@ -45,6 +45,10 @@ pub(crate) struct World<W: Workflow> {
     starts: u64,
     updates: u64,
     kept: Option<Replay<Machine<W>>>,
+    /// Local activities that run, in the order in which code asked.
+    pub(crate) locals: Vec<LocalActivity>,
+    /// Ends of local activities that no task has seen.
+    local_ends: Vec<Marker>,
     turns: Vec<Taken>,
     workflow: PhantomData<W>,
 }
@@ -53,6 +57,7 @@ pub(crate) struct World<W: Workflow> {
 struct Taken {
     given: Vec<Event>,
     updates: Vec<UpdateAdmitted>,
+    locals: Vec<Marker>,
     completion: Completion,
 }
 
@@ -88,6 +93,8 @@ impl<W: Workflow> World<W> {
             starts: 0,
             updates: 0,
             kept: None,
+            locals: Vec::new(),
+            local_ends: Vec::new(),
             turns: Vec::new(),
             workflow: PhantomData,
         };
@@ -178,8 +185,28 @@ impl<W: Workflow> World<W> {
     }
 
     pub(crate) fn cancel(&mut self) {
-        self.take(Input::RequestCancel(RunCancelRequested::default()));
+        self.cancel_because("");
+    }
+
+    /// Somebody asks the run to cancel itself, and says why.
+    pub(crate) fn cancel_because(&mut self, reason: &str) {
+        let (reason, identity) = (reason.to_owned(), "somebody".to_owned());
+        let request = RunCancelRequested { reason, identity, ..RunCancelRequested::default() };
+        self.take(Input::RequestCancel(request));
         self.work();
+    }
+
+    /// A worker begins the oldest pending activity of this type.
+    pub(crate) fn begin_attempt(&mut self, activity: impl Activity) {
+        let scheduled = self.pending(activity.definition().name());
+        let (session, identity) = ("session".into(), "worker".into());
+        self.take(Input::StartActivity(StartActivity { scheduled, session, identity }));
+    }
+
+    /// The oldest pending activity of this type cancels itself.
+    pub(crate) fn stop<D: Data>(&mut self, activity: impl Activity, details: &D) {
+        let details = payload::encode(details).unwrap();
+        self.resolve(activity.definition().name(), Resolution::Cancelled(details));
     }
 
     /// The oldest pending activity of this type has a result.
@@ -194,16 +221,26 @@ impl<W: Workflow> World<W> {
     }
 
     fn resolve(&mut self, activity_type: &str, resolution: Resolution) {
-        let of_type = |activity: &run::Activity| activity.spec.activity_type == activity_type;
-        let pending = self.run.activities.iter().find(|(_, activity)| of_type(activity));
-        let (scheduled, activity) = pending.unwrap();
-        let (scheduled, running) = (*scheduled, activity.starts != 0);
-        if !running {
+        let scheduled = self.pending(activity_type);
+        if self.run.activities[&scheduled].starts == 0 {
             let (session, identity) = ("session".into(), "worker".into());
             self.take(Input::StartActivity(StartActivity { scheduled, session, identity }));
         }
         let start = self.run.activities[&scheduled].starts;
         self.take(Input::ResolveActivity(ResolveActivity { scheduled, start, resolution }));
+        self.work();
+    }
+
+    fn pending(&self, activity_type: &str) -> EventNumber {
+        let of_type = |activity: &run::Activity| activity.spec.activity_type == activity_type;
+        let pending = self.run.activities.iter().find(|(_, activity)| of_type(activity));
+        *pending.unwrap().0
+    }
+
+    /// The oldest local activity that runs ends.
+    pub(crate) fn end_local(&mut self, end: LocalEnd) {
+        let activity = self.locals.remove(0);
+        self.local_ends.push(activity.marker(activity.attempt, end));
         self.work();
     }
 
@@ -293,7 +330,9 @@ impl<W: Workflow> World<W> {
 
     /// Runs tasks until there is none, or one fails.
     pub(crate) fn work(&mut self) {
-        while self.run.open() && self.run.task_ready(self.now) && self.faults.is_empty() {
+        let mut paused = false;
+        while !paused && self.run.open() && self.run.task_ready(self.now) && self.faults.is_empty()
+        {
             self.starts += 1;
             let start = StartTask {
                 start: StartId { incarnation: 1, counter: self.starts },
@@ -305,6 +344,24 @@ impl<W: Workflow> World<W> {
                 Reply::TaskGiven(given) => self.answer_task(*given),
                 other => panic!("no task but {other:?}"),
             }
+            // Tasks that only wait for local activities follow each other until one has ended.
+            paused = !self.locals.is_empty();
+        }
+    }
+
+    /// Tells code the ends of local activities, and takes what it asks for.
+    fn run_locally(&mut self, machine: &mut Replay<Machine<W>>) -> Vec<Marker> {
+        let mut told = Vec::new();
+        loop {
+            let work = machine.code_mut().take_local_work();
+            self.locals.extend(work.begin);
+            self.locals.retain(|activity| !work.give_up.contains(&activity.id));
+            if self.local_ends.is_empty() || machine.closes() {
+                return told;
+            }
+            let marker = self.local_ends.remove(0);
+            machine.local_resolved(&marker).unwrap();
+            told.push(marker);
         }
     }
 
@@ -321,6 +378,7 @@ impl<W: Workflow> World<W> {
             .collect();
         let mut kept = self.kept.take().unwrap_or_else(|| self.machine(&[]));
         let completion = kept.feed(history.clone()).and_then(|()| kept.turn(&updates));
+        let locals = self.run_locally(&mut kept);
         if let Some(fault) = kept.code_mut().take_fault() {
             let (start, cause, failure) = (given.start, fault.cause, fault.failure.clone());
             self.faults.push(fault);
@@ -328,17 +386,21 @@ impl<W: Workflow> World<W> {
             self.take(Input::FailTask(Box::new(failed)));
             return;
         }
-        let completion = completion.unwrap();
-        let replayed = self.machine(&history).turn(&updates).unwrap();
-        assert_eq!(replayed, completion, "the kept and the replayed machine differ");
-        self.turns.push(Taken { given: history, updates, completion: completion.clone() });
+        completion.unwrap();
+        let completion = kept.completion();
+        let taken = Taken { given: history, updates, locals, completion: completion.clone() };
+        assert_eq!(self.again(&taken), completion, "the kept and the replayed machine differ");
+        self.turns.push(taken);
+        if kept.closes() {
+            self.locals.clear();
+        }
         let carried = self.carried(&completion);
         let reply = self.take(Input::CompleteTask(Box::new(CompleteTask {
             start: given.start,
             commands: completion.commands,
             flags: completion.flags,
             sdk_metadata: Extension::new(),
-            force_next: false,
+            force_next: !self.locals.is_empty(),
             carried,
         })));
         if matches!(reply, Reply::TaskTaken { .. }) {
@@ -349,6 +411,8 @@ impl<W: Workflow> World<W> {
     /// Evicts the run from the worker: the next task replays it.
     pub(crate) fn evict(&mut self) {
         self.kept = None;
+        self.locals.clear();
+        self.local_ends.clear();
     }
 
     fn machine(&self, events: &[Event]) -> Replay<Machine<W>> {
@@ -381,9 +445,20 @@ impl<W: Workflow> World<W> {
             assert_eq!(machine.code_mut().take_fault(), None, "cut after event {cut}");
         }
         for turn in &self.turns {
-            let mut machine = self.machine(&turn.given);
-            assert_eq!(machine.turn(&turn.updates).unwrap(), turn.completion);
+            assert_eq!(self.again(turn), turn.completion);
         }
+    }
+
+    /// What a machine that replays everything answers to a task.
+    fn again(&self, turn: &Taken) -> Completion {
+        let mut machine = self.machine(&turn.given);
+        machine.turn(&turn.updates).unwrap();
+        machine.code_mut().take_local_work();
+        for marker in &turn.locals {
+            machine.local_resolved(marker).unwrap();
+            machine.code_mut().take_local_work();
+        }
+        machine.completion()
     }
 }
 

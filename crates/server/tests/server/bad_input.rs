@@ -3,11 +3,11 @@
 
 use abide_core::{
     call::{
-        ActivityToken, Call, CallError, CallReply, Dispatch, QueryToken, StartCall, TaskCompletion,
-        TaskToken, WorkKind,
+        ActivityToken, Call, CallError, CallReply, Dispatch, QueryToken, StartCall, StartUpdate,
+        TaskCompletion, TaskToken, UpdateWait, WorkKind,
     },
     command::Ask,
-    event::{SignalReceived, TaskFailureCause},
+    event::{SignalReceived, TaskFailureCause, UpdateRequest},
     ids::WorkflowKey,
     limits::{Exceeded, InvalidField},
     list::{RunFilter, WaitFilter},
@@ -402,4 +402,37 @@ async fn a_worker_that_reads_nothing() {
     for _ in 0..3 {
         next_work(&mut session).await;
     }
+}
+
+#[tokio::test]
+async fn updates_that_cannot_be() {
+    let server = server(config()).await;
+    let update = |change: fn(&mut StartUpdate)| {
+        let request = UpdateRequest { name: "pay".into(), ..UpdateRequest::default() };
+        let mut update = StartUpdate { update: "u".into(), request, until: UpdateWait::Completed };
+        change(&mut update);
+        started(|start| start.update = Some(Box::new(update)))
+    };
+    let long = |update: &mut StartUpdate| update.update = "x".repeat(1001).as_str().into();
+    check(&server, update(long), "update id", "the limit is 1000").await;
+    check(&server, update(|update| update.update = "".into()), "update id", "empty").await;
+    check(&server, update(|update| update.request.name.clear()), "update name", "empty").await;
+    let large = |update: &mut StartUpdate| {
+        update.request.input = vec![Payload::new(vec![0; (2 << 20) + 1])];
+    };
+    check(&server, update(large), "update input", "2097152").await;
+    let unnamed =
+        Call::AwaitUpdate { target: target("w"), update: "".into(), until: UpdateWait::Admitted };
+    check(&server, unnamed, "update id", "empty").await;
+
+    let request = wire::StartRunRequest::from(start_call("hello", "hello", 1));
+    let error = client(&server).await.update_with_start(request).await.expect_err("no update");
+    assert_eq!(error.code(), Code::InvalidArgument);
+    assert_eq!(from_status(&error), InvalidField::new("update", "is missing").into());
+    let lost = Call::AwaitUpdate {
+        target: target("nobody"),
+        update: "u".into(),
+        until: UpdateWait::Completed,
+    };
+    assert_eq!(transport(&server).call(lost).await.expect_err("no run"), CallError::NotFound);
 }

@@ -4,16 +4,17 @@
 use std::time::Duration;
 
 use abide_core::{
-    call::{Call, CallReply, HistoryRequest, UpdateWait},
+    call::{Call, CallReply, HistoryRequest, StartCall, StartUpdate, UpdateWait},
     codec::{Wire, generated as history},
     event::{Fact, UpdateRequest},
     list::RunFilter,
     payload::Payload,
     program::Node,
-    run::{Close, Stage},
+    run::{Close, Refusal, Stage},
 };
-use abide_proto::generated::{
-    self as wire, abide_client::AbideClient, update_run_response::Stage as WireStage,
+use abide_proto::{
+    error::from_status,
+    generated::{self as wire, abide_client::AbideClient, update_run_response::Stage as WireStage},
 };
 use abide_sdk::transport::Transport;
 use tonic::transport::Channel;
@@ -277,5 +278,43 @@ async fn an_update_waits_for_acceptance_only() {
         }
         other => panic!("it should be accepted: {other:?}"),
     }
+    worker.abort();
+}
+
+/// A start with an update as a client in another language makes it, and the look-up of the update.
+#[tokio::test]
+async fn an_update_comes_with_a_start_and_is_looked_up() {
+    let server = server(config()).await;
+    let (transport, mut client) = (transport(&server), client(&server).await);
+    let programs = programs([("waiter", vec![Node::signal("go")])]);
+    let worker = spawn_worker(&transport, "one", &programs).await;
+    let request = UpdateRequest { name: "change".into(), ..UpdateRequest::default() };
+    let start: wire::StartRunRequest = StartCall {
+        update: Some(Box::new(StartUpdate {
+            update: "u".into(),
+            request,
+            until: UpdateWait::Completed,
+        })),
+        ..start_call("waiter", "waiter", 7)
+    }
+    .into();
+    let first = client.update_with_start(start.clone()).await.expect("both").into_inner();
+    let again = client.update_with_start(start).await.expect("the same").into_inner();
+    assert_eq!(first, again);
+    assert!(first.started);
+    let Some(wire::start_run_response::UpdateAnswer::Update(update)) = first.update_answer else {
+        panic!("the update is answered: {first:?}");
+    };
+    assert_eq!(update.run, Some(first.run));
+    let look_up = |update: &str| wire::AwaitUpdateRequest {
+        target: wire_target("waiter"),
+        update: update.into(),
+        until: wire::UpdateWait::Completed.into(),
+    };
+    let found = client.await_update(look_up("u")).await.expect("it is known").into_inner();
+    assert_eq!(found.stage, update.stage);
+    let unknown = client.await_update(look_up("v")).await.expect_err("it is not known");
+    assert_eq!(unknown.code(), tonic::Code::NotFound);
+    assert_eq!(from_status(&unknown), Refusal::UnknownUpdate("v".into()).into());
     worker.abort();
 }

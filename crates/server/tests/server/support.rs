@@ -96,6 +96,7 @@ pub(crate) fn start_call(id: &str, workflow_type: &str, number: u128) -> StartCa
         reuse: Default::default(),
         begin: Default::default(),
         signal: None,
+        update: None,
     }
 }
 

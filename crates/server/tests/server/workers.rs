@@ -6,11 +6,15 @@ use abide_core::{
     program::Node,
     run::{Close, Refusal, Resolution},
 };
+use abide_proto::generated::{
+    ReportAttemptRequest,
+    report_attempt_request::{Attempt as Named, Report},
+};
 use abide_sdk::transport::Transport;
 
 use crate::support::{
-    activity, closed, config, connect, next_work, programs, queue, server, spawn_worker, start,
-    transport, worker, workflow,
+    activity, client, closed, config, connect, next_work, programs, queue, server, spawn_worker,
+    start, transport, worker, workflow,
 };
 
 #[tokio::test]
@@ -142,4 +146,39 @@ async fn the_end_of_the_server_ends_streams_and_calls() {
     while session.next().await.is_some() {}
     let after = transport.call(Call::AwaitClose(crate::support::target("hello"))).await;
     assert!(matches!(after, Err(CallError::Unavailable(_))), "{after:?}");
+}
+
+#[tokio::test]
+async fn an_attempt_that_was_left_is_completed_by_anybody_who_has_its_token() {
+    let server = server(config()).await;
+    let transport = transport(&server);
+    let (session, attempt) = with_attempt(&*transport).await;
+    let Dispatch::Activity { token, .. } = attempt else { panic!("an activity comes next") };
+    let left = session.sender().call(Call::DetachAttempt(token.clone())).await;
+    assert!(matches!(left, Ok(CallReply::Done { .. })), "{left:?}");
+    drop(session);
+
+    let text = token.to_text();
+    let mut client = client(&server).await;
+    let mut say = async |attempt: Option<Named>, report: Option<Report>| {
+        client.report_attempt(ReportAttemptRequest { attempt, report }).await
+    };
+    let by_token = |token: &str| Some(Named::Token(token.into()));
+    let alive = say(by_token(&text), Some(Report::Heartbeat(Default::default()))).await;
+    assert!(!alive.expect("it is alive").into_inner().cancel_requested);
+    let done = || Some(Report::Completed(Default::default()));
+    for (attempt, report, field) in [
+        (None, done(), "attempt"),
+        (by_token(&text), None, "report"),
+        (by_token(&text[1..]), done(), "token"),
+        (Some(Named::Activity(Default::default())), done(), "activity"),
+    ] {
+        let refused = say(attempt, report).await.expect_err("it makes no sense");
+        assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+        assert!(refused.message().starts_with(field), "{}", refused.message());
+    }
+    say(by_token(&text), done()).await.expect("it is taken");
+    let again = say(by_token(&text), done()).await.expect_err("it is over");
+    assert_eq!(again.message(), "the activity attempt is no longer current");
+    server.shutdown().await.expect("it stops");
 }

@@ -1,6 +1,7 @@
 //! Attempts of activities that workers have: who holds which, and what happens when a worker is lost.
 
 use abide_core::{
+    attempt::AttemptName,
     call::{ActivityToken, CallReply, Ticket},
     ids::{EventNumber, RunId, SessionId},
     run::{Input, Phase, Refusal},
@@ -27,6 +28,21 @@ impl Shard {
         if let Some(attempt) = self.attempts.get_mut(&(token.run, token.scheduled)) {
             attempt.lost_at = None;
         }
+    }
+
+    /// The attempt that somebody outside speaks for.
+    pub(super) fn reported_attempt(
+        &self,
+        run: RunId,
+        name: &AttemptName,
+    ) -> Result<ActivityToken, Refusal> {
+        let activity = match name {
+            AttemptName::Token(token) => return Ok(token.clone()),
+            AttemptName::Activity(_, activity) => activity,
+        };
+        let entry = self.cache.peek(run).ok_or(Refusal::StaleAttempt)?;
+        let (scheduled, start) = entry.run.running_attempt(activity)?;
+        Ok(ActivityToken { workflow: entry.run.workflow.clone(), run, scheduled, start })
     }
 
     /// Keeps track of who has which attempt. The worker that started it may have come back as another
@@ -94,8 +110,8 @@ impl Shard {
     ) {
         let current = self.cache.peek(run).and_then(|entry| {
             let activity = entry.run.activities.get(&token.scheduled)?;
-            let holds = matches!(&activity.phase, Phase::Started { session: holder, .. }
-                if *holder == session);
+            let holds = matches!(&activity.phase,
+                Phase::Started { session: holder, detached: false, .. } if *holder == session);
             (holds && !activity.closing && activity.starts == token.start)
                 .then_some(activity.cancel_requested)
         });

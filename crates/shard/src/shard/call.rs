@@ -3,22 +3,18 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
+    attempt::{ActivityToken, AttemptReport},
     call::{Call, CallError, CallReply, TaskCompletion, TaskToken, Ticket},
     command::Ask,
     event::{Body, RunCancelRequested, RunTerminated},
     ids::{EventNumber, RunId},
     run::{
         CompleteTask, FailTask, Input, Refusal, Reply, RescheduleTimer, ResolveActivity, Signal,
-        Stage, Update,
+        Update,
     },
 };
 
-use super::{
-    Reading, Shard, Todo,
-    load::Carried,
-    open::State,
-    waiters::{Until, at_run},
-};
+use super::{Reading, Shard, Todo, load::Carried, open::State, waiters::Until};
 use crate::{message::Fetch, validate};
 
 impl Shard {
@@ -58,6 +54,7 @@ impl Shard {
     /// Nobody waits for the answer: it is not sent. What was asked for may still happen.
     pub(super) fn forget(&mut self, ticket: Ticket) {
         self.calls.remove(&ticket);
+        self.begun.remove(&ticket);
         self.queries.remove(&ticket);
         self.waiters.forget(ticket);
     }
@@ -88,6 +85,7 @@ impl Shard {
         match *call {
             Call::Start(start) => self.start(run, ticket, *start),
             Call::Update { .. } => self.update(run, ticket, call),
+            Call::AwaitUpdate { .. } => self.look_up_update(run, ticket, call),
             Call::Query { query, .. } => self.query(run, ticket, query),
             Call::Describe(_) => self.describe(run, ticket),
             Call::AwaitClose(_) => self.await_run(run, ticket, Until::Closed),
@@ -103,15 +101,24 @@ impl Shard {
                 self.present_attempt(run, ticket, &token, session);
             }
             Call::Repair { identity, .. } => self.begin_repair(run, ticket, identity),
-            other => match self.input_of(other.clone()) {
-                Some(input) => match self.decide_spoken_for(run, &other, input) {
-                    Err(error) if Self::busy(&error) => {
-                        self.park_busy(run, Todo::Call(ticket, Box::new(other)));
-                    }
-                    reply => self.answer(run, ticket, reply),
-                },
-                None => self.reply(ticket, Err(CallError::StaleQuery)),
+            Call::ReportAttempt(ref name, _) => match self.reported_attempt(run, name) {
+                Ok(token) => self.serve_input(run, ticket, named(*call, token)),
+                Err(refusal) => self.reply(ticket, Err(refusal.into())),
             },
+            other => self.serve_input(run, ticket, other),
+        }
+    }
+
+    /// A call that is one input to the run.
+    fn serve_input(&mut self, run: RunId, ticket: Ticket, call: Call) {
+        match self.input_of(call.clone()) {
+            Some(input) => match self.decide_spoken_for(run, &call, input) {
+                Err(error) if Self::busy(&error) => {
+                    self.park_busy(run, Todo::Call(ticket, Box::new(call)));
+                }
+                reply => self.answer(run, ticket, reply),
+            },
+            None => self.reply(ticket, Err(CallError::StaleQuery)),
         }
     }
 
@@ -161,8 +168,13 @@ impl Shard {
             Call::Heartbeat(token, details) => {
                 Input::Heartbeat { scheduled: token.scheduled, start: token.start, details }
             }
+            Call::DetachAttempt(token) => {
+                Input::DetachAttempt { scheduled: token.scheduled, start: token.start }
+            }
             Call::Start(_)
+            | Call::ReportAttempt(..)
             | Call::Update { .. }
+            | Call::AwaitUpdate { .. }
             | Call::Query { .. }
             | Call::Repair { .. }
             | Call::Describe(_)
@@ -197,18 +209,6 @@ impl Shard {
         let Some(entry) = self.cache.peek(run) else { return };
         let reply = CallReply::Run(Box::new(entry.run.clone()));
         self.reply_after(run, ticket, Ok(reply));
-    }
-
-    fn update(&mut self, run: RunId, ticket: Ticket, call: Box<Call>) {
-        let Call::Update { update, request, .. } = (*call).clone() else { return };
-        match self.decide(run, Input::AdmitUpdate { update: update.clone(), request }) {
-            Ok(Reply::Update(Stage::CompletedIn(earlier))) => {
-                self.with_run(earlier, Todo::Call(ticket, Box::new(at_run(*call, earlier))))
-            }
-            Ok(_) => self.await_run(run, ticket, Until::Update(call)),
-            Err(error) if Self::busy(&error) => self.park_busy(run, Todo::Call(ticket, call)),
-            Err(error) => self.reply(ticket, Err(error)),
-        }
     }
 
     fn complete_task(
@@ -248,7 +248,9 @@ impl Shard {
         let accepted =
             command.updates.iter().filter_map(|update| match entry.run.updates.get(update) {
                 Some(Update::Accepted { number }) => Some(*number),
-                Some(Update::Admitted(_) | Update::Completed(_)) | None => None,
+                Some(Update::Admitted(_) | Update::Completed(_) | Update::Rejected(_)) | None => {
+                    None
+                }
             });
         command.signals.iter().copied().chain(accepted).collect()
     }
@@ -291,5 +293,18 @@ impl Shard {
             self.dispatch_eager(run, &turn, &started);
         }
         self.answer(run, ticket, Ok(reply));
+    }
+}
+
+/// What a worker would say of the attempt.
+fn named(call: Call, token: ActivityToken) -> Call {
+    match call {
+        Call::ReportAttempt(_, AttemptReport::Resolved(resolution)) => {
+            Call::ResolveActivity(token, resolution)
+        }
+        Call::ReportAttempt(_, AttemptReport::Heartbeat(details)) => {
+            Call::Heartbeat(token, details)
+        }
+        other => other,
     }
 }

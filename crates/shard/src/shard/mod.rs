@@ -4,10 +4,10 @@
 //!
 //! - `open`: taking the shard into memory, resets, the end of ownership.
 //! - `load`: finding runs and folding their logs.
-//! - `call`, `start`, `query`: requests of clients and workers.
+//! - `call`, `start`, `update`, `query`: requests of clients and workers.
 //! - `transition`: one decision and everything that follows from it.
 //! - `work`, `backlog`, `attempts`: what is offered, what is left as rows, what workers have.
-//! - `effects`: what runs do to other workflows, out and in.
+//! - `outbox`, `effects`: what runs do to other workflows, out and in.
 //! - `due`: alarms and the due index.
 
 use std::{
@@ -38,18 +38,21 @@ mod due;
 mod effects;
 mod load;
 mod open;
+mod outbox;
 mod query;
 mod repair;
 mod start;
 mod transition;
+mod update;
 mod waiters;
 mod work;
 
 use attempts::Attempt;
-use effects::Sending;
 use load::{HeadSearch, Load, Reading, Todo};
 use open::State;
+use outbox::Outgoing;
 use query::PendingQuery;
+use update::Begun;
 use waiters::Waiters;
 
 /// The present, and randomness for new ids: machines have neither of their own.
@@ -79,6 +82,8 @@ pub struct Shard {
     reads: BTreeMap<Ticket, Reading>,
     /// Calls that have no answer yet.
     calls: BTreeSet<Ticket>,
+    /// Starts that are done, of calls that wait for an update too.
+    begun: BTreeMap<Ticket, Begun>,
     /// Calls that came before the shard was in memory.
     early: Vec<(Ticket, Call)>,
     cache: Cache,
@@ -95,7 +100,7 @@ pub struct Shard {
     waiters: Waiters,
     queries: BTreeMap<Ticket, PendingQuery>,
     attempts: BTreeMap<(RunId, EventNumber), Attempt>,
-    sending: BTreeMap<(RunId, u64), Sending>,
+    outgoing: Outgoing,
     /// Effects of other shards that are being applied.
     incoming: BTreeSet<EffectKey>,
     /// How often the store refused writes of a run that it was given alone.
@@ -126,6 +131,7 @@ impl Shard {
             tickets: 0,
             reads: BTreeMap::new(),
             calls: BTreeSet::new(),
+            begun: BTreeMap::new(),
             early: Vec::new(),
             cache: Cache::default(),
             loads: BTreeMap::new(),
@@ -138,7 +144,7 @@ impl Shard {
             waiters: Waiters::default(),
             queries: BTreeMap::new(),
             attempts: BTreeMap::new(),
-            sending: BTreeMap::new(),
+            outgoing: Outgoing::default(),
             incoming: BTreeSet::new(),
             refused: BTreeMap::new(),
             alone_for: 0,
@@ -224,13 +230,17 @@ impl Shard {
 
     /// Answers a call at once.
     fn reply(&mut self, ticket: Ticket, reply: Result<CallReply, CallError>) {
-        if self.calls.remove(&ticket) {
-            self.emit(Output::Reply(ticket, reply));
+        let (begun, reply) = self.with_start(ticket, reply);
+        match begun {
+            Some(run) => self.reply_after(run, ticket, reply),
+            None if self.calls.remove(&ticket) => self.emit(Output::Reply(ticket, reply)),
+            None => {}
         }
     }
 
     /// Answers a call once everything known of the run is durable.
     fn reply_after(&mut self, run: RunId, ticket: Ticket, reply: Result<CallReply, CallError>) {
+        let (_, reply) = self.with_start(ticket, reply);
         if self.calls.contains(&ticket) {
             self.emit_after(run, Output::Reply(ticket, reply));
         }

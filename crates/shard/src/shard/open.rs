@@ -14,7 +14,7 @@ use std::time::Duration;
 use abide_core::{call::CallError, retry::RetryPolicy};
 use abide_store::{Batch, CommitError, Write, rows::ShardRow};
 
-use super::{Load, Reading, Shard};
+use super::{Load, Outgoing, Reading, Shard};
 use crate::{
     alarm::{Alarm, Alarms},
     cache::Cache,
@@ -147,6 +147,7 @@ impl Shard {
             self.emit(Output::Closed);
         }
         self.state = State::Closed;
+        self.begun.clear();
         self.early.clear();
         self.woken.clear();
         self.reads.clear();
@@ -159,7 +160,7 @@ impl Shard {
         self.waiters.clear();
         self.queries.clear();
         self.attempts.clear();
-        self.sending.clear();
+        self.outgoing = Outgoing::default();
         self.incoming.clear();
         self.refilled.clear();
         self.resend_set = false;

@@ -1,5 +1,5 @@
-//! Queries: read-only tasks that are never rows. They wait for a pending or started workflow task,
-//! then run on the last completed state.
+//! Queries: read-only tasks that are never rows. They wait for a pending or started workflow task that
+//! has something new for the code, then run on the last completed state.
 
 use abide_core::{
     call::{CallError, CallReply, Dispatch, Query, QueryToken, QueueKey, Ticket, WorkKind, Worker},
@@ -53,8 +53,7 @@ impl Shard {
             self.queries.remove(&ticket);
             return self.reply(ticket, Err(error));
         }
-        let busy = run.volatile.turn.is_some() || run.task_pending();
-        if run.open() && (busy || run.completed == 0) {
+        if run.open() && (run.news_pending() || run.completed == 0) {
             return;
         }
         let queue = QueueKey {

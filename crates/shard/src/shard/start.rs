@@ -1,7 +1,7 @@
 //! Starts: at most one open run per workflow id, one run per key, and policies for what exists.
 
 use abide_core::{
-    call::{Call, CallError, CallReply, ConflictPolicy, StartCall, Ticket},
+    call::{Call, CallError, ConflictPolicy, StartCall, Ticket},
     event::{Body, ReusePolicy, RunTerminated},
     ids::RunId,
     run::{Close, Decision, Input, Run, Signal, StartRun, Status},
@@ -23,7 +23,7 @@ pub(super) struct StartScan {
 enum Verdict {
     /// The run was started by the same call.
     Repeat,
-    /// The open run is used.
+    /// The run is used.
     Use,
     /// A new run follows.
     Begin,
@@ -49,7 +49,7 @@ impl Shard {
         let ordinal = entry.run.ordinal;
         // The store does not have the runs yet that are not committed; they are in memory.
         if let Some(run) = self.cache.run_of_start(&start.workflow, start.key.as_ref()) {
-            return self.reply_after(run, ticket, Ok(CallReply::Started { run, started: true }));
+            return self.start_done((run, true), ticket, start.workflow, start.update);
         }
         self.scan_starts(StartScan { ticket, start, head }, ordinal);
     }
@@ -67,8 +67,8 @@ impl Shard {
     pub(super) fn start_scanned(&mut self, scan: StartScan, rows: Vec<RunRow>) {
         let key = scan.start.key.as_ref().map(|key| key.as_str());
         if let Some(row) = rows.iter().find(|row| row.start_key.as_deref() == key) {
-            let reply = CallReply::Started { run: row.run, started: true };
-            return self.reply(scan.ticket, Ok(reply));
+            let StartCall { workflow, update, .. } = scan.start;
+            return self.start_done((row.run, true), scan.ticket, workflow, update);
         }
         match rows.last() {
             Some(row) if rows.len() >= self.limits.page_rows => {
@@ -93,8 +93,7 @@ impl Shard {
         let ordinal = entry.run.ordinal + 1;
         match judge(&entry.run, &start) {
             Verdict::Repeat => {
-                let reply = CallReply::Started { run: head, started: true };
-                self.reply_after(head, ticket, Ok(reply));
+                self.start_done((head, true), ticket, start.workflow, start.update);
             }
             Verdict::Use => self.use_existing(head, ticket, start),
             Verdict::Begin => self.begin_called(ticket, start, ordinal),
@@ -106,9 +105,7 @@ impl Shard {
                     ..RunTerminated::default()
                 };
                 match self.judge(head, Input::Terminate(terminated)) {
-                    Ok(decision) => {
-                        self.replace(head, decision, ticket, self.called(start, ordinal))
-                    }
+                    Ok(decision) => self.replace(head, decision, ticket, start),
                     Err(error) => self.reply(ticket, Err(error)),
                 }
             }
@@ -120,35 +117,44 @@ impl Shard {
     }
 
     fn use_existing(&mut self, head: RunId, ticket: Ticket, start: StartCall) {
-        if let Some(mut signal) = start.signal.clone() {
-            signal.received_at = self.now();
-            let input = Signal { signal, extension: Default::default() };
-            match self.decide(head, Input::Signal(Box::new(input))) {
+        if let Some(input) = self.message_of(&start) {
+            match self.decide(head, input) {
                 Err(error) if Self::busy(&error) => {
                     let call = Box::new(Call::Start(Box::new(start)));
                     return self.park_busy(head, Todo::Call(ticket, call));
                 }
-                Err(error) => return self.reply(ticket, Err(error)),
-                Ok(_) => {}
+                // Why the update is refused is told with it: the run is there all the same.
+                Err(error) if start.update.is_none() => return self.reply(ticket, Err(error)),
+                _ => {}
             }
         }
-        let reply = CallReply::Started { run: head, started: false };
-        self.reply_after(head, ticket, Ok(reply));
+        self.start_done((head, false), ticket, start.workflow, start.update);
     }
 
-    fn begin_called(&mut self, ticket: Ticket, start: StartCall, ordinal: u64) {
-        let start = self.called(start, ordinal);
-        let run = start.run;
-        self.begin(start);
-        self.reply_after(run, ticket, Ok(CallReply::Started { run, started: true }));
+    /// What comes with the start, as an input to the run that is used.
+    fn message_of(&self, start: &StartCall) -> Option<Input> {
+        if let Some(update) = &start.update {
+            let (update, request) = (update.update.clone(), update.request.clone());
+            return Some(Input::AdmitUpdate { update, request });
+        }
+        let mut signal = start.signal.clone()?;
+        signal.received_at = self.now();
+        Some(Input::Signal(Box::new(Signal { signal, extension: Default::default() })))
+    }
+
+    fn begin_called(&mut self, ticket: Ticket, mut start: StartCall, ordinal: u64) {
+        let (workflow, run, update) = (start.workflow.clone(), start.run, start.update.take());
+        self.begin(self.called(start, ordinal));
+        self.start_done((run, true), ticket, workflow, update);
     }
 
     /// The new run follows before anything that waited for the old one looks for the current run.
-    fn replace(&mut self, head: RunId, decision: Decision, ticket: Ticket, start: StartRun) {
-        let run = start.run;
-        let successor = Some(Box::new(start));
+    fn replace(&mut self, head: RunId, decision: Decision, ticket: Ticket, mut start: StartCall) {
+        let (workflow, run, update) = (start.workflow.clone(), start.run, start.update.take());
+        let ordinal = self.cache.peek(head).map_or(0, |entry| entry.run.ordinal) + 1;
+        let successor = Some(Box::new(self.called(start, ordinal)));
         self.record(head, [Decision { successor, ..decision }]);
-        self.reply_after(run, ticket, Ok(CallReply::Started { run, started: true }));
+        self.start_done((run, true), ticket, workflow, update);
     }
 
     /// The run that a call asks for.
@@ -162,10 +168,10 @@ impl Shard {
             ordinal,
             identity: start.identity,
             key: start.key,
-            first_task_at: start.begin.first_task_at(received_at),
             inputs: signal.into_iter().collect(),
             ..StartRun::new(start.workflow, start.run, start.spec)
         }
+        .beginning(start.begin.first_task_at(received_at), received_at)
     }
 }
 
@@ -179,8 +185,20 @@ fn judge(head: &Run, start: &StartCall) -> Verdict {
             ConflictPolicy::UseExisting => Verdict::Use,
             ConflictPolicy::TerminateExisting => Verdict::Replace,
         },
+        Status::Closed { .. }
+            if start.conflict == ConflictPolicy::UseExisting && took(head, start) =>
+        {
+            Verdict::Use
+        }
         Status::Closed { how, .. } => reuse(how, start.reuse),
     }
+}
+
+/// The run has what comes with the start, so the call is a repeat of one that used the run.
+fn took(head: &Run, start: &StartCall) -> bool {
+    let key = start.signal.as_ref().and_then(|signal| signal.key.as_ref());
+    key.is_some_and(|key| head.signal_keys.contains(key))
+        || start.update.as_ref().is_some_and(|asked| head.update_stage(&asked.update).is_some())
 }
 
 fn reuse(how: Close, policy: ReusePolicy) -> Verdict {

@@ -184,8 +184,11 @@ impl Shard {
         let started = self.cache.peek(run).and_then(|entry| {
             let activity = entry.run.activities.get(&scheduled)?;
             match &activity.phase {
-                Phase::Started { session, .. } => Some((session.clone(), activity.starts)),
-                Phase::Ready { .. } | Phase::Backoff { .. } => None,
+                Phase::Started { session, detached: false, .. } => {
+                    Some((session.clone(), activity.starts))
+                }
+                // An attempt that was left to somebody else is not lost with any worker.
+                Phase::Started { .. } | Phase::Ready { .. } | Phase::Backoff { .. } => None,
             }
         });
         self.keep_attempt(run, scheduled, started);

@@ -4,13 +4,16 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use abide_core::{
-    call::{Call, CallError, CallReply, RunTarget, RunWaits, Ticket, UpdateWait},
+    call::{Call, CallError, CallReply, RunWaits, Ticket},
     failure::Failure,
     ids::{EventNumber, RunId, UpdateId},
-    run::{Run, ShownWait, Stage, Status},
+    run::{Run, ShownWait, Status},
 };
 
-use super::{Shard, Todo};
+use super::{
+    Shard, Todo,
+    update::{self, at_run},
+};
 
 /// What a caller waits for.
 #[derive(Debug)]
@@ -126,11 +129,15 @@ impl Until {
             }
             Self::Waits(after) => waits(run, *after, news).map(Ok),
             Self::Update(call) => {
-                let Call::Update { update, until, .. } = &**call else { return None };
+                let (Call::Update { update, until, .. } | Call::AwaitUpdate { update, until, .. }) =
+                    &**call
+                else {
+                    return None;
+                };
                 if let Some((_, failure)) = news.rejected.iter().find(|(id, _)| id == update) {
                     return Some(Ok(CallReply::UpdateRejected(failure.clone())));
                 }
-                update_answer(run, update, *until)
+                update::answer(run, update, *until)
             }
         }
     }
@@ -148,33 +155,4 @@ fn waits(run: &Run, after: u64, news: &mut News<'_>) -> Option<CallReply> {
         let waits = news.waits.get_or_insert_with(|| Arc::new(run.shown_waits()));
         CallReply::Waits(RunWaits { run: run.id, log_row, waits: Arc::clone(waits), closed })
     })
-}
-
-fn update_answer(
-    run: &Run,
-    update: &UpdateId,
-    until: UpdateWait,
-) -> Option<Result<CallReply, CallError>> {
-    match (run.update_stage(update), run.status) {
-        (Some(stage @ Stage::Completed(_)), _) => {
-            Some(Ok(CallReply::Update { run: run.id, stage }))
-        }
-        (Some(stage @ Stage::Accepted), _) if until == UpdateWait::Accepted => {
-            Some(Ok(CallReply::Update { run: run.id, stage }))
-        }
-        (Some(_), Status::Open) | (_, Status::Closed { next_run: Some(_), .. }) => None,
-        (None, Status::Open) => Some(Err(CallError::Reset)),
-        (_, Status::Closed { next_run: None, .. }) => Some(Err(CallError::UpdateAborted)),
-    }
-}
-
-/// The same call for one run of the workflow.
-pub(super) fn at_run(call: Call, run: RunId) -> Call {
-    match call {
-        Call::Update { target, update, request, until } => {
-            let target = RunTarget { run: Some(run), ..target };
-            Call::Update { target, update, request, until }
-        }
-        other => other,
-    }
 }

@@ -45,8 +45,21 @@ pub(crate) struct World {
     /// Matches that came to nothing.
     pub(crate) unmatched: usize,
     pub(crate) entropy: u128,
+    /// How many outputs shards have made.
+    pub(crate) outputs: usize,
+    /// What crashes instead of making output number so and so.
+    pub(crate) fuse: Option<(usize, Crash)>,
     tickets: Ticket,
     limits: Arc<Limits>,
+}
+
+/// What loses its memory in a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Crash {
+    /// Every shard, and every message under way.
+    All,
+    /// The shard alone.
+    Shard,
 }
 
 /// What becomes of reads.
@@ -81,6 +94,8 @@ impl World {
             unmatched: 0,
             tickets: 0,
             entropy: 1,
+            outputs: 0,
+            fuse: None,
             limits: Arc::new(limits),
         }
     }
@@ -103,7 +118,12 @@ impl World {
             let Some(shard) = self.shards.get_mut(&id) else { continue };
             shard.handle(moment, message);
             while let Some(output) = self.shards.get_mut(&id).and_then(Shard::poll) {
-                messages.extend(self.carry_out(id, output));
+                self.outputs += 1;
+                match self.fuse.filter(|(number, _)| *number == self.outputs) {
+                    Some((_, Crash::All)) => return self.crash(),
+                    Some((_, Crash::Shard)) => drop(self.shards.remove(&id)),
+                    None => messages.extend(self.carry_out(id, output)),
+                }
             }
         }
     }
@@ -299,6 +319,7 @@ fn start_call(id: &str, entropy: &mut u128) -> StartCall {
         reuse: Default::default(),
         begin: Default::default(),
         signal: None,
+        update: None,
     }
 }
 

@@ -1,9 +1,11 @@
 //! What a shard does, one rule per test, on the store in memory.
 
+mod cuts;
 mod durability;
 mod effects;
 mod harness;
 mod races;
 mod starts;
 mod timers;
+mod updates;
 mod work;

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use abide_core::{
+    attempt::{AttemptName, AttemptReport},
     call::{
         ActivityToken, Call, CallError, CallReply, Dispatch, Query, TaskCompletion, UpdateWait,
     },
     command::{Ask, Command},
     event::{Delivery, UpdateRequest},
-    ids::EventNumber,
+    ids::{EventNumber, RunId},
     limits::Limits,
+    payload::Payload,
     run::{Refusal, Resolution},
 };
 use abide_shard::message::Message;
@@ -112,6 +114,89 @@ fn an_at_most_once_attempt_fails_when_its_worker_stays_away() {
         ["ActivityStarted", "ActivityFailed", "TaskScheduled"]
     );
     assert_eq!(resolve(&mut world, token).unwrap_err(), Refusal::StaleAttempt.into());
+}
+
+/// An attempt that its worker has left to somebody outside.
+fn detached(world: &mut World) -> ActivityToken {
+    let token = with_activity(world, Delivery::AtMostOnce);
+    let left = world.ask(shard_of("w"), Call::DetachAttempt(token.clone()));
+    assert!(matches!(left, Ok(CallReply::Done { repeat: false, .. })), "{left:?}");
+    token
+}
+
+fn report(world: &mut World, name: AttemptName) -> Result<CallReply, CallError> {
+    let done = AttemptReport::Resolved(Resolution::Completed(Vec::new()));
+    world.ask(shard_of("w"), Call::ReportAttempt(name, done))
+}
+
+fn by_id(activity: &str) -> AttemptName {
+    AttemptName::Activity(target("w"), activity.into())
+}
+
+#[test]
+fn a_detached_attempt_outlives_its_worker_and_its_shard() {
+    let mut world = World::new();
+    let token = detached(&mut world);
+    world.send(shard_of("w"), Message::SessionLost("session".into()));
+    world.pass(2 * GRACE);
+    world.crash();
+    world.send(shard_of("w"), Message::Tick);
+    world.pass(2 * GRACE);
+    let present = Call::PresentAttempt(token.clone(), "session".into());
+    assert_eq!(world.ask(shard_of("w"), present).unwrap_err(), Refusal::StaleAttempt.into());
+    assert!(report(&mut world, AttemptName::Token(token.clone())).is_ok());
+    let again = report(&mut world, AttemptName::Token(token));
+    assert_eq!(again.unwrap_err(), Refusal::StaleAttempt.into());
+}
+
+#[test]
+fn an_attempt_that_was_left_just_before_its_worker_is_given_up_stays() {
+    let mut world = World::new();
+    let token = with_activity(&mut world, Delivery::AtMostOnce);
+    world.send(shard_of("w"), Message::SessionLost("session".into()));
+    world.pass(GRACE - Duration::from_nanos(1));
+    world.ask(shard_of("w"), Call::DetachAttempt(token.clone())).expect("it is taken");
+    world.pass(GRACE);
+    assert!(report(&mut world, by_id("a")).is_ok());
+    let late = resolve(&mut world, token);
+    assert_eq!(late.unwrap_err(), Refusal::StaleAttempt.into());
+}
+
+#[test]
+fn a_crash_before_an_attempt_was_left_loses_it_with_its_worker() {
+    let mut world = World::new();
+    let token = with_activity(&mut world, Delivery::AtMostOnce);
+    world.crash();
+    world.send(shard_of("w"), Message::Tick);
+    world.pass(GRACE);
+    let late = world.ask(shard_of("w"), Call::DetachAttempt(token));
+    assert_eq!(late.unwrap_err(), Refusal::StaleAttempt.into());
+    assert_eq!(report(&mut world, by_id("a")).unwrap_err(), unknown("a"));
+}
+
+fn unknown(activity: &str) -> CallError {
+    Refusal::UnknownActivity(activity.into()).into()
+}
+
+#[test]
+fn an_activity_is_completed_once_whether_by_token_or_by_id() {
+    let mut world = World::new();
+    let token = detached(&mut world);
+    assert_eq!(report(&mut world, by_id("b")).unwrap_err(), unknown("b"));
+    let elsewhere = ActivityToken { run: RunId::MAX, ..token.clone() };
+    let wrong_run = report(&mut world, AttemptName::Token(elsewhere));
+    assert_eq!(wrong_run.unwrap_err(), CallError::NotFound);
+    let too_large = Payload { data: vec![0; 3 << 20].into(), ..Payload::default() };
+    let large = AttemptReport::Resolved(Resolution::Completed(vec![too_large]));
+    let large = world.ask(shard_of("w"), Call::ReportAttempt(by_id("a"), large));
+    assert!(matches!(large, Err(CallError::Invalid(_))), "{large:?}");
+    let alive = AttemptReport::Heartbeat(Vec::new());
+    let alive = world.ask(shard_of("w"), Call::ReportAttempt(by_id("a"), alive));
+    assert!(matches!(alive, Ok(CallReply::Alive { cancel_requested: false })), "{alive:?}");
+    assert!(report(&mut world, by_id("a")).is_ok());
+    assert_eq!(report(&mut world, by_id("a")).unwrap_err(), unknown("a"));
+    let by_token = report(&mut world, AttemptName::Token(token));
+    assert_eq!(by_token.unwrap_err(), Refusal::StaleAttempt.into());
 }
 
 #[test]

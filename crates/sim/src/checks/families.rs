@@ -1,19 +1,21 @@
-//! Between runs, when everything has settled: parents and children agree, runs of a workflow are
-//! chains with one current run, and effects took place once.
+//! Between runs, when everything has settled: parents and children agree, closed parents left their
+//! children as they said they would, and effects took place once.
 
 use std::collections::BTreeMap;
 
 use abide_core::{
-    effect::Action,
-    event::{Fact, Initiator, ParentClosePolicy, RunReference},
+    effect::{Action, RunOutcome},
+    event::{ChildInitiated, Fact, ParentClosePolicy, RunReference},
     ids::{EventNumber, RunId, WorkflowKey},
-    run::{Close, Run, Status},
 };
 
 use super::{
-    Check, Checked, Violation,
+    Check, Checked, Violation, chains,
     ledger::{Ledger, Story},
 };
+
+/// The reason that a run gives when it ends its children, or asks them to end.
+const PARENT_CLOSED: &str = "the parent closed";
 
 /// Every parent has of every child what the child has become.
 pub fn parents_and_children_agree(ledger: &Ledger) -> Checked {
@@ -24,32 +26,13 @@ fn children_of(ledger: &Ledger, parent: &Story) -> Checked {
     for event in &parent.events {
         let Fact::ChildInitiated(initiated) = &event.body.fact else { continue };
         let news = news_of(parent, event.number);
-        let child = last_of_chain(ledger, initiated.run);
-        let wrong = |what: &str| {
+        let chain: Vec<_> = chains::from(ledger, initiated.run).collect();
+        let judged = told_as_it_is(parent, &chain, &news)
+            .and_then(|()| left_as_agreed(parent, initiated, &chain, &news));
+        judged.map_err(|what| {
             let what = format!("child {}: {what}", event.number);
-            Err(Violation::of(Check::Families, parent.run.id, what))
-        };
-        match (child, news.closed) {
-            (None, Some(_)) => return wrong("the parent has its close, but it never ran"),
-            (None, None) if news.started => return wrong("the parent has its start only"),
-            (Some(child), Some((run, how))) if child.id != run || close_of(child) != Some(how) => {
-                return wrong("the parent has another close than the child");
-            }
-            (Some(_), None) if news.start_failed => {
-                return wrong("it runs, but the parent was told that it could not be started");
-            }
-            (Some(child), None) if parent.run.open() && !child.open() => {
-                return wrong("it is closed and the open parent does not know");
-            }
-            (Some(child), None)
-                if !parent.run.open()
-                    && child.open()
-                    && initiated.child.parent_close == ParentClosePolicy::Terminate =>
-            {
-                return wrong("it is open although its parent closed");
-            }
-            _ => {}
-        }
+            Violation::of(Check::Families, parent.run.id, what)
+        })?;
     }
     Ok(())
 }
@@ -59,7 +42,76 @@ fn children_of(ledger: &Ledger, parent: &Story) -> Checked {
 struct News {
     started: bool,
     start_failed: bool,
-    closed: Option<(RunId, Close)>,
+    closed: Option<(RunId, RunOutcome)>,
+}
+
+fn told_as_it_is(parent: &Story, chain: &[&Story], news: &News) -> Result<(), &'static str> {
+    let Some(child) = chain.last().map(|story| &story.run) else {
+        return match news {
+            News { closed: Some(_), .. } => Err("the parent has its close, but it never ran"),
+            News { started: true, .. } => Err("the parent has its start only"),
+            _ => Ok(()),
+        };
+    };
+    match &news.closed {
+        Some((run, _)) if child.id != *run => Err("the parent was told of another run"),
+        Some((_, outcome)) if child.outcome.as_ref() != Some(outcome) => {
+            Err("the parent was told another outcome")
+        }
+        None if news.start_failed => {
+            Err("it runs, but the parent was told that it could not be started")
+        }
+        None if parent.run.open() && !child.open() => {
+            Err("it is closed and the open parent does not know")
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A parent that closed did to its child what they had agreed, once; and only if it was still open for
+/// all that the parent knew.
+fn left_as_agreed(
+    parent: &Story,
+    initiated: &ChildInitiated,
+    chain: &[&Story],
+    news: &News,
+) -> Result<(), &'static str> {
+    let Some(child) = chain.last().map(|story| &story.run) else { return Ok(()) };
+    let asked = count(chain, |fact| {
+        matches!(
+            fact,
+            Fact::RunCancelRequested(request) if request.reason == PARENT_CLOSED
+                && request.source.as_ref().is_some_and(|source| source.run == parent.run.id)
+        )
+    });
+    let ended = count(
+        chain,
+        |fact| matches!(fact, Fact::RunTerminated(end) if end.reason == PARENT_CLOSED),
+    );
+    let was_asked = count(chain, |fact| matches!(fact, Fact::RunCancelRequested(_))) > 0;
+    let closed_first = !parent.run.open() && news.closed.is_none();
+    match initiated.child.parent_close {
+        _ if !closed_first && asked + ended > 0 => Err("it was ended by a parent that was open"),
+        _ if asked + ended > 1 => Err("it was ended twice by its parent"),
+        _ if !closed_first => Ok(()),
+        ParentClosePolicy::Terminate if child.open() => {
+            Err("it is open although its parent closed")
+        }
+        ParentClosePolicy::Terminate if asked > 0 => Err("it was asked to end, not terminated"),
+        ParentClosePolicy::RequestCancel if child.open() && !was_asked => {
+            Err("it was not asked to end although its parent closed")
+        }
+        ParentClosePolicy::RequestCancel if ended > 0 => Err("it was terminated, not asked to end"),
+        ParentClosePolicy::Abandon if asked + ended > 0 => Err("it was ended, not left alone"),
+        ParentClosePolicy::Terminate
+        | ParentClosePolicy::RequestCancel
+        | ParentClosePolicy::Abandon => Ok(()),
+    }
+}
+
+fn count(chain: &[&Story], counts: impl Fn(&Fact) -> bool) -> usize {
+    let events = chain.iter().flat_map(|story| &story.events);
+    events.filter(|event| counts(&event.body.fact)).count()
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "all others are no news of a child")]
@@ -72,85 +124,27 @@ fn news_of(parent: &Story, initiated: EventNumber) -> News {
                 news.start_failed = true;
             }
             Fact::ChildCompleted(close) if close.initiated == initiated => {
-                news.closed = Some((close.run, Close::Completed));
+                news.closed = Some((close.run, RunOutcome::Completed(close.result.clone())));
             }
             Fact::ChildFailed(close) if close.initiated == initiated => {
-                news.closed = Some((close.run, Close::Failed));
+                let (failure, retry_state) = (close.failure.clone(), close.retry_state);
+                news.closed = Some((close.run, RunOutcome::Failed { failure, retry_state }));
             }
             Fact::ChildTimedOut(close) if close.initiated == initiated => {
-                news.closed = Some((close.run, Close::TimedOut));
+                let retry_state = close.retry_state;
+                news.closed = Some((close.run, RunOutcome::TimedOut { retry_state }));
             }
             Fact::ChildCancelled(close) if close.initiated == initiated => {
-                news.closed = Some((close.run, Close::Cancelled));
+                news.closed = Some((close.run, RunOutcome::Cancelled(close.details.clone())));
             }
             Fact::ChildTerminated(close) if close.initiated == initiated => {
-                news.closed = Some((close.run, Close::Terminated));
+                let reason = close.reason.clone();
+                news.closed = Some((close.run, RunOutcome::Terminated { reason }));
             }
             _ => {}
         }
     }
     news
-}
-
-/// The last run of the chain that begins with `run`.
-fn last_of_chain(ledger: &Ledger, run: RunId) -> Option<&Run> {
-    let mut run = &ledger.stories.get(&run)?.run;
-    while let Status::Closed { next_run: Some(next), .. } = run.status {
-        run = &ledger.stories.get(&next)?.run;
-    }
-    Some(run)
-}
-
-fn close_of(run: &Run) -> Option<Close> {
-    match run.status {
-        Status::Closed { how, .. } => Some(how),
-        Status::Open => None,
-    }
-}
-
-/// Ordinals are dense, only the last run may be open, and links agree in both directions.
-pub fn runs_are_chains(ledger: &Ledger) -> Checked {
-    for (workflow, runs) in &ledger.workflows {
-        let mut stories: Vec<_> = ledger.of_workflow(workflow).collect();
-        stories.sort_by_key(|story| story.run.ordinal);
-        for (index, story) in stories.iter().enumerate() {
-            let wrong = |what: String| Err(Violation::of(Check::Chains, story.run.id, what));
-            let ordinal = u64::try_from(index + 1).unwrap_or_default();
-            if story.run.ordinal != ordinal {
-                return wrong(format!("ordinal {} instead of {ordinal}", story.run.ordinal));
-            }
-            let last = index + 1 == runs.len();
-            if story.run.open() && !last {
-                return wrong("open, but not the current run".into());
-            }
-            let next = stories.get(index + 1).map(|next| next.run.id);
-            if let Status::Closed { next_run: Some(link), .. } = story.run.status
-                && next != Some(link)
-            {
-                return wrong(format!("followed by {next:?} instead of {link}"));
-            }
-            link_back(story, index.checked_sub(1).and_then(|before| stories.get(before)))?;
-        }
-    }
-    Ok(())
-}
-
-fn link_back(story: &Story, before: Option<&&Story>) -> Checked {
-    let Some(Fact::RunStarted(started)) = story.events.first().map(|event| &event.body.fact) else {
-        return Err(Violation::of(Check::Chains, story.run.id, "no RunStarted"));
-    };
-    let Some(previous) = &started.previous else { return Ok(()) };
-    let linked = before.is_some_and(|before| {
-        let next = matches!(
-            before.run.status,
-            Status::Closed { next_run: Some(next), .. } if next == story.run.id
-        );
-        before.run.id == previous.run && (next || previous.initiator == Initiator::Reset)
-    });
-    if linked {
-        return Ok(());
-    }
-    Err(Violation::of(Check::Chains, story.run.id, "the run before does not lead to it"))
 }
 
 /// Source run, target workflow and signal name.

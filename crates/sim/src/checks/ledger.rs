@@ -13,7 +13,7 @@ use abide_core::{
 };
 use abide_store::{Batch, Write, rows::LogRow};
 
-use super::{Check, Checked, Violation, races, records, waits, writers};
+use super::{Check, Checked, Violation, chains, races, records, waits, writers};
 
 /// Everything that is committed.
 #[derive(Debug, Default)]
@@ -43,6 +43,8 @@ pub struct Story {
     pub events: Vec<Event>,
     /// Starts of attempts: scheduled, start.
     pub attempts: BTreeSet<(EventNumber, u32)>,
+    /// Those that were left to somebody else.
+    pub detached: BTreeSet<(EventNumber, u32)>,
     /// Activities that were completed.
     pub completed: BTreeSet<EventNumber>,
     /// Effects without a result event that are done, and whether they took place.
@@ -67,6 +69,7 @@ impl Ledger {
             }
         }
         let runs = self.rows.apply(batch);
+        chains::hold_together(self, &runs)?;
         waits::rows_follow_history(self, &runs)
     }
 
@@ -126,6 +129,7 @@ impl Story {
             shard,
             events: Vec::new(),
             attempts: BTreeSet::new(),
+            detached: BTreeSet::new(),
             completed: BTreeSet::new(),
             settled: BTreeMap::new(),
             dropped: Vec::new(),
@@ -156,8 +160,11 @@ impl Story {
 
     fn take(&mut self, row: &LogRow, records: Vec<Record>, latest: Timestamp) -> Checked {
         for record in records {
-            if let Record::Event(event) = &record {
-                records::check(&self.run, &mut self.place, event, latest)?;
+            match &record {
+                Record::Event(event) => {
+                    records::check(&self.run, &mut self.place, event, latest)?;
+                }
+                Record::Note(note) => records::detached_is_not_lost(self, note)?,
             }
             self.run.fold_more([&record]).map_err(|error| gap(row, &error))?;
             match record {
@@ -179,6 +186,9 @@ impl Story {
         match note {
             Note::AttemptStarted(started) => {
                 self.attempts.insert((started.scheduled, started.start));
+            }
+            Note::AttemptDetached { scheduled, start } => {
+                self.detached.insert((scheduled, start));
             }
             Note::EffectSettled { number, delivered } => {
                 self.settled.insert(number, delivered);

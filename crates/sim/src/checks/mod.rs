@@ -8,7 +8,12 @@
 //! - `replays`: every history replays, whole and at every cut.
 //! - `races`: order in history decides between a wait and its deadline.
 //! - `signals`: code reads each signal once, and waits for none that is there.
-//! - `families`: parents and children, chains of runs, effects on other workflows.
+//! - `families`: parents and children, effects on other workflows.
+//! - `chains`: runs of one workflow follow each other, one at a time.
+//! - `updates`: one outcome for an update, the same for all who ask.
+//! - `cleanups`: a cancelled run has cleaned up, once and in order.
+//! - `sagas`: what a saga undoes is undone once and in order.
+//! - `crowds`: never more than allowed is under way.
 //! - `rows`: rows are the projection of the folded runs, no more and no less.
 //! - `waits`: after every commit, waits, due times and effects have their rows, and nothing else has.
 //! - `settled`: what could go on has gone on.
@@ -17,6 +22,9 @@ use std::fmt;
 
 use abide_core::ids::RunId;
 
+pub mod chains;
+pub mod cleanups;
+pub mod crowds;
 pub mod dispatches;
 pub mod families;
 pub mod ledger;
@@ -25,8 +33,10 @@ pub mod races;
 pub mod records;
 pub mod replays;
 pub mod rows;
+pub mod sagas;
 pub mod settled;
 pub mod signals;
+pub mod updates;
 pub mod waits;
 pub mod writers;
 
@@ -125,6 +135,14 @@ checks! {
     Families = "parent and child agree",
     /// Runs of a workflow are a chain with one current run.
     Chains = "chain of runs",
+    /// An update has one outcome.
+    Updates = "one outcome of an update",
+    /// Cleanup runs once.
+    Cleanups = "cleanup runs once",
+    /// A saga is undone once and in order.
+    Sagas = "sagas are undone once",
+    /// Never more than allowed is under way.
+    Crowds = "crowds keep their bounds",
     /// An effect takes place once.
     Effects = "effects once",
     /// Rows are the projection of the runs.

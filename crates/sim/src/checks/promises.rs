@@ -4,16 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
-    call::{Call, CallReply, RunTarget},
+    attempt::{AttemptName, AttemptReport},
+    call::{Call, CallError, CallReply, RunTarget, StartCall},
     event::{Fact, Initiator, Mover},
-    ids::{Key, RunId, UpdateId, WorkflowKey},
-    run::{Stage, Update},
+    ids::{EventNumber, Key, RunId, UpdateId, WorkflowKey},
+    run::{Resolution, Stage, Update},
 };
 use bytes::Bytes;
 
 use super::{
     Check, Checked, Violation,
     ledger::{Ledger, Story},
+    updates::{self, Outcomes},
 };
 
 /// What the name of a client begins with that moves a timer with a key: all its moves are one.
@@ -25,11 +27,14 @@ pub struct Promises {
     signals: BTreeSet<(WorkflowKey, Key)>,
     starts: BTreeMap<(WorkflowKey, Key), RunId>,
     updates: BTreeMap<(WorkflowKey, UpdateId), Stage>,
+    outcomes: Outcomes,
     rejected: BTreeSet<(WorkflowKey, UpdateId)>,
     /// By run and client; each client moves one timer.
     moves: BTreeSet<(RunId, String)>,
     refused_moves: BTreeSet<(RunId, String)>,
     ends: BTreeSet<RunId>,
+    /// Activities that somebody who is no worker has completed.
+    reports: BTreeSet<(RunId, EventNumber)>,
 }
 
 impl Promises {
@@ -37,16 +42,15 @@ impl Promises {
     pub fn told(&mut self, ledger: &Ledger, call: &Call, reply: &CallReply) -> Checked {
         match (call, reply) {
             (Call::Start(start), CallReply::Started { run, started }) => {
-                let story = story(ledger, *run)?;
-                if let Some(key) = start.key.as_ref().filter(|_| *started) {
-                    durable(story, story.run.key.as_ref() == Some(key), "the start's key")?;
-                    self.starts.insert((start.workflow.clone(), key.clone()), *run);
+                self.told_start(ledger, start, *run, *started)
+            }
+            (Call::Start(start), CallReply::StartedWithUpdate { run, started, update }) => {
+                self.told_start(ledger, start, *run, *started)?;
+                let Some(asked) = &start.update else { return Ok(()) };
+                match &**update {
+                    Ok(reply) => self.told_update(ledger, &start.workflow, &asked.update, reply),
+                    Err(error) => updates::aborted(ledger, &asked.update, error),
                 }
-                if let Some(key) = start.signal.as_ref().and_then(|signal| signal.key.clone()) {
-                    durable(story, story.run.signal_keys.contains(&key), "the start's signal")?;
-                    self.signals.insert((start.workflow.clone(), key));
-                }
-                Ok(())
             }
             (Call::Signal(target, signal, _), CallReply::Done { run, .. }) => {
                 let story = story(ledger, *run)?;
@@ -76,8 +80,12 @@ impl Promises {
                 let story = story(ledger, *run)?;
                 durable(story, move_is_there(story, identity), "the timer's move")
             }
-            (Call::Update { target, update, .. }, reply) => {
-                self.told_update(ledger, target, update, reply)
+            (
+                Call::Update { target, update, .. } | Call::AwaitUpdate { target, update, .. },
+                reply,
+            ) => self.told_update(ledger, &target.workflow, update, reply),
+            (Call::ReportAttempt(name, report), CallReply::Done { run, .. }) => {
+                self.told_report(ledger, name, report, *run)
             }
             (Call::Describe(_), CallReply::Run(shown)) => {
                 let story = story(ledger, shown.id)?;
@@ -96,6 +104,16 @@ impl Promises {
         }
     }
 
+    /// A caller was told that there is no answer.
+    pub fn told_error(&self, ledger: &Ledger, call: &Call, error: &CallError) -> Checked {
+        match call {
+            Call::Update { update, .. } | Call::AwaitUpdate { update, .. } => {
+                updates::aborted(ledger, update, error)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A caller was told at its first attempt that this is not possible.
     pub fn refused(&mut self, call: &Call) {
         if let Call::RescheduleTimer {
@@ -106,14 +124,58 @@ impl Promises {
         }
     }
 
+    fn told_start(
+        &mut self,
+        ledger: &Ledger,
+        start: &StartCall,
+        run: RunId,
+        started: bool,
+    ) -> Checked {
+        let story = story(ledger, run)?;
+        if let Some(key) = start.key.as_ref().filter(|_| started) {
+            durable(story, story.run.key.as_ref() == Some(key), "the start's key")?;
+            self.starts.insert((start.workflow.clone(), key.clone()), run);
+        }
+        if let Some(key) = start.signal.as_ref().and_then(|signal| signal.key.clone()) {
+            durable(story, story.run.signal_keys.contains(&key), "the start's signal")?;
+            self.signals.insert((start.workflow.clone(), key));
+        }
+        Ok(())
+    }
+
+    /// One answer for an activity counts, and it is in history or waits to be.
+    fn told_report(
+        &mut self,
+        ledger: &Ledger,
+        name: &AttemptName,
+        report: &AttemptReport,
+        run: RunId,
+    ) -> Checked {
+        let (AttemptName::Token(token), AttemptReport::Resolved(Resolution::Completed(_))) =
+            (name, report)
+        else {
+            return Ok(());
+        };
+        let (run, scheduled) = (run.max(token.run), token.scheduled);
+        if !self.reports.insert((run, scheduled)) {
+            let what = format!("activity {scheduled}: two were told that their answer counts");
+            return Err(Violation::of(Check::NothingTwice, run, what));
+        }
+        let story = story(ledger, run)?;
+        let waits = |fact: &Fact| matches!(fact, Fact::ActivityCompleted(end) if end.scheduled == scheduled);
+        let there = story.completed.contains(&scheduled)
+            || story.run.buffer.iter().any(|body| waits(&body.fact));
+        durable(story, there || !story.run.open(), "the end of the activity")
+    }
+
     fn told_update(
         &mut self,
         ledger: &Ledger,
-        target: &RunTarget,
+        workflow: &WorkflowKey,
         update: &UpdateId,
         reply: &CallReply,
     ) -> Checked {
-        let name = (target.workflow.clone(), update.clone());
+        let name = (workflow.clone(), update.clone());
         match reply {
             CallReply::UpdateRejected(_) => {
                 self.rejected.insert(name);
@@ -121,6 +183,9 @@ impl Promises {
             CallReply::Update { run, stage } => {
                 let story = story(ledger, *run)?;
                 durable(story, update_fits(story, update, stage), "the update's stage")?;
+                if let Stage::Completed(outcome) = stage {
+                    self.outcomes.tell(story, update, outcome)?;
+                }
                 self.updates.insert(name, stage.clone());
             }
             _ => {}
@@ -173,6 +238,17 @@ impl Promises {
         }
         Ok(())
     }
+}
+
+/// A worker is told that it may forget an attempt only when that is durable.
+pub fn detached_is_durable(
+    ledger: &Ledger,
+    run: RunId,
+    scheduled: EventNumber,
+    start: u32,
+) -> Checked {
+    let story = story(ledger, run)?;
+    durable(story, story.detached.contains(&(scheduled, start)), "the attempt's detachment")
 }
 
 fn move_is_kept(ledger: &Ledger, run: RunId, client: &str) -> Checked {

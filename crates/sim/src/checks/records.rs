@@ -3,12 +3,14 @@
 
 use abide_core::{
     event::{Event, Fact, Mover, TimerFired, TimerRescheduled},
+    failure::FailureKind,
     ids::EventNumber,
+    note::{AttemptEnded, Note},
     run::Run,
     time::Timestamp,
 };
 
-use super::{Check, Checked, Violation};
+use super::{Check, Checked, Violation, ledger::Story};
 
 /// Where a history stands between two tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,7 +70,9 @@ fn order(run: &Run, place: &mut Place, event: &Event) -> Checked {
     if (*place == Place::Started) != ends_task {
         return wrong("does not stand between the start of a task and its end, or does");
     }
-    if let Some(by) = command_of(fact) {
+    // A run that is cancelled before its code begins has no task that could say so.
+    let unbegun = matches!(fact, Fact::RunCancelled(_)) && run.first_task_at.is_some();
+    if let Some(by) = command_of(fact).filter(|_| !unbegun) {
         return match *place {
             Place::Commands(completed) if by.is_none_or(|by| by == completed) => Ok(()),
             Place::Commands(_) | Place::Between | Place::Started => {
@@ -178,21 +182,44 @@ fn timer_fires_once_and_in_time(
     Ok(())
 }
 
+/// The activity that an event ends, and whether it succeeded.
 #[expect(clippy::wildcard_enum_match_arm, reason = "all others do not end an activity")]
+pub const fn activity_end(fact: &Fact) -> Option<(EventNumber, bool)> {
+    match fact {
+        Fact::ActivityCompleted(close) => Some((close.scheduled, true)),
+        Fact::ActivityFailed(close) => Some((close.scheduled, false)),
+        Fact::ActivityTimedOut(close) => Some((close.scheduled, false)),
+        Fact::ActivityCancelled(close) => Some((close.scheduled, false)),
+        _ => None,
+    }
+}
+
 fn activities(run: &Run, event: &Event) -> Checked {
+    let ended = activity_end(&event.body.fact).map(|(scheduled, _)| scheduled);
     let scheduled = match &event.body.fact {
-        Fact::ActivityStarted(started) => started.scheduled,
-        Fact::ActivityCompleted(close) => close.scheduled,
-        Fact::ActivityFailed(close) => close.scheduled,
-        Fact::ActivityTimedOut(close) => close.scheduled,
-        Fact::ActivityCancelled(close) => close.scheduled,
-        _ => return Ok(()),
+        Fact::ActivityStarted(started) => Some(started.scheduled),
+        _ => ended,
     };
+    let Some(scheduled) = scheduled else { return Ok(()) };
     if run.activities.contains_key(&scheduled) {
         return Ok(());
     }
     let what = format!("{} of activity {scheduled}, which is not pending", show(event));
     Err(Violation::of(Check::Activities, run.id, what))
+}
+
+/// An attempt that was left to somebody else does not end with its worker.
+pub fn detached_is_not_lost(story: &Story, note: &Note) -> Checked {
+    match note {
+        Note::AttemptEnded(AttemptEnded { scheduled, start, failure, .. })
+            if failure.kind == FailureKind::WorkerLost
+                && story.detached.contains(&(*scheduled, *start)) =>
+        {
+            let what = format!("activity {scheduled}: start {start} is detached, and was lost");
+            Err(Violation::of(Check::Activities, story.run.id, what))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A child is started once and before it is closed, and closed once.

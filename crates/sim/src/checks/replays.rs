@@ -1,12 +1,12 @@
 //! Every history replays with the right code: whole, and cut at every task that was completed. At each
 //! cut a machine runs the task as a worker would; what it asks for must be what history has.
 
-use abide_core::event::{Event, Fact, MarkerKind, UpdateAdmitted};
+use abide_core::event::{Event, Fact, Marker, MarkerKind, UpdateAdmitted};
 
 use super::{
-    Check, Checked, Violation,
+    Check, Checked, Violation, crowds,
     ledger::{Ledger, Story},
-    races, signals,
+    races, sagas, signals,
 };
 use crate::{
     code::{Machine, Trouble},
@@ -33,7 +33,10 @@ fn history_replays(story: &Story, catalog: &Catalog) -> Checked {
     let steps = whole.steps();
     signals::signals_are_read_once(story, &steps)?;
     races::first_in_history_wins(story, &steps)?;
-    values_are_the_recorded_ones(story, &steps)
+    sagas::sagas_are_undone_once(story, &steps)?;
+    crowds::crowds_keep_their_bounds(story)?;
+    values_are_the_recorded_ones(story, &steps)?;
+    the_result_is_the_same(story, &steps)
 }
 
 /// Runs the task whose TaskCompleted is at `index`, then shows it what history has of it. The code
@@ -53,30 +56,49 @@ fn task_fits(story: &Story, mut machine: Machine, index: usize) -> Result<(), Tr
     let end = rest.iter().position(|event| matches!(event.body.fact, Fact::TaskScheduled(_)));
     let task = &rest[..end.unwrap_or(rest.len())];
     let updates: Vec<_> = task.iter().filter_map(accepted).collect();
+    let mut ended = task.iter().filter_map(|event| marker(event, &MarkerKind::LocalActivity));
     machine.feed(before.iter().cloned())?;
-    machine.turn(&updates)?;
+    machine.turn(&updates, |_| ended.next().cloned())?;
     machine.feed(task.iter().cloned())?;
     machine.settle()
 }
 
 /// Code that replays has the values that were recorded, in the same order, and makes no new ones.
 fn values_are_the_recorded_ones(story: &Story, steps: &[String]) -> Checked {
-    let recorded = story.events.iter().filter_map(recorded_value);
-    let seen = steps.iter().filter_map(|step| step.strip_prefix("value="));
-    if recorded.eq(seen) {
-        return Ok(());
+    let kinds = [(MarkerKind::SideEffect, "value="), (MarkerKind::LocalActivity, "local=")];
+    for (kind, seen_as) in kinds {
+        let recorded = story.events.iter().filter_map(|event| recorded_value(event, &kind));
+        let seen = steps.iter().filter_map(|step| step.strip_prefix(seen_as));
+        if !recorded.eq(seen) {
+            let what = format!("code has other values ({seen_as}) than were recorded");
+            return Err(Violation::of(Check::Replays, story.run.id, what));
+        }
     }
-    Err(Violation::of(Check::Replays, story.run.id, "code has other values than were recorded"))
+    Ok(())
 }
 
-fn recorded_value(event: &Event) -> Option<&str> {
+fn recorded_value<'a>(event: &'a Event, kind: &MarkerKind) -> Option<&'a str> {
+    let value = marker(event, kind)?.details.get("value").and_then(|value| value.first())?;
+    std::str::from_utf8(&value.data).ok()
+}
+
+fn marker<'a>(event: &'a Event, kind: &MarkerKind) -> Option<&'a Marker> {
     match &event.body.fact {
-        Fact::MarkerRecorded(recorded) if recorded.marker.kind == MarkerKind::SideEffect => {
-            let value = recorded.marker.details.get("value").and_then(|value| value.first())?;
-            std::str::from_utf8(&value.data).ok()
-        }
+        Fact::MarkerRecorded(recorded) if recorded.marker.kind == *kind => Some(&recorded.marker),
         _ => None,
     }
+}
+
+/// A run that is completed has the result that its code has on replay; handlers may have gone on.
+fn the_result_is_the_same(story: &Story, steps: &[String]) -> Checked {
+    let Some(Fact::RunCompleted(close)) = story.events.last().map(|event| &event.body.fact) else {
+        return Ok(());
+    };
+    let recorded = close.result.first().map(|result| String::from_utf8_lossy(&result.data));
+    if recorded.is_some_and(|recorded| steps.join(";").starts_with(&*recorded)) {
+        return Ok(());
+    }
+    Err(Violation::of(Check::Replays, story.run.id, "code has another result on replay"))
 }
 
 fn unused_machine(story: &Story, catalog: &Catalog, build: Build) -> Option<Machine> {

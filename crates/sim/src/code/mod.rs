@@ -1,5 +1,10 @@
 //! The code that workers run: programs as workflows on the true executor of the SDK.
 
+mod children;
+mod crowds;
+mod handlers;
+mod sagas;
+mod scopes;
 mod steps;
 mod waits;
 mod workflow;
@@ -8,21 +13,32 @@ use std::rc::Rc;
 
 use abide_core::{
     command::Command,
-    event::{Event, UpdateAdmitted},
+    event::{Event, Marker, UpdateAdmitted},
     failure::Failure,
     ids::{EventNumber, RunId, WorkflowKey},
     payload::Payloads,
     replay::{Code, Completion, Error, Replay, Step},
 };
-use abide_sdk::registry::{Fault, WorkflowCode};
+use abide_sdk::{
+    activity::LocalActivity,
+    executor::LocalWork,
+    registry::{Fault, WorkflowCode},
+};
 
-pub use self::workflow::{APPROVERS, HANDLED_SIGNALS, OUTSIDER, begin_world};
+pub use self::{
+    crowds::CROWD,
+    sagas::{NOT_UNDONE, STEP, STUBBORN_UNDO, UNDO, UNDONE},
+    scopes::CLEANUP_STEPS,
+    workflow::{APPROVERS, HANDLED_SIGNALS, OUTSIDER, begin_world, make_value, waits_for_handlers},
+};
 use crate::programs::Program;
 
 /// A run in the memory of a worker.
 #[derive(Debug)]
 pub struct Machine {
     replay: Replay<RunCode>,
+    /// The local activities that run, in the order in which code asked.
+    locals: Vec<LocalActivity>,
 }
 
 /// Why a machine cannot go on.
@@ -51,7 +67,8 @@ impl Machine {
         run: RunId,
     ) -> Option<Self> {
         let code = workflow::registry().create(workflow_type, workflow, run)?;
-        Some(Self { replay: Replay::new(RunCode { program: program.clone(), code }) })
+        let replay = Replay::new(RunCode { program: program.clone(), code });
+        Some(Self { replay, locals: Vec::new() })
     }
 
     /// Takes the next events.
@@ -66,10 +83,32 @@ impl Machine {
         self.judged(settled)
     }
 
-    /// Runs the open task.
-    pub fn turn(&mut self, updates: &[UpdateAdmitted]) -> Result<Completion, Trouble> {
-        let completion = self.replay.turn(updates);
-        self.judged(completion)
+    /// Runs the open task. `ends` says which of the local activities that run end within it, and how; it
+    /// is asked again whenever code has gone on.
+    pub fn turn(
+        &mut self,
+        updates: &[UpdateAdmitted],
+        mut ends: impl FnMut(&[LocalActivity]) -> Option<Marker>,
+    ) -> Result<Completion, Trouble> {
+        let turned = self.replay.turn(updates);
+        self.judged(turned)?;
+        loop {
+            let LocalWork { begin, give_up } = self.replay.code_mut().code.take_local_work();
+            self.locals.extend(begin);
+            self.locals.retain(|local| !give_up.contains(&local.id));
+            if self.replay.closes() {
+                self.locals.clear();
+            }
+            let Some(ended) = ends(&self.locals) else { return Ok(self.replay.completion()) };
+            self.locals.retain(|local| local.id != ended.id);
+            let told = self.replay.local_resolved(&ended);
+            self.judged(told)?;
+        }
+    }
+
+    /// Local activities run on after the task.
+    pub fn runs_locally(&self) -> bool {
+        !self.locals.is_empty()
     }
 
     /// The number of the last event that was fed.

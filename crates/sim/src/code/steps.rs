@@ -1,25 +1,16 @@
 //! The steps of a program, done through the context of the SDK.
 
-use std::time::Duration;
-
-use abide_core::{
-    event::{Delivery, ParentClosePolicy},
-    payload::Payload,
-    retry::RetryPolicy,
-};
+use abide_core::{event::Delivery, payload::Payload, retry::RetryPolicy};
 use abide_sdk::{
-    ActivityDef, Context, Error, RawPayload, SignalDef, future::LocalBoxFuture, join,
-    payload::Arguments, select,
+    ActivityDef, Context, Error, RawPayload, SignalDef, context::ActivityCall,
+    future::LocalBoxFuture, join, payload::Arguments, select,
 };
 
 use super::{
-    waits,
+    children, crowds, sagas, scopes, waits,
     workflow::{Scripted, ignored, make_value},
 };
-use crate::programs::{Activity, Child, Node};
-
-/// After this time a parent that can asks its child to cancel itself.
-const PATIENCE: Duration = Duration::from_secs(3);
+use crate::programs::{Activity, Local, Node, Successor};
 
 /// Why a program ends before its last step: a step fails, cancels or continues the run.
 #[derive(Debug)]
@@ -57,12 +48,12 @@ pub(super) fn follow<'a, const N: usize>(
                 Ok(())
             }
             Node::Activity(activity) => run_activity(ctx, activity).await,
-            Node::Child(child) => match child.number {
-                0 => run_child::<N, 0>(ctx, child).await,
-                1 => run_child::<N, 1>(ctx, child).await,
-                2 => run_child::<N, 2>(ctx, child).await,
-                _ => run_child::<N, 3>(ctx, child).await,
-            },
+            Node::Local(local) => run_locally(ctx, local).await,
+            Node::Child(child) => children::run(ctx, child).await,
+            Node::Crowd(crowd) => crowds::run(ctx, crowd).await,
+            Node::Saga(saga) => sagas::run(ctx, saga).await,
+            Node::Scope { body, cancel_after } => scopes::scope(ctx, body, *cancel_after).await,
+            Node::Shield { body, timeout } => scopes::shield(ctx, body, *timeout).await,
             Node::SignalExternal { workflow, name } => {
                 let other = ctx.external(workflow.as_str());
                 let sent = other.signal(signal::<0>(name), unique_text(ctx)).await;
@@ -72,6 +63,10 @@ pub(super) fn follow<'a, const N: usize>(
                 let asked = ctx.external::<Scripted<0>>(workflow.as_str()).cancel().await;
                 came_to(ctx, workflow, asked.map(|()| "asked to cancel".into()))
             }
+            Node::Finish => {
+                let finished = ctx.handlers_finished().await;
+                came_to(ctx, "handlers", finished.map(|()| "finished".into()))
+            }
             Node::SideEffect => {
                 let value = ctx.side_effect(make_value);
                 came_to(ctx, "value", value.map(|value| value.to_string()))
@@ -80,8 +75,12 @@ pub(super) fn follow<'a, const N: usize>(
                 let follows = ctx.patched(change);
                 follow(ctx, if follows { new } else { old }).await
             }
-            Node::ContinueAsNew { runs } if ctx.started().ordinal < *runs => {
-                Err(Stop(ctx.continue_as_new(())))
+            Node::ContinueAsNew { runs, successor } if ctx.started().ordinal < *runs => {
+                Err(Stop(match successor {
+                    Successor::Alike => ctx.continue_as_new(()),
+                    Successor::Limited(limit) => ctx.next_run(()).run_timeout(*limit).into(),
+                    Successor::Childless => ctx.next_run_as::<Scripted<0>>(()).into(),
+                }))
             }
             Node::ContinueAsNew { .. } => Ok(()),
             Node::Fail => Err(Stop(Error::fail("drawn"))),
@@ -129,74 +128,60 @@ async fn spawn_all<const N: usize>(ctx: &Context<Scripted<N>>, steps: &[Node]) -
     Ok(())
 }
 
-async fn run_activity<const N: usize>(ctx: &Context<Scripted<N>>, activity: &Activity) -> Stopped {
+/// Runs an activity.
+pub(super) async fn run_activity<const N: usize>(
+    ctx: &Context<Scripted<N>>,
+    activity: &Activity,
+) -> Stopped {
+    let mut result = call(ctx, activity, "").start();
+    let result = match activity.give_up {
+        None => result.await,
+        Some(patience) => select! {
+            result = &mut result => result,
+            _ = ctx.sleep(patience) => {
+                result.cancel();
+                result.await
+            }
+        },
+    };
+    came_to(ctx, activity.activity_type, result.map(|payload| text(&payload)))
+}
+
+/// Runs an activity within the workflow task.
+async fn run_locally<const N: usize>(ctx: &Context<Scripted<N>>, local: &Local) -> Stopped {
+    let definition = definition(local.activity_type);
+    let mut call = ctx.local_activity(definition, RawPayload::default()).retry(local.retry.clone());
+    if let Some(longest) = local.longest_delay {
+        call = call.longest_delay_in_task(longest);
+    }
+    came_to(ctx, "local", call.await.map(|payload| text(&payload)))
+}
+
+/// The call of an activity, with a text that names it.
+pub(super) fn call<const N: usize>(
+    ctx: &Context<Scripted<N>>,
+    activity: &Activity,
+    named: &str,
+) -> ActivityCall<RawPayload> {
     let once = RetryPolicy { maximum_attempts: 1, ..RetryPolicy::default() };
     let retry = activity.retry.clone().unwrap_or(once);
-    let mut call = ctx.activity(definition(activity.activity_type), ()).retry(retry);
+    let input = RawPayload(Payload::new(named.to_owned()));
+    let mut call = ctx.activity(definition(activity.activity_type), input).retry(retry);
+    call = call.on_cancel(activity.on_cancel);
     if let Some(limit) = activity.start_to_close {
         call = call.start_to_close(limit);
     }
     if let Some(limit) = activity.heartbeat {
         call = call.heartbeat_timeout(limit);
     }
-    if activity.delivery == Delivery::AtMostOnce {
-        call = call.at_most_once();
+    match activity.delivery {
+        Delivery::AtMostOnce => call.at_most_once(),
+        Delivery::AtLeastOnce => call,
     }
-    let result = call.await;
-    came_to(ctx, activity.activity_type, result.map(|payload| text(&payload)))
 }
 
-/// Runs a child in one of the ways that there are, in turn.
-async fn run_child<const N: usize, const M: usize>(
-    ctx: &Context<Scripted<N>>,
-    child: &Child,
-) -> Stopped {
-    let number = ctx.write(|state| {
-        state.children += 1;
-        state.children
-    });
-    let id = child.workflow.as_str();
-    let recorded = child.retry.as_ref().is_some_and(|retry| retry.recorded);
-    let mut call = ctx.child::<Scripted<M>>(id, ()).parent_close(match number % 4 {
-        0 => ParentClosePolicy::Abandon,
-        1 => ParentClosePolicy::RequestCancel,
-        _ => ParentClosePolicy::Terminate,
-    });
-    if let Some(retry) = &child.retry {
-        call = call.retry(retry.clone());
-    }
-    let result = match number % 3 {
-        // Recorded retries are children of their own, so there is no one child to hold.
-        _ if recorded => call.await,
-        0 => call.await,
-        1 => match call.start().await {
-            Ok(handle) => handle.result().await,
-            Err(error) => Err(error),
-        },
-        _ => match call.start().await {
-            Ok(handle) => {
-                let told = handle.signal(signal::<M>("go"), unique_text(ctx)).await;
-                came_to(ctx, id, told.map(|()| "signalled".into()))?;
-                select! {
-                    result = handle.result() => result,
-                    slept = ctx.sleep(PATIENCE) => {
-                        let asked = match slept {
-                            Ok(()) => handle.cancel().await,
-                            Err(error) => Err(error),
-                        };
-                        came_to(ctx, id, asked.map(|()| "asked to cancel".into()))?;
-                        handle.result().await
-                    }
-                }
-            }
-            Err(error) => Err(error),
-        },
-    };
-    // The steps of the child are none of this run's.
-    came_to(ctx, id, result.map(|payload| text(&payload).replace(';', ",")))
-}
-
-/// Notes what a step came to. A failure is not the end; a request to cancel is, unless it is ignored.
+/// Notes what a step came to. A failure is not the end. What ended because the part of the run around it
+/// is cancelled is the end of that part, unless such requests are ignored.
 pub(super) fn came_to<const N: usize>(
     ctx: &Context<Scripted<N>>,
     what: &str,
@@ -204,15 +189,17 @@ pub(super) fn came_to<const N: usize>(
 ) -> Stopped {
     match result {
         Ok(value) => ctx.write(|state| state.note(format!("{what}={value}"))),
-        Err(Error::Cancelled) => ignored(ctx, Error::Cancelled).map_err(Stop)?,
+        Err(error) if error.is_cancelled() && ctx.is_cancel_requested() => {
+            ignored(ctx, Error::Cancelled).map_err(Stop)?;
+        }
         Err(error) => ctx.write(|state| state.note(format!("{what} failed: {error}"))),
     }
     Ok(())
 }
 
 /// Attempts are drawn by the world, so the code of an activity is never called.
-fn definition(activity_type: &'static str) -> ActivityDef<(), (), RawPayload> {
-    ActivityDef::new(activity_type, Arguments::none(), |(), _, ()| {
+pub(super) fn definition(activity_type: &'static str) -> ActivityDef<(), RawPayload, RawPayload> {
+    ActivityDef::new(activity_type, Arguments::one(), |(), _, _| {
         Box::pin(std::future::ready(Ok(RawPayload::default())))
     })
 }
@@ -226,7 +213,7 @@ pub(super) fn signal<const N: usize>(name: &str) -> SignalDef<Scripted<N>, RawPa
 }
 
 /// A text that no other signal has, by which a signal that arrives twice is found.
-fn unique_text<const N: usize>(ctx: &Context<Scripted<N>>) -> RawPayload {
+pub(super) fn unique_text<const N: usize>(ctx: &Context<Scripted<N>>) -> RawPayload {
     RawPayload(Payload::new(format!("{} {}", ctx.run_id(), ctx.uuid())))
 }
 

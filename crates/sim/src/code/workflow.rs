@@ -14,12 +14,16 @@ use abide_sdk::{
     SignalDef, UpdateDef, Workflow,
     approval::{self, Answer, Approvals, Approving, Receipt},
     condition,
-    definition::{QueryHandler, SignalCode, SignalHandler, UpdateCode, UpdateHandler},
+    definition::{QueryHandler, SignalCode, SignalHandler, Unfinished, UpdateCode, UpdateHandler},
     future::LocalBoxFuture,
     payload::Arguments,
 };
 
-use super::steps::{self, Stop};
+use super::{
+    handlers::{accept, poke, work},
+    scopes,
+    steps::{self, Stop},
+};
 use crate::programs::{Goal, Program};
 
 /// The query that tells what the steps came to so far.
@@ -37,9 +41,6 @@ pub const OUTSIDER: &str = "outsider";
 /// How many votes there may be; later ones are refused.
 const VOTES_MAX: u64 = 4;
 
-/// How long the handler of `poke` takes.
-const POKE: Duration = Duration::from_millis(700);
-
 /// The names of the types.
 const TYPES: [&str; 5] = ["type0", "type1", "type2", "type3", "type4"];
 
@@ -56,7 +57,7 @@ pub fn begin_world() {
 }
 
 /// A value that was never there before.
-pub(super) fn make_value() -> u64 {
+pub fn make_value() -> u64 {
     VALUES_MADE.set(VALUES_MADE.get() + 1);
     VALUES_MADE.get()
 }
@@ -90,8 +91,8 @@ pub(super) struct Scripted<const N: usize> {
     pub(super) program: Rc<Program>,
     /// What the steps came to so far, in the order in which they ended.
     pub(super) trace: Vec<String>,
-    /// How many children were asked for.
-    pub(super) children: usize,
+    /// How many parts of the program were numbered.
+    numbered: usize,
     /// How often people were asked.
     pub(super) requests: usize,
     approvals: Approvals,
@@ -122,6 +123,8 @@ impl<const N: usize> Scripted<N> {
         QueryDef::new(TRACE, Arguments::none(), |state, ()| Ok(state.result()));
     const ACCEPT: UpdateDef<Self, RawPayload, RawPayload> =
         UpdateDef::new("accept", Arguments::one(), UpdateCode::Task(accept));
+    const WORK: UpdateDef<Self, RawPayload, RawPayload> =
+        UpdateDef::new("work", Arguments::one(), UpdateCode::Task(work));
     const REJECT: UpdateDef<Self, RawPayload, RawPayload> = UpdateDef::new(
         "reject",
         Arguments::one(),
@@ -133,6 +136,12 @@ impl<const N: usize> Scripted<N> {
             .validated(Self::may_vote);
     const POSTPONE: UpdateDef<Self, RawPayload, RawPayload> =
         UpdateDef::new("postpone", Arguments::one(), UpdateCode::Apply(Self::postpone));
+
+    /// A number for a part of the program, by which history tells it from others.
+    pub(super) fn next_number(&mut self) -> usize {
+        self.numbered += 1;
+        self.numbered
+    }
 
     pub(super) fn note(&mut self, text: impl Into<String>) {
         self.trace.push(text.into());
@@ -199,7 +208,8 @@ impl<const N: usize> Scripted<N> {
         moved.map(|()| self.result()).map_err(|refused: MoveError| Raised::new(refused))
     }
 
-    fn result(&self) -> RawPayload {
+    /// What the steps came to so far.
+    pub(super) fn result(&self) -> RawPayload {
         RawPayload(Payload::new(self.trace.join(";")))
     }
 }
@@ -218,7 +228,9 @@ impl<const N: usize> Workflow for Scripted<N> {
     ];
     const QUERIES: &'static [&'static dyn QueryHandler<Self>] = &[&Self::TRACE];
     const UPDATES: &'static [&'static dyn UpdateHandler<Self>] =
-        &[&Self::ACCEPT, &Self::REJECT, &Self::VOTE, &Self::POSTPONE, &Self::DECIDE];
+        &[&Self::ACCEPT, &Self::WORK, &Self::REJECT, &Self::VOTE, &Self::POSTPONE, &Self::DECIDE];
+
+    const UNFINISHED: Unfinished = unfinished(N);
 
     type Input = ();
     type Output = RawPayload;
@@ -227,7 +239,7 @@ impl<const N: usize> Workflow for Scripted<N> {
         Self {
             program: PROGRAM.with_borrow(Rc::clone),
             trace: Vec::new(),
-            children: 0,
+            numbered: 0,
             requests: 0,
             approvals: Approvals::default(),
             marks: 0,
@@ -240,12 +252,23 @@ impl<const N: usize> Workflow for Scripted<N> {
     fn run(ctx: Context<Self>, (): ()) -> LocalBoxFuture<'static, Result<RawPayload, Raised>> {
         Box::pin(async move {
             let program = ctx.read(|state| state.program.clone());
-            match steps::follow(&ctx, &program.body).await {
+            match scopes::whole(&ctx, &program).await {
                 Ok(()) => Ok(ctx.read(Self::result)),
                 Err(Stop(error)) => Err(Raised::new(error)),
             }
         })
     }
+}
+
+/// Runs of some types end without their handlers.
+const fn unfinished(number: usize) -> Unfinished {
+    if number % 3 == 1 { Unfinished::Abandon } else { Unfinished::Wait }
+}
+
+/// Runs of the type are completed after their handlers.
+pub fn waits_for_handlers(workflow_type: &str) -> bool {
+    let number = TYPES.iter().position(|name| *name == workflow_type);
+    number.is_some_and(|number| unfinished(number) == Unfinished::Wait)
 }
 
 impl<const N: usize> Approving for Scripted<N> {
@@ -260,33 +283,6 @@ impl<const N: usize> Approving for Scripted<N> {
 
 const fn kept<const N: usize>(name: &'static str) -> SignalDef<Scripted<N>, RawPayload> {
     SignalDef::new(name, Arguments::one(), SignalCode::Keep)
-}
-
-/// A signal whose handler takes its time, and moves a deadline then.
-fn poke<const N: usize>(
-    ctx: Context<Scripted<N>>,
-    text: RawPayload,
-) -> LocalBoxFuture<'static, ()> {
-    Box::pin(async move {
-        let slept = ctx.sleep(POKE).await;
-        let moved = ctx.write(Scripted::oldest_deadline).extend(POKE);
-        let text = steps::text(&text);
-        ctx.write(|state| state.note(format!("poke={text}, {slept:?}, {moved:?}")));
-    })
-}
-
-/// An update that takes as long as the program says.
-fn accept<const N: usize>(
-    ctx: Context<Scripted<N>>,
-    _: RawPayload,
-) -> LocalBoxFuture<'static, Result<RawPayload, Raised>> {
-    Box::pin(async move {
-        if let Some(delay) = ctx.read(|state| state.program.update_delay) {
-            let slept = ctx.sleep(delay).await;
-            slept.or_else(|error| ignored(&ctx, error)).map_err(Raised::new)?;
-        }
-        Ok(ctx.read(Scripted::result))
-    })
 }
 
 /// Programs that ignore a request to cancel go on when it ends one of their waits.

@@ -2,10 +2,18 @@
 
 use std::time::Duration;
 
-use abide_core::{event::Delivery, retry::RetryPolicy};
+use abide_core::{
+    event::{Delivery, ParentClosePolicy, ReusePolicy},
+    retry::RetryPolicy,
+};
+use abide_sdk::OnCancel;
 
-use super::{Activity, Child, Goal, Move, Node, Program, SIGNALS, Terms};
+use super::{
+    Activity, Care, Child, Cleanup, Crowd, Goal, Local, Move, Node, Order, Program, SIGNALS, Saga,
+    Successor, Terms, Undoable,
+};
 use crate::{
+    code::CLEANUP_STEPS,
     names::{CHILD_ATTEMPTS, Names},
     rng::Rng,
 };
@@ -16,14 +24,24 @@ pub(super) fn program(rng: &mut Rng, number: usize) -> Program {
     Program {
         body: Node::Sequence(steps),
         ignores_cancel: rng.chance(300),
+        scoped: rng.chance(400),
+        cleanup: Cleanup {
+            steps: rng.index(CLEANUP_STEPS.len() + 1),
+            limit: rng.chance(250).then(|| long(rng)),
+        },
         update_delay: rng.chance(600).then(|| Duration::from_millis(rng.between(1, 4000))),
+        update_work: activity(rng),
+        quirk: None,
     }
 }
 
 fn node(rng: &mut Rng, number: usize, depth: u32) -> Node {
     let nested = if depth > 0 { 3 } else { 0 };
     let child = if number > 0 { 4 } else { 0 };
-    let weights = [nested, nested, nested, 5, 8, 5, 6, 3, nested, child, 2, 1, 2, 2, 2, 1];
+    let weights = [
+        nested, nested, nested, 5, 8, 5, 6, 3, nested, child, 2, 1, 2, 2, 2, nested, nested, 2, 3,
+        2, 4, 1,
+    ];
     match rng.weighted(&weights) {
         0 => Node::Sequence(nodes(rng, number, depth)),
         1 => Node::Join(nodes(rng, number, depth)),
@@ -39,8 +57,28 @@ fn node(rng: &mut Rng, number: usize, depth: u32) -> Node {
         11 => Node::CancelExternal { workflow: neighbour(rng) },
         12 => Node::SideEffect,
         13 => patch(rng),
-        14 => Node::ContinueAsNew { runs: rng.between(2, 3) },
+        14 => Node::ContinueAsNew { runs: rng.between(2, 3), successor: successor(rng) },
+        15 => {
+            let body = Box::new(node(rng, number, depth - 1));
+            Node::Scope { body, cancel_after: rng.chance(600).then(|| long(rng)) }
+        }
+        16 => {
+            let body = Box::new(node(rng, number, depth - 1));
+            Node::Shield { body, timeout: rng.chance(500).then(|| long(rng)) }
+        }
+        17 => Node::Crowd(crowd(rng)),
+        18 => Node::Saga(saga(rng)),
+        19 => Node::Finish,
+        20 => Node::Local(local(rng)),
         _ => Node::Fail,
+    }
+}
+
+fn successor(rng: &mut Rng) -> Successor {
+    match rng.weighted(&[3, 1, 1]) {
+        0 => Successor::Alike,
+        1 => Successor::Limited(long(rng)),
+        _ => Successor::Childless,
     }
 }
 
@@ -112,7 +150,45 @@ fn activity(rng: &mut Rng) -> Activity {
         recorded: rng.chance(300),
         ..RetryPolicy::default()
     });
-    Activity { activity_type, retry, delivery, start_to_close, heartbeat }
+    let give_up = rng.chance(100).then(|| short(rng));
+    let on_cancel = on_cancel(rng);
+    Activity { activity_type, retry, delivery, start_to_close, heartbeat, on_cancel, give_up }
+}
+
+fn local(rng: &mut Rng) -> Local {
+    let retry = RetryPolicy {
+        initial_interval: Duration::from_millis(rng.between(20, 800)),
+        maximum_attempts: u32::try_from(rng.between(1, 6)).unwrap_or(1),
+        ..RetryPolicy::default()
+    };
+    let activity_type = *rng.pick(&["ok", "flaky", "flaky", "fatal"]).unwrap_or(&"ok");
+    Local { activity_type, retry, longest_delay: rng.chance(500).then(|| short(rng)) }
+}
+
+fn on_cancel(rng: &mut Rng) -> OnCancel {
+    match rng.weighted(&[4, 3, 2]) {
+        0 => OnCancel::TryCancel,
+        1 => OnCancel::WaitForCancel,
+        _ => OnCancel::Abandon,
+    }
+}
+
+/// The same activity a few times.
+fn crowd(rng: &mut Rng) -> Crowd {
+    let bound = rng.index(3) + 1;
+    let order = match rng.below(5) {
+        0 => Order::All,
+        1 => Order::First,
+        2 => Order::Bounded(bound),
+        3 => Order::BoundedUntilFailure(bound),
+        _ => Order::Window(bound),
+    };
+    Crowd { activity: activity(rng), count: rng.index(5) + 1, order }
+}
+
+fn saga(rng: &mut Rng) -> Saga {
+    let steps = (0..rng.between(1, 3)).map(|_| Undoable { stubborn: rng.chance(200) }).collect();
+    Saga { steps, last: activity(rng), at_once: rng.chance(300) }
 }
 
 fn a_child(rng: &mut Rng, number: usize) -> Child {
@@ -127,8 +203,42 @@ fn a_child(rng: &mut Rng, number: usize) -> Child {
         recorded,
         ..RetryPolicy::default()
     });
-    let workflow = rng.pick(pool).cloned().unwrap_or_default();
-    Child { number: rng.index(number), workflow, retry }
+    let care = match rng.weighted(&[3, 3, 3, 3]) {
+        // There is no one child to hold.
+        _ if recorded => Care::Await,
+        0 => Care::Await,
+        1 => Care::Hold,
+        2 => Care::Hurry,
+        _ => Care::Leave,
+    };
+    Child {
+        number: rng.index(number),
+        workflow: rng.pick(pool).cloned().unwrap_or_default(),
+        retry,
+        parent_close: *rng.pick(&PARENT_CLOSE).unwrap_or(&ParentClosePolicy::Terminate),
+        reuse: reuse(rng),
+        run_timeout: rng.chance(150).then(|| Duration::from_millis(rng.between(500, 10_000))),
+        execution_timeout: rng.chance(100).then(|| Duration::from_secs(rng.between(2, 30))),
+        on_cancel: rng.chance(500).then(|| on_cancel(rng)),
+        care,
+    }
+}
+
+/// All that can become of a child when its parent closes; most often it ends.
+const PARENT_CLOSE: [ParentClosePolicy; 4] = [
+    ParentClosePolicy::Terminate,
+    ParentClosePolicy::Terminate,
+    ParentClosePolicy::RequestCancel,
+    ParentClosePolicy::Abandon,
+];
+
+/// Whether an id may be used again; most often it may.
+pub(crate) fn reuse(rng: &mut Rng) -> ReusePolicy {
+    match rng.weighted(&[6, 2, 1]) {
+        0 => ReusePolicy::Allow,
+        1 => ReusePolicy::AllowIfFailed,
+        _ => ReusePolicy::Reject,
+    }
 }
 
 /// Mostly nothing; else what lists show, and what clients may not do.

@@ -4,12 +4,17 @@
 
 mod draw;
 mod node;
+mod work;
 
 use std::{collections::BTreeMap, rc::Rc};
 
 use abide_core::ids::{RunId, WorkflowKey};
 
-pub use self::node::{Activity, Child, Goal, Move, Node, Program, Terms};
+pub(crate) use self::draw::reuse;
+pub use self::{
+    node::{Cleanup, Goal, Move, Node, Program, Quirk, Successor, Terms},
+    work::{Activity, Care, Child, Crowd, Local, Order, Saga, Undoable},
+};
 use crate::{code::Machine, rng::Rng};
 
 /// How many workflow types a world has.
@@ -47,10 +52,10 @@ struct Type {
 }
 
 impl Catalog {
-    /// Draws the programs of a world.
-    pub fn draw(rng: &mut Rng) -> Self {
+    /// Draws the programs of a world, all with the same quirk if there is one.
+    pub fn draw(rng: &mut Rng, quirk: Option<Quirk>) -> Self {
         let types = (0..TYPES).map(|number| {
-            let right = draw::program(rng, number);
+            let right = Program { quirk, ..draw::program(rng, number) };
             let before = Rc::new(Program { body: right.body.unpatched(), ..right.clone() });
             let wrong = Rc::new(spoil(&right));
             (type_name(number), Type { right: Rc::new(right), before, wrong })
@@ -73,6 +78,11 @@ impl Catalog {
             Build::Wrong => &versions.wrong,
         };
         Machine::new(program, workflow_type, workflow, run)
+    }
+
+    /// The right program of a type.
+    pub fn program(&self, workflow_type: &str) -> Option<&Program> {
+        self.types.get(workflow_type).map(|versions| &*versions.right)
     }
 
     /// A type for a client to start.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use abide_core::{event::Delivery, retry::RetryPolicy};
+use super::{Activity, Child, Crowd, Local, Saga};
 
 /// A workflow as data.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -12,8 +12,42 @@ pub struct Program {
     pub body: Node,
     /// A request to cancel ends the wait that it meets, and nothing else.
     pub ignores_cancel: bool,
+    /// All of it is one scope, in which nothing begins any more once it is cancelled.
+    pub scoped: bool,
+    /// What the run does after it was cancelled, before it ends.
+    pub cleanup: Cleanup,
     /// How long the update `accept` takes; none completes it at once.
     pub update_delay: Option<Duration>,
+    /// What the update `work` runs.
+    pub update_work: Activity,
+    /// What is wrong with the way it is run, on purpose.
+    pub quirk: Option<Quirk>,
+}
+
+/// A deliberate fault in the way that a program is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quirk {
+    /// The last step of its cleanup is left out.
+    CleanupCutShort,
+    /// It cleans up twice.
+    CleanupTwice,
+    /// A cancel request reaches what should be shielded.
+    Unshielded,
+    /// The last step of a saga is not undone.
+    StepNotUndone,
+    /// A saga is undone at once instead of step by step.
+    UndoneAtOnce,
+    /// One more than allowed is under way.
+    BoundIgnored,
+}
+
+/// What a run does after it was cancelled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cleanup {
+    /// How many steps it takes.
+    pub steps: usize,
+    /// How long they may take together.
+    pub limit: Option<Duration>,
 }
 
 /// One step of a program.
@@ -58,8 +92,28 @@ pub enum Node {
     Move(Move),
     /// Runs an activity.
     Activity(Activity),
+    /// Runs an activity within the workflow task.
+    Local(Local),
     /// Runs a child.
     Child(Child),
+    /// Does the same several times at once.
+    Crowd(Crowd),
+    /// Takes steps that are undone if one of them fails, or something after them.
+    Saga(Saga),
+    /// A part that is cancelled as a whole.
+    Scope {
+        /// What it does.
+        body: Box<Node>,
+        /// When it is cancelled, unless it ends before.
+        cancel_after: Option<Duration>,
+    },
+    /// A part that no cancel request reaches.
+    Shield {
+        /// What it does.
+        body: Box<Node>,
+        /// How long it may take.
+        timeout: Option<Duration>,
+    },
     /// Signals another workflow.
     SignalExternal {
         /// The workflow.
@@ -72,6 +126,8 @@ pub enum Node {
         /// The workflow.
         workflow: String,
     },
+    /// Waits for the handlers that run.
+    Finish,
     /// Records a value that code could not compute again.
     SideEffect,
     /// A changed part of the code, and what stood there before.
@@ -87,6 +143,8 @@ pub enum Node {
     ContinueAsNew {
         /// How many.
         runs: u64,
+        /// What the new run is like.
+        successor: Successor,
     },
     /// Ends the run with a failure.
     Fail,
@@ -96,6 +154,18 @@ impl Default for Node {
     fn default() -> Self {
         Self::Sequence(Vec::new())
     }
+}
+
+/// The run that follows one that continues as new.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Successor {
+    /// As the one before.
+    #[default]
+    Alike,
+    /// With less time.
+    Limited(Duration),
+    /// Of the type that has no children.
+    Childless,
 }
 
 /// What must hold for a condition wait to end. Once it holds, it does for ever.
@@ -135,32 +205,6 @@ pub enum Move {
     Never,
 }
 
-/// An activity.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Activity {
-    /// Its type.
-    pub activity_type: &'static str,
-    /// How it is retried; recorded retries are made by the run.
-    pub retry: Option<RetryPolicy>,
-    /// How often an attempt may reach a worker.
-    pub delivery: Delivery,
-    /// Limits one attempt.
-    pub start_to_close: Option<Duration>,
-    /// Limits the silence of an attempt.
-    pub heartbeat: Option<Duration>,
-}
-
-/// A child.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Child {
-    /// The number of its type.
-    pub number: usize,
-    /// Its workflow id.
-    pub workflow: String,
-    /// How it is retried; recorded retries are new children.
-    pub retry: Option<RetryPolicy>,
-}
-
 impl Goal {
     /// The key of the condition, which says what must hold so that checks can judge it.
     pub fn key(self) -> Option<String> {
@@ -193,15 +237,25 @@ impl Node {
             Self::Join(steps) => Self::Join(all(steps)),
             Self::Select(steps) => Self::Select(all(steps)),
             Self::Patch { old, .. } => old.unpatched(),
+            Self::Scope { body, cancel_after } => {
+                Self::Scope { body: Box::new(body.unpatched()), cancel_after: *cancel_after }
+            }
+            Self::Shield { body, timeout } => {
+                Self::Shield { body: Box::new(body.unpatched()), timeout: *timeout }
+            }
             Self::Sleep(..)
             | Self::Receive { .. }
             | Self::Until { .. }
             | Self::Approve { .. }
             | Self::Move(_)
             | Self::Activity(_)
+            | Self::Local(_)
             | Self::Child(_)
+            | Self::Crowd(_)
+            | Self::Saga(_)
             | Self::SignalExternal { .. }
             | Self::CancelExternal { .. }
+            | Self::Finish
             | Self::SideEffect
             | Self::ContinueAsNew { .. }
             | Self::Fail => self.clone(),

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use abide_core::{
     codec,
+    event::Fact,
+    ids::RunId,
     note::{Note, Record},
 };
 use abide_store::{
@@ -24,6 +26,9 @@ impl Saboteur {
         if self.bug == Some(Bug::SwappedRows) {
             swap_rows(&mut batch);
             return batch;
+        }
+        if let Some(forgotten) = self.forgotten_run(&batch) {
+            batch.writes.retain(|write| run_of(write) != Some(forgotten));
         }
         let moved = self.moved_timers(&batch);
         let mut writes = Vec::with_capacity(batch.writes.len());
@@ -52,6 +57,29 @@ impl Saboteur {
         }
         batch.writes = writes;
         batch
+    }
+
+    /// The run of which nothing is written: one that follows another, or one that makes room.
+    fn forgotten_run(&mut self, batch: &Batch) -> Option<RunId> {
+        if !matches!(self.bug, Some(Bug::LostSuccessor | Bug::KeptOpen)) {
+            return None;
+        }
+        let rows = || {
+            batch.writes.iter().filter_map(|write| match write {
+                Write::AppendLog(row) => Some(row),
+                _ => None,
+            })
+        };
+        let first = rows().find(|row| row.sequence == 1)?;
+        let has = |row: &LogRow, wanted: fn(&Fact) -> bool| {
+            let events = codec::decode_events(row.events.clone()).unwrap_or_default();
+            events.iter().any(|event| wanted(&event.body.fact))
+        };
+        if has(first, |fact| matches!(fact, Fact::RunStarted(start) if start.previous.is_some())) {
+            return self.strikes(Bug::LostSuccessor).then_some(first.run);
+        }
+        let ended = rows().find(|row| has(row, |fact| matches!(fact, Fact::RunTerminated(_))))?;
+        self.strikes(Bug::KeptOpen).then_some(ended.run)
     }
 
     fn alter(&mut self, write: &mut Write) {
@@ -84,6 +112,11 @@ impl Saboteur {
         }
         if !row.notes.is_empty() && self.strikes(Bug::LostBufferedInput) {
             alter_records(row, |record| !matches!(record, Record::Note(Note::InputBuffered(_))));
+        }
+        if self.bug == Some(Bug::DetachmentLost) && !row.notes.is_empty() {
+            let detached =
+                |record: &Record| matches!(record, Record::Note(Note::AttemptDetached { .. }));
+            alter_records(row, |record| !detached(record));
         }
         if self.bug == Some(Bug::OldDeadline) {
             let (run, deadlines) = (row.run, &mut self.deadlines);
@@ -149,6 +182,24 @@ impl Saboteur {
         let half = batch.writes.len() / 2;
         (self.bug == Some(Bug::TornBatch) && half > 0)
             .then(|| Batch { writes: batch.writes[..half].to_vec(), ..batch.clone() })
+    }
+}
+
+/// The run that a write is about.
+#[expect(clippy::wildcard_enum_match_arm, reason = "all others are about no run in particular")]
+fn run_of(write: &Write) -> Option<RunId> {
+    match write {
+        Write::AppendLog(row) => Some(row.run),
+        Write::PutSnapshot(row) => Some(row.run),
+        Write::PutRun(row) => Some(row.run),
+        Write::PutTask(row) => Some(row.key.run),
+        Write::DeleteTask(key) => Some(key.run),
+        Write::PutDue(row) => Some(row.run),
+        Write::DeleteDue(key) => Some(key.run),
+        Write::PutWait(row) => Some(row.run),
+        Write::PutOutbox(row) => Some(row.run),
+        Write::DeleteWait { run, .. } | Write::DeleteOutbox { run, .. } => Some(*run),
+        _ => None,
     }
 }
 

@@ -1,12 +1,13 @@
 //! Bugs in what reaches machines and what leaves them.
 
 use abide_core::{
-    call::{ActivityToken, Call, CallReply, Dispatch, Worker},
+    call::{ActivityToken, Call, CallError, CallReply, Dispatch, Worker},
     command::Ask,
-    effect::{Action, Answer},
+    effect::{Action, Answer, Effect, RunOutcome},
     event::Outcome,
+    ids::RunId,
     replay::Completion,
-    run::Stage,
+    run::{Refusal, Stage},
 };
 use abide_shard::message::{Envelope, Message, Offer, Output, Work};
 
@@ -27,6 +28,7 @@ impl Saboteur {
                 self.dispatch_early(ledger, offer, worker);
             }
             Message::Deliver(envelope) if self.answers_for(envelope) => return None,
+            Message::Deliver(envelope) => self.alter_effect(envelope),
             Message::Call(_, call) => match &mut **call {
                 Call::ResolveActivity(token, _) if self.bug == Some(Bug::TamperedToken) => {
                     tamper(ledger, token);
@@ -57,13 +59,26 @@ impl Saboteur {
 
     /// Answers an effect in place of the machine; `true` if the machine never hears of it.
     fn answers_for(&mut self, envelope: &Envelope) -> bool {
-        let closes = matches!(envelope.effect.action, Action::ChildClosed(_));
-        let lost = closes && self.strikes(Bug::LostChildClose);
+        let lost = match &envelope.effect {
+            Effect { action: Action::ChildClosed(_), .. } => self.strikes(Bug::LostChildClose),
+            Effect { action: Action::Cancel { .. }, initiated: None, .. } => {
+                self.strikes(Bug::IgnoredParentClose)
+            }
+            _ => false,
+        };
         if lost || self.strikes(Bug::EarlyAnswer) {
             let key = envelope.key.clone();
             self.early.push(Output::Answer(key.shard(), key, Answer::Applied));
         }
         lost
+    }
+
+    fn alter_effect(&mut self, envelope: &mut Envelope) {
+        if let Action::ChildClosed(closed) = &mut envelope.effect.action
+            && self.strikes(Bug::WrongChildOutcome)
+        {
+            closed.outcome = RunOutcome::Completed(Vec::new());
+        }
     }
 
     /// The output as the world gets it, once or twice.
@@ -82,6 +97,11 @@ impl Saboteur {
                 _ => {}
             },
             Output::Reply(_, Ok(reply)) => self.alter_reply(reply),
+            Output::Reply(_, reply @ Err(CallError::Refused(Refusal::StaleAttempt)))
+                if self.bug == Some(Bug::AnsweredTwice) =>
+            {
+                *reply = Ok(CallReply::Done { run: RunId::MIN, repeat: false });
+            }
             _ => {}
         }
         vec![output]
@@ -95,7 +115,7 @@ impl Saboteur {
                 *outcome = Outcome::Completed(Vec::new());
             }
             CallReply::UpdateRejected(_) if self.bug == Some(Bug::RejectionAsAcceptance) => {
-                let run = abide_core::ids::RunId::MIN;
+                let run = RunId::MIN;
                 *reply = CallReply::Update { run, stage: Stage::Accepted };
             }
             _ => {}
@@ -110,10 +130,17 @@ impl Saboteur {
             commands.swap(0, 1);
         }
         self.spoil_waits(commands);
-        if let Some(Ask::ContinueAsNew(next)) = commands.last_mut().map(|last| &mut last.ask)
-            && self.bug == Some(Bug::SignalLeftBehind)
+        if matches!(commands.last().map(|last| &last.ask), Some(Ask::CompleteRun(_)))
+            && self.bug == Some(Bug::UnfinishedUpdate)
         {
-            next.signals.clear();
+            commands.retain(|command| !matches!(command.ask, Ask::CompleteUpdate { .. }));
+        }
+        if let Some(Ask::ContinueAsNew(next)) = commands.last_mut().map(|last| &mut last.ask) {
+            match self.bug {
+                Some(Bug::SignalLeftBehind) => next.signals.clear(),
+                Some(Bug::UpdateLeftBehind) => next.updates.clear(),
+                _ => {}
+            }
         }
         completion
     }

@@ -4,6 +4,7 @@
 //!
 //! - `batches`: what is written.
 //! - `messages`: what reaches machines and what leaves them.
+//! - `programs`: what the code of workflows does.
 //! - `reads`: what machines read.
 //! - `waits`: what is written and answered about waits and their deadlines.
 
@@ -17,6 +18,7 @@ use crate::rng::Rng;
 
 mod batches;
 mod messages;
+mod programs;
 mod reads;
 mod waits;
 
@@ -133,6 +135,14 @@ bugs! {
         "A match of work and worker gets lost on its way to the shard.",
     LostChildClose "lost-child-close" 200
         "The news of a child's close is answered but not taken in.",
+    WrongChildOutcome "wrong-child-outcome" 100
+        "A parent is told another outcome of its child than the recorded one.",
+    IgnoredParentClose "ignored-parent-close" 200
+        "What a closed parent does to its children is answered but not done.",
+    LostSuccessor "lost-successor" 100
+        "A run closes, and the run that follows it is not written.",
+    KeptOpen "kept-open" 200
+        "A start that ends the open run of the workflow leaves it open.",
     KeyDropped "key-dropped" 200
         "A repeated request has lost its key.",
     MoveWithoutKey "move-without-key" 500
@@ -151,10 +161,32 @@ bugs! {
         "A condition counts as timed out although it held first.",
     TimerLeftBehind "timer-left-behind" 50
         "A condition is satisfied and its timer is left to fire.",
+    LocalValueChanged "local-value-changed" 100
+        "The result of a local activity is recorded as another than its code got.",
+    DetachmentLost "detachment-lost" 200
+        "That an attempt was left to somebody else is not written.",
+    AnsweredTwice "answered-twice" 200
+        "Two who answer for one attempt are both told that their answer counts.",
     LostMarker "lost-marker" 50
         "A value that code cannot compute again is not recorded.",
     SignalLeftBehind "signal-left-behind" 200
         "A run that continues as new does not take its unread signals along.",
+    UpdateLeftBehind "update-left-behind" 500
+        "A run that continues as new does not take its unfinished updates along.",
+    UnfinishedUpdate "unfinished-update" 500
+        "A run that waits for its handlers is completed without the outcome of an update.",
+    CleanupCutShort "cleanup-cut-short" 200
+        "A cancelled run ends before the last step of its cleanup.",
+    CleanupTwice "cleanup-twice" 200
+        "A cancelled run cleans up twice.",
+    Unshielded "unshielded" 200
+        "A cancel request reaches what is shielded from it.",
+    StepNotUndone "step-not-undone" 200
+        "A saga that fails does not undo its last step.",
+    UndoneAtOnce "undone-at-once" 200
+        "A saga is undone all at once, not the last step first.",
+    BoundIgnored "bound-ignored" 200
+        "One more than allowed is under way.",
     WrongOutcome "wrong-outcome" 100
         "The caller of an update is told another outcome than the recorded one.",
     RejectionAsAcceptance "rejection-as-acceptance" 100

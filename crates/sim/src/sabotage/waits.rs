@@ -8,6 +8,7 @@ use abide_core::{
     ids::{RunId, TimerId},
     list::WaitRow,
     note::Record,
+    payload::Payload,
     time::Timestamp,
 };
 use abide_store::{Batch, Write};
@@ -83,6 +84,15 @@ impl Saboteur {
         if self.bug == Some(Bug::TimerLeftBehind) {
             let satisfies = commands.iter().any(|it| matches!(it.ask, Ask::SatisfyWait(_)));
             commands.retain(|it| !(satisfies && matches!(it.ask, Ask::CancelTimer(_))));
+        }
+        for command in commands.iter_mut() {
+            if let Ask::RecordMarker(marker) = &mut command.ask
+                && marker.kind == MarkerKind::LocalActivity
+                && self.strikes(Bug::LocalValueChanged)
+                && let Some(value) = marker.details.get_mut("value")
+            {
+                *value = vec![Payload::new("changed")];
+            }
         }
         if self.bug == Some(Bug::LostMarker) {
             let value = |ask: &Ask| matches!(ask, Ask::RecordMarker(marker) if marker.kind == MarkerKind::SideEffect);

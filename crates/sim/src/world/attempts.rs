@@ -1,19 +1,22 @@
 //! Activities at a worker: attempts that end, fail, report, outlive their stream, or never end.
 
 use abide_core::{
+    attempt::{AttemptName, AttemptReport},
     call::{ActivityToken, Call as Request, CallError, CallReply, WorkKind},
     failure::Failure,
-    ids::{EventNumber, RunId, ShardId},
+    ids::{ActivityId, EventNumber, RunId, ShardId},
     payload::Payload,
     run::{ActivityGiven, Resolution},
 };
 
 use super::{
     Event, World,
+    clients::exactly,
     workers::{Call, WorkerEvent},
 };
 use crate::{
-    checks::{Checked, dispatches},
+    checks::{Checked, dispatches, promises},
+    code,
     schedule::{MILLIS, Micros, SECOND},
     settings::delay,
 };
@@ -28,7 +31,14 @@ pub(crate) struct Held {
     beat: Option<Micros>,
     /// It came with the completion that scheduled it, and cost no credit.
     pub(super) eager: bool,
+    /// Its worker leaves it to somebody else, who ends it.
+    leaves: bool,
+    /// How others know the activity.
+    activity: ActivityId,
 }
+
+/// How often an attempt is left to somebody else, in thousandths.
+const LEFT: u64 = 150;
 
 impl World {
     /// An attempt arrives at a worker.
@@ -59,7 +69,9 @@ impl World {
             }
             return;
         }
-        let held = Held { token, resolution, ended: false, beat, eager };
+        let leaves = !self.calm && self.rng.chance(LEFT);
+        let activity = given.spec.activity.clone();
+        let held = Held { token, resolution, ended: false, beat, eager, leaves, activity };
         let Some(worker) = self.workers.get_mut(index) else { return };
         let older = worker.held.insert((run, scheduled), held);
         if older.is_some_and(|older| !older.eager) {
@@ -87,7 +99,7 @@ impl World {
         };
         match given.spec.activity_type.as_str() {
             "flaky" if self.trouble(400) => (quick, failure(false)),
-            "fatal" if self.trouble(500) => (quick, failure(true)),
+            "fatal" | code::STUBBORN_UNDO if self.trouble(500) => (quick, failure(true)),
             "slow" => (self.rng.between(limit / 2, limit * 3 / 2), done),
             "beat" => (self.rng.between(limit / 4, limit), done),
             _ => (quick, done),
@@ -152,10 +164,33 @@ impl World {
             return;
         };
         let Some(held) = worker.held.get(&(run, scheduled)) else { return };
-        let (token, resolution) = (held.token.clone(), held.resolution.clone());
+        let token = held.token.clone();
         let shard = token.workflow.slot().shard();
         let call = Call::Resolve(run, scheduled, token.start);
-        self.worker_asks(index, shard, Request::ResolveActivity(token, resolution), call);
+        let request = match held.leaves {
+            true => Request::DetachAttempt(token),
+            false => Request::ResolveActivity(token, held.resolution.clone()),
+        };
+        self.worker_asks(index, shard, request, call);
+    }
+
+    /// Somebody else ends an attempt that was left to him, perhaps late, and perhaps others do too. Who
+    /// knows the activity by its id speaks for whatever attempt runs then.
+    fn report_from_outside(&mut self, held: Held) {
+        let Held { token, resolution, activity, .. } = held;
+        for _ in 0..self.rng.between(1, 2) {
+            let name = match self.rng.chance(700) {
+                true => AttemptName::Token(token.clone()),
+                false => {
+                    let target = exactly(token.workflow.clone(), token.run);
+                    AttemptName::Activity(target, activity.clone())
+                }
+            };
+            let report = AttemptReport::Resolved(resolution.clone());
+            let operation = self.hold_back(Request::ReportAttempt(name, report));
+            let later = self.rng.between(MILLIS, 2 * SECOND);
+            self.plan_in(later, Event::Client(operation));
+        }
     }
 
     /// The server has heard of the end, or says that nobody waits for it.
@@ -172,10 +207,20 @@ impl World {
             return Ok(());
         }
         let Some(held) = self.held(index, run, scheduled, start) else { return Ok(()) };
-        if result.is_ok() && matches!(held.resolution, Resolution::Completed(_)) {
+        let leaves = held.leaves;
+        if result.is_ok() && matches!(held.resolution, Resolution::Completed(_)) && !leaves {
             dispatches::only_the_last_start_counts(&self.ledger, run, scheduled, start)?;
         }
-        self.let_go(index, run, scheduled)
+        let worker = self.workers.get_mut(index);
+        let Some(held) = worker.and_then(|worker| worker.held.remove(&(run, scheduled))) else {
+            return Ok(());
+        };
+        let eager = held.eager;
+        if leaves && result.is_ok() {
+            promises::detached_is_durable(&self.ledger, run, scheduled, start)?;
+            self.report_from_outside(held);
+        }
+        if eager { Ok(()) } else { self.credit(index, WorkKind::Activity, 1) }
     }
 
     /// The worker is done with an attempt and can take another.

@@ -3,8 +3,8 @@
 
 use abide_core::{
     call::{Call, CallError, CallReply, RunTarget, Ticket},
-    event::RunUnpaused,
-    ids::{RunId, ShardId, WorkflowKey},
+    event::{RunUnpaused, UpdateRequest},
+    ids::{RunId, ShardId, UpdateId, WorkflowKey},
 };
 use abide_shard::message::Message;
 
@@ -26,6 +26,22 @@ pub(crate) struct Operation {
     waiting: Option<Ticket>,
     attempts: u32,
     over: bool,
+}
+
+impl Operation {
+    /// The update that it asks for, alone or with a start.
+    pub(super) fn update(&self) -> Option<(&WorkflowKey, &UpdateId, &UpdateRequest)> {
+        match self.call.as_deref()? {
+            Call::Update { target, update, request, .. } => {
+                Some((&target.workflow, update, request))
+            }
+            Call::Start(start) => {
+                let asked = start.update.as_ref()?;
+                Some((&start.workflow, &asked.update, &asked.request))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl World {
@@ -119,7 +135,7 @@ impl World {
                 self.promises.refused(&call);
                 Ok(())
             }
-            Err(_) => Ok(()),
+            Err(error) => self.promises.told_error(&self.ledger, &call, &error),
         }
     }
 

@@ -12,7 +12,8 @@ use bytes::Bytes;
 use super::{World, clients::exactly};
 use crate::{
     checks::{
-        Check, Checked, Violation, families, ledger::Story, promises, replays, rows, settled,
+        Check, Checked, Violation, chains, cleanups, families, ledger::Story, promises, replays,
+        rows, settled, updates,
     },
     names::shards,
     programs::Build,
@@ -158,9 +159,11 @@ impl World {
         }
         settled::every_run_went_on(&self.ledger)?;
         families::nothing_is_on_its_way(&self.ledger)?;
-        families::runs_are_chains(&self.ledger)?;
+        chains::runs_are_chains(&self.ledger)?;
         families::parents_and_children_agree(&self.ledger)?;
         families::effects_take_place_once(&self.ledger)?;
+        updates::updates_are_carried_out_once(&self.ledger)?;
+        cleanups::cleanup_runs_once(&self.ledger, &self.catalog)?;
         promises::nothing_is_applied_twice(&self.ledger)?;
         self.promises.nothing_is_lost(&self.ledger)?;
         self.promises.rejected_leave_nothing(&self.ledger)

@@ -5,7 +5,7 @@
 //! - `slots`: machines of shards, live ones and zombies; messages in, outputs out.
 //! - `store`: commits and reads, and how they fail.
 //! - `links`: messages between shards and to the queues.
-//! - `workers`, `turns`, `attempts`: sessions, workflow tasks, activities.
+//! - `workers`, `turns`, `locals`, `attempts`: sessions, workflow tasks, activities.
 //! - `clients`, `requests`, `moves`, `helpers`: who asks, and what for.
 //! - `faults`: crashes, takeovers, clock jumps, lost sessions.
 //! - `ending`: the trouble stops, everything settles, and is judged.
@@ -41,6 +41,7 @@ mod ending;
 mod faults;
 mod helpers;
 mod links;
+mod locals;
 mod moves;
 mod requests;
 mod slots;
@@ -183,7 +184,7 @@ impl World {
         code::begin_world();
         let mut rng = Rng::new(seed);
         let settings = Settings::draw(&mut rng);
-        let catalog = Catalog::draw(&mut rng);
+        let catalog = Catalog::draw(&mut rng, saboteur.quirk());
         let queues = Queues::new(settings.limits.queued_offers);
         let mut world = Self {
             rng,

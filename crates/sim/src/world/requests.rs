@@ -3,18 +3,22 @@
 use std::time::Duration;
 
 use abide_core::{
-    call::{Begin, Call, ConflictPolicy, Query, RunTarget, StartCall, UpdateWait},
-    event::{ReusePolicy, RunPaused, RunSpec, RunUnpaused, SignalReceived, UpdateRequest},
+    call::{Begin, Call, ConflictPolicy, Query, RunTarget, StartCall, StartUpdate, UpdateWait},
+    event::{RunPaused, RunSpec, RunUnpaused, SignalReceived, UpdateRequest},
     ids::{Key, RunId},
     payload::{Extension, Payload},
     retry::RetryPolicy,
 };
 
-use super::{World, clients::exactly, workers::QUEUE};
+use super::{
+    World,
+    clients::{Operation, exactly},
+    workers::QUEUE,
+};
 use crate::{
     code::{HANDLED_SIGNALS, OUTSIDER},
     names::{Names, key},
-    programs::{Catalog, SIGNALS, UNDECLARED_SIGNAL},
+    programs::{self, Catalog, SIGNALS, UNDECLARED_SIGNAL},
     rng::Rng,
 };
 
@@ -28,7 +32,7 @@ impl World {
         let target = self.draw_target();
         let identity = String::from("client");
         let own = Key::from(format!("key{number}"));
-        match self.rng.weighted(&[24, 24, 4, 3, 4, 4, 14, 6, 12, 3, 4, 3, 40]) {
+        match self.rng.weighted(&[24, 24, 4, 3, 4, 4, 14, 6, 12, 3, 4, 3, 5, 40]) {
             0 => Some(self.draw_start(number)),
             1 => Some(Call::Signal(target, self.draw_signal(own), Extension::new())),
             2 => {
@@ -56,6 +60,7 @@ impl World {
             9 => Some(Call::Repair { target, identity }),
             10 => Some(Call::Describe(target)),
             11 => Some(Call::AwaitClose(target)),
+            12 => self.draw_look_up(),
             _ => self.draw_help(number),
         }
     }
@@ -86,11 +91,7 @@ impl World {
             1 => ConflictPolicy::UseExisting,
             _ => ConflictPolicy::TerminateExisting,
         };
-        let reuse = match rng.weighted(&[6, 2, 1]) {
-            0 => ReusePolicy::Allow,
-            1 => ReusePolicy::AllowIfFailed,
-            _ => ReusePolicy::Reject,
-        };
+        let reuse = programs::reuse(rng);
         let begin = match rng.chance(150) {
             true => Begin::After(Duration::from_millis(rng.between(0, 4000))),
             false => Begin::AtOnce,
@@ -99,6 +100,8 @@ impl World {
         let spec = draw_spec(rng);
         let signal = rng.chance(200).then(|| Key::from(format!("start-signal{number}")));
         let signal = signal.map(|key| self.draw_signal(key));
+        let update = signal.is_none() && self.rng.chance(200);
+        let update = update.then(|| Box::new(self.draw_start_update(number)));
         Call::Start(Box::new(StartCall {
             workflow,
             run,
@@ -109,6 +112,7 @@ impl World {
             reuse,
             begin,
             signal,
+            update,
         }))
     }
 
@@ -123,11 +127,20 @@ impl World {
     }
 
     fn draw_update(&mut self, number: usize, target: RunTarget) -> Call {
-        let (name, input) = match self.rng.weighted(&[5, 2, 5, 3]) {
+        if let Some(repeated) = self.draw_repeated_update() {
+            return repeated;
+        }
+        let StartUpdate { update, request, until } = self.draw_start_update(number);
+        Call::Update { target, update, request, until }
+    }
+
+    fn draw_start_update(&mut self, number: usize) -> StartUpdate {
+        let (name, input) = match self.rng.weighted(&[5, 5, 2, 5, 3]) {
             0 => ("accept", String::new()),
-            1 => ("reject", String::new()),
-            2 if self.rng.chance(250) => ("vote", OUTSIDER.into()),
-            2 => ("vote", format!("voter{number}")),
+            1 => ("work", format!("work{number}")),
+            2 => ("reject", String::new()),
+            3 if self.rng.chance(250) => ("vote", OUTSIDER.into()),
+            3 => ("vote", format!("voter{number}")),
             _ => {
                 // Some are in the past.
                 let at = (self.clock().unix_millis() + self.rng.below(6000)).saturating_sub(1000);
@@ -137,8 +150,43 @@ impl World {
         let input = vec![Payload::new(input)];
         let request = UpdateRequest { name: name.into(), input, ..UpdateRequest::default() };
         let until = if self.rng.chance(500) { UpdateWait::Accepted } else { UpdateWait::Completed };
-        Call::Update { target, update: format!("update{number}").into(), request, until }
+        StartUpdate { update: format!("update{number}").into(), request, until }
     }
+
+    /// Somebody asks for what another asked for already, of whatever run is current by now. Updates that
+    /// may be rejected are not asked for twice: another run may accept what one has rejected.
+    fn draw_repeated_update(&mut self) -> Option<Call> {
+        if !self.rng.chance(200) {
+            return None;
+        }
+        let asked = self.operations.iter().filter_map(Operation::update);
+        let asked: Vec<_> = asked.filter(|(.., request)| never_rejected(request)).collect();
+        let (workflow, update, request) = *self.rng.pick(&asked)?;
+        let target = RunTarget { workflow: workflow.clone(), run: None };
+        let (update, request) = (update.clone(), request.clone());
+        Some(Call::Update { target, update, request, until: UpdateWait::Completed })
+    }
+
+    /// Somebody looks up what became of an update, which may not have come yet.
+    fn draw_look_up(&mut self) -> Option<Call> {
+        let asked: Vec<_> = self.operations.iter().filter_map(Operation::update).collect();
+        let (workflow, update, _) = *self.rng.pick(&asked)?;
+        let (workflow, update) = (workflow.clone(), update.clone());
+        let runs = self.ledger.workflows.get(&workflow).map_or(&[][..], Vec::as_slice);
+        let named = self.rng.chance(300);
+        let run = self.rng.pick(runs).copied().filter(|_| named);
+        let until = match self.rng.weighted(&[1, 2, 3]) {
+            0 => UpdateWait::Admitted,
+            1 => UpdateWait::Accepted,
+            _ => UpdateWait::Completed,
+        };
+        Some(Call::AwaitUpdate { target: RunTarget { workflow, run }, update, until })
+    }
+}
+
+/// The program takes it whatever its state is.
+fn never_rejected(request: &UpdateRequest) -> bool {
+    ["accept", "work"].contains(&request.name.as_str())
 }
 
 /// A signal whose text nobody else sends.

@@ -70,14 +70,15 @@ impl World {
             })
             .collect();
         let turn = turn.and_then(|mut machine| {
-            let completion = machine.turn(&updates)?;
+            let completion = machine.turn(&updates, |running| self.end_local(running))?;
             Ok((machine, completion))
         });
         let request = match turn {
             Ok(_) if self.declines(index, given) => could_not_run(&token),
             Ok((machine, completion)) => {
+                let goes_on = machine.runs_locally();
                 self.keep_turn(index, &token, machine);
-                self.completion(&token, completion)
+                self.completion(&token, completion, goes_on)
             }
             Err(error) => self.blocked(index, &token, &error)?,
         };
@@ -151,12 +152,12 @@ impl World {
         }
     }
 
-    fn completion(&mut self, token: &TaskToken, completion: Completion) -> Request {
+    fn completion(&mut self, token: &TaskToken, completion: Completion, goes_on: bool) -> Request {
         let completion = self.saboteur.completion(completion);
         let completion = TaskCompletion {
             commands: completion.commands,
             flags: completion.flags,
-            force_next: self.rng.chance(20),
+            force_next: goes_on || self.rng.chance(20),
             eager_activities: self.rng.index(3),
             ..TaskCompletion::default()
         };

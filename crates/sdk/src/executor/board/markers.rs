@@ -1,7 +1,7 @@
 //! What code records for itself: values that are not deterministic, and which version of a changed part
 //! the run follows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
     command::Ask,
@@ -21,6 +21,8 @@ pub(super) struct Markers {
     recorded: Vec<Marker>,
     /// Which changes the run follows, once code has asked.
     followed: BTreeMap<&'static str, bool>,
+    /// Changes that the run does not follow although code has no other way.
+    abandoned: BTreeSet<&'static str>,
 }
 
 impl Markers {
@@ -59,6 +61,29 @@ impl Board {
     /// Whether the run follows a change of its code: it does from the first time that code asks
     /// without replaying, and then for ever.
     pub(crate) fn follows(&self, change: &'static str) -> bool {
+        self.asked_for(change, BTreeMap::new())
+    }
+
+    /// Code follows a change and has no other way left. What this records need not be asked for again.
+    pub(crate) fn follows_alone(&self, change: &'static str) {
+        let deprecated = [(Marker::DEPRECATED.to_owned(), Payloads::new())].into();
+        if !self.asked_for(change, deprecated) {
+            self.change().markers.abandoned.insert(change);
+        }
+    }
+
+    /// What to do if the run does not fit: it may be one that began before a change whose old way is
+    /// gone.
+    pub(in crate::executor) fn advice(&self) -> Option<String> {
+        let shared = self.shared.borrow();
+        let change = shared.markers.abandoned.first()?;
+        Some(format!(
+            "the run was past this place before the change \"{change}\", whose old way is gone: bring \
+             it back as `if ctx.patched(\"{change}\") {{ new }} else {{ old }}` until the run has closed"
+        ))
+    }
+
+    fn asked_for(&self, change: &'static str, details: BTreeMap<String, Payloads>) -> bool {
         let mut shared = self.change();
         if let Some(known) = shared.markers.followed.get(change) {
             return *known;
@@ -67,9 +92,8 @@ impl Board {
         let follows = recorded.is_some() || !self.replaying();
         shared.markers.followed.insert(change, follows);
         if follows {
-            let new = || marker(MarkerKind::Version, change.to_owned(), BTreeMap::new());
-            let marker = recorded.unwrap_or_else(new);
-            self.ask(&mut shared, Ask::RecordMarker(marker));
+            let new = || marker(MarkerKind::Version, change.to_owned(), details);
+            self.ask(&mut shared, Ask::RecordMarker(recorded.unwrap_or_else(new)));
         }
         follows
     }

@@ -1,14 +1,19 @@
 //! What the futures of a run share with its machine: they put up what they ask for and wait for; the
 //! machine collects the commands and says what has happened (`news`). Timers, and the waits that may
-//! have one, are in `timers`; what code records for itself is in `markers`.
+//! have one, are in `timers`; scopes and the end of waits by cancelling in `cancel`; what code records
+//! for itself in `markers`; which handlers run in `handlers`; `locals` has the activities that its
+//! driver runs.
 
+mod cancel;
+mod handlers;
+mod locals;
 mod markers;
 mod news;
 mod timers;
 
 use std::{
     cell::{Cell, RefCell, RefMut},
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     panic::Location,
     rc::Rc,
     task::{Poll, Waker},
@@ -17,24 +22,29 @@ use std::{
 use abide_core::{
     command::{Ask, Command},
     event::{ActivitySpec, ChildSpec, RunStarted},
-    ids::{ActivityId, EventNumber, TimerId, UpdateId, WorkflowId, WorkflowKey},
+    ids::{ActivityId, EventNumber, TimerId, WorkflowId, WorkflowKey},
     payload::Payloads,
     time::Timestamp,
 };
 
-use self::markers::Markers;
+pub use self::locals::LocalWork;
 pub(crate) use self::timers::{Received, Terms};
+use self::{handlers::Handlers, locals::Locals, markers::Markers};
 use super::{
     mailbox::Mailbox,
-    waits::{ChildClosed, Ender, Entry, Resolution, Subject, Wait, Waits},
+    scope::Scope,
+    waits::{ChildClosed, Ender, Resolution, Subject, Wait, Waits},
 };
-use crate::future::LocalBoxFuture;
+use crate::{context::OnCancel, future::LocalBoxFuture};
 
 /// What futures and machine share.
 pub(crate) struct Board {
     started: RunStarted,
     turn: Cell<TurnInfo>,
-    cancel_requested: Cell<bool>,
+    /// The run as the scope of everything in it.
+    root: Rc<Scope>,
+    /// The scope of the code that is being polled: what begins now belongs to it.
+    scope: RefCell<Rc<Scope>>,
     /// The run is closed, stopped or dropped: nothing is asked for any more.
     silent: Cell<bool>,
     /// A query, a validator or a condition looks at the state. They leave no trace in history, so
@@ -42,6 +52,8 @@ pub(crate) struct Board {
     looking: Cell<bool>,
     /// Where the task that is being polled last asked for something durable.
     place: Cell<Option<&'static Location<'static>>>,
+    /// The handler that runs now.
+    handling: RefCell<Option<Rc<str>>>,
     shared: RefCell<Shared>,
 }
 
@@ -51,15 +63,13 @@ struct Shared {
     commands: Vec<Command>,
     waits: Waits,
     mailbox: Mailbox,
-    /// Signals whose handlers have not finished.
-    handled: BTreeSet<EventNumber>,
+    handlers: Handlers,
     children: BTreeMap<u64, Child>,
     /// When the open timers are due.
     due: BTreeMap<TimerId, Timestamp>,
+    locals: Locals,
     markers: Markers,
     spawned: Vec<LocalBoxFuture<'static, ()>>,
-    /// Accepted updates that have no outcome.
-    updates: Vec<UpdateId>,
     counts: Counts,
 }
 
@@ -71,16 +81,27 @@ struct Counts {
     conditions: u64,
     activities: u64,
     side_effects: u64,
+    locals: u64,
     children: u64,
     externals: u64,
     random: u64,
 }
 
 /// What is known of a child.
-#[derive(Default)]
 pub(crate) struct Child {
+    workflow: WorkflowKey,
+    cancel: ChildCancel,
     pub(crate) initiated: Option<EventNumber>,
     pub(crate) outcome: Option<Result<Payloads, Box<ChildClosed>>>,
+}
+
+/// How far it is with a cancel request to a child.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ChildCancel {
+    NotWanted,
+    /// Wanted in the turn that asks for the child: the child has no number yet.
+    Wanted,
+    Asked,
 }
 
 /// What one task of the engine is about.
@@ -89,6 +110,8 @@ pub(in crate::executor) struct TurnInfo {
     pub(in crate::executor) now: Timestamp,
     pub(in crate::executor) replaying: bool,
     pub(in crate::executor) suggest_continue_as_new: bool,
+    /// Events and bytes of the history.
+    pub(in crate::executor) history: (u64, u64),
 }
 
 impl std::fmt::Debug for Board {
@@ -115,8 +138,12 @@ impl Board {
         self.turn.get().suggest_continue_as_new
     }
 
-    pub(crate) fn cancel_requested(&self) -> bool {
-        self.cancel_requested.get()
+    pub(crate) fn history_events(&self) -> u64 {
+        self.turn.get().history.0
+    }
+
+    pub(crate) fn history_bytes(&self) -> u64 {
+        self.turn.get().history.1
     }
 
     /// Lets code look at the state of the run. What it asks for meanwhile is refused by a panic, which
@@ -166,13 +193,17 @@ impl Board {
     }
 
     /// Schedules an activity under the next id.
-    pub(crate) fn schedule_activity(self: &Rc<Self>, spec: ActivitySpec) -> (ActivityId, Wait) {
+    pub(crate) fn schedule_activity(
+        self: &Rc<Self>,
+        spec: ActivitySpec,
+        on_cancel: OnCancel,
+    ) -> (ActivityId, Wait) {
         let mut shared = self.change();
         let activity = shared.counts.activity();
         let spec = ActivitySpec { activity: activity.clone(), ..spec };
         self.ask(&mut shared, Ask::ScheduleActivity(spec));
-        let wait = self.open(&mut shared, Subject::Activity(activity.clone()), Ender::Nothing);
-        (activity, wait)
+        let subject = Subject::Activity(activity.clone());
+        (activity, self.open_as(&mut shared, subject, Ender::Nothing, on_cancel))
     }
 
     /// Starts a child and gives its number.
@@ -180,14 +211,14 @@ impl Board {
         let mut shared = self.change();
         shared.counts.children += 1;
         let number = shared.counts.children;
-        shared.children.insert(number, Child::default());
+        shared.children.insert(number, Child::new(child.workflow.clone()));
         self.ask(&mut shared, Ask::StartChild(Box::new(child)));
         number
     }
 
     /// Waits for a child to start or to close.
-    pub(crate) fn wait_for_child(self: &Rc<Self>, subject: Subject) -> Wait {
-        self.open(&mut self.change(), subject, Ender::Nothing)
+    pub(crate) fn wait_for_child(self: &Rc<Self>, subject: Subject, on_cancel: OnCancel) -> Wait {
+        self.open_as(&mut self.change(), subject, Ender::Nothing, on_cancel)
     }
 
     /// What is known of a child.
@@ -198,8 +229,7 @@ impl Board {
     /// Asks another workflow for something.
     pub(crate) fn ask_external(self: &Rc<Self>, ask: Ask) -> Wait {
         let mut shared = self.change();
-        shared.counts.externals += 1;
-        let number = shared.counts.externals;
+        let number = shared.counts.external();
         self.ask(&mut shared, ask);
         self.open(&mut shared, Subject::External(number), Ender::Nothing)
     }
@@ -214,22 +244,33 @@ impl Board {
     pub(in crate::executor) fn abandon(&self, number: u64) {
         // Runs in drops, where a panic would abort: better to wait in vain than to borrow twice.
         let Ok(mut shared) = self.shared.try_borrow_mut() else { return };
-        let Some(Entry { subject, ender, waker, resolution }) = shared.waits.remove(number) else {
-            return;
-        };
-        if resolution.is_none() {
-            self.give_up(&mut shared, subject, &ender);
+        let Some(mut entry) = shared.waits.remove(number) else { return };
+        let resolution = entry.resolution.take();
+        let alone = entry.cancel_asked || entry.on_cancel == OnCancel::Abandon;
+        if resolution.is_none() && !alone {
+            self.give_up(&mut shared, entry.subject.clone(), &entry.ender);
         }
         // The waker and the predicate may own futures, which come back here when they are dropped.
         drop(shared);
-        drop((waker, ender));
+        drop(entry);
         if let Some(Resolution::Signal(signal)) = resolution {
             self.keep(signal);
         }
     }
 
     fn open(self: &Rc<Self>, shared: &mut Shared, subject: Subject, ender: Ender) -> Wait {
-        Wait::new(self.clone(), shared.waits.open(subject, ender))
+        self.open_as(shared, subject, ender, OnCancel::TryCancel)
+    }
+
+    fn open_as(
+        self: &Rc<Self>,
+        shared: &mut Shared,
+        subject: Subject,
+        ender: Ender,
+        on_cancel: OnCancel,
+    ) -> Wait {
+        let number = shared.waits.open(subject, ender, on_cancel, self.scope());
+        Wait::new(self.clone(), number)
     }
 
     fn ask(&self, shared: &mut Shared, ask: Ask) {
@@ -239,15 +280,16 @@ impl Board {
         }
     }
 
-    /// Asks for the end of what a wait was about. Children and other workflows go on.
+    /// Asks for the end of what a wait was about. Requests to other workflows stay.
     fn withdraw(&self, shared: &mut Shared, subject: Subject) {
         match subject {
             Subject::Timer(timer) => self.cancel_timer(shared, timer),
             Subject::Activity(activity) => self.ask(shared, Ask::CancelActivity(activity)),
-            Subject::Condition(_)
-            | Subject::ChildStart(_)
-            | Subject::ChildClose(_)
-            | Subject::External(_) => {}
+            Subject::Local(id) => shared.locals.give_up(id),
+            Subject::ChildStart(child) | Subject::ChildClose(child) => {
+                self.cancel_child(shared, child);
+            }
+            Subject::Condition(_) | Subject::External(_) | Subject::CancelRequest => {}
         }
     }
 }
@@ -286,6 +328,11 @@ impl Counts {
     fn condition(&mut self) -> String {
         self.conditions += 1;
         format!("condition-{}", self.conditions)
+    }
+
+    fn external(&mut self) -> u64 {
+        self.externals += 1;
+        self.externals
     }
 
     fn activity(&mut self) -> ActivityId {

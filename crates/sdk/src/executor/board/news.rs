@@ -8,14 +8,15 @@ use std::{
 
 use abide_core::{
     command::{Ask, Command},
-    event::{Marker, Outcome, RunStarted, UpdateRequest},
-    ids::{EventNumber, TimerId, UpdateId},
+    event::{Marker, RunCancelRequested, RunStarted},
+    ids::{EventNumber, TimerId},
 };
 
 use super::{Board, Child, TurnInfo};
 use crate::{
     executor::{
         mailbox::Signal,
+        scope::{Cancellation, Kind, Scope},
         waits::{Ender, Predicate, Resolution, Subject},
     },
     future::LocalBoxFuture,
@@ -23,13 +24,16 @@ use crate::{
 
 impl Board {
     pub(in crate::executor) fn new(started: RunStarted, turn: TurnInfo) -> Self {
+        let root = Scope::new(Kind::Root);
         Self {
             started,
             turn: Cell::new(turn),
-            cancel_requested: Cell::new(false),
+            scope: RefCell::new(root.clone()),
+            root,
             silent: Cell::new(false),
             looking: Cell::new(false),
             place: Cell::new(None),
+            handling: RefCell::default(),
             shared: RefCell::default(),
         }
     }
@@ -72,23 +76,6 @@ impl Board {
         self.place.take()
     }
 
-    pub(in crate::executor) fn accept_update(&self, update: UpdateId, request: UpdateRequest) {
-        let mut shared = self.shared.borrow_mut();
-        shared.updates.push(update.clone());
-        self.ask(&mut shared, Ask::AcceptUpdate { update, request });
-    }
-
-    pub(in crate::executor) fn complete_update(&self, update: UpdateId, outcome: Outcome) {
-        let mut shared = self.shared.borrow_mut();
-        shared.updates.retain(|open| *open != update);
-        self.ask(&mut shared, Ask::CompleteUpdate { update, outcome });
-    }
-
-    /// Accepted updates that have no outcome, oldest first.
-    pub(in crate::executor) fn open_updates(&self) -> Vec<UpdateId> {
-        self.shared.borrow().updates.clone()
-    }
-
     /// Something durable is waited for.
     pub(in crate::executor) fn waits(&self) -> bool {
         self.shared.borrow().waits.pending()
@@ -105,19 +92,9 @@ impl Board {
         let shared = self.shared.borrow();
         let mut open = shared.mailbox.carried(declared);
         open.extend(shared.waits.unseen_signals());
-        open.extend(&shared.handled);
+        open.extend(shared.handlers.signals());
         open.sort_unstable();
         open
-    }
-
-    /// The handler of a signal begins.
-    pub(in crate::executor) fn begin_signal(&self, number: EventNumber) {
-        self.shared.borrow_mut().handled.insert(number);
-    }
-
-    /// The handler of a signal has finished.
-    pub(in crate::executor) fn end_signal(&self, number: EventNumber) {
-        self.shared.borrow_mut().handled.remove(&number);
     }
 
     /// Keeps a signal that code cannot read, for code that can; nobody receives it.
@@ -185,27 +162,21 @@ impl Board {
         wake(ended.waker);
     }
 
-    /// Ends every pending wait, oldest first.
-    pub(in crate::executor) fn request_cancel(&self) {
-        self.cancel_requested.set(true);
-        let numbers = self.shared.borrow().waits.all_pending();
-        for number in numbers {
-            let mut shared = self.shared.borrow_mut();
-            if let Some(ended) = shared.waits.resolve(number, Resolution::Cancelled) {
-                self.give_up(&mut shared, ended.subject, &ended.ender);
-                drop(shared);
-                wake(ended.waker);
-            }
-        }
+    /// The run was asked to cancel itself.
+    pub(in crate::executor) fn request_cancel(&self, request: &RunCancelRequested) {
+        let cancellation = Cancellation::new(&request.reason, &request.identity);
+        self.cancel_scope(&self.root, &cancellation);
     }
 
     /// Changes what is known of a child.
     pub(in crate::executor) fn update_child(&self, number: u64, change: impl FnOnce(&mut Child)) {
-        change(self.shared.borrow_mut().children.entry(number).or_default());
+        if let Some(child) = self.shared.borrow_mut().children.get_mut(&number) {
+            change(child);
+        }
     }
 }
 
-fn wake(waker: Option<Waker>) {
+pub(super) fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         waker.wake();
     }

@@ -1,0 +1,88 @@
+//! Measures the PostgreSQL store: transitions per second in groups, beside one transaction for each.
+//! Every measurement makes a schema of its own in the database, which is to be dropped afterwards.
+
+use std::{
+    error::Error,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use abide_benches::{
+    clients::{Measured, Until, drive},
+    report::{Line, median, print, progress},
+    workload::{Workload, crowd},
+};
+use abide_store_postgres::{Options, PostgresStore};
+use clap::Parser;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Measures the PostgreSQL store.
+#[derive(Parser)]
+struct Arguments {
+    /// The database, as postgres://user:password@host:port/database.
+    #[arg(long)]
+    address: String,
+    /// One JSON object per line instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// Seconds per measurement.
+    #[arg(long, default_value_t = 5.0)]
+    seconds: f64,
+    /// How often each pair is measured, in turn; the median counts.
+    #[arg(long, default_value_t = 3)]
+    repetitions: usize,
+    /// How many clients there are, one number after the other.
+    #[arg(long, value_delimiter = ',', default_value = "1,16,256,2048")]
+    clients: Vec<usize>,
+    /// Transactions of a store that are under way at one time, instead of the default.
+    #[arg(long)]
+    writers: Option<usize>,
+    /// Leaves out the transactions for each transition.
+    #[arg(long)]
+    groups_only: bool,
+}
+
+/// Connections that commit one transition each; more were not faster.
+const SINGLE_WRITERS: usize = 16;
+
+fn main() -> Outcome<()> {
+    let arguments = Arguments::parse();
+    let mut groups = Options::new(&arguments.address)?;
+    groups.writers = arguments.writers.unwrap_or(groups.writers);
+    let mut singles = groups.clone();
+    (singles.writers, singles.group_batches_max) = (SINGLE_WRITERS, 1);
+    let time = Until::Elapsed(Duration::from_secs_f64(arguments.seconds));
+    let mut lines = Vec::new();
+    for clients in arguments.clients {
+        let (mut single, mut grouped) = (Vec::new(), Vec::new());
+        for repetition in 0..arguments.repetitions {
+            progress(format_args!("{clients} clients, repetition {}", repetition + 1));
+            if !arguments.groups_only {
+                single.push(fresh(&singles, clients, time)?);
+            }
+            grouped.push(fresh(&groups, clients, time)?);
+        }
+        let grouped = median(grouped);
+        let mut ratio = None;
+        if !arguments.groups_only {
+            let single = median(single);
+            ratio = Some(("one transaction each", grouped.rate() / single.rate()));
+            let name = "one transaction each";
+            lines.push(Line { name, clients, measured: single, ratio: None });
+        }
+        lines.push(Line { name: "groups", clients, measured: grouped, ratio });
+    }
+    print(&lines, arguments.json)?;
+    Ok(())
+}
+
+/// Lets so many clients work on a new store.
+fn fresh(options: &Options, clients: usize, until: Until) -> Outcome<Measured> {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    let mut options = options.clone();
+    options.schema = format!("bench_{}", since_epoch.as_micros());
+    let store = PostgresStore::open(&options)?;
+    let measured = drive(&store, &mut crowd(clients, Workload::Hello), until)?;
+    progress(format_args!("{:?}, {:.0}/s", store.counts(), measured.rate()));
+    Ok(measured)
+}

@@ -1,0 +1,135 @@
+//! `abide replay`: does a new build of a worker's program fit the histories of runs that there are?
+//!
+//! `histories` gathers them, from files or from a server; `program` starts the worker's program, which
+//! replays them, and reads what it tells.
+
+mod histories;
+mod program;
+
+use std::{ffi::OsString, path::PathBuf};
+
+use abide::worker::ReplayOutcome;
+use abide_core::list::RunFilter;
+use clap::Args;
+use serde_json::json;
+
+use self::histories::{Fetched, Gathered};
+use crate::{
+    connection::Common,
+    failed::Failed,
+    output::{Output, Table, parse_length},
+    workflow::Filter,
+};
+
+/// Replay histories with a new build of a worker's program, before it is deployed
+#[derive(Args)]
+#[command(
+    after_help = "The program is started once, with the variable ABIDE_REPLAY. Its workers then
+replay the histories instead of connecting to an engine.
+
+Example:
+  abide replay tests/*.history -- ./target/release/worker
+  abide replay tests/histories -- cargo run --bin worker
+  abide replay --type order --status open --limit 500 -- ./target/release/worker"
+)]
+pub(crate) struct Replay {
+    /// Files of `abide workflow history --record`, or folders of files that end in .history; without
+    /// any, histories are fetched from the engine
+    #[arg(value_name = "FILE")]
+    histories: Vec<PathBuf>,
+    #[command(flatten)]
+    filter: Filter,
+    /// How many histories are fetched at most, newest runs first
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 100)]
+    limit: usize,
+    /// How long the program may take
+    #[arg(long, value_name = "LENGTH", default_value = "1m", value_parser = parse_length)]
+    timeout: std::time::Duration,
+    /// The worker's program with its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+/// A history and what came of it; nothing if no worker has the workflow.
+struct Replayed {
+    history: histories::History,
+    outcome: Option<ReplayOutcome>,
+}
+
+impl Replay {
+    pub(crate) async fn run(self, common: &Common) -> Result<(), Failed> {
+        let folder = tempfile::tempdir()?;
+        let filter = RunFilter::from(self.filter);
+        let Gathered { histories, fetched } = if self.histories.is_empty() {
+            histories::fetch(&common.client().await?, filter, self.limit, folder.path()).await?
+        } else if filter != RunFilter::default() {
+            return Err(Failed::usage("files and runs to fetch cannot be named together")
+                .hint("leave out the files, or --type, --status and the like"));
+        } else {
+            histories::of_files(&self.histories)?
+        };
+        if let Some(Fetched { runs, of }) = fetched
+            && !common.json
+        {
+            common.output().line(format_args!("fetched the histories of {runs} of {of} runs"))?;
+        }
+        let replayed =
+            program::replay(&self.program, self.timeout, folder.path(), histories).await?;
+        show(&replayed, common.output())?;
+        judge(&replayed)
+    }
+}
+
+fn show(replayed: &[Replayed], output: Output) -> Result<(), Failed> {
+    if output.json() {
+        return replayed.iter().try_for_each(|Replayed { history, outcome }| {
+            let (outcome, message) = told(outcome.as_ref());
+            output.object(&json!({
+                "history": history.name, "workflow": history.workflow, "run": history.run,
+                "type": history.workflow_type, "events": history.events,
+                "outcome": outcome, "message": message,
+            }))
+        });
+    }
+    let mut table = Table::new(["history", "type", "events", "outcome"]);
+    for Replayed { history, outcome } in replayed {
+        let (outcome, _) = told(outcome.as_ref());
+        let (name, workflow_type) = (history.name.clone(), history.workflow_type.clone());
+        table.row([name, workflow_type, history.events.to_string(), outcome.replace('_', " ")]);
+    }
+    output.line(table)?;
+    for Replayed { history, outcome } in replayed {
+        if let (_, Some(message)) = told(outcome.as_ref()) {
+            output.line(format_args!("\n{}: {message}", history.name))?;
+        }
+    }
+    Ok(())
+}
+
+/// The outcome as programs read it, and what is to be said about it.
+fn told(outcome: Option<&ReplayOutcome>) -> (&'static str, Option<&str>) {
+    match outcome {
+        Some(ReplayOutcome::Fits) => ("fits", None),
+        Some(ReplayOutcome::Mismatch(message)) => ("mismatch", Some(message)),
+        Some(ReplayOutcome::Fault(message)) => ("fault", Some(message)),
+        Some(ReplayOutcome::Unreadable(message)) => ("unreadable", Some(message)),
+        None => ("unknown_type", None),
+    }
+}
+
+fn judge(replayed: &[Replayed]) -> Result<(), Failed> {
+    let fits = |replayed: &&Replayed| replayed.outcome == Some(ReplayOutcome::Fits);
+    let unknown = replayed.iter().any(|replayed| replayed.outcome.is_none());
+    let fitting = replayed.iter().filter(fits).count();
+    let others = replayed.len() - fitting;
+    if others == 0 {
+        return Ok(());
+    }
+    let failed =
+        Failed::refused(format_args!("{others} of {} histories do not fit", replayed.len()));
+    Err(failed.hint(if unknown {
+        "a type is unknown if no worker of the program registers it"
+    } else {
+        "keep the old way behind `ctx.patched(\"...\")`, or let these runs end with the old build"
+    }))
+}

@@ -1,0 +1,137 @@
+//! The worker's program: it is started, replays, and tells. It may also go on with other things, so it
+//! is ended as soon as it has told of every history.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    fs::{self, File},
+    path::Path,
+    process::{ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use abide::worker::{REPLAY_VARIABLE, ReplayFolder, ReplayReport};
+use tokio::process::{Child, Command};
+
+use super::{Replayed, histories::History};
+use crate::failed::Failed;
+
+/// How often the report is looked at.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// How much of what the program said is shown if it tells nothing.
+const LINES_MAX: usize = 10;
+
+/// Why the program is not waited for any longer.
+enum End {
+    AllTold,
+    Exited(ExitStatus),
+    TimedOut,
+}
+
+/// Lets the program replay the histories, and gives what it told.
+pub(super) async fn replay(
+    words: &[OsString],
+    timeout: Duration,
+    folder: &Path,
+    histories: Vec<History>,
+) -> Result<Vec<Replayed>, Failed> {
+    let files: Vec<_> = histories.iter().map(|history| history.file.clone()).collect();
+    let meeting = ReplayFolder::request(folder, &files)?;
+    let said = folder.join("said.txt");
+    let mut child = start(words, &meeting, &said)?;
+    let end = wait(&mut child, &meeting, files.len(), timeout).await?;
+    // It may have ended by itself meanwhile.
+    let _ended = child.kill().await;
+    let reports = meeting.reports()?;
+    if let Some(failed) = told_nothing(&words[0], &end, &reports, timeout, &said) {
+        return Err(failed);
+    }
+    let replayed = |history: History| {
+        let outcome = reports.iter().find_map(|report| match report {
+            ReplayReport::Replayed { history: file, outcome } if *file == history.file => {
+                Some(outcome.clone())
+            }
+            ReplayReport::Replayed { .. } | ReplayReport::Worker { .. } => None,
+        });
+        Replayed { history, outcome }
+    };
+    Ok(histories.into_iter().map(replayed).collect())
+}
+
+/// Starts the program. What it says is kept apart from what we say.
+fn start(words: &[OsString], meeting: &ReplayFolder, said: &Path) -> Result<Child, Failed> {
+    let file = File::create(said)?;
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).env(REPLAY_VARIABLE, meeting.path()).kill_on_drop(true);
+    command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+    command.spawn().map_err(|error| {
+        let program = Path::new(&words[0]).display();
+        Failed::usage(format_args!("{program} cannot be started: {error}"))
+    })
+}
+
+async fn wait(
+    child: &mut Child,
+    meeting: &ReplayFolder,
+    wanted: usize,
+    timeout: Duration,
+) -> Result<End, Failed> {
+    let deadline = Instant::now() + timeout;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(End::Exited(status));
+        }
+        if told(&meeting.reports()?) >= wanted {
+            return Ok(End::AllTold);
+        }
+        if Instant::now() >= deadline {
+            return Ok(End::TimedOut);
+        }
+        tokio::time::sleep(GLANCE).await;
+    }
+}
+
+/// How many histories were told of; two workers may have the same workflow.
+fn told(reports: &[ReplayReport]) -> usize {
+    let mut files = BTreeSet::new();
+    for report in reports {
+        if let ReplayReport::Replayed { history, .. } = report {
+            files.insert(history);
+        }
+    }
+    files.len()
+}
+
+/// What to say of a program that told of no history.
+fn told_nothing(
+    program: &OsString,
+    end: &End,
+    reports: &[ReplayReport],
+    timeout: Duration,
+    said: &Path,
+) -> Option<Failed> {
+    let program = Path::new(program).display();
+    let has_workflows = |report: &ReplayReport| matches!(report, ReplayReport::Worker { workflow_types, .. } if !workflow_types.is_empty());
+    if told(reports) > 0 || reports.iter().any(has_workflows) {
+        return None;
+    }
+    if !reports.is_empty() {
+        let what = format_args!("no worker of {program} registers a workflow");
+        return Some(Failed::refused(what).hint("register what the histories are of"));
+    }
+    let why = match end {
+        End::Exited(status) => format!("it ended with {status}"),
+        End::TimedOut => format!("it did not within {timeout:?}"),
+        End::AllTold => "there was nothing to replay".into(),
+    };
+    let words = fs::read_to_string(said).unwrap_or_default();
+    let lines: Vec<_> = words.lines().collect();
+    let last = lines[lines.len().saturating_sub(LINES_MAX)..].join("\n  ");
+    let said =
+        if last.is_empty() { "it said nothing".into() } else { format!("it said:\n  {last}") };
+    let what = format_args!("{program} ran no worker that could replay: {why}; {said}");
+    Some(Failed::refused(what).hint(
+        "it must come to `Worker::run` of a version of abide that knows `abide replay`; see --timeout",
+    ))
+}

@@ -1,0 +1,293 @@
+//! What a workflow asked for, read from its history, in a form that a test can compare.
+
+use std::{fmt, time::Duration};
+
+use abide_core::{
+    event::{Event, Fact, MarkerKind, Origin, TimerSpec},
+    payload::Payload,
+    time::Timestamp,
+};
+use abide_sdk::{
+    Workflow,
+    activity::Activity,
+    payload::{self, PayloadError},
+};
+use serde::Serialize;
+use serde_json::Value;
+
+/// One thing that a workflow asked for. Arguments are compared as JSON.
+///
+/// ```
+/// # extern crate abide_sdk as abide;
+/// # use abide::prelude::*;
+/// # use abide_sdk_testing::TestEnvironment;
+/// use abide_sdk_testing::{Asked, asked};
+///
+/// # #[activity]
+/// # async fn charge(_who: String, _cents: u32) {}
+/// # #[derive(Default)]
+/// # struct Order;
+/// # #[workflow]
+/// # impl Order {
+/// #     #[run]
+/// #     async fn run(ctx: &Context<Self>) -> abide::Result<u32> {
+/// #         ctx.sleep(hours(1)).await?;
+/// #         ctx.activity(charge, ("Ada".to_owned(), 300)).await?;
+/// #         Ok(7)
+/// #     }
+/// # }
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let env = TestEnvironment::new().await;
+/// # env.worker(|worker| worker.workflow::<Order>().activity(charge)).await?;
+/// # let order = env.client().start::<Order>("order-1", ()).await?;
+/// # order.result().await?;
+/// assert_eq!(
+///     asked(&order.history().await?),
+///     [
+///         Asked::sleep(hours(1)),
+///         Asked::activity(charge, &("Ada".to_owned(), 300)),
+///         Asked::complete(&7),
+///     ]
+/// );
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Asked {
+    /// An activity.
+    Activity {
+        /// Its type.
+        name: String,
+        /// Its arguments.
+        input: Vec<Value>,
+    },
+    /// A sleep.
+    Sleep(Duration),
+    /// A wait for a signal, perhaps for so long at most.
+    Receive {
+        /// The signal; empty for any.
+        signal: String,
+        /// How long.
+        timeout: Option<Duration>,
+    },
+    /// A wait for a condition.
+    Condition {
+        /// Its key, if it has one.
+        key: Option<String>,
+    },
+    /// A child.
+    Child {
+        /// Its type.
+        workflow_type: String,
+        /// Its workflow id.
+        workflow: String,
+        /// Its arguments.
+        input: Vec<Value>,
+    },
+    /// A signal to another workflow.
+    Signal {
+        /// The other workflow.
+        workflow: String,
+        /// The signal.
+        name: String,
+        /// Its arguments.
+        input: Vec<Value>,
+    },
+    /// A cancel request to another workflow.
+    Cancel {
+        /// The other workflow.
+        workflow: String,
+    },
+    /// The end of a local activity of this type.
+    LocalActivity(String),
+    /// A value of code that is not deterministic.
+    SideEffect,
+    /// To follow a change of its code.
+    Patch(String),
+    /// To end with a result.
+    Complete(Vec<Value>),
+    /// To end with a failure of this message.
+    Fail(String),
+    /// To end as cancelled.
+    CancelRun,
+    /// To go on in a new run.
+    ContinueAsNew(Vec<Value>),
+}
+
+/// What the workflow asked for, in order. Left out: what it took back, and retries, which the policies
+/// asked for.
+pub fn asked(history: &[Event]) -> Vec<Asked> {
+    let mut now = Timestamp::EPOCH;
+    let mut asked = Vec::new();
+    for event in history {
+        if let Fact::TaskStarted(_) = event.body.fact {
+            now = event.time;
+        }
+        asked.extend(Asked::of(&event.body.fact, now));
+    }
+    asked
+}
+
+impl Asked {
+    /// An activity with these arguments.
+    pub fn activity<A: Activity>(activity: A, input: &A::Input) -> Self {
+        let definition = activity.definition();
+        Self::Activity {
+            name: definition.name().to_owned(),
+            input: written(definition.encode(input)),
+        }
+    }
+
+    /// A sleep of this length.
+    pub const fn sleep(length: Duration) -> Self {
+        Self::Sleep(length)
+    }
+
+    /// A wait for a signal of this name, without an end.
+    pub fn receive(signal: impl Into<String>) -> Self {
+        Self::Receive { signal: signal.into(), timeout: None }
+    }
+
+    /// A wait for a signal of this name, for so long at most.
+    pub fn receive_within(signal: impl Into<String>, timeout: Duration) -> Self {
+        Self::Receive { signal: signal.into(), timeout: Some(timeout) }
+    }
+
+    /// A wait for the condition of this key.
+    pub fn condition(key: impl Into<String>) -> Self {
+        Self::Condition { key: Some(key.into()) }
+    }
+
+    /// A child of this id with these arguments.
+    pub fn child<C: Workflow>(workflow: impl Into<String>, input: &C::Input) -> Self {
+        Self::Child {
+            workflow_type: C::NAME.to_owned(),
+            workflow: workflow.into(),
+            input: written(C::encode_input(input)),
+        }
+    }
+
+    /// To end with this result.
+    pub fn complete<T: Serialize + ?Sized>(result: &T) -> Self {
+        let value = serde_json::to_value(result);
+        let value = value.unwrap_or_else(|error| Value::String(error.to_string()));
+        // Nothing is sent for `()`.
+        Self::Complete(Some(value).filter(|value| !value.is_null()).into_iter().collect())
+    }
+
+    /// To end with a failure of this message.
+    pub fn fail(message: impl Into<String>) -> Self {
+        Self::Fail(message.into())
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others were not asked for by code")]
+    fn of(fact: &Fact, now: Timestamp) -> Option<Self> {
+        Some(match fact {
+            Fact::ActivityScheduled(scheduled) => Self::Activity {
+                name: scheduled.spec.activity_type.clone(),
+                input: values(&scheduled.spec.input),
+            },
+            Fact::TimerStarted(started) => return Self::of_timer(&started.spec, now),
+            Fact::WaitOpened(opened) => Self::Condition { key: opened.spec.condition.key.clone() },
+            Fact::ChildInitiated(initiated) => Self::Child {
+                workflow_type: initiated.child.spec.workflow_type.clone(),
+                workflow: initiated.child.workflow.workflow.to_string(),
+                input: values(&initiated.child.spec.input),
+            },
+            Fact::ExternalSignalInitiated(signal) => Self::Signal {
+                workflow: signal.target.workflow.workflow.to_string(),
+                name: signal.name.clone(),
+                input: values(&signal.input),
+            },
+            Fact::ExternalCancelInitiated(cancel) => {
+                Self::Cancel { workflow: cancel.target.workflow.workflow.to_string() }
+            }
+            Fact::MarkerRecorded(recorded) => match recorded.marker.kind {
+                MarkerKind::SideEffect => Self::SideEffect,
+                MarkerKind::Version => Self::Patch(recorded.marker.id.clone()),
+                // The number stands before the type.
+                MarkerKind::LocalActivity => {
+                    let id = &recorded.marker.id;
+                    Self::LocalActivity(id.split_once('/').map_or(&**id, |(_, name)| name).into())
+                }
+                MarkerKind::Named(_) => return None,
+            },
+            Fact::RunCompleted(completed) => {
+                let mut result = values(&completed.result);
+                result.retain(|value| !value.is_null());
+                Self::Complete(result)
+            }
+            Fact::RunFailed(failed) => Self::Fail(failed.failure.message.clone()),
+            Fact::RunCancelled(_) => Self::CancelRun,
+            Fact::RunContinuedAsNew(next) => Self::ContinueAsNew(values(&next.spec.input)),
+            _ => return None,
+        })
+    }
+
+    fn of_timer(spec: &TimerSpec, now: Timestamp) -> Option<Self> {
+        let length = spec.fire_at.saturating_since(now);
+        match &spec.origin {
+            None | Some(Origin::CreateTimer) => Some(Self::Sleep(length)),
+            Some(Origin::ExternalEvent { name }) => {
+                let timeout = (!spec.optional()).then_some(length);
+                Some(Self::Receive { signal: name.clone(), timeout })
+            }
+            // The condition was asked for by its own event, retries by their policies.
+            Some(
+                Origin::Condition { .. }
+                | Origin::ActivityRetry { .. }
+                | Origin::ChildWorkflowRetry { .. },
+            ) => None,
+        }
+    }
+}
+
+/// As a test reads it when two lists differ.
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Activity { name, input } => write!(f, "activity {name}({})", shown(input)),
+            Self::Sleep(length) => write!(f, "sleep {length:?}"),
+            Self::Receive { signal, timeout: None } => write!(f, "receive {signal}"),
+            Self::Receive { signal, timeout: Some(limit) } => {
+                write!(f, "receive {signal} within {limit:?}")
+            }
+            Self::Condition { key } => write!(f, "condition {}", key.as_deref().unwrap_or("")),
+            Self::Child { workflow_type, workflow, input } => {
+                write!(f, "child {workflow_type} {workflow}({})", shown(input))
+            }
+            Self::Signal { workflow, name, input } => {
+                write!(f, "signal {workflow} {name}({})", shown(input))
+            }
+            Self::Cancel { workflow } => write!(f, "cancel {workflow}"),
+            Self::LocalActivity(name) => write!(f, "local activity {name}"),
+            Self::SideEffect => f.write_str("side effect"),
+            Self::Patch(change) => write!(f, "patch {change}"),
+            Self::Complete(result) => write!(f, "complete({})", shown(result)),
+            Self::Fail(message) => write!(f, "fail({message:?})"),
+            Self::CancelRun => f.write_str("cancel the run"),
+            Self::ContinueAsNew(input) => write!(f, "continue as new({})", shown(input)),
+        }
+    }
+}
+
+fn shown(values: &[Value]) -> String {
+    values.iter().map(Value::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn values(payloads: &[Payload]) -> Vec<Value> {
+    let bytes = |payload: &Payload| String::from_utf8_lossy(&payload.data).into_owned();
+    let read = |payload: &Payload| payload::decode(std::slice::from_ref(payload));
+    let value = |payload: &Payload| read(payload).unwrap_or_else(|_| Value::String(bytes(payload)));
+    payloads.iter().map(value).collect()
+}
+
+/// What a test says; what cannot be sent is shown as the reason, which equals nothing that was.
+fn written(encoded: Result<Vec<Payload>, PayloadError>) -> Vec<Value> {
+    match encoded {
+        Ok(payloads) => values(&payloads),
+        Err(error) => vec![Value::String(error.to_string())],
+    }
+}

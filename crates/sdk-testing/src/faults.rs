@@ -1,0 +1,128 @@
+//! Faults that a test asks for: attempts that fail, take their time, or lose their worker, and tasks
+//! whose worker is lost before the engine hears of it.
+
+use std::{
+    collections::BTreeMap,
+    future::{pending, ready},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use abide_core::{failure::Failure, payload::Payloads};
+use abide_sdk::{
+    ActivityContext,
+    future::BoxFuture,
+    registry::{ActivityCode, ActivityEnd, Registry},
+};
+
+use crate::{held::Held, time::Time, worker::Lifeline};
+
+/// What befalls an attempt.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// It fails, and its code does not run.
+    Fail(Box<Failure>),
+    /// So much time passes before its code runs.
+    Delay(Duration),
+    /// Its code runs, then the worker is lost. Once.
+    Lose,
+}
+
+/// All faults of an environment. Clones are the same.
+#[derive(Clone, Default)]
+pub(crate) struct Faults(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// By the activity's type and the number of the attempt.
+    attempts: BTreeMap<(String, u32), Fault>,
+    /// So many tasks are completed until the one that is lost.
+    tasks: Option<u32>,
+}
+
+impl Faults {
+    pub(crate) fn plan(&self, activity_type: &str, attempt: u32, fault: Fault) {
+        self.lock().attempts.insert((activity_type.to_owned(), attempt), fault);
+    }
+
+    /// The worker of the task that is completed as this one, counted from 1 and from now, is lost.
+    pub(crate) fn lose_task(&self, number: u32) {
+        self.lock().tasks = Some(number.saturating_sub(1));
+    }
+
+    /// A task is about to be completed: whether it is the one that is lost.
+    pub(crate) fn loses_task(&self) -> bool {
+        let mut state = self.lock();
+        let left = state.tasks;
+        state.tasks = left.and_then(|left| left.checked_sub(1));
+        left == Some(0)
+    }
+
+    fn of(&self, activity_type: &str, attempt: u32) -> Option<Fault> {
+        let mut state = self.lock();
+        let key = (activity_type.to_owned(), attempt);
+        match state.attempts.get(&key)? {
+            Fault::Lose => state.attempts.remove(&key),
+            fault => Some(fault.clone()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while the lock is held, so what it guards is whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What faults need to take effect in one worker.
+#[derive(Clone)]
+pub(crate) struct Saboteur {
+    pub(crate) faults: Faults,
+    pub(crate) time: Arc<Time>,
+    pub(crate) held: Held,
+    pub(crate) lifeline: Lifeline,
+}
+
+impl Saboteur {
+    /// Puts itself around every activity.
+    pub(crate) fn enter(&self, registry: &mut Registry) {
+        let types: Vec<_> = registry.activity_types().map(str::to_owned).collect();
+        for activity_type in types {
+            registry.wrap_activity(&activity_type, |code| {
+                Arc::new(Sabotaged { code, saboteur: self.clone() })
+            });
+        }
+    }
+}
+
+/// An activity that faults may befall.
+struct Sabotaged {
+    code: Arc<dyn ActivityCode>,
+    saboteur: Saboteur,
+}
+
+impl ActivityCode for Sabotaged {
+    fn run(&self, ctx: ActivityContext, input: Payloads) -> BoxFuture<'static, ActivityEnd> {
+        let Self { code, saboteur } = self;
+        let activity_type = &ctx.info().given.spec.activity_type;
+        let Some(fault) = saboteur.faults.of(activity_type, ctx.attempt()) else {
+            return code.run(ctx, input);
+        };
+        let (code, saboteur) = (Arc::clone(code), saboteur.clone());
+        match fault {
+            Fault::Fail(failure) => Box::pin(ready(ActivityEnd::Failed(*failure))),
+            Fault::Delay(delay) => Box::pin(async move {
+                let over = saboteur.time.after(delay);
+                saboteur.held.let_go(ctx.info());
+                if let Some(work) = over.await {
+                    saboteur.held.take_up(ctx.info(), work);
+                }
+                code.run(ctx, input).await
+            }),
+            Fault::Lose => Box::pin(async move {
+                code.run(ctx, input).await;
+                saboteur.lifeline.cut();
+                pending().await
+            }),
+        }
+    }
+}

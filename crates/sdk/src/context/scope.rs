@@ -1,0 +1,244 @@
+//! Scopes and shields: parts of a run that are cancelled together, or not at all.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use abide_core::{event::Origin, time::Timestamp};
+
+use super::{
+    Limit, Outcome,
+    operation::{Answer, Operation, Progress, awaitable},
+};
+use crate::executor::{Board, Cancellation, Kind, Scope, Terms, Wait};
+
+/// A future whose waits can be cancelled together; see [`Context::scope`](super::Context::scope) and
+/// [`Context::shield`](super::Context::shield). Dropping it drops what is inside.
+#[must_use = "nothing happens until it is awaited"]
+pub struct Scoped<F: Future> {
+    board: Rc<Board>,
+    scope: Rc<Scope>,
+    future: Pin<Box<F>>,
+}
+
+impl<F: Future> Scoped<F> {
+    pub(crate) fn new(board: Rc<Board>, kind: Kind, future: F) -> Self {
+        Self { board, scope: Scope::new(kind), future: Box::pin(future) }
+    }
+
+    /// What cancels it.
+    pub fn canceller(&self) -> Canceller {
+        Canceller { board: self.board.clone(), scope: self.scope.clone() }
+    }
+}
+
+impl<F: Future> Future for Scoped<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let Self { board, scope, future } = &mut *self;
+        scope.attach(&board.scope());
+        let _entered = board.enter(scope.clone());
+        future.as_mut().poll(cx)
+    }
+}
+
+/// A future that stays in the scope in which it was made, wherever it is polled.
+pub(super) struct Inside<F: Future> {
+    board: Rc<Board>,
+    scope: Rc<Scope>,
+    future: Pin<Box<F>>,
+}
+
+impl<F: Future> Inside<F> {
+    pub(super) fn new(board: Rc<Board>, future: F) -> Self {
+        let scope = board.scope();
+        Self { board, scope, future: Box::pin(future) }
+    }
+}
+
+impl<F: Future> Future for Inside<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let Self { board, scope, future } = &mut *self;
+        let _entered = board.enter(scope.clone());
+        future.as_mut().poll(cx)
+    }
+}
+
+/// A future that no cancel request reaches from outside; see
+/// [`Context::shield`](super::Context::shield).
+#[must_use = "nothing happens until it is awaited"]
+pub struct Shielded<F: Future>(Scoped<F>);
+
+impl<F: Future> Shielded<F> {
+    pub(super) fn new(board: Rc<Board>, future: F) -> Self {
+        Self(Scoped::new(board, Kind::Shield, future))
+    }
+
+    /// What cancels it all the same.
+    pub fn canceller(&self) -> Canceller {
+        self.0.canceller()
+    }
+
+    /// Gives what is inside so much time. Then its waits end with
+    /// [`Error::Cancelled`](crate::Error::Cancelled), and if it still waits after that it is dropped.
+    pub fn timeout(self, timeout: Duration) -> ShieldedWithin<F> {
+        self.within(Limit::After(timeout))
+    }
+
+    /// Gives what is inside time until then; as [`Shielded::timeout`].
+    pub fn until(self, deadline: Timestamp) -> ShieldedWithin<F> {
+        self.within(Limit::At(deadline))
+    }
+
+    fn within(self, limit: Limit) -> ShieldedWithin<F> {
+        ShieldedWithin { shielded: Some(self.0), limit, deadline: None }
+    }
+}
+
+impl<F: Future> Future for Shielded<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+/// A shielded future that has a deadline; see [`Shielded::timeout`].
+#[must_use = "nothing happens until it is awaited"]
+pub struct ShieldedWithin<F: Future> {
+    /// None when it is over.
+    shielded: Option<Scoped<F>>,
+    limit: Limit,
+    /// The timer of the deadline, once it has begun.
+    deadline: Option<Wait>,
+}
+
+impl<F: Future> ShieldedWithin<F> {
+    /// What cancels it before its deadline; none if it is over.
+    pub fn canceller(&self) -> Option<Canceller> {
+        self.shielded.as_ref().map(Scoped::canceller)
+    }
+}
+
+impl<F: Future> Future for ShieldedWithin<F> {
+    type Output = Outcome<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { shielded, limit, deadline } = &mut *self;
+        let Some(inside) = shielded else { return Poll::Pending };
+        let board = inside.board.clone();
+        // The deadline begins first, and has a shield of its own: no cancel request ends it.
+        let at = limit.from(board.now());
+        if deadline.is_none() && at > board.now() {
+            let beyond = board.enter(Scope::new(Kind::Shield));
+            *deadline = Some(board.start_timer(at, Origin::CreateTimer, Terms::default()));
+            drop(beyond);
+        }
+        let outcome = match Pin::new(&mut *inside).poll(cx) {
+            Poll::Ready(output) => Outcome::InTime(output),
+            Poll::Pending if deadline.as_mut().is_some_and(|it| it.poll(cx).is_pending()) => {
+                return Poll::Pending;
+            }
+            Poll::Pending => {
+                inside.canceller().cancel("its time is up");
+                // What ends now has ended too late, but it had its chance to note how far it came.
+                let _too_late = Pin::new(inside).poll(cx).is_ready();
+                Outcome::TimedOut
+            }
+        };
+        (*shielded, *deadline) = (None, None);
+        Poll::Ready(outcome)
+    }
+}
+
+/// Cancels a scope; clones cancel the same one. To drop it cancels nothing.
+#[derive(Clone)]
+pub struct Canceller {
+    board: Rc<Board>,
+    scope: Rc<Scope>,
+}
+
+impl Canceller {
+    /// Ends every wait that is pending in the scope, and in scopes within it, with
+    /// [`Error::Cancelled`](crate::Error::Cancelled); what is begun there later ends so at once. Shields
+    /// within it are left alone. Only the first call does something.
+    pub fn cancel(&self, reason: impl Into<String>) {
+        self.board.cancel_scope(&self.scope, &Cancellation::new(reason, ""));
+    }
+
+    /// Why the scope was cancelled, if it was: by this, or by a request from outside that reached it.
+    pub fn cancellation(&self) -> Option<Cancellation> {
+        self.scope.cancellation()
+    }
+}
+
+/// Waits for a cancel request; see [`Context::cancelled`](super::Context::cancelled).
+#[derive(Debug)]
+#[must_use = "nothing happens until it is awaited"]
+pub struct CancelRequest {
+    board: Rc<Board>,
+    /// Where it waits.
+    scope: Option<Rc<Scope>>,
+}
+
+impl CancelRequest {
+    pub(super) const fn new(board: Rc<Board>) -> Self {
+        Self { board, scope: None }
+    }
+}
+
+awaitable!([] CancelRequest => Cancellation);
+
+impl Operation for CancelRequest {
+    type Output = Cancellation;
+
+    fn refused(&self) -> bool {
+        // It is what this waits for.
+        false
+    }
+
+    fn begin(&mut self) -> Progress<Cancellation> {
+        if let Some(cancellation) = self.board.cancellation() {
+            return Progress::Done(cancellation);
+        }
+        self.scope = Some(self.board.scope());
+        Progress::Waits(self.board.wait_for_cancel())
+    }
+
+    fn resume(&mut self, _answer: Answer) -> Progress<Cancellation> {
+        let cancellation = self.scope.as_ref().and_then(|scope| scope.cancellation());
+        Progress::Done(cancellation.unwrap_or_default())
+    }
+}
+
+impl<F: Future> fmt::Debug for Scoped<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scoped").field("cancelled", &self.scope.cancellation()).finish()
+    }
+}
+
+impl<F: Future> fmt::Debug for Shielded<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shielded").field("cancelled", &self.0.scope.cancellation()).finish()
+    }
+}
+
+impl<F: Future> fmt::Debug for ShieldedWithin<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ShieldedWithin").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Canceller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Canceller").field("cancelled", &self.cancellation()).finish()
+    }
+}

@@ -1,0 +1,93 @@
+//! Which handlers of signals and updates have begun and not finished.
+
+use std::{collections::BTreeMap, rc::Rc};
+
+use abide_core::{
+    command::Ask,
+    event::{Outcome, UpdateRequest},
+    ids::{EventNumber, UpdateId},
+};
+
+use super::Board;
+
+/// How many handlers a text names before it only counts them.
+const NAMED: usize = 5;
+
+/// Handlers that have begun and not finished.
+#[derive(Default)]
+pub(super) struct Handlers {
+    /// Of signals, with their names.
+    signals: BTreeMap<EventNumber, String>,
+    /// Of accepted updates with their names, oldest first.
+    updates: Vec<(UpdateId, String)>,
+}
+
+impl Handlers {
+    /// The signals whose handlers run.
+    pub(super) fn signals(&self) -> impl Iterator<Item = EventNumber> {
+        self.signals.keys().copied()
+    }
+
+    fn count(&self) -> usize {
+        self.signals.len() + self.updates.len()
+    }
+
+    fn shown(&self) -> String {
+        let signals = self.signals.values().map(|name| format!("signal {name}"));
+        let updates = self.updates.iter().map(|(id, name)| format!("update {name} ({id})"));
+        let mut shown: Vec<_> = signals.chain(updates).take(NAMED).collect();
+        if let Some(more) = self.count().checked_sub(NAMED).filter(|more| *more > 0) {
+            shown.push(format!("and {more} more"));
+        }
+        shown.join(", ")
+    }
+}
+
+impl Board {
+    /// Handlers run.
+    pub(crate) fn handlers_run(&self) -> bool {
+        self.shared.borrow().handlers.count() > 0
+    }
+
+    /// The handlers that run, for people.
+    pub(crate) fn shown_handlers(&self) -> String {
+        self.shared.borrow().handlers.shown()
+    }
+
+    pub(in crate::executor) fn accept_update(&self, update: UpdateId, request: UpdateRequest) {
+        let mut shared = self.shared.borrow_mut();
+        shared.handlers.updates.push((update.clone(), request.name.clone()));
+        self.ask(&mut shared, Ask::AcceptUpdate { update, request });
+    }
+
+    pub(in crate::executor) fn complete_update(&self, update: UpdateId, outcome: Outcome) {
+        let mut shared = self.shared.borrow_mut();
+        shared.handlers.updates.retain(|(open, _)| *open != update);
+        self.ask(&mut shared, Ask::CompleteUpdate { update, outcome });
+    }
+
+    /// Accepted updates that have no outcome, oldest first.
+    pub(in crate::executor) fn open_updates(&self) -> Vec<UpdateId> {
+        self.shared.borrow().handlers.updates.iter().map(|(update, _)| update.clone()).collect()
+    }
+
+    /// The handler of a signal begins.
+    pub(in crate::executor) fn begin_signal(&self, number: EventNumber, name: &str) {
+        self.shared.borrow_mut().handlers.signals.insert(number, name.to_owned());
+    }
+
+    /// The handler of a signal has finished.
+    pub(in crate::executor) fn end_signal(&self, number: EventNumber) {
+        self.shared.borrow_mut().handlers.signals.remove(&number);
+    }
+
+    /// Says which handler runs now, for the message of a fault.
+    pub(in crate::executor) fn set_handling(&self, handler: Option<Rc<str>>) {
+        *self.handling.borrow_mut() = handler;
+    }
+
+    /// The handler that ran when code panicked.
+    pub(in crate::executor) fn take_handling(&self) -> Option<Rc<str>> {
+        self.handling.borrow_mut().take()
+    }
+}

@@ -1,0 +1,106 @@
+//! Signals and updates find their handlers: what is done at once, what becomes a task beside the run,
+//! and what cannot be read.
+
+use std::{future::poll_fn, rc::Rc};
+
+use abide_core::{
+    command::Ask,
+    event::{SignalReceived, UpdateRequest},
+    ids::{EventNumber, UpdateId},
+};
+use tracing::warn;
+
+use super::{
+    board::Board,
+    machine::{Running, unknown},
+    mailbox::Signal,
+    outcome,
+};
+use crate::{
+    definition::{Arrival, UpdateProgress, Workflow},
+    future::LocalBoxFuture,
+};
+
+impl<W: Workflow> Running<W> {
+    pub(super) fn handle_signal(&mut self, number: EventNumber, signal: &SignalReceived) {
+        let SignalReceived { name, input, .. } = signal;
+        let handler = W::SIGNALS.iter().find(|signal| signal.name() == name);
+        if handler.is_none() {
+            warn!(signal = %name, "the workflow has no such signal; it is kept unread");
+        }
+        let shown = self.begin_handling("signal", name);
+        let arrival = handler.map_or(Ok(Arrival::Kept), |it| it.arrive(&self.context, input));
+        self.board.set_handling(None);
+        match arrival {
+            Ok(Arrival::Applied) => {}
+            Ok(Arrival::Kept) => {
+                self.board.keep(Signal { number, name: name.clone(), input: input.clone() });
+            }
+            Ok(Arrival::Task(task)) => {
+                let board = self.board.clone();
+                board.begin_signal(number, name);
+                let task = async move {
+                    task.await;
+                    board.end_signal(number);
+                };
+                self.begin_task(shown, Box::pin(task));
+            }
+            // Whoever can send signals could stop the run for good, if this were a fault.
+            Err(error) => {
+                warn!(signal = %name, %error, "a signal cannot be read; it is kept unread");
+                self.board.set_aside(number);
+            }
+        }
+    }
+
+    pub(super) fn handle_update(&mut self, update: UpdateId, request: &UpdateRequest) {
+        let board = self.board.clone();
+        let mut accept = || board.accept_update(update.clone(), request.clone());
+        let handler = W::UPDATES.iter().find(|handler| handler.name() == request.name);
+        let shown = self.begin_handling("update", &request.name);
+        let progress = match handler {
+            Some(handler) => handler.admit(&self.context, &request.input, &mut accept),
+            None => {
+                let names = W::UPDATES.iter().map(|handler| handler.name());
+                Err(unknown::<W>("update", &request.name, names))
+            }
+        };
+        self.board.set_handling(None);
+        match progress {
+            Err(failure) => board.command(Ask::RejectUpdate { update, failure }),
+            Ok(UpdateProgress::Done(result)) => {
+                board.complete_update(update, outcome::of_update(result))
+            }
+            Ok(UpdateProgress::Task(task)) => {
+                let task =
+                    async move { board.complete_update(update, outcome::of_update(task.await)) };
+                self.begin_task(shown, Box::pin(task));
+            }
+        }
+    }
+
+    /// Says which handler runs, should it panic.
+    fn begin_handling(&self, kind: &str, name: &str) -> Rc<str> {
+        let shown: Rc<str> = format!("{kind} {name}").into();
+        self.board.set_handling(Some(shown.clone()));
+        shown
+    }
+
+    fn begin_task(&mut self, shown: Rc<str>, task: LocalBoxFuture<'static, ()>) {
+        self.tasks.begin(named(self.board.clone(), shown, task), &self.board);
+    }
+}
+
+/// A task that says which handler it is whenever it runs, should it panic.
+fn named(
+    board: Rc<Board>,
+    shown: Rc<str>,
+    mut task: LocalBoxFuture<'static, ()>,
+) -> LocalBoxFuture<'static, ()> {
+    Box::pin(poll_fn(move |context| {
+        board.set_handling(Some(shown.clone()));
+        let polled = task.as_mut().poll(context);
+        board.set_handling(None);
+        polled
+    }))
+}

@@ -1,0 +1,64 @@
+//! All of several futures, or the first that succeeds.
+
+use std::{collections::BTreeMap, future::poll_fn};
+
+use super::crowd::Crowd;
+
+/// Runs any number of futures at once and gives their outputs in the same order. Each is begun in that
+/// order, and waited for whatever the others come to.
+pub async fn join_all<F: IntoFuture>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    let mut crowd = crowd(futures);
+    let mut outputs = BTreeMap::new();
+    while let Some((number, output)) = poll_fn(|cx| crowd.poll_next(cx)).await {
+        outputs.insert(number, output);
+    }
+    outputs.into_values().collect()
+}
+
+/// As [`join_all`], for futures that can fail: with the first failure the others are dropped, which
+/// cancels what they wait for. Of those that fail in the same moment, the first in order counts.
+pub async fn try_join_all<F, T, E>(futures: impl IntoIterator<Item = F>) -> Result<Vec<T>, E>
+where
+    F: IntoFuture<Output = Result<T, E>>,
+{
+    let mut crowd = crowd(futures);
+    let mut outputs = BTreeMap::new();
+    while let Some((number, output)) = poll_fn(|cx| crowd.poll_next(cx)).await {
+        outputs.insert(number, output?);
+    }
+    Ok(outputs.into_values().collect())
+}
+
+/// Runs futures at once until one succeeds, and drops the others, which cancels what they wait for. If
+/// none does, gives all failures, in the order of the futures.
+///
+/// ```
+/// # use abide_sdk::{ActivityDef, Context, Error, Result, first_success};
+/// # async fn example<W>(ctx: &Context<W>, ask: ActivityDef<(), String, u32>) -> Result<u32> {
+/// let mirrors = ["north", "south"];
+/// let asked = first_success(mirrors.map(|mirror| ctx.activity(ask, mirror.to_owned()))).await;
+/// asked.map_err(|failures| Error::fail(format!("{} mirrors failed", failures.len())))
+/// # }
+/// ```
+pub async fn first_success<F, T, E>(futures: impl IntoIterator<Item = F>) -> Result<T, Vec<E>>
+where
+    F: IntoFuture<Output = Result<T, E>>,
+{
+    let mut crowd = crowd(futures);
+    let mut failures = BTreeMap::new();
+    while let Some((number, output)) = poll_fn(|cx| crowd.poll_next(cx)).await {
+        match output {
+            Ok(value) => return Ok(value),
+            Err(error) => failures.insert(number, error),
+        };
+    }
+    Err(failures.into_values().collect())
+}
+
+fn crowd<F: IntoFuture>(futures: impl IntoIterator<Item = F>) -> Crowd<F::IntoFuture> {
+    let mut crowd = Crowd::new();
+    for (number, future) in (0..).zip(futures) {
+        crowd.add(number, future.into_future());
+    }
+    crowd
+}

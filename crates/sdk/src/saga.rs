@@ -1,0 +1,211 @@
+//! Sagas: steps in other systems that are undone when a later step fails. A saga is ordinary workflow
+//! code, so replay brings it back after every crash; it records nothing of its own.
+
+use serde::{Deserialize, Serialize};
+
+use abide_core::failure::Failure;
+
+use crate::{
+    context::Context,
+    error::{Error, Result},
+    future::LocalBoxFuture,
+    join_all, payload,
+    raised::BoxError,
+};
+
+/// The type of a failure that tells what could not be undone.
+const ERROR_TYPE: &str = "SagaNotUndone";
+
+/// Steps that are undone when a later one fails, or when the run is asked to cancel itself.
+///
+/// ```
+/// # use abide_sdk::{ActivityDef, Context, Result, Saga};
+/// # async fn example<W>(
+/// #     ctx: &Context<W>,
+/// #     book_room: ActivityDef<(), String, u32>,
+/// #     release_room: ActivityDef<(), u32, ()>,
+/// #     charge: ActivityDef<(), u32, ()>,
+/// # ) -> Result<u32> {
+/// let room = Saga::new().run(ctx, async |saga| {
+///     let room = ctx.activity(book_room, "Ada".to_owned()).await?;
+///     saga.undo("release the room", ctx.activity(release_room, room));
+///     ctx.activity(charge, room).await?;
+///     Ok(room)
+/// });
+/// # room.await
+/// # }
+/// ```
+///
+/// A cancel request does not reach what undoes: it ends the step that is under way, then all is undone.
+#[derive(Default)]
+#[must_use = "a saga does nothing until it is run"]
+pub struct Saga {
+    undos: Vec<Undo>,
+    at_once: bool,
+}
+
+/// What undoes one step. It begins when it is first polled.
+struct Undo {
+    step: String,
+    action: LocalBoxFuture<'static, Result<()>>,
+}
+
+/// A saga failed, and not all of it could be undone.
+#[derive(Debug, thiserror::Error)]
+#[error("{cause}; {}", told(not_undone))]
+pub struct SagaFailure {
+    /// Why it failed.
+    pub cause: Error,
+    /// What remains, in the order in which it was to be undone.
+    pub not_undone: Vec<NotUndone>,
+}
+
+/// A step that could not be undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotUndone {
+    /// What was to be done, as [`Saga::undo`] named it.
+    pub step: String,
+    /// Why it was not.
+    pub failure: Failure,
+}
+
+impl Saga {
+    /// A saga that is undone step by step, the last step first.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Undoes all steps at once instead.
+    pub fn undo_at_once(mut self) -> Self {
+        self.at_once = true;
+        self
+    }
+
+    /// Says what undoes a step: `saga.undo("release the room", ctx.activity(release, room))`, or an
+    /// async block. It begins only when the saga is undone.
+    ///
+    /// A step whose failure does not say whether it took effect, such as an activity that timed out, is
+    /// safer when what undoes it is named before it begins.
+    pub fn undo<F, T, E>(&mut self, step: impl Into<String>, undo: F)
+    where
+        F: IntoFuture<Output = Result<T, E>, IntoFuture: 'static>,
+        E: Into<BoxError> + 'static,
+    {
+        let undo = undo.into_future();
+        let action = async move { undo.await.map(drop).map_err(Error::from_source) };
+        self.undos.push(Undo { step: step.into(), action: Box::pin(action) });
+    }
+
+    /// Takes the steps, and undoes those that were taken if one of them fails or is cancelled. The
+    /// error is that of the steps, or [`Error::Saga`] if not all could be undone.
+    ///
+    /// Steps that continue as new are not undone, and the next run does not know them.
+    pub async fn run<W, T>(
+        mut self,
+        ctx: &Context<W>,
+        steps: impl AsyncFnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let cause = match steps(&mut self).await {
+            Ok(value) => return Ok(value),
+            Err(next @ Error::ContinueAsNew(_)) => return Err(next),
+            Err(cause) => cause,
+        };
+        let not_undone = self.undo_all(ctx).await;
+        if not_undone.is_empty() {
+            return Err(cause);
+        }
+        Err(Error::Saga(Box::new(SagaFailure { cause, not_undone })))
+    }
+
+    /// Undoes all steps so far, and tells what could not be undone. Goes on past a failure; steps are
+    /// undone once, however often this is called.
+    pub async fn undo_all<W>(&mut self, ctx: &Context<W>) -> Vec<NotUndone> {
+        let undos = std::mem::take(&mut self.undos).into_iter().rev();
+        let at_once = self.at_once;
+        ctx.shield(async move {
+            if at_once {
+                return join_all(undos.map(Undo::run)).await.into_iter().flatten().collect();
+            }
+            let mut not_undone = Vec::new();
+            for undo in undos {
+                not_undone.extend(undo.run().await);
+            }
+            not_undone
+        })
+        .await
+    }
+}
+
+impl Undo {
+    async fn run(self) -> Option<NotUndone> {
+        let failure = self.action.await.err()?.to_failure();
+        Some(NotUndone { step: self.step, failure })
+    }
+}
+
+impl SagaFailure {
+    /// What history keeps of it: the failure of the saga as its cause, and what remains in its details.
+    pub(crate) fn to_failure(&self) -> Failure {
+        let written: Vec<_> = self.not_undone.iter().map(Written::from).collect();
+        Failure {
+            message: self.to_string(),
+            error_type: ERROR_TYPE.into(),
+            details: payload::encode(&written).unwrap_or_default(),
+            cause: Some(Box::new(self.cause.to_failure())),
+            ..Failure::default()
+        }
+    }
+}
+
+impl NotUndone {
+    /// What could not be undone, as the failure of a run or of a child tells it; nothing if it tells of
+    /// no such saga.
+    pub fn in_failure(failure: &Failure) -> Vec<Self> {
+        let chain = std::iter::successors(Some(failure), |failure| failure.cause.as_deref());
+        let told = chain.filter(|failure| failure.error_type == ERROR_TYPE);
+        let read = |failure: &Failure| payload::decode::<Vec<Written>>(&failure.details).ok();
+        told.filter_map(read).flatten().map(Self::from).collect()
+    }
+}
+
+impl std::fmt::Debug for Saga {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let steps: Vec<_> = self.undos.iter().map(|undo| &undo.step).collect();
+        f.debug_struct("Saga").field("steps", &steps).field("at_once", &self.at_once).finish()
+    }
+}
+
+/// What could not be undone, as it stands in the details of a failure.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    step: String,
+    /// The message of the failure, and those of its causes.
+    messages: Vec<String>,
+    error_type: String,
+}
+
+impl From<&NotUndone> for Written {
+    fn from(NotUndone { step, failure }: &NotUndone) -> Self {
+        let chain = std::iter::successors(Some(failure), |failure| failure.cause.as_deref());
+        let messages = chain.map(|failure| failure.message.clone()).collect();
+        Self { step: step.clone(), messages, error_type: failure.error_type.clone() }
+    }
+}
+
+impl From<Written> for NotUndone {
+    fn from(Written { step, messages, error_type }: Written) -> Self {
+        let with_cause =
+            |cause, message| Some(Failure { message, cause: boxed(cause), ..Failure::default() });
+        let failure = messages.into_iter().rev().fold(None, with_cause).unwrap_or_default();
+        Self { step, failure: Failure { error_type, ..failure } }
+    }
+}
+
+fn boxed(cause: Option<Failure>) -> Option<Box<Failure>> {
+    cause.map(Box::new)
+}
+
+fn told(not_undone: &[NotUndone]) -> String {
+    let told = |NotUndone { step, failure }: &NotUndone| format!("{step} ({})", failure.message);
+    format!("not undone: {}", not_undone.iter().map(told).collect::<Vec<_>>().join(", "))
+}

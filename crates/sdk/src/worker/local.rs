@@ -1,0 +1,288 @@
+//! Runs local activities: each is a task of the runtime beside the workflow thread, with all of its
+//! attempts. Its end goes to the thread of its run as an order.
+//!
+//! They belong to the run's machine, and end with it: a machine that is dropped, because its turn was
+//! not taken or the worker leaves, stops them where they stand, and whoever has the run next runs them
+//! again. How many run at once is bounded for the whole worker; those beyond wait, and their time counts.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    panic::AssertUnwindSafe,
+    sync::{Arc, mpsc::Sender},
+    time::Duration,
+};
+
+use abide_core::{
+    attempt::ActivityToken,
+    call::TaskToken,
+    event::{ActivitySpec, Delivery, Marker},
+    failure::{Failure, FailureKind, TimeoutKind},
+    limits::Limits,
+    payload::{self, PayloadMap, Payloads},
+    retry::RetryState,
+    run::ActivityGiven,
+    time::Timestamp,
+};
+use futures_util::FutureExt;
+use tokio::{
+    sync::Semaphore,
+    task::AbortHandle,
+    time::{Instant, sleep, timeout_at},
+};
+
+use super::{activity, order::Order, overdue::STOP_GRACE, shared::Shared};
+use crate::{
+    activity::{
+        ActivityCode, ActivityContext, ActivityEnd, ActivityInfo, AttemptLink, CancelToken,
+        LocalActivity, LocalEnd, LocalVerdict, cannot_be_left,
+    },
+    executor::LocalWork,
+};
+
+/// The local activities of one run.
+#[derive(Default)]
+pub(super) struct Locals {
+    running: BTreeMap<String, Running>,
+    /// Ends that code has not been told yet, in the order of their coming.
+    ended: VecDeque<Marker>,
+}
+
+/// A local activity that runs. Dropped, it stops where it stands.
+struct Running {
+    /// Tells it from one of the same id that ran for the same run before.
+    serial: u64,
+    cancel: CancelToken,
+    task: AbortHandle,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The end of a local activity, on its way to the thread.
+pub(super) struct LocalEnded {
+    /// The run that asked.
+    pub(super) token: TaskToken,
+    serial: u64,
+    marker: Marker,
+}
+
+/// Starts local activities for the runs of one thread.
+pub(super) struct Launcher {
+    pub(super) shared: Arc<Shared>,
+    pub(super) orders: Sender<Order>,
+    pub(super) started: u64,
+}
+
+impl Locals {
+    /// Some run.
+    pub(super) fn running(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    /// The next end that code has not been told.
+    pub(super) fn next_end(&mut self) -> Option<Marker> {
+        self.ended.pop_front()
+    }
+
+    /// Takes an end, unless it is of one that is not wanted any more.
+    pub(super) fn end(&mut self, ended: LocalEnded) {
+        let LocalEnded { serial, marker, .. } = ended;
+        if self.running.get(&marker.id).is_some_and(|running| running.serial == serial) {
+            self.running.remove(&marker.id);
+            self.ended.push_back(marker);
+        }
+    }
+
+    /// Does what code asks for. The name of an activity that the worker does not have is given back.
+    pub(super) fn take(
+        &mut self,
+        work: LocalWork,
+        token: &TaskToken,
+        launcher: &mut Launcher,
+    ) -> Result<(), String> {
+        for id in work.give_up {
+            self.ended.retain(|marker| marker.id != id);
+            if let Some(running) = self.running.remove(&id) {
+                launcher.stop(running);
+            }
+        }
+        for activity in work.begin {
+            let id = activity.id.clone();
+            self.running.insert(id, launcher.begin(activity, token)?);
+        }
+        Ok(())
+    }
+}
+
+impl Launcher {
+    fn begin(&mut self, activity: LocalActivity, token: &TaskToken) -> Result<Running, String> {
+        let Some(code) = self.shared.registry.activity_code(&activity.activity_type) else {
+            return Err(activity.activity_type);
+        };
+        self.started += 1;
+        let (serial, cancel) = (self.started, CancelToken::new());
+        let attempts = Attempts {
+            room: Arc::clone(&self.shared.local_activities),
+            code,
+            token: token.clone(),
+            cancel: cancel.clone(),
+            began: Instant::now(),
+            activity,
+        };
+        let (orders, token) = (self.orders.clone(), token.clone());
+        let task = self.shared.runtime.spawn(async move {
+            let marker = attempts.run().await;
+            // A thread that has ended needs nothing.
+            drop(orders.send(Order::LocalEnded(Box::new(LocalEnded { token, serial, marker }))));
+        });
+        Ok(Running { serial, cancel, task: task.abort_handle() })
+    }
+
+    /// Code does not want it any more: it is asked to stop, and dropped if it does not.
+    fn stop(&self, running: Running) {
+        running.cancel.cancel();
+        self.shared.runtime.spawn(async move {
+            sleep(STOP_GRACE).await;
+            drop(running);
+        });
+    }
+
+    /// Ends the pause of a task that waits for local activities, when this much time has passed.
+    pub(super) fn pause(&self, token: &TaskToken, pause: Duration) {
+        let (orders, run, start) = (self.orders.clone(), token.run, token.start);
+        self.shared.runtime.spawn(async move {
+            sleep(pause).await;
+            // A thread that has ended needs nothing.
+            drop(orders.send(Order::LocalPause(run, start)));
+        });
+    }
+}
+
+/// All attempts of one local activity.
+struct Attempts {
+    room: Arc<Semaphore>,
+    code: Arc<dyn ActivityCode>,
+    token: TaskToken,
+    cancel: CancelToken,
+    began: Instant,
+    activity: LocalActivity,
+}
+
+impl Attempts {
+    async fn run(self) -> Marker {
+        let mut attempt = self.activity.attempt;
+        loop {
+            let failure = match self.attempt(attempt).await {
+                Ok(result) => return self.marker(attempt, LocalEnd::Completed(result)),
+                Err(failure) if out_of_time(&failure) => {
+                    let end = LocalEnd::Failed(failure, RetryState::Timeout);
+                    return self.marker(attempt, end);
+                }
+                Err(failure) => failure,
+            };
+            tracing::warn!(
+                workflow = %self.token.workflow,
+                activity = self.activity.activity_type,
+                attempt,
+                error = failure.message,
+                "an attempt of a local activity failed"
+            );
+            match self.activity.judge(attempt, failure, self.began.elapsed()) {
+                LocalVerdict::Again(delay) => sleep(delay).await,
+                LocalVerdict::Ends(end) => return self.marker(attempt, end),
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn attempt(&self, attempt: u32) -> Result<Payloads, Failure> {
+        let whole = self.until(self.began, self.activity.schedule_to_close);
+        let room = timeout_at(whole, self.room.acquire()).await;
+        // The semaphore is never closed; a permit that is an error would only mean no bound.
+        let _room = room.map_err(|_| Failure::timeout(TimeoutKind::ScheduleToClose))?.ok();
+        let one = self.until(Instant::now(), self.activity.start_to_close);
+        let code =
+            AssertUnwindSafe(self.code.run(self.context(attempt), self.activity.input.clone()));
+        match timeout_at(one.min(whole), code.catch_unwind()).await {
+            Ok(Ok(end)) => fitting(end),
+            Ok(Err(panic)) => Err(activity::panicked(&*panic)),
+            Err(_) if whole <= one => Err(Failure::timeout(TimeoutKind::ScheduleToClose)),
+            Err(_) => Err(Failure::timeout(TimeoutKind::StartToClose)),
+        }
+    }
+
+    /// A limit that was not set is far away.
+    fn until(&self, since: Instant, limit: Option<Duration>) -> Instant {
+        const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+        since.checked_add(limit.unwrap_or(FAR).min(FAR)).unwrap_or(since)
+    }
+
+    fn context(&self, attempt: u32) -> ActivityContext {
+        let LocalActivity { id, activity_type, start_to_close, schedule_to_close, retry, .. } =
+            &self.activity;
+        let spec = ActivitySpec {
+            activity: id.as_str().into(),
+            activity_type: activity_type.clone(),
+            queue: String::new(),
+            input: Vec::new(),
+            header: PayloadMap::new(),
+            schedule_to_close: *schedule_to_close,
+            schedule_to_start: None,
+            start_to_close: *start_to_close,
+            heartbeat: None,
+            retry: Some(retry.clone()),
+            delivery: Delivery::AtLeastOnce,
+            retry_of: None,
+        };
+        let given = ActivityGiven {
+            spec,
+            execution: self.activity.execution.clone(),
+            attempt,
+            scheduled_at: Timestamp::EPOCH,
+            heartbeat: None,
+        };
+        let info =
+            ActivityInfo { given, workflow: self.token.workflow.clone(), run: self.token.run };
+        ActivityContext::new(info, Arc::new(Unheard), self.cancel.clone())
+    }
+
+    fn marker(&self, attempt: u32, end: LocalEnd) -> Marker {
+        self.activity.marker(attempt, end)
+    }
+}
+
+/// Nobody waits for signs of life of a local activity.
+struct Unheard;
+
+impl AttemptLink for Unheard {
+    fn heartbeat(&self, _details: Payloads) {}
+
+    fn token(&self) -> Option<ActivityToken> {
+        None
+    }
+}
+
+fn out_of_time(failure: &Failure) -> bool {
+    failure.kind == FailureKind::Timeout(TimeoutKind::ScheduleToClose)
+}
+
+/// The end of an attempt, if it can be recorded: a result that cannot would fail every task after it.
+fn fitting(end: ActivityEnd) -> Result<Payloads, Failure> {
+    let limit = Limits::default().payload_bytes;
+    match end {
+        ActivityEnd::Completed(result) if payload::size(&result) > limit => {
+            let size = payload::size(&result);
+            let message =
+                format!("the result of a local activity has {size} bytes; at most {limit} fit");
+            let failure = Failure::server(FailureKind::Application, message);
+            Err(Failure { non_retryable: true, ..failure })
+        }
+        ActivityEnd::Completed(result) => Ok(result),
+        ActivityEnd::Failed(failure) => Err(failure),
+        ActivityEnd::Cancelled(_) => Err(activity::not_cancelled()),
+        ActivityEnd::Later => Err(cannot_be_left()),
+    }
+}

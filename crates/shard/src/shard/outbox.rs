@@ -1,0 +1,205 @@
+//! What runs of this shard do to other workflows. The outbox row stays until the answer is recorded;
+//! meanwhile the effect is sent again and again. Effects of one run on one workflow go one after the
+//! other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use abide_core::{
+    codec,
+    effect::{Answer, Effect},
+    ids::{RunId, WorkflowKey},
+    run::Input,
+    time::Timestamp,
+};
+use abide_store::rows::OutboxRow;
+
+use super::{Reading, Shard, Todo};
+use crate::{
+    alarm::Alarm,
+    message::{EffectKey, Envelope, Fetch, Output},
+};
+
+/// Effects on their way.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    effects: BTreeMap<(RunId, u64), Sending>,
+    /// The unsettled effects of each run on each workflow: the first goes, the others wait for it.
+    lanes: BTreeMap<Lane, BTreeSet<u64>>,
+}
+
+/// A run and the workflow that it does something to.
+type Lane = (RunId, WorkflowKey);
+
+/// An effect on its way.
+#[derive(Debug)]
+struct Sending {
+    key: EffectKey,
+    effect: Effect,
+    /// When it was sent last; none if it waits for its turn.
+    sent_at: Option<Timestamp>,
+}
+
+impl Outgoing {
+    /// Takes an effect that was not known.
+    fn add(&mut self, key: EffectKey, effect: Effect) {
+        let (run, number) = (key.run, key.number);
+        let lane = (run, effect.target.workflow.clone());
+        self.effects.entry((run, number)).or_insert_with(|| {
+            self.lanes.entry(lane).or_default().insert(number);
+            Sending { key, effect, sent_at: None }
+        });
+    }
+
+    /// Where an effect goes.
+    fn lane(&self, run: RunId, number: u64) -> Option<Lane> {
+        let sending = self.effects.get(&(run, number))?;
+        Some((run, sending.effect.target.workflow.clone()))
+    }
+
+    /// The effect no longer keeps later ones waiting. One that is under way stays until its answer
+    /// comes, which must be confirmed.
+    fn settle(&mut self, run: RunId, number: u64) -> Option<Lane> {
+        let lane = self.lane(run, number)?;
+        let sending = self.effects.get(&(run, number))?;
+        let under_way = sending.sent_at.is_some();
+        if let Some(waiting) = self.lanes.get_mut(&lane) {
+            waiting.remove(&number);
+            if waiting.is_empty() {
+                self.lanes.remove(&lane);
+            }
+        }
+        if !under_way {
+            self.effects.remove(&(run, number));
+        }
+        Some(lane)
+    }
+
+    /// The answer is recorded.
+    fn remove(&mut self, run: RunId, number: u64) {
+        self.settle(run, number);
+        self.effects.remove(&(run, number));
+    }
+
+    /// The effect whose turn it is, if it is not under way.
+    fn next(&mut self, lane: &Lane, now: Timestamp) -> Option<Envelope> {
+        let number = *self.lanes.get(lane)?.first()?;
+        let sending = self.effects.get_mut(&(lane.0, number))?;
+        if sending.sent_at.is_some() {
+            return None;
+        }
+        sending.sent_at = Some(now);
+        Some(Envelope { key: sending.key.clone(), effect: sending.effect.clone() })
+    }
+
+    /// Forgets that effects are under way whose answers are overdue.
+    fn give_up(&mut self, overdue: impl Fn(Timestamp) -> bool) {
+        let lanes = &self.lanes;
+        self.effects.retain(|(run, number), sending| {
+            let lane = (*run, sending.effect.target.workflow.clone());
+            let unsettled = lanes.get(&lane).is_some_and(|waiting| waiting.contains(number));
+            unsettled || !sending.sent_at.is_some_and(&overdue)
+        });
+        for sending in self.effects.values_mut() {
+            sending.sent_at = sending.sent_at.filter(|at| !overdue(*at));
+        }
+    }
+}
+
+impl Shard {
+    pub(super) fn scan_outbox(&mut self, after: Option<(RunId, u64)>) {
+        self.fetch(Reading::Outbox, Fetch::Outbox(after, self.limits.page_rows));
+    }
+
+    pub(super) fn outbox_read(&mut self, rows: Vec<OutboxRow>) {
+        if rows.len() >= self.limits.page_rows {
+            self.scan_outbox(rows.last().map(|row| (row.run, row.number)));
+        }
+        for row in rows {
+            // An effect that cannot be read stays in the store for a version that can.
+            let Ok(effect) = codec::decode_effect(row.effect) else { continue };
+            let workflow = WorkflowKey { namespace: row.namespace, workflow: row.workflow };
+            let key = EffectKey { workflow, run: row.run, number: row.number };
+            self.outgoing.add(key, effect);
+        }
+        self.send_ready();
+    }
+
+    /// The run's effect is new, changed, or settled.
+    pub(super) fn track_effect(&mut self, run: RunId, number: u64) {
+        let Some(entry) = self.cache.peek(run) else { return };
+        if !entry.run.outbox.contains_key(&number) {
+            if let Some(lane) = self.outgoing.settle(run, number) {
+                self.send_next(&lane);
+            }
+            return;
+        }
+        // Earlier ones may not have been read from the outbox yet, and they must go first. If one is
+        // known, all before it are.
+        let unknown = entry.run.outbox.range(..=number).rev();
+        let unknown =
+            unknown.take_while(|(number, _)| !self.outgoing.effects.contains_key(&(run, **number)));
+        let unknown: Vec<_> = unknown.map(|(number, effect)| (*number, effect.clone())).collect();
+        let workflow = entry.run.workflow.clone();
+        for (number, effect) in unknown.into_iter().rev() {
+            let lane = (run, effect.target.workflow.clone());
+            let key = EffectKey { workflow: workflow.clone(), run, number };
+            self.outgoing.add(key, effect);
+            self.send_next(&lane);
+        }
+    }
+
+    /// Sends the next effect of a lane, unless one is under way.
+    fn send_next(&mut self, lane: &Lane) {
+        let Some(envelope) = self.outgoing.next(lane, self.moment.now) else { return };
+        let shard = envelope.effect.target.workflow.slot().shard();
+        self.emit_after(lane.0, Output::Deliver(shard, Box::new(envelope)));
+        self.set_resend();
+    }
+
+    fn send_ready(&mut self) {
+        let lanes: Vec<_> = self.outgoing.lanes.keys().cloned().collect();
+        for lane in lanes {
+            self.send_next(&lane);
+        }
+    }
+
+    fn set_resend(&mut self) {
+        if !self.resend_set {
+            self.resend_set = true;
+            let resend_at = self.now().saturating_add(self.limits.effect_timeout);
+            self.alarms.set(resend_at, Alarm::Resend);
+        }
+    }
+
+    /// No answer came for a while: the message or its answer was lost, or the target was reset.
+    pub(super) fn resend(&mut self) {
+        self.resend_set = false;
+        let (now, timeout) = (self.now(), self.limits.effect_timeout);
+        self.outgoing.give_up(|sent_at| sent_at.saturating_add(timeout) <= now);
+        self.send_ready();
+        if !self.outgoing.effects.is_empty() {
+            self.set_resend();
+        }
+    }
+
+    pub(super) fn effect_answered(&mut self, key: EffectKey, answer: Answer) {
+        self.with_run(key.run, Todo::Answered(key, answer));
+    }
+
+    /// Records the answer and removes the outbox row in one batch, then confirms.
+    pub(super) fn record_answer(&mut self, run: RunId, key: EffectKey, answer: Answer) {
+        let number = key.number;
+        let lane = self.outgoing.lane(run, number);
+        match self.decide(run, Input::EffectAnswered { number, answer }) {
+            Ok(_) => {
+                self.outgoing.remove(run, number);
+                if let Some(lane) = lane {
+                    self.emit_after(run, Output::Confirm(lane.1.slot().shard(), key));
+                    self.send_next(&lane);
+                }
+            }
+            Err(error) if Self::busy(&error) => self.park_busy(run, Todo::Answered(key, answer)),
+            Err(_) => {}
+        }
+    }
+}

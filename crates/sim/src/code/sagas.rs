@@ -1,0 +1,80 @@
+//! Steps that are undone when a later one fails, through the saga of the SDK.
+
+use std::time::Duration;
+
+use abide_sdk::{Context, Error, OnCancel, RetryPolicy, Saga};
+
+use super::{
+    steps::{Stopped, call, came_to},
+    workflow::Scripted,
+};
+use crate::programs::{self, Activity, Quirk};
+
+/// The activity that takes a step.
+pub const STEP: &str = "step";
+
+/// The activity that undoes it.
+pub const UNDO: &str = "unstep";
+
+/// The activity that undoes it, or fails to.
+pub const STUBBORN_UNDO: &str = "stubborn";
+
+/// How the trace tells of a saga that was undone.
+pub const UNDONE: &str = "undone";
+
+/// How the trace tells what of a saga could not be undone.
+pub const NOT_UNDONE: &str = "not undone";
+
+/// How long an attempt may take.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// Takes the steps, and whatever comes after them.
+pub(super) async fn run<const N: usize>(
+    ctx: &Context<Scripted<N>>,
+    saga: &programs::Saga,
+) -> Stopped {
+    let number = ctx.write(Scripted::next_number);
+    let quirk = ctx.read(|state| state.program.quirk);
+    let at_once = saga.at_once || quirk == Some(Quirk::UndoneAtOnce);
+    let steps = if at_once { Saga::new().undo_at_once() } else { Saga::new() };
+    // Whether it is undone step by step must be known from history.
+    let way = if saga.at_once { "at once" } else { "in turn" };
+    let ended = steps.run(ctx, async |undoing| {
+        for (index, step) in saga.steps.iter().enumerate() {
+            let named = format!("{number}.{index}.{way}");
+            call(ctx, &retried(STEP), &named).await?;
+            let undo = retried(if step.stubborn { STUBBORN_UNDO } else { UNDO });
+            let last = index + 1 == saga.steps.len();
+            if !(last && quirk == Some(Quirk::StepNotUndone)) {
+                undoing.undo(named.clone(), call(ctx, &undo, &named));
+            }
+        }
+        call(ctx, &saga.last, "").await
+    });
+    let name = format!("saga {number}");
+    match ended.await {
+        Err(Error::Saga(failed)) => {
+            let left: Vec<_> = failed.not_undone.into_iter().map(|it| it.step).collect();
+            let told = format!("{NOT_UNDONE} {}", left.join(","));
+            ctx.write(|state| state.note(format!("{name}={told}")));
+            came_to(ctx, &name, Err(failed.cause))
+        }
+        Err(error) => {
+            ctx.write(|state| state.note(format!("{name}={UNDONE}")));
+            came_to(ctx, &name, Err(error))
+        }
+        Ok(_) => came_to(ctx, &name, Ok("done".into())),
+    }
+}
+
+/// An activity that is tried until it succeeds, or says that it never will. A cancelled saga waits for
+/// what became of its step, to know whether it must be undone.
+fn retried(activity_type: &'static str) -> Activity {
+    Activity {
+        activity_type,
+        retry: Some(RetryPolicy::default()),
+        start_to_close: Some(LIMIT),
+        on_cancel: OnCancel::WaitForCancel,
+        ..Activity::default()
+    }
+}

@@ -1,0 +1,260 @@
+//! One connection with its settings and prepared statements, and the lane that makes it anew when it
+//! is lost.
+//!
+//! Every session says how long the database may work, wait and stand still for it. So a node that is
+//! stopped in the middle of a transaction, or cut off, cannot hold up one that takes its shards: the
+//! epoch rows it has locked are free again after `idle_timeout` at the latest, or after
+//! `statement_timeout` if the database itself is slow, and whoever waits for them is told after
+//! `lock_timeout`.
+
+use std::{
+    collections::HashMap,
+    future::poll_fn,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    task::Poll,
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep, timeout};
+use tokio_postgres::{
+    Client, Error, NoTls, Row, Statement,
+    types::{ToSql, Type},
+};
+
+use crate::{Options, fault::Fault};
+
+/// The value of a parameter.
+pub(crate) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
+
+/// A statement that is prepared once per connection, with its values.
+pub(crate) struct Call<'a> {
+    pub(crate) sql: &'static str,
+    pub(crate) params: Vec<Param<'a>>,
+}
+
+/// A statement that was made for the occasion, with its values and their types.
+pub(crate) struct Made {
+    pub(crate) sql: String,
+    pub(crate) params: Vec<(Param<'static>, Type)>,
+}
+
+/// A connection that is set up.
+pub(crate) struct Session {
+    client: Client,
+    prepared: Mutex<HashMap<&'static str, Statement>>,
+    spoiled: AtomicBool,
+}
+
+impl Session {
+    /// Connects and sets up; the tables need not be there yet.
+    pub(crate) async fn connect(options: &Options) -> Result<Self, Fault> {
+        let (client, connection) = options.connect.connect(NoTls).await?;
+        tokio::spawn(async move {
+            // Whoever uses the session is told of its end by it.
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection to the database has ended");
+            }
+        });
+        client.batch_execute(&settings(options)).await?;
+        Ok(Self { client, prepared: Mutex::default(), spoiled: AtomicBool::new(false) })
+    }
+
+    /// Whether nothing can be asked any more.
+    pub(crate) fn ended(&self) -> bool {
+        self.client.is_closed() || self.spoiled.load(Relaxed)
+    }
+
+    /// Nobody knows what state the connection is in: it is not to be used again.
+    pub(crate) fn spoil(&self) {
+        self.spoiled.store(true, Relaxed);
+    }
+
+    /// Sends text that answers no rows.
+    pub(crate) async fn run(&self, sql: &str) -> Result<(), Error> {
+        self.client.batch_execute(sql).await
+    }
+
+    /// Prepares the statements, all at once.
+    pub(crate) async fn prepare(&self, statements: &[&'static str]) -> Result<(), Error> {
+        let prepare = |sql| boxed(async move { self.statement(sql).await.map(drop) });
+        flight(statements.iter().copied().map(prepare).collect()).await.into_iter().collect()
+    }
+
+    /// How many rows a statement changed.
+    pub(crate) async fn execute(&self, call: Call<'_>) -> Result<u64, Error> {
+        let statement = self.statement(call.sql).await?;
+        self.client.execute_raw(&statement, call.params).await
+    }
+
+    /// The rows that a statement answers.
+    pub(crate) async fn query(&self, call: &Call<'_>) -> Result<Vec<Row>, Error> {
+        let statement = self.statement(call.sql).await?;
+        self.client.query(&statement, &borrowed(call.params.iter())).await
+    }
+
+    /// The same for one that is not worth preparing.
+    pub(crate) async fn query_made(&self, made: &Made) -> Result<Vec<Row>, Error> {
+        let params: Vec<_> =
+            made.params.iter().map(|(value, kind)| (&**value as _, kind.clone())).collect();
+        self.client.query_typed(&made.sql, &params).await
+    }
+
+    /// The first column of all rows, as text.
+    pub(crate) async fn texts(&self, sql: &str, param: &str) -> Result<Vec<String>, Error> {
+        let rows = self.client.query_typed(sql, &[(&param, Type::TEXT)]).await?;
+        rows.iter().map(|row| row.try_get(0)).collect()
+    }
+
+    /// The first column of the first row, as a number.
+    pub(crate) async fn number(&self, sql: &str) -> Result<Option<i64>, Error> {
+        let rows = self.client.query_typed(sql, &[]).await?;
+        rows.first().map(|row| row.try_get(0)).transpose()
+    }
+
+    async fn statement(&self, sql: &'static str) -> Result<Statement, Error> {
+        let known = self.lock().get(sql).cloned();
+        if let Some(statement) = known {
+            return Ok(statement);
+        }
+        let statement = self.client.prepare(sql).await?;
+        self.lock().insert(sql, statement.clone());
+        Ok(statement)
+    }
+
+    /// Nothing that could panic is done under the lock.
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<&'static str, Statement>> {
+        self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn borrowed<'a>(params: impl Iterator<Item = &'a Param<'a>>) -> Vec<&'a (dyn ToSql + Sync)> {
+    params.map(|value| &**value as &(dyn ToSql + Sync)).collect()
+}
+
+/// The tables are small when statements are first planned and large later. All of them are found by
+/// their keys, so the planner is told to use no other way, whatever its statistics say.
+fn settings(options: &Options) -> String {
+    let millis = |duration: Duration| duration.as_millis().max(1);
+    format!(
+        "SET statement_timeout = {}; SET lock_timeout = {}; \
+         SET idle_in_transaction_session_timeout = {}; \
+         SET search_path = {}; SET client_encoding = 'UTF8'; \
+         SET default_transaction_isolation = 'read committed'; \
+         SET jit = off; SET enable_seqscan = off; SET enable_hashjoin = off; \
+         SET enable_mergejoin = off; \
+         SELECT set_config('synchronous_commit', 'on', false) \
+         WHERE current_setting('synchronous_commit') = 'off'",
+        millis(options.statement_timeout),
+        millis(options.lock_timeout),
+        millis(options.idle_timeout),
+        quoted(&options.schema),
+    )
+}
+
+/// A name as an identifier.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// One piece of a flight.
+pub(crate) type Piece<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+pub(crate) fn boxed<'a, T>(piece: impl Future<Output = T> + Send + 'a) -> Piece<'a, T> {
+    Box::pin(piece)
+}
+
+/// Sends all pieces in this order without waiting for answers between them, then waits for all.
+pub(crate) async fn flight<T>(mut pieces: Vec<Piece<'_, T>>) -> Vec<T> {
+    let mut answers: Vec<Option<T>> = pieces.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        for (piece, answer) in pieces.iter_mut().zip(&mut answers) {
+            if answer.is_none()
+                && let Poll::Ready(value) = piece.as_mut().poll(context)
+            {
+                *answer = Some(value);
+            }
+        }
+        if answers.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    answers.into_iter().flatten().collect()
+}
+
+/// A place for one session, which is made when it is first needed and whenever it was lost.
+pub(crate) struct Lane {
+    options: Arc<Options>,
+    /// Prepared with the session, so that no statement of a group waits for another.
+    prepare: &'static [&'static str],
+    session: tokio::sync::Mutex<Option<Arc<Session>>>,
+}
+
+/// How long to pause before the first repetition; each further pause is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+impl Lane {
+    pub(crate) fn new(options: &Arc<Options>, prepare: &'static [&'static str]) -> Self {
+        Self { options: Arc::clone(options), prepare, session: tokio::sync::Mutex::default() }
+    }
+
+    /// The session, connected anew if need be.
+    pub(crate) async fn session(&self) -> Result<Arc<Session>, Fault> {
+        let mut place = self.session.lock().await;
+        if let Some(session) = place.as_ref().filter(|session| !session.ended()) {
+            return Ok(Arc::clone(session));
+        }
+        *place = None;
+        let connected = async {
+            let session = Session::connect(&self.options).await?;
+            session.prepare(self.prepare).await?;
+            Ok(session)
+        };
+        let session = within(self.patience(), connected).await?;
+        Ok(Arc::clone(place.insert(Arc::new(session))))
+    }
+
+    /// How long an answer may take: the database gives up before, so none after this means that the
+    /// connection is dead.
+    pub(crate) fn patience(&self) -> Duration {
+        self.options.statement_timeout + Duration::from_secs(2)
+    }
+
+    /// Does something on the lane's session. What fails in passing is tried again for a while.
+    pub(crate) async fn attempt<'a, T>(
+        &self,
+        mut work: impl FnMut(Arc<Session>) -> Piece<'a, Result<T, Fault>>,
+    ) -> Result<T, Fault> {
+        let deadline = Instant::now() + self.options.retry_for;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let session = self.session().await;
+            let outcome = match &session {
+                Ok(session) => work(Arc::clone(session)).await,
+                Err(fault) => Err(fault.clone()),
+            };
+            if let (Ok(session), Err(Fault::Passing(_))) = (&session, &outcome) {
+                session.spoil();
+            }
+            match outcome {
+                Err(Fault::Passing(_) | Fault::Met(_)) if Instant::now() + pause < deadline => {
+                    sleep(pause).await;
+                }
+                outcome => return outcome,
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+/// Gives up waiting for a connection that is dead.
+pub(crate) async fn within<T>(
+    patience: Duration,
+    work: impl Future<Output = Result<T, Fault>>,
+) -> Result<T, Fault> {
+    let silent = |_| Err(Fault::Passing(format!("the database did not answer in {patience:?}")));
+    timeout(patience, work).await.unwrap_or_else(silent)
+}

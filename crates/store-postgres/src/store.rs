@@ -1,0 +1,210 @@
+//! The handle: passes batches to the writer and reads to the readers, and waits for their answers.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, channel},
+    },
+    time::Duration,
+};
+
+use abide_core::{
+    ids::{RunId, ShardId},
+    time::Timestamp,
+};
+use abide_store::{
+    Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
+    rows::{
+        DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
+        Swept, TaskKey, TaskRow, WaitRow,
+    },
+};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::{
+    Counts, OpenError, Options,
+    counts::Counter,
+    open,
+    readers::Readers,
+    registrar::Registrar,
+    tables::{due, inbox, log, outbox, registry, runs, shards, snapshots, tasks, waits},
+    writer::Writer,
+};
+
+/// A store in a PostgreSQL database. Dropping it finishes what is queued; that may take a moment.
+pub struct PostgresStore {
+    readers: Readers,
+    /// Lists and counts, which may be slow, and never stand before what a shard waits for.
+    lists: Readers,
+    registrar: Registrar,
+    counter: Arc<Counter>,
+    writer: Option<Writer>,
+    /// Closed when the writer has finished.
+    finished: Mutex<Receiver<()>>,
+    /// Its threads talk to the database. The store needs no runtime of its users.
+    runtime: Option<Runtime>,
+}
+
+impl PostgresStore {
+    /// Opens the store, and makes its tables if they are not there. Waits for the database.
+    pub fn open(options: &Options) -> Result<Self, OpenError> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(options.threads.max(1))
+            .thread_name("abide-postgres")
+            .enable_all()
+            .build()
+            .map_err(|error| open::unavailable(options, error.to_string()))?;
+        let options = Arc::new(options.clone());
+        let (send, opened) = channel();
+        let opening = Arc::clone(&options);
+        runtime.spawn(async move {
+            // The receiver waits below.
+            let _ = send.send(open::prepare(&opening).await);
+        });
+        let ended = |_| Err(open::unavailable(&options, "its threads have ended".to_owned()));
+        opened.recv().unwrap_or_else(ended)?;
+        let counter = Arc::<Counter>::default();
+        let (writer, work) = Writer::new(&options, Arc::clone(&counter));
+        let (finishing, finished) = channel();
+        runtime.spawn(async move {
+            work.await;
+            drop(finishing);
+        });
+        Ok(Self {
+            readers: Readers::new(runtime.handle().clone(), &options, options.readers),
+            lists: Readers::new(runtime.handle().clone(), &options, 1),
+            registrar: Registrar::new(runtime.handle().clone(), &options),
+            counter,
+            writer: Some(writer),
+            finished: Mutex::new(finished),
+            runtime: Some(runtime),
+        })
+    }
+
+    /// What was committed since the store was opened.
+    pub fn counts(&self) -> Counts {
+        self.counter.counts()
+    }
+}
+
+/// How long the end waits for a database that does not answer.
+const END_PATIENCE: Duration = Duration::from_secs(30);
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.writer = None;
+        // Nothing is ever sent: the end of the channel, or of patience, is what is waited for.
+        let finished = self.finished.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = finished.recv_timeout(END_PATIENCE);
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Store for PostgresStore {
+    fn commit(&self, batch: Batch) -> Pending<'_, (), CommitError> {
+        match &self.writer {
+            Some(writer) => Box::pin(writer.write(batch)),
+            None => Box::pin(async {
+                Err(CommitError::Stopped("the store is being closed".to_owned()))
+            }),
+        }
+    }
+
+    fn shard(&self, shard: ShardId) -> Pending<'_, ShardRow> {
+        let stored = self.readers.first(shards::read(shard), shards::decode);
+        Box::pin(async move {
+            let unclaimed = || ShardRow { shard, epoch: 0, owner: String::new() };
+            Ok(stored.await?.unwrap_or_else(unclaimed))
+        })
+    }
+
+    fn run(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<RunRow>> {
+        self.readers.first(runs::read(shard, run), runs::decode)
+    }
+
+    fn runs_of(
+        &self,
+        shard: ShardId,
+        workflow: WorkflowRuns,
+        limit: usize,
+    ) -> Pending<'_, Vec<RunRow>> {
+        self.readers.read(runs::of_workflow(shard, &workflow, limit), runs::decode)
+    }
+
+    fn snapshot(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<SnapshotRow>> {
+        self.readers.first(snapshots::read(shard, run), snapshots::decode)
+    }
+
+    fn log(
+        &self,
+        shard: ShardId,
+        run: RunId,
+        after: u64,
+        limit: usize,
+    ) -> Pending<'_, Vec<LogRow>> {
+        self.readers.read(log::page(shard, run, after, limit), log::decode)
+    }
+
+    fn tasks(
+        &self,
+        shard: ShardId,
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> Pending<'_, Vec<TaskRow>> {
+        self.readers.read(tasks::page(shard, after.as_ref(), limit), tasks::decode)
+    }
+
+    fn due(
+        &self,
+        shard: ShardId,
+        after: Option<DueKey>,
+        until: Timestamp,
+        limit: usize,
+    ) -> Pending<'_, Vec<DueRow>> {
+        self.readers.read(due::page(shard, after.as_ref(), until, limit), due::decode)
+    }
+
+    fn waits(&self, filter: WaitFilter, limit: usize) -> Pending<'_, Vec<(ShardId, WaitRow)>> {
+        self.lists.read(waits::list(&filter, limit), waits::decode)
+    }
+
+    fn outbox(
+        &self,
+        shard: ShardId,
+        after: Option<(RunId, u64)>,
+        limit: usize,
+    ) -> Pending<'_, Vec<OutboxRow>> {
+        self.readers.read(outbox::page(shard, after, limit), outbox::decode)
+    }
+
+    fn inbox(&self, shard: ShardId, source: RunId, number: u64) -> Pending<'_, Option<InboxRow>> {
+        match inbox::read(shard, source, number) {
+            Some(query) => self.readers.first(query, inbox::decode),
+            None => Box::pin(async { Ok(None) }),
+        }
+    }
+
+    fn runs(&self, filter: RunFilter, limit: usize) -> Pending<'_, Vec<RunRow>> {
+        self.lists.read(runs::list(&filter, limit), runs::decode)
+    }
+
+    fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64> {
+        let count = self.lists.first(runs::count(&filter), runs::decode_count);
+        Box::pin(async move { Ok(count.await?.unwrap_or_default()) })
+    }
+
+    fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept> {
+        let seen = self.readers.read(runs::stranded(shard, after, limit), runs::decode_seen);
+        Box::pin(async move { Ok(runs::swept(seen.await?, limit)) })
+    }
+
+    fn registry(&self, prefix: String) -> Pending<'_, Vec<RegistryRow>> {
+        self.registrar.read(registry::read(&prefix))
+    }
+
+    fn put_registry(&self, row: RegistryRow) -> Pending<'_, bool, CommitError> {
+        self.registrar.put(row)
+    }
+}

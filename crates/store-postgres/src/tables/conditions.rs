@@ -1,0 +1,82 @@
+//! A WHERE clause that grows by what a filter asks for.
+
+use tokio_postgres::types::{ToSql, Type};
+
+use crate::session::{Made, Param};
+
+/// Conditions that must all hold, and the values of their parameters in order.
+pub(crate) struct Conditions {
+    sql: String,
+    params: Vec<(Param<'static>, Type)>,
+}
+
+impl Conditions {
+    /// No condition yet: every row passes.
+    pub(crate) fn none() -> Self {
+        Self { sql: "TRUE".to_owned(), params: Vec::new() }
+    }
+
+    /// Adds one condition, with as many values as it has question marks.
+    pub(crate) fn require(
+        &mut self,
+        condition: &str,
+        values: impl IntoIterator<Item = (Param<'static>, Type)>,
+    ) {
+        self.sql.push_str(" AND ");
+        let mut values = values.into_iter();
+        for (index, piece) in condition.split('?').enumerate() {
+            if index > 0
+                && let Some(value) = values.next()
+            {
+                let place = self.place(value);
+                self.sql.push_str(&place);
+            }
+            self.sql.push_str(piece);
+        }
+    }
+
+    /// The whole statement: `head`, the conditions, `tail`, and a page of so many rows if one is given.
+    pub(crate) fn made(mut self, head: &str, tail: &str, page: Option<i64>) -> Made {
+        let limit = page.map_or(String::new(), |rows| {
+            let place = self.place(value(rows, Type::INT8));
+            format!("LIMIT {place}")
+        });
+        let sql = format!("{head} WHERE {} {tail} {limit}", self.sql);
+        Made { sql, params: self.params }
+    }
+
+    /// Adds a value and answers how the statement names it.
+    fn place(&mut self, value: (Param<'static>, Type)) -> String {
+        self.params.push(value);
+        format!("${}", self.params.len())
+    }
+}
+
+/// A value with its type.
+pub(crate) fn value(
+    value: impl ToSql + Sync + Send + 'static,
+    kind: Type,
+) -> (Param<'static>, Type) {
+    (Box::new(value), kind)
+}
+
+/// A text with its type.
+pub(crate) fn text(text: &str) -> (Param<'static>, Type) {
+    value(crate::values::text(text).into_owned(), Type::TEXT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_numbered_in_order() {
+        let mut conditions = Conditions::none();
+        conditions.require("a = ?", [text("x")]);
+        conditions.require("(b, c) < (?, ?)", [text("y"), value(7_i64, Type::INT8)]);
+        let made = conditions.made("SELECT a FROM t", "ORDER BY a", Some(3));
+        let expected =
+            "SELECT a FROM t WHERE TRUE AND a = $1 AND (b, c) < ($2, $3) ORDER BY a LIMIT $4";
+        assert_eq!((made.sql.as_str(), made.params.len()), (expected, 4));
+    }
+}

@@ -1,0 +1,87 @@
+//! The runs' logs: rows are added and read, and go only together with their run.
+
+use abide_core::ids::{RunId, ShardId};
+use abide_store::rows::LogRow;
+use tokio_postgres::Row;
+
+use crate::{
+    readers::Query,
+    session::Call,
+    tables::{call, column},
+    values::{Columns, Strange, limit, number, run_id, shard_number},
+};
+
+/// A row that is there already fails the statement.
+pub(crate) const APPEND: &str = "INSERT INTO log \
+    (shard, run, sequence, first_event, events, notes) SELECT * FROM unnest($1::smallint[], \
+    $2::uuid[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bytea[])";
+
+/// Which of some rows are there, to name one to who tried to add it again.
+pub(crate) const EXISTING: &str = "SELECT log.run, log.sequence \
+    FROM unnest($1::smallint[], $2::uuid[], $3::bigint[]) AS key (shard, run, sequence) \
+    JOIN log ON log.shard = key.shard AND log.run = key.run AND log.sequence = key.sequence LIMIT 1";
+
+pub(crate) const DELETE: &str = "DELETE FROM log \
+    USING unnest($1::smallint[], $2::uuid[]) AS key (shard, run) \
+    WHERE log.shard = key.shard AND log.run = key.run";
+
+pub(crate) const PAGE: &str = "SELECT run, sequence, first_event, events, notes FROM log \
+    WHERE shard = $1 AND run = $2 AND sequence > $3 ORDER BY sequence LIMIT $4";
+
+pub(crate) fn append<'a>(rows: &[(ShardId, &'a LogRow)]) -> Call<'a> {
+    let params = vec![
+        column(rows, |(shard, _)| shard_number(*shard)),
+        column(rows, |(_, row)| run_id(row.run)),
+        column(rows, |(_, row)| number(row.sequence)),
+        column(rows, |(_, row)| number(row.first_event)),
+        column(rows, |(_, row)| &row.events[..]),
+        column(rows, |(_, row)| &row.notes[..]),
+    ];
+    call(APPEND, params)
+}
+
+pub(crate) fn existing(rows: &[(ShardId, &LogRow)]) -> Call<'static> {
+    let params = vec![
+        column(rows, |(shard, _)| shard_number(*shard)),
+        column(rows, |(_, row)| run_id(row.run)),
+        column(rows, |(_, row)| number(row.sequence)),
+    ];
+    call(EXISTING, params)
+}
+
+/// Run and sequence of a row that is there.
+pub(crate) fn decode_existing(row: &Row) -> Result<(RunId, u64), Strange> {
+    Ok((row.run(0)?, row.number(1)?))
+}
+
+pub(crate) fn delete(runs: &[(ShardId, RunId)]) -> Call<'static> {
+    call(
+        DELETE,
+        vec![
+            column(runs, |(shard, _)| shard_number(*shard)),
+            column(runs, |(_, run)| run_id(*run)),
+        ],
+    )
+}
+
+pub(crate) fn page(shard: ShardId, run: RunId, after: u64, page: usize) -> Query {
+    Query::ByKey(call(
+        PAGE,
+        vec![
+            Box::new(shard_number(shard)),
+            Box::new(run_id(run)),
+            Box::new(number(after)),
+            Box::new(limit(page)),
+        ],
+    ))
+}
+
+pub(crate) fn decode(row: &Row) -> Result<LogRow, Strange> {
+    Ok(LogRow {
+        run: row.run(0)?,
+        sequence: row.number(1)?,
+        first_event: row.number(2)?,
+        events: row.bytes(3)?,
+        notes: row.bytes(4)?,
+    })
+}

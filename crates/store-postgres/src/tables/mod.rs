@@ -1,0 +1,73 @@
+//! One file per table, each with its SQL: puts and deletes for the writer, which take all rows of a
+//! group as one array per column, and pages for readers. Nothing here talks to the database.
+
+use tokio_postgres::types::ToSql;
+
+use crate::session::{Call, Param};
+
+mod conditions;
+pub(crate) mod due;
+pub(crate) mod inbox;
+pub(crate) mod log;
+pub(crate) mod outbox;
+pub(crate) mod registry;
+pub(crate) mod runs;
+pub(crate) mod shards;
+pub(crate) mod snapshots;
+pub(crate) mod tasks;
+pub(crate) mod waits;
+
+/// All that the writer sends within its transactions.
+pub(crate) const WRITES: &[&str] = &[
+    shards::LOCK_SHARED,
+    shards::LOCK,
+    shards::CLAIM,
+    log::DELETE,
+    log::APPEND,
+    log::EXISTING,
+    runs::PUT,
+    runs::DELETE,
+    snapshots::PUT,
+    snapshots::DELETE,
+    tasks::PUT,
+    tasks::DELETE,
+    due::PUT,
+    due::DELETE,
+    waits::PUT,
+    waits::DELETE,
+    outbox::PUT,
+    outbox::DELETE,
+    inbox::PUT,
+    inbox::DELETE,
+    inbox::DELETE_BEFORE,
+];
+
+/// All that is read by keys, and the registry.
+pub(crate) const OTHERS: &[&str] = &[
+    shards::READ,
+    log::PAGE,
+    runs::READ,
+    runs::OF_WORKFLOW,
+    runs::STRANDED,
+    snapshots::READ,
+    tasks::PAGE,
+    due::PAGE,
+    outbox::PAGE,
+    inbox::READ,
+    registry::READ,
+    registry::INSERT,
+    registry::UPDATE,
+];
+
+/// What is left of a group's writes to one row: the row, or nothing if it is removed.
+pub(crate) type Last<'a, R> = Option<&'a R>;
+
+/// One column of all rows, as an array.
+fn column<'a, R, V: ToSql + Sync + Send + 'a>(rows: &[R], value: impl Fn(&R) -> V) -> Param<'a> {
+    Box::new(rows.iter().map(value).collect::<Vec<V>>())
+}
+
+/// A statement for all these rows.
+fn call<'a>(sql: &'static str, params: Vec<Param<'a>>) -> Call<'a> {
+    Call { sql, params }
+}

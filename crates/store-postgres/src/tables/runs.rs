@@ -1,0 +1,206 @@
+//! One row per run: for lists, as the current pointer of its workflow, as the start key.
+
+use abide_core::{
+    ids::{RunId, ShardId},
+    time::Timestamp,
+};
+use abide_store::{
+    RunFilter, WorkflowRuns,
+    rows::{RunRow, RunStatus, Swept},
+};
+use tokio_postgres::{Row, types::Type};
+
+use crate::{
+    readers::Query,
+    session::Call,
+    tables::{
+        call, column,
+        conditions::{self, Conditions, value},
+    },
+    values::{Columns, Strange, Time, limit, number, run_id, shard_number, text},
+};
+
+/// In the order of [`decode`].
+macro_rules! columns_read {
+    () => {
+        "run, namespace, workflow, ordinal, workflow_type, status, start_key, started_at, closed_at, \
+         details"
+    };
+}
+
+pub(crate) const PUT: &str = "INSERT INTO runs (shard, run, namespace, workflow, ordinal, \
+    workflow_type, status, start_key, started_at, closed_at, details) SELECT * FROM unnest( \
+    $1::smallint[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::smallint[], \
+    $8::text[], $9::bytea[], $10::bytea[], $11::bytea[]) ON CONFLICT (shard, run) DO UPDATE SET \
+    namespace = excluded.namespace, workflow = excluded.workflow, ordinal = excluded.ordinal, \
+    workflow_type = excluded.workflow_type, status = excluded.status, \
+    start_key = excluded.start_key, started_at = excluded.started_at, \
+    closed_at = excluded.closed_at, details = excluded.details";
+
+pub(crate) const DELETE: &str = "DELETE FROM runs \
+    USING unnest($1::smallint[], $2::uuid[]) AS key (shard, run) \
+    WHERE runs.shard = key.shard AND runs.run = key.run";
+
+pub(crate) const READ: &str =
+    concat!("SELECT ", columns_read!(), " FROM runs WHERE shard = $1 AND run = $2");
+
+pub(crate) const OF_WORKFLOW: &str = concat!(
+    "SELECT ",
+    columns_read!(),
+    " FROM runs WHERE namespace = $1 AND workflow = $2 AND shard = $3 AND ordinal <= $4 \
+     ORDER BY ordinal DESC, run DESC LIMIT $5"
+);
+
+/// The next open runs, and of each whether nothing would resume it. A wait leads to its entry in the
+/// due index. The entries of a run without waits are not kept by run, so the shard's part of the index
+/// is gone through once for all such runs.
+pub(crate) const STRANDED: &str = concat!(
+    "WITH seen AS MATERIALIZED (SELECT * FROM runs WHERE shard = $1 AND status <= 3 \
+     AND run >= $2 AND (run > $2 OR $3) ORDER BY run LIMIT $4) SELECT ",
+    columns_read!(),
+    ", NOT EXISTS (SELECT FROM outbox WHERE outbox.shard = $1 AND outbox.run = seen.run) \
+     AND seen.run NOT IN (SELECT tasks.run FROM tasks WHERE tasks.shard = $1) \
+     AND CASE WHEN EXISTS (SELECT FROM waits WHERE waits.shard = $1 AND waits.run = seen.run) \
+     THEN EXISTS (SELECT FROM waits WHERE waits.shard = $1 AND waits.run = seen.run \
+     AND waits.until <> $5 AND NOT EXISTS (SELECT FROM due WHERE due.shard = $1 \
+     AND due.due = waits.until AND due.run = seen.run)) \
+     ELSE seen.run NOT IN (SELECT due.run FROM due WHERE due.shard = $1) END \
+     FROM seen ORDER BY run"
+);
+
+pub(crate) fn put<'a>(rows: &[(ShardId, &'a RunRow)]) -> Call<'a> {
+    let params = vec![
+        column(rows, |(shard, _)| shard_number(*shard)),
+        column(rows, |(_, row)| run_id(row.run)),
+        column(rows, |(_, row)| text(row.namespace.as_str())),
+        column(rows, |(_, row)| text(row.workflow.as_str())),
+        column(rows, |(_, row)| number(row.ordinal)),
+        column(rows, |(_, row)| text(&row.workflow_type)),
+        column(rows, |(_, row)| i16::from(row.status.number())),
+        column(rows, |(_, row)| row.start_key.as_deref().map(text)),
+        column(rows, |(_, row)| Time::from(row.started_at)),
+        column(rows, |(_, row)| row.closed_at.map(Time::from)),
+        column(rows, |(_, row)| &row.details[..]),
+    ];
+    call(PUT, params)
+}
+
+pub(crate) fn delete(runs: &[(ShardId, RunId)]) -> Call<'static> {
+    call(
+        DELETE,
+        vec![
+            column(runs, |(shard, _)| shard_number(*shard)),
+            column(runs, |(_, run)| run_id(*run)),
+        ],
+    )
+}
+
+pub(crate) fn read(shard: ShardId, run: RunId) -> Query {
+    Query::ByKey(call(READ, vec![Box::new(shard_number(shard)), Box::new(run_id(run))]))
+}
+
+/// Runs of one workflow, highest ordinal first.
+pub(crate) fn of_workflow(shard: ShardId, of: &WorkflowRuns, page: usize) -> Query {
+    // Below nothing there is nothing, and no stored ordinal is below zero.
+    let highest = of.before.map_or(i64::MAX, |before| match before.checked_sub(1) {
+        Some(highest) => number(highest),
+        None => -1,
+    });
+    Query::ByKey(call(
+        OF_WORKFLOW,
+        vec![
+            Box::new(text(of.namespace.as_str()).into_owned()),
+            Box::new(text(of.workflow.as_str()).into_owned()),
+            Box::new(shard_number(shard)),
+            Box::new(highest),
+            Box::new(limit(page)),
+        ],
+    ))
+}
+
+/// Runs of all shards, newest first.
+pub(crate) fn list(filter: &RunFilter, page: usize) -> Query {
+    let head = concat!("SELECT ", columns_read!(), " FROM runs");
+    let tail = "ORDER BY started_at DESC, run DESC";
+    Query::Filtered(conditions(filter).made(head, tail, Some(limit(page))))
+}
+
+/// How many runs pass the filter.
+pub(crate) fn count(filter: &RunFilter) -> Query {
+    Query::Filtered(conditions(filter).made("SELECT count(*) FROM runs", "", None))
+}
+
+pub(crate) fn decode_count(row: &Row) -> Result<u64, Strange> {
+    row.number(0)
+}
+
+fn conditions(filter: &RunFilter) -> Conditions {
+    let mut conditions = Conditions::none();
+    let time = |at: Timestamp| value(Time::from(at), Type::BYTEA);
+    if let Some(namespace) = &filter.namespace {
+        conditions.require("namespace = ?", [conditions::text(namespace.as_str())]);
+    }
+    if let Some(workflow) = &filter.workflow {
+        conditions.require("workflow = ?", [conditions::text(workflow.as_str())]);
+    }
+    if let Some(workflow_type) = &filter.workflow_type {
+        conditions.require("workflow_type = ?", [conditions::text(workflow_type)]);
+    }
+    if !filter.statuses.is_empty() {
+        let numbers: Vec<_> =
+            filter.statuses.iter().map(|status| i16::from(status.number())).collect();
+        conditions.require("status = ANY (?)", [value(numbers, Type::INT2_ARRAY)]);
+    }
+    if let Some(from) = filter.started_from {
+        conditions.require("started_at >= ?", [time(from)]);
+    }
+    if let Some(before) = filter.started_before {
+        conditions.require("started_at < ?", [time(before)]);
+    }
+    if let Some((started_at, run)) = filter.after {
+        let position = [time(started_at), value(run_id(run), Type::UUID)];
+        conditions.require("(started_at, run) < (?, ?)", position);
+    }
+    conditions
+}
+
+/// Looks at some open runs for those that nothing in the store would resume.
+pub(crate) fn stranded(shard: ShardId, after: Option<RunId>, page: usize) -> Query {
+    Query::ByKey(call(
+        STRANDED,
+        vec![
+            Box::new(shard_number(shard)),
+            Box::new(run_id(after.unwrap_or(RunId::MIN))),
+            Box::new(after.is_none()),
+            Box::new(limit(page)),
+            Box::new(Time::from(Timestamp::NEVER)),
+        ],
+    ))
+}
+
+/// An open run, and whether it is stranded.
+pub(crate) fn decode_seen(row: &Row) -> Result<(RunRow, bool), Strange> {
+    Ok((decode(row)?, row.flag(10)?))
+}
+
+/// What the look at these runs came to.
+pub(crate) fn swept(seen: Vec<(RunRow, bool)>, page: usize) -> Swept {
+    let next = seen.last().map(|(row, _)| row.run).filter(|_| seen.len() == page);
+    let stranded = seen.into_iter().filter(|(_, stranded)| *stranded).map(|(row, _)| row);
+    Swept { stranded: stranded.collect(), next }
+}
+
+pub(crate) fn decode(row: &Row) -> Result<RunRow, Strange> {
+    Ok(RunRow {
+        run: row.run(0)?,
+        namespace: row.text(1)?,
+        workflow: row.text(2)?,
+        ordinal: row.number(3)?,
+        workflow_type: row.text(4)?,
+        status: row.choice(5, RunStatus::from_number)?,
+        start_key: row.text_or_null(6)?,
+        started_at: row.time(7)?,
+        closed_at: row.time_or_null(8)?,
+        details: row.bytes(9)?,
+    })
+}

@@ -1,0 +1,54 @@
+//! Who owns each shard. The rows are locked by every transaction of a writer, in the order of shards.
+
+use abide_core::ids::ShardId;
+use abide_store::rows::ShardRow;
+use tokio_postgres::Row;
+
+use crate::{
+    readers::Query,
+    session::Call,
+    tables::{call, column},
+    values::{Columns, Strange, number, shard_number, text},
+};
+
+pub(crate) const READ: &str = "SELECT shard, epoch, owner FROM shards WHERE shard = $1";
+
+/// Others may read and lock like this too; who claims one of the shards waits.
+pub(crate) const LOCK_SHARED: &str =
+    "SELECT shard, epoch FROM shards WHERE shard = ANY ($1::smallint[]) ORDER BY shard FOR SHARE";
+
+/// For transactions with a claim. They lock all their shards like this from the beginning: a lock that
+/// is made stronger on the way could meet another one that is, and both would wait.
+pub(crate) const LOCK: &str =
+    "SELECT shard, epoch FROM shards WHERE shard = ANY ($1::smallint[]) ORDER BY shard FOR UPDATE";
+
+pub(crate) const CLAIM: &str = "UPDATE shards SET epoch = claim.epoch, owner = claim.owner \
+    FROM unnest($1::smallint[], $2::bigint[], $3::text[]) AS claim (shard, epoch, owner) \
+    WHERE shards.shard = claim.shard";
+
+pub(crate) fn lock(shards: &[ShardId], claims: bool) -> Call<'static> {
+    let shards: Vec<_> = shards.iter().copied().map(shard_number).collect();
+    call(if claims { LOCK } else { LOCK_SHARED }, vec![Box::new(shards)])
+}
+
+/// A locked shard with its epoch.
+pub(crate) fn locked(row: &Row) -> Result<(ShardId, u64), Strange> {
+    Ok((row.shard(0)?, row.number(1)?))
+}
+
+pub(crate) fn claim<'a>(claims: &[(ShardId, u64, &'a str)]) -> Call<'a> {
+    let params = vec![
+        column(claims, |(shard, _, _)| shard_number(*shard)),
+        column(claims, |(_, epoch, _)| number(*epoch)),
+        column(claims, |(_, _, owner)| text(owner)),
+    ];
+    call(CLAIM, params)
+}
+
+pub(crate) fn read(shard: ShardId) -> Query {
+    Query::ByKey(call(READ, vec![Box::new(shard_number(shard))]))
+}
+
+pub(crate) fn decode(row: &Row) -> Result<ShardRow, Strange> {
+    Ok(ShardRow { shard: row.shard(0)?, epoch: row.number(1)?, owner: row.text(2)? })
+}

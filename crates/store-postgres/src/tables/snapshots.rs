@@ -1,0 +1,51 @@
+//! Folded logs, one per run.
+
+use abide_core::ids::{RunId, ShardId};
+use abide_store::rows::SnapshotRow;
+use tokio_postgres::Row;
+
+use crate::{
+    readers::Query,
+    session::Call,
+    tables::{call, column},
+    values::{Columns, Strange, number, run_id, shard_number},
+};
+
+pub(crate) const PUT: &str = "INSERT INTO snapshots (shard, run, sequence, state) \
+    SELECT * FROM unnest($1::smallint[], $2::uuid[], $3::bigint[], $4::bytea[]) \
+    ON CONFLICT (shard, run) DO UPDATE SET sequence = excluded.sequence, state = excluded.state";
+
+pub(crate) const DELETE: &str = "DELETE FROM snapshots \
+    USING unnest($1::smallint[], $2::uuid[]) AS key (shard, run) \
+    WHERE snapshots.shard = key.shard AND snapshots.run = key.run";
+
+pub(crate) const READ: &str =
+    "SELECT run, sequence, state FROM snapshots WHERE shard = $1 AND run = $2";
+
+pub(crate) fn put<'a>(rows: &[(ShardId, &'a SnapshotRow)]) -> Call<'a> {
+    let params = vec![
+        column(rows, |(shard, _)| shard_number(*shard)),
+        column(rows, |(_, row)| run_id(row.run)),
+        column(rows, |(_, row)| number(row.sequence)),
+        column(rows, |(_, row)| &row.state[..]),
+    ];
+    call(PUT, params)
+}
+
+pub(crate) fn delete(runs: &[(ShardId, RunId)]) -> Call<'static> {
+    call(
+        DELETE,
+        vec![
+            column(runs, |(shard, _)| shard_number(*shard)),
+            column(runs, |(_, run)| run_id(*run)),
+        ],
+    )
+}
+
+pub(crate) fn read(shard: ShardId, run: RunId) -> Query {
+    Query::ByKey(call(READ, vec![Box::new(shard_number(shard)), Box::new(run_id(run))]))
+}
+
+pub(crate) fn decode(row: &Row) -> Result<SnapshotRow, Strange> {
+    Ok(SnapshotRow { run: row.run(0)?, sequence: row.number(1)?, state: row.bytes(2)? })
+}

@@ -1,0 +1,148 @@
+//! Batches that wait to be written, shard by shard in the order of calls.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use abide_core::ids::ShardId;
+use abide_store::{Batch, Write};
+
+use super::Job;
+
+/// Batches that go into one transaction, those of a shard in order.
+pub(super) struct Group {
+    pub(super) jobs: Vec<Job>,
+    /// Their shards, each once.
+    pub(super) shards: Vec<ShardId>,
+}
+
+/// What waits. A shard whose batches are under way waits until it is released.
+pub(super) struct Waiting {
+    shards: Vec<VecDeque<Job>>,
+    /// Shards with batches that wait, in the order in which they came to wait.
+    ready: VecDeque<ShardId>,
+    under_way: BTreeSet<ShardId>,
+    batches_max: usize,
+    bytes_max: usize,
+}
+
+impl Waiting {
+    pub(super) fn new(batches_max: usize, bytes_max: usize) -> Self {
+        Self {
+            shards: ShardId::all().map(|_| VecDeque::new()).collect(),
+            ready: VecDeque::new(),
+            under_way: BTreeSet::new(),
+            batches_max: batches_max.max(1),
+            bytes_max,
+        }
+    }
+
+    pub(super) fn push(&mut self, job: Job) {
+        let shard = job.batch.shard;
+        let queue = &mut self.shards[usize::from(shard.number())];
+        queue.push_back(job);
+        if queue.len() == 1 && !self.under_way.contains(&shard) {
+            self.ready.push_back(shard);
+        }
+    }
+
+    /// The next transaction: as much as may go into one. Its shards are under way until they are
+    /// released.
+    pub(super) fn take_group(&mut self) -> Option<Group> {
+        let mut group = Group { jobs: Vec::new(), shards: Vec::new() };
+        let mut bytes = 0;
+        while group.jobs.len() < self.batches_max
+            && (group.jobs.is_empty() || bytes < self.bytes_max)
+            && let Some(shard) = self.ready.pop_front()
+        {
+            self.under_way.insert(shard);
+            group.shards.push(shard);
+            let queue = &mut self.shards[usize::from(shard.number())];
+            while group.jobs.len() < self.batches_max
+                && (group.jobs.is_empty() || bytes < self.bytes_max)
+                && let Some(job) = queue.pop_front()
+            {
+                bytes += size(&job.batch);
+                group.jobs.push(job);
+            }
+        }
+        (!group.jobs.is_empty()).then_some(group)
+    }
+
+    /// The transaction of these shards has ended.
+    pub(super) fn release(&mut self, shards: &[ShardId]) {
+        for shard in shards {
+            self.under_way.remove(shard);
+            if !self.shards[usize::from(shard.number())].is_empty() {
+                self.ready.push_back(*shard);
+            }
+        }
+    }
+}
+
+/// About how many bytes the batch sends: those of its blobs, and some for the rest of each row.
+fn size(batch: &Batch) -> usize {
+    const ROW: usize = 200;
+    let blobs = |write: &Write| match write {
+        Write::AppendLog(row) => row.events.len() + row.notes.len(),
+        Write::PutSnapshot(row) => row.state.len(),
+        Write::PutRun(row) => row.details.len(),
+        Write::PutWait(row) => row.details.len(),
+        Write::PutOutbox(row) => row.effect.len(),
+        Write::PutInbox(row) => row.outcome.len(),
+        Write::Claim { .. }
+        | Write::DeleteRun(_)
+        | Write::PutTask(_)
+        | Write::DeleteTask(_)
+        | Write::PutDue(_)
+        | Write::DeleteDue(_)
+        | Write::DeleteWait { .. }
+        | Write::DeleteOutbox { .. }
+        | Write::DeleteInbox { .. }
+        | Write::DeleteInboxBefore(_) => 0,
+    };
+    batch.writes.iter().map(|write| ROW + blobs(write)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use abide_core::{ids::RunId, time::Timestamp};
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    fn job(shard: u8, epoch: u64, writes: usize) -> Job {
+        let shard = ShardId::new(shard).unwrap();
+        let run = RunId::from_parts(Timestamp::EPOCH, 1);
+        let writes = vec![Write::DeleteRun(run); writes];
+        Job { batch: Batch { shard, epoch, writes }, reply: oneshot::channel().0 }
+    }
+
+    fn taken(waiting: &mut Waiting) -> Vec<(u8, u64)> {
+        let jobs = waiting.take_group().map_or_else(Vec::new, |group| group.jobs);
+        jobs.iter().map(|job| (job.batch.shard.number(), job.batch.epoch)).collect()
+    }
+
+    #[test]
+    fn a_shard_under_way_waits_and_keeps_its_order() {
+        let mut waiting = Waiting::new(10, 1 << 20);
+        [job(1, 1, 0), job(2, 1, 0), job(1, 2, 0)].into_iter().for_each(|job| waiting.push(job));
+        assert_eq!(taken(&mut waiting), [(1, 1), (1, 2), (2, 1)]);
+        [job(2, 2, 0), job(3, 1, 0), job(2, 3, 0)].into_iter().for_each(|job| waiting.push(job));
+        assert_eq!(taken(&mut waiting), [(3, 1)]);
+        assert_eq!(taken(&mut waiting), []);
+        waiting.release(&[1, 2].map(|number| ShardId::new(number).unwrap()));
+        assert_eq!(taken(&mut waiting), [(2, 2), (2, 3)]);
+    }
+
+    #[test]
+    fn a_group_is_bounded_by_batches_and_bytes_and_never_empty() {
+        let mut waiting = Waiting::new(2, 1 << 20);
+        [job(1, 1, 0), job(1, 2, 0), job(1, 3, 0)].into_iter().for_each(|job| waiting.push(job));
+        assert_eq!(taken(&mut waiting), [(1, 1), (1, 2)]);
+        let mut waiting = Waiting::new(10, 300);
+        [job(1, 1, 9), job(1, 2, 1), job(2, 1, 1)].into_iter().for_each(|job| waiting.push(job));
+        assert_eq!(taken(&mut waiting), [(1, 1)]);
+        assert_eq!(taken(&mut waiting), [(2, 1)]);
+        waiting.release(&[ShardId::new(1).unwrap()]);
+        assert_eq!(taken(&mut waiting), [(1, 2)]);
+    }
+}

@@ -1,0 +1,176 @@
+//! What callers are told when the database is slow, full, busy or restarted.
+
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    thread,
+};
+
+use abide_postgres_fixture::{Server, Setup, Stop, for_test, start_for_test};
+use abide_store::{CommitError, Store as _};
+use abide_store_postgres::{OpenError, Options, PostgresStore};
+
+use crate::support::{batch, claim, commit, impatient, sequences, shard};
+
+/// Lets whatever this says happen before every row that is added to a log.
+fn before_each_log_row(server: &Server, database: &str, does: &str) {
+    let sql = format!(
+        "CREATE FUNCTION abide.trouble() RETURNS trigger AS $$ BEGIN {does}; RETURN NEW; END $$ \
+         LANGUAGE plpgsql; CREATE TRIGGER trouble BEFORE INSERT ON abide.log FOR EACH ROW \
+         EXECUTE FUNCTION abide.trouble()"
+    );
+    server.query(database, &sql);
+}
+
+fn no_more_trouble(server: &Server, database: &str) {
+    server.query(database, "DROP TRIGGER trouble ON abide.log");
+}
+
+fn check_unavailable(server: &Server, database: &str, does: &str, named: &str) {
+    let store = PostgresStore::open(&impatient(&server.database(database))).unwrap();
+    before_each_log_row(server, database, does);
+    match commit(&store, batch(1, 0, 1)) {
+        Err(CommitError::Unavailable(reason)) => assert!(reason.contains(named), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+    no_more_trouble(server, database);
+    assert_eq!(sequences(&store, 1), []);
+    assert_eq!(commit(&store, batch(1, 0, 1)), Ok(()), "the store goes on");
+}
+
+#[test]
+fn a_statement_that_takes_too_long_writes_nothing() {
+    let Some(server) = for_test("a_statement_that_takes_too_long_writes_nothing") else { return };
+    check_unavailable(server, "slow", "PERFORM pg_sleep(60)", "statement timeout");
+}
+
+#[test]
+fn a_full_disk_writes_nothing_and_the_store_goes_on() {
+    let Some(server) = for_test("a_full_disk_writes_nothing_and_the_store_goes_on") else { return };
+    let full = "RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'";
+    check_unavailable(server, "full", full, "53100");
+}
+
+#[test]
+fn transactions_that_met_are_tried_again() {
+    let Some(server) = for_test("transactions_that_met_are_tried_again") else { return };
+    let store = PostgresStore::open(&impatient(&server.database("met"))).unwrap();
+    server.query("met", "CREATE SEQUENCE abide.tries");
+    let met = "IF nextval('abide.tries') <= 2 THEN \
+        RAISE EXCEPTION 'restart transaction' USING ERRCODE = '40001'; END IF";
+    before_each_log_row(server, "met", met);
+    assert_eq!(commit(&store, batch(1, 0, 1)), Ok(()));
+    assert_eq!(sequences(&store, 1), [1]);
+    assert_eq!(server.query("met", "SELECT last_value FROM abide.tries"), "3");
+}
+
+#[test]
+fn only_the_guilty_batch_of_a_group_is_refused() {
+    let Some(server) = for_test("only_the_guilty_batch_of_a_group_is_refused") else { return };
+    let store = PostgresStore::open(&impatient(&server.database("guilty"))).unwrap();
+    let rule = "IF NEW.shard = 3 THEN RAISE EXCEPTION 'no' USING ERRCODE = '23514'; END IF";
+    before_each_log_row(server, "guilty", rule);
+    let pending: Vec<_> = (1..=5).map(|number| store.commit(batch(number, 0, 1))).collect();
+    for (number, answer) in (1..).zip(pending.into_iter().map(pollster::block_on)) {
+        assert_eq!(answer.is_ok(), number != 3, "shard {number}: {answer:?}");
+    }
+}
+
+/// As a primary does that has become a standby.
+#[test]
+fn a_database_that_only_reads_is_not_written_to_and_waited_for() {
+    let test = "a_database_that_only_reads_is_not_written_to_and_waited_for";
+    let Some(server) = for_test(test) else { return };
+    let store = PostgresStore::open(&impatient(&server.database("only_reads"))).unwrap();
+    assert_eq!(commit(&store, batch(1, 0, 1)), Ok(()));
+    let end_sessions = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+        WHERE datname = 'only_reads'";
+    server.query("postgres", "ALTER DATABASE only_reads SET default_transaction_read_only = on");
+    server.query("postgres", end_sessions);
+    let refused = commit(&store, batch(1, 0, 2));
+    assert!(matches!(refused, Err(CommitError::Unavailable(_))), "{refused:?}");
+    server.query("postgres", "ALTER DATABASE only_reads RESET default_transaction_read_only");
+    assert_eq!(commit(&store, batch(1, 0, 2)), Ok(()));
+    assert_eq!(sequences(&store, 1), [1, 2]);
+}
+
+#[test]
+fn too_many_connections_are_said_to_be_too_many() {
+    let test = "too_many_connections_are_said_to_be_too_many";
+    let setup = Setup::default()
+        .setting("max_connections", "2")
+        .setting("superuser_reserved_connections", "0");
+    let Some(server) = start_for_test(test, &setup) else { return };
+    let mut options = impatient(&server.address("postgres"));
+    (options.writers, options.readers) = (1, 1);
+    let store = PostgresStore::open(&options).unwrap();
+    assert_eq!(commit(&store, batch(1, 0, 1)), Ok(()));
+    assert_eq!(sequences(&store, 1), [1]);
+    let Err(OpenError::Unavailable { reason, .. }) = PostgresStore::open(&options) else {
+        panic!("a third connection was made");
+    };
+    assert!(reason.contains("too many clients"), "{reason}");
+    let list = pollster::block_on(store.count_runs(abide_store::RunFilter::default()));
+    assert!(list.unwrap_err().to_string().contains("too many clients"));
+    drop(store);
+    // The server takes a moment to notice that connections have ended.
+    options.retry_for = std::time::Duration::from_secs(20);
+    let store = PostgresStore::open(&options).unwrap();
+    assert_eq!(sequences(&store, 1), [1]);
+}
+
+/// Eight writers go on as owners do: after an unknown outcome they claim their shard anew and read
+/// before they go on.
+#[test]
+fn acknowledged_batches_survive_restarts_under_load() {
+    let test = "acknowledged_batches_survive_restarts_under_load";
+    let Some(server) = start_for_test(test, &Setup::default()) else { return };
+    let store = PostgresStore::open(&Options::new(&server.address("postgres")).unwrap()).unwrap();
+    let acknowledged = AtomicUsize::new(0);
+    let restarts = AtomicUsize::new(0);
+    let wait_for = |more: usize| {
+        let goal = acknowledged.load(Relaxed) + more;
+        while acknowledged.load(Relaxed) < goal {
+            thread::yield_now();
+        }
+    };
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let (store, acknowledged, restarts) = (&store, &acknowledged, &restarts);
+            scope.spawn(move || own(store, number, acknowledged, restarts));
+        }
+        for how in [Stop::Crash, Stop::Fast, Stop::Crash] {
+            wait_for(200);
+            server.stop(how);
+            server.start_again();
+            restarts.fetch_add(1, Relaxed);
+        }
+        wait_for(200);
+        restarts.fetch_add(1, Relaxed);
+    });
+}
+
+fn own(store: &PostgresStore, number: u8, acknowledged: &AtomicUsize, restarts: &AtomicUsize) {
+    let (mut epoch, mut next) = (0, 1);
+    let mut kept = BTreeSet::new();
+    while restarts.load(Relaxed) < 4 {
+        match commit(store, batch(number, epoch, next)) {
+            Ok(()) => {
+                kept.insert(next);
+                next += 1;
+                acknowledged.fetch_add(1, Relaxed);
+            }
+            Err(CommitError::Unavailable(_)) => {}
+            Err(CommitError::Unknown(_)) => {
+                while claim(store, number, epoch, "again").is_err() {
+                    epoch = pollster::block_on(store.shard(shard(number))).unwrap().epoch;
+                }
+                epoch += 1;
+                next = sequences(store, number).last().copied().unwrap_or_default() + 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let there = BTreeSet::from_iter(sequences(store, number));
+    assert!(kept.is_subset(&there), "lost: {:?}", kept.difference(&there));
+}

@@ -1,0 +1,144 @@
+//! Stands between a store and its database, reads what they say to each other, and cuts or freezes the
+//! connection at a chosen moment.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    sync::{Arc, Condvar, Mutex},
+    thread,
+};
+
+/// What happens to the next connection that comes to this moment. It happens once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The beginning of a transaction is lost with its connection.
+    CutAtBegin,
+    /// The commit is lost with its connection.
+    CutBeforeCommit,
+    /// The answer to the commit is lost with its connection.
+    CutAfterCommit,
+    /// From the commit on nothing is passed on, and nothing is closed.
+    FreezeAtCommit,
+}
+
+#[derive(Default)]
+struct Moment {
+    fault: Mutex<Option<Fault>>,
+    struck: Condvar,
+}
+
+impl Moment {
+    /// Whether the fault strikes now.
+    fn strikes(&self, fault: Fault) -> bool {
+        let mut next = self.fault.lock().unwrap();
+        let strikes = *next == Some(fault);
+        if strikes {
+            *next = None;
+            self.struck.notify_all();
+        }
+        strikes
+    }
+}
+
+pub(crate) struct Proxy {
+    address: SocketAddr,
+    moment: Arc<Moment>,
+}
+
+impl Proxy {
+    /// Listens on a free port, for a database on this one. Its threads end with their connections.
+    pub(crate) fn to(port: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let moment = Arc::<Moment>::default();
+        let shared = Arc::clone(&moment);
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                let server = TcpStream::connect(("127.0.0.1", port));
+                let (Ok(client), Ok(server)) = (client, server) else { continue };
+                pass(client, server, &shared);
+            }
+        });
+        Self { address, moment }
+    }
+
+    pub(crate) fn address(&self, database: &str) -> String {
+        format!("postgres://abide@{}/{database}", self.address)
+    }
+
+    /// Lets the fault happen when its moment comes.
+    pub(crate) fn prepare(&self, fault: Fault) {
+        *self.moment.fault.lock().unwrap() = Some(fault);
+    }
+
+    /// Waits until it has happened.
+    pub(crate) fn wait_until_struck(&self) {
+        let mut fault = self.moment.fault.lock().unwrap();
+        while fault.is_some() {
+            fault = self.moment.struck.wait(fault).unwrap();
+        }
+    }
+}
+
+fn pass(client: TcpStream, server: TcpStream, moment: &Arc<Moment>) {
+    let ends = || (client.try_clone().unwrap(), server.try_clone().unwrap());
+    let ((from_client, to_server), of_client) = (ends(), Arc::clone(moment));
+    let ((to_client, from_server), of_server) = (ends(), Arc::clone(moment));
+    thread::spawn(move || requests(from_client, to_server, &of_client));
+    thread::spawn(move || answers(from_server, to_client, &of_server));
+}
+
+/// One message: its first byte is the kind, but for the very first message, which has none.
+fn message(from: &mut TcpStream, first: bool) -> Option<Vec<u8>> {
+    let head = if first { 4 } else { 5 };
+    let mut bytes = vec![0; head];
+    from.read_exact(&mut bytes).ok()?;
+    let length = u32::from_be_bytes(bytes[head - 4..].try_into().unwrap());
+    let length = usize::try_from(length).unwrap();
+    bytes.resize(head - 4 + length, 0);
+    from.read_exact(&mut bytes[head..]).ok()?;
+    Some(bytes)
+}
+
+fn says(message: &[u8], kind: u8, text: &str) -> bool {
+    message.first() == Some(&kind) && message[5..].strip_suffix(b"\0") == Some(text.as_bytes())
+}
+
+fn requests(mut client: TcpStream, mut server: TcpStream, moment: &Moment) {
+    let mut first = true;
+    while let Some(bytes) = message(&mut client, first) {
+        first = false;
+        if says(&bytes, b'Q', "BEGIN") && moment.strikes(Fault::CutAtBegin)
+            || says(&bytes, b'Q', "COMMIT") && moment.strikes(Fault::CutBeforeCommit)
+        {
+            break;
+        }
+        if says(&bytes, b'Q', "COMMIT") && moment.strikes(Fault::FreezeAtCommit) {
+            // The connection is left open and never heard of again.
+            std::mem::forget((client, server));
+            return;
+        }
+        if server.write_all(&bytes).is_err() {
+            break;
+        }
+    }
+    cut(&client, &server);
+}
+
+fn answers(mut server: TcpStream, mut client: TcpStream, moment: &Moment) {
+    while let Some(bytes) = message(&mut server, false) {
+        if says(&bytes, b'C', "COMMIT") && moment.strikes(Fault::CutAfterCommit) {
+            break;
+        }
+        if client.write_all(&bytes).is_err() {
+            break;
+        }
+    }
+    cut(&client, &server);
+}
+
+fn cut(client: &TcpStream, server: &TcpStream) {
+    // One that is closed already is cut enough.
+    let _ = client.shutdown(Shutdown::Both);
+    let _ = server.shutdown(Shutdown::Both);
+}

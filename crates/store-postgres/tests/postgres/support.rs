@@ -1,0 +1,60 @@
+//! What these tests share: small batches, and how to commit and read them.
+
+use std::time::Duration;
+
+use abide_core::{
+    ids::{RunId, ShardId},
+    time::Timestamp,
+};
+use abide_store::{Batch, CommitError, Store as _, Write, rows::LogRow};
+use abide_store_postgres::{Options, PostgresStore};
+use bytes::Bytes;
+
+pub(crate) fn shard(number: u8) -> ShardId {
+    ShardId::new(number).unwrap()
+}
+
+pub(crate) fn run(number: u128) -> RunId {
+    RunId::from_parts(Timestamp::from_unix_millis(1_800_000_000_000), number)
+}
+
+pub(crate) fn log_row(run: RunId, sequence: u64) -> LogRow {
+    let (events, notes) = (Bytes::from_static(b"events"), Bytes::from_static(b"notes"));
+    LogRow { run, sequence, first_event: sequence, events, notes }
+}
+
+/// Adds one row to the log of the shard's only run.
+pub(crate) fn batch(number: u8, epoch: u64, sequence: u64) -> Batch {
+    let row = log_row(run(u128::from(number)), sequence);
+    Batch { shard: shard(number), epoch, writes: vec![Write::AppendLog(row)] }
+}
+
+pub(crate) fn commit(store: &PostgresStore, batch: Batch) -> Result<(), CommitError> {
+    pollster::block_on(store.commit(batch))
+}
+
+pub(crate) fn claim(
+    store: &PostgresStore,
+    number: u8,
+    epoch: u64,
+    owner: &str,
+) -> Result<(), CommitError> {
+    let writes = vec![Write::Claim { epoch: epoch + 1, owner: owner.to_owned() }];
+    commit(store, Batch { shard: shard(number), epoch, writes })
+}
+
+/// The sequences in the log of the shard's only run.
+pub(crate) fn sequences(store: &PostgresStore, number: u8) -> Vec<u64> {
+    let rows = store.log(shard(number), run(u128::from(number)), 0, usize::MAX);
+    pollster::block_on(rows).unwrap().into_iter().map(|row| row.sequence).collect()
+}
+
+/// The defaults at this address, with short times.
+pub(crate) fn impatient(address: &str) -> Options {
+    let mut options = Options::new(address).unwrap();
+    options.statement_timeout = Duration::from_secs(2);
+    options.lock_timeout = Duration::from_secs(5);
+    options.idle_timeout = Duration::from_millis(200);
+    options.retry_for = Duration::from_secs(1);
+    options
+}

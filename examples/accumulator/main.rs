@@ -1,0 +1,73 @@
+//! Event accumulator: events come one by one and are handled together, when there are enough of them or
+//! when the first has waited long enough.
+
+use abide::{prelude::*, testing::TestEnvironment};
+
+/// So many readings are written at once.
+const BATCH_SIZE: usize = 3;
+
+#[activity]
+async fn write_batch(readings: Vec<u32>) -> String {
+    format!("{} readings: {readings:?}", readings.len())
+}
+
+#[derive(Default)]
+struct Meter {
+    written: Vec<String>,
+}
+
+#[workflow]
+impl Meter {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<Vec<String>> {
+        // A meter that has been silent for a day is removed.
+        while let Outcome::InTime(first) = ctx.receive(Self::reading).timeout(days(1)).await? {
+            let mut batch = vec![first];
+            let full_at = ctx.now() + minutes(1);
+            while batch.len() < BATCH_SIZE {
+                match ctx.receive(Self::reading).until(full_at).await? {
+                    // A sender that is not sure sends again; what is here already is not taken twice.
+                    Outcome::InTime(next) if batch.contains(&next) => {}
+                    Outcome::InTime(next) => batch.push(next),
+                    Outcome::TimedOut => break,
+                }
+            }
+            // What arrives while this runs is kept, and is the beginning of the next batch.
+            let written = ctx.activity(write_batch, batch).await?;
+            ctx.write(|meter| meter.written.push(written));
+            // An accumulator lives long, so it sheds its history; unread signals go along.
+            if ctx.suggests_continue_as_new() {
+                return Err(ctx.continue_as_new(()));
+            }
+        }
+        Ok(ctx.read(|meter| meter.written.clone()))
+    }
+
+    /// Without a body: kept until the run receives it.
+    #[signal]
+    fn reading(value: u32);
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Meter>().activity(write_batch)).await?;
+    let meter = env.client().start::<Meter>("meter-1", ()).await?;
+
+    // Four at once: three fill a batch, and the fourth waits for company, which comes in time.
+    for value in [10, 11, 12, 13] {
+        meter.signal(Meter::reading, value).await?;
+    }
+    env.skip(seconds(30)).await;
+    meter.signal(Meter::reading, 14).await?;
+    meter.signal(Meter::reading, 14).await?;
+
+    // This one comes alone, hours later.
+    env.skip(hours(3)).await;
+    meter.signal(Meter::reading, 20).await?;
+
+    for line in meter.result().await? {
+        println!("{line}");
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Approval-gated tool: an agent may look at everything by itself, but what cannot be undone it does
+//! only when a person has said yes. If nobody does, the model hears that, and goes on without it.
+
+use abide::{
+    approval::{Answer, Approvals, Decision, Request},
+    prelude::*,
+    testing::TestEnvironment,
+};
+use serde::{Deserialize, Serialize};
+
+/// What the model wants to happen next.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Reply {
+    ListFiles,
+    DeleteFile(String),
+    Answer(String),
+}
+
+impl Reply {
+    /// Which tools need a person. Decided here, in code, and never by the model.
+    fn needs_approval(&self) -> bool {
+        matches!(self, Self::DeleteFile(_))
+    }
+}
+
+/// Stands for a call of a model over the network. It gets what was said so far.
+#[activity]
+async fn model(said: Vec<String>) -> Reply {
+    match &*said {
+        [_] => Reply::ListFiles,
+        [_, _] => Reply::DeleteFile("old.log".into()),
+        [_, _, _] => Reply::DeleteFile("taxes.pdf".into()),
+        [.., first, second] => Reply::Answer(format!("{first}; {second}")),
+        [] => Reply::Answer("nothing was asked".into()),
+    }
+}
+
+#[activity]
+async fn use_tool(tool: Reply) -> String {
+    match tool {
+        Reply::ListFiles => "old.log, taxes.pdf".into(),
+        Reply::DeleteFile(name) => format!("{name} is deleted"),
+        Reply::Answer(text) => text,
+    }
+}
+
+#[derive(Default)]
+struct Agent {
+    approvals: Approvals,
+}
+
+#[workflow(approvals = approvals)]
+impl Agent {
+    #[run]
+    async fn run(ctx: &Context<Self>, task: String) -> abide::Result<String> {
+        let mut said = vec![task];
+        for turn in 1..=10 {
+            let reply = ctx.activity(model, said.clone()).await?;
+            if let Reply::Answer(answer) = reply {
+                return Ok(answer);
+            }
+            said.push(match Self::allowed(ctx, turn, &reply).await? {
+                true => ctx.activity(use_tool, reply).await?,
+                false => format!("{reply:?} was not allowed"),
+            });
+        }
+        Err(Error::fail("no answer after ten turns"))
+    }
+
+    /// Asks a person, if the tool needs one. The call as it will be made is shown, not the model's
+    /// words about it.
+    async fn allowed(ctx: &Context<Self>, turn: u32, tool: &Reply) -> abide::Result<bool> {
+        if !tool.needs_approval() {
+            return Ok(true);
+        }
+        let request = Request::new(format!("tool-{turn}"))
+            .about(format!("{tool:?}"))
+            .approvers(["ada"])
+            .timeout(hours(8))
+            .fallback(Decision::Reject);
+        Ok(ctx.approval(request).await?.approved())
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let env = TestEnvironment::new().await;
+    let activities = |worker: abide::Worker| worker.activity(model).activity(use_tool);
+    env.worker(|worker| activities(worker.workflow::<Agent>())).await?;
+    let client = env.client();
+    let agent = client.start::<Agent>("agent-1", "make some room".to_owned()).await?;
+
+    // Ada finds the request in her inbox. The agent waits meanwhile, for hours if need be.
+    env.skip(minutes(30)).await;
+    for request in client.approvals(Default::default(), 10).await? {
+        println!("for ada: {}", request.subject);
+        request.answer(&client, Answer::approve(&*request.request, "ada")).await?;
+    }
+
+    // To the next one nobody answers.
+    println!("{}", agent.result().await?);
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! Cancel a turn in flight: while the model still works at an answer, the user says something else. The
+//! answer is not wanted any more, so the call is cancelled, and the next one knows both messages.
+
+use std::time::Duration;
+
+use abide::{prelude::*, testing::TestEnvironment};
+use tokio::sync::mpsc;
+
+/// Stands for a model over the network, which thinks long about long questions. What it does is told,
+/// so that the program knows when to interrupt.
+struct Model {
+    news: mpsc::UnboundedSender<String>,
+}
+
+#[activities]
+impl Model {
+    #[activity]
+    async fn answer(
+        &self,
+        ctx: ActivityContext,
+        said: Vec<String>,
+    ) -> Result<String, ActivityError> {
+        let question = said.join(", ");
+        self.tell(format!("thinks about: {question}"));
+        while question.contains("everything") && !question.contains("short") {
+            // A running attempt hears that it is not wanted by its heartbeats.
+            ctx.heartbeat(&())?;
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(20)) => {}
+                () = ctx.cancelled() => {
+                    self.tell("stops thinking".into());
+                    return Err(ActivityError::cancelled());
+                }
+            }
+        }
+        Ok(format!("the answer to \"{question}\" is 42"))
+    }
+}
+
+impl Model {
+    fn tell(&self, news: String) {
+        // Nobody listens any more when the program ends.
+        let _ended = self.news.send(news);
+    }
+}
+
+#[derive(Default)]
+struct Chat;
+
+#[workflow]
+impl Chat {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<String> {
+        let mut said = vec![ctx.receive(Self::say).await?];
+        loop {
+            let answer = ctx.activity(Model::answer, said.clone());
+            let answer = answer.start_to_close(minutes(5)).heartbeat_timeout(seconds(1));
+            // Whichever comes first. The loser is dropped, and to drop a call is to cancel it. A
+            // message that comes together with the answer wins, because it is written first.
+            select! {
+                more = ctx.receive(Self::say) => said.push(more?),
+                answer = answer => return answer,
+            }
+        }
+    }
+
+    #[signal]
+    fn say(text: String);
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let env = TestEnvironment::new().await;
+    let (news, mut told) = mpsc::unbounded_channel();
+    env.worker(|worker| worker.workflow::<Chat>().activities(Model { news })).await?;
+
+    let chat = env.client().start::<Chat>("chat-1", ()).await?;
+    chat.signal(Chat::say, "tell me everything".to_owned()).await?;
+    println!("{}", told.recv().await.unwrap_or_default());
+
+    chat.signal(Chat::say, "but short".to_owned()).await?;
+    // Two things at once: the old call hears that it is not wanted, and the new one begins.
+    let mut both = [told.recv().await.unwrap_or_default(), told.recv().await.unwrap_or_default()];
+    both.sort();
+    println!("{}", both.join("\n"));
+    println!("{}", chat.result().await?);
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! Asynchronous completion: an activity begins something that ends elsewhere, gives a token away, and
+//! frees its worker. Whoever has the token completes the activity, days later and from any process.
+
+use abide::{ClientError, prelude::*, testing::TestEnvironment};
+use tokio::sync::mpsc;
+
+/// A laboratory that takes samples, and calls back with the token that it was given.
+struct Laboratory {
+    samples: mpsc::UnboundedSender<(String, String)>,
+}
+
+#[activities]
+impl Laboratory {
+    #[activity]
+    async fn analyse(&self, ctx: ActivityContext, sample: String) -> Result<String, ActivityError> {
+        let token = ctx.token()?;
+        self.samples.send((sample, token)).map_err(ActivityError::from_source)?;
+        // Not a failure: from here on nobody works at it here, and it waits for the token.
+        Err(ActivityError::completed_later())
+    }
+}
+
+#[derive(Default)]
+struct Diagnosis;
+
+#[workflow]
+impl Diagnosis {
+    #[run]
+    async fn run(ctx: &Context<Self>, sample: String) -> abide::Result<String> {
+        let analysed = ctx
+            .activity(Laboratory::analyse, sample)
+            // How long the laboratory may take. Then the sample is sent again, at most twice.
+            .start_to_close(days(3))
+            .retry(RetryPolicy::default().maximum_attempts(2))
+            .await;
+        match analysed {
+            Err(Error::Activity(failed)) => Ok(format!("no result: {}", failed.failure.message)),
+            other => other,
+        }
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let env = TestEnvironment::new().await;
+    let (samples, mut received) = mpsc::unbounded_channel();
+    env.worker(|worker| worker.workflow::<Diagnosis>().activities(Laboratory { samples })).await?;
+    let client = env.client();
+
+    let diagnosis = client.start::<Diagnosis>("diagnosis-1", "blood".to_owned()).await?;
+    env.skip(days(2)).await;
+    let Some((sample, token)) = received.recv().await else { anyhow::bail!("no sample came") };
+    // In truth this is another process; it needs the token and a client.
+    client.activity(&token).complete(&format!("the {sample} is fine")).await?;
+    println!("{}", diagnosis.result().await?);
+
+    // It can be completed once; whoever comes second is told so.
+    let again = client.activity(&token).complete(&"the blood is not fine".to_owned()).await;
+    println!("the second report is refused: {}", matches!(again, Err(ClientError::Refused(_))));
+
+    // A laboratory that never answers.
+    let diagnosis = client.start::<Diagnosis>("diagnosis-2", "hair".to_owned()).await?;
+    println!("{}", diagnosis.result().await?);
+    Ok(())
+}

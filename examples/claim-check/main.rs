@@ -1,0 +1,99 @@
+//! Claim check: data that is too large for a history is kept elsewhere, and only its ticket travels. A
+//! value has at most 2 MB, and everything that a workflow is given or gives stays in its history.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use abide::{ClientError, embedded::Embedded, prelude::*};
+use serde::{Deserialize, Serialize};
+
+/// Stands for large data.
+const FILM: usize = 2_000_000;
+
+/// What travels instead of the data.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Ticket(String);
+
+/// Stands for a store of large objects, such as a bucket. Activities of all machines can reach it.
+#[derive(Default)]
+struct Wardrobe {
+    objects: Mutex<BTreeMap<String, Vec<u8>>>,
+}
+
+impl Wardrobe {
+    fn objects(&self) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn object(&self, ticket: &Ticket) -> Result<Vec<u8>, ActivityError> {
+        let found = self.objects().get(&ticket.0).cloned();
+        found.ok_or_else(|| ActivityError::new(format!("nothing for {ticket:?}")).non_retryable())
+    }
+}
+
+#[activities]
+impl Wardrobe {
+    /// The name comes from the attempt's activity, so that another attempt writes the same object.
+    #[activity]
+    async fn download(&self, ctx: ActivityContext, _address: String) -> Ticket {
+        let name = ctx.execution_id().to_string();
+        self.objects().insert(name.clone(), vec![1; FILM]);
+        Ticket(name)
+    }
+
+    #[activity]
+    async fn measure(&self, film: Ticket) -> Result<usize, ActivityError> {
+        Ok(self.object(&film)?.len())
+    }
+
+    /// The end of a run is the end of what it kept; the store should forget old objects by itself too.
+    #[activity]
+    async fn forget(&self, ticket: Ticket) {
+        self.objects().remove(&ticket.0);
+    }
+}
+
+/// What happens without a ticket.
+#[activity]
+async fn download_all(_address: String) -> Vec<u8> {
+    vec![1; FILM]
+}
+
+#[derive(Default)]
+struct Film;
+
+#[workflow]
+impl Film {
+    #[run]
+    async fn run(ctx: &Context<Self>, address: String, ticket: bool) -> abide::Result<usize> {
+        if !ticket {
+            return Ok(ctx.activity(download_all, address).await?.len());
+        }
+        let film = ctx.activity(Wardrobe::download, address).await?;
+        let size = ctx.activity(Wardrobe::measure, film.clone()).await?;
+        ctx.activity(Wardrobe::forget, film).await?;
+        Ok(size)
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let engine = Embedded::in_memory().await;
+    let worker = engine.worker().workflow::<Film>().activity(download_all);
+    tokio::spawn(worker.activities(Wardrobe::default()).run());
+    let client = engine.client();
+
+    let film = client.start::<Film>("film-1", ("film.example.org".to_owned(), true)).await?;
+    println!("the film has {} bytes", film.result().await?);
+    let history = film.describe().await?.history_bytes;
+    println!("its history has less than 5 kB: {}", history < 5_000);
+
+    let film = client.start::<Film>("film-2", ("film.example.org".to_owned(), false)).await?;
+    match film.result().await {
+        Err(ClientError::RunFailed(failure)) => println!("without a ticket: {}", failure.message),
+        other => println!("unexpected: {other:?}"),
+    }
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! Cleanup: a run is cancelled in the middle. What it holds is given back first, in a shield that no
+//! further cancel request reaches, and that has a deadline.
+
+use abide::{ClientError, prelude::*, testing::TestEnvironment};
+
+#[activity]
+async fn rent_machine() -> String {
+    println!("rented machine-7");
+    "machine-7".into()
+}
+
+#[activity]
+async fn give_back(ctx: ActivityContext, machine: String) -> Result<(), ActivityError> {
+    if ctx.attempt() == 1 {
+        return Err(ActivityError::new("the owner does not answer"));
+    }
+    println!("gave back {machine}");
+    Ok(())
+}
+
+#[derive(Default)]
+struct Experiment {
+    machine: Option<String>,
+}
+
+#[workflow]
+impl Experiment {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<()> {
+        let machine = ctx.activity(rent_machine, ()).await?;
+        ctx.write(|experiment| experiment.machine = Some(machine.clone()));
+        // Weeks of work. A cancel request ends the wait with an error: not with `?`, so that the rest
+        // is done in any case.
+        let worked = ctx.sleep(weeks(3)).await;
+        let cleanup = ctx.shield(ctx.activity(give_back, machine).into_future());
+        match cleanup.timeout(hours(1)).await {
+            Outcome::InTime(given_back) => given_back?,
+            Outcome::TimedOut => return Err(Error::fail("the machine could not be given back")),
+        }
+        // If it was cancelled, it is cancelled: the error goes on.
+        worked
+    }
+
+    #[query]
+    fn machine(&self) -> Option<String> {
+        self.machine.clone()
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let env = TestEnvironment::new().await;
+    let activities = |worker: abide::Worker| worker.activity(rent_machine).activity(give_back);
+    env.worker(|worker| activities(worker.workflow::<Experiment>())).await?;
+
+    let experiment = env.client().start::<Experiment>("experiment-1", ()).await?;
+    env.skip(days(2)).await;
+    println!("it holds {:?}", experiment.query(Experiment::machine, ()).await?);
+
+    experiment.cancel().reason("too expensive").await?;
+    // Somebody is impatient. The machine is given back all the same.
+    experiment.cancel().reason("did you hear me?").await?;
+    let ended = experiment.result().await;
+    println!("cancelled: {}", matches!(ended, Err(ClientError::RunCancelled(_))));
+    Ok(())
+}

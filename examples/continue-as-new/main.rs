@@ -1,0 +1,77 @@
+//! Continue as new: a run that lives for ever sheds its history again and again. Its id stays, and what
+//! must not be forgotten is the input of the next run.
+
+use abide::{
+    embedded::{Embedded, Limits},
+    list::RunFilter,
+    prelude::*,
+};
+use serde::{Deserialize, Serialize};
+
+/// What goes along from run to run.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Sofar {
+    visitors: u32,
+    runs: u32,
+}
+
+#[derive(Default)]
+struct Counter {
+    sofar: Sofar,
+}
+
+#[workflow]
+impl Counter {
+    #[init]
+    fn new(sofar: &Sofar) -> Self {
+        Self { sofar: sofar.clone() }
+    }
+
+    #[run]
+    async fn run(ctx: &Context<Self>, _sofar: Sofar) -> abide::Result<Sofar> {
+        ctx.write(|counter| counter.sofar.runs += 1);
+        loop {
+            let signal = ctx.receive_any().await?;
+            if signal.read(Self::visitor).is_some() {
+                ctx.write(|counter| counter.sofar.visitors += 1);
+            } else if signal.read(Self::close).is_some() {
+                return Ok(ctx.read(|counter| counter.sofar.clone()));
+            }
+            // The engine says when the history is long. Now is a good moment: nothing is half done,
+            // and this run has done something. Signals that nobody has read yet go along, in order.
+            if ctx.suggests_continue_as_new() {
+                return Err(ctx.continue_as_new(ctx.read(|counter| counter.sofar.clone())));
+            }
+        }
+    }
+
+    #[signal]
+    fn visitor();
+
+    #[signal]
+    fn close();
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    // A history is long from 4,096 events on. So that there is something to see, 50 must do here.
+    let limits = Limits { events_suggested: 50, ..Limits::default() };
+    let engine = Embedded::builder().limits(limits).in_memory().await;
+    tokio::spawn(engine.worker().workflow::<Counter>().run());
+    let client = engine.client();
+
+    let counter = client.start::<Counter>("museum", Sofar::default()).await?;
+    for _ in 0..100 {
+        counter.signal(Counter::visitor, ()).await?;
+    }
+    // The handle means the workflow, so it speaks to whichever run is there now.
+    counter.signal(Counter::close, ()).await?;
+
+    // The result is that of the last run.
+    let sofar = counter.result().await?;
+    println!("{} visitors, counted by more than one run: {}", sofar.visitors, sofar.runs > 1);
+
+    let runs = client.runs(RunFilter::default(), 100).await?;
+    println!("as many runs are listed: {}", runs.len() == sofar.runs as usize);
+    Ok(())
+}

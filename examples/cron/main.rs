@@ -1,0 +1,53 @@
+//! Cron: a workflow that runs every morning at nine. Runs never overlap, each goes on from what the last
+//! one came to, and a bad day does not end the schedule.
+
+use abide::{ClientError, Timestamp, prelude::*, testing::TestEnvironment};
+
+/// Stands for a query: there are ten orders each day, and on the second day the shop is down.
+#[activity]
+async fn last_order(today: Timestamp) -> Result<u32, ActivityError> {
+    match &today.to_string()[..10] {
+        "2025-01-01" => Ok(10),
+        "2025-01-02" => Err(ActivityError::new("the shop is down").non_retryable()),
+        _ => Ok(30),
+    }
+}
+
+#[activity]
+async fn send_report(text: String) {
+    println!("{text}");
+}
+
+#[derive(Default)]
+struct Report;
+
+#[workflow]
+impl Report {
+    /// Gives the last order that was reported.
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<u32> {
+        // The result of the last run that had one; a run that failed does not change it.
+        let reported = ctx.last_result()?.unwrap_or_default();
+        let last = ctx.activity(last_order, ctx.now()).await?;
+        let text = format!("{}: orders {} to {last}", ctx.now(), reported + 1);
+        ctx.activity(send_report, text).await?;
+        Ok(last)
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let env = TestEnvironment::new().await;
+    let activities = |worker: abide::Worker| worker.activity(last_order).activity(send_report);
+    env.worker(|worker| activities(worker.workflow::<Report>())).await?;
+
+    // Minute, hour, day, month, weekday; in UTC. The first run waits for its time too.
+    let report = env.client().start::<Report>("report", ()).cron("0 9 * * *").await?;
+    env.skip(days(3)).await;
+
+    // The schedule ends when somebody ends it.
+    report.cancel().reason("nobody reads it").await?;
+    let ended = report.result().await;
+    println!("ended: {}", matches!(ended, Err(ClientError::RunCancelled(_))));
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! Debounced timer: a document is indexed when nobody has changed it for half a minute, but at the
+//! latest ten minutes after the first change. Each change moves the one timer that there is.
+
+use abide::{Timestamp, prelude::*, testing::TestEnvironment};
+
+#[activity]
+async fn index(document: String, changes: u32) -> String {
+    format!("{document}: indexed once for {changes} changes")
+}
+
+#[derive(Default)]
+struct Indexing {
+    changes: u32,
+    quiet: Deadline,
+    latest: Timestamp,
+}
+
+#[workflow]
+impl Indexing {
+    #[run]
+    async fn run(ctx: &Context<Self>, document: String) -> abide::Result<String> {
+        let quiet = ctx.sleep(seconds(30)).start();
+        ctx.write(|state| {
+            state.quiet = quiet.deadline();
+            state.latest = ctx.now() + minutes(10);
+        });
+        quiet.await?;
+        let changes = ctx.read(|state| state.changes);
+        ctx.activity(index, (document, changes)).await
+    }
+
+    /// An async handler has the context, and with it the time.
+    #[signal]
+    async fn changed(ctx: &Context<Self>) {
+        let half_a_minute = ctx.now() + seconds(30);
+        ctx.write(|state| {
+            state.changes += 1;
+            // Refused only if the time was up already, and then the change is indexed all the same.
+            let _too_late = state.quiet.reset(half_a_minute.min(state.latest));
+        });
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Indexing>().activity(index)).await?;
+    let client = env.client();
+
+    // Somebody makes three changes and leaves.
+    let begun = env.now();
+    let letter = client.start::<Indexing>("index-letter", "letter".to_owned()).await?;
+    for _ in 0..3 {
+        letter.signal(Indexing::changed, ()).await?;
+        env.skip(seconds(20)).await;
+    }
+    println!("{}", letter.result().await?);
+    println!("after {} seconds", env.now().saturating_since(begun).as_secs());
+
+    // Somebody writes a book without a pause.
+    let begun = env.now();
+    let book = client.start::<Indexing>("index-book", "book".to_owned()).await?;
+    while env.now() < begun + minutes(9) {
+        book.signal(Indexing::changed, ()).await?;
+        env.skip(seconds(10)).await;
+    }
+    book.signal(Indexing::changed, ()).await?;
+    println!("{}", book.result().await?);
+    println!("after {} seconds", env.now().saturating_since(begun).as_secs());
+    Ok(())
+}

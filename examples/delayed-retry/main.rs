@@ -1,0 +1,58 @@
+//! Delayed retry: a service that is asked too often says when to come again. The error carries that
+//! time, and it counts instead of the policy's.
+
+use std::time::Duration;
+
+use abide::{Timestamp, prelude::*, testing::TestEnvironment};
+
+/// What a web service answers.
+enum Answer {
+    Ok(String),
+    /// Status 429, with the header `Retry-After`.
+    TooMany {
+        retry_after: Duration,
+    },
+}
+
+/// Stands for a request over the network.
+fn request(city: &str, attempt: u32) -> Answer {
+    match attempt {
+        1 => Answer::TooMany { retry_after: minutes(15) },
+        2 => Answer::TooMany { retry_after: minutes(5) },
+        _ => Answer::Ok(format!("sunny in {city}")),
+    }
+}
+
+#[activity]
+async fn forecast(ctx: ActivityContext, city: String) -> Result<String, ActivityError> {
+    match request(&city, ctx.attempt()) {
+        Answer::Ok(weather) => Ok(weather),
+        Answer::TooMany { retry_after } => {
+            Err(ActivityError::new("asked too often").retry_after(retry_after))
+        }
+    }
+}
+
+#[derive(Default)]
+struct Picnic;
+
+#[workflow]
+impl Picnic {
+    #[run]
+    async fn run(ctx: &Context<Self>, city: String) -> abide::Result<(String, Timestamp)> {
+        let weather = ctx.activity(forecast, city).await?;
+        Ok((weather, ctx.now()))
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Picnic>().activity(forecast)).await?;
+
+    let begun = env.now();
+    let picnic = env.client().start::<Picnic>("picnic-1", "Oslo".to_owned()).await?;
+    let (weather, at) = picnic.result().await?;
+    println!("{weather}, known after {} minutes", at.saturating_since(begun).as_secs() / 60);
+    Ok(())
+}

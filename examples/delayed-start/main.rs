@@ -1,0 +1,44 @@
+//! Delayed start: accepted now, begun later. Until then the run can be seen, gets signals, and can be
+//! cancelled; no code of it has run.
+
+use abide::{ClientError, prelude::*, testing::TestEnvironment};
+
+#[activity]
+async fn send_survey(customer: String) -> String {
+    format!("{customer} was asked how it went")
+}
+
+#[derive(Default)]
+struct Survey;
+
+#[workflow]
+impl Survey {
+    #[run]
+    async fn run(ctx: &Context<Self>, customer: String) -> abide::Result<String> {
+        ctx.activity(send_survey, customer).await
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Survey>().activity(send_survey)).await?;
+    let client = env.client();
+    let begun = env.now();
+
+    // With the purchase, not a week after it: so there is nothing to remember in between.
+    let ada = client.start::<Survey>("survey-ada", "Ada".to_owned()).delay(days(7)).await?;
+    let bob = client.start::<Survey>("survey-bob", "Bob".to_owned()).delay(days(7)).await?;
+
+    env.skip(days(3)).await;
+    println!("after three days: Ada's survey is {:?}", ada.describe().await?.status);
+
+    // Bob has sent his lamp back.
+    bob.cancel().reason("returned").await?;
+    let cancelled = matches!(bob.result().await, Err(ClientError::RunCancelled(_)));
+    println!("Bob's survey was cancelled before it began: {cancelled}");
+
+    println!("{}", ada.result().await?);
+    println!("after {} days", env.now().saturating_since(begun).as_secs() / (24 * 3600));
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Dependency injection: activities share what is made once, such as a pool of connections. They get it
+//! when the worker is set up, so a test can give them something else.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use abide::{Worker, embedded::Embedded, prelude::*};
+
+/// What the activities need, as a trait, so that there can be more than one.
+trait Mailer: Send + Sync {
+    fn send(&self, to: &str, text: &str) -> Result<(), String>;
+}
+
+/// The true one would hold a connection.
+struct Smtp {
+    server: String,
+}
+
+impl Mailer for Smtp {
+    fn send(&self, to: &str, text: &str) -> Result<(), String> {
+        println!("{}: to {to}: {text}", self.server);
+        Ok(())
+    }
+}
+
+/// One for tests, which keeps what it was given.
+#[derive(Default)]
+struct Outbox(Mutex<Vec<String>>);
+
+impl Mailer for Outbox {
+    fn send(&self, to: &str, _text: &str) -> Result<(), String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(to.to_owned());
+        Ok(())
+    }
+}
+
+/// The activities of this program. The struct is made once per worker; each attempt gets `&self`.
+struct Notifications {
+    mailer: Arc<dyn Mailer>,
+    sender: String,
+}
+
+#[activities]
+impl Notifications {
+    #[activity]
+    async fn welcome(&self, name: String) -> Result<(), ActivityError> {
+        let text = format!("Welcome! Yours, {}", self.sender);
+        self.mailer.send(&name, &text).map_err(ActivityError::new)
+    }
+}
+
+/// The workflow names the activity and knows nothing of the rest.
+#[derive(Default)]
+struct SignUp;
+
+#[workflow]
+impl SignUp {
+    #[run]
+    async fn run(ctx: &Context<Self>, name: String) -> abide::Result<()> {
+        ctx.activity(Notifications::welcome, name).await
+    }
+}
+
+/// The one place where the parts are put together.
+fn set_up(worker: Worker, mailer: Arc<dyn Mailer>) -> Worker {
+    worker.workflow::<SignUp>().activities(Notifications { mailer, sender: "the office".into() })
+}
+
+async fn sign_up(mailer: Arc<dyn Mailer>, name: &str) -> anyhow::Result<()> {
+    let engine = Embedded::in_memory().await;
+    tokio::spawn(set_up(engine.worker(), mailer).run());
+    engine.client().start::<SignUp>("sign-up-1", name.to_owned()).await?.result().await?;
+    Ok(())
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    sign_up(Arc::new(Smtp { server: "mail.example.org".into() }), "Ada").await?;
+
+    let outbox = Arc::new(Outbox::default());
+    sign_up(Arc::clone(&outbox) as Arc<dyn Mailer>, "Bob").await?;
+    let kept = outbox.0.lock().unwrap_or_else(PoisonError::into_inner);
+    println!("in the test, mail went to {}", kept.join(", "));
+    Ok(())
+}

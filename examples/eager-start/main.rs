@@ -1,0 +1,47 @@
+//! Eager start: somebody waits for the answer, so the first step must not wait for a poll. The engine
+//! hands work to a worker that has room at the moment at which it is on disk; and with engine, worker
+//! and client in one process there is no network in between. There is nothing to switch on.
+
+use std::time::{Duration, Instant};
+
+use abide::{embedded::Embedded, prelude::*};
+
+#[activity]
+async fn reserve(seat: u32) -> String {
+    format!("seat {seat} is yours")
+}
+
+#[derive(Default)]
+struct Reservation;
+
+#[workflow]
+impl Reservation {
+    /// The activity, too, comes back to the worker that asked for it, together with the answer to the
+    /// task that asked: it does not go through the queue.
+    #[run]
+    async fn run(ctx: &Context<Self>, seat: u32) -> abide::Result<String> {
+        ctx.activity(reserve, seat).await
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let engine = Embedded::in_memory().await;
+    tokio::spawn(engine.worker().workflow::<Reservation>().activity(reserve).run());
+    let client = engine.client();
+
+    // A request of a web server, from the start to the result. The first also waits for the worker.
+    let reserve = async |seat: u32| {
+        let reservation = client.start::<Reservation>(format!("seat-{seat}"), seat).await?;
+        reservation.result().await
+    };
+    println!("{}", reserve(1).await?);
+
+    let begun = Instant::now();
+    for seat in 2..=50 {
+        reserve(seat).await?;
+    }
+    let each = begun.elapsed() / 49;
+    println!("each in much less than a second: {}", each < Duration::from_millis(500));
+    Ok(())
+}

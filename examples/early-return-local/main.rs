@@ -1,0 +1,75 @@
+//! Early return with local activities: the quickest answer that is still durable. The check runs inside
+//! the first task of the run, so the caller's update is answered by that task; the rest of the work
+//! follows when the caller is gone.
+
+use abide::{ConflictPolicy, prelude::*, testing::TestEnvironment};
+
+/// Quick, and harmless when it is done twice: it only looks.
+#[activity]
+async fn check_seat(seat: u32) -> Result<(), ActivityError> {
+    match seat {
+        13 => Err(ActivityError::new("there is no such seat").non_retryable()),
+        _ => Ok(()),
+    }
+}
+
+/// Slow: an ordinary activity, with an attempt on disk and retries for as long as it takes.
+#[activity]
+async fn print_ticket(ctx: ActivityContext, seat: u32) -> Result<String, ActivityError> {
+    match ctx.attempt() {
+        1..=5 => Err(ActivityError::new("the printer is out of paper")),
+        _ => Ok(format!("ticket for seat {seat}")),
+    }
+}
+
+#[derive(Default)]
+struct Ticket {
+    checked: Option<Result<(), String>>,
+}
+
+#[workflow]
+impl Ticket {
+    #[run]
+    async fn run(ctx: &Context<Self>, seat: u32) -> abide::Result<String> {
+        let checked = match ctx.local_activity(check_seat, seat).await {
+            Err(Error::Activity(failed)) => Err(failed.failure.message),
+            other => Ok(other?),
+        };
+        ctx.write(|ticket| ticket.checked = Some(checked.clone()));
+        match checked {
+            Ok(()) => ctx.activity(print_ticket, seat).await,
+            Err(why) => Ok(format!("no ticket: {why}")),
+        }
+    }
+
+    #[update]
+    async fn accepted(ctx: &Context<Self>) -> Result<String, Error> {
+        let known = condition!("ticket.checked", |ticket| ticket.checked.is_some());
+        ctx.wait_until(known).await?;
+        match ctx.read(|ticket| ticket.checked.clone()) {
+            Some(Err(why)) => Err(Error::fail(why)),
+            _ => Ok("the seat is yours".into()),
+        }
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let env = TestEnvironment::new().await;
+    let activities = |worker: abide::Worker| worker.activity(check_seat).activity(print_ticket);
+    env.worker(|worker| activities(worker.workflow::<Ticket>())).await?;
+
+    for seat in [7, 13] {
+        let id = format!("seat-{seat}");
+        let start = env.client().start::<Ticket>(id, seat).on_conflict(ConflictPolicy::UseExisting);
+        let begun = env.now();
+        let answered = start.with_update(Ticket::accepted, ()).id("accepted").outcome().await?;
+        match answered.update {
+            Ok(answer) => println!("{seat}: {answer}"),
+            Err(error) => println!("{seat}: {error}"),
+        }
+        println!("  at once: {}", env.now() == begun);
+        println!("  later: {}", answered.workflow.result().await?);
+    }
+    Ok(())
+}

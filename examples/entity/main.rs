@@ -1,0 +1,112 @@
+//! Entity workflow: one run per customer, for as long as there is the customer. Its state is the
+//! customer's state, and everything that happens to the customer is a message to the run.
+
+use abide::{ClientError, ConflictPolicy, embedded::Embedded, prelude::*};
+use serde::{Deserialize, Serialize};
+
+/// What is known about a customer. It is the input too, so that a new run can go on from it.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Customer {
+    points: u32,
+    level: Level,
+    card: Option<String>,
+    closed: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+enum Level {
+    #[default]
+    Basic,
+    Gold,
+}
+
+#[activity]
+async fn send_card(customer: String, level: Level) -> String {
+    format!("{level:?} card of {customer}")
+}
+
+#[workflow]
+impl Customer {
+    #[init]
+    fn new(before: &Self) -> Self {
+        before.clone()
+    }
+
+    /// Waits for something to do, does it, and begins anew before its history grows too long.
+    #[run]
+    async fn run(ctx: &Context<Self>, _before: Self) -> abide::Result<String> {
+        while !ctx.suggests_continue_as_new() {
+            ctx.wait_until(condition!("customer.changed", |customer| {
+                customer.closed || customer.earned_level() != customer.level
+            }))
+            .await?;
+            if ctx.read(|customer| customer.closed) {
+                return Ok(ctx.read(Self::farewell));
+            }
+            let level = ctx.write(|customer| {
+                customer.level = customer.earned_level();
+                customer.level
+            });
+            let card = ctx.activity(send_card, (ctx.workflow_id().to_string(), level)).await?;
+            ctx.write(|customer| customer.card = Some(card));
+        }
+        Err(ctx.continue_as_new(ctx.read(Self::clone)))
+    }
+
+    fn earned_level(&self) -> Level {
+        if self.points >= 100 { Level::Gold } else { self.level }
+    }
+
+    fn farewell(&self) -> String {
+        format!("{} points, {}", self.points, self.card.as_deref().unwrap_or("no card"))
+    }
+
+    /// All messages to one customer are handled one after the other, so there is nothing to lock.
+    #[signal]
+    fn earn(&mut self, points: u32) {
+        self.points += points;
+    }
+
+    #[update(validate = check_spend)]
+    fn spend(&mut self, points: u32) -> u32 {
+        self.points -= points;
+        self.points
+    }
+
+    fn check_spend(&self, points: &u32) -> Result<(), String> {
+        if *points > self.points { Err(format!("only {} points", self.points)) } else { Ok(()) }
+    }
+
+    #[query]
+    fn level(&self) -> Level {
+        self.level
+    }
+
+    #[signal]
+    fn close(&mut self) {
+        self.closed = true;
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let engine = Embedded::in_memory().await;
+    tokio::spawn(engine.worker().workflow::<Customer>().activity(send_card).run());
+    let client = engine.client();
+
+    // The id is the customer's, so that everybody finds the one run by it, and there is only one.
+    for points in [60, 50] {
+        let start = client.start::<Customer>("ada", Customer::default());
+        start.with_signal(Customer::earn, points).on_conflict(ConflictPolicy::UseExisting).await?;
+    }
+    let ada = client.handle::<Customer>("ada");
+    println!("after the invoice: {} points", ada.update(Customer::spend, 30).await?);
+    println!("level: {:?}", ada.query(Customer::level, ()).await?);
+    match ada.update(Customer::spend, 500).await {
+        Err(ClientError::UpdateRejected(failure)) => println!("refused: {}", failure.message),
+        other => println!("unexpected: {other:?}"),
+    }
+    ada.signal(Customer::close, ()).await?;
+    println!("closed: {}", ada.result().await?);
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! First success: several mirrors are asked at once. The first that has it wins, those that fail are
+//! passed over, and only when all have failed does the step fail, with all the reasons.
+
+use abide::{prelude::*, testing::TestEnvironment};
+
+#[activity]
+async fn download(mirror: String, file: String) -> Result<String, ActivityError> {
+    match (&*mirror, &*file) {
+        ("north", _) => Err(ActivityError::new("north is down").non_retryable()),
+        (_, "secret.pdf") => {
+            Err(ActivityError::new(format!("{mirror} has no {file}")).non_retryable())
+        }
+        _ => Ok(format!("{file} from {mirror}")),
+    }
+}
+
+#[derive(Default)]
+struct Download;
+
+#[workflow]
+impl Download {
+    #[run]
+    async fn run(ctx: &Context<Self>, file: String) -> abide::Result<String> {
+        let mirrors = ["north", "south"].map(|mirror| {
+            // A mirror that is down is not asked for ever: there is another.
+            ctx.activity(download, (mirror.to_owned(), file.clone()))
+                .retry(RetryPolicy::default().maximum_attempts(3))
+        });
+        // The others are cancelled as soon as one has succeeded.
+        match first_success(mirrors).await {
+            Ok(file) => Ok(file),
+            // In the order of the mirrors.
+            Err(failures) => {
+                let reasons: Vec<_> = failures.iter().map(reason).collect();
+                Err(Error::fail(reasons.join("; ")))
+            }
+        }
+    }
+}
+
+fn reason(error: &Error) -> String {
+    match error {
+        Error::Activity(failed) => failed.failure.message.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Download>().activity(download)).await?;
+    for file in ["map.pdf", "secret.pdf"] {
+        let download = env.client().start::<Download>(file, file.to_owned()).await?;
+        match download.result().await {
+            Ok(found) => println!("{found}"),
+            Err(error) => println!("{error}"),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Local activities: short steps that run inside the workflow task, in the worker of the workflow. They
+//! cost no queue, no attempt on disk and no task of their own: several of them are one task and one
+//! event each.
+
+use abide::{embedded::Embedded, event::Event, prelude::*};
+
+#[activity]
+async fn in_stock(item: String) -> bool {
+    item != "piano"
+}
+
+#[activity]
+async fn price(item: String) -> u32 {
+    10 * u32::try_from(item.len()).unwrap_or(u32::MAX)
+}
+
+#[activity]
+async fn discount(customer: String) -> u32 {
+    if customer == "Ada" { 5 } else { 0 }
+}
+
+#[derive(Default)]
+struct Quote;
+
+#[workflow]
+impl Quote {
+    #[run]
+    async fn run(ctx: &Context<Self>, customer: String, item: String) -> abide::Result<String> {
+        if !ctx.local_activity(in_stock, item.clone()).await? {
+            return Ok(format!("no {item} is left"));
+        }
+        let price = ctx.local_activity(price, item.clone());
+        let discount = ctx.local_activity(discount, customer.clone());
+        let (price, discount) = join!(price, discount);
+        Ok(format!("{customer} gets a {item} for {}", price? - discount?))
+    }
+}
+
+/// The same with ordinary activities: the functions are the same, only the call differs.
+#[derive(Default)]
+struct SlowQuote;
+
+#[workflow]
+impl SlowQuote {
+    #[run]
+    async fn run(ctx: &Context<Self>, customer: String, item: String) -> abide::Result<String> {
+        if !ctx.activity(in_stock, item.clone()).await? {
+            return Ok(format!("no {item} is left"));
+        }
+        let price = ctx.activity(price, item.clone()).await?;
+        let discount = ctx.activity(discount, customer.clone()).await?;
+        Ok(format!("{customer} gets a {item} for {}", price - discount))
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let engine = Embedded::in_memory().await;
+    let worker = engine.worker().workflow::<Quote>().workflow::<SlowQuote>();
+    tokio::spawn(worker.activity(in_stock).activity(price).activity(discount).run());
+    let client = engine.client();
+    let input = ("Ada".to_owned(), "lamp".to_owned());
+
+    let quote = client.start::<Quote>("quote", input.clone()).await?;
+    println!("{}", quote.result().await?);
+    println!("local: {}", cost(&quote.history().await?));
+
+    let quote = client.start::<SlowQuote>("slow-quote", input).await?;
+    println!("{}", quote.result().await?);
+    println!("ordinary: {}", cost(&quote.history().await?));
+    Ok(())
+}
+
+fn cost(history: &[Event]) -> String {
+    let names = history.iter().map(|event| event.body.fact.name());
+    let tasks = names.filter(|name| *name == "TaskCompleted").count();
+    format!("{tasks} tasks, {} events", history.len())
+}

@@ -1,0 +1,101 @@
+//! Long-running activity: it says how far it is, goes on from there when it is tried again, and stops
+//! when it is not wanted any more.
+
+use std::time::Duration;
+
+use abide::{ClientError, prelude::*, testing::TestEnvironment};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+/// How far an import has come: what the next attempt needs to go on.
+#[derive(Default, Serialize, Deserialize)]
+struct Progress {
+    pages: u32,
+    rows: u32,
+}
+
+/// What the import is about to tell, in the order in which it happens.
+struct Importer {
+    news: mpsc::UnboundedSender<String>,
+}
+
+#[activities]
+impl Importer {
+    #[activity]
+    async fn import(&self, ctx: ActivityContext, pages: u32) -> Result<u32, ActivityError> {
+        // Where the attempt before this one came to, if there was one.
+        let mut done = ctx.heartbeat_details::<Progress>()?.unwrap_or_default();
+        self.tell(format!("attempt {} begins after page {}", ctx.attempt(), done.pages));
+        while done.pages < pages {
+            tokio::select! {
+                rows = read_page(&ctx, done.pages + 1) => done.rows += rows?,
+                () = ctx.cancelled() => {
+                    self.tell("stopped, because nobody wants it".into());
+                    return Err(ActivityError::cancelled());
+                }
+            }
+            done.pages += 1;
+            // After what it tells of: a page that is read again does less harm than one left out.
+            ctx.heartbeat(&done)?;
+        }
+        Ok(done.rows)
+    }
+}
+
+impl Importer {
+    fn tell(&self, news: String) {
+        // Nobody listens any more when the program ends.
+        let _ended = self.news.send(news);
+    }
+}
+
+/// Stands for a slow system whose connection breaks once.
+async fn read_page(ctx: &ActivityContext, page: u32) -> Result<u32, ActivityError> {
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    if page == 4 && ctx.attempt() == 1 {
+        return Err(ActivityError::new("the connection broke"));
+    }
+    Ok(100)
+}
+
+#[derive(Default)]
+struct Import;
+
+#[workflow]
+impl Import {
+    #[run]
+    async fn run(ctx: &Context<Self>, pages: u32) -> abide::Result<u32> {
+        ctx.activity(Importer::import, pages)
+            // The whole may take hours; that the worker has died is noticed much sooner.
+            .start_to_close(hours(5))
+            .heartbeat_timeout(Duration::from_millis(200))
+            .await
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let env = TestEnvironment::new().await;
+    let (news, mut told) = mpsc::unbounded_channel();
+    env.worker(|worker| worker.workflow::<Import>().activities(Importer { news })).await?;
+    let client = env.client();
+
+    let import = client.start::<Import>("import-1", 6).await?;
+    println!("{} rows", import.result().await?);
+    for _ in 0..2 {
+        println!("  {}", told.recv().await.unwrap_or_default());
+    }
+
+    // One that would last for days is cancelled. The attempt hears of it by its next heartbeat.
+    let endless = client.start::<Import>("import-2", 1_000_000).await?;
+    println!("  {}", told.recv().await.unwrap_or_default());
+    endless.cancel().await?;
+    while let Some(news) = told.recv().await {
+        println!("  {news}");
+        if news.starts_with("stopped") {
+            break;
+        }
+    }
+    println!("cancelled: {}", matches!(endless.result().await, Err(ClientError::RunCancelled(_))));
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! Non-retryable errors: what will not get better by trying again fails at once. The activity says so,
+//! or the caller does.
+
+use abide::{ClientError, prelude::*, testing::TestEnvironment};
+
+/// The activity knows best: whoever calls it, to try a wrong address again makes no sense.
+#[activity]
+async fn check_address(to: String) -> Result<(), ActivityError> {
+    match to.contains('@') {
+        true => Ok(()),
+        false => Err(ActivityError::new(format!("{to} is no address")).non_retryable()),
+    }
+}
+
+/// Errors have a name, by which a policy knows them. Without one it is that of the error's type.
+#[activity]
+async fn deliver(ctx: ActivityContext, to: String) -> Result<String, ActivityError> {
+    match (&*to, ctx.attempt()) {
+        ("bob@full", _) => Err(ActivityError::new("no room left").error_type("MailboxFull")),
+        (_, 1) => Err(ActivityError::new("no connection").error_type("ServerDown")),
+        (_, attempt) => Ok(format!("delivered to {to} by attempt {attempt}")),
+    }
+}
+
+#[derive(Default)]
+struct Letter;
+
+#[workflow]
+impl Letter {
+    #[run]
+    async fn run(ctx: &Context<Self>, to: String) -> abide::Result<String> {
+        ctx.activity(check_address, to.clone()).await?;
+        // The caller decides: for this letter a mailbox that is full is final. Somebody else may
+        // want to try until there is room.
+        let policy = RetryPolicy::default().non_retryable("MailboxFull");
+        ctx.activity(deliver, to).retry(policy).await
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let env = TestEnvironment::new().await;
+    let workflow = |worker: abide::Worker| worker.workflow::<Letter>();
+    env.worker(|worker| workflow(worker).activity(check_address).activity(deliver)).await?;
+
+    for to in ["ada@work", "nowhere", "bob@full"] {
+        let letter = env.client().start::<Letter>(format!("to-{to}"), to.to_owned()).await?;
+        match letter.result().await {
+            Ok(delivered) => println!("{delivered}"),
+            Err(ClientError::RunFailed(failure)) => println!("{}", failure.message),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! Parallel execution: several activities at once. All are waited for, and one that fails does not
+//! spoil the others.
+
+use abide::{embedded::Embedded, prelude::*};
+
+#[activity]
+async fn make_thumbnail(photo: String) -> Result<String, ActivityError> {
+    match photo.strip_suffix(".jpg") {
+        Some(name) => Ok(format!("{name}-small.jpg")),
+        // To try again would not help.
+        None => Err(ActivityError::new("not a photo").non_retryable()),
+    }
+}
+
+#[activity]
+async fn count_faces(photos: Vec<String>) -> usize {
+    photos.len() * 2
+}
+
+#[activity]
+async fn write_title(owner: String) -> String {
+    format!("Photos of {owner}")
+}
+
+#[derive(Default)]
+struct Album;
+
+#[workflow]
+impl Album {
+    #[run]
+    async fn run(
+        ctx: &Context<Self>,
+        owner: String,
+        photos: Vec<String>,
+    ) -> abide::Result<Vec<String>> {
+        // Different steps at once: `join!` gives a tuple. Both succeed, or the run fails.
+        let (title, faces) =
+            join!(ctx.activity(write_title, owner), ctx.activity(count_faces, photos.clone()));
+        let mut report = vec![format!("{}: {} faces", title?, faces?)];
+
+        // The same step for many: `join_all` gives the results in the order of the photos, whichever
+        // was ready first.
+        let made = photos.iter().map(|photo| ctx.activity(make_thumbnail, photo.clone()));
+        for (photo, made) in photos.iter().zip(join_all(made).await) {
+            report.push(match made {
+                Ok(thumbnail) => format!("{photo}: {thumbnail}"),
+                // A photo that failed is reported; the album goes on without it.
+                Err(Error::Activity(failed)) => format!("{photo}: {}", failed.failure.message),
+                // Not the photo's fault, such as a cancel request.
+                Err(error) => return Err(error),
+            });
+        }
+        Ok(report)
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let engine = Embedded::in_memory().await;
+    let worker = engine.worker().workflow::<Album>();
+    let worker = worker.activity(make_thumbnail).activity(count_faces).activity(write_title);
+    tokio::spawn(worker.run());
+
+    let photos = ["beach.jpg", "notes.txt", "sunset.jpg"].map(str::to_owned).to_vec();
+    let album = engine.client().start::<Album>("album-1", ("Ada".to_owned(), photos)).await?;
+    for line in album.result().await? {
+        println!("{line}");
+    }
+    Ok(())
+}

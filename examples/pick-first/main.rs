@@ -1,0 +1,68 @@
+//! Pick first: two services are asked for the same. The first answer wins, and the other is told to
+//! stop.
+
+use std::time::Duration;
+
+use abide::{prelude::*, testing::TestEnvironment};
+use tokio::sync::mpsc;
+
+/// Two map services. The slow one tells here that it has stopped.
+struct Maps {
+    stopped: mpsc::Sender<String>,
+}
+
+#[activities]
+impl Maps {
+    #[activity]
+    async fn fast_route(&self, to: String) -> String {
+        format!("to {to} by the fast service")
+    }
+
+    /// Works until it is done or not wanted any more. A running attempt hears of the latter by its
+    /// heartbeats, so it must have some.
+    #[activity]
+    async fn slow_route(&self, ctx: ActivityContext, to: String) -> Result<String, ActivityError> {
+        for step in 0..100 {
+            ctx.heartbeat(&step)?;
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(100)) => {}
+                () = ctx.cancelled() => {
+                    self.stopped.send(format!("the way to {to} is not wanted any more")).await.ok();
+                    return Err(ActivityError::cancelled());
+                }
+            }
+        }
+        Ok(format!("to {to} by the slow service"))
+    }
+}
+
+#[derive(Default)]
+struct Route;
+
+#[workflow]
+impl Route {
+    #[run]
+    async fn run(ctx: &Context<Self>, to: String) -> abide::Result<String> {
+        let slow = ctx.activity(Maps::slow_route, to.clone());
+        // The first that is ready wins; of two at once, the one that is written first. The others are
+        // dropped, and to drop a pending activity is to cancel it.
+        select! {
+            route = slow.heartbeat_timeout(Duration::from_millis(200)) => route,
+            route = ctx.activity(Maps::fast_route, to) => route,
+        }
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let env = TestEnvironment::new().await;
+    let (stopped, mut told) = mpsc::channel(1);
+    env.worker(|worker| worker.workflow::<Route>().activities(Maps { stopped })).await?;
+
+    let route = env.client().start::<Route>("route-1", "Oslo".to_owned()).await?;
+    println!("{}", route.result().await?);
+    if let Some(news) = told.recv().await {
+        println!("{news}");
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Infrequent polling: another system is asked once an hour until it is done. Each question is an
+//! attempt of one activity, and the pause between two is the delay of its retries. Nothing runs
+//! meanwhile, and nothing is written into history.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use abide::{prelude::*, testing::TestEnvironment};
+
+/// A client of an office that takes its time.
+#[derive(Default)]
+struct Office {
+    asked: AtomicU32,
+}
+
+impl Office {
+    /// Stands for a request over the network: the stamp is there after three days.
+    fn has_stamped(&self, _form: &str) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed) >= 72
+    }
+}
+
+#[activities]
+impl Office {
+    #[activity]
+    async fn stamp(&self, form: String) -> Result<String, ActivityError> {
+        match self.has_stamped(&form) {
+            true => Ok(format!("form {form} is stamped")),
+            // Not an error in truth: it means "ask again later".
+            false => Err(ActivityError::new("not stamped yet").error_type("NotYet")),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Permit;
+
+#[workflow]
+impl Permit {
+    #[run]
+    async fn run(ctx: &Context<Self>, form: String) -> abide::Result<String> {
+        let every_hour = RetryPolicy::default().initial_interval(hours(1)).backoff(1.0);
+        ctx.activity(Office::stamp, form)
+            .start_to_close(minutes(1))
+            // How long we are ready to wait altogether.
+            .schedule_to_close(days(30))
+            .retry(every_hour.maximum_interval(hours(1)))
+            .await
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    // Time skips ahead here: nobody wants to wait for the office.
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Permit>().activities(Office::default())).await?;
+
+    let begun = env.now();
+    let permit = env.client().start::<Permit>("permit-1", "A 38".to_owned()).await?;
+    println!("{}", permit.result().await?);
+    println!("after {} hours", env.now().saturating_since(begun).as_secs() / 3600);
+    println!("{} events in history", permit.history().await?.len());
+    Ok(())
+}

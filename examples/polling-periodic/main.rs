@@ -1,0 +1,81 @@
+//! Periodic polling in a child: when a question is more than one step, the loop is workflow code. It
+//! would fill the history of the run, so it lives in a child that begins anew every few turns.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use abide::{prelude::*, testing::TestEnvironment};
+
+/// So many questions one run of the child asks.
+const TURNS: u32 = 10;
+
+/// The client of a site where prices change.
+#[derive(Default)]
+struct Shop {
+    asked: AtomicU32,
+}
+
+#[activities]
+impl Shop {
+    #[activity]
+    async fn sign_in(&self) -> String {
+        "token".into()
+    }
+
+    /// The price falls by one each time.
+    #[activity]
+    async fn price(&self, _token: String) -> u32 {
+        100 - self.asked.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+#[derive(Default)]
+struct PriceWatch;
+
+#[workflow]
+impl PriceWatch {
+    #[run]
+    async fn run(ctx: &Context<Self>, limit: u32) -> abide::Result<u32> {
+        for _ in 0..TURNS {
+            let token = ctx.activity(Shop::sign_in, ()).await?;
+            let price = ctx.activity(Shop::price, token).await?;
+            if price <= limit {
+                return Ok(price);
+            }
+            ctx.sleep(hours(6)).await?;
+        }
+        // An empty history, the same id. The parent does not notice: it waits for the last of them.
+        Err(ctx.continue_as_new(limit))
+    }
+}
+
+#[derive(Default)]
+struct Purchase;
+
+#[workflow]
+impl Purchase {
+    #[run]
+    async fn run(ctx: &Context<Self>, limit: u32) -> abide::Result<String> {
+        let watch = ctx.child::<PriceWatch>(format!("{}/watch", ctx.workflow_id()), limit);
+        let price = watch.await?;
+        Ok(format!("bought for {price}"))
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let env = TestEnvironment::new().await;
+    let shop = Shop::default();
+    let workflows = |worker: abide::Worker| worker.workflow::<Purchase>().workflow::<PriceWatch>();
+    env.worker(|worker| workflows(worker).activities(shop)).await?;
+
+    let begun = env.now();
+    let purchase = env.client().start::<Purchase>("lamp", 65).await?;
+    println!("{}", purchase.result().await?);
+    println!("after {} hours", env.now().saturating_since(begun).as_secs() / 3600);
+
+    let runs = env.client().runs(Default::default(), 100).await?;
+    let watches = runs.iter().filter(|run| run.workflow_type == "PriceWatch").count();
+    println!("watched by {watches} runs, one after the other");
+    println!("{} events in the history of the purchase", purchase.history().await?.len());
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! Resumable activity: when all attempts of a step have failed, the run does not fail. It parks, shows
+//! what is wrong, and goes on with the same step when a person has sent a correction.
+
+use abide::{ClientError, WorkflowHandle, prelude::*, testing::TestEnvironment};
+
+#[activity]
+async fn pay_out(account: String, cents: u64) -> Result<String, ActivityError> {
+    match account.starts_with("NO") {
+        true => Ok(format!("{cents} cents were paid to {account}")),
+        false => Err(ActivityError::new(format!("the bank does not know {account}"))),
+    }
+}
+
+#[derive(Default)]
+struct Payout;
+
+#[workflow]
+impl Payout {
+    #[run]
+    async fn run(ctx: &Context<Self>, account: String, cents: u64) -> abide::Result<String> {
+        let mut account = account;
+        loop {
+            let policy = RetryPolicy::default().maximum_attempts(3);
+            match ctx.activity(pay_out, (account.clone(), cents)).retry(policy).await {
+                // Parked. It costs nothing, lasts as long as it must, and stands in the list of waits
+                // with what is wrong.
+                Err(Error::Activity(failed)) => {
+                    account = ctx.receive(Self::resume).about(failed.failure.message).await?;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// The correction: the account as it should have been. What was done before the failed step is
+    /// not done again.
+    #[signal]
+    fn resume(account: String);
+}
+
+/// What a person sees of a run that is parked. Over all runs: `client.waits(...)`.
+async fn parked(payout: &WorkflowHandle<Payout>) -> Result<String, ClientError> {
+    let waits = payout.waits().await?;
+    let about = waits.into_iter().find_map(|wait| wait.details);
+    Ok(about.map_or("not parked".into(), |about| format!("parked: {}", about.subject)))
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Payout>().activity(pay_out)).await?;
+    let payout = env.client().start::<Payout>("payout-1", ("ON12".to_owned(), 500)).await?;
+
+    // The next day somebody looks at what is parked.
+    env.skip(days(1)).await;
+    println!("{}", parked(&payout).await?);
+
+    // Also a correction may be wrong.
+    payout.signal(Payout::resume, "N012".to_owned()).await?;
+    env.skip(days(1)).await;
+    println!("{}", parked(&payout).await?);
+
+    payout.signal(Payout::resume, "NO12".to_owned()).await?;
+    println!("{}", payout.result().await?);
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! Fixed time of retries: a step is tried as often as it takes, but only for ten minutes altogether.
+
+use abide::{prelude::*, testing::TestEnvironment};
+
+#[activity]
+async fn reserve_table(ctx: ActivityContext, guests: u32) -> Result<String, ActivityError> {
+    Err(ActivityError::new(format!("attempt {} for {guests}: no table is free", ctx.attempt())))
+}
+
+#[derive(Default)]
+struct Dinner;
+
+#[workflow]
+impl Dinner {
+    #[run]
+    async fn run(ctx: &Context<Self>, guests: u32) -> abide::Result<String> {
+        let reserved = ctx
+            .activity(reserve_table, guests)
+            // One attempt: it hangs no longer than this.
+            .start_to_close(seconds(10))
+            // All attempts and the pauses between them.
+            .schedule_to_close(minutes(10))
+            .retry(RetryPolicy::default().maximum_interval(minutes(1)))
+            .await;
+        match reserved {
+            Err(Error::Activity(failed)) => {
+                Ok(format!("we eat at home; {} ({:?})", failed.failure.message, failed.retry_state))
+            }
+            other => other,
+        }
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Dinner>().activity(reserve_table)).await?;
+
+    let begun = env.now();
+    let dinner = env.client().start::<Dinner>("dinner-1", 4).await?;
+    println!("{}", dinner.result().await?);
+    // A next attempt that would begin after the end is not waited for.
+    let taken = env.now().saturating_since(begun);
+    println!("it took no more than ten minutes: {}", taken <= minutes(10));
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! Sliding window: records without end, each a workflow of its own, and a constant number of them under
+//! way: when one ends, the next begins. The run fetches page after page, and begins anew before its
+//! history grows too long.
+
+use abide::{embedded::Embedded, prelude::*};
+use serde::{Deserialize, Serialize};
+
+/// So many children are under way at the same time.
+const WINDOW: usize = 5;
+
+/// So many pages one run handles; a true one would ask `ctx.suggests_continue_as_new()`.
+const PAGES_PER_RUN: u32 = 2;
+
+/// Where the work stands.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Position {
+    page: u32,
+    done: u32,
+    failed: u32,
+    runs: u32,
+}
+
+/// Stands for a source in another system: six pages of ten records.
+#[activity]
+async fn fetch_page(page: u32) -> Vec<u32> {
+    let first = page * 10 + 1;
+    if page < 6 { (first..first + 10).collect() } else { Vec::new() }
+}
+
+/// What is done with one record. A child, because it may take days and can be looked at on its own.
+#[derive(Default)]
+struct Record;
+
+#[workflow]
+impl Record {
+    #[run]
+    async fn run(ctx: &Context<Self>, number: u32) -> abide::Result<()> {
+        ctx.sleep(std::time::Duration::from_millis(5)).await?;
+        match number % 25 {
+            0 => Err(Error::fail("damaged")),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Records;
+
+#[workflow]
+impl Records {
+    #[run]
+    async fn run(ctx: &Context<Self>, position: Position) -> abide::Result<String> {
+        let mut position = position;
+        position.runs += 1;
+        let mut window = Window::new(WINDOW);
+        let mut more = true;
+        for _ in 0..PAGES_PER_RUN {
+            let records = ctx.activity(fetch_page, position.page).await?;
+            more = !records.is_empty();
+            for record in records {
+                let id = format!("{}/{record}", ctx.workflow_id());
+                // Waits only if the window is full: then for the one that ends next.
+                let ended = window.push(ctx.child::<Record>(id, record)).await;
+                position.count(ended)?;
+            }
+            position.page += 1;
+        }
+        // Nothing may be under way when the run ends or begins anew.
+        while let Some(ended) = window.next().await {
+            position.count(Some(ended))?;
+        }
+        if more { Err(ctx.continue_as_new(position)) } else { Ok(position.report()) }
+    }
+}
+
+impl Position {
+    fn count(&mut self, ended: Option<abide::Result<()>>) -> abide::Result<()> {
+        match ended {
+            None => {}
+            Some(Ok(())) => self.done += 1,
+            Some(Err(Error::Child(_))) => self.failed += 1,
+            Some(Err(error)) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn report(&self) -> String {
+        format!("{} records done, {} failed, in {} runs", self.done, self.failed, self.runs)
+    }
+}
+
+#[tokio::main]
+pub async fn main() -> anyhow::Result<()> {
+    let engine = Embedded::in_memory().await;
+    let worker = engine.worker().workflow::<Records>().workflow::<Record>();
+    tokio::spawn(worker.activity(fetch_page).run());
+
+    let records = engine.client().start::<Records>("records", Position::default()).await?;
+    println!("{}", records.result().await?);
+    Ok(())
+}
