@@ -83,7 +83,6 @@ impl Server {
         let peers = Arc::new(PeerLinks::new(lease.address.clone(), tls));
         let name = lease.node.clone();
         let membership = Some(Membership { lease, peers: Arc::clone(&peers) as Arc<dyn Peers> });
-        // It knows of no other node before it has read the registry, and that is later.
         let engine = Arc::new(Engine::start(store, Options { name, membership, ..options }));
         peers.set_engine(Arc::downgrade(&engine));
         Self::serve_on(listeners, config, engine).await

@@ -19,7 +19,7 @@ use abide_proto::{
 };
 use futures_util::Stream;
 use prost::Message as _;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tonic::{Status, transport::Endpoint};
 
 use super::{PROTOCOL_VERSION, wire};
@@ -51,10 +51,17 @@ enum Said {
 
 impl Link {
     /// Begins a link from the node at `own`, and keeps it.
-    pub(super) fn keep(own: String, node: String, place: Endpoint, engine: Weak<Engine>) -> Self {
+    pub(super) fn keep(
+        own: String,
+        node: String,
+        place: Endpoint,
+        mut engine: watch::Receiver<Weak<Engine>>,
+    ) -> Self {
         let line = Arc::<Mutex<Line>>::default();
         let kept = Arc::clone(&line);
         let task = tokio::spawn(async move {
+            let started = engine.wait_for(|engine| engine.strong_count() > 0).await;
+            let Some(engine) = started.ok().map(|engine| engine.clone()) else { return };
             loop {
                 let ended = exchange(&own, &node, place.clone(), &engine, &kept).await;
                 if end(&kept) {

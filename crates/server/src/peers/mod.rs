@@ -8,7 +8,7 @@ mod wire;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    sync::{Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use abide_core::{
@@ -20,6 +20,7 @@ use abide_engine::{
     peers::{PeerAnswer, PeerMessage, Peers},
 };
 use abide_proto::operation::{Operation, Reply};
+use tokio::sync::watch;
 use tonic::transport::{ClientTlsConfig, Endpoint};
 
 pub(crate) use self::accept::Accept;
@@ -32,19 +33,20 @@ const PROTOCOL_VERSION: u32 = 1;
 pub(crate) struct PeerLinks {
     own: String,
     tls: Option<ClientTlsConfig>,
-    engine: OnceLock<Weak<Engine>>,
+    /// Who hears of the others; known as soon as it has been started.
+    engine: watch::Sender<Weak<Engine>>,
     links: Mutex<BTreeMap<String, Link>>,
 }
 
 impl PeerLinks {
     /// The links of the node that is reached at `own`.
     pub(crate) fn new(own: String, tls: Option<ClientTlsConfig>) -> Self {
-        Self { own, tls, engine: OnceLock::new(), links: Mutex::default() }
+        Self { own, tls, engine: watch::Sender::new(Weak::new()), links: Mutex::default() }
     }
 
-    /// The engine that is to hear of the others. Said once, before any other node is known.
+    /// The engine that is to hear of the others. It may have asked for links already.
     pub(crate) fn set_engine(&self, engine: Weak<Engine>) {
-        let _first = self.engine.set(engine);
+        self.engine.send_replace(engine);
     }
 
     fn begin(&self, node: &str) -> Option<Link> {
@@ -52,7 +54,7 @@ impl PeerLinks {
         if place.is_none() {
             tracing::error!(node, "the address of another node makes no sense");
         }
-        let engine = self.engine.get().cloned().unwrap_or_default();
+        let engine = self.engine.subscribe();
         Some(Link::keep(self.own.clone(), node.to_owned(), place?, engine))
     }
 
@@ -94,7 +96,8 @@ impl Peers for PeerLinks {
         drop(links);
         for (node, link) in ended {
             drop(link);
-            if let Some(engine) = self.engine.get().and_then(Weak::upgrade) {
+            let engine = self.engine.borrow().upgrade();
+            if let Some(engine) = engine {
                 engine.unlinked(&node);
             }
         }

@@ -123,7 +123,8 @@ async fn a_node_says_what_it_lacks() {
     let refused = Server::open(alone).await.err().unwrap();
     assert!(matches!(refused, ServerError::Alone), "{refused}");
     let advertise = Some("0.0.0.0:7233".into());
-    let everywhere = Config { node: Some(NodeConfig { advertise, ..NodeConfig::default() }), ..config() };
+    let everywhere =
+        Config { node: Some(NodeConfig { advertise, ..NodeConfig::default() }), ..config() };
     let refused = Server::start(everywhere, Arc::new(MemoryStore::default())).await.err().unwrap();
     assert!(refused.to_string().contains("--advertise"), "{refused}");
 }
