@@ -10,8 +10,14 @@ use std::{
     time::Duration,
 };
 
-use abide_core::ids::{SessionId, ShardId};
-use abide_shard::{lease::LeaseOptions, message::Offer};
+use abide_core::{
+    call::Worker,
+    ids::{RunId, SessionId, ShardId},
+};
+use abide_shard::{
+    lease::LeaseOptions,
+    message::{Offer, Work},
+};
 
 use crate::peers::{PeerMessage, Peers};
 
@@ -41,6 +47,8 @@ struct View {
     guests: BTreeMap<SessionId, String>,
     /// Offers that were passed on to a node, which has not answered.
     passed: BTreeMap<String, BTreeSet<Offer>>,
+    /// Matches of workers here that a node was told, and has not answered.
+    lent: BTreeMap<String, Vec<(Offer, Worker)>>,
 }
 
 impl Cluster {
@@ -118,6 +126,28 @@ impl Cluster {
         if let Some(passed) = self.view().passed.get_mut(node) {
             passed.remove(offer);
         }
+    }
+
+    /// What was passed on to a node that has not answered, to be offered anew.
+    pub(crate) fn take_passed(&self, node: &str) -> BTreeSet<Offer> {
+        self.view().passed.remove(node).unwrap_or_default()
+    }
+
+    /// A node is told that a worker here takes its work.
+    pub(crate) fn lent(&self, node: &str, offer: Offer, worker: Worker) {
+        self.view().lent.entry(node.to_owned()).or_default().push((offer, worker));
+    }
+
+    /// The node has sent the work, or said that it has gone.
+    pub(crate) fn settled(&self, node: &str, run: RunId, work: Work) {
+        if let Some(lent) = self.view().lent.get_mut(node) {
+            lent.retain(|(offer, _)| (offer.run, offer.work) != (run, work));
+        }
+    }
+
+    /// The matches that a node may never have heard of.
+    pub(crate) fn take_lent(&self, node: &str) -> Vec<(Offer, Worker)> {
+        self.view().lent.remove(node).unwrap_or_default()
     }
 
     /// A node cannot be reached; gives its workers that have had work of this one, and the offers that

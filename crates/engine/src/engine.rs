@@ -16,10 +16,7 @@ use abide_core::{
     run::Description,
     time::Timestamp,
 };
-use abide_shard::{
-    lease::{Lease, LeaseMessage, LeaseOptions},
-    queue::QueueMessage,
-};
+use abide_shard::lease::{Lease, LeaseMessage, LeaseOptions};
 use abide_store::{ReadError, Store};
 use tokio::{
     sync::{Mutex, mpsc, oneshot},
@@ -261,13 +258,18 @@ impl Engine {
     /// There is a link to another node, new or anew.
     pub fn linked(&self, node: &str) {
         tracing::info!(node, "another node is there");
-        self.node.queue(QueueMessage::NodeCame);
+        self.node.reached_node(node);
+    }
+
+    /// There is a link from another node, new or anew: what it said before may have been lost.
+    pub fn called(&self, node: &str) {
+        self.node.lost_node(node);
     }
 
     /// The link to another node is gone.
     pub fn unlinked(&self, node: &str) {
         tracing::info!(node, "another node cannot be reached");
-        self.node.lost_node(node);
+        self.node.missed_node(node);
     }
 
     /// Connects a worker. What it is given arrives on the session.

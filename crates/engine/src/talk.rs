@@ -1,8 +1,8 @@
 //! What nodes tell each other, carried out on either side.
 
-use abide_core::ids::ShardId;
+use abide_core::ids::{RunId, ShardId};
 use abide_shard::{
-    message::{Message, Offer},
+    message::{Message, Offer, Work},
     queue::{QueueMessage, QueueOutput},
 };
 
@@ -59,9 +59,12 @@ impl Node {
                 }
             }
             PeerMessage::Unmatched(offer, worker) => {
+                self.settled(node, offer.run, offer.work);
                 self.queue(QueueMessage::Unmatched(offer, worker));
             }
             PeerMessage::Dispatch(worker, dispatch) => {
+                let (run, work) = Work::of(&dispatch);
+                self.settled(node, run, work);
                 if !self.give(&worker.session, *dispatch) {
                     self.send(node, PeerMessage::SessionLost(worker.session));
                 }
@@ -85,6 +88,9 @@ impl Node {
         for output in self.ask_queues(QueueMessage::Borrow(offer)) {
             match output {
                 QueueOutput::Match(offer, worker) => {
+                    if let Some(cluster) = &self.cluster {
+                        cluster.lent(node, offer.clone(), worker.clone());
+                    }
                     self.send(node, PeerMessage::Matched(offer, worker));
                 }
                 QueueOutput::Declined(offer) => self.send(node, PeerMessage::Declined(offer)),
@@ -101,13 +107,37 @@ impl Node {
         }
     }
 
+    fn settled(&self, node: &str, run: RunId, work: Work) {
+        if let Some(cluster) = &self.cluster {
+            cluster.settled(node, run, work);
+        }
+    }
+
+    /// There is a way to another node, new or anew. What was said before may have been lost.
+    pub(crate) fn reached_node(&self, node: &str) {
+        let passed = self.cluster.as_ref().map(|cluster| cluster.take_passed(node));
+        for offer in passed.unwrap_or_default() {
+            self.queue(QueueMessage::Offer(offer));
+        }
+        self.queue(QueueMessage::NodeCame);
+    }
+
+    /// The way to another node is gone: what it was told of workers here it may not know.
+    pub(crate) fn missed_node(&self, node: &str) {
+        self.lost_node(node);
+        let lent = self.cluster.as_ref().map(|cluster| cluster.take_lent(node));
+        for (offer, worker) in lent.unwrap_or_default() {
+            self.queue(QueueMessage::Unmatched(offer, worker));
+        }
+    }
+
     fn answered(&self, node: &str, offer: &Offer) {
         if let Some(cluster) = &self.cluster {
             cluster.answered(node, offer);
         }
     }
 
-    /// Another node cannot be reached: what it lent is gone, and its workers are, until they come back.
+    /// Another node is gone, or says everything anew: what it lent is gone, and its workers are, until they come back.
     pub(crate) fn lost_node(&self, node: &str) {
         self.queue(QueueMessage::NodeGone(node.to_owned()));
         let Some(cluster) = &self.cluster else { return };

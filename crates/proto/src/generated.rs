@@ -5240,7 +5240,7 @@ impl ::prost::Name for PeerHello {
 pub struct PeerCall {
     #[prost(uint64, tag = "1")]
     pub number: u64,
-    #[prost(oneof = "peer_call::Call", tags = "2, 3")]
+    #[prost(oneof = "peer_call::Call", tags = "2, 3, 4")]
     pub call: ::core::option::Option<peer_call::Call>,
 }
 /// Nested message and enum types in `PeerCall`.
@@ -5253,6 +5253,9 @@ pub mod peer_call {
         /// Of a worker; its own number means nothing.
         #[prost(message, tag = "3")]
         Worker(super::PeerCompletion),
+        /// Whether the run has events after this one, once it has or is closed.
+        #[prost(message, tag = "4")]
+        AwaitEvents(super::PeerAwaitEvents),
     }
 }
 impl ::prost::Name for PeerCall {
@@ -5283,6 +5286,44 @@ impl ::prost::Name for PeerCompletion {
         "/abide.v1.PeerCompletion".into()
     }
 }
+/// Waits for events of a run.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PeerAwaitEvents {
+    #[prost(message, optional, tag = "1")]
+    pub target: ::core::option::Option<RunTarget>,
+    #[prost(uint64, tag = "2")]
+    pub after: u64,
+}
+impl ::prost::Name for PeerAwaitEvents {
+    const NAME: &'static str = "PeerAwaitEvents";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerAwaitEvents".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerAwaitEvents".into()
+    }
+}
+/// How far a run's history goes.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PeerEvents {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub run: ::prost::bytes::Bytes,
+    #[prost(uint64, tag = "2")]
+    pub last_event: u64,
+    #[prost(bool, tag = "3")]
+    pub closed: bool,
+}
+impl ::prost::Name for PeerEvents {
+    const NAME: &'static str = "PeerEvents";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerEvents".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerEvents".into()
+    }
+}
 /// The answers of the other node. The first frame is empty and comes at once.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PeerAnswers {
@@ -5304,7 +5345,7 @@ impl ::prost::Name for PeerAnswers {
 pub struct PeerAnswer {
     #[prost(uint64, tag = "1")]
     pub number: u64,
-    #[prost(oneof = "peer_answer::Answer", tags = "2, 3")]
+    #[prost(oneof = "peer_answer::Answer", tags = "2, 3, 4")]
     pub answer: ::core::option::Option<peer_answer::Answer>,
 }
 /// Nested message and enum types in `PeerAnswer`.
@@ -5315,6 +5356,8 @@ pub mod peer_answer {
         Client(super::NumberedAnswer),
         #[prost(message, tag = "3")]
         Worker(super::Acknowledgement),
+        #[prost(message, tag = "4")]
+        Events(super::PeerEvents),
     }
 }
 impl ::prost::Name for PeerAnswer {

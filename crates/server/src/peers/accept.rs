@@ -47,6 +47,7 @@ impl peers_server::Peers for Accept {
                 format!("is {}, and this node speaks {PROTOCOL_VERSION}", hello.protocol_version);
             return Err(status(InvalidField::new("hello.protocol_version", problem)));
         }
+        self.0.engine.called(&hello.address);
         let (answer, answers) = mpsc::unbounded_channel();
         let calls =
             Calls { handler: self.0.clone(), answer, tasks: JoinSet::new(), open: HashMap::new() };

@@ -27,6 +27,10 @@ pub(super) fn call_to_wire(call: Call) -> Result<peer_call::Call, CallError> {
         Call::PresentAttempt(_, session) => session.to_string(),
         _ => String::new(),
     };
+    if let Call::AwaitEvents(target, after) = call {
+        let target = Some(target.into());
+        return Ok(peer_call::Call::AwaitEvents(wire::PeerAwaitEvents { target, after }));
+    }
     if let Some(completion) = completion_to_wire(call.clone()) {
         let completion = wire::Completion { number: 0, completion: Some(completion) };
         let completion = Some(completion);
@@ -63,11 +67,19 @@ pub(super) fn called(
             let session = SessionId::from(session);
             Called::Worker(completion_from_wire(completion.ok_or_else(missing)?, &session)?)
         }
+        peer_call::Call::AwaitEvents(wire::PeerAwaitEvents { target, after }) => {
+            let target = target.ok_or_else(missing)?.try_into()?;
+            Called::Client(Operation::Call(Call::AwaitEvents(target, after)))
+        }
     })
 }
 
 /// The answer to a client's operation, as it travels.
 pub(super) fn reply_to_wire(reply: Result<Reply, CallError>) -> peer_answer::Answer {
+    if let Ok(Reply::Call(CallReply::History { run, last_event, closed })) = reply {
+        let run = run.to_wire();
+        return peer_answer::Answer::Events(wire::PeerEvents { run, last_event, closed });
+    }
     let answer = reply.map_or_else(|failed| Answer::Error(error::to_detail(failed)), Into::into);
     peer_answer::Answer::Client(wire::NumberedAnswer { number: 0, answer: Some(answer) })
 }
@@ -85,6 +97,10 @@ pub(super) fn reply_from_wire(answer: Option<peer_answer::Answer>) -> Result<Rep
         peer_answer::Answer::Client(answer) => answer_from_wire(answer.answer.ok_or_else(unknown)?),
         peer_answer::Answer::Worker(answer) => {
             acknowledgement_from_wire(answer.acknowledgement.ok_or_else(unknown)?).map(Reply::Call)
+        }
+        peer_answer::Answer::Events(wire::PeerEvents { run, last_event, closed }) => {
+            let run = word("run", run)?;
+            Ok(Reply::Call(CallReply::History { run, last_event, closed }))
         }
     }
 }
