@@ -12,7 +12,8 @@ use prost_build::{Config, Module};
 const HISTORY: &str = "proto/history.proto";
 const HISTORY_CODE: &str = "crates/core/src/codec/generated.rs";
 
-const API: [&str; 2] = ["proto/abide/v1/service.proto", "proto/abide/v1/worker.proto"];
+const API: [&str; 3] =
+    ["proto/abide/v1/peer.proto", "proto/abide/v1/service.proto", "proto/abide/v1/worker.proto"];
 const API_CODE: &str = "crates/proto/src/generated.rs";
 const API_DESCRIPTORS: &str = "crates/proto/src/descriptors.bin";
 

@@ -8,7 +8,11 @@ use std::{
     sync::Arc,
 };
 
-use abide_core::{call::Ticket, ids::ShardId, time::Timestamp};
+use abide_core::{
+    call::{CallError, Ticket},
+    ids::ShardId,
+    time::Timestamp,
+};
 use abide_shard::{
     message::{Fetch, Fetched, Message, Output},
     queue::{QueueMessage, QueueOutput},
@@ -23,6 +27,7 @@ use crate::{
     clock::Sleep,
     gauge::Work,
     node::{Answer, Node, Post},
+    peers::PeerMessage,
 };
 
 pub(crate) struct Driver {
@@ -68,8 +73,9 @@ impl Driver {
         }
     }
 
-    /// Runs until the engine closes and everything in flight has come back.
-    pub(crate) async fn run(mut self) {
+    /// Runs until the shard is closed and everything in flight has come back, or it is lost. Gives the
+    /// shard.
+    pub(crate) async fn run(mut self) -> ShardId {
         let node = Arc::clone(&self.node);
         let mut work = node.gauge.begin();
         let mut end = End { node: Arc::clone(&node), well: false };
@@ -99,7 +105,7 @@ impl Driver {
                 Some((answer, work)) = under_way.next() => (Some(Post::Message(answer)), Some(work)),
                 post = self.posts.recv() => match post {
                     Some((post, work)) => (Some(post), Some(work)),
-                    None => return,
+                    None => break,
                 },
                 () = alarm => {
                     sleep = None;
@@ -113,6 +119,7 @@ impl Driver {
             }
         }
         end.well = true;
+        self.id
     }
 
     /// Asks the store for what the shard wants of it. Commits are queued in the order of these calls.
@@ -170,34 +177,31 @@ impl Driver {
             Output::Commit(batch) => self.requests.push_back(Request::Commit(batch)),
             Output::Reply(ticket, reply) => {
                 if let Some(answer) = self.callers.remove(&ticket) {
+                    // What is remembered may be old if others can own the shard by now.
+                    let reply = if node.trusted() { reply } else { Err(CallError::NotServed) };
                     // A caller that has gone needs no answer.
                     drop(answer.send((reply, node.gauge.begin())));
                 }
             }
             Output::Offer(offer) => self.offer(QueueMessage::Offer(offer)),
             Output::Dispatch(worker, dispatch) => node.dispatch(&worker, *dispatch),
-            Output::Unmatched(offer, worker) => {
-                node.queue(QueueMessage::Unmatched(offer, worker));
-            }
+            Output::Unmatched(offer, worker) => node.unmatched(offer, worker),
             Output::Deliver(shard, envelope) => {
-                node.post(shard, Post::Message(Message::Deliver(envelope)));
+                node.reach(shard, PeerMessage::Deliver(shard, envelope));
             }
             Output::Answer(shard, key, answer) => {
-                node.post(shard, Post::Message(Message::Answered(key, answer)));
+                node.reach(shard, PeerMessage::Answered(shard, key, answer));
             }
-            Output::Confirm(shard, key) => {
-                node.post(shard, Post::Message(Message::Confirmed(key)));
-            }
+            Output::Confirm(shard, key) => node.reach(shard, PeerMessage::Confirmed(shard, key)),
             Output::Opened => {
                 node.opened(self.id);
                 node.ask_for_attempts(self.id);
             }
             Output::Closed => node.queue(QueueMessage::ShardClosed(self.id)),
-            Output::Halted(reason) => {
-                tracing::error!(shard = %self.id, reason, "a shard has stopped");
+            Output::Halted(why) => {
                 node.queue(QueueMessage::ShardClosed(self.id));
                 node.opened(self.id);
-                node.fail(reason);
+                node.halted(self.id, &why);
                 self.halted = true;
             }
         }

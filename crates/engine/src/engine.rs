@@ -1,7 +1,7 @@
 //! The handle of an engine: calls go in, answers come out, workers connect.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -16,6 +16,7 @@ use abide_core::{
     run::Description,
     time::Timestamp,
 };
+use abide_shard::lease::{Lease, LeaseMessage, LeaseOptions};
 use abide_store::{ReadError, Store};
 use tokio::{
     sync::{Mutex, mpsc, oneshot},
@@ -25,10 +26,12 @@ use uuid::Uuid;
 
 use crate::{
     clock::{Clock, SystemClock},
-    driver::Driver,
+    cluster::Membership,
     gauge::Gauge,
     history,
+    members::Members,
     node::{Node, Post},
+    peers::{PeerMessage, Peers},
     session::Session,
 };
 
@@ -43,6 +46,8 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// The namespaces that exist; calls to others are refused.
     pub namespaces: BTreeSet<NamespaceId>,
+    /// How the engine takes part in a cluster; none if no other process can reach its store.
+    pub membership: Option<Membership>,
 }
 
 /// The namespace of those who do not choose one.
@@ -55,6 +60,7 @@ impl Default for Options {
             limits: Limits::default(),
             clock: Arc::new(SystemClock),
             namespaces: BTreeSet::from([DEFAULT_NAMESPACE.into()]),
+            membership: None,
         }
     }
 }
@@ -63,33 +69,38 @@ impl Default for Options {
 pub struct Engine {
     node: Arc<Node>,
     namespaces: BTreeSet<NamespaceId>,
-    drivers: Mutex<JoinSet<()>>,
+    /// Ends when all shards have been released.
+    members: Mutex<JoinSet<()>>,
+    lease: mpsc::UnboundedSender<LeaseMessage>,
     stopping: AtomicBool,
     /// Numbers calls.
     tickets: AtomicU64,
 }
 
 impl Engine {
-    /// Starts an engine on a store. All shards are its own. Needs a tokio runtime.
+    /// Starts an engine on a store. All shards are its own, or, in a cluster, its share of them. Needs
+    /// a tokio runtime.
     pub fn start(store: Arc<dyn Store>, options: Options) -> Self {
-        let mut senders = BTreeMap::new();
-        let mut receivers = Vec::new();
-        for shard in ShardId::all() {
-            let (sender, receiver) = mpsc::unbounded_channel();
-            senders.insert(shard, sender);
-            receivers.push((shard, receiver));
-        }
-        let Options { name, limits, clock, namespaces } = options;
-        let node = Arc::new(Node::new(store, clock, limits, name, senders));
-        let mut drivers = JoinSet::new();
-        for (shard, receiver) in receivers {
-            drivers.spawn(Driver::new(shard, Arc::clone(&node), receiver).run());
-        }
-        let (drivers, stopping) = (Mutex::new(drivers), AtomicBool::new(false));
-        Self { node, namespaces, drivers, stopping, tickets: AtomicU64::new(1) }
+        let Options { name, limits, clock, namespaces, membership } = options;
+        let node = Arc::new(Node::new(store, clock, limits, name.clone(), membership.as_ref()));
+        let lease = match membership {
+            Some(membership) => Lease::new(membership.lease),
+            None => Lease::alone(LeaseOptions {
+                node: name,
+                incarnation: 0,
+                address: String::new(),
+                lease: LeaseOptions::LEASE,
+            }),
+        };
+        let (say, said) = mpsc::unbounded_channel();
+        let mut members = JoinSet::new();
+        members.spawn(Members::new(Arc::clone(&node), lease, said).run());
+        let (members, stopping) = (Mutex::new(members), AtomicBool::new(false));
+        Self { node, namespaces, members, lease: say, stopping, tickets: AtomicU64::new(1) }
     }
 
-    /// Waits until every shard is in memory, or has ended.
+    /// Waits until every shard that is served here is in memory, or has ended. In a cluster, that is
+    /// when the node has joined and has its first share.
     pub async fn ready(&self) {
         self.node.all_opened().await;
     }
@@ -99,11 +110,19 @@ impl Engine {
     pub async fn shutdown(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.node.disconnect_all();
-        for shard in ShardId::all() {
-            self.node.post(shard, Post::Close);
+        // An engine that has ended needs no telling.
+        drop(self.lease.send(LeaseMessage::Leave));
+        let mut members = self.members.lock().await;
+        while members.join_next().await.is_some() {}
+    }
+
+    /// Ends at once, as if the process had died: nothing is handed over, and nobody is told.
+    pub fn abandon(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.node.disconnect_all();
+        if let Ok(mut members) = self.members.try_lock() {
+            members.abort_all();
         }
-        let mut drivers = self.drivers.lock().await;
-        while drivers.join_next().await.is_some() {}
     }
 
     /// It stops, or has stopped. A stream that is opened after this would never end.
@@ -111,11 +130,30 @@ impl Engine {
         self.stopping.load(Ordering::SeqCst)
     }
 
-    /// Makes a call.
+    /// Makes a call, here or at the node that serves the run.
     pub async fn call(&self, call: Call) -> Result<CallReply, CallError> {
         let (workflow, _) = call.place();
         self.check_namespace(&workflow.namespace)?;
+        match self.elsewhere(workflow.slot().shard()) {
+            Some((node, peers)) => peers.call(&node, call).await,
+            None => self.call_here(call).await,
+        }
+    }
+
+    /// The node that serves a shard which is not served here.
+    fn elsewhere(&self, shard: ShardId) -> Option<(String, &Arc<dyn Peers>)> {
+        let cluster = self.node.cluster.as_ref().filter(|_| !self.node.serves(shard))?;
+        Some((cluster.owner(shard)?, &cluster.peers))
+    }
+
+    /// Makes a call, if this node serves the run.
+    pub async fn call_here(&self, call: Call) -> Result<CallReply, CallError> {
+        let (workflow, _) = call.place();
+        self.check_namespace(&workflow.namespace)?;
         let shard = workflow.slot().shard();
+        if self.node.cluster.is_some() && !self.node.serves(shard) {
+            return Err(CallError::NotServed);
+        }
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
         let (answer, reply) = oneshot::channel();
         self.node.post(shard, Post::Call(ticket, Box::new(call), answer));
@@ -133,9 +171,17 @@ impl Engine {
         self.node.failed().await
     }
 
-    /// Shows a run.
+    /// Shows a run, which may be served by another node.
     pub async fn describe(&self, target: RunTarget) -> Result<Description, CallError> {
-        match self.call(Call::Describe(target)).await? {
+        match self.elsewhere(target.workflow.slot().shard()) {
+            Some((node, peers)) => peers.describe(&node, target).await,
+            None => self.describe_here(target).await,
+        }
+    }
+
+    /// Shows a run, if this node serves it.
+    pub async fn describe_here(&self, target: RunTarget) -> Result<Description, CallError> {
+        match self.call_here(Call::Describe(target)).await? {
             CallReply::Run(run) => Ok(run.describe()),
             _ => Err(CallError::NotFound),
         }
@@ -202,6 +248,28 @@ impl Engine {
         let page: Vec<_> = fits.map(|(_, row)| row).collect();
         let more = read == limit || page.len() < read;
         Ok((page, more))
+    }
+
+    /// Another node says something.
+    pub fn hear(&self, node: &str, message: PeerMessage) {
+        self.node.hear(node, message);
+    }
+
+    /// There is a link to another node, new or anew.
+    pub fn linked(&self, node: &str) {
+        tracing::info!(node, "another node is there");
+        self.node.reached_node(node);
+    }
+
+    /// There is a link from another node, new or anew: what it said before may have been lost.
+    pub fn called(&self, node: &str) {
+        self.node.lost_node(node);
+    }
+
+    /// The link to another node is gone.
+    pub fn unlinked(&self, node: &str) {
+        tracing::info!(node, "another node cannot be reached");
+        self.node.missed_node(node);
     }
 
     /// Connects a worker. What it is given arrives on the session.

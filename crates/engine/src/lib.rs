@@ -7,17 +7,25 @@
 //! - [`Gauge`]: what is under way, for tests that move time.
 //! - `history`: pages of a run's log.
 //! - `driver`: one task per shard: fetch, step, commit, deliver.
+//! - `members`: which shards are served here; with [`Membership`], one node of several.
+//! - [`peers`]: what nodes tell each other.
 
 #![warn(missing_docs)]
 
 pub mod clock;
+mod cluster;
 mod driver;
 mod engine;
 mod gauge;
 mod history;
+mod members;
 mod node;
+pub mod peers;
 mod session;
+mod talk;
 
+pub use abide_shard::lease::LeaseOptions;
+pub use cluster::Membership;
 pub use engine::{DEFAULT_NAMESPACE, Engine, Options};
 pub use gauge::{Gauge, Work};
 pub use session::{Credits, Given, Session};

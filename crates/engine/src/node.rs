@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
 };
 
 use abide_core::{
@@ -11,7 +11,8 @@ use abide_core::{
     limits::Limits,
 };
 use abide_shard::{
-    message::Message,
+    lease::Lease,
+    message::{Halt, Message, Offer},
     queue::{QueueMessage, QueueOutput, Queues},
 };
 use abide_store::Store;
@@ -19,7 +20,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
     clock::Clock,
+    cluster::{Cluster, Membership},
     gauge::{Gauge, Work},
+    peers::PeerMessage,
     session::Given,
 };
 
@@ -46,11 +49,14 @@ pub(crate) struct Node {
     pub(crate) limits: Arc<Limits>,
     pub(crate) name: String,
     pub(crate) gauge: Gauge,
-    shards: BTreeMap<ShardId, mpsc::UnboundedSender<(Post, Work)>>,
+    /// The others, if there may be any.
+    pub(crate) cluster: Option<Cluster>,
+    /// The way to each shard that is served here.
+    shards: RwLock<BTreeMap<ShardId, mpsc::UnboundedSender<(Post, Work)>>>,
     queues: Mutex<Queues>,
     sessions: Mutex<Streams>,
-    /// Shards that have not been in memory yet.
-    unopened: watch::Sender<BTreeSet<ShardId>>,
+    /// Shards that have not been in memory yet; none is known before the node has joined.
+    unopened: watch::Sender<Option<BTreeSet<ShardId>>>,
     /// Why the engine cannot serve all of its shards any more.
     failed: watch::Sender<Option<String>>,
 }
@@ -61,26 +67,77 @@ impl Node {
         clock: Arc<dyn Clock>,
         limits: Limits,
         name: String,
-        shards: BTreeMap<ShardId, mpsc::UnboundedSender<(Post, Work)>>,
+        membership: Option<&Membership>,
     ) -> Self {
         let queues = Mutex::new(Queues::new(limits.queued_offers));
-        let limits = Arc::new(limits);
-        let unopened = watch::Sender::new(shards.keys().copied().collect());
-        let (gauge, sessions) = (Gauge::new(clock.moved_by_hand()), Mutex::default());
-        let failed = watch::Sender::new(None);
-        Self { store, clock, limits, name, gauge, shards, queues, sessions, unopened, failed }
+        Self {
+            store,
+            gauge: Gauge::new(clock.moved_by_hand()),
+            clock,
+            limits: Arc::new(limits),
+            name,
+            cluster: membership.map(Cluster::new),
+            shards: RwLock::default(),
+            queues,
+            sessions: Mutex::default(),
+            unopened: watch::Sender::new(None),
+            failed: watch::Sender::new(None),
+        }
+    }
+
+    /// A shard is served here from now on; gives what comes for it.
+    pub(crate) fn serve(&self, shard: ShardId) -> mpsc::UnboundedReceiver<(Post, Work)> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.unopened.send_modify(|unopened| {
+            unopened.get_or_insert_default().insert(shard);
+        });
+        self.shards.write().unwrap_or_else(PoisonError::into_inner).insert(shard, sender);
+        receiver
+    }
+
+    /// A shard is served here no more.
+    pub(crate) fn release(&self, shard: ShardId) {
+        self.shards.write().unwrap_or_else(PoisonError::into_inner).remove(&shard);
+        self.opened(shard);
+    }
+
+    /// The shard is served here.
+    pub(crate) fn serves(&self, shard: ShardId) -> bool {
+        self.shards.read().unwrap_or_else(PoisonError::into_inner).contains_key(&shard)
+    }
+
+    /// How the node's lease stands.
+    pub(crate) fn standing(&self, lease: &Lease) {
+        if let Some(cluster) = &self.cluster {
+            cluster.trust_until(lease.good_until());
+            cluster.seen(lease.addresses().clone(), lease.nodes().clone());
+        }
+        if lease.joined() {
+            self.unopened.send_if_modified(|unopened| {
+                let first = unopened.is_none();
+                unopened.get_or_insert_default();
+                first
+            });
+        }
+    }
+
+    /// What a shard remembers is what is stored: nobody else can have changed it.
+    pub(crate) fn trusted(&self) -> bool {
+        self.cluster.as_ref().is_none_or(Cluster::trusted)
     }
 
     /// Sends something to a shard. A shard that has ended takes nothing; its callers see the end.
     pub(crate) fn post(&self, shard: ShardId, post: Post) {
-        if let Some(sender) = self.shards.get(&shard) {
+        let shards = self.shards.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = shards.get(&shard) {
             drop(sender.send((post, self.gauge.begin())));
         }
     }
 
     pub(crate) fn post_all(&self, message: &Message) {
-        for shard in self.shards.keys() {
-            self.post(*shard, Post::Message(message.clone()));
+        let shards = self.shards.read().unwrap_or_else(PoisonError::into_inner);
+        for sender in shards.values() {
+            drop(sender.send((Post::Message(message.clone()), self.gauge.begin())));
         }
     }
 
@@ -102,13 +159,28 @@ impl Node {
     pub(crate) fn pass_on(&self, output: QueueOutput) {
         match output {
             QueueOutput::Match(offer, worker) => {
-                let shard = offer.shard;
-                self.post(shard, Post::Message(Message::Matched(offer, worker)));
+                self.reach(offer.shard, PeerMessage::Matched(offer, worker));
             }
             QueueOutput::Refill(queue) => self.post_all(&Message::Refill(queue)),
             QueueOutput::NewBuild(queue, build) => {
+                self.broadcast(&PeerMessage::NewBuild(queue.clone(), build.clone()));
                 self.post_all(&Message::NewBuild(queue, build));
             }
+            QueueOutput::Pass(offer, node) => self.pass(&node, offer),
+            // Only what was borrowed is declined, and who borrowed it is told at once.
+            QueueOutput::Declined(_) => {}
+            QueueOutput::Spare { queue, build, credits } => {
+                self.broadcast(&PeerMessage::Spare { queue, build, credits });
+            }
+        }
+    }
+
+    /// A match came to nothing: the worker has its credit back, wherever it is connected.
+    pub(crate) fn unmatched(&self, offer: Offer, worker: Worker) {
+        let home = self.cluster.as_ref().and_then(|cluster| cluster.home_of(&worker.session));
+        match home {
+            Some(node) => self.send(&node, PeerMessage::Unmatched(offer, worker)),
+            None => self.queue(QueueMessage::Unmatched(offer, worker)),
         }
     }
 
@@ -152,6 +224,7 @@ impl Node {
     fn lose(&self, session: &SessionId) {
         self.queue(QueueMessage::Gone(session.clone()));
         self.post_all(&Message::SessionLost(session.clone()));
+        self.broadcast(&PeerMessage::SessionLost(session.clone()));
     }
 
     /// The streams of all workers end.
@@ -161,7 +234,9 @@ impl Node {
 
     /// A shard is in memory for the first time, or will never be.
     pub(crate) fn opened(&self, shard: ShardId) {
-        self.unopened.send_if_modified(|unopened| unopened.remove(&shard));
+        self.unopened.send_if_modified(|unopened| {
+            unopened.as_mut().is_some_and(|unopened| unopened.remove(&shard))
+        });
     }
 
     /// A shard cannot be served any more. The first reason counts.
@@ -171,6 +246,20 @@ impl Node {
             failed.get_or_insert(reason);
             first
         });
+    }
+
+    /// A shard was lost. One that another node has taken may come back; a node that is alone has no
+    /// business losing one.
+    pub(crate) fn halted(&self, shard: ShardId, why: &Halt) {
+        match why {
+            Halt::Taken(_) if self.cluster.is_some() => {
+                tracing::warn!(%shard, %why, "another node has taken a shard");
+            }
+            Halt::Taken(_) | Halt::Stopped(_) => {
+                tracing::error!(%shard, %why, "a shard has stopped");
+                self.fail(why.to_string());
+            }
+        }
     }
 
     /// Waits until a shard cannot be served any more.
@@ -183,11 +272,18 @@ impl Node {
 
     pub(crate) async fn all_opened(&self) {
         // The sender lives as long as `self`, so waiting cannot fail.
-        drop(self.unopened.subscribe().wait_for(BTreeSet::is_empty).await);
+        let mut unopened = self.unopened.subscribe();
+        drop(unopened.wait_for(|unopened| unopened.as_ref().is_some_and(BTreeSet::is_empty)).await);
     }
 
     /// A shard is in memory again and does not know who has which attempt.
     pub(crate) fn ask_for_attempts(&self, shard: ShardId) {
+        self.ask_own_for_attempts(shard);
+        self.broadcast(&PeerMessage::PresentAttempts(shard));
+    }
+
+    /// The same for the workers that are connected here.
+    pub(crate) fn ask_own_for_attempts(&self, shard: ShardId) {
         for (_, sender) in lock(&self.sessions).open.values() {
             // A worker that has gone has nothing to present.
             drop(sender.send((Given::PresentAttempts(shard), self.gauge.begin())));
@@ -196,12 +292,21 @@ impl Node {
 
     /// Gives work to a worker; one that is gone loses it as if its stream had ended.
     pub(crate) fn dispatch(&self, worker: &Worker, dispatch: Dispatch) {
-        let sent = lock(&self.sessions).open.get(&worker.session).is_some_and(|(_, sender)| {
-            sender.send((Given::Work(dispatch), self.gauge.begin())).is_ok()
-        });
-        if !sent {
+        let home = self.cluster.as_ref().and_then(|cluster| cluster.home_of(&worker.session));
+        if let Some(node) = home {
+            let worker = worker.clone();
+            return self.send(&node, PeerMessage::Dispatch(worker, Box::new(dispatch)));
+        }
+        if !self.give(&worker.session, dispatch) {
             self.post_all(&Message::SessionLost(worker.session.clone()));
         }
+    }
+
+    /// Gives work to a worker that is connected here; `false` if it is not.
+    pub(crate) fn give(&self, session: &SessionId, dispatch: Dispatch) -> bool {
+        lock(&self.sessions).open.get(session).is_some_and(|(_, sender)| {
+            sender.send((Given::Work(dispatch), self.gauge.begin())).is_ok()
+        })
     }
 }
 

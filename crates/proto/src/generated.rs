@@ -5192,3 +5192,703 @@ pub mod workers_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// From the node that opened the link. The first frame holds the hello.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PeerFrame {
+    #[prost(message, optional, tag = "1")]
+    pub hello: ::core::option::Option<PeerHello>,
+    #[prost(message, repeated, tag = "2")]
+    pub calls: ::prost::alloc::vec::Vec<PeerCall>,
+    /// Calls whose answers nobody waits for any more.
+    #[prost(uint64, repeated, tag = "3")]
+    pub abandoned: ::prost::alloc::vec::Vec<u64>,
+    #[prost(message, repeated, tag = "4")]
+    pub messages: ::prost::alloc::vec::Vec<PeerMessage>,
+}
+impl ::prost::Name for PeerFrame {
+    const NAME: &'static str = "PeerFrame";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerFrame".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerFrame".into()
+    }
+}
+/// Who opened the link.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PeerHello {
+    /// 1 is the version described here.
+    #[prost(uint32, tag = "1")]
+    pub protocol_version: u32,
+    /// Where the node is reached, which is what it is known by.
+    #[prost(string, tag = "2")]
+    pub address: ::prost::alloc::string::String,
+}
+impl ::prost::Name for PeerHello {
+    const NAME: &'static str = "PeerHello";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerHello".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerHello".into()
+    }
+}
+/// A call for a run that the other node serves. Its number is new on the link.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PeerCall {
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    #[prost(oneof = "peer_call::Call", tags = "2, 3, 4")]
+    pub call: ::core::option::Option<peer_call::Call>,
+}
+/// Nested message and enum types in `PeerCall`.
+pub mod peer_call {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Call {
+        /// Of a client; its own number means nothing.
+        #[prost(message, tag = "2")]
+        Client(super::NumberedCall),
+        /// Of a worker; its own number means nothing.
+        #[prost(message, tag = "3")]
+        Worker(super::PeerCompletion),
+        /// Whether the run has events after this one, once it has or is closed.
+        #[prost(message, tag = "4")]
+        AwaitEvents(super::PeerAwaitEvents),
+    }
+}
+impl ::prost::Name for PeerCall {
+    const NAME: &'static str = "PeerCall";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerCall".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerCall".into()
+    }
+}
+/// A worker's answer to a task of a run that the other node serves.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PeerCompletion {
+    #[prost(message, optional, tag = "1")]
+    pub completion: ::core::option::Option<Completion>,
+    #[prost(string, tag = "2")]
+    pub session: ::prost::alloc::string::String,
+}
+impl ::prost::Name for PeerCompletion {
+    const NAME: &'static str = "PeerCompletion";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerCompletion".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerCompletion".into()
+    }
+}
+/// Waits for events of a run.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PeerAwaitEvents {
+    #[prost(message, optional, tag = "1")]
+    pub target: ::core::option::Option<RunTarget>,
+    #[prost(uint64, tag = "2")]
+    pub after: u64,
+}
+impl ::prost::Name for PeerAwaitEvents {
+    const NAME: &'static str = "PeerAwaitEvents";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerAwaitEvents".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerAwaitEvents".into()
+    }
+}
+/// How far a run's history goes.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PeerEvents {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub run: ::prost::bytes::Bytes,
+    #[prost(uint64, tag = "2")]
+    pub last_event: u64,
+    #[prost(bool, tag = "3")]
+    pub closed: bool,
+}
+impl ::prost::Name for PeerEvents {
+    const NAME: &'static str = "PeerEvents";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerEvents".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerEvents".into()
+    }
+}
+/// The answers of the other node. The first frame is empty and comes at once.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PeerAnswers {
+    #[prost(message, repeated, tag = "1")]
+    pub answers: ::prost::alloc::vec::Vec<PeerAnswer>,
+}
+impl ::prost::Name for PeerAnswers {
+    const NAME: &'static str = "PeerAnswers";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerAnswers".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerAnswers".into()
+    }
+}
+/// The answer to a call.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PeerAnswer {
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    #[prost(oneof = "peer_answer::Answer", tags = "2, 3, 4")]
+    pub answer: ::core::option::Option<peer_answer::Answer>,
+}
+/// Nested message and enum types in `PeerAnswer`.
+pub mod peer_answer {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Answer {
+        #[prost(message, tag = "2")]
+        Client(super::NumberedAnswer),
+        #[prost(message, tag = "3")]
+        Worker(super::Acknowledgement),
+        #[prost(message, tag = "4")]
+        Events(super::PeerEvents),
+    }
+}
+impl ::prost::Name for PeerAnswer {
+    const NAME: &'static str = "PeerAnswer";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerAnswer".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerAnswer".into()
+    }
+}
+/// What a node tells another.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PeerMessage {
+    #[prost(
+        oneof = "peer_message::Message",
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12"
+    )]
+    pub message: ::core::option::Option<peer_message::Message>,
+}
+/// Nested message and enum types in `PeerMessage`.
+pub mod peer_message {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Message {
+        #[prost(message, tag = "1")]
+        Deliver(super::PeerEffect),
+        #[prost(message, tag = "2")]
+        Answered(super::PeerEffectAnswer),
+        #[prost(message, tag = "3")]
+        Confirmed(super::PeerEffectKey),
+        #[prost(message, tag = "4")]
+        Spare(super::PeerCredit),
+        #[prost(message, tag = "5")]
+        Offer(super::PeerOffer),
+        #[prost(message, tag = "6")]
+        Declined(super::PeerOffer),
+        #[prost(message, tag = "7")]
+        Matched(super::PeerMatch),
+        #[prost(message, tag = "8")]
+        Unmatched(super::PeerMatch),
+        #[prost(message, tag = "9")]
+        Dispatch(super::PeerDispatch),
+        #[prost(string, tag = "10")]
+        SessionLost(::prost::alloc::string::String),
+        #[prost(uint32, tag = "11")]
+        PresentAttempts(u32),
+        #[prost(message, tag = "12")]
+        NewBuild(super::PeerCredit),
+    }
+}
+impl ::prost::Name for PeerMessage {
+    const NAME: &'static str = "PeerMessage";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerMessage".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerMessage".into()
+    }
+}
+/// Names an effect of one run on another workflow.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PeerEffectKey {
+    /// The shard that is told.
+    #[prost(uint32, tag = "1")]
+    pub shard: u32,
+    #[prost(message, optional, tag = "2")]
+    pub workflow: ::core::option::Option<::abide_core::codec::generated::WorkflowKey>,
+    #[prost(bytes = "bytes", tag = "3")]
+    pub run: ::prost::bytes::Bytes,
+    #[prost(uint64, tag = "4")]
+    pub number: u64,
+}
+impl ::prost::Name for PeerEffectKey {
+    const NAME: &'static str = "PeerEffectKey";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerEffectKey".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerEffectKey".into()
+    }
+}
+/// An effect on its way to its target.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PeerEffect {
+    #[prost(message, optional, tag = "1")]
+    pub key: ::core::option::Option<PeerEffectKey>,
+    /// Encoded as in the outbox.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub effect: ::prost::bytes::Bytes,
+}
+impl ::prost::Name for PeerEffect {
+    const NAME: &'static str = "PeerEffect";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerEffect".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerEffect".into()
+    }
+}
+/// What became of an effect.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PeerEffectAnswer {
+    #[prost(message, optional, tag = "1")]
+    pub key: ::core::option::Option<PeerEffectKey>,
+    /// Encoded as in the inbox.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub answer: ::prost::bytes::Bytes,
+}
+impl ::prost::Name for PeerEffectAnswer {
+    const NAME: &'static str = "PeerEffectAnswer";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerEffectAnswer".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerEffectAnswer".into()
+    }
+}
+/// Credit of workers of one build for one queue.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PeerCredit {
+    #[prost(message, optional, tag = "1")]
+    pub credit: ::core::option::Option<Credit>,
+    #[prost(string, optional, tag = "2")]
+    pub build: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for PeerCredit {
+    const NAME: &'static str = "PeerCredit";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerCredit".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerCredit".into()
+    }
+}
+/// Work of a shard.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PeerOffer {
+    /// Its queue; the number of credits means nothing.
+    #[prost(message, optional, tag = "1")]
+    pub queue: ::core::option::Option<Credit>,
+    #[prost(uint32, tag = "2")]
+    pub shard: u32,
+    #[prost(message, optional, tag = "3")]
+    pub workflow: ::core::option::Option<::abide_core::codec::generated::WorkflowKey>,
+    #[prost(bytes = "bytes", tag = "4")]
+    pub run: ::prost::bytes::Bytes,
+    #[prost(string, optional, tag = "8")]
+    pub prefer: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, repeated, tag = "9")]
+    pub except: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    #[prost(oneof = "peer_offer::Work", tags = "5, 6, 7")]
+    pub work: ::core::option::Option<peer_offer::Work>,
+}
+/// Nested message and enum types in `PeerOffer`.
+pub mod peer_offer {
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Work {
+        #[prost(message, tag = "5")]
+        Task(::abide_core::codec::generated::Nothing),
+        /// The event that scheduled it.
+        #[prost(uint64, tag = "6")]
+        Activity(u64),
+        /// The caller's ticket.
+        #[prost(uint64, tag = "7")]
+        Query(u64),
+    }
+}
+impl ::prost::Name for PeerOffer {
+    const NAME: &'static str = "PeerOffer";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerOffer".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerOffer".into()
+    }
+}
+/// A worker, as nodes know it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PeerWorker {
+    #[prost(string, tag = "1")]
+    pub session: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub identity: ::prost::alloc::string::String,
+    #[prost(string, optional, tag = "3")]
+    pub build: ::core::option::Option<::prost::alloc::string::String>,
+}
+impl ::prost::Name for PeerWorker {
+    const NAME: &'static str = "PeerWorker";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerWorker".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerWorker".into()
+    }
+}
+/// Work and who takes it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PeerMatch {
+    #[prost(message, optional, tag = "1")]
+    pub offer: ::core::option::Option<PeerOffer>,
+    #[prost(message, optional, tag = "2")]
+    pub worker: ::core::option::Option<PeerWorker>,
+}
+impl ::prost::Name for PeerMatch {
+    const NAME: &'static str = "PeerMatch";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerMatch".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerMatch".into()
+    }
+}
+/// Work on its way to a worker.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PeerDispatch {
+    #[prost(message, optional, tag = "1")]
+    pub worker: ::core::option::Option<PeerWorker>,
+    #[prost(message, optional, tag = "2")]
+    pub task: ::core::option::Option<Task>,
+}
+impl ::prost::Name for PeerDispatch {
+    const NAME: &'static str = "PeerDispatch";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerDispatch".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerDispatch".into()
+    }
+}
+/// Generated client implementations.
+#[cfg(feature = "client")]
+pub mod peers_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Where other nodes connect.
+    #[derive(Debug, Clone)]
+    pub struct PeersClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> PeersClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> PeersClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            PeersClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// The link from one node to another. What the caller says goes in order; calls are answered in any
+        /// order. Each node has a link to each other one.
+        pub async fn link(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<Message = super::PeerFrame>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::PeerAnswers>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static("/abide.v1.Peers/Link");
+            let mut req = request.into_streaming_request();
+            req.extensions_mut().insert(GrpcMethod::new("abide.v1.Peers", "Link"));
+            self.inner.streaming(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+#[cfg(feature = "server")]
+pub mod peers_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with PeersServer.
+    #[async_trait]
+    pub trait Peers: std::marker::Send + std::marker::Sync + 'static {
+        /// Server streaming response type for the Link method.
+        type LinkStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::PeerAnswers, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// The link from one node to another. What the caller says goes in order; calls are answered in any
+        /// order. Each node has a link to each other one.
+        async fn link(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::PeerFrame>>,
+        ) -> std::result::Result<tonic::Response<Self::LinkStream>, tonic::Status>;
+    }
+    /// Where other nodes connect.
+    #[derive(Debug)]
+    pub struct PeersServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> PeersServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for PeersServer<T>
+    where
+        T: Peers,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/abide.v1.Peers/Link" => {
+                    #[allow(non_camel_case_types)]
+                    struct LinkSvc<T: Peers>(pub Arc<T>);
+                    impl<T: Peers> tonic::server::StreamingService<super::PeerFrame>
+                    for LinkSvc<T> {
+                        type Response = super::PeerAnswers;
+                        type ResponseStream = T::LinkStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<tonic::Streaming<super::PeerFrame>>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Peers>::link(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = LinkSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for PeersServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "abide.v1.Peers";
+    impl<T> tonic::server::NamedService for PeersServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}

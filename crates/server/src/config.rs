@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
+use abide_engine::LeaseOptions;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::{ServerError, connection::Silence};
 
@@ -24,6 +26,8 @@ pub struct Config {
     pub data: PathBuf,
     /// The database that holds the store; without it the store is an SQLite file in `data`.
     pub store: Option<StoreAddress>,
+    /// This server as one of several on the same database.
+    pub node: Option<NodeConfig>,
     /// The namespaces that exist.
     pub namespaces: BTreeSet<String>,
     /// Milliseconds that a worker whose stream was lost has to come back for the activities that it
@@ -42,6 +46,7 @@ impl Default for Config {
             http_address: (Ipv4Addr::LOCALHOST, 8233).into(),
             data: "abide-data".into(),
             store: None,
+            node: None,
             namespaces: BTreeSet::from([abide_engine::DEFAULT_NAMESPACE.to_owned()]),
             worker_grace_ms: 5_000,
             tls: None,
@@ -56,6 +61,11 @@ impl Config {
         Ok(toml::from_str(text)?)
     }
 
+    /// The server is, or may become, one of several.
+    pub(crate) const fn clustered(&self) -> bool {
+        self.node.is_some() || self.store.is_some()
+    }
+
     /// Where the store is, for messages: a database without user and password, or the data folder.
     pub fn store_place(&self) -> String {
         match &self.store {
@@ -65,6 +75,40 @@ impl Config {
         }
     }
 }
+
+/// A server as one of several on the same database.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NodeConfig {
+    /// The node's name, the same after a restart; by default where others reach it.
+    pub name: Option<String>,
+    /// Host and port at which other nodes reach it; by default where gRPC listens.
+    pub advertise: Option<String>,
+    /// Milliseconds that a node may be silent before others take its runs; the same on all nodes.
+    pub lease_ms: Option<u64>,
+}
+
+impl NodeConfig {
+    /// The lease of a node that listens here.
+    pub(crate) fn lease(&self, listens: SocketAddr) -> Result<LeaseOptions, ServerError> {
+        let address = self.advertise.clone().unwrap_or_else(|| listens.to_string());
+        let nowhere =
+            address.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_unspecified());
+        if nowhere || !address.contains(':') {
+            return Err(ServerError::Advertise(address));
+        }
+        let lease = self.lease_ms.map_or(LeaseOptions::LEASE, Duration::from_millis);
+        Ok(LeaseOptions {
+            node: self.name.clone().unwrap_or_else(|| address.clone()),
+            incarnation: Uuid::new_v4().as_u64_pair().0,
+            address,
+            lease: lease.max(SHORTEST_LEASE),
+        })
+    }
+}
+
+/// A lease that is shorter would be lost to a slow commit.
+const SHORTEST_LEASE: Duration = Duration::from_millis(200);
 
 /// The address of a database: `postgres://user:password@host:port/database`.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]

@@ -32,6 +32,17 @@ pub enum ServerError {
         /// Why.
         error: io::Error,
     },
+    /// Several nodes need a store that they can share.
+    #[error(
+        "a node of a cluster needs a database: say --store postgres://...; the SQLite file in the \
+         data folder serves one process"
+    )]
+    Alone,
+    /// Other nodes cannot reach this address.
+    #[error(
+        "other nodes cannot reach {0}: say by --advertise at which host and port they find this one"
+    )]
+    Advertise(String),
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] abide_store_sqlite::OpenError),

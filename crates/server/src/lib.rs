@@ -5,6 +5,7 @@
 //! - [`Config`]: what a configuration file can say; [`Bounds`] holds every bound of the network side.
 //! - `service` answers single calls, `calls` many calls on one stream; both ask `handler`.
 //! - `frame` bounds what shares a frame, `size` a message, `connection` who is connected.
+//! - `peers` makes several servers on one database one cluster.
 //! - `workers` greets a worker, `session` is its stream, `held` knows what it may answer for.
 //!
 //! Nothing here decides about workflows: a request is translated, given to the engine, and its answer
@@ -20,6 +21,7 @@ mod frame;
 mod handler;
 mod held;
 mod history;
+mod peers;
 mod probes;
 mod server;
 mod service;
@@ -28,6 +30,6 @@ mod size;
 mod waits;
 mod workers;
 
-pub use config::{Bounds, Config, StoreAddress, Tls};
+pub use config::{Bounds, Config, NodeConfig, StoreAddress, Tls};
 pub use error::ServerError;
 pub use server::Server;

@@ -3,10 +3,12 @@
 use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use abide_core::{ids::NamespaceId, limits::Limits};
-use abide_engine::{Engine, Options};
+use abide_engine::{Engine, Membership, Options, peers::Peers};
 use abide_proto::{
     CONNECTION_WINDOW, DESCRIPTORS, STREAM_WINDOW,
-    generated::{abide_server::AbideServer, workers_server::WorkersServer},
+    generated::{
+        abide_server::AbideServer, peers_server::PeersServer, workers_server::WorkersServer,
+    },
 };
 use abide_store::Store;
 use abide_store_postgres::PostgresStore;
@@ -17,18 +19,22 @@ use tokio::{
     task::{JoinError, JoinSet},
     time::timeout,
 };
-use tonic::transport::{Certificate, Identity, ServerTlsConfig};
+use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
 use tonic_health::server::HealthReporter;
 
 use crate::{
     Bounds, Config, ServerError, StoreAddress, Tls,
     connection::Entrance,
     handler::Handler,
+    peers::{Accept, PeerLinks},
     probes::{self, Probes},
     service::Service,
     size::Reworded,
     workers::Workers,
 };
+
+/// A frame between nodes may hold a task with much history beside what a client or worker sent.
+const PEER_FACTOR: usize = 16;
 
 /// The store's file in the data folder.
 const STORE_FILE: &str = "abide.db";
@@ -52,6 +58,9 @@ impl Server {
             Some(address) => open_database(&address),
             None => open_file(&data),
         };
+        if config.node.is_some() && config.store.is_none() {
+            return Err(ServerError::Alone);
+        }
         let opened = tokio::task::spawn_blocking(open).await;
         let store = opened.map_err(ServerError::Panicked)??;
         Self::start(config, store).await
@@ -63,15 +72,34 @@ impl Server {
         let session_grace = Duration::from_millis(config.worker_grace_ms);
         let limits = Limits { session_grace, ..Limits::default() };
         let options = Options { namespaces: namespaces.collect(), limits, ..Options::default() };
-        Self::serve(config, Arc::new(Engine::start(store, options))).await
+        let listeners = Listeners::bind(&config).await?;
+        if !config.clustered() {
+            let engine = Arc::new(Engine::start(store, options));
+            return Self::serve_on(listeners, config, engine).await;
+        }
+        let node = config.node.clone().unwrap_or_default();
+        let lease = node.lease(listeners.grpc_address()?)?;
+        let tls = config.tls.as_ref().map(client_tls).transpose()?;
+        let peers = Arc::new(PeerLinks::new(lease.address.clone(), tls));
+        let name = lease.node.clone();
+        let membership = Some(Membership { lease, peers: Arc::clone(&peers) as Arc<dyn Peers> });
+        let engine = Arc::new(Engine::start(store, Options { name, membership, ..options }));
+        peers.set_engine(Arc::downgrade(&engine));
+        Self::serve_on(listeners, config, engine).await
     }
 
     /// Starts a server around an engine, which the server stops when it is stopped.
     pub async fn serve(config: Config, engine: Arc<Engine>) -> Result<Self, ServerError> {
-        let grpc = listen(config.grpc_address).await?;
-        let http = listen(config.http_address).await?;
-        let address = |listener: &TcpListener| listener.local_addr().map_err(ServerError::Http);
-        let (grpc_address, http_address) = (address(&grpc)?, address(&http)?);
+        Self::serve_on(Listeners::bind(&config).await?, config, engine).await
+    }
+
+    async fn serve_on(
+        listeners: Listeners,
+        config: Config,
+        engine: Arc<Engine>,
+    ) -> Result<Self, ServerError> {
+        let (grpc_address, http_address) = (listeners.grpc_address()?, listeners.http_address()?);
+        let Listeners { grpc, http } = listeners;
         let (stop, stopping) = watch::channel(false);
         let (ready_sender, ready) = watch::channel(false);
         let handler = Handler::new(Arc::clone(&engine), config.bounds.clone(), stopping.clone());
@@ -152,6 +180,27 @@ fn open_database(address: &StoreAddress) -> Result<Arc<dyn Store>, ServerError> 
     Ok(Arc::new(PostgresStore::open(&options)?))
 }
 
+/// The ports of a server, before anything is served on them.
+struct Listeners {
+    grpc: TcpListener,
+    http: TcpListener,
+}
+
+impl Listeners {
+    async fn bind(config: &Config) -> Result<Self, ServerError> {
+        let grpc = listen(config.grpc_address).await?;
+        Ok(Self { grpc, http: listen(config.http_address).await? })
+    }
+
+    fn grpc_address(&self) -> Result<SocketAddr, ServerError> {
+        self.grpc.local_addr().map_err(ServerError::Http)
+    }
+
+    fn http_address(&self) -> Result<SocketAddr, ServerError> {
+        self.http.local_addr().map_err(ServerError::Http)
+    }
+}
+
 async fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {
     TcpListener::bind(address).await.map_err(|error| ServerError::Listen { address, error })
 }
@@ -187,7 +236,11 @@ fn serve_grpc(
         .add_service(Reworded(
             WorkersServer::new(Workers(handler.clone()))
                 .max_decoding_message_size(bounds.message_bytes),
-        ));
+        ))
+        .add_optional_service(config.clustered().then(|| {
+            PeersServer::new(Accept(handler.clone()))
+                .max_decoding_message_size(bounds.message_bytes.saturating_mul(PEER_FACTOR))
+        }));
     let entrance = Entrance::new(listener, bounds.connections, bounds.silence());
     let connections = entrance.connections();
     let stopped = stopped(handler.stopping.clone());
@@ -203,6 +256,13 @@ fn tls_config(tls: &Tls) -> Result<ServerTlsConfig, ServerError> {
         Some(path) => config.client_ca_root(Certificate::from_pem(read(path)?)),
         None => config,
     })
+}
+
+/// How a node speaks to others: with its own certificate, to whoever has one of the same root.
+fn client_tls(tls: &Tls) -> Result<ClientTlsConfig, ServerError> {
+    let identity = Identity::from_pem(read(&tls.certificate)?, read(&tls.key)?);
+    let root = tls.client_ca.as_ref().unwrap_or(&tls.certificate);
+    Ok(ClientTlsConfig::new().identity(identity).ca_certificate(Certificate::from_pem(read(root)?)))
 }
 
 async fn a_listener_failed(listeners: &mut JoinSet<Result<(), ServerError>>) -> ServerError {

@@ -74,8 +74,19 @@ pub enum Output {
     Opened,
     /// The shard's memory was dropped: its offers are void. It is opened again by itself.
     Closed,
-    /// The shard belongs to another owner now, or the store has stopped.
-    Halted(String),
+    /// The shard cannot be served here any more.
+    Halted(Halt),
+}
+
+/// Why a shard cannot be served here any more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Halt {
+    /// Another owner has claimed it.
+    #[error("{0}")]
+    Taken(String),
+    /// The store takes no further write.
+    #[error("{0}")]
+    Stopped(String),
 }
 
 /// A read that a shard needs.

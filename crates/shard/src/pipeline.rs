@@ -127,6 +127,8 @@ impl Pipeline {
 mod tests {
     use super::*;
 
+    use crate::message::Halt;
+
     fn pipeline() -> Pipeline {
         Pipeline::new(ShardId::new(3).unwrap(), 7, false)
     }
@@ -136,14 +138,14 @@ mod tests {
     }
 
     fn halted(name: &str) -> Output {
-        Output::Halted(name.into())
+        Output::Halted(Halt::Taken(name.into()))
     }
 
     fn names(outputs: &[Output]) -> Vec<&str> {
         outputs
             .iter()
             .map(|output| match output {
-                Output::Halted(name) => name.as_str(),
+                Output::Halted(Halt::Taken(name)) => name.as_str(),
                 _ => "?",
             })
             .collect()

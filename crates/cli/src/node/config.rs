@@ -26,6 +26,15 @@ pub(super) struct Layers {
         value_name = "postgres://USER:PASSWORD@HOST/DATABASE"
     )]
     store: Option<String>,
+    /// The name of this server among several on one database [default: what --advertise says]
+    #[arg(long, hide_env_values = true, env = "ABIDE_NODE", value_name = "NAME")]
+    node: Option<String>,
+    /// Host and port at which the other servers reach this one [default: where gRPC listens]
+    #[arg(long, hide_env_values = true, env = "ABIDE_ADVERTISE", value_name = "ADDRESS")]
+    advertise: Option<String>,
+    /// Seconds that a server may be silent before others take its runs [default: 5]
+    #[arg(long, hide_env_values = true, env = "ABIDE_LEASE", value_name = "SECONDS")]
+    lease: Option<u64>,
     /// Where HTTP listens [default: 127.0.0.1:8233]
     #[arg(long, hide_env_values = true, env = "ABIDE_HTTP", value_name = "ADDRESS")]
     http: Option<String>,
@@ -85,6 +94,12 @@ impl Layers {
         }
         if let Some(store) = self.store {
             config.store = Some(StoreAddress(store));
+        }
+        if self.node.is_some() || self.advertise.is_some() || self.lease.is_some() {
+            let node = config.node.get_or_insert_default();
+            node.name = self.node.or(node.name.take());
+            node.advertise = self.advertise.or(node.advertise.take());
+            node.lease_ms = self.lease.map(|lease| lease.saturating_mul(1000)).or(node.lease_ms);
         }
         if !self.namespaces.is_empty() {
             config.namespaces = BTreeSet::from_iter(self.namespaces);

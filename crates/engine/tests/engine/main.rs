@@ -1,5 +1,6 @@
 //! The engine drives the true machines on a true store. Workers here run interpreted programs.
 
+mod cluster;
 mod recovery;
 mod runs;
 mod support;

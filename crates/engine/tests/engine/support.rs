@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use abide_core::{
     call::{
-        Call, CallReply, ConflictPolicy, Dispatch, HistoryRequest, QueueKey, RunTarget, StartCall,
-        TaskCompletion, WorkKind, Worker,
+        Call, CallError, CallReply, ConflictPolicy, Dispatch, HistoryRequest, QueueKey, RunTarget,
+        StartCall, TaskCompletion, WorkKind, Worker,
     },
     codec::decode_events,
     event::{Event, RunSpec, UpdateAdmitted},
@@ -71,13 +71,34 @@ pub(crate) fn connect(engine: &Engine, session: &str) -> Session {
     session
 }
 
+/// Asks until the run is served, as clients and workers do.
+pub(crate) async fn repeat(engine: &Engine, call: Call) -> Result<CallReply, CallError> {
+    loop {
+        match engine.call(call.clone()).await {
+            Err(CallError::NotServed | CallError::Reset | CallError::Unavailable(_))
+                if !engine.stopping() =>
+            {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            answer => return answer,
+        }
+    }
+}
+
 /// All events of a run.
 pub(crate) async fn history(engine: &Engine, workflow: &WorkflowKey, run: RunId) -> Vec<Event> {
     let target = RunTarget { workflow: workflow.clone(), run: Some(run) };
     let (mut from, mut events) = (0, Vec::new());
     loop {
         let request = HistoryRequest { target: target.clone(), from, follow: None };
-        let page = engine.history(request).await.expect("the history is there");
+        let page = match engine.history(request).await {
+            // Its shard is on its way to another node.
+            Err(CallError::NotServed | CallError::Reset | CallError::Unavailable(_)) => {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                continue;
+            }
+            page => page.expect("the history is there"),
+        };
         for row in page.rows {
             events.extend(decode_events(row).expect("it can be read"));
         }
@@ -116,12 +137,12 @@ pub(crate) async fn work(engine: Arc<Engine>, mut session: Session, programs: Pr
                 };
                 let call = Call::CompleteTask(token, Box::new(completion));
                 // A refusal shows in the run, which the tests look at.
-                drop(engine.call(call).await);
+                drop(repeat(&engine, call).await);
             }
             Dispatch::Activity { token, .. } => {
                 let call = Call::ResolveActivity(token, Resolution::Completed(Vec::new()));
                 // A refusal shows in the run, which the tests look at.
-                drop(engine.call(call).await);
+                drop(repeat(&engine, call).await);
             }
             Dispatch::Query { .. } => {}
         }

@@ -4,6 +4,7 @@
 extern crate abide_sdk as abide;
 
 mod bad_input;
+mod cluster;
 mod large;
 mod network;
 mod never;

@@ -40,7 +40,7 @@ mod watch;
 mod tests;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::Duration,
 };
 
@@ -81,6 +81,7 @@ pub struct Lease {
     holdings: Holdings,
     watches: Watches,
     addresses: BTreeMap<ShardId, String>,
+    nodes: BTreeSet<String>,
     request: Option<Request>,
     round_at: Duration,
     seen_at: Duration,
@@ -154,6 +155,7 @@ impl Lease {
             holdings: Holdings::default(),
             watches: Watches::default(),
             addresses: BTreeMap::new(),
+            nodes: BTreeSet::new(),
             request: None,
             round_at: Duration::ZERO,
             seen_at: Duration::ZERO,
@@ -212,6 +214,31 @@ impl Lease {
     /// Address of the node that held the shard when the rows were last read.
     pub fn address_of(&self, shard: ShardId) -> Option<&str> {
         self.addresses.get(&shard).map(String::as_str)
+    }
+
+    /// Where each shard was when the rows were last read.
+    pub fn addresses(&self) -> &BTreeMap<ShardId, String> {
+        &self.addresses
+    }
+
+    /// Addresses of all nodes that had not gone when the rows were last read, this one included.
+    pub fn nodes(&self) -> &BTreeSet<String> {
+        &self.nodes
+    }
+
+    /// Until when [`Self::may_answer`] holds, if nothing else happens; none if it does not, and
+    /// [`Duration::MAX`] for a node that is alone.
+    pub fn good_until(&self) -> Option<Duration> {
+        match self.standing {
+            Standing::Alone => Some(Duration::MAX),
+            Standing::Outside | Standing::Left => None,
+            Standing::Member => self.term.map(|term| term.until),
+        }
+    }
+
+    /// The node is one of those who share the shards.
+    pub fn joined(&self) -> bool {
+        matches!(self.standing, Standing::Alone | Standing::Member)
     }
 
     fn close_all(&mut self) {

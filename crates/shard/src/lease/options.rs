@@ -18,7 +18,7 @@ pub struct LeaseOptions {
 
 impl LeaseOptions {
     /// A lease that survives a slow store and still moves shards before people give up waiting.
-    pub const LEASE: Duration = Duration::from_secs(10);
+    pub const LEASE: Duration = Duration::from_secs(5);
 
     /// Five renewals per lease: four may fail.
     pub(super) fn renewal_interval(&self) -> Duration {

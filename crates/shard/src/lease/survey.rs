@@ -37,6 +37,7 @@ impl Lease {
             })
             .collect();
         self.addresses = addresses(&members);
+        self.nodes = nodes(&members);
         match self.standing {
             Standing::Outside => self.join(&members),
             Standing::Member => self.stay(&members),
@@ -144,6 +145,11 @@ fn shares(members: &Members) -> BTreeMap<ShardId, &str> {
         .filter_map(|(name, member)| Some((name.as_str(), &member.row.as_ref()?.shards)))
         .collect();
     share(&listed)
+}
+
+fn nodes(members: &Members) -> BTreeSet<String> {
+    let present = members.values().filter(|member| !member.in_state(NodeState::Gone));
+    present.filter_map(|member| Some(member.row.as_ref()?.address.clone())).collect()
 }
 
 fn addresses(members: &Members) -> BTreeMap<ShardId, String> {

@@ -12,9 +12,11 @@
 //! what is worth most: an offer that somebody may take displaces one that nobody may, and else a
 //! query displaces a task, for a task has a row to come back from.
 
+use std::collections::BTreeSet;
+
 use abide_core::{
     call::{QueueKey, Worker},
-    ids::{SessionId, ShardId},
+    ids::{BuildId, SessionId, ShardId},
 };
 
 use super::{
@@ -44,6 +46,8 @@ pub(super) struct Matcher {
     workers: Workers,
     builds: Builds,
     turned_away: TurnedAway,
+    /// Builds whose workers were said to have credit to lend.
+    announced: BTreeSet<Option<BuildId>>,
     outputs: Vec<QueueOutput>,
 }
 
@@ -57,6 +61,7 @@ impl Matcher {
             workers: Workers::default(),
             builds: Builds::default(),
             turned_away: TurnedAway::Nothing,
+            announced: BTreeSet::new(),
             outputs: Vec::new(),
         }
     }
@@ -72,6 +77,51 @@ impl Matcher {
             self.turn_away(&offer);
         }
         self.refill();
+    }
+
+    /// An offer of another node, for workers that are here.
+    pub(super) fn borrow(&mut self, offer: Offer) {
+        match self.workers.choose_near(&offer) {
+            Some(session) => self.hand_out(offer, &session),
+            None => self.outputs.push(QueueOutput::Declined(offer)),
+        }
+        // Who borrows is told what is left.
+        self.announced.clear();
+    }
+
+    /// The offer was passed on, but what was lent was spent.
+    pub(super) fn declined(&mut self, lenders: &BTreeSet<SessionId>, offer: Offer) {
+        for lender in lenders {
+            self.workers.spent(lender);
+        }
+        self.offer(offer);
+    }
+
+    /// Another node has so much credit to lend.
+    pub(super) fn lent(&mut self, worker: Worker, credits: usize) {
+        let session = worker.session.clone();
+        let other_code = self.workers.lent(worker, credits);
+        if other_code && self.turned_away == TurnedAway::Stuck {
+            self.turned_away = TurnedAway::Takeable;
+        }
+        self.serve(&session);
+    }
+
+    /// Says once what can be lent, until it is spent.
+    pub(super) fn announce(&mut self) {
+        let spare = self.workers.spare();
+        self.announced.retain(|build| spare.contains_key(build));
+        for (build, credits) in spare {
+            if self.announced.insert(build.clone()) {
+                let (queue, build) = (self.key.clone(), build.clone());
+                self.outputs.push(QueueOutput::Spare { queue, build, credits: *credits });
+            }
+        }
+    }
+
+    /// All is to be said again, because somebody has not heard it.
+    pub(super) fn announce_again(&mut self) {
+        self.announced.clear();
     }
 
     pub(super) fn credit(&mut self, worker: Worker, credits: usize) {
@@ -123,8 +173,12 @@ impl Matcher {
     }
 
     fn hand_out(&mut self, offer: Offer, session: &SessionId) {
+        let far = self.workers.is_far(session);
         if let Some(worker) = self.workers.take(session) {
-            self.outputs.push(QueueOutput::Match(offer, worker));
+            self.outputs.push(match far {
+                true => QueueOutput::Pass(offer, worker.identity),
+                false => QueueOutput::Match(offer, worker),
+            });
         }
     }
 

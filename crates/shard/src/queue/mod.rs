@@ -11,6 +11,12 @@
 //! | `Unmatched` | not touched | one credit more, if it is connected |
 //! | `Gone` | not touched | nothing: it is forgotten |
 //! | `ShardClosed` | dropped, if it is of that shard | |
+//! | `Borrow` | matched with a worker that is here, or declined | |
+//! | `Lent` | passed on, first ones first, if nobody here takes it | on that node: so many credits |
+//!
+//! With several nodes each has queues of its own. A node whose workers have credit that nothing here
+//! needs says so once (`Spare`), others note it (`Lent`) and pass offers on that nobody takes at home;
+//! the lender matches (`Borrow`), or declines because its credit is spent, and says what is left.
 //!
 //! After each message no kept offer could be matched with any worker that has credit.
 //!
@@ -47,6 +53,10 @@ pub struct Queues {
     offers_max: usize,
     queues: BTreeMap<QueueKey, Matcher>,
     sessions: BTreeMap<SessionId, BTreeSet<QueueKey>>,
+    /// The sessions that stand for what nodes have lent.
+    lenders: BTreeMap<String, BTreeSet<SessionId>>,
+    /// There are other nodes, which want to know what can be lent.
+    lends: bool,
     idle: BTreeMap<u64, QueueKey>,
     idled: u64,
     outputs: VecDeque<QueueOutput>,
@@ -72,6 +82,30 @@ pub enum QueueMessage {
     Gone(SessionId),
     /// A shard was reset or lost: its offers vanish.
     ShardClosed(ShardId),
+    /// Another node passes an offer on, for workers that are here.
+    Borrow(Offer),
+    /// A node declined an offer that was passed on to it.
+    Declined {
+        /// The node.
+        node: String,
+        /// The offer.
+        offer: Offer,
+    },
+    /// Another node has credit to lend, so much and no more.
+    Lent {
+        /// The node.
+        node: String,
+        /// In which queue.
+        queue: QueueKey,
+        /// For code of this build.
+        build: Option<BuildId>,
+        /// How many tasks.
+        credits: usize,
+    },
+    /// A node cannot be reached: what it lent vanishes.
+    NodeGone(String),
+    /// A node is there: it is told what can be lent.
+    NodeCame,
 }
 
 /// One thing that the queues ask for.
@@ -79,6 +113,19 @@ pub enum QueueMessage {
 pub enum QueueOutput {
     /// Tell the offer's shard that a worker takes it.
     Match(Offer, Worker),
+    /// Pass the offer on to this node, which has lent credit.
+    Pass(Offer, String),
+    /// Tell the node that passed an offer on that nobody takes it.
+    Declined(Offer),
+    /// Tell all nodes that workers here have credit to lend.
+    Spare {
+        /// In which queue.
+        queue: QueueKey,
+        /// For code of this build.
+        build: Option<BuildId>,
+        /// How many tasks.
+        credits: usize,
+    },
     /// Tell all shards that there is room for offers that were turned away.
     Refill(QueueKey),
     /// Tell all shards that workers of a build not seen before serve the queue.
@@ -92,6 +139,8 @@ impl Queues {
             offers_max: offers_max.max(1),
             queues: BTreeMap::new(),
             sessions: BTreeMap::new(),
+            lenders: BTreeMap::new(),
+            lends: false,
             idle: BTreeMap::new(),
             idled: 0,
             outputs: VecDeque::new(),
@@ -112,9 +161,7 @@ impl Queues {
                 self.step(offer.queue, |queue| queue.give_back(&worker.session));
             }
             QueueMessage::Gone(session) => {
-                for key in self.sessions.remove(&session).unwrap_or_default() {
-                    self.step(key, |queue| queue.gone(&session));
-                }
+                self.gone(&session);
             }
             QueueMessage::ShardClosed(shard) => {
                 let keys: Vec<_> = self.queues.keys().cloned().collect();
@@ -122,6 +169,38 @@ impl Queues {
                     self.step(key, |queue| queue.shard_closed(shard));
                 }
             }
+            QueueMessage::Borrow(offer) => {
+                self.step(offer.queue.clone(), |queue| queue.borrow(offer));
+            }
+            QueueMessage::Declined { node, offer } => {
+                let lenders = self.lenders.get(&node).cloned().unwrap_or_default();
+                self.step(offer.queue.clone(), |queue| queue.declined(&lenders, offer));
+            }
+            QueueMessage::Lent { node, queue, build, credits } => {
+                let session = lender(&node, build.as_ref());
+                self.lenders.entry(node.clone()).or_default().insert(session.clone());
+                self.sessions.entry(session.clone()).or_default().insert(queue.clone());
+                let worker = Worker { session, identity: node, build };
+                self.step(queue, |matcher| matcher.lent(worker, credits));
+            }
+            QueueMessage::NodeGone(node) => {
+                for session in self.lenders.remove(&node).unwrap_or_default() {
+                    self.gone(&session);
+                }
+            }
+            QueueMessage::NodeCame => {
+                self.lends = true;
+                let keys: Vec<_> = self.queues.keys().cloned().collect();
+                for key in keys {
+                    self.step(key, Matcher::announce_again);
+                }
+            }
+        }
+    }
+
+    fn gone(&mut self, session: &SessionId) {
+        for key in self.sessions.remove(session).unwrap_or_default() {
+            self.step(key, |queue| queue.gone(session));
         }
     }
 
@@ -136,6 +215,9 @@ impl Queues {
             .entry(key.clone())
             .or_insert_with(|| Matcher::new(key.clone(), self.offers_max));
         step(queue);
+        if self.lends {
+            queue.announce();
+        }
         self.outputs.extend(queue.outputs());
         match (queue.idle(), queue.idle_since) {
             (true, None) => {
@@ -160,4 +242,9 @@ impl Queues {
             self.queues.remove(&key);
         }
     }
+}
+
+/// The session that stands for what a node has lent for one build.
+fn lender(node: &str, build: Option<&BuildId>) -> SessionId {
+    format!("node {node} {}", build.map_or("", BuildId::as_str)).into()
 }

@@ -1,5 +1,6 @@
 //! The workers that are connected to a queue, with their credits. Those with credit stand in order
-//! of their last match, one line per build, so that each gets its turn.
+//! of their last match, one line per build, so that each gets its turn. Workers of other nodes, whose
+//! credit was lent, stand behind all that are here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +17,8 @@ struct Connected {
     worker: Worker,
     credits: usize,
     matched: u64,
+    /// On another node.
+    far: bool,
 }
 
 /// Connected workers.
@@ -24,8 +27,10 @@ pub(super) struct Workers {
     connected: BTreeMap<SessionId, Connected>,
     /// How many workers of each build are connected.
     builds: BTreeMap<Option<BuildId>, usize>,
-    /// Who has credit: by build, least recently matched first.
-    ready: BTreeMap<Option<BuildId>, BTreeSet<(u64, SessionId)>>,
+    /// Who has credit: by build, those who are here first, then the least recently matched.
+    ready: BTreeMap<Option<BuildId>, BTreeSet<(bool, u64, SessionId)>>,
+    /// The credit of those who are here, by build.
+    spare: BTreeMap<Option<BuildId>, usize>,
     matches: u64,
 }
 
@@ -46,14 +51,47 @@ impl Workers {
         let (held, matched) = before.map_or((0, 0), |before| (before.credits, before.matched));
         let session = worker.session.clone();
         *self.builds.entry(worker.build.clone()).or_default() += 1;
-        let connected = Connected { worker, credits: held.saturating_add(credits), matched };
+        let credits = held.saturating_add(credits);
+        let connected = Connected { worker, credits, matched, far: false };
         self.connected.insert(session.clone(), connected);
         self.enlist(&session);
         fresh
     }
 
+    /// Another node has so much credit to lend, no more and no less; `true` if no worker of that build
+    /// was connected.
+    pub(super) fn lent(&mut self, worker: Worker, credits: usize) -> bool {
+        let before = self.remove(&worker.session);
+        let fresh = !self.builds.contains_key(&worker.build);
+        let matched = before.map_or(0, |before| before.matched);
+        let session = worker.session.clone();
+        *self.builds.entry(worker.build.clone()).or_default() += 1;
+        self.connected.insert(session.clone(), Connected { worker, credits, matched, far: true });
+        self.enlist(&session);
+        fresh
+    }
+
+    /// What was lent is used up.
+    pub(super) fn spent(&mut self, lender: &SessionId) {
+        self.delist(lender);
+        if let Some(connected) = self.connected.get_mut(lender) {
+            connected.credits = 0;
+        }
+    }
+
+    /// The credit of those who are here, by build.
+    pub(super) fn spare(&self) -> &BTreeMap<Option<BuildId>, usize> {
+        &self.spare
+    }
+
+    /// The worker is on another node.
+    pub(super) fn is_far(&self, session: &SessionId) -> bool {
+        self.connected.get(session).is_some_and(|connected| connected.far)
+    }
+
     /// Adds one credit, if the worker is connected.
     pub(super) fn give_back(&mut self, session: &SessionId) {
+        self.delist(session);
         if let Some(connected) = self.connected.get_mut(session) {
             connected.credits = connected.credits.saturating_add(1);
         }
@@ -77,7 +115,12 @@ impl Workers {
             .filter(|(build, _)| allowed(build.as_ref(), &offer.except))
             .filter_map(|(_, line)| line.first())
             .min()
-            .map(|(_, session)| session.clone())
+            .map(|(_, _, session)| session.clone())
+    }
+
+    /// The same among those who are here.
+    pub(super) fn choose_near(&self, offer: &Offer) -> Option<SessionId> {
+        self.choose(offer).filter(|session| !self.is_far(session))
     }
 
     /// The worker, if it has credit.
@@ -118,17 +161,25 @@ impl Workers {
         let Some(connected) = self.connected.get(session) else { return };
         if connected.credits > 0 {
             let line = self.ready.entry(connected.worker.build.clone()).or_default();
-            line.insert((connected.matched, session.clone()));
+            line.insert((connected.far, connected.matched, session.clone()));
+            if !connected.far {
+                *self.spare.entry(connected.worker.build.clone()).or_default() += connected.credits;
+            }
         }
     }
 
     fn delist(&mut self, session: &SessionId) {
         let Some(connected) = self.connected.get(session) else { return };
-        let build = &connected.worker.build;
-        if let Some(line) = self.ready.get_mut(build) {
-            line.remove(&(connected.matched, session.clone()));
-            if line.is_empty() {
-                self.ready.remove(build);
+        let Connected { worker, credits, matched, far } = connected;
+        let Some(line) = self.ready.get_mut(&worker.build) else { return };
+        let listed = line.remove(&(*far, *matched, session.clone()));
+        if line.is_empty() {
+            self.ready.remove(&worker.build);
+        }
+        if let Some(spare) = self.spare.get_mut(&worker.build).filter(|_| listed && !far) {
+            *spare -= credits;
+            if *spare == 0 {
+                self.spare.remove(&worker.build);
             }
         }
     }

@@ -18,7 +18,7 @@ use super::{Load, Outgoing, Reading, Shard};
 use crate::{
     alarm::{Alarm, Alarms},
     cache::Cache,
-    message::{Fetch, Output},
+    message::{Fetch, Halt, Output},
     pipeline::Pipeline,
 };
 
@@ -86,10 +86,11 @@ impl Shard {
                 }
                 self.cache.allow_shrinking();
             }
-            (_, Err(error @ (CommitError::Stale { .. } | CommitError::Stopped(_)))) => {
-                self.reset();
-                self.state = State::Halted;
-                self.emit(Output::Halted(error.to_string()));
+            (_, Err(error @ CommitError::Stale { .. })) => {
+                self.halt(Halt::Taken(error.to_string()))
+            }
+            (_, Err(error @ CommitError::Stopped(_))) => {
+                self.halt(Halt::Stopped(error.to_string()));
             }
             (State::Claiming | State::Open, Err(error)) => {
                 if matches!(error, CommitError::Refused(_)) {
@@ -101,6 +102,12 @@ impl Shard {
             (State::Closed, _) => self.alarms.set(self.now(), Alarm::Reopen),
             (State::Reading | State::Halted, _) => {}
         }
+    }
+
+    fn halt(&mut self, why: Halt) {
+        self.reset();
+        self.state = State::Halted;
+        self.emit(Output::Halted(why));
     }
 
     /// The store refused a batch. Whose fault it is shows only if a message was committed alone.

@@ -21,7 +21,7 @@ use abide_core::{
     time::Timestamp,
 };
 use abide_shard::{
-    message::{Fetch, Fetched, Message, Offer, Output},
+    message::{Fetch, Fetched, Halt, Message, Offer, Output},
     shard::{Moment, Shard},
 };
 use abide_store::{Batch, CommitError, ReadError, WaitFilter, memory::Tables, rows::LogRow};
@@ -41,7 +41,7 @@ pub(crate) struct World {
     pub(crate) replies: BTreeMap<Ticket, Result<CallReply, CallError>>,
     pub(crate) offers: Vec<Offer>,
     pub(crate) dispatches: Vec<Dispatch>,
-    pub(crate) halted: Vec<String>,
+    pub(crate) halted: Vec<Halt>,
     /// Matches that came to nothing.
     pub(crate) unmatched: usize,
     pub(crate) entropy: u128,

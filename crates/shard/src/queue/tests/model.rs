@@ -39,6 +39,7 @@ impl Model {
                 self.workers.retain(|(_, worker, _)| worker.session != session);
             }
             QueueMessage::ShardClosed(shard) => self.offers.retain(|offer| offer.shard != shard),
+            other => panic!("the model has one node: {other:?}"),
         }
         while self.pair() {}
         std::mem::take(&mut self.outputs)
@@ -173,6 +174,9 @@ impl Driver {
         while let Some(output) = outputs.pop_front() {
             match output {
                 QueueOutput::NewBuild(..) => {}
+                output @ (QueueOutput::Pass(..)
+                | QueueOutput::Declined(_)
+                | QueueOutput::Spare { .. }) => panic!("there is one node: {output:?}"),
                 QueueOutput::Match(offer, worker) => self.matched(&offer, &worker),
                 QueueOutput::Refill(queue) => {
                     self.refills += 1;
@@ -203,6 +207,7 @@ impl Driver {
             }
             QueueMessage::Gone(session) => self.credits.retain(|(_, known), _| known != session),
             QueueMessage::ShardClosed(shard) => self.rows.retain(|_, row| row.shard != *shard),
+            other => panic!("the model has one node: {other:?}"),
         }
     }
 

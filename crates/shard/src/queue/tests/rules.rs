@@ -109,7 +109,7 @@ fn workers_take_turns() {
         .flat_map(|run| bench.offer(task(run)))
         .map(|output| match output {
             QueueOutput::Match(_, worker) => worker.session.to_string(),
-            QueueOutput::Refill(_) | QueueOutput::NewBuild(..) => panic!("{output:?}"),
+            other => panic!("{other:?}"),
         })
         .collect();
     assert_eq!(sessions, ["a", "b", "c", "a", "b", "c"]);
@@ -307,4 +307,82 @@ fn what_is_remembered_is_bounded() {
     }
     assert_eq!(bench.0.queues.len(), IDLE_QUEUES_MAX + 1);
     assert_eq!(bench.0.idle.len(), IDLE_QUEUES_MAX);
+}
+
+fn lent(node: &str, credits: usize) -> QueueMessage {
+    let (node, queue) = (node.to_owned(), queue("orders"));
+    QueueMessage::Lent { node, queue, build: None, credits }
+}
+
+fn spare(credits: usize) -> QueueOutput {
+    QueueOutput::Spare { queue: queue("orders"), build: None, credits }
+}
+
+fn passed(offer: Offer, node: &str) -> QueueOutput {
+    QueueOutput::Pass(offer, node.into())
+}
+
+#[test]
+fn an_offer_is_passed_on_if_nobody_here_takes_it() {
+    let mut bench = Bench::new(10);
+    bench.handle(lent("far", 2));
+    bench.credit(worker("a"), 1);
+    assert_eq!(bench.offer(task(1)), [matched(task(1), worker("a"))], "at home first");
+    assert_eq!(bench.offer(task(2)), [passed(task(2), "far")]);
+    assert_eq!(bench.offer(task(3)), [passed(task(3), "far")]);
+    assert_eq!(bench.offer(task(4)), [], "no more was lent");
+    assert_eq!(bench.handle(lent("far", 1)), [passed(task(4), "far")], "kept offers go, too");
+}
+
+#[test]
+fn what_was_lent_is_what_was_said_last() {
+    let mut bench = Bench::new(10);
+    bench.handle(lent("far", 5));
+    bench.handle(lent("far", 1));
+    assert_eq!(bench.offer(task(1)), [passed(task(1), "far")]);
+    assert_eq!(bench.offer(task(2)), []);
+}
+
+#[test]
+fn a_declined_offer_waits_at_home() {
+    let mut bench = Bench::new(10);
+    bench.handle(lent("far", 3));
+    assert_eq!(bench.offer(task(1)), [passed(task(1), "far")]);
+    let declined = QueueMessage::Declined { node: "far".into(), offer: task(1) };
+    assert_eq!(bench.handle(declined), [], "all that was lent is spent");
+    assert_eq!(bench.credit(worker("a"), 1), [matched(task(1), worker("a"))]);
+}
+
+#[test]
+fn what_a_lost_node_lent_is_gone() {
+    let mut bench = Bench::new(10);
+    bench.handle(lent("far", 3));
+    bench.handle(QueueMessage::NodeGone("far".into()));
+    assert_eq!(bench.offer(task(1)), []);
+}
+
+#[test]
+fn spare_credit_is_announced_once_until_it_is_spent() {
+    let mut bench = Bench::new(10);
+    bench.handle(QueueMessage::NodeCame);
+    assert_eq!(bench.credit(worker("a"), 2), [spare(2)]);
+    assert_eq!(bench.credit(worker("a"), 1), [], "others know that there is some");
+    for run in 1..=3 {
+        assert_eq!(bench.offer(task(run)), [matched(task(run), worker("a"))]);
+    }
+    assert_eq!(bench.credit(worker("a"), 1), [spare(1)]);
+    assert_eq!(bench.handle(QueueMessage::NodeCame), [spare(1)], "who comes is told");
+}
+
+#[test]
+fn who_borrows_gets_a_worker_that_is_here_or_is_declined_and_knows_what_is_left() {
+    let mut bench = Bench::new(10);
+    bench.handle(QueueMessage::NodeCame);
+    bench.handle(lent("third", 9));
+    bench.credit(worker("a"), 2);
+    let borrow = |bench: &mut Bench, run| bench.handle(QueueMessage::Borrow(task(run)));
+    assert_eq!(borrow(&mut bench, 1), [matched(task(1), worker("a")), spare(1)]);
+    assert_eq!(borrow(&mut bench, 2), [matched(task(2), worker("a"))]);
+    assert_eq!(borrow(&mut bench, 3), [QueueOutput::Declined(task(3))], "and not passed further");
+    assert_eq!(bench.offer(task(4)), [passed(task(4), "third")]);
 }

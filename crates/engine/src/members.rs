@@ -1,0 +1,145 @@
+//! Which shards are served here: the driver of the lease machine. It carries requests to the registry
+//! and starts and ends the drivers of shards.
+
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use abide_core::ids::ShardId;
+use abide_shard::lease::{Lease, LeaseMessage, LeaseOutput, NODE_PREFIX};
+use abide_store::{Store, rows::RegistryRow};
+use tokio::{sync::mpsc, task::JoinSet};
+
+use crate::{
+    clock::since_boot,
+    driver::Driver,
+    node::{Node, Post},
+};
+
+/// A lease of a node that is alone asks for nothing by itself, so it may sleep long.
+const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
+
+/// Serves the shards that the lease allows, until it has left.
+pub(crate) struct Members {
+    node: Arc<Node>,
+    lease: Lease,
+    /// What the engine says.
+    said: mpsc::UnboundedReceiver<LeaseMessage>,
+    drivers: JoinSet<ShardId>,
+}
+
+/// What a message to the lease led to.
+struct Step {
+    /// What the registry is to be asked.
+    request: Option<Request>,
+    left: bool,
+}
+
+/// The registry's answer, some time later.
+type Asked<'a> = Pin<Box<dyn Future<Output = LeaseMessage> + Send + 'a>>;
+
+/// What the registry is asked for.
+enum Request {
+    Read,
+    Put(RegistryRow),
+}
+
+impl Members {
+    pub(crate) fn new(
+        node: Arc<Node>,
+        lease: Lease,
+        said: mpsc::UnboundedReceiver<LeaseMessage>,
+    ) -> Self {
+        Self { node, lease, said, drivers: JoinSet::new() }
+    }
+
+    /// Begins at once, so that the shards of a node that is alone take calls from here on; then goes on
+    /// until the lease has left.
+    pub(crate) fn run(mut self) -> impl Future<Output = ()> + Send {
+        let begun = self.step(LeaseMessage::Tick);
+        async move {
+            let node = Arc::clone(&self.node);
+            let mut asked: Option<Asked<'_>> = None;
+            let mut step = begun;
+            while !step.left {
+                if let Some(request) = step.request {
+                    asked = Some(ask(&*node.store, request));
+                }
+                let message = self.next(&mut asked).await;
+                step = self.step(message);
+            }
+        }
+    }
+
+    fn step(&mut self, message: LeaseMessage) -> Step {
+        self.lease.handle(since_boot(), message);
+        let step = self.carry_out();
+        self.node.standing(&self.lease);
+        step
+    }
+
+    /// What happens next to the lease.
+    async fn next(&mut self, asked: &mut Option<Asked<'_>>) -> LeaseMessage {
+        let wake_at = self.lease.wake_at();
+        let pause = wake_at.map_or(LONGEST_SLEEP, |at| at.saturating_sub(since_boot()));
+        let answer = async {
+            match asked {
+                Some(answer) => answer.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            answered = answer => {
+                *asked = None;
+                answered
+            }
+            Some(said) = self.said.recv() => said,
+            Some(ended) = self.drivers.join_next() => match ended {
+                Ok(shard) => {
+                    self.node.release(shard);
+                    LeaseMessage::ShardReleased(shard)
+                }
+                // The node knows that it has failed.
+                Err(_) => LeaseMessage::Tick,
+            },
+            () = tokio::time::sleep(pause.min(LONGEST_SLEEP)) => LeaseMessage::Tick,
+        }
+    }
+
+    /// Does what the lease asks for.
+    fn carry_out(&mut self) -> Step {
+        let mut step = Step { request: None, left: false };
+        while let Some(output) = self.lease.poll() {
+            match output {
+                LeaseOutput::ReadRegistry => step.request = Some(Request::Read),
+                LeaseOutput::PutRegistry(row) => step.request = Some(Request::Put(row)),
+                LeaseOutput::Open(shard) => {
+                    let posts = self.node.serve(shard);
+                    self.drivers.spawn(Driver::new(shard, Arc::clone(&self.node), posts).run());
+                }
+                LeaseOutput::Close(shard) => self.node.post(shard, Post::Close),
+                LeaseOutput::Left => step.left = true,
+            }
+        }
+        step
+    }
+}
+
+fn ask(store: &dyn Store, request: Request) -> Asked<'_> {
+    Box::pin(async move {
+        match request {
+            Request::Read => match store.registry(NODE_PREFIX.into()).await {
+                Ok(rows) => LeaseMessage::Registry(rows),
+                Err(error) => {
+                    tracing::warn!(%error, "the nodes' rows cannot be read");
+                    LeaseMessage::ReadFailed
+                }
+            },
+            Request::Put(row) => match store.put_registry(row).await {
+                Ok(written) => LeaseMessage::Written(written),
+                Err(error) => {
+                    tracing::warn!(%error, "a node's row cannot be written");
+                    LeaseMessage::WriteFailed
+                }
+            },
+        }
+    })
+}

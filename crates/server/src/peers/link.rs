@@ -1,0 +1,243 @@
+//! The link to one other node. It is kept up for as long as that node is one of the cluster: when it
+//! breaks, waiting calls fail, messages get lost, and it is begun again.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use abide_core::call::CallError;
+use abide_engine::{Engine, peers::PeerMessage};
+use abide_proto::{
+    generated::{
+        PeerAnswers, PeerCall, PeerFrame, PeerHello, peer_call::Call, peers_client::PeersClient,
+    },
+    operation::Reply,
+};
+use futures_util::Stream;
+use prost::Message as _;
+use tokio::sync::{mpsc, oneshot, watch};
+use tonic::{Status, transport::Endpoint};
+
+use super::{PROTOCOL_VERSION, wire};
+use crate::frame::{WRITTEN_BYTES, WRITTEN_ITEMS};
+
+/// The pause before a broken link is begun again.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The link to one other node.
+pub(super) struct Link {
+    line: Arc<Mutex<Line>>,
+    task: tokio::task::AbortHandle,
+}
+
+/// What is on its way. Nothing is said before the other node has answered the first time.
+#[derive(Default)]
+struct Line {
+    say: Option<mpsc::UnboundedSender<Said>>,
+    numbered: u64,
+    callers: HashMap<u64, oneshot::Sender<Result<Reply, CallError>>>,
+}
+
+/// What is said to the other node.
+enum Said {
+    Call(PeerCall),
+    Abandon(u64),
+    Message(Box<PeerMessage>),
+}
+
+impl Link {
+    /// Begins a link from the node at `own`, and keeps it.
+    pub(super) fn keep(
+        own: String,
+        node: String,
+        place: Endpoint,
+        mut engine: watch::Receiver<Weak<Engine>>,
+    ) -> Self {
+        let line = Arc::<Mutex<Line>>::default();
+        let kept = Arc::clone(&line);
+        let task = tokio::spawn(async move {
+            let started = engine.wait_for(|engine| engine.strong_count() > 0).await;
+            let Some(engine) = started.ok().map(|engine| engine.clone()) else { return };
+            loop {
+                let ended = exchange(&own, &node, place.clone(), &engine, &kept).await;
+                if end(&kept) {
+                    tracing::warn!(node, reason = %ended, "the link to another node is broken");
+                    if let Some(engine) = engine.upgrade() {
+                        engine.unlinked(&node);
+                    }
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        });
+        Self { line, task: task.abort_handle() }
+    }
+
+    /// Tells the node something, if it can be reached.
+    pub(super) fn send(&self, message: PeerMessage) {
+        if let Some(say) = &lock(&self.line).say {
+            drop(say.send(Said::Message(Box::new(message))));
+        }
+    }
+
+    /// Makes a call and waits for the answer.
+    pub(super) fn call(
+        &self,
+        call: Call,
+    ) -> impl Future<Output = Result<Reply, CallError>> + Send + use<> {
+        let asked = self.ask(call);
+        async move {
+            let mut waiting = asked?;
+            let answer = (&mut waiting.answer).await;
+            waiting.answered = true;
+            answer.unwrap_or_else(|_| Err(unreachable()))
+        }
+    }
+
+    fn ask(&self, call: Call) -> Result<Waiting, CallError> {
+        let mut line = lock(&self.line);
+        let say = line.say.clone().ok_or_else(unreachable)?;
+        line.numbered += 1;
+        let number = line.numbered;
+        let (sender, answer) = oneshot::channel();
+        line.callers.insert(number, sender);
+        drop(line);
+        drop(say.send(Said::Call(PeerCall { number, call: Some(call) })));
+        Ok(Waiting { line: Arc::clone(&self.line), number, answer, answered: false })
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.task.abort();
+        end(&self.line);
+    }
+}
+
+/// A caller. To drop it is to abandon the call.
+struct Waiting {
+    line: Arc<Mutex<Line>>,
+    number: u64,
+    answer: oneshot::Receiver<Result<Reply, CallError>>,
+    answered: bool,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut line = lock(&self.line);
+        if !self.answered
+            && line.callers.remove(&self.number).is_some()
+            && let Some(say) = &line.say
+        {
+            drop(say.send(Said::Abandon(self.number)));
+        }
+    }
+}
+
+/// Speaks with the other node until the link breaks, and says why it did.
+async fn exchange(
+    own: &str,
+    node: &str,
+    place: Endpoint,
+    engine: &Weak<Engine>,
+    line: &Mutex<Line>,
+) -> Status {
+    let connected = async {
+        let channel =
+            place.connect().await.map_err(|error| Status::unavailable(error.to_string()))?;
+        let (say, said) = mpsc::unbounded_channel();
+        let frames = Frames { own: Some(own.to_owned()), said, waiting: VecDeque::new() };
+        let mut client = PeersClient::new(channel).max_decoding_message_size(usize::MAX);
+        let mut answers = client.link(frames).await?.into_inner();
+        let welcome = answers.message().await?;
+        welcome.ok_or_else(|| Status::unavailable("the other node ended the link"))?;
+        lock(line).say = Some(say);
+        if let Some(engine) = engine.upgrade() {
+            engine.linked(node);
+        }
+        while let Some(PeerAnswers { answers }) = answers.message().await? {
+            for answer in answers {
+                let caller = lock(line).callers.remove(&answer.number);
+                if let Some(caller) = caller {
+                    // A caller that has left meanwhile needs no answer.
+                    drop(caller.send(wire::reply_from_wire(answer.answer)));
+                }
+            }
+        }
+        Err(Status::unavailable("the other node ended the link"))
+    };
+    match connected.await {
+        Ok(()) => Status::ok("it ended"),
+        Err(status) => status,
+    }
+}
+
+/// The link is broken: nobody is answered any more. Whether it had been there.
+fn end(line: &Mutex<Line>) -> bool {
+    let (said, callers) = {
+        let mut line = lock(line);
+        (line.say.take(), std::mem::take(&mut line.callers))
+    };
+    for caller in callers.into_values() {
+        drop(caller.send(Err(unreachable())));
+    }
+    said.is_some()
+}
+
+fn unreachable() -> CallError {
+    CallError::Unavailable("the node that serves the run cannot be reached".into())
+}
+
+/// Frames of what is said, the first with the hello. They end with the link.
+struct Frames {
+    /// Who says it, until it was said.
+    own: Option<String>,
+    said: mpsc::UnboundedReceiver<Said>,
+    waiting: VecDeque<Said>,
+}
+
+impl Stream for Frames {
+    type Item = PeerFrame;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<PeerFrame>> {
+        if let Some(address) = self.own.take() {
+            let hello = Some(PeerHello { protocol_version: PROTOCOL_VERSION, address });
+            return Poll::Ready(Some(PeerFrame { hello, ..PeerFrame::default() }));
+        }
+        if self.waiting.is_empty() {
+            let mut taken = Vec::new();
+            let count = ready!(self.said.poll_recv_many(context, &mut taken, WRITTEN_ITEMS));
+            if count == 0 {
+                return Poll::Ready(None);
+            }
+            self.waiting.extend(taken);
+        }
+        let mut frame = PeerFrame::default();
+        let mut bytes = 0;
+        while bytes < WRITTEN_BYTES
+            && let Some(said) = self.waiting.pop_front()
+        {
+            match said {
+                Said::Call(call) => {
+                    bytes += call.encoded_len();
+                    frame.calls.push(call);
+                }
+                Said::Abandon(number) => frame.abandoned.push(number),
+                Said::Message(message) => {
+                    let message = wire::message_to_wire(*message);
+                    bytes += message.encoded_len();
+                    frame.messages.push(message);
+                }
+            }
+        }
+        Poll::Ready(Some(frame))
+    }
+}
+
+/// What is behind the lock is whole whenever it is released, also by a panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

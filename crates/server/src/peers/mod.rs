@@ -1,0 +1,140 @@
+//! Several servers on one database are one cluster: each serves its share of the shards and speaks with
+//! the others. `link` is the way to one other node, `accept` the end of the way from one, `wire` what
+//! travels.
+
+mod accept;
+mod link;
+mod wire;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use abide_core::{
+    call::{Call, CallError, CallReply, RunTarget},
+    run::Description,
+};
+use abide_engine::{
+    Engine,
+    peers::{PeerAnswer, PeerMessage, Peers},
+};
+use abide_proto::operation::{Operation, Reply};
+use tokio::sync::watch;
+use tonic::transport::{ClientTlsConfig, Endpoint};
+
+pub(crate) use self::accept::Accept;
+use self::link::Link;
+
+/// The version of the nodes' protocol that is spoken here.
+const PROTOCOL_VERSION: u32 = 1;
+
+/// The links of a node to all others.
+pub(crate) struct PeerLinks {
+    own: String,
+    tls: Option<ClientTlsConfig>,
+    /// Who hears of the others; known as soon as it has been started.
+    engine: watch::Sender<Weak<Engine>>,
+    links: Mutex<BTreeMap<String, Link>>,
+}
+
+impl PeerLinks {
+    /// The links of the node that is reached at `own`.
+    pub(crate) fn new(own: String, tls: Option<ClientTlsConfig>) -> Self {
+        Self { own, tls, engine: watch::Sender::new(Weak::new()), links: Mutex::default() }
+    }
+
+    /// The engine that is to hear of the others. It may have asked for links already.
+    pub(crate) fn set_engine(&self, engine: Weak<Engine>) {
+        self.engine.send_replace(engine);
+    }
+
+    fn begin(&self, node: &str) -> Option<Link> {
+        let place = self.endpoint(node);
+        if place.is_none() {
+            tracing::error!(node, "the address of another node makes no sense");
+        }
+        let engine = self.engine.subscribe();
+        Some(Link::keep(self.own.clone(), node.to_owned(), place?, engine))
+    }
+
+    fn endpoint(&self, node: &str) -> Option<Endpoint> {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let place = Endpoint::from_shared(format!("{scheme}://{node}")).ok()?;
+        match &self.tls {
+            Some(tls) => place.tls_config(tls.clone()).ok(),
+            None => Some(place),
+        }
+    }
+
+    fn call_at(
+        &self,
+        node: &str,
+        operation: Result<abide_proto::generated::peer_call::Call, CallError>,
+    ) -> PeerAnswer<Reply> {
+        let links = lock(&self.links);
+        match (operation, links.get(node)) {
+            (Ok(operation), Some(link)) => Box::pin(link.call(operation)),
+            (Ok(_), None) => Box::pin(async { Err(CallError::NotServed) }),
+            (Err(failed), _) => Box::pin(async { Err(failed) }),
+        }
+    }
+}
+
+impl Peers for PeerLinks {
+    fn keep(&self, nodes: BTreeSet<String>) {
+        let mut links = lock(&self.links);
+        let gone: Vec<_> = links.keys().filter(|node| !nodes.contains(*node)).cloned().collect();
+        let ended: Vec<_> = gone.into_iter().filter_map(|node| links.remove_entry(&node)).collect();
+        for node in nodes {
+            if !links.contains_key(&node)
+                && let Some(link) = self.begin(&node)
+            {
+                links.insert(node, link);
+            }
+        }
+        drop(links);
+        for (node, link) in ended {
+            drop(link);
+            let engine = self.engine.borrow().upgrade();
+            if let Some(engine) = engine {
+                engine.unlinked(&node);
+            }
+        }
+    }
+
+    fn call(&self, node: &str, call: Call) -> PeerAnswer<CallReply> {
+        let answer = self.call_at(node, wire::call_to_wire(call));
+        Box::pin(async move {
+            match answer.await? {
+                Reply::Call(reply) => Ok(reply),
+                _ => Err(unexpected()),
+            }
+        })
+    }
+
+    fn describe(&self, node: &str, target: RunTarget) -> PeerAnswer<Description> {
+        let answer = self.call_at(node, wire::operation(Operation::Describe(target)));
+        Box::pin(async move {
+            match answer.await? {
+                Reply::Description(shown) => Ok(*shown),
+                _ => Err(unexpected()),
+            }
+        })
+    }
+
+    fn send(&self, node: &str, message: PeerMessage) {
+        if let Some(link) = lock(&self.links).get(node) {
+            link.send(message);
+        }
+    }
+}
+
+fn unexpected() -> CallError {
+    CallError::Unavailable("another node answered something else".into())
+}
+
+/// What is behind the lock is whole whenever it is released, also by a panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,130 @@
+//! Several servers on one store: clients and workers use any of them.
+
+use std::{sync::Arc, time::Duration};
+
+use abide::{Client, Worker, prelude::*};
+use abide_server::{Config, NodeConfig, Server, ServerError};
+use abide_store::{Store, memory::MemoryStore};
+
+use crate::support::{config, transport};
+
+#[activity]
+async fn greet(name: String) -> String {
+    format!("hello {name}")
+}
+
+#[derive(Default)]
+struct Greeting;
+
+#[workflow]
+impl Greeting {
+    #[run]
+    async fn run(ctx: &Context<Self>, name: String) -> abide::Result<String> {
+        let greeting = ctx.activity(greet, name).await?;
+        ctx.receive(Self::go).await?;
+        Ok(greeting)
+    }
+
+    #[signal]
+    fn go();
+
+    #[query]
+    fn ready(&self) -> bool {
+        true
+    }
+}
+
+#[derive(Default)]
+struct Party;
+
+#[workflow]
+impl Party {
+    #[run]
+    async fn run(ctx: &Context<Self>, names: Vec<String>) -> abide::Result<Vec<String>> {
+        let calls = names.into_iter().map(|name| ctx.child::<Greeting>(name.clone(), name));
+        join_all(calls).await.into_iter().collect()
+    }
+}
+
+fn node(number: usize) -> Config {
+    let node = NodeConfig {
+        name: Some(format!("node-{number}")),
+        lease_ms: Some(1_000),
+        ..NodeConfig::default()
+    };
+    Config { node: Some(node), ..config() }
+}
+
+async fn servers(store: &Arc<MemoryStore>, count: usize) -> Vec<Server> {
+    let mut servers = Vec::new();
+    for number in 0..count {
+        let store = Arc::clone(store) as Arc<dyn Store>;
+        let server = Server::start(node(number), store).await.expect("it starts");
+        server.ready().await;
+        servers.push(server);
+    }
+    servers
+}
+
+fn client(server: &Server) -> Client {
+    Client::new(transport(server)).with_call_timeout(Duration::from_secs(30))
+}
+
+fn work(server: &Server) -> tokio::task::JoinHandle<()> {
+    let worker = Worker::new(&client(server)).build_id("test");
+    let worker = worker.workflow::<Greeting>().workflow::<Party>().activity(greet);
+    tokio::spawn(async move { drop(worker.run().await) })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_and_a_worker_at_any_server_reach_every_run() {
+    let store = Arc::new(MemoryStore::default());
+    let servers = servers(&store, 3).await;
+    let worker = work(&servers[1]);
+    let names: Vec<_> = (0..12).map(|number| format!("guest-{number}")).collect();
+    let party = client(&servers[0]).start::<Party>("party", names.clone()).await.unwrap();
+    for (index, name) in names.iter().enumerate() {
+        let client = client(&servers[index % 3]);
+        let guest = client.handle::<Greeting>(name.as_str());
+        // The child is there as soon as the party's code has run.
+        while !guest.query(Greeting::ready, ()).await.unwrap_or(false) {}
+        guest.signal(Greeting::go, ()).await.unwrap();
+        let shown = guest.describe().await.unwrap();
+        assert_eq!(shown.workflow.workflow.as_str(), name);
+    }
+    let greeted: Vec<_> = names.iter().map(|name| format!("hello {name}")).collect();
+    assert_eq!(party.result().await.unwrap(), greeted);
+    worker.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stops_hands_its_runs_over() {
+    let store = Arc::new(MemoryStore::default());
+    let mut servers = servers(&store, 2).await;
+    let worker = work(&servers[0]);
+    let client = client(&servers[0]);
+    let mut guests = Vec::new();
+    for number in 0..8 {
+        let name = format!("guest-{number}");
+        guests.push(client.start::<Greeting>(name.clone(), name).await.unwrap());
+    }
+    servers.pop().expect("two").shutdown().await.expect("it stops");
+    for (number, guest) in guests.iter().enumerate() {
+        guest.signal(Greeting::go, ()).await.unwrap();
+        assert_eq!(guest.result().await.unwrap(), format!("hello guest-{number}"));
+    }
+    worker.abort();
+}
+
+#[tokio::test]
+async fn a_node_says_what_it_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let alone = Config { data: folder.path().into(), ..node(0) };
+    let refused = Server::open(alone).await.err().unwrap();
+    assert!(matches!(refused, ServerError::Alone), "{refused}");
+    let advertise = Some("0.0.0.0:7233".into());
+    let everywhere =
+        Config { node: Some(NodeConfig { advertise, ..NodeConfig::default() }), ..config() };
+    let refused = Server::start(everywhere, Arc::new(MemoryStore::default())).await.err().unwrap();
+    assert!(refused.to_string().contains("--advertise"), "{refused}");
+}
