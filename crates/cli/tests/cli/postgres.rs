@@ -4,13 +4,13 @@ use std::fs;
 
 use abide_postgres_fixture::for_test;
 
-use crate::harness::{Engine, Ran, Talking, abide};
+use crate::harness::{Engine, Ran, abide};
 
 #[test]
 fn runs_survive_a_kill_on_postgresql() {
     let Some(server) = for_test("runs_survive_a_kill_on_postgresql") else { return };
     let address = server.database("killed");
-    let engine = Engine::start(["serve", "--store", &address]);
+    let engine = Engine::start(["serve", "--store", &address, "--lease", "1"]);
     let place = format!("postgres://127.0.0.1:{}/killed (schema abide)", server.port());
     assert_eq!(engine.ready["data"], place);
     engine.run("workflow start --type t --id order-1").good();
@@ -26,21 +26,28 @@ fn runs_survive_a_kill_on_postgresql() {
 }
 
 #[test]
-fn a_second_server_takes_over_and_the_first_one_ends() {
-    let test = "a_second_server_takes_over_and_the_first_one_ends";
+fn two_servers_share_the_runs_and_one_takes_over_when_the_other_is_killed() {
+    let test = "two_servers_share_the_runs_and_one_takes_over_when_the_other_is_killed";
     let Some(server) = for_test(test) else { return };
-    let address = server.database("taken");
-    let first = Engine::start(["serve", "--store", &address]);
-    first.run("workflow start --type t --id before").good();
-    let second = Engine::start(["serve", "--store", &address]);
-    // Its next write tells the first one; whoever asked for it is not told that it was done.
-    let start = ["workflow", "start", "--type", "t", "--id", "lost", "--address", &first.address];
-    let asking = Talking::spawn(abide().args(start));
-    assert_eq!(first.ended(), Some(1));
-    drop(asking);
-    let listed = second.json("workflow list");
-    assert_eq!(listed.len(), 1);
-    assert_eq!(listed[0]["workflow"], "before");
+    let address = server.database("shared");
+    let serve = || Engine::start(["serve", "--store", &address, "--lease", "1"]);
+    let (first, second) = (serve(), serve());
+    for number in 0..8 {
+        let engine = if number % 2 == 0 { &first } else { &second };
+        engine.run(&format!("workflow start --type t --id run-{number}")).good();
+    }
+    for number in 0..8 {
+        let engine = if number % 2 == 0 { &second } else { &first };
+        engine.run(&format!("workflow signal run-{number} go")).good();
+    }
+    first.kill();
+    for number in 0..8 {
+        second.run(&format!("workflow signal run-{number} again")).good();
+        let history = second.json(&format!("workflow history run-{number}"));
+        let signals = history.iter().filter(|event| event["event"] == "SignalReceived");
+        assert_eq!(signals.count(), 2, "{history:?}");
+    }
+    assert_eq!(second.terminate(), Some(0));
 }
 
 #[test]

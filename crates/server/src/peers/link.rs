@@ -44,7 +44,7 @@ struct Line {
 
 /// What is said to the other node.
 enum Said {
-    Call(PeerCall),
+    Call(Box<PeerCall>),
     Abandon(u64),
     Message(Box<PeerMessage>),
 }
@@ -105,7 +105,7 @@ impl Link {
         let (sender, answer) = oneshot::channel();
         line.callers.insert(number, sender);
         drop(line);
-        drop(say.send(Said::Call(PeerCall { number, call: Some(call) })));
+        drop(say.send(Said::Call(Box::new(PeerCall { number, call: Some(call) }))));
         Ok(Waiting { line: Arc::clone(&self.line), number, answer, answered: false })
     }
 }
@@ -223,7 +223,7 @@ impl Stream for Frames {
             match said {
                 Said::Call(call) => {
                     bytes += call.encoded_len();
-                    frame.calls.push(call);
+                    frame.calls.push(*call);
                 }
                 Said::Abandon(number) => frame.abandoned.push(number),
                 Said::Message(message) => {
