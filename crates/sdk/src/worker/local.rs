@@ -82,6 +82,11 @@ impl Locals {
         !self.running.is_empty()
     }
 
+    /// Some run, or have ended and code does not know yet.
+    pub(super) fn unfinished(&self) -> bool {
+        self.running() || !self.ended.is_empty()
+    }
+
     /// The next end that code has not been told.
     pub(super) fn next_end(&mut self) -> Option<Marker> {
         self.ended.pop_front()
