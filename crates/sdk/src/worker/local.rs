@@ -34,7 +34,7 @@ use super::{activity, order::Order, overdue::STOP_GRACE, shared::Shared, unfit};
 use crate::{
     activity::{
         ActivityCode, ActivityContext, ActivityEnd, ActivityInfo, AttemptLink, CancelToken,
-        LocalActivity, LocalEnd, LocalVerdict, cannot_be_left,
+        LocalActivity, LocalEnd, LocalVerdict,
     },
     executor::LocalWork,
 };
@@ -292,4 +292,10 @@ impl AttemptLink for Unheard {
 
 fn out_of_time(failure: &Failure) -> bool {
     failure.kind == FailureKind::Timeout(TimeoutKind::ScheduleToClose)
+}
+
+/// The failure of a local activity that says that somebody else will finish it.
+fn cannot_be_left() -> Failure {
+    let message = "a local activity cannot be completed by somebody else: call it as an activity";
+    Failure { non_retryable: true, ..Failure::server(FailureKind::Application, message) }
 }
