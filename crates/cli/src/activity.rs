@@ -15,12 +15,16 @@ pub(crate) enum Command {
     Heartbeat(Heartbeat),
 }
 
-/// Which attempt is meant.
+/// Which attempt is meant: by its token, or by the ids of workflow and activity.
 #[derive(Args)]
-#[group(id = "attempt", required = true, multiple = false, args = ["token", "workflow"])]
 struct Attempt {
     /// The token that the activity gave away
-    #[arg(long, value_name = "TOKEN")]
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        required_unless_present = "workflow",
+        conflicts_with_all = ["workflow", "activity", "run"]
+    )]
     token: Option<String>,
     /// The workflow, for an activity that is named by its id
     #[arg(long, value_name = "ID", requires = "activity")]
@@ -111,7 +115,7 @@ impl Command {
                 let handle = attempt.handle(&common.client().await?);
                 let done = handle.complete_untyped(result).await;
                 done.map_err(|error| attempt.failed(error))?;
-                done_with(common, "completed")
+                done_with(common, "completed", "has completed")
             }
             Self::Fail(Fail { attempt, message, error_type, non_retryable }) => {
                 let mut error = ActivityError::new(message).error_type(error_type);
@@ -120,14 +124,14 @@ impl Command {
                 }
                 let handle = attempt.handle(&common.client().await?);
                 handle.fail(error).await.map_err(|error| attempt.failed(error))?;
-                done_with(common, "failed")
+                done_with(common, "failed", "has failed")
             }
             Self::Cancel(Cancel { attempt, input }) => {
                 let details = input.payloads()?;
                 let handle = attempt.handle(&common.client().await?);
                 let done = handle.cancelled_untyped(details).await;
                 done.map_err(|error| attempt.failed(error))?;
-                done_with(common, "cancelled")
+                done_with(common, "cancelled", "was cancelled")
             }
             Self::Heartbeat(Heartbeat { attempt, input }) => {
                 let details = input.payloads()?;
@@ -144,6 +148,6 @@ impl Command {
     }
 }
 
-fn done_with(common: &Common, what: &str) -> Result<(), Failed> {
-    common.output().say(&json!({ "done": what }), format_args!("the attempt has {what}"))
+fn done_with(common: &Common, what: &str, said: &str) -> Result<(), Failed> {
+    common.output().say(&json!({ "done": what }), format_args!("the attempt {said}"))
 }

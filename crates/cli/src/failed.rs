@@ -177,6 +177,15 @@ fn hint(error: &ClientError, id: &str) -> Option<String> {
         ClientError::UpdateAborted { .. } => {
             return Some(format!("`abide workflow result {id}` shows what came of the run"));
         }
+        ClientError::Refused(Refusal::UnknownActivity(_) | Refusal::NoAttempt(_)) => {
+            return Some(format!("`abide workflow describe {id}` shows its activities"));
+        }
+        ClientError::Refused(Refusal::StaleAttempt) => {
+            "somebody reported before, or its time was up; each attempt has a token of its own"
+        }
+        ClientError::Refused(Refusal::CancelNotRequested) => {
+            "`abide activity fail` says that it did not succeed"
+        }
         ClientError::Refused(
             Refusal::UnknownTimer(_) | Refusal::UnknownWait(_) | Refusal::TimerFired(_),
         ) => "`abide waits list` shows the open ones",

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt, time::Duration};
 
 use crate::{
     cron,
-    event::{RunSpec, WaitDetails},
+    event::{Marker, RunSpec, WaitDetails},
     failure::Failure,
     payload::{map_size, size},
 };
@@ -195,6 +195,14 @@ impl Limits {
             }
             _ => Ok(()),
         }
+    }
+
+    /// What code records is not too large, its failure included.
+    pub fn check_marker(&self, marker: &Marker) -> Result<(), InvalidField> {
+        self.check_length("marker id", &marker.id)?;
+        let parts = marker.details.iter().map(|(name, value)| name.len() + size(value));
+        self.check_size("marker", parts.sum::<usize>() + map_size(&marker.header))?;
+        marker.failure.as_ref().map_or(Ok(()), |failure| self.check_failure(failure))
     }
 
     /// The failure is neither too large nor nested too deeply.

@@ -14,7 +14,7 @@ use tokio_postgres::Error;
 use crate::{
     Options,
     fault::{self, Fault},
-    session::{Session, quoted},
+    session::{Session, quoted, within},
     tables,
 };
 
@@ -106,7 +106,9 @@ async fn attempt(options: &Options) -> Result<(), Stop> {
         Fault::Passing(_) | Fault::Met(_) => Stop::Again(fault),
         fault => Stop::Error(failed(options, fault)),
     };
-    let session = Session::connect(options).await.map_err(stop)?;
+    // Something may listen there that is no database, or one that stands still.
+    let connected = within(options.patience(), Session::connect(options)).await;
+    let session = connected.map_err(stop)?;
     let lost = |error: Error| stop(Fault::from(error));
     check_encoding(&session, options).await?;
     match look(&session, options).await.map_err(lost)? {

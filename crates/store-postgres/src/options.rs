@@ -71,6 +71,12 @@ impl Options {
         })
     }
 
+    /// How long an answer may take: the database gives up before, so none after this means that the
+    /// connection is dead.
+    pub(crate) fn patience(&self) -> Duration {
+        self.statement_timeout.saturating_add(Duration::from_secs(2))
+    }
+
     /// Where the store is, for messages: without user and password.
     pub fn place(&self) -> String {
         Place(self).to_string()

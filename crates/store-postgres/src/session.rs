@@ -217,10 +217,9 @@ impl Lane {
         Ok(Arc::clone(place.insert(Arc::new(session))))
     }
 
-    /// How long an answer may take: the database gives up before, so none after this means that the
-    /// connection is dead.
+    /// How long an answer may take.
     pub(crate) fn patience(&self) -> Duration {
-        self.options.statement_timeout + Duration::from_secs(2)
+        self.options.patience()
     }
 
     /// Does something on the lane's session. What fails in passing is tried again for a while.

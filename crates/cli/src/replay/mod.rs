@@ -50,10 +50,20 @@ pub(crate) struct Replay {
     program: Vec<OsString>,
 }
 
-/// A history and what came of it; nothing if no worker has the workflow.
+/// A history and what came of it.
 struct Replayed {
     history: histories::History,
-    outcome: Option<ReplayOutcome>,
+    end: End,
+}
+
+/// What came of a history.
+enum End {
+    /// A worker has replayed it.
+    Outcome(ReplayOutcome),
+    /// A worker has the workflow, but the program did not come to it: why.
+    NotReplayed(String),
+    /// No worker has the workflow.
+    UnknownType,
 }
 
 impl Replay {
@@ -82,8 +92,8 @@ impl Replay {
 
 fn show(replayed: &[Replayed], output: Output) -> Result<(), Failed> {
     if output.json() {
-        return replayed.iter().try_for_each(|Replayed { history, outcome }| {
-            let (outcome, message) = told(outcome.as_ref());
+        return replayed.iter().try_for_each(|Replayed { history, end }| {
+            let (outcome, message) = told(end);
             output.object(&json!({
                 "history": history.name, "workflow": history.workflow, "run": history.run,
                 "type": history.workflow_type, "events": history.events,
@@ -92,14 +102,14 @@ fn show(replayed: &[Replayed], output: Output) -> Result<(), Failed> {
         });
     }
     let mut table = Table::new(["history", "type", "events", "outcome"]);
-    for Replayed { history, outcome } in replayed {
-        let (outcome, _) = told(outcome.as_ref());
+    for Replayed { history, end } in replayed {
+        let (outcome, _) = told(end);
         let (name, workflow_type) = (history.name.clone(), history.workflow_type.clone());
         table.row([name, workflow_type, history.events.to_string(), outcome.replace('_', " ")]);
     }
     output.line(table)?;
-    for Replayed { history, outcome } in replayed {
-        if let (_, Some(message)) = told(outcome.as_ref()) {
+    for Replayed { history, end } in replayed {
+        if let (_, Some(message)) = told(end) {
             output.line(format_args!("\n{}: {message}", history.name))?;
         }
     }
@@ -107,27 +117,29 @@ fn show(replayed: &[Replayed], output: Output) -> Result<(), Failed> {
 }
 
 /// The outcome as programs read it, and what is to be said about it.
-fn told(outcome: Option<&ReplayOutcome>) -> (&'static str, Option<&str>) {
-    match outcome {
-        Some(ReplayOutcome::Fits) => ("fits", None),
-        Some(ReplayOutcome::Mismatch(message)) => ("mismatch", Some(message)),
-        Some(ReplayOutcome::Fault(message)) => ("fault", Some(message)),
-        Some(ReplayOutcome::Unreadable(message)) => ("unreadable", Some(message)),
-        None => ("unknown_type", None),
+fn told(end: &End) -> (&'static str, Option<&str>) {
+    match end {
+        End::Outcome(ReplayOutcome::Fits) => ("fits", None),
+        End::Outcome(ReplayOutcome::Mismatch(message)) => ("mismatch", Some(message)),
+        End::Outcome(ReplayOutcome::Fault(message)) => ("fault", Some(message)),
+        End::Outcome(ReplayOutcome::Unreadable(message)) => ("unreadable", Some(message)),
+        End::NotReplayed(why) => ("not_replayed", Some(why)),
+        End::UnknownType => ("unknown_type", None),
     }
 }
 
 fn judge(replayed: &[Replayed]) -> Result<(), Failed> {
-    let fits = |replayed: &&Replayed| replayed.outcome == Some(ReplayOutcome::Fits);
-    let unknown = replayed.iter().any(|replayed| replayed.outcome.is_none());
-    let fitting = replayed.iter().filter(fits).count();
+    let count = |is: fn(&End) -> bool| replayed.iter().filter(|one| is(&one.end)).count();
+    let fitting = count(|end| matches!(end, End::Outcome(ReplayOutcome::Fits)));
     let others = replayed.len() - fitting;
     if others == 0 {
         return Ok(());
     }
     let failed =
         Failed::refused(format_args!("{others} of {} histories do not fit", replayed.len()));
-    Err(failed.hint(if unknown {
+    Err(failed.hint(if count(|end| matches!(end, End::NotReplayed(_))) > 0 {
+        "a program that is stopped by a history, or by --timeout, replays none of those after it"
+    } else if count(|end| matches!(end, End::UnknownType)) > 0 {
         "a type is unknown if no worker of the program registers it"
     } else {
         "keep the old way behind `ctx.patched(\"...\")`, or let these runs end with the old build"

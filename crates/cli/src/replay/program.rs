@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeSet,
     ffi::OsString,
+    fmt,
     fs::{self, File},
     path::Path,
     process::{ExitStatus, Stdio},
@@ -13,7 +14,7 @@ use std::{
 use abide::worker::{REPLAY_VARIABLE, ReplayFolder, ReplayReport};
 use tokio::process::{Child, Command};
 
-use super::{Replayed, histories::History};
+use super::{End, Replayed, histories::History};
 use crate::failed::Failed;
 
 /// How often the report is looked at.
@@ -23,10 +24,20 @@ const GLANCE: Duration = Duration::from_millis(20);
 const LINES_MAX: usize = 10;
 
 /// Why the program is not waited for any longer.
-enum End {
+enum Stopped {
     AllTold,
     Exited(ExitStatus),
-    TimedOut,
+    TimedOut(Duration),
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AllTold => f.write_str("there was nothing to replay"),
+            Self::Exited(status) => write!(f, "it ended with {status}"),
+            Self::TimedOut(timeout) => write!(f, "it did not within {timeout:?}"),
+        }
+    }
 }
 
 /// Lets the program replay the histories, and gives what it told.
@@ -40,23 +51,38 @@ pub(super) async fn replay(
     let meeting = ReplayFolder::request(folder, &files)?;
     let said = folder.join("said.txt");
     let mut child = start(words, &meeting, &said)?;
-    let end = wait(&mut child, &meeting, files.len(), timeout).await?;
+    let stopped = wait(&mut child, &meeting, files.len(), timeout).await?;
     // It may have ended by itself meanwhile.
     let _ended = child.kill().await;
     let reports = meeting.reports()?;
-    if let Some(failed) = told_nothing(&words[0], &end, &reports, timeout, &said) {
+    if let Some(failed) = told_nothing(&words[0], &stopped, &reports, &said) {
         return Err(failed);
     }
     let replayed = |history: History| {
-        let outcome = reports.iter().find_map(|report| match report {
-            ReplayReport::Replayed { history: file, outcome } if *file == history.file => {
-                Some(outcome.clone())
-            }
-            ReplayReport::Replayed { .. } | ReplayReport::Worker { .. } => None,
+        let end = end_of(&history, &reports).unwrap_or_else(|| {
+            let program = Path::new(&words[0]).display();
+            End::NotReplayed(format!("{program} did not come to it: {stopped}"))
         });
-        Replayed { history, outcome }
+        Replayed { history, end }
     };
     Ok(histories.into_iter().map(replayed).collect())
+}
+
+/// What came of a history; nothing if a worker has the workflow and did not tell of it.
+fn end_of(history: &History, reports: &[ReplayReport]) -> Option<End> {
+    let mut known = false;
+    for report in reports {
+        match report {
+            ReplayReport::Replayed { history: file, outcome } if *file == history.file => {
+                return Some(End::Outcome(outcome.clone()));
+            }
+            ReplayReport::Replayed { .. } => {}
+            ReplayReport::Worker { workflow_types, .. } => {
+                known |= workflow_types.contains(&history.workflow_type);
+            }
+        }
+    }
+    (!known).then_some(End::UnknownType)
 }
 
 /// Starts the program. What it says is kept apart from what we say.
@@ -76,17 +102,17 @@ async fn wait(
     meeting: &ReplayFolder,
     wanted: usize,
     timeout: Duration,
-) -> Result<End, Failed> {
+) -> Result<Stopped, Failed> {
     let deadline = Instant::now() + timeout;
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(End::Exited(status));
+            return Ok(Stopped::Exited(status));
         }
         if told(&meeting.reports()?) >= wanted {
-            return Ok(End::AllTold);
+            return Ok(Stopped::AllTold);
         }
         if Instant::now() >= deadline {
-            return Ok(End::TimedOut);
+            return Ok(Stopped::TimedOut(timeout));
         }
         tokio::time::sleep(GLANCE).await;
     }
@@ -106,9 +132,8 @@ fn told(reports: &[ReplayReport]) -> usize {
 /// What to say of a program that told of no history.
 fn told_nothing(
     program: &OsString,
-    end: &End,
+    stopped: &Stopped,
     reports: &[ReplayReport],
-    timeout: Duration,
     said: &Path,
 ) -> Option<Failed> {
     let program = Path::new(program).display();
@@ -120,17 +145,12 @@ fn told_nothing(
         let what = format_args!("no worker of {program} registers a workflow");
         return Some(Failed::refused(what).hint("register what the histories are of"));
     }
-    let why = match end {
-        End::Exited(status) => format!("it ended with {status}"),
-        End::TimedOut => format!("it did not within {timeout:?}"),
-        End::AllTold => "there was nothing to replay".into(),
-    };
     let words = fs::read_to_string(said).unwrap_or_default();
     let lines: Vec<_> = words.lines().collect();
     let last = lines[lines.len().saturating_sub(LINES_MAX)..].join("\n  ");
     let said =
         if last.is_empty() { "it said nothing".into() } else { format!("it said:\n  {last}") };
-    let what = format_args!("{program} ran no worker that could replay: {why}; {said}");
+    let what = format_args!("{program} ran no worker that could replay: {stopped}; {said}");
     Some(Failed::refused(what).hint(
         "it must come to `Worker::run` of a version of abide that knows `abide replay`; see --timeout",
     ))

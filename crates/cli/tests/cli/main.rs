@@ -1,6 +1,7 @@
 //! The binary as its users have it: real processes on free ports and folders of their own. What is
 //! printed is compared with ids and times masked.
 
+mod activity;
 mod approvals;
 mod bench;
 mod config;

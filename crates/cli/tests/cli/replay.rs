@@ -145,6 +145,11 @@ fn a_program_that_does_not_replay_is_told() {
                   >> \"$ABIDE_REPLAY/report.jsonl\"";
     let nothing = by(replay(&[]), &["sh", "-c", report]).bad(1);
     assert!(nothing.contains("no worker of sh registers a workflow"), "{nothing}");
+    // One that dies of a history does not make its type an unknown one.
+    let dies = report.replace("[]", "[\"hello\"]") + "; exit 3";
+    let dies = by(replay(&[]), &["sh", "-c", &dies]);
+    assert_eq!(dies.code, Some(1), "{dies:?}");
+    compare("replay_died", &format!("{}{}", dies.stdout, dies.stderr));
 }
 
 #[test]

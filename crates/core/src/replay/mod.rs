@@ -3,9 +3,10 @@
 //!
 //! History is cut into groups: all that a completed task saw. For each group, code's time is set, the
 //! group's events are delivered one by one, each to quiescence, then the updates that the task
-//! accepted, and then the ends of local activities, in the order of their markers. The commands that code emitted must be those whose events the task recorded; if not, the
-//! run is blocked by a [`Mismatch`], which is final for this machine. The task that is still open has
-//! no recorded commands: what code emits there is what the worker completes it with.
+//! accepted, and then the ends of local activities, in the order of their markers. The commands that
+//! code emitted must be those whose events the task recorded; if not, the run is blocked by a
+//! [`Mismatch`], which is final for this machine. The task that is still open has no recorded commands:
+//! what code emits there is what the worker completes it with.
 //!
 //! Commands are compared by kind and identity, never by data. The cancel of something whose end was
 //! already in the same group is withdrawn, live as on replay. Files: [`code`](Code) is the border to
@@ -144,7 +145,6 @@ impl<C: Code> Replay<C> {
             self.update(update.clone(), request);
         }
         self.turned = Some(start.number);
-        self.emitted = self.floats.land(std::mem::take(&mut self.emitted));
         Ok(self.completion())
     }
 
@@ -168,9 +168,11 @@ impl<C: Code> Replay<C> {
 
     /// What the task whose turn was taken is completed with, as far as code has come.
     pub fn completion(&self) -> Completion {
-        let translated = |command: &Command| self.route.translate(command.clone());
+        // On a copy: code may still go on in this turn, and end a wait whose timer floats. The timers
+        // land for good when the completed task is matched.
+        let landed = self.floats.clone().land(self.emitted.clone());
         Completion {
-            commands: self.emitted.iter().map(translated).collect(),
+            commands: landed.into_iter().map(|command| self.route.translate(command)).collect(),
             flags: BTreeSet::from([Flag::OptionalTimers]),
         }
     }

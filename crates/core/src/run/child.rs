@@ -137,6 +137,20 @@ pub(super) fn decide_closed(
 }
 
 impl Run {
+    /// External requests without an answer. Those that ask its own children to cancel themselves do not
+    /// count: they must not stand in the way of what cleans up after them.
+    pub(super) fn pending_requests(&self) -> usize {
+        let counts = |effect: &&Effect| {
+            let own =
+                matches!(effect.action, Action::Cancel { .. }) && effect.target.child.is_some();
+            !own && effect.initiated.is_some_and(|initiated| self.externals.contains(&initiated))
+        };
+        match self.externals.is_empty() {
+            true => 0,
+            false => self.outbox.values().filter(counts).count(),
+        }
+    }
+
     /// The event that an answer becomes; none if nobody waits for it.
     fn answer_fact(&self, effect: &Effect, answer: Answer) -> Option<Fact> {
         let initiated = effect.initiated?;

@@ -106,7 +106,7 @@ pub(super) fn check(run: &Run, limits: &Limits, commands: &[Command]) -> Result<
         activities: Overlay::new(run.activities.len()),
         accepted: Overlay::new(0),
         rejected: BTreeSet::new(),
-        children: run.children.len() + run.externals.len(),
+        children: run.children.len() + run.pending_requests(),
         details: None,
         shown: BTreeMap::new(),
     };
@@ -302,9 +302,7 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), InvalidField> {
         Ask::CancelExternal { target, .. } => {
             limits.check_name("workflow id", target.workflow.workflow.as_str())
         }
-        Ask::RecordMarker(marker) => {
-            limits.check_size("marker", marker.details.values().map(|value| size(value)).sum())
-        }
+        Ask::RecordMarker(marker) => limits.check_marker(marker),
         Ask::UpsertSearchAttributes(map) | Ask::UpsertMemo(map) => {
             limits.check_size("attributes", map_size(map))
         }

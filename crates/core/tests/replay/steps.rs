@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 
 use abide_core::{
     command::{Ask, Command},
-    event::{ActivityCompleted, SignalReceived, TaskCompleted, UpdateAdmitted, UpdateRequest},
+    event::{
+        ActivityCompleted, Marker, MarkerKind, Origin, SignalReceived, TaskCompleted,
+        UpdateAdmitted, UpdateRequest,
+    },
     failure::Failure,
     ids::UpdateId,
     replay::{Code, Replay, Step},
+    time::Timestamp,
 };
 
 use super::history::{History, activity_spec, at, child_spec, short, timer_spec};
@@ -157,4 +161,43 @@ fn an_input_after_a_start_belongs_to_the_next_group() {
     replay.turn(&[]).unwrap();
     let told = ["replayed turn 3", "start", "turn 8", "signal A", "signal B"];
     assert_eq!(replay.code().told, told);
+}
+
+fn local_end() -> Marker {
+    Marker {
+        kind: MarkerKind::LocalActivity,
+        id: "local-1".into(),
+        details: BTreeMap::new(),
+        failure: None,
+        header: BTreeMap::new(),
+    }
+}
+
+/// Old code waits for a signal without a timer; today's code gives the wait up when a local activity has
+/// ended, in its first task.
+#[test]
+fn a_wait_that_ends_with_a_local_activity_leaves_no_trace() {
+    let origin = Some(Origin::ExternalEvent { name: "A".into() });
+    let wait = Ask::StartTimer(timer_spec("signal-1", Timestamp::NEVER, origin));
+    let code = || {
+        let give_up = vec![Ask::RecordMarker(local_end()), Ask::CancelTimer("signal-1".into())];
+        Scripted::new([("start", vec![wait.clone()]), ("local-1 resolved", give_up)])
+    };
+    let mut history = History::new().old_task().signal("B", "").open_task();
+    let mut replay = code();
+    replay.feed(history.events.clone()).unwrap();
+    replay.turn(&[]).unwrap();
+    replay.local_resolved(&local_end()).unwrap();
+    let completion = replay.completion();
+    let asks: Vec<_> = completion.commands.iter().map(short).collect();
+    assert_eq!(asks, ["MarkerRecorded"], "nobody has heard of the timer");
+    history.complete_task(completion.flags);
+    for command in &completion.commands {
+        history.record(command);
+    }
+    let history = history.signal("C", "").open_task();
+    replay.feed(history.events.clone()).unwrap();
+    let mut again = code();
+    again.feed(history.events).unwrap();
+    assert_eq!(again.turn(&[]).unwrap(), replay.turn(&[]).unwrap());
 }

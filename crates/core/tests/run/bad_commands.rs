@@ -4,9 +4,10 @@
 use abide_core::{
     command::Ask,
     event::{
-        Approval, CancelMode, Condition, Fact, Guards, MarkerKind, Origin, Target,
+        Approval, CancelMode, Condition, Fact, Guards, Marker, MarkerKind, Origin, Target,
         TaskFailureCause, TimerSpec, WaitDetails, WaitSpec,
     },
+    failure::Failure,
     limits::Limits,
     payload::{Payload, PayloadMap},
     run::Reply,
@@ -219,6 +220,41 @@ fn so_many_of_each_may_be_open() {
 }
 
 #[test]
+fn what_a_marker_records_is_bounded() {
+    let marker = || Marker {
+        kind: MarkerKind::LocalActivity,
+        id: "1".into(),
+        details: Default::default(),
+        failure: None,
+        header: PayloadMap::new(),
+    };
+    let limits = Limits { payload_bytes: 40, id_bytes: 8, failure_depth: 1, ..Limits::default() };
+    let refused = |marker| refused_by(limits.clone(), [Ask::RecordMarker(marker)]);
+    let failure = |message: &str| Failure { message: message.into(), ..Failure::default() };
+    let cases = [
+        (Marker { id: "x".repeat(9), ..marker() }, "marker id has 9 bytes, the limit is 8"),
+        (
+            Marker { failure: Some(failure(&"x".repeat(41))), ..marker() },
+            "failure has 41 bytes, the limit is 40",
+        ),
+        (
+            Marker {
+                failure: Some(Failure { cause: Some(Box::default()), ..failure("x") }),
+                ..marker()
+            },
+            "failure has 2 causes, the limit is 1",
+        ),
+        (
+            Marker { header: map("h", &"x".repeat(40)), ..marker() },
+            "marker has 41 bytes, the limit is 40",
+        ),
+    ];
+    for (marker, expected) in cases {
+        assert_eq!(refused(marker), format!("command 1: {expected}"));
+    }
+}
+
+#[test]
 fn a_task_may_have_so_many_commands() {
     let limits = Limits { commands: 2, ..Limits::default() };
     // Two, and one for each of the three things that are open.
@@ -241,6 +277,26 @@ fn all_that_is_open_can_be_ended_in_one_task() {
     let asks = [cancel_timer("t"), Ask::CancelActivity("a".into()), cancel_child, complete_run()];
     let took = world.task(asks);
     assert!(took.names.iter().any(|name| name == "RunCompleted"), "{:?}", took.names);
+}
+
+/// What cleans up may well be a child.
+#[test]
+fn requests_to_children_to_cancel_themselves_take_no_room() {
+    let mut world = World::after([child("c")]);
+    let initiated = *world.run.children.keys().next().unwrap();
+    let Ask::CancelExternal { target, mode, reason } = cancel_external(CancelMode::Request) else {
+        panic!()
+    };
+    let target = Target { child: Some(initiated), ..target };
+    world.limits.pending_children = 2;
+    world.signal("cancel");
+    world.task([Ask::CancelExternal { target, mode, reason }]);
+    world.signal("clean up");
+    let took = world.task([child("cleaner")]);
+    assert!(took.names.iter().any(|name| name == "ChildInitiated"), "{:?}", took.names);
+    world.signal("go");
+    let took = world.task([signal_external("too much")]);
+    assert!(took.names.iter().any(|name| name == "TaskFailed"), "{:?}", took.names);
 }
 
 /// What is closed in the same task makes room.
@@ -274,7 +330,7 @@ fn a_retry_that_is_refused_again_is_a_note() {
 #[test]
 fn facts_for_lists_change_the_run_and_an_empty_value_removes() {
     let mut world = World::new();
-    let marker = abide_core::event::Marker {
+    let marker = Marker {
         kind: MarkerKind::Named("mine".into()),
         id: "1".into(),
         details: Default::default(),

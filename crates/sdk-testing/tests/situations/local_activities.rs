@@ -66,10 +66,17 @@ impl Shop {
         7
     }
 
-    /// A result that is larger than anything that can be stored.
+    /// A result of so many bytes.
     #[activity]
-    async fn endless(&self) -> String {
-        "x".repeat(3 << 20)
+    async fn endless(&self, bytes: usize) -> String {
+        "x".repeat(bytes)
+    }
+
+    /// An error that is larger than anything that can be stored.
+    #[activity]
+    async fn wordy(&self, ctx: ActivityContext) -> Result<u32, ActivityError> {
+        let complaint = format!("complaint {}: {}", ctx.attempt(), "x".repeat(3 << 20));
+        Err(ActivityError::new(complaint).error_type("Complaint"))
     }
 
     #[activity]
@@ -90,7 +97,8 @@ enum Errand {
     Clumsy,
     Slow,
     SlowFor { milliseconds: u64 },
-    Endless,
+    Endless { bytes: usize },
+    Wordy,
     LeavesIt,
     Three,
     Race,
@@ -125,7 +133,10 @@ impl Buyer {
                     .retry(RetryPolicy::once())
                     .await
             }
-            Errand::Endless => ctx.local_activity(Shop::endless, ()).await.map(|_| 0),
+            Errand::Endless { bytes } => ctx.local_activity(Shop::endless, bytes).await.map(|_| 0),
+            Errand::Wordy => {
+                ctx.local_activity(Shop::wordy, ()).retry(quick.maximum_attempts(2)).await
+            }
             Errand::LeavesIt => ctx.local_activity(Shop::leaves_it, ()).await,
             Errand::Three => {
                 let prices =
@@ -205,8 +216,19 @@ async fn an_attempt_takes_too_long() {
 
 #[tokio::test]
 async fn its_result_is_too_large() {
-    let failed = play("its result is too large", Errand::Endless).await.unwrap_err();
-    assert!(failed.to_string().contains("bytes; at most 2097152 fit"), "{failed}");
+    // The second would fit, were it not for what is recorded beside it.
+    for bytes in [3 << 20, (2 << 20) - 40] {
+        let errand = Errand::Endless { bytes };
+        let failed = play("its result is too large", errand).await.unwrap_err();
+        assert!(failed.to_string().contains("bytes, the limit is 2097152"), "{failed}");
+    }
+}
+
+#[tokio::test]
+async fn its_error_is_too_large() {
+    let failed = play("its error is too large", Errand::Wordy).await.unwrap_err().to_string();
+    assert!(failed.contains("complaint 2: xxx"), "it was retried");
+    assert!(failed.contains("the failure cannot be stored"), "{failed}");
 }
 
 #[tokio::test]

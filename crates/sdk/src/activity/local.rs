@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use abide_core::{
     event::{Marker, MarkerKind},
-    failure::{Failure, FailureKind},
+    failure::Failure,
     ids::ExecutionId,
     payload::{PayloadMap, Payloads},
     retry::{RetryPolicy, RetryState, Verdict},
@@ -149,12 +149,6 @@ impl LocalEnd {
     }
 }
 
-/// The failure of a local activity that says that somebody else will finish it.
-pub(crate) fn cannot_be_left() -> Failure {
-    let message = "a local activity cannot be completed by somebody else: call it as an activity";
-    Failure { non_retryable: true, ..Failure::server(FailureKind::Application, message) }
-}
-
 const fn state_name(state: RetryState) -> &'static str {
     match state {
         RetryState::InProgress => "in-progress",
@@ -183,6 +177,8 @@ fn state_named(name: &str) -> RetryState {
 
 #[cfg(test)]
 mod tests {
+    use abide_core::failure::FailureKind;
+
     use super::*;
 
     fn activity() -> LocalActivity {

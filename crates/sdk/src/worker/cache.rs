@@ -1,6 +1,6 @@
 //! The runs that one workflow thread has in memory. When there are too many, the one that was used
-//! longest ago is forgotten: its next task costs a replay. A run whose local activities are running is
-//! not forgotten, for it could come to an end nowhere.
+//! longest ago is forgotten: its next task costs a replay. A run is not forgotten whose local activities
+//! are running, or have ended without its knowing: they would run again.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,7 +12,7 @@ use super::machine::Machine;
 pub(super) struct Cache {
     limit: usize,
     runs: HashMap<RunId, Kept>,
-    /// Runs whose local activities are running; they do not count.
+    /// Runs with unfinished local activities; they do not count.
     busy: HashMap<RunId, Machine>,
     /// Runs in the order of their last use.
     order: BTreeMap<u64, RunId>,
@@ -43,7 +43,7 @@ impl Cache {
     /// Puts a run in. What must go for it is given back, because to drop it is to run a user's code.
     #[must_use = "to drop a machine may panic: do it when nothing else is left to do"]
     pub(super) fn keep(&mut self, run: RunId, mut machine: Machine) -> Option<Machine> {
-        if machine.locals().running() {
+        if machine.locals().unfinished() {
             let kept = self.take(run);
             self.busy.insert(run, machine);
             return kept;

@@ -18,7 +18,7 @@ use abide_core::{
     event::{ActivitySpec, Delivery, Marker},
     failure::{Failure, FailureKind, TimeoutKind},
     limits::Limits,
-    payload::{self, PayloadMap, Payloads},
+    payload::{PayloadMap, Payloads},
     retry::RetryState,
     run::ActivityGiven,
     time::Timestamp,
@@ -30,11 +30,11 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use super::{activity, order::Order, overdue::STOP_GRACE, shared::Shared};
+use super::{activity, order::Order, overdue::STOP_GRACE, shared::Shared, unfit};
 use crate::{
     activity::{
         ActivityCode, ActivityContext, ActivityEnd, ActivityInfo, AttemptLink, CancelToken,
-        LocalActivity, LocalEnd, LocalVerdict, cannot_be_left,
+        LocalActivity, LocalEnd, LocalVerdict,
     },
     executor::LocalWork,
 };
@@ -80,6 +80,11 @@ impl Locals {
     /// Some run.
     pub(super) fn running(&self) -> bool {
         !self.running.is_empty()
+    }
+
+    /// Some run, or have ended and code does not know yet.
+    pub(super) fn unfinished(&self) -> bool {
+        self.running() || !self.ended.is_empty()
     }
 
     /// The next end that code has not been told.
@@ -207,7 +212,7 @@ impl Attempts {
         let code =
             AssertUnwindSafe(self.code.run(self.context(attempt), self.activity.input.clone()));
         match timeout_at(one.min(whole), code.catch_unwind()).await {
-            Ok(Ok(end)) => fitting(end),
+            Ok(Ok(end)) => self.fitting(attempt, end),
             Ok(Err(panic)) => Err(activity::panicked(&*panic)),
             Err(_) if whole <= one => Err(Failure::timeout(TimeoutKind::ScheduleToClose)),
             Err(_) => Err(Failure::timeout(TimeoutKind::StartToClose)),
@@ -252,6 +257,26 @@ impl Attempts {
     fn marker(&self, attempt: u32, end: LocalEnd) -> Marker {
         self.activity.marker(attempt, end)
     }
+
+    /// The end of an attempt as it can be recorded: a marker that cannot would fail every task after it.
+    fn fitting(&self, attempt: u32, end: ActivityEnd) -> Result<Payloads, Failure> {
+        let limits = Limits::default();
+        match end {
+            ActivityEnd::Completed(result) => {
+                let marker = self.marker(attempt, LocalEnd::Completed(result.clone()));
+                match limits.check_marker(&marker) {
+                    Ok(()) => Ok(result),
+                    Err(problem) => Err(unfit::not_stored(&problem)),
+                }
+            }
+            ActivityEnd::Failed(failure) => Err(match limits.check_failure(&failure) {
+                Ok(()) => failure,
+                Err(problem) => unfit::shortened(&failure, &problem).unwrap_or(failure),
+            }),
+            ActivityEnd::Cancelled(_) => Err(activity::not_cancelled()),
+            ActivityEnd::Later => Err(cannot_be_left()),
+        }
+    }
 }
 
 /// Nobody waits for signs of life of a local activity.
@@ -269,20 +294,8 @@ fn out_of_time(failure: &Failure) -> bool {
     failure.kind == FailureKind::Timeout(TimeoutKind::ScheduleToClose)
 }
 
-/// The end of an attempt, if it can be recorded: a result that cannot would fail every task after it.
-fn fitting(end: ActivityEnd) -> Result<Payloads, Failure> {
-    let limit = Limits::default().payload_bytes;
-    match end {
-        ActivityEnd::Completed(result) if payload::size(&result) > limit => {
-            let size = payload::size(&result);
-            let message =
-                format!("the result of a local activity has {size} bytes; at most {limit} fit");
-            let failure = Failure::server(FailureKind::Application, message);
-            Err(Failure { non_retryable: true, ..failure })
-        }
-        ActivityEnd::Completed(result) => Ok(result),
-        ActivityEnd::Failed(failure) => Err(failure),
-        ActivityEnd::Cancelled(_) => Err(activity::not_cancelled()),
-        ActivityEnd::Later => Err(cannot_be_left()),
-    }
+/// The failure of a local activity that says that somebody else will finish it.
+fn cannot_be_left() -> Failure {
+    let message = "a local activity cannot be completed by somebody else: call it as an activity";
+    Failure { non_retryable: true, ..Failure::server(FailureKind::Application, message) }
 }

@@ -15,16 +15,16 @@ const KEPT_CHARS: usize = 200;
 pub(super) fn instead_of(refused: Resolution, problem: &InvalidField) -> Option<Resolution> {
     let failure = match refused {
         Resolution::Failed(failure) => shortened(&failure, problem)?,
-        // What the engine refuses will be refused again, so the activity is not repeated.
-        Resolution::Completed(_) | Resolution::Cancelled(_) => Failure {
-            non_retryable: true,
-            ..Failure::server(
-                FailureKind::Application,
-                format!("the result cannot be stored: {problem}"),
-            )
-        },
+        Resolution::Completed(_) | Resolution::Cancelled(_) => not_stored(problem),
     };
     Some(Resolution::Failed(failure))
+}
+
+/// The failure of an activity whose result is refused. It would be refused again, so the activity is not
+/// repeated.
+pub(super) fn not_stored(problem: &InvalidField) -> Failure {
+    let message = format!("the result cannot be stored: {problem}");
+    Failure { non_retryable: true, ..Failure::server(FailureKind::Application, message) }
 }
 
 /// What a query's caller is told if the answer cannot be sent.
@@ -35,7 +35,7 @@ pub(super) fn query_failure(name: &str, problem: &InvalidField) -> Failure {
 }
 
 /// The failure without what can be too large: retried as it would have been.
-fn shortened(failure: &Failure, problem: &InvalidField) -> Option<Failure> {
+pub(super) fn shortened(failure: &Failure, problem: &InvalidField) -> Option<Failure> {
     let message = beginning(&failure.message);
     let short = Failure {
         message: format!("{message} (shortened: the failure cannot be stored: {problem})"),

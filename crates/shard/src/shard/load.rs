@@ -123,6 +123,8 @@ impl Shard {
             (Reading::Snapshot(run) | Reading::Log(run), ReadError::Corrupt(reason)) => {
                 self.load_failed(run, &CallError::Unreadable { run, reason });
             }
+            // Nothing waits for the sweeper, whose look is the longest read of all: it looks again.
+            (Reading::Stranded, ReadError::Unavailable(_)) => {}
             _ => self.reset(),
         }
     }

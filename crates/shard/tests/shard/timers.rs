@@ -14,7 +14,7 @@ use abide_store::{
     rows::{DueKey, WaitRow},
 };
 
-use crate::harness::{World, shard_of, target, timer};
+use crate::harness::{Reads, World, shard_of, target, timer};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -197,6 +197,23 @@ fn the_sweeper_finds_a_run_without_any_row() {
     delete_due(&mut world, lost.key());
     apply(&mut world, Write::DeleteWait { run, wait });
     world.send(shard_of("w"), abide_shard::message::Message::Tick);
+    world.pass(Limits::default().sweep_interval);
+    assert_eq!(world.tables.due(shard_of("w"), None, Timestamp::NEVER, 10), [lost]);
+}
+
+/// Who waits for a run hears nothing of it.
+#[test]
+fn a_sweep_that_fails_is_made_again_and_disturbs_nobody() {
+    // Nothing else is read while the test lasts.
+    let mut world = World::with_limits(Limits { near_window: 24 * HOUR, ..Limits::default() });
+    sleeping(&mut world, "w", HOUR);
+    let lost = world.tables.due(shard_of("w"), None, Timestamp::NEVER, 10).remove(0);
+    delete_due(&mut world, lost.key());
+    let waits = world.call(shard_of("w"), Call::AwaitClose(target("w")));
+    world.reads = Reads::Failing;
+    world.pass(Limits::default().sweep_interval);
+    world.reads = Reads::Answered;
+    assert!(!world.replies.contains_key(&waits), "{:?}", world.replies);
     world.pass(Limits::default().sweep_interval);
     assert_eq!(world.tables.due(shard_of("w"), None, Timestamp::NEVER, 10), [lost]);
 }

@@ -52,19 +52,25 @@ pub(crate) const OF_WORKFLOW: &str = concat!(
 );
 
 /// The next open runs, and of each whether nothing would resume it. A wait leads to its entry in the
-/// due index. The entries of a run without waits are not kept by run, so the shard's part of the index
-/// is gone through once for all such runs.
+/// due index. Tasks, and the entries of a run without waits, are not kept by run, so the shard's part of
+/// each table is gone through once for all such runs. `IS TRUE` keeps the planner from making a join of
+/// that: whatever the size of the tables, it looks their rows up among the few runs, and not the runs
+/// among all rows.
 pub(crate) const STRANDED: &str = concat!(
     "WITH seen AS MATERIALIZED (SELECT * FROM runs WHERE shard = $1 AND status <= 3 \
-     AND run >= $2 AND (run > $2 OR $3) ORDER BY run LIMIT $4) SELECT ",
+     AND run >= $2 AND (run > $2 OR $3) ORDER BY run LIMIT $4), \
+     queued AS MATERIALIZED (SELECT DISTINCT tasks.run FROM tasks WHERE tasks.shard = $1 \
+     AND (tasks.run IN (SELECT seen.run FROM seen)) IS TRUE), \
+     timed AS MATERIALIZED (SELECT DISTINCT due.run FROM due WHERE due.shard = $1 \
+     AND (due.run IN (SELECT seen.run FROM seen)) IS TRUE) SELECT ",
     columns_read!(),
     ", NOT EXISTS (SELECT FROM outbox WHERE outbox.shard = $1 AND outbox.run = seen.run) \
-     AND seen.run NOT IN (SELECT tasks.run FROM tasks WHERE tasks.shard = $1) \
+     AND seen.run NOT IN (SELECT queued.run FROM queued) \
      AND CASE WHEN EXISTS (SELECT FROM waits WHERE waits.shard = $1 AND waits.run = seen.run) \
      THEN EXISTS (SELECT FROM waits WHERE waits.shard = $1 AND waits.run = seen.run \
      AND waits.until <> $5 AND NOT EXISTS (SELECT FROM due WHERE due.shard = $1 \
      AND due.due = waits.until AND due.run = seen.run)) \
-     ELSE seen.run NOT IN (SELECT due.run FROM due WHERE due.shard = $1) END \
+     ELSE seen.run NOT IN (SELECT timed.run FROM timed) END \
      FROM seen ORDER BY run"
 );
 

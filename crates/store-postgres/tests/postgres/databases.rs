@@ -1,6 +1,6 @@
 //! What is opened and what is refused: new, older, newer, foreign and damaged schemas.
 
-use std::thread;
+use std::{net::TcpListener, thread};
 
 use abide_postgres_fixture::{Server, for_test};
 use abide_store::CommitError;
@@ -113,6 +113,14 @@ fn what_cannot_be_reached_says_where_and_not_the_password() {
     let error = refused("postgres://user:secret@127.0.0.1:1/things").to_string();
     assert!(error.contains("127.0.0.1:1/things"), "{error}");
     assert!(!error.contains("secret"), "{error}");
+}
+
+#[test]
+fn what_listens_and_never_answers_is_given_up() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let error = refused(&format!("postgres://user@{}/things", silent.local_addr().unwrap()));
+    assert!(matches!(error, OpenError::Unavailable { .. }), "{error}");
+    assert!(error.to_string().contains("did not answer"), "{error}");
 }
 
 #[test]

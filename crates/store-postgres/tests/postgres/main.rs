@@ -7,4 +7,5 @@ mod databases;
 mod faults;
 mod proxy;
 mod support;
+mod sweep;
 mod two_stores;
