@@ -48,6 +48,8 @@ impl World {
                 QueueOutput::NewBuild(queue, build) => {
                     self.send_to_all(&Message::NewBuild(queue, build));
                 }
+                // The world has one set of queues, which no other node lends to.
+                QueueOutput::Pass(..) | QueueOutput::Declined(_) | QueueOutput::Spare { .. } => {}
             }
         }
         Ok(())
