@@ -60,7 +60,7 @@ pub struct Limits {
     pub run_waiters: usize,
     /// Runs that a shard keeps in memory, those with work in flight not counted.
     pub cached_runs: usize,
-    /// Log rows after which a run's snapshot is renewed.
+    /// Log rows after which a run's snapshot is renewed, unless it holds more than so many things.
     pub snapshot_rows: u64,
     /// Rows that are read at once.
     pub page_rows: usize,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use abide_core::{
     ids::{Key, RunId, SessionId, StartId, WorkflowKey},
+    limits::Limits,
     run::{Run, Touch},
     time::Timestamp,
 };
@@ -35,8 +36,15 @@ pub struct Entry {
     /// When the started task's time is up: the alarm that is set for it.
     pub turn_alarm: Option<(Timestamp, StartId)>,
     /// Events since the last completed task, or since the start; none if they are not known.
-    pub recent: Option<Vec<Bytes>>,
+    recent: Option<Recent>,
     used: u64,
+}
+
+/// Events of a run, one piece for each row of the log.
+#[derive(Debug, Default)]
+struct Recent {
+    rows: Vec<Bytes>,
+    bytes: usize,
 }
 
 impl Entry {
@@ -44,7 +52,7 @@ impl Entry {
     pub fn new(run: Run, stored: bool) -> Self {
         let rows = if stored { project_all(&run) } else { BTreeMap::new() };
         let snapshot_rows = run.log_rows;
-        let recent = (!stored).then(Vec::new);
+        let recent = (!stored).then(Recent::default);
         Self {
             run,
             rows,
@@ -66,13 +74,25 @@ impl Entry {
     /// Keeps the events of a new row for the worker that has the run in memory.
     pub fn remember(&mut self, events: Bytes, task_completed: bool) {
         if task_completed {
-            self.recent = Some(Vec::new());
+            self.recent = Some(Recent::default());
         }
         let Some(recent) = &mut self.recent else { return };
-        recent.push(events);
-        if recent.iter().map(Bytes::len).sum::<usize>() > RECENT_BYTES_MAX {
+        recent.bytes += events.len();
+        recent.rows.push(events);
+        if recent.bytes > RECENT_BYTES_MAX {
             self.recent = None;
         }
+    }
+
+    /// Events since the last completed task, or since the start; none if they are not known.
+    pub fn recent(&self) -> Option<Vec<Bytes>> {
+        self.recent.as_ref().map(|recent| recent.rows.clone())
+    }
+
+    /// The log has grown enough since the last snapshot for a new one.
+    pub fn snapshot_is_old(&self, limits: &Limits) -> bool {
+        let items = u64::try_from(self.run.snapshot_items()).unwrap_or(u64::MAX);
+        self.run.log_rows - self.snapshot_rows >= limits.snapshot_rows.max(items)
     }
 }
 

@@ -1,9 +1,9 @@
-//! What the reads answer, by plain scans in key order.
+//! What the reads answer, by plain scans in key order; runs of a workflow have an index.
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use abide_core::{
-    ids::{RunId, ShardId},
+    ids::{RunId, ShardId, WorkflowKey},
     time::Timestamp,
 };
 
@@ -30,9 +30,13 @@ impl Tables {
 
     /// The retained runs of a workflow, highest ordinal first.
     pub fn runs_of(&self, shard: ShardId, workflow: &WorkflowRuns, limit: usize) -> Vec<RunRow> {
-        let mut rows: Vec<_> = self
-            .runs_of_shard(shard, None)
-            .filter(|row| row.namespace == workflow.namespace && row.workflow == workflow.workflow)
+        let key = WorkflowKey {
+            namespace: workflow.namespace.clone(),
+            workflow: workflow.workflow.clone(),
+        };
+        let runs = self.runs_of.get(&(shard, key)).into_iter().flatten();
+        let mut rows: Vec<_> = runs
+            .filter_map(|run| self.runs.get(&(shard, *run)))
             .filter(|row| workflow.before.is_none_or(|before| row.ordinal < before))
             .cloned()
             .collect();
