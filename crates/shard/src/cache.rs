@@ -109,8 +109,8 @@ pub struct Cache {
     by_use: BTreeMap<u64, RunId>,
     heads: BTreeMap<WorkflowKey, RunId>,
     clock: u64,
-    /// There may be more to drop than at the last look.
-    may_shrink: bool,
+    /// How many runs there are when it is time to look again for some that may leave.
+    look_at: usize,
 }
 
 impl Cache {
@@ -146,7 +146,6 @@ impl Cache {
             self.by_use.remove(&old.used);
         }
         self.by_use.insert(self.clock, run);
-        self.may_shrink = true;
     }
 
     /// The current run of a workflow, if it is known.
@@ -168,13 +167,14 @@ impl Cache {
 
     /// Writes have become durable: their runs may leave.
     pub fn allow_shrinking(&mut self) {
-        self.may_shrink = true;
+        self.look_at = 0;
     }
 
-    /// Drops runs until there are at most `max`, or none is left that may leave. Looks at all of them
-    /// only if something has changed since the last time.
+    /// Drops runs until there are at most `max`, or none is left that may leave. If too many had to
+    /// stay, it looks again when writes have become durable or a quarter more have come: looking with
+    /// each that comes would cost the square of their number.
     pub fn shrink(&mut self, max: usize, durable: impl Fn(BatchNumber) -> bool) {
-        if !std::mem::take(&mut self.may_shrink) || self.entries.len() <= max {
+        if self.entries.len() <= max || self.entries.len() < self.look_at {
             return;
         }
         let excess = self.entries.len() - max;
@@ -197,5 +197,7 @@ impl Cache {
                 self.heads.remove(&entry.run.workflow);
             }
         }
+        let stayed = self.entries.len();
+        self.look_at = if stayed > max { stayed + stayed / 4 + 1 } else { 0 };
     }
 }

@@ -1,6 +1,9 @@
 //! What the reads answer, by plain scans in key order; runs of a workflow have an index.
 
-use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::{
+    collections::BTreeMap,
+    ops::Bound::{Excluded, Included, Unbounded},
+};
 
 use abide_core::{
     ids::{RunId, ShardId, WorkflowKey},
@@ -61,12 +64,7 @@ impl Tables {
 
     /// Tasks of a shard in key order.
     pub fn tasks(&self, shard: ShardId, after: Option<&TaskKey>, limit: usize) -> Vec<TaskRow> {
-        self.tasks
-            .iter()
-            .filter(|((of, key), _)| *of == shard && after.is_none_or(|after| key > after))
-            .map(|(_, row)| row.clone())
-            .take(limit)
-            .collect()
+        rows_of(&self.tasks, shard, after.cloned()).map(|(_, row)| row.clone()).take(limit).collect()
     }
 
     /// Entries of the due index in order of due time, not later than `until`.
@@ -77,10 +75,8 @@ impl Tables {
         until: Timestamp,
         limit: usize,
     ) -> Vec<DueRow> {
-        self.due
-            .iter()
-            .filter(|((of, key), _)| *of == shard && after.is_none_or(|after| key > after))
-            .filter(|((_, key), _)| key.due <= until)
+        rows_of(&self.due, shard, after.cloned())
+            .take_while(|(key, _)| key.due <= until)
             .map(|(_, row)| row.clone())
             .take(limit)
             .collect()
@@ -105,9 +101,11 @@ impl Tables {
         after: Option<(RunId, u64)>,
         limit: usize,
     ) -> Vec<OutboxRow> {
+        let first = Included((shard, RunId::MIN, 0));
+        let start = after.map_or(first, |(run, number)| Excluded((shard, run, number)));
         self.outbox
-            .iter()
-            .filter(|((of, run, number), _)| *of == shard && Some((*run, *number)) > after)
+            .range((start, Unbounded))
+            .take_while(|((of, _, _), _)| *of == shard)
             .map(|(_, row)| row.clone())
             .take(limit)
             .collect()
@@ -147,9 +145,7 @@ impl Tables {
     }
 
     fn runs_of_shard(&self, shard: ShardId, after: Option<RunId>) -> impl Iterator<Item = &RunRow> {
-        let start = after.map_or(Unbounded, |run| Excluded((shard, run)));
-        let rows = self.runs.range((start, Unbounded));
-        rows.filter(move |((of, _), _)| *of == shard).map(|(_, row)| row)
+        rows_of(&self.runs, shard, after).map(|(_, row)| row)
     }
 
     fn resumable(&self, shard: ShardId, run: RunId) -> bool {
@@ -168,4 +164,15 @@ impl Tables {
         let mut due = self.due.keys().filter(|(of, key)| (*of, key.run) == (shard, wait.run));
         wait.until.never() || due.any(|(_, key)| key.due == wait.until)
     }
+}
+
+/// The rows of a shard after a key, in order.
+fn rows_of<K: Ord, R>(
+    table: &BTreeMap<(ShardId, K), R>,
+    shard: ShardId,
+    after: Option<K>,
+) -> impl Iterator<Item = (&K, &R)> {
+    let start = after.map_or(Unbounded, |key| Excluded((shard, key)));
+    let from_here = table.range((start, Unbounded)).skip_while(move |((of, _), _)| *of != shard);
+    from_here.take_while(move |((of, _), _)| *of == shard).map(|((_, key), row)| (key, row))
 }
