@@ -20,6 +20,10 @@ use crate::{
 /// Bytes of recent events that are kept for the worker that has the run in memory.
 const RECENT_BYTES_MAX: usize = 1 << 20;
 
+/// Things in a snapshot that one new row of the log pays for. With this the snapshots of a run cost a
+/// fixed amount for each of its rows, however many children or keys it has.
+const SNAPSHOT_ITEMS_PER_ROW: usize = 4;
+
 /// A run in memory.
 #[derive(Debug)]
 pub struct Entry {
@@ -91,8 +95,9 @@ impl Entry {
 
     /// The log has grown enough since the last snapshot for a new one.
     pub fn snapshot_is_old(&self, limits: &Limits) -> bool {
-        let items = u64::try_from(self.run.snapshot_items()).unwrap_or(u64::MAX);
-        self.run.log_rows - self.snapshot_rows >= limits.snapshot_rows.max(items)
+        let worth = self.run.snapshot_items() / SNAPSHOT_ITEMS_PER_ROW;
+        let worth = u64::try_from(worth).unwrap_or(u64::MAX);
+        self.run.log_rows - self.snapshot_rows >= limits.snapshot_rows.max(worth)
     }
 }
 
@@ -199,5 +204,51 @@ impl Cache {
         }
         let stayed = self.entries.len();
         self.look_at = if stayed > max { stayed + stayed / 4 + 1 } else { 0 };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use abide_core::{
+        event::RunSpec,
+        run::{self, Context, StartRun},
+    };
+
+    use super::*;
+
+    /// A run whose first writes are in batch 1.
+    fn entry(number: u128) -> Entry {
+        let limits = Limits::default();
+        let now = Timestamp::EPOCH;
+        let context = Context { now, next_run: RunId::MAX, limits: &limits };
+        let id = RunId::from_parts(now, number);
+        let workflow =
+            WorkflowKey { namespace: "default".into(), workflow: number.to_string().into() };
+        let (run, _) = run::start(&context, StartRun::new(workflow, id, RunSpec::default()));
+        Entry { written_in: 1, ..Entry::new(run, false) }
+    }
+
+    #[test]
+    fn runs_that_must_stay_are_not_looked_at_with_each_that_comes() {
+        const RUNS: u128 = 1000;
+        let mut cache = Cache::default();
+        let looks = Cell::new(0);
+        for number in 1..=RUNS {
+            cache.insert(entry(number));
+            cache.shrink(10, |_| {
+                looks.set(looks.get() + 1);
+                false
+            });
+        }
+        assert_eq!(cache.iter().count(), 1000, "nothing is durable");
+        assert!(looks.get() < 8 * RUNS, "{} looks", looks.get());
+        cache.allow_shrinking();
+        cache.shrink(10, |_| true);
+        assert_eq!(cache.iter().count(), 10);
+        cache.insert(entry(RUNS + 1));
+        cache.shrink(10, |_| true);
+        assert_eq!(cache.iter().count(), 10, "one comes and one leaves");
     }
 }

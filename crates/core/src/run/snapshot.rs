@@ -19,8 +19,7 @@ impl Run {
         bytes.freeze()
     }
 
-    /// How many things a snapshot of the run holds, each of which came with a row of the log. A snapshot
-    /// that waits for as many new rows costs little beside them, however much there is.
+    /// How many things a snapshot of the run holds, for whoever decides how often one is worth its price.
     pub fn snapshot_items(&self) -> usize {
         let open = self.timers.len() + self.waits.len() + self.activities.len();
         let others = self.children.len() + self.externals.len() + self.outbox.len();

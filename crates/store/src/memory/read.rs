@@ -64,7 +64,10 @@ impl Tables {
 
     /// Tasks of a shard in key order.
     pub fn tasks(&self, shard: ShardId, after: Option<&TaskKey>, limit: usize) -> Vec<TaskRow> {
-        rows_of(&self.tasks, shard, after.cloned()).map(|(_, row)| row.clone()).take(limit).collect()
+        rows_of(&self.tasks, shard, after.cloned())
+            .map(|(_, row)| row.clone())
+            .take(limit)
+            .collect()
     }
 
     /// Entries of the due index in order of due time, not later than `until`.
