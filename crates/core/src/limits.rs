@@ -60,7 +60,7 @@ pub struct Limits {
     pub run_waiters: usize,
     /// Runs that a shard keeps in memory, those with work in flight not counted.
     pub cached_runs: usize,
-    /// Log rows after which a run's snapshot is renewed.
+    /// Log rows after which a run's snapshot is renewed, at least: one that holds much is renewed less often.
     pub snapshot_rows: u64,
     /// Rows that are read at once.
     pub page_rows: usize,
@@ -76,6 +76,9 @@ pub struct Limits {
     pub waiting_requests: usize,
     /// How long an effect on another workflow waits for its answer before it is sent again.
     pub effect_timeout: Duration,
+    /// Effects of a shard that are sent again at once: others that are merely slow must not be slowed
+    /// down further by repeats of themselves.
+    pub resent_effects: usize,
     /// How long answers to effects are kept if their source never confirms them.
     pub inbox_retention: Duration,
     /// How long answers to effects are kept after their source confirmed them: longer than a repeat
@@ -121,6 +124,7 @@ impl Default for Limits {
             queued_offers: 1_000,
             waiting_requests: 1_000,
             effect_timeout: Duration::from_secs(5),
+            resent_effects: 1_000,
             inbox_retention: Duration::from_secs(7 * 24 * 3600),
             confirmed_retention: Duration::from_secs(600),
             sweep_interval: Duration::from_secs(60),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use abide_core::{
     ids::{Key, RunId, SessionId, StartId, WorkflowKey},
+    limits::Limits,
     run::{Run, Touch},
     time::Timestamp,
 };
@@ -18,6 +19,10 @@ use crate::{
 
 /// Bytes of recent events that are kept for the worker that has the run in memory.
 const RECENT_BYTES_MAX: usize = 1 << 20;
+
+/// Things in a snapshot that one new row of the log pays for. With this the snapshots of a run cost a
+/// fixed amount for each of its rows, however many children or keys it has.
+const SNAPSHOT_ITEMS_PER_ROW: usize = 4;
 
 /// A run in memory.
 #[derive(Debug)]
@@ -35,8 +40,15 @@ pub struct Entry {
     /// When the started task's time is up: the alarm that is set for it.
     pub turn_alarm: Option<(Timestamp, StartId)>,
     /// Events since the last completed task, or since the start; none if they are not known.
-    pub recent: Option<Vec<Bytes>>,
+    recent: Option<Recent>,
     used: u64,
+}
+
+/// Events of a run, one piece for each row of the log.
+#[derive(Debug, Default)]
+struct Recent {
+    rows: Vec<Bytes>,
+    bytes: usize,
 }
 
 impl Entry {
@@ -44,7 +56,7 @@ impl Entry {
     pub fn new(run: Run, stored: bool) -> Self {
         let rows = if stored { project_all(&run) } else { BTreeMap::new() };
         let snapshot_rows = run.log_rows;
-        let recent = (!stored).then(Vec::new);
+        let recent = (!stored).then(Recent::default);
         Self {
             run,
             rows,
@@ -66,13 +78,26 @@ impl Entry {
     /// Keeps the events of a new row for the worker that has the run in memory.
     pub fn remember(&mut self, events: Bytes, task_completed: bool) {
         if task_completed {
-            self.recent = Some(Vec::new());
+            self.recent = Some(Recent::default());
         }
         let Some(recent) = &mut self.recent else { return };
-        recent.push(events);
-        if recent.iter().map(Bytes::len).sum::<usize>() > RECENT_BYTES_MAX {
+        recent.bytes += events.len();
+        recent.rows.push(events);
+        if recent.bytes > RECENT_BYTES_MAX {
             self.recent = None;
         }
+    }
+
+    /// Events since the last completed task, or since the start; none if they are not known.
+    pub fn recent(&self) -> Option<Vec<Bytes>> {
+        self.recent.as_ref().map(|recent| recent.rows.clone())
+    }
+
+    /// The log has grown enough since the last snapshot for a new one.
+    pub fn snapshot_is_old(&self, limits: &Limits) -> bool {
+        let worth = self.run.snapshot_items() / SNAPSHOT_ITEMS_PER_ROW;
+        let worth = u64::try_from(worth).unwrap_or(u64::MAX);
+        self.run.log_rows - self.snapshot_rows >= limits.snapshot_rows.max(worth)
     }
 }
 
@@ -89,8 +114,8 @@ pub struct Cache {
     by_use: BTreeMap<u64, RunId>,
     heads: BTreeMap<WorkflowKey, RunId>,
     clock: u64,
-    /// There may be more to drop than at the last look.
-    may_shrink: bool,
+    /// How many runs there are when it is time to look again for some that may leave.
+    look_at: usize,
 }
 
 impl Cache {
@@ -126,7 +151,6 @@ impl Cache {
             self.by_use.remove(&old.used);
         }
         self.by_use.insert(self.clock, run);
-        self.may_shrink = true;
     }
 
     /// The current run of a workflow, if it is known.
@@ -148,13 +172,14 @@ impl Cache {
 
     /// Writes have become durable: their runs may leave.
     pub fn allow_shrinking(&mut self) {
-        self.may_shrink = true;
+        self.look_at = 0;
     }
 
-    /// Drops runs until there are at most `max`, or none is left that may leave. Looks at all of them
-    /// only if something has changed since the last time.
+    /// Drops runs until there are at most `max`, or none is left that may leave. If too many had to
+    /// stay, it looks again when writes have become durable or a quarter more have come: looking with
+    /// each that comes would cost the square of their number.
     pub fn shrink(&mut self, max: usize, durable: impl Fn(BatchNumber) -> bool) {
-        if !std::mem::take(&mut self.may_shrink) || self.entries.len() <= max {
+        if self.entries.len() <= max || self.entries.len() < self.look_at {
             return;
         }
         let excess = self.entries.len() - max;
@@ -177,5 +202,53 @@ impl Cache {
                 self.heads.remove(&entry.run.workflow);
             }
         }
+        let stayed = self.entries.len();
+        self.look_at = if stayed > max { stayed + stayed / 4 + 1 } else { 0 };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use abide_core::{
+        event::RunSpec,
+        run::{self, Context, StartRun},
+    };
+
+    use super::*;
+
+    /// A run whose first writes are in batch 1.
+    fn entry(number: u128) -> Entry {
+        let limits = Limits::default();
+        let now = Timestamp::EPOCH;
+        let context = Context { now, next_run: RunId::MAX, limits: &limits };
+        let id = RunId::from_parts(now, number);
+        let workflow =
+            WorkflowKey { namespace: "default".into(), workflow: number.to_string().into() };
+        let (run, _) = run::start(&context, StartRun::new(workflow, id, RunSpec::default()));
+        Entry { written_in: 1, ..Entry::new(run, false) }
+    }
+
+    #[test]
+    fn runs_that_must_stay_are_not_looked_at_with_each_that_comes() {
+        const RUNS: u128 = 1000;
+        let mut cache = Cache::default();
+        let looks = Cell::new(0);
+        for number in 1..=RUNS {
+            cache.insert(entry(number));
+            cache.shrink(10, |_| {
+                looks.set(looks.get() + 1);
+                false
+            });
+        }
+        assert_eq!(cache.iter().count(), 1000, "nothing is durable");
+        assert!(looks.get() < 8 * RUNS, "{} looks", looks.get());
+        cache.allow_shrinking();
+        cache.shrink(10, |_| true);
+        assert_eq!(cache.iter().count(), 10);
+        cache.insert(entry(RUNS + 1));
+        cache.shrink(10, |_| true);
+        assert_eq!(cache.iter().count(), 10, "one comes and one leaves");
     }
 }

@@ -3,13 +3,13 @@
 //! [`MemoryStore`] puts it behind a lock and the trait. Nothing here survives the process.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     future::ready,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use abide_core::{
-    ids::{RunId, ShardId},
+    ids::{RunId, ShardId, WorkflowKey},
     time::Timestamp,
 };
 use bytes::Bytes;
@@ -32,6 +32,9 @@ pub struct Tables {
     log: BTreeMap<(ShardId, RunId, u64), LogRow>,
     snapshots: BTreeMap<(ShardId, RunId), SnapshotRow>,
     runs: BTreeMap<(ShardId, RunId), RunRow>,
+    /// The same by workflow: a family may have thousands of workflows on one shard, and each is looked
+    /// up by its id.
+    runs_of: BTreeMap<(ShardId, WorkflowKey), BTreeSet<RunId>>,
     tasks: BTreeMap<(ShardId, TaskKey), TaskRow>,
     due: BTreeMap<(ShardId, DueKey), DueRow>,
     waits: BTreeMap<(ShardId, RunId, Bytes), WaitRow>,

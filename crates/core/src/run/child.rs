@@ -183,19 +183,19 @@ impl Run {
         match &event.body.fact {
             Fact::ChildInitiated(initiated) => self.initiate_child(event.number, initiated),
             Fact::ExternalSignalInitiated(initiated) => {
-                self.externals.insert(event.number);
                 let action = Action::Signal {
                     name: initiated.name.clone(),
                     input: initiated.input.clone(),
                     header: initiated.header.clone(),
                 };
-                self.send(initiated.target.clone(), action, Some(event.number));
+                let effect = self.send(initiated.target.clone(), action, Some(event.number));
+                self.externals.insert(event.number, effect);
             }
             Fact::ExternalCancelInitiated(initiated) => {
-                self.externals.insert(event.number);
                 let action =
                     Action::Cancel { mode: initiated.mode, reason: initiated.reason.clone() };
-                self.send(initiated.target.clone(), action, Some(event.number));
+                let effect = self.send(initiated.target.clone(), action, Some(event.number));
+                self.externals.insert(event.number, effect);
             }
             other => self.mark_child(other),
         }
@@ -230,17 +230,22 @@ impl Run {
             root: self.root.clone().unwrap_or_else(|| self.reference()),
         };
         let target = Target { workflow: child.workflow.clone(), run: None, child: None };
-        self.send(target, Action::StartChild(Box::new(start)), Some(number));
-        let child =
-            Child { child: child.clone(), run: initiated.run, started: false, closing: false };
-        self.children.insert(number, child);
+        let effect = self.send(target, Action::StartChild(Box::new(start)), Some(number));
+        let (child, run) = (child.clone(), initiated.run);
+        self.children.insert(number, Child { child, run, effect, started: false, closing: false });
     }
 
-    /// Puts an effect into the outbox.
-    pub(super) fn send(&mut self, target: Target, action: Action, initiated: Option<EventNumber>) {
+    /// Puts an effect into the outbox, and gives its number.
+    pub(super) fn send(
+        &mut self,
+        target: Target,
+        action: Action,
+        initiated: Option<EventNumber>,
+    ) -> u64 {
         self.effects += 1;
         self.outbox.insert(self.effects, Effect { target, action, initiated });
         self.touch(Touch::Effect(self.effects));
+        self.effects
     }
 
     pub(super) fn settle_effect(&mut self, number: u64) {
@@ -250,12 +255,9 @@ impl Run {
 
     /// The start of a child, or an external request, needs no further delivery.
     fn settle_initiated(&mut self, initiated: EventNumber) {
-        let settled = self
-            .outbox
-            .iter()
-            .find(|(_, effect)| effect.initiated == Some(initiated))
-            .map(|(number, _)| *number);
-        if let Some(number) = settled {
+        let child = self.children.get(&initiated).map(|child| child.effect);
+        let effect = child.or_else(|| self.externals.get(&initiated).copied());
+        if let Some(number) = effect.filter(|number| self.outbox.contains_key(number)) {
             self.settle_effect(number);
         }
     }

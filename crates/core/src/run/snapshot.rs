@@ -19,6 +19,21 @@ impl Run {
         bytes.freeze()
     }
 
+    /// How many things a snapshot of the run holds, for whoever decides how often one is worth its price.
+    pub fn snapshot_items(&self) -> usize {
+        let open = self.timers.len() + self.waits.len() + self.activities.len();
+        let others = self.children.len() + self.externals.len() + self.outbox.len();
+        let keys = [
+            &self.signal_keys,
+            &self.reschedule_keys,
+            &self.cancel_keys,
+            &self.pause_keys,
+            &self.unpause_keys,
+        ];
+        let keys: usize = keys.iter().map(|keys| keys.len()).sum();
+        open + others + keys + self.buffer.len() + self.updates.len() + self.carried_updates.len()
+    }
+
     /// The run of a snapshot, if this version can read it.
     pub fn from_snapshot(bytes: &[u8]) -> Option<Self> {
         let (version, state) = bytes.split_first_chunk::<2>()?;

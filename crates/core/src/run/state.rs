@@ -93,8 +93,8 @@ pub struct Run {
     pub activity_ids: BTreeMap<ActivityId, EventNumber>,
     /// Pending children, by the event that asked for them.
     pub children: BTreeMap<EventNumber, Child>,
-    /// External signals and cancels without a result, by the event that asked for them.
-    pub externals: BTreeSet<EventNumber>,
+    /// The effects of external signals and cancels without a result, by the event that asked for them.
+    pub externals: BTreeMap<EventNumber, u64>,
     /// Updates that have an event.
     pub updates: BTreeMap<UpdateId, Update>,
     /// Updates that earlier runs of the chain completed.
@@ -289,6 +289,8 @@ pub struct Child {
     pub child: ChildSpec,
     /// Its run.
     pub run: RunId,
+    /// The effect that starts it.
+    pub effect: u64,
     /// It is known to run, or that news waits in the buffer.
     pub started: bool,
     /// Its close waits in the buffer.

@@ -208,6 +208,28 @@ fn requests_to_others_and_their_answers() {
     }
 }
 
+/// News of a close may overtake the answer to the start, and answers may come in any order.
+#[test]
+fn each_answer_settles_its_own_effect() {
+    let outbox = |world: &World| world.run.outbox.keys().copied().collect::<Vec<_>>();
+    let mut world = World::after([child("a"), child("b"), signal_external("go"), child("c")]);
+    assert_eq!(outbox(&world), [1, 2, 3, 4]);
+    let closes = |initiated| {
+        let run = RunId::MAX;
+        let outcome = RunOutcome::Completed(Vec::new());
+        Action::ChildClosed(ChildClosed { initiated, first_run: run, run, outcome })
+    };
+    world.deliver(closes(6));
+    assert_eq!(outbox(&world), [1, 3, 4]);
+    world.answer(3, Answer::Applied);
+    assert_eq!(outbox(&world), [1, 4]);
+    world.answer(4, Answer::Applied);
+    world.deliver(closes(8));
+    world.deliver(closes(5));
+    assert!(world.run.children.is_empty() && world.run.externals.is_empty());
+    assert_eq!(outbox(&world), []);
+}
+
 #[test]
 fn a_delivered_signal_names_its_source() {
     let mut world = World::after([]);

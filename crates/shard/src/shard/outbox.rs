@@ -91,16 +91,25 @@ impl Outgoing {
         Some(Envelope { key: sending.key.clone(), effect: sending.effect.clone() })
     }
 
-    /// Forgets that effects are under way whose answers are overdue.
-    fn give_up(&mut self, overdue: impl Fn(Timestamp) -> bool) {
+    /// Forgets that effects are under way whose answers are overdue, at most so many of those that
+    /// will be sent again: the ones that were sent longest ago.
+    fn give_up(&mut self, most: usize, overdue: impl Fn(Timestamp) -> bool) {
         let lanes = &self.lanes;
+        let mut again = Vec::new();
         self.effects.retain(|(run, number), sending| {
+            let Some(sent_at) = sending.sent_at.filter(|at| overdue(*at)) else { return true };
             let lane = (*run, sending.effect.target.workflow.clone());
             let unsettled = lanes.get(&lane).is_some_and(|waiting| waiting.contains(number));
-            unsettled || !sending.sent_at.is_some_and(&overdue)
+            if unsettled {
+                again.push((sent_at, *run, *number));
+            }
+            unsettled
         });
-        for sending in self.effects.values_mut() {
-            sending.sent_at = sending.sent_at.filter(|at| !overdue(*at));
+        again.sort_unstable();
+        for (_, run, number) in again.into_iter().take(most) {
+            if let Some(sending) = self.effects.get_mut(&(run, number)) {
+                sending.sent_at = None;
+            }
         }
     }
 }
@@ -175,7 +184,8 @@ impl Shard {
     pub(super) fn resend(&mut self) {
         self.resend_set = false;
         let (now, timeout) = (self.now(), self.limits.effect_timeout);
-        self.outgoing.give_up(|sent_at| sent_at.saturating_add(timeout) <= now);
+        let most = self.limits.resent_effects;
+        self.outgoing.give_up(most, |sent_at| sent_at.saturating_add(timeout) <= now);
         self.send_ready();
         if !self.outgoing.effects.is_empty() {
             self.set_resend();

@@ -112,7 +112,7 @@ impl Shard {
                 entry.rows.insert(part.clone(), after);
             }
         }
-        if entry.run.log_rows - entry.snapshot_rows >= self.limits.snapshot_rows {
+        if entry.snapshot_is_old(&self.limits) {
             entry.snapshot_rows = entry.run.log_rows;
             let (sequence, state) = (entry.run.log_rows, entry.run.to_snapshot());
             writes.push(Write::PutSnapshot(SnapshotRow { run, sequence, state }));

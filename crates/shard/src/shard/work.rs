@@ -113,7 +113,7 @@ impl Shard {
             token: TaskToken { workflow: entry.run.workflow.clone(), run, start },
             given,
             last_event: entry.run.last_event,
-            recent: entry.recent.clone().filter(|_| in_memory),
+            recent: in_memory.then(|| entry.recent()).flatten(),
         };
         self.emit_after(run, Output::Dispatch(worker, Box::new(dispatch)));
     }

@@ -3,6 +3,7 @@
 use abide_core::{
     call::{Call, CallError, CallReply},
     command::Ask,
+    limits::Limits,
     run::Refusal,
 };
 use abide_shard::message::Message;
@@ -213,4 +214,20 @@ fn everything_goes_on_after_a_crash() {
             "RunCompleted",
         ]
     );
+}
+
+/// Snapshots grow with what a run remembers, here the keys of signals. As many as before would cost the
+/// square of the run's length.
+#[test]
+fn a_growing_snapshot_is_renewed_ever_more_seldom() {
+    let mut world = World::with_limits(Limits { snapshot_rows: 10, ..Limits::default() });
+    let run = world.start("w");
+    let mut renewals = std::collections::BTreeSet::new();
+    for number in 0..1000 {
+        world.signal("w", &number.to_string()).unwrap();
+        renewals.extend(world.tables.snapshot(shard_of("w"), run).map(|row| row.sequence));
+    }
+    assert!((10..20).contains(&renewals.len()), "{renewals:?}");
+    let rows = world.describe("w").log_rows;
+    assert!(renewals.last().is_some_and(|last| *last > rows * 2 / 3), "{renewals:?}, {rows} rows");
 }

@@ -10,7 +10,7 @@ use abide_core::{
 };
 use abide_shard::message::{EffectKey, Envelope, Message};
 
-use crate::harness::{World, shard_of, target, workflow};
+use crate::harness::{Reads, World, shard_of, target, workflow};
 
 fn child(id: &str, parent_close: ParentClosePolicy) -> Ask {
     Ask::StartChild(Box::new(ChildSpec {
@@ -124,4 +124,32 @@ fn the_parents_close_reaches_its_children_as_their_policy_says() {
         assert_eq!(world.history("kid", kid).last(), Some(&expected), "{policy:?}");
         assert!(empty_boxes(&world));
     }
+}
+
+/// What is slow to answer is repeated, but not all at once, and nothing is forgotten over it.
+#[test]
+fn many_unanswered_effects_are_sent_again_a_few_at_a_time() {
+    let limits = Limits { resent_effects: 10, ..Limits::default() };
+    let timeout = limits.effect_timeout;
+    let mut world = World::with_limits(limits);
+    let parent = world.start("parent");
+    let token = world.take_task();
+    // No other shard gets into memory, so nobody answers.
+    world.reads = Reads::Held;
+    let elsewhere = |id: &String| shard_of(id) != shard_of("parent");
+    let ids = (0..).map(|number| format!("kid-{number}")).filter(elsewhere).take(30);
+    world.complete(token, ids.map(|id| child(&id, ParentClosePolicy::Abandon)).collect());
+    assert_eq!(world.delivered, 30);
+    for round in 1..=4 {
+        world.pass(timeout);
+        assert_eq!(world.delivered, 30 + 10 * round);
+    }
+
+    world.reads = Reads::Answered;
+    world.shards.retain(|shard, _| *shard == shard_of("parent"));
+    for _ in 0..3 {
+        world.pass(timeout);
+    }
+    let started = |name: &&&str| **name == "ChildStarted";
+    assert_eq!(world.history("parent", parent).iter().filter(started).count(), 30);
 }

@@ -42,6 +42,8 @@ pub(crate) struct World {
     pub(crate) offers: Vec<Offer>,
     pub(crate) dispatches: Vec<Dispatch>,
     pub(crate) halted: Vec<Halt>,
+    /// How many effects were sent to other shards.
+    pub(crate) delivered: usize,
     /// Matches that came to nothing.
     pub(crate) unmatched: usize,
     pub(crate) entropy: u128,
@@ -91,6 +93,7 @@ impl World {
             offers: Vec::new(),
             dispatches: Vec::new(),
             halted: Vec::new(),
+            delivered: 0,
             unmatched: 0,
             tickets: 0,
             entropy: 1,
@@ -152,6 +155,7 @@ impl World {
             Output::Dispatch(_, dispatch) => self.dispatches.push(*dispatch),
             Output::Unmatched(..) => self.unmatched += 1,
             Output::Deliver(shard, envelope) => {
+                self.delivered += 1;
                 self.ensure(shard);
                 return Some((shard, Message::Deliver(envelope)));
             }

@@ -36,7 +36,7 @@ fn could_go_on(ledger: &Ledger, run: &Run) -> Option<String> {
     if let Some(what) = races::passed_deadline(run) {
         return Some(what);
     }
-    if let Some(initiated) = run.externals.first() {
+    if let Some(initiated) = run.externals.keys().next() {
         return Some(format!("request {initiated} to another workflow has no answer"));
     }
     for (initiated, child) in &run.children {

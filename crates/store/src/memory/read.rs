@@ -1,9 +1,12 @@
-//! What the reads answer, by plain scans in key order.
+//! What the reads answer, by plain scans in key order; runs of a workflow have an index.
 
-use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::{
+    collections::BTreeMap,
+    ops::Bound::{Excluded, Included, Unbounded},
+};
 
 use abide_core::{
-    ids::{RunId, ShardId},
+    ids::{RunId, ShardId, WorkflowKey},
     time::Timestamp,
 };
 
@@ -30,9 +33,13 @@ impl Tables {
 
     /// The retained runs of a workflow, highest ordinal first.
     pub fn runs_of(&self, shard: ShardId, workflow: &WorkflowRuns, limit: usize) -> Vec<RunRow> {
-        let mut rows: Vec<_> = self
-            .runs_of_shard(shard, None)
-            .filter(|row| row.namespace == workflow.namespace && row.workflow == workflow.workflow)
+        let key = WorkflowKey {
+            namespace: workflow.namespace.clone(),
+            workflow: workflow.workflow.clone(),
+        };
+        let runs = self.runs_of.get(&(shard, key)).into_iter().flatten();
+        let mut rows: Vec<_> = runs
+            .filter_map(|run| self.runs.get(&(shard, *run)))
             .filter(|row| workflow.before.is_none_or(|before| row.ordinal < before))
             .cloned()
             .collect();
@@ -57,9 +64,7 @@ impl Tables {
 
     /// Tasks of a shard in key order.
     pub fn tasks(&self, shard: ShardId, after: Option<&TaskKey>, limit: usize) -> Vec<TaskRow> {
-        self.tasks
-            .iter()
-            .filter(|((of, key), _)| *of == shard && after.is_none_or(|after| key > after))
+        rows_of(&self.tasks, shard, after.cloned())
             .map(|(_, row)| row.clone())
             .take(limit)
             .collect()
@@ -73,10 +78,8 @@ impl Tables {
         until: Timestamp,
         limit: usize,
     ) -> Vec<DueRow> {
-        self.due
-            .iter()
-            .filter(|((of, key), _)| *of == shard && after.is_none_or(|after| key > after))
-            .filter(|((_, key), _)| key.due <= until)
+        rows_of(&self.due, shard, after.cloned())
+            .take_while(|(key, _)| key.due <= until)
             .map(|(_, row)| row.clone())
             .take(limit)
             .collect()
@@ -101,9 +104,11 @@ impl Tables {
         after: Option<(RunId, u64)>,
         limit: usize,
     ) -> Vec<OutboxRow> {
+        let first = Included((shard, RunId::MIN, 0));
+        let start = after.map_or(first, |(run, number)| Excluded((shard, run, number)));
         self.outbox
-            .iter()
-            .filter(|((of, run, number), _)| *of == shard && Some((*run, *number)) > after)
+            .range((start, Unbounded))
+            .take_while(|((of, _, _), _)| *of == shard)
             .map(|(_, row)| row.clone())
             .take(limit)
             .collect()
@@ -143,9 +148,7 @@ impl Tables {
     }
 
     fn runs_of_shard(&self, shard: ShardId, after: Option<RunId>) -> impl Iterator<Item = &RunRow> {
-        let start = after.map_or(Unbounded, |run| Excluded((shard, run)));
-        let rows = self.runs.range((start, Unbounded));
-        rows.filter(move |((of, _), _)| *of == shard).map(|(_, row)| row)
+        rows_of(&self.runs, shard, after).map(|(_, row)| row)
     }
 
     fn resumable(&self, shard: ShardId, run: RunId) -> bool {
@@ -164,4 +167,15 @@ impl Tables {
         let mut due = self.due.keys().filter(|(of, key)| (*of, key.run) == (shard, wait.run));
         wait.until.never() || due.any(|(_, key)| key.due == wait.until)
     }
+}
+
+/// The rows of a shard after a key, in order.
+fn rows_of<K: Ord, R>(
+    table: &BTreeMap<(ShardId, K), R>,
+    shard: ShardId,
+    after: Option<K>,
+) -> impl Iterator<Item = (&K, &R)> {
+    let start = after.map_or(Unbounded, |key| Excluded((shard, key)));
+    let from_here = table.range((start, Unbounded)).skip_while(move |((of, _), _)| *of != shard);
+    from_here.take_while(move |((of, _), _)| *of == shard).map(|((_, key), row)| (key, row))
 }

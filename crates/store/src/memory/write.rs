@@ -3,10 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use abide_core::ids::{ShardId, WorkflowKey};
+
 use crate::{
     Batch, CommitError, Write,
     memory::Tables,
-    rows::{RegistryRow, ShardRow},
+    rows::{RegistryRow, RunRow, ShardRow},
 };
 
 impl Tables {
@@ -69,6 +71,17 @@ impl Tables {
         Ok(())
     }
 
+    /// The run is gone, and with its last one the workflow.
+    fn forget_workflow(&mut self, shard: ShardId, row: &RunRow) {
+        let key = (shard, workflow_of(row));
+        if let Some(runs) = self.runs_of.get_mut(&key) {
+            runs.remove(&row.run);
+            if runs.is_empty() {
+                self.runs_of.remove(&key);
+            }
+        }
+    }
+
     fn write(&mut self, batch: &Batch, write: &Write) {
         let shard = batch.shard;
         match write.clone() {
@@ -82,10 +95,13 @@ impl Tables {
                 self.snapshots.insert((shard, row.run), row);
             }
             Write::PutRun(row) => {
+                self.runs_of.entry((shard, workflow_of(&row))).or_default().insert(row.run);
                 self.runs.insert((shard, row.run), row);
             }
             Write::DeleteRun(run) => {
-                self.runs.remove(&(shard, run));
+                if let Some(row) = self.runs.remove(&(shard, run)) {
+                    self.forget_workflow(shard, &row);
+                }
                 self.snapshots.remove(&(shard, run));
                 self.log.retain(|(at, of, _), _| (*at, *of) != (shard, run));
             }
@@ -124,4 +140,8 @@ impl Tables {
             }
         }
     }
+}
+
+fn workflow_of(row: &RunRow) -> WorkflowKey {
+    WorkflowKey { namespace: row.namespace.clone(), workflow: row.workflow.clone() }
 }
