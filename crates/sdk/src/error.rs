@@ -127,6 +127,15 @@ impl Error {
         }
     }
 
+    /// The time of an activity or of a child was up. Whether it took effect is not known.
+    pub fn is_timeout(&self) -> bool {
+        match self {
+            Self::Activity(activity) => activity.failure.is_timeout(),
+            Self::Child(child) => child.failure.is_timeout(),
+            _ => false,
+        }
+    }
+
     /// What the activity or child that was cancelled gave along.
     pub(crate) fn cancel_details(&self) -> Payloads {
         match self {

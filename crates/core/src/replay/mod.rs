@@ -244,6 +244,7 @@ impl<C: Code> Replay<C> {
 
     /// Runs a completed task, unless its turn was taken live, and matches what it did.
     fn replay(&mut self, group: Group) -> Result<(), Error> {
+        self.strict |= group.strict;
         if self.turned.take() != Some(group.start.number) {
             let markers: Vec<_> = group.commands.iter().filter_map(marker).collect();
             self.execute(&group.start, &group.inputs, &markers, true);
@@ -252,18 +253,15 @@ impl<C: Code> Replay<C> {
                     self.update(accepted.update.clone(), &accepted.request);
                 }
             }
+            self.land();
             for marker in markers {
                 if marker.kind == MarkerKind::LocalActivity {
                     self.advance(Step::LocalResolved(marker));
                 }
             }
         }
-        self.strict |= group.strict;
         let mut emitted = std::mem::take(&mut self.emitted);
         emitted.retain(|command| command.ask.event_name().is_some());
-        if self.strict {
-            emitted = self.floats.land(emitted);
-        }
         let matching = Matching {
             route: &mut self.route,
             floats: &mut self.floats,
@@ -288,6 +286,7 @@ impl<C: Code> Replay<C> {
             started: &start.task,
             replaying,
             markers,
+            inputs,
         };
         let initiated = self.route.begin();
         self.advance(Step::Turn(turn));
@@ -300,6 +299,14 @@ impl<C: Code> Replay<C> {
                 self.carry_over(&step);
                 self.advance(step);
             }
+        }
+    }
+
+    /// Asks for the timers that float, from the first task on that records all of them. They come before
+    /// whatever code does when its local activities end: live, these end when a turn was taken.
+    fn land(&mut self) {
+        if self.strict {
+            self.emitted = self.floats.land(std::mem::take(&mut self.emitted));
         }
     }
 

@@ -112,6 +112,8 @@ pub(in crate::executor) struct TurnInfo {
     pub(in crate::executor) suggest_continue_as_new: bool,
     /// Events and bytes of the history.
     pub(in crate::executor) history: (u64, u64),
+    /// Messages for handlers that the task has and code was not told yet.
+    pub(in crate::executor) messages: usize,
 }
 
 impl std::fmt::Debug for Board {
