@@ -303,7 +303,8 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), InvalidField> {
             limits.check_name("workflow id", target.workflow.workflow.as_str())
         }
         Ask::RecordMarker(marker) => {
-            limits.check_size("marker", marker.details.values().map(|value| size(value)).sum())
+            limits.check_size("marker", marker.details.values().map(|value| size(value)).sum())?;
+            marker.failure.as_ref().map_or(Ok(()), |failure| limits.check_failure(failure))
         }
         Ask::UpsertSearchAttributes(map) | Ask::UpsertMemo(map) => {
             limits.check_size("attributes", map_size(map))

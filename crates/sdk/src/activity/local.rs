@@ -27,6 +27,9 @@ const VALUE: &str = "value";
 /// The part of a marker that says how it ended.
 const ENDING: &str = "ending";
 
+/// Bytes that the second part has at most.
+pub(crate) const ENDING_BYTES_MAX: usize = 1 << 10;
+
 /// A local activity that code asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LocalActivity {

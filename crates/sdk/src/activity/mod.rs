@@ -10,7 +10,7 @@ use std::{fmt, sync::Arc};
 use abide_core::payload::{Payload, Payloads};
 
 use self::error::Ending;
-pub(crate) use self::local::cannot_be_left;
+pub(crate) use self::local::{ENDING_BYTES_MAX, cannot_be_left};
 pub use self::{
     cancel::{CancelToken, Cancelled},
     context::{ActivityContext, ActivityInfo, AttemptLink},

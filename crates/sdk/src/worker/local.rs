@@ -30,11 +30,11 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use super::{activity, order::Order, overdue::STOP_GRACE, shared::Shared};
+use super::{activity, order::Order, overdue::STOP_GRACE, shared::Shared, unfit};
 use crate::{
     activity::{
         ActivityCode, ActivityContext, ActivityEnd, ActivityInfo, AttemptLink, CancelToken,
-        LocalActivity, LocalEnd, LocalVerdict, cannot_be_left,
+        ENDING_BYTES_MAX, LocalActivity, LocalEnd, LocalVerdict, cannot_be_left,
     },
     executor::LocalWork,
 };
@@ -208,7 +208,7 @@ impl Attempts {
             AssertUnwindSafe(self.code.run(self.context(attempt), self.activity.input.clone()));
         match timeout_at(one.min(whole), code.catch_unwind()).await {
             Ok(Ok(end)) => fitting(end),
-            Ok(Err(panic)) => Err(activity::panicked(&*panic)),
+            Ok(Err(panic)) => Err(recordable(activity::panicked(&*panic))),
             Err(_) if whole <= one => Err(Failure::timeout(TimeoutKind::ScheduleToClose)),
             Err(_) => Err(Failure::timeout(TimeoutKind::StartToClose)),
         }
@@ -271,7 +271,7 @@ fn out_of_time(failure: &Failure) -> bool {
 
 /// The end of an attempt, if it can be recorded: a result that cannot would fail every task after it.
 fn fitting(end: ActivityEnd) -> Result<Payloads, Failure> {
-    let limit = Limits::default().payload_bytes;
+    let limit = Limits::default().payload_bytes - ENDING_BYTES_MAX;
     match end {
         ActivityEnd::Completed(result) if payload::size(&result) > limit => {
             let size = payload::size(&result);
@@ -281,8 +281,61 @@ fn fitting(end: ActivityEnd) -> Result<Payloads, Failure> {
             Err(Failure { non_retryable: true, ..failure })
         }
         ActivityEnd::Completed(result) => Ok(result),
-        ActivityEnd::Failed(failure) => Err(failure),
+        ActivityEnd::Failed(failure) => Err(recordable(failure)),
         ActivityEnd::Cancelled(_) => Err(activity::not_cancelled()),
         ActivityEnd::Later => Err(cannot_be_left()),
+    }
+}
+
+/// The failure, or what fits of it.
+fn recordable(failure: Failure) -> Failure {
+    match Limits::default().check_failure(&failure) {
+        Ok(()) => failure,
+        Err(problem) => unfit::shortened(&failure, &problem).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use abide_core::{payload::Payload, retry::RetryPolicy};
+
+    use super::*;
+
+    fn marker(end: LocalEnd) -> Marker {
+        let activity = LocalActivity {
+            id: "local-1/fetch".into(),
+            activity_type: "fetch".into(),
+            execution: "run:local-1".into(),
+            input: Vec::new(),
+            attempt: 1,
+            start_to_close: None,
+            schedule_to_close: None,
+            retry: RetryPolicy::default(),
+            longest_delay: Duration::ZERO,
+        };
+        activity.marker(u32::MAX, end)
+    }
+
+    /// A marker that is refused would make the task, and the activity, run again for ever.
+    #[test]
+    fn whatever_fits_can_be_recorded() {
+        let limits = Limits::default();
+        let room = limits.payload_bytes;
+        for bytes in [room - ENDING_BYTES_MAX, room - ENDING_BYTES_MAX + 1, room, room + 1] {
+            let result = vec![Payload::new("x".repeat(bytes))];
+            let fits = fitting(ActivityEnd::Completed(result));
+            assert_eq!(fits.is_ok(), bytes <= room - ENDING_BYTES_MAX);
+            let end = fits.map_or_else(
+                |failure| LocalEnd::Failed(failure, RetryState::MaximumAttemptsReached),
+                LocalEnd::Completed,
+            );
+            let marker = marker(end);
+            let size: usize = marker.details.values().map(|value| payload::size(value)).sum();
+            assert!(size <= room, "{size} bytes");
+        }
+        let message = "x".repeat(room + 1);
+        let large = Failure { message, non_retryable: true, ..Failure::default() };
+        let failure = fitting(ActivityEnd::Failed(large)).unwrap_err();
+        assert!(limits.check_failure(&failure).is_ok() && failure.non_retryable);
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn query_failure(name: &str, problem: &InvalidField) -> Failure {
 }
 
 /// The failure without what can be too large: retried as it would have been.
-fn shortened(failure: &Failure, problem: &InvalidField) -> Option<Failure> {
+pub(super) fn shortened(failure: &Failure, problem: &InvalidField) -> Option<Failure> {
     let message = beginning(&failure.message);
     let short = Failure {
         message: format!("{message} (shortened: the failure cannot be stored: {problem})"),
