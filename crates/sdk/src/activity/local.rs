@@ -28,6 +28,7 @@ const VALUE: &str = "value";
 const ENDING: &str = "ending";
 
 /// Bytes that the second part has at most.
+#[cfg(feature = "worker")]
 pub(crate) const ENDING_BYTES_MAX: usize = 1 << 10;
 
 /// A local activity that code asks for.
@@ -153,6 +154,7 @@ impl LocalEnd {
 }
 
 /// The failure of a local activity that says that somebody else will finish it.
+#[cfg(feature = "worker")]
 pub(crate) fn cannot_be_left() -> Failure {
     let message = "a local activity cannot be completed by somebody else: call it as an activity";
     Failure { non_retryable: true, ..Failure::server(FailureKind::Application, message) }

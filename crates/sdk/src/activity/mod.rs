@@ -10,6 +10,7 @@ use std::{fmt, sync::Arc};
 use abide_core::payload::{Payload, Payloads};
 
 use self::error::Ending;
+#[cfg(feature = "worker")]
 pub(crate) use self::local::{ENDING_BYTES_MAX, cannot_be_left};
 pub use self::{
     cancel::{CancelToken, Cancelled},

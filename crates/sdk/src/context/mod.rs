@@ -20,7 +20,7 @@ mod terms;
 use std::{
     cell::RefCell,
     fmt,
-    future::{Future, IntoFuture},
+    future::IntoFuture,
     panic::Location,
     rc::Rc,
     time::Duration,

@@ -291,7 +291,10 @@ impl Board {
             Subject::ChildStart(child) | Subject::ChildClose(child) => {
                 self.cancel_child(shared, child);
             }
-            Subject::Condition(_) | Subject::External(_) | Subject::CancelRequest => {}
+            Subject::Condition(_)
+            | Subject::External(_)
+            | Subject::CancelRequest
+            | Subject::Nothing => {}
         }
     }
 }
