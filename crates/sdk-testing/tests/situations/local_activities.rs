@@ -206,7 +206,7 @@ async fn an_attempt_takes_too_long() {
 #[tokio::test]
 async fn its_result_is_too_large() {
     let failed = play("its result is too large", Errand::Endless).await.unwrap_err();
-    assert!(failed.to_string().contains("bytes; at most 2097152 fit"), "{failed}");
+    assert!(failed.to_string().contains("bytes; at most 2096128 fit"), "{failed}");
 }
 
 #[tokio::test]

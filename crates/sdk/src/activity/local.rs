@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use abide_core::{
     event::{Marker, MarkerKind},
-    failure::{Failure, FailureKind},
+    failure::Failure,
     ids::ExecutionId,
     payload::{PayloadMap, Payloads},
     retry::{RetryPolicy, RetryState, Verdict},
@@ -157,7 +157,7 @@ impl LocalEnd {
 #[cfg(feature = "worker")]
 pub(crate) fn cannot_be_left() -> Failure {
     let message = "a local activity cannot be completed by somebody else: call it as an activity";
-    Failure { non_retryable: true, ..Failure::server(FailureKind::Application, message) }
+    Failure { message: message.into(), non_retryable: true, ..Failure::default() }
 }
 
 const fn state_name(state: RetryState) -> &'static str {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     fn failure() -> Failure {
-        Failure::server(FailureKind::Application, "no")
+        Failure { message: "no".into(), ..Failure::default() }
     }
 
     #[test]

@@ -17,14 +17,7 @@ mod sleep;
 mod spawn;
 mod terms;
 
-use std::{
-    cell::RefCell,
-    fmt,
-    future::IntoFuture,
-    panic::Location,
-    rc::Rc,
-    time::Duration,
-};
+use std::{cell::RefCell, fmt, future::IntoFuture, panic::Location, rc::Rc, time::Duration};
 
 use abide_core::{
     event::RunStarted,
