@@ -174,3 +174,25 @@ pub(crate) const fn delivery_message(cause: DeliveryFailure) -> &'static str {
         DeliveryFailure::NamespaceNotFound => "there is no such namespace",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use abide_core::failure::TimeoutKind;
+
+    use super::*;
+
+    #[test]
+    fn a_timeout_is_told_from_other_failures() {
+        let failed = |failure| {
+            Error::Activity(Box::new(ActivityFailure {
+                activity_type: "book".into(),
+                activity: "activity-1".into(),
+                failure,
+                retry_state: RetryState::Timeout,
+            }))
+        };
+        assert!(failed(Failure::timeout(TimeoutKind::Heartbeat)).is_timeout());
+        assert!(!failed(Failure::default()).is_timeout());
+        assert!(!Error::Cancelled.is_timeout());
+    }
+}
