@@ -83,6 +83,11 @@ impl Failure {
         Self { message: message.into(), kind, ..Self::default() }
     }
 
+    /// Time was up: that of an attempt, of an activity or of a child.
+    pub const fn is_timeout(&self) -> bool {
+        matches!(self.kind, FailureKind::Timeout(_))
+    }
+
     /// Bytes that the failure occupies with its causes, for limits.
     pub fn size(&self) -> usize {
         self.chain()

@@ -127,6 +127,15 @@ impl Error {
         }
     }
 
+    /// The time of an activity or of a child was up. Whether it took effect is not known.
+    pub fn is_timeout(&self) -> bool {
+        match self {
+            Self::Activity(activity) => activity.failure.is_timeout(),
+            Self::Child(child) => child.failure.is_timeout(),
+            _ => false,
+        }
+    }
+
     /// What the activity or child that was cancelled gave along.
     pub(crate) fn cancel_details(&self) -> Payloads {
         match self {
@@ -163,5 +172,27 @@ pub(crate) const fn delivery_message(cause: DeliveryFailure) -> &'static str {
         DeliveryFailure::AlreadyExists => "a workflow of that id exists already",
         DeliveryFailure::LimitExceeded => "it is at one of its limits",
         DeliveryFailure::NamespaceNotFound => "there is no such namespace",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use abide_core::failure::TimeoutKind;
+
+    use super::*;
+
+    #[test]
+    fn a_timeout_is_told_from_other_failures() {
+        let failed = |failure| {
+            Error::Activity(Box::new(ActivityFailure {
+                activity_type: "book".into(),
+                activity: "activity-1".into(),
+                failure,
+                retry_state: RetryState::Timeout,
+            }))
+        };
+        assert!(failed(Failure::timeout(TimeoutKind::Heartbeat)).is_timeout());
+        assert!(!failed(Failure::default()).is_timeout());
+        assert!(!Error::Cancelled.is_timeout());
     }
 }

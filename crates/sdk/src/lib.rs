@@ -70,9 +70,9 @@ pub use self::{
 pub use abide_core::{
     call::ConflictPolicy,
     event::{self, ParentClosePolicy, ReusePolicy},
-    failure::Failure,
+    failure::{Failure, FailureKind, TimeoutKind},
     ids, list,
-    retry::RetryPolicy,
+    retry::{RetryPolicy, RetryState},
     time::Timestamp,
 };
 

@@ -16,6 +16,9 @@ use crate::{
 /// The type of a failure that tells what could not be undone.
 const ERROR_TYPE: &str = "SagaNotUndone";
 
+/// How many steps a message names before it only counts them.
+const NAMED: usize = 5;
+
 /// Steps that are undone when a later one fails, or when the run is asked to cancel itself.
 ///
 /// ```
@@ -205,7 +208,32 @@ fn boxed(cause: Option<Failure>) -> Option<Box<Failure>> {
     cause.map(Box::new)
 }
 
+/// The first steps by name, the rest by number: a message is for people, and has a bound.
 fn told(not_undone: &[NotUndone]) -> String {
     let told = |NotUndone { step, failure }: &NotUndone| format!("{step} ({})", failure.message);
-    format!("not undone: {}", not_undone.iter().map(told).collect::<Vec<_>>().join(", "))
+    let mut shown: Vec<_> = not_undone.iter().take(NAMED).map(told).collect();
+    if let Some(more) = not_undone.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        shown.push(format!("and {more} more"));
+    }
+    format!("not undone: {}", shown.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_names_some_steps_and_the_details_have_all() {
+        let step = |number: usize| NotUndone {
+            step: format!("step {number}"),
+            failure: Failure { message: "no".into(), ..Failure::default() },
+        };
+        let not_undone: Vec<_> = (0..100).map(step).collect();
+        let saga = SagaFailure { cause: Error::Cancelled, not_undone: not_undone.clone() };
+        let failure = saga.to_failure();
+        let message = "cancelled; not undone: step 0 (no), step 1 (no), step 2 (no), step 3 (no), \
+                       step 4 (no), and 95 more";
+        assert_eq!(failure.message, message);
+        assert_eq!(NotUndone::in_failure(&failure), not_undone);
+    }
 }

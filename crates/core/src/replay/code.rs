@@ -6,8 +6,8 @@ use crate::{
     command::Command,
     event::{
         ActivityCancelled, ActivityCompleted, ActivityFailed, ActivityTimedOut, ChildCancelled,
-        ChildCompleted, ChildFailed, ChildTerminated, ChildTimedOut, DeliveryFailure, Marker,
-        RunCancelRequested, RunStarted, SignalReceived, TaskStarted, UpdateRequest,
+        ChildCompleted, ChildFailed, ChildTerminated, ChildTimedOut, DeliveryFailure, Event,
+        Marker, RunCancelRequested, RunStarted, SignalReceived, TaskStarted, UpdateRequest,
     },
     ids::{ActivityId, EventNumber, ExecutionId, RunId, TimerId, UpdateId},
     time::Timestamp,
@@ -47,6 +47,9 @@ pub struct Turn<'a> {
     /// What code recorded in this turn, in order, so that it reads the same values again. Code still
     /// asks for each of these markers.
     pub markers: &'a [&'a Marker],
+    /// What the task saw: what code is told next, as far as it concerns code. So a close can wait for
+    /// messages that code is about to be told.
+    pub inputs: &'a [Event],
 }
 
 /// One thing that code is told.

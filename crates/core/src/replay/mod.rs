@@ -290,6 +290,7 @@ impl<C: Code> Replay<C> {
             started: &start.task,
             replaying,
             markers,
+            inputs,
         };
         let initiated = self.route.begin();
         self.advance(Step::Turn(turn));

@@ -1,7 +1,7 @@
 //! How a record changes a run. The same code serves live decisions and recovery, so that the two
 //! cannot differ. Applying never fails: what is in the log has happened.
 
-use super::{Run, Touch};
+use super::{Extent, Run, Touch};
 use crate::{
     event::{Event, Fact},
     note::{Note, Record},
@@ -65,6 +65,9 @@ impl Run {
     pub fn logged(&mut self, event_bytes: usize) {
         self.log_rows += 1;
         self.history_bytes += u64::try_from(event_bytes).unwrap_or_default();
+        if self.log_rows == 1 {
+            self.beginning = Extent { events: self.last_event, bytes: self.history_bytes };
+        }
     }
 
     pub(super) fn apply_event(&mut self, event: &Event) {

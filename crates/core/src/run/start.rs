@@ -1,6 +1,8 @@
 //! How a run begins: by a caller, as a child, or after another run of the same workflow.
 
-use super::{Context, Decision, Keys, Reply, Run, Status, Task, Touch, Volatile, draft::Draft};
+use super::{
+    Context, Decision, Extent, Keys, Reply, Run, Status, Task, Touch, Volatile, draft::Draft,
+};
 use crate::{
     cron,
     event::{Body, Event, Parent, PreviousRun, RunReference, RunSpec, RunStarted},
@@ -148,6 +150,7 @@ impl Run {
             log_rows: 0,
             waits_row: 0,
             history_bytes: 0,
+            beginning: Extent::default(),
             paused: false,
             cancel_requested: false,
             close_refused: false,

@@ -67,6 +67,8 @@ pub struct Run {
     pub waits_row: u64,
     /// Bytes of all events.
     pub history_bytes: u64,
+    /// How long the history was when the run began: what the run before left to it is in there.
+    pub beginning: Extent,
     /// Nothing new is scheduled or dispatched.
     pub paused: bool,
     /// Somebody asked the run to cancel itself.
@@ -118,6 +120,15 @@ pub struct Run {
     /// What does not survive a crash.
     #[serde(skip)]
     pub volatile: Volatile,
+}
+
+/// How long a history is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extent {
+    /// Number of its last event.
+    pub events: EventNumber,
+    /// Bytes of all events.
+    pub bytes: u64,
 }
 
 /// Open, or how a run closed.

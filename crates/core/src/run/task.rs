@@ -14,8 +14,8 @@
 use std::time::Duration;
 
 use super::{
-    CompleteTask, Context, Decision, FailTask, Refusal, Reply, Retry, Run, StartTask, Task, Touch,
-    Turn, apply::shown_to_code, buffer, close, commands, draft::Draft, update,
+    CompleteTask, Context, Decision, Extent, FailTask, Refusal, Reply, Retry, Run, StartTask, Task,
+    Touch, Turn, apply::shown_to_code, buffer, close, commands, draft::Draft, update,
 };
 use crate::{
     command::Ask,
@@ -90,9 +90,19 @@ fn new_turn(run: &Run, context: &Context<'_>, start: StartTask) -> Turn {
         scheduled,
         updates: run.admitted_in_order().into_iter().map(|(update, _)| update).collect(),
         history_bytes: run.history_bytes,
-        suggest_continue_as_new: run.last_event >= limits.events_suggested
-            || run.history_bytes >= limits.history_bytes_suggested,
+        suggest_continue_as_new: long_history(run, limits),
     }
+}
+
+/// The run should continue as new. What it began with does not count: a run that takes over many
+/// messages would else hand them on without having read one, for ever. Where they leave little room,
+/// half of it is for what the run makes of them.
+fn long_history(run: &Run, limits: &Limits) -> bool {
+    let Extent { events, bytes } = run.beginning;
+    let room = limits.events.saturating_sub(events) / 2;
+    let grown = run.last_event.saturating_sub(events);
+    grown >= limits.events_suggested.min(room).max(1)
+        || run.history_bytes.saturating_sub(bytes) >= limits.history_bytes_suggested
 }
 
 /// The events that the turn's end will write first, as the worker sees them now.

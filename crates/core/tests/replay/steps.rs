@@ -10,6 +10,7 @@ use abide_core::{
     },
     failure::Failure,
     ids::UpdateId,
+    payload::PayloadMap,
     replay::{Code, Replay, Step},
     time::Timestamp,
 };
@@ -97,6 +98,39 @@ fn code_is_not_told_of_a_late_firing() {
     let commands = replay.turn(&[]).unwrap().commands;
     let told = ["replayed turn 3", "start", "turn 9", "signal A"];
     assert_eq!((commands, &replay.code().told[..]), (Vec::new(), &told.map(String::from)[..]));
+}
+
+/// An optional timer that an older history lacks is asked for when code comes to rest, before its local
+/// activities end. One of them makes code cancel it again.
+#[test]
+fn a_float_lands_before_the_ends_of_local_activities_live_as_on_replay() {
+    let marker = || Marker {
+        kind: MarkerKind::LocalActivity,
+        id: "local-1".into(),
+        details: BTreeMap::new(),
+        failure: None,
+        header: PayloadMap::new(),
+    };
+    let wait = || {
+        let origin = Some(Origin::ExternalEvent { name: "A".into() });
+        Ask::StartTimer(timer_spec("signal-1", Timestamp::NEVER, origin))
+    };
+    let script = || {
+        let ended = vec![Ask::RecordMarker(marker()), Ask::CancelTimer("signal-1".into())];
+        Scripted::new([("start", vec![wait()]), ("local-1 resolved", ended)])
+    };
+    let history = || History::new().old_task().signal("B", "");
+    let mut live = script();
+    live.feed(history().open_task().events).unwrap();
+    live.turn(&[]).unwrap();
+    live.local_resolved(&marker()).unwrap();
+    let sent = live.completion().commands;
+    assert_eq!(sent.len(), 3, "{sent:?}");
+    let recorded = history().task();
+    let recorded = sent.into_iter().fold(recorded, |history, command| history.did(command.ask));
+    let mut replayed = script();
+    replayed.feed(recorded.events).unwrap();
+    replayed.settle().unwrap();
 }
 
 /// Code uses the id of a cancelled timer again; the firing of the old one is late.

@@ -1,7 +1,7 @@
 //! Workflow tasks: one at a time, named by a start id, written with their end.
 
 use abide_core::{
-    event::{Fact, RunTerminated},
+    event::{Body, Fact, RunTerminated, SignalReceived},
     ids::StartId,
     run::{CompleteTask, FailTask, Input, Liveness, Refusal, Reply, StartRun, Task},
 };
@@ -255,7 +255,39 @@ fn a_long_history_is_said_to_be_long() {
     assert!(suggested(&mut world));
     world.complete([]);
     world.limits.events_suggested = 1000;
-    world.limits.history_bytes_suggested = world.run.history_bytes;
+    world.limits.history_bytes_suggested = world.run.history_bytes - world.run.beginning.bytes;
+    world.signal("go");
+    assert!(suggested(&mut world));
+}
+
+/// A run that takes over more signals than a long history has events would else never read one.
+#[test]
+fn what_a_run_took_over_does_not_make_its_history_long() {
+    let suggested = |world: &mut World| {
+        let given = world.start_task();
+        let Fact::TaskStarted(started) = given.tail[0].body.fact.clone() else { panic!() };
+        started.suggest_continue_as_new
+    };
+    let signal = || Body::new(SignalReceived { name: "go".into(), ..SignalReceived::default() });
+    let take_over = |count| {
+        let inputs = (0..count).map(|_| signal()).collect();
+        World::begin(StartRun { inputs, ..start_run() })
+    };
+    let mut world = take_over(10);
+    (world.limits.events_suggested, world.limits.history_bytes_suggested) = (6, 10_000);
+    assert!(!suggested(&mut world));
+    world.complete([]);
+    world.signal("go");
+    assert!(!suggested(&mut world));
+    world.complete([]);
+    world.signal("go");
+    assert!(suggested(&mut world));
+
+    // Where little room is left, half of it is used.
+    let mut world = take_over(10);
+    (world.limits.events_suggested, world.limits.events) = (6, world.run.last_event + 8);
+    assert!(!suggested(&mut world));
+    world.complete([]);
     world.signal("go");
     assert!(suggested(&mut world));
 }

@@ -103,6 +103,59 @@ async fn updates_that_are_not_finished_go_along() {
     PAGE.check("the next run, when an update was not finished", &runs[1]);
 }
 
+#[tokio::test]
+async fn an_update_that_is_not_finished_holds_a_run_that_returns_at_once() {
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Sum>()).await.unwrap();
+    let sum = env.client().start::<Sum>("sum", (0, 1)).await.unwrap();
+    let asked = sum.update(Sum::ask, ()).start().await.unwrap();
+    sum.signal(Sum::add, 2).await.unwrap();
+    assert_eq!(sum.result().await.unwrap(), 2);
+    let runs = chain(&sum).await;
+    assert_eq!(asked.result().await.unwrap(), next_run(&runs[0]).unwrap().to_string());
+    PAGE.check("the next run returns at once, and an update was not finished", &runs[1]);
+}
+
+/// Adds numbers until one is zero, and begins anew whenever it is advised to.
+#[derive(Default)]
+struct Reader;
+
+#[workflow]
+impl Reader {
+    #[run]
+    async fn run(ctx: &Context<Self>, mut sum: u32) -> abide::Result<u32> {
+        while !ctx.suggests_continue_as_new() {
+            match ctx.receive(Self::add).await? {
+                0 => return Ok(sum),
+                number => sum += number,
+            }
+        }
+        Err(ctx.continue_as_new(sum))
+    }
+
+    #[signal]
+    fn add(number: u32);
+}
+
+#[tokio::test]
+async fn many_signals_that_were_not_read_are_read_by_the_next_run() {
+    let engine = Embedded::builder().limits(soon_long()).in_memory().await;
+    let reader = engine.client().start::<Reader>("reader", 0).await.unwrap();
+    for number in std::iter::repeat_n(1, 25).chain([0]) {
+        reader.signal(Reader::add, number).await.unwrap();
+    }
+    tokio::spawn(engine.worker().build_id("test").workflow::<Reader>().run());
+    assert_eq!(reader.result().await.unwrap(), 25);
+    let runs = chain(&reader).await;
+    assert_eq!(runs.len(), 2);
+    PAGE.check("the next run, when more signals were not read than make a history long", &runs[1]);
+}
+
+/// Histories are long soon.
+fn soon_long() -> Limits {
+    Limits { events_suggested: 20, events: 40, events_reserve: 10, ..Limits::default() }
+}
+
 /// Goes on with other options, or as another type.
 #[derive(Default)]
 struct Caterpillar;
@@ -187,12 +240,10 @@ async fn options_that_cannot_be_are_named() {
 
 /// An engine whose histories are long soon, and its run.
 async fn grown(plan: &str) -> (Embedded, WorkflowHandle<Caterpillar>) {
-    let limits =
-        Limits { events_suggested: 20, events: 40, events_reserve: 10, ..Limits::default() };
     let now = abide::Timestamp::from_unix_millis(1_800_000_000_000);
     let clock = abide_embedded::clock::ManualClock::new(now);
     let clock = std::sync::Arc::new(clock);
-    let engine = Embedded::builder().limits(limits).clock(clock.clone()).in_memory().await;
+    let engine = Embedded::builder().limits(soon_long()).clock(clock.clone()).in_memory().await;
     tokio::spawn(engine.worker().build_id("test").workflow::<Caterpillar>().run());
     let run = caterpillar(&engine.client(), plan).await;
     let mut follower = run.follow_history();

@@ -196,7 +196,7 @@ mod tests {
     }
 
     fn failure() -> Failure {
-        Failure::server(FailureKind::Application, "no")
+        Failure { message: "no".into(), ..Failure::default() }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     definition::{SignalDef, Workflow},
     error::{ChildFailure, Error, Result},
-    executor::{Board, ChildClosed, Resolution, Subject, Terms, Wait},
+    executor::{Board, Child, ChildClosed, Resolution, Subject, Terms, Wait},
     payload::{Data, PayloadError},
 };
 
@@ -214,7 +214,8 @@ impl<C: Workflow> Operation for ChildCall<C> {
             return self.begin();
         }
         let outcome = self.link.closed(&answer);
-        if self.link.board.refuses() {
+        // One that was asked to cancel itself is not wanted again, however it ended.
+        if self.link.board.refuses() || self.link.cancel_asked() {
             return Progress::Done(outcome);
         }
         match (&outcome, &self.retries) {
@@ -348,6 +349,10 @@ impl<C: Workflow> Link<C> {
             Resolution::Cancelled => Err(Error::Cancelled),
             _ => self.outcome(),
         }
+    }
+
+    fn cancel_asked(&self) -> bool {
+        self.board.child(self.number, Child::cancel_asked) == Some(true)
     }
 
     fn outcome(&self) -> Result<C::Output> {

@@ -17,7 +17,7 @@ mod sleep;
 mod spawn;
 mod terms;
 
-use std::{cell::RefCell, fmt, future::Future, panic::Location, rc::Rc, time::Duration};
+use std::{cell::RefCell, fmt, future::IntoFuture, panic::Location, rc::Rc, time::Duration};
 
 use abide_core::{
     event::RunStarted,
@@ -191,14 +191,23 @@ impl<W> Context<W> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn scope<F: Future>(&self, future: F) -> Scoped<F> {
-        Scoped::new(self.board.clone(), Kind::Scope, future)
+    pub fn scope<F: IntoFuture>(&self, future: F) -> Scoped<F::IntoFuture> {
+        Scoped::new(self.board.clone(), Kind::Scope, future.into_future())
     }
 
     /// Runs a future that no cancel request reaches from outside: for cleaning up. With `timeout` it
     /// has a deadline.
-    pub fn shield<F: Future>(&self, future: F) -> Shielded<F> {
-        Shielded::new(self.board.clone(), future)
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use abide_sdk::{ActivityDef, Context, Outcome};
+    /// # async fn example<W>(ctx: &Context<W>, release: ActivityDef<(), u32, ()>) -> bool {
+    /// let released = ctx.shield(ctx.activity(release, 7)).timeout(Duration::from_secs(30)).await;
+    /// matches!(released, Outcome::InTime(Ok(())))
+    /// # }
+    /// ```
+    pub fn shield<F: IntoFuture>(&self, future: F) -> Shielded<F::IntoFuture> {
+        Shielded::new(self.board.clone(), future.into_future())
     }
 
     /// Waits for a cancel request of the scope in which it is awaited, or of the run; is ready at once
@@ -210,8 +219,11 @@ impl<W> Context<W> {
 
     /// Runs a future beside this one, in the scope that it is spawned in. It ends with the run at the
     /// latest; the run does not wait for it.
-    pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> JoinHandle<T> {
-        spawn::spawn(&self.board, task)
+    pub fn spawn<T: 'static>(
+        &self,
+        task: impl IntoFuture<Output = T, IntoFuture: 'static>,
+    ) -> JoinHandle<T> {
+        spawn::spawn(&self.board, task.into_future())
     }
 
     /// The value of code that is not deterministic: it runs once, its value is recorded, and the same

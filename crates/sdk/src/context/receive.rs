@@ -145,7 +145,6 @@ impl<S: Expected> Receive<S> {
         };
         let until = limit.map(|limit| limit.from(self.board.now()));
         match self.board.receive(self.signal.name(), until, terms) {
-            Received::Signal(signal) => self.received(Resolution::Signal(signal)),
             Received::TimedOut => Progress::Done(Ok(Outcome::TimedOut)),
             Received::Waits(wait) => Progress::Waits(wait),
         }

@@ -15,9 +15,12 @@ use crate::{
 /// Closes the run with what its main task returned.
 pub(super) async fn close<W: Workflow>(ctx: &Context<W>, result: Result<W::Output, Raised>) {
     if result.is_ok() && W::UNFINISHED == Unfinished::Wait {
-        // A cancel request ends the wait, as any other, but handlers may have to clean up.
+        // Messages that came with this task are in history: whoever sent them was told so.
+        ctx.shared().messages_shown().await;
         while ctx.shared().handlers_run() {
+            // A cancel request ends the wait, as any other, but handlers may have to clean up.
             drop(ctx.running_handlers().await);
+            ctx.shared().messages_shown().await;
         }
     }
     let board = ctx.shared();

@@ -7,7 +7,7 @@ use std::{
 
 use abide_core::{
     command::Command,
-    event::{Marker, RunStarted},
+    event::{Fact, Marker, RunStarted},
     failure::{Failure, FailureKind},
     ids::{RunId, WorkflowKey},
     payload::Payloads,
@@ -61,6 +61,7 @@ impl<W: Workflow> Machine<W> {
             replaying: false,
             suggest_continue_as_new: false,
             history: (0, 0),
+            messages: 0,
         };
         let markers = Vec::new();
         Self { workflow, run, turn, markers, running: None, fault: None, stopped: false }
@@ -72,6 +73,7 @@ impl<W: Workflow> Machine<W> {
             replaying: turn.replaying,
             suggest_continue_as_new: turn.started.suggest_continue_as_new,
             history: (turn.number, turn.started.history_bytes),
+            messages: turn.inputs.iter().filter(|event| handled::<W>(&event.body.fact)).count(),
         };
         self.markers = turn.markers.iter().map(|marker| (*marker).clone()).collect();
         if let Some(running) = &self.running {
@@ -237,8 +239,16 @@ impl<W: Workflow> Running<W> {
         let board = &self.board;
         match step {
             Step::Turn(_) | Step::Start(_) => {}
-            Step::Signal { number, signal } => self.handle_signal(number, signal),
-            Step::Update { update, request } => self.handle_update(update, request),
+            Step::Signal { number, signal } => {
+                self.handle_signal(number, signal);
+                if has_handler::<W>(&signal.name) {
+                    self.board.message_shown();
+                }
+            }
+            Step::Update { update, request } => {
+                self.handle_update(update, request);
+                self.board.message_shown();
+            }
             Step::CancelRequested(request) => board.request_cancel(request),
             Step::TimerFired { timer, .. } => board.fire(timer),
             Step::TimerRescheduled { timer, fire_at } => board.timer_moved(timer, fire_at),
@@ -267,6 +277,20 @@ impl<W: Workflow> Running<W> {
             }
         }
     }
+}
+
+/// The event is a message that goes to a handler.
+fn handled<W: Workflow>(fact: &Fact) -> bool {
+    match fact {
+        Fact::UpdateAdmitted(_) => true,
+        Fact::SignalReceived(signal) => has_handler::<W>(&signal.name),
+        _ => false,
+    }
+}
+
+/// A handler takes signals of this name.
+fn has_handler<W: Workflow>(name: &str) -> bool {
+    W::SIGNALS.iter().any(|signal| signal.name() == name && !signal.kept())
 }
 
 /// How code logs while it runs.

@@ -19,7 +19,7 @@ mod waker;
 
 pub use self::{board::LocalWork, machine::Machine, scope::Cancellation};
 pub(crate) use self::{
-    board::{Board, Received, Terms},
+    board::{Board, Child, Received, Terms},
     scope::{Kind, Scope},
     waits::{ActivityOutcome, ChildClosed, Predicate, Resolution, Subject, Wait},
 };

@@ -37,6 +37,8 @@ pub(crate) enum Subject {
     External(u64),
     /// The scope of the wait is cancelled.
     CancelRequest,
+    /// Nothing: the wait is over from its beginning.
+    Nothing,
 }
 
 /// How a wait ended.
@@ -89,6 +91,11 @@ pub struct Wait {
 impl Wait {
     pub(super) const fn new(board: Rc<Board>, number: u64) -> Self {
         Self { board, number, over: false }
+    }
+
+    /// Names it within its run.
+    pub(super) const fn number(&self) -> u64 {
+        self.number
     }
 
     /// Where it stands.

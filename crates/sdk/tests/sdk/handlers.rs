@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use abide::{Context, Unfinished, Workflow};
 use abide_core::{
-    event::Fact,
+    event::{Body, Fact, SignalReceived, UpdateAdmitted, UpdateRequest},
     run::{Close, ShownWait, Status},
 };
 use abide_sdk_macros::workflow;
@@ -131,6 +131,69 @@ fn a_cancelled_run_leaves_its_handlers() {
     world.update(Till::pay, (10, 7));
     world.cancel();
     assert!(matches!(world.run.status, Status::Closed { how: Close::Cancelled, .. }));
+    world.check();
+}
+
+/// Has nothing to do itself.
+#[derive(Default)]
+struct Brief {
+    paid: u32,
+}
+
+#[workflow]
+impl Brief {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<u32> {
+        Ok(ctx.read(|state| state.paid))
+    }
+
+    #[signal]
+    async fn remind(ctx: &Context<Self>, wait: u64) {
+        drop(ctx.sleep(seconds(wait)).await);
+    }
+
+    #[update]
+    async fn pay(ctx: &Context<Self>, wait: u64) -> abide::Result<u32> {
+        ctx.sleep(seconds(wait)).await?;
+        Ok(ctx.write(|state| {
+            state.paid += 1;
+            state.paid
+        }))
+    }
+}
+
+/// Whoever sent them was told that they are taken.
+#[test]
+fn messages_that_a_run_begins_with_are_handled_although_it_returns_at_once() {
+    let update = |id: &str, wait: u64| {
+        let input = Brief::pay.encode(&wait).unwrap();
+        let request = UpdateRequest { name: "pay".into(), input, ..UpdateRequest::default() };
+        Body::new(UpdateAdmitted { update: id.into(), request })
+    };
+    let (name, input) = ("remind".into(), Brief::remind.encode(&30).unwrap());
+    let signal = Body::new(SignalReceived { name, input, ..SignalReceived::default() });
+    let inputs = vec![update("first", 10), signal, update("second", 20)];
+    let mut world = World::<Brief>::begin_with((), inputs);
+    assert_eq!(
+        waits(&world.run.describe().waits),
+        ["signal remind, update pay (first), update pay (second)"]
+    );
+    world.pass(seconds(20));
+    assert!(world.outcome("first").is_some() && world.outcome("second").is_some());
+    assert!(world.run.open(), "the handler of the signal still runs");
+    world.pass(seconds(10));
+    assert_eq!(world.result(), Some(0));
+    world.check();
+}
+
+#[test]
+fn a_message_that_comes_with_the_end_of_the_run_is_handled_first() {
+    let mut world = World::<Till>::start(false);
+    world.signal_raw("close", Till::close.encode(&()).unwrap());
+    world.signal(Till::count, 5);
+    assert!(world.run.open());
+    world.pass(seconds(5));
+    assert_eq!(world.result(), Some(0));
     world.check();
 }
 

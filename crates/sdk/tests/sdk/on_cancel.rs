@@ -1,6 +1,6 @@
 //! What becomes of activities and children when the wait for them is cancelled.
 
-use abide::{Context, Error, OnCancel, payload, select};
+use abide::{Context, Error, OnCancel, RetryPolicy, RetryState, payload, select};
 use abide_core::{
     effect::{Action, Answer, RunOutcome},
     event::{CancelMode, DeliveryFailure, Fact},
@@ -114,6 +114,8 @@ impl Child {
 enum Way {
     /// By a cancel request, with this policy.
     Awaits(usize),
+    /// By a cancel request, although it would be tried again.
+    AwaitsRetries,
     /// By a select that a timer wins.
     Selects,
     /// By a select that is won at once.
@@ -134,6 +136,10 @@ impl Parent {
         let child = ctx.child::<Child>("child", ());
         let result = match way {
             Way::Awaits(policy) => child.on_cancel(POLICIES[policy]).await,
+            Way::AwaitsRetries => {
+                let policy = RetryPolicy::default().recorded();
+                child.retry(policy).on_cancel(OnCancel::WaitForCancel).await
+            }
             Way::Selects => select! {
                 result = child => result,
                 _ = ctx.sleep(seconds(1)) => Ok(0),
@@ -211,6 +217,20 @@ fn the_end_of_a_child_is_waited_for_if_the_call_says_so() {
         assert_eq!(*world.history().last().unwrap(), end);
         world.check();
     }
+}
+
+/// It was asked to stop, so no other child takes its place.
+#[test]
+fn a_child_that_fails_when_it_is_cancelled_is_not_tried_again() {
+    let mut world = parent(Way::AwaitsRetries);
+    world.cancel();
+    asked(&mut world);
+    let failure = Failure { message: "boom".into(), ..Failure::default() };
+    world.close_child(RunOutcome::Failed { failure, retry_state: RetryState::NonRetryableFailure });
+    world.pass(seconds(5));
+    assert_eq!(world.failure().unwrap().message, "child child of type Child failed: boom");
+    assert_eq!(world.history().iter().filter(|name| **name == "ChildInitiated").count(), 1);
+    world.check();
 }
 
 #[test]

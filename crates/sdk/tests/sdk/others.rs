@@ -166,8 +166,11 @@ fn unread_signals_and_unfinished_updates_go_on_in_the_next_run() {
     assert_eq!(world.history().last(), Some(&"RunContinuedAsNew"));
     world.check();
 
-    let next = World::<Counter>::begin(*world.successor.unwrap());
+    let mut next = World::<Counter>::begin(*world.successor.unwrap());
     assert_eq!(next.history()[1..3], ["SignalReceived", "UpdateAdmitted"]);
+    assert!(next.run.open(), "the update has no outcome");
+    next.pass(seconds(60));
+    assert!(next.outcome("update-1").is_some());
     assert_eq!(next.result(), Some(2));
     next.check();
 }

@@ -177,3 +177,43 @@ fn data_that_a_handler_cannot_read_does_no_harm() {
     assert_eq!(world.result().unwrap(), ["cash"]);
     world.check();
 }
+
+/// Begins to receive, and goes on in a new run without having looked.
+#[derive(Default)]
+struct Absent;
+
+#[workflow]
+impl Absent {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<()> {
+        ctx.receive(Self::go).await?;
+        drop(ctx.receive(Self::item).start());
+        let _first = ctx.receive(Self::item).start();
+        let (other, _spawned) = (ctx.clone(), ctx.receive(Self::item).start());
+        ctx.spawn(async move {
+            let _third = other.receive(Self::item).start();
+            other.sleep(seconds(60)).await
+        });
+        ctx.sleep(seconds(1)).await?;
+        Err(ctx.continue_as_new(()))
+    }
+
+    #[signal]
+    fn go();
+
+    #[signal]
+    fn item(name: String);
+}
+
+#[test]
+fn a_signal_that_was_there_is_unread_until_code_takes_it() {
+    let mut world = World::<Absent>::start(());
+    for name in ["a", "b", "c"] {
+        world.signal(Absent::item, name.to_owned());
+    }
+    world.signal(Absent::go, ());
+    world.pass(seconds(1));
+    assert_eq!(world.history().last(), Some(&"RunContinuedAsNew"));
+    assert_eq!(world.successor.as_ref().unwrap().inputs.len(), 3);
+    world.check();
+}

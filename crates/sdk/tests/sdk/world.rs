@@ -68,13 +68,18 @@ pub(crate) const fn seconds(seconds: u64) -> Duration {
 impl<W: Workflow> World<W> {
     /// A run with these arguments, taken as far as it goes by itself.
     pub(crate) fn start(input: W::Input) -> Self {
+        Self::begin_with(input, Vec::new())
+    }
+
+    /// The same with messages that it has from the beginning.
+    pub(crate) fn begin_with(input: W::Input, inputs: Vec<Body>) -> Self {
         let spec = RunSpec {
             workflow_type: W::NAME.into(),
             queue: "main".into(),
             input: W::encode_input(&input).unwrap(),
             ..RunSpec::default()
         };
-        Self::begin(StartRun::new(key("order-1"), run_id(1), spec))
+        Self::begin(StartRun { inputs, ..StartRun::new(key("order-1"), run_id(1), spec) })
     }
 
     /// A run as `start` says.

@@ -114,6 +114,11 @@ impl Child {
     pub(super) const fn new(workflow: WorkflowKey) -> Self {
         Self { workflow, cancel: ChildCancel::NotWanted, initiated: None, outcome: None }
     }
+
+    /// A wait for it was cancelled, or given up: it was asked to cancel itself.
+    pub(crate) fn cancel_asked(&self) -> bool {
+        self.cancel != ChildCancel::NotWanted
+    }
 }
 
 /// While it lives, what begins belongs to a scope.

@@ -1,6 +1,11 @@
 //! Which handlers of signals and updates have begun and not finished.
 
-use std::{collections::BTreeMap, rc::Rc};
+use std::{
+    collections::BTreeMap,
+    future::poll_fn,
+    rc::Rc,
+    task::{Poll, Waker},
+};
 
 use abide_core::{
     command::Ask,
@@ -8,7 +13,7 @@ use abide_core::{
     ids::{EventNumber, UpdateId},
 };
 
-use super::Board;
+use super::{Board, TurnInfo, news::wake};
 
 /// How many handlers a text names before it only counts them.
 const NAMED: usize = 5;
@@ -20,6 +25,8 @@ pub(super) struct Handlers {
     signals: BTreeMap<EventNumber, String>,
     /// Of accepted updates with their names, oldest first.
     updates: Vec<(UpdateId, String)>,
+    /// Waits for the messages of the task.
+    closing: Option<Waker>,
 }
 
 impl Handlers {
@@ -52,6 +59,31 @@ impl Board {
     /// The handlers that run, for people.
     pub(crate) fn shown_handlers(&self) -> String {
         self.shared.borrow().handlers.shown()
+    }
+
+    /// A message of the task was shown to its handler.
+    pub(in crate::executor) fn message_shown(&self) {
+        let turn = self.turn.get();
+        let messages = turn.messages.saturating_sub(1);
+        self.turn.set(TurnInfo { messages, ..turn });
+        if messages == 0 {
+            let closing = self.shared.borrow_mut().handlers.closing.take();
+            wake(closing);
+        }
+    }
+
+    /// Waits until handlers were shown all messages of the task. Nothing of this is recorded: replay
+    /// brings the same messages with the same task.
+    pub(in crate::executor) async fn messages_shown(&self) {
+        poll_fn(|cx| {
+            if self.turn.get().messages == 0 {
+                return Poll::Ready(());
+            }
+            let replaced = self.shared.borrow_mut().handlers.closing.replace(cx.waker().clone());
+            drop(replaced);
+            Poll::Pending
+        })
+        .await;
     }
 
     pub(in crate::executor) fn accept_update(&self, update: UpdateId, request: UpdateRequest) {

@@ -112,6 +112,8 @@ pub(in crate::executor) struct TurnInfo {
     pub(in crate::executor) suggest_continue_as_new: bool,
     /// Events and bytes of the history.
     pub(in crate::executor) history: (u64, u64),
+    /// Messages for handlers that the task has and code was not told yet.
+    pub(in crate::executor) messages: usize,
 }
 
 impl std::fmt::Debug for Board {
@@ -289,7 +291,10 @@ impl Board {
             Subject::ChildStart(child) | Subject::ChildClose(child) => {
                 self.cancel_child(shared, child);
             }
-            Subject::Condition(_) | Subject::External(_) | Subject::CancelRequest => {}
+            Subject::Condition(_)
+            | Subject::External(_)
+            | Subject::CancelRequest
+            | Subject::Nothing => {}
         }
     }
 }

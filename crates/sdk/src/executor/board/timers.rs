@@ -13,10 +13,7 @@ use abide_core::{
 use super::{Board, Shared};
 use crate::{
     context::MoveError,
-    executor::{
-        mailbox::Signal,
-        waits::{Ender, Predicate, Subject, Wait},
-    },
+    executor::waits::{Ender, Predicate, Resolution, Subject, Wait},
 };
 
 /// What a wait shows to people, and what they may do to its deadline.
@@ -28,11 +25,9 @@ pub(crate) struct Terms {
 
 /// What a wait for a signal begins with.
 pub(crate) enum Received {
-    /// One was there.
-    Signal(Signal),
     /// None was there, and no time was given.
     TimedOut,
-    /// It must come.
+    /// It must come; or it was there, and the wait is over.
     Waits(Wait),
 }
 
@@ -60,7 +55,10 @@ impl Board {
     ) -> Received {
         let mut shared = self.change();
         if let Some(signal) = shared.mailbox.take(name) {
-            return Received::Signal(signal);
+            // Until code takes it from the wait it is unread, and goes back if the wait is dropped.
+            let wait = self.open(&mut shared, Subject::Nothing, Ender::Nothing);
+            shared.waits.resolve(wait.number(), Resolution::Signal(signal));
+            return Received::Waits(wait);
         }
         if until.is_some_and(|until| until <= self.now()) {
             return Received::TimedOut;
