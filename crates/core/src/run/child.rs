@@ -143,7 +143,9 @@ impl Run {
         let counts = |effect: &&Effect| {
             let own =
                 matches!(effect.action, Action::Cancel { .. }) && effect.target.child.is_some();
-            !own && effect.initiated.is_some_and(|initiated| self.externals.contains(&initiated))
+            !own && effect
+                .initiated
+                .is_some_and(|initiated| self.externals.contains_key(&initiated))
         };
         match self.externals.is_empty() {
             true => 0,
