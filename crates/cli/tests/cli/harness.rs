@@ -110,11 +110,6 @@ impl Engine {
         self.child.wait().expect("it ends").code()
     }
 
-    /// Waits until the process ends by itself, and gives its exit code.
-    pub(crate) fn ended(mut self) -> Option<i32> {
-        self.child.wait().expect("it ends").code()
-    }
-
     /// Kills the process, as a power cut would.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("it runs");

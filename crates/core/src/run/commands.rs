@@ -34,6 +34,9 @@ impl fmt::Display for BadCommand {
     }
 }
 
+/// A wait for a condition with a deadline, from its beginning to its end.
+const COMMANDS_OF_A_WAIT: usize = 4;
+
 /// What is open while the commands are gone through, without the buffer.
 struct Ledger<'a> {
     run: &'a Run,
@@ -113,7 +116,9 @@ pub(super) fn check(run: &Run, limits: &Limits, commands: &[Command]) -> Result<
     // What is open can be ended all at once, in addition: else a run with much under way could not
     // follow a cancel request.
     let open = run.timers.len() + run.waits.len() + run.activities.len() + run.children.len();
-    let limit = limits.commands + open;
+    // So can whatever the task has seen be waited for, else whoever sends many signals could stop the run.
+    let seen = usize::try_from(run.last_event.saturating_sub(run.completed)).unwrap_or(usize::MAX);
+    let limit = seen.saturating_mul(COMMANDS_OF_A_WAIT).saturating_add(limits.commands + open);
     if commands.len() > limit {
         let reason = format!("a task may have {limit} commands, not {}", commands.len());
         return Err(BadCommand { index: limit, reason });

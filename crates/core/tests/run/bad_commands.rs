@@ -257,9 +257,24 @@ fn what_a_marker_records_is_bounded() {
 #[test]
 fn a_task_may_have_so_many_commands() {
     let limits = Limits { commands: 2, ..Limits::default() };
-    // Two, and one for each of the three things that are open.
-    let message = refused_by(limits, ["u", "v", "w", "x", "y", "z"].map(|id| timer(id, 60)));
-    assert_eq!(message, "command 6: a task may have 5 commands, not 6");
+    let ids: Vec<_> = (0..100).map(|number| format!("timer-{number}")).collect();
+    let message = refused_by(limits, ids.iter().map(|id| timer(id, 60)));
+    // Two, one for each of the three things that are open, and four for each of the six new events.
+    assert_eq!(message, "command 30: a task may have 29 commands, not 100");
+}
+
+/// Else whoever sends many signals could stop the run for good.
+#[test]
+fn every_signal_that_a_task_has_seen_can_be_waited_for() {
+    let mut world = World::after([]);
+    world.limits = Limits { commands: 1, ..Limits::default() };
+    (0..50).for_each(|_| drop(world.signal("go")));
+    let waits = (0..50).flat_map(|number| {
+        let id = format!("signal-{number}");
+        [timer(&id, 60), cancel_timer(&id)]
+    });
+    let took = world.task(waits.collect::<Vec<_>>());
+    assert_eq!(took.names.iter().filter(|name| **name == "TimerCancelled").count(), 50);
 }
 
 /// Else a run that is at its bounds could not follow a cancel request.

@@ -177,8 +177,6 @@ fn state_named(name: &str) -> RetryState {
 
 #[cfg(test)]
 mod tests {
-    use abide_core::failure::FailureKind;
-
     use super::*;
 
     fn activity() -> LocalActivity {
