@@ -100,10 +100,10 @@ fn code_is_not_told_of_a_late_firing() {
     assert_eq!((commands, &replay.code().told[..]), (Vec::new(), &told.map(String::from)[..]));
 }
 
-/// An optional timer that an older history lacks is asked for when code comes to rest, before its local
-/// activities end. One of them makes code cancel it again.
+/// An optional timer that an older history lacks is asked for when the task completes. The end of a local
+/// activity makes code cancel it before.
 #[test]
-fn a_float_lands_before_the_ends_of_local_activities_live_as_on_replay() {
+fn a_float_that_is_cancelled_within_its_task_leaves_nothing_live_as_on_replay() {
     let marker = || Marker {
         kind: MarkerKind::LocalActivity,
         id: "local-1".into(),
@@ -125,7 +125,7 @@ fn a_float_lands_before_the_ends_of_local_activities_live_as_on_replay() {
     live.turn(&[]).unwrap();
     live.local_resolved(&marker()).unwrap();
     let sent = live.completion().commands;
-    assert_eq!(sent.len(), 3, "{sent:?}");
+    assert_eq!(sent.len(), 1, "{sent:?}");
     let recorded = history().task();
     let recorded = sent.into_iter().fold(recorded, |history, command| history.did(command.ask));
     let mut replayed = script();

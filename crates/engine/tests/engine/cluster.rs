@@ -30,7 +30,7 @@ struct Wires(Mutex<BTreeMap<String, Weak<Engine>>>);
 
 impl Wires {
     fn engine(&self, node: &str) -> Option<Arc<Engine>> {
-        self.0.lock().unwrap().get(node)?.upgrade()
+        self.0.lock().expect("no test panicked").get(node)?.upgrade()
     }
 }
 
@@ -43,7 +43,8 @@ struct Plug {
 
 impl Peers for Plug {
     fn keep(&self, nodes: BTreeSet<String>) {
-        let before = std::mem::replace(&mut *self.linked.lock().unwrap(), nodes.clone());
+        let before =
+            std::mem::replace(&mut *self.linked.lock().expect("no test panicked"), nodes.clone());
         let Some(own) = self.wires.engine(&self.own) else { return };
         for node in before.difference(&nodes) {
             own.unlinked(node);
@@ -103,14 +104,14 @@ impl Cluster {
         let options = Options { name: address.clone(), membership, ..Options::default() };
         let store = Arc::clone(&self.store) as Arc<dyn Store>;
         let engine = Arc::new(Engine::start(store, options));
-        self.wires.0.lock().unwrap().insert(address, Arc::downgrade(&engine));
+        self.wires.0.lock().expect("no test panicked").insert(address, Arc::downgrade(&engine));
         engine.ready().await;
         self.engines.push(engine);
     }
 
     /// The engine dies without a word; its lease stays in the store.
     fn kill(&mut self, index: usize) {
-        self.wires.0.lock().unwrap().remove(&format!("node-{index}"));
+        self.wires.0.lock().expect("no test panicked").remove(&format!("node-{index}"));
         self.engines[index].abandon();
     }
 }
