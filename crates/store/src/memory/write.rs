@@ -71,7 +71,7 @@ impl Tables {
         Ok(())
     }
 
-    /// The run is gone, and with its last one the workflow.
+    /// The run is gone or has another row, and with its last one the workflow is gone.
     fn forget_workflow(&mut self, shard: ShardId, row: &RunRow) {
         let key = (shard, workflow_of(row));
         if let Some(runs) = self.runs_of.get_mut(&key) {
@@ -95,8 +95,10 @@ impl Tables {
                 self.snapshots.insert((shard, row.run), row);
             }
             Write::PutRun(row) => {
+                if let Some(before) = self.runs.insert((shard, row.run), row.clone()) {
+                    self.forget_workflow(shard, &before);
+                }
                 self.runs_of.entry((shard, workflow_of(&row))).or_default().insert(row.run);
-                self.runs.insert((shard, row.run), row);
             }
             Write::DeleteRun(run) => {
                 if let Some(row) = self.runs.remove(&(shard, run)) {
