@@ -260,6 +260,12 @@ impl Shard {
             Output::Answer(_, key, _) => {
                 self.incoming.remove(key);
             }
+            Output::Dispatch(worker, dispatch) if self.is_over(dispatch) => {
+                if let Some(offer) = self.credit_of(dispatch) {
+                    let worker = worker.clone();
+                    return self.emit(Output::Unmatched(offer, worker));
+                }
+            }
             _ => {}
         }
         self.emit(output);

@@ -185,6 +185,15 @@ impl Shard {
         self.emit_after(run, Output::Dispatch(worker, Box::new(dispatch)));
     }
 
+    /// Somebody outside has ended the attempt before it has left for its worker.
+    pub(super) fn is_over(&self, dispatch: &Dispatch) -> bool {
+        let Dispatch::Activity { token, .. } = dispatch else { return false };
+        self.cache.peek(token.run).is_some_and(|entry| {
+            let activity = entry.run.activities.get(&token.scheduled);
+            activity.is_none_or(|activity| activity.starts != token.start)
+        })
+    }
+
     /// The credit that a worker gave for work which does not reach it: the queue, and an offer of it.
     pub(super) fn credit_of(&self, dispatch: &Dispatch) -> Option<Offer> {
         if matches!(dispatch, Dispatch::Activity { eager: true, .. }) {

@@ -17,7 +17,7 @@ use abide_core::{
 use abide_shard::message::Message;
 use bytes::Bytes;
 
-use crate::harness::{World, activity, shard_of, target};
+use crate::harness::{World, activity, shard_of, target, worker};
 
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -291,4 +291,24 @@ fn inputs_over_the_buffer_wait_unacknowledged_until_the_task_ends() {
     assert!(matches!(world.replies[&waiting], Ok(CallReply::Done { .. })));
     let signals = world.history("w", run).iter().filter(|name| **name == "SignalReceived").count();
     assert_eq!(signals, 2);
+}
+
+/// Somebody outside is quicker than the store: the attempt never leaves, and its credit is given back.
+#[test]
+fn an_attempt_that_is_reported_before_it_has_left_is_not_sent() {
+    let mut world = World::new();
+    world.start("w");
+    let token = world.take_task();
+    world.complete(token, vec![activity("a", Delivery::AtLeastOnce)]);
+    let offer = world.offers.pop().expect("the activity is offered");
+    world.commit_at_once = false;
+    world.send(shard_of("w"), Message::Matched(offer, worker("session")));
+    let done = AttemptReport::Resolved(Resolution::Completed(Vec::new()));
+    let reported = world.call(shard_of("w"), Call::ReportAttempt(by_id("a"), done));
+    while !world.commits.is_empty() {
+        world.commit(Ok(()));
+    }
+    assert!(world.replies[&reported].is_ok(), "{:?}", world.replies[&reported]);
+    assert!(world.dispatches.is_empty(), "{:?}", world.dispatches);
+    assert_eq!(world.unmatched, 1);
 }
