@@ -116,15 +116,6 @@ impl Engine {
         while members.join_next().await.is_some() {}
     }
 
-    /// Ends at once, as if the process had died: nothing is handed over, and nobody is told.
-    pub fn abandon(&self) {
-        self.stopping.store(true, Ordering::SeqCst);
-        self.node.disconnect_all();
-        if let Ok(mut members) = self.members.try_lock() {
-            members.abort_all();
-        }
-    }
-
     /// It stops, or has stopped. A stream that is opened after this would never end.
     pub fn stopping(&self) -> bool {
         self.stopping.load(Ordering::SeqCst)

@@ -19,7 +19,6 @@
 
 #![warn(missing_docs)]
 
-mod counts;
 mod fault;
 mod open;
 mod options;
@@ -31,7 +30,7 @@ mod tables;
 mod values;
 mod writer;
 
-pub use counts::Counts;
+pub use abide_store::counts::Counts;
 pub use open::OpenError;
 pub use options::Options;
 pub use store::PostgresStore;

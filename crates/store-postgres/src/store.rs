@@ -14,6 +14,7 @@ use abide_core::{
 };
 use abide_store::{
     Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
+    counts::Counter,
     rows::{
         DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
         Swept, TaskKey, TaskRow, WaitRow,
@@ -22,9 +23,7 @@ use abide_store::{
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
-    Counts, OpenError, Options,
-    counts::Counter,
-    open,
+    Counts, OpenError, Options, open,
     readers::Readers,
     registrar::Registrar,
     tables::{due, inbox, log, outbox, registry, runs, shards, snapshots, tasks, waits},

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use abide_core::ids::ShardId;
-use abide_store::{Batch, CommitError};
+use abide_store::{Batch, CommitError, counts::Counter};
 use tokio::{
     sync::{
         mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
@@ -17,7 +17,6 @@ use tokio::{
 
 use crate::{
     Options,
-    counts::Counter,
     fault::Fault,
     session::{Lane, boxed},
     tables,

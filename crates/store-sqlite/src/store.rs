@@ -14,6 +14,7 @@ use abide_core::{
 };
 use abide_store::{
     Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
+    counts::Counter,
     rows::{
         DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
         Swept, TaskKey, TaskRow, WaitRow,
@@ -23,7 +24,6 @@ use futures_channel::oneshot;
 
 use crate::{
     Counts, OpenError, Options,
-    counts::Counter,
     open::{self, Lock},
     readers::Readers,
     tables::{due, inbox, log, outbox, registry, runs, shards, snapshots, tasks, waits},

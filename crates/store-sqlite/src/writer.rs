@@ -8,13 +8,12 @@ use std::sync::{
 };
 
 use abide_core::ids::ShardId;
-use abide_store::{Batch, CommitError, Write, rows::RegistryRow};
+use abide_store::{Batch, CommitError, Write, counts::Counter, rows::RegistryRow};
 use futures_channel::oneshot;
 use rusqlite::Connection;
 
 use crate::{
     Options,
-    counts::Counter,
     fault::{self, Fault},
     tables,
     writer::epochs::Epochs,

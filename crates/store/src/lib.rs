@@ -19,6 +19,7 @@ use abide_core::{
 pub mod batch;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+pub mod counts;
 mod error;
 pub mod memory;
 pub mod rows;

@@ -211,11 +211,6 @@ impl Lease {
         self.holdings.open(shard)
     }
 
-    /// Address of the node that held the shard when the rows were last read.
-    pub fn address_of(&self, shard: ShardId) -> Option<&str> {
-        self.addresses.get(&shard).map(String::as_str)
-    }
-
     /// Where each shard was when the rows were last read.
     pub fn addresses(&self) -> &BTreeMap<ShardId, String> {
         &self.addresses

@@ -11,21 +11,22 @@ pub struct Counts {
     pub batches: u64,
 }
 
-/// Counts while the writer works.
+/// Counts while a store's writer works.
 #[derive(Debug, Default)]
-pub(crate) struct Counter {
+pub struct Counter {
     transactions: AtomicU64,
     batches: AtomicU64,
 }
 
 impl Counter {
     /// A transaction with so many batches is on the disk.
-    pub(crate) fn committed(&self, batches: usize) {
+    pub fn committed(&self, batches: usize) {
         self.transactions.fetch_add(1, Relaxed);
         self.batches.fetch_add(batches as u64, Relaxed);
     }
 
-    pub(crate) fn counts(&self) -> Counts {
+    /// What was committed until now.
+    pub fn counts(&self) -> Counts {
         Counts {
             transactions: self.transactions.load(Relaxed),
             batches: self.batches.load(Relaxed),
