@@ -71,8 +71,12 @@ async fn put(session: &Session, row: &RegistryRow, patience: Duration) -> Result
     if row.version == 0 || i64::try_from(row.version).is_err() {
         return Ok(false);
     }
+    session.was_hasty();
     match timeout(patience, session.execute(registry::put(row))).await {
-        Ok(changed) => Ok(changed.map_err(fault::before_commit)? == 1),
+        Ok(changed) => {
+            let changed = changed.map_err(fault::before_commit)?;
+            if session.was_hasty() { Err(fault::hasty_commit()) } else { Ok(changed == 1) }
+        }
         Err(_) => {
             session.spoil();
             Err(Fault::Unknown(format!("no answer in {patience:?}")))

@@ -62,8 +62,9 @@ impl Proxy {
         Self { address, moment }
     }
 
+    /// The address of a database behind it, without TLS, so that the proxy can read what is said.
     pub(crate) fn address(&self, database: &str) -> String {
-        format!("postgres://abide@{}/{database}", self.address)
+        format!("postgres://abide@{}/{database}?sslmode=disable", self.address)
     }
 
     /// Lets the fault happen when its moment comes.

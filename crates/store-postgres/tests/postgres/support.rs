@@ -1,6 +1,10 @@
 //! What these tests share: small batches, and how to commit and read them.
 
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    time::Duration,
+};
 
 use abide_core::{
     ids::{RunId, ShardId},
@@ -57,4 +61,38 @@ pub(crate) fn impatient(address: &str) -> Options {
     options.idle_timeout = Duration::from_millis(200);
     options.retry_for = Duration::from_secs(1);
     options
+}
+
+/// Goes on as an owner does: after an unknown outcome it claims its shard anew and reads before it goes on.
+/// What was acknowledged must be there in the end.
+pub(crate) fn own(
+    store: &PostgresStore,
+    number: u8,
+    acknowledged: &AtomicUsize,
+    goes_on: impl Fn() -> bool,
+) {
+    let (mut epoch, mut next) = (0, 1);
+    let mut kept = BTreeSet::new();
+    while goes_on() {
+        match commit(store, batch(number, epoch, next)) {
+            Ok(()) => {
+                kept.insert(next);
+                next += 1;
+                acknowledged.fetch_add(1, Relaxed);
+            }
+            Err(CommitError::Unavailable(_)) => {}
+            Err(CommitError::Unknown(_)) => {
+                while claim(store, number, epoch, "again").is_err() {
+                    if let Ok(row) = pollster::block_on(store.shard(shard(number))) {
+                        epoch = row.epoch;
+                    }
+                }
+                epoch += 1;
+                next = sequences(store, number).last().copied().unwrap_or_default() + 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let there = BTreeSet::from_iter(sequences(store, number));
+    assert!(kept.is_subset(&there), "lost: {:?}", kept.difference(&there));
 }
