@@ -16,7 +16,10 @@ pub(crate) struct Keeper {
     leash: Option<ChildStdin>,
 }
 
+/// A terminal that ends a test, and whoever ends it after its time, tell all its processes to end. This one
+/// has work left then.
 const KEEP: &str = r#"
+trap '' INT TERM HUP
 programs="$1" folder="$2" options="$3"
 shift 3
 [ -d "$folder/data" ] || "$@" >&2 </dev/null || exit 1

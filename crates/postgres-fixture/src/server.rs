@@ -115,19 +115,30 @@ impl Server {
         standby.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// From now on what is committed is on the standbys too before it is answered. Returns when they
-    /// have caught up.
+    /// From now on what is committed is on a standby of this name too before it is answered; `*` is any
+    /// standby, and no name is none.
     ///
     /// # Panics
     /// If the server is not there.
-    pub fn wait_for_standbys(&self) {
-        self.query("postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'");
-        // The commit that makes the table waits for a standby, or not yet, if the setting was not read yet.
+    pub fn commit_with_standby(&self, name: &str) {
+        let set = format!("ALTER SYSTEM SET synchronous_standby_names = '{name}'");
+        self.query("postgres", &set);
         self.query("postgres", "SELECT pg_reload_conf()");
+        // When new sessions know it, the one that tells all others has been told; it takes note before it
+        // does what it is asked next.
+        while self.query("postgres", "SHOW synchronous_standby_names") != name {}
+        self.query("postgres", "CHECKPOINT");
+    }
+
+    /// From now on what is committed is on a standby too before it is answered. Returns when one has
+    /// caught up.
+    ///
+    /// # Panics
+    /// If the server is not there.
+    pub fn wait_for_standby(&self) {
+        self.commit_with_standby("*");
         let waiting = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
-        while self.query("postgres", waiting) == "0" {
-            std::thread::yield_now();
-        }
+        while self.query("postgres", waiting) == "0" {}
     }
 
     /// Makes a standby the server that is written to. Returns when it is.

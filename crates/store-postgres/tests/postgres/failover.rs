@@ -12,7 +12,7 @@ use abide_postgres_fixture::{Server, Setup, Stop, for_test, start_for_test};
 use abide_store::{CommitError, Store as _};
 use abide_store_postgres::{Options, PostgresStore};
 
-use crate::support::{batch, claim, commit, impatient, own, sequences};
+use crate::support::{batch, claim_anew, commit, impatient, own, sequences};
 
 /// The address of both, the first one first.
 fn both(first: &Server, second: &Server) -> String {
@@ -24,7 +24,7 @@ fn both(first: &Server, second: &Server) -> String {
 fn pair(test: &str) -> Option<(Server, Server)> {
     let primary = start_for_test(test, &Setup::default())?;
     let standby = primary.standby();
-    primary.wait_for_standbys();
+    primary.wait_for_standby();
     Some((primary, standby))
 }
 
@@ -92,19 +92,21 @@ fn an_old_primary_that_comes_back_as_a_standby_can_take_over_again() {
     let setup = Setup::default().setting("wal_log_hints", "on");
     let Some(primary) = start_for_test(test, &setup) else { return };
     let standby = primary.standby();
-    primary.wait_for_standbys();
+    primary.wait_for_standby();
     let store = PostgresStore::open(&impatient(&both(&primary, &standby))).unwrap();
     assert_eq!(commit(&store, batch(1, 0, 1)), Ok(()));
     primary.stop(Stop::Fast);
     standby.promote();
-    while claim(&store, 1, 0, "again").is_err() {}
-    assert_eq!(commit(&store, batch(1, 1, 2)), Ok(()));
+    let epoch = claim_anew(&store, 1);
+    assert_eq!(commit(&store, batch(1, epoch, 2)), Ok(()));
     primary.follow(&standby);
-    standby.wait_for_standbys();
-    assert_eq!(commit(&store, batch(1, 1, 3)), Ok(()));
+    standby.wait_for_standby();
+    assert_eq!(commit(&store, batch(1, epoch, 3)), Ok(()));
     standby.stop(Stop::Crash);
     primary.promote();
-    while claim(&store, 1, 1, "again").is_err() {}
+    // It is alone now, and still set to wait for the standby that it had at first.
+    primary.commit_with_standby("");
+    claim_anew(&store, 1);
     assert_eq!(sequences(&store, 1), [1, 2, 3]);
 }
 
@@ -132,8 +134,7 @@ fn a_commit_that_no_standby_has_is_not_acknowledged() {
     let Some(server) = start_for_test(test, &Setup::default()) else { return };
     let store = PostgresStore::open(&Options::new(&server.address("postgres")).unwrap()).unwrap();
     assert_eq!(commit(&store, batch(1, 0, 1)), Ok(()));
-    server.query("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
-    server.query("postgres", "SELECT pg_reload_conf()");
+    server.commit_with_standby("nobody");
     let pending = store.commit(batch(1, 0, 2));
     let cancel = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity \
         WHERE wait_event = 'SyncRep'";

@@ -47,6 +47,18 @@ pub(crate) fn claim(
     commit(store, Batch { shard: shard(number), epoch, writes })
 }
 
+/// Claims the shard once the database lets itself be written to, and answers the new epoch.
+pub(crate) fn claim_anew(store: &PostgresStore, number: u8) -> u64 {
+    loop {
+        let stored = pollster::block_on(store.shard(shard(number)));
+        if let Ok(row) = stored
+            && claim(store, number, row.epoch, "the owner again").is_ok()
+        {
+            return row.epoch + 1;
+        }
+    }
+}
+
 /// The sequences in the log of the shard's only run.
 pub(crate) fn sequences(store: &PostgresStore, number: u8) -> Vec<u64> {
     let rows = store.log(shard(number), run(u128::from(number)), 0, usize::MAX);
@@ -82,12 +94,7 @@ pub(crate) fn own(
             }
             Err(CommitError::Unavailable(_)) => {}
             Err(CommitError::Unknown(_)) => {
-                while claim(store, number, epoch, "again").is_err() {
-                    if let Ok(row) = pollster::block_on(store.shard(shard(number))) {
-                        epoch = row.epoch;
-                    }
-                }
-                epoch += 1;
+                epoch = claim_anew(store, number);
                 next = sequences(store, number).last().copied().unwrap_or_default() + 1;
             }
             Err(error) => panic!("{error}"),

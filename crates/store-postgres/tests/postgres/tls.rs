@@ -17,8 +17,9 @@ use crate::support::{batch, commit, impatient};
 
 type Root = CertifiedIssuer<'static, KeyPair>;
 
-fn root() -> Root {
+fn root(name: &str) -> Root {
     let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
@@ -54,7 +55,7 @@ struct Site {
 
 impl Site {
     fn start(test: &str) -> Option<Self> {
-        let root = root();
+        let root = root("root");
         let server = ExtendedKeyUsagePurpose::ServerAuth;
         let (certificate, key) = issue(&root, &["localhost"], "database", server);
         let setup = Setup::default()
@@ -72,7 +73,7 @@ impl Site {
         let (certificate, key) = issue(&root, &[], "by_certificate", client);
         let site = Self { server, folder };
         site.write("root.pem", &root.pem());
-        site.write("other.pem", &self::root().pem());
+        site.write("other.pem", &self::root("other").pem());
         site.write("client.pem", &certificate);
         site.write("client.key", &key);
         Some(site)
