@@ -28,7 +28,8 @@ use crate::{
     tls::{Encrypted, Tls},
 };
 
-/// How long one of several hosts may take to let us in. One that stands still accepts connections too.
+/// How long one of several hosts may take at most to let us in. One that stands still accepts connections
+/// too.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The hosts, in the order of the address.
@@ -68,16 +69,17 @@ impl Hosts {
         Ok(Self { configs, tls, current: AtomicUsize::new(0), newest: AtomicU32::new(0) })
     }
 
-    /// Connects to the host that can be written to.
-    pub(crate) async fn connect(&self) -> Result<Link, Fault> {
+    /// Connects to the host that can be written to. Each has its share of the time.
+    pub(crate) async fn connect(&self, patience: Duration) -> Result<Link, Fault> {
         if let [only] = &self.configs[..] {
             return self.link(only).await;
         }
         let count = self.configs.len();
+        let share = patience.mul_f64(1.0 / count as f64).min(PATIENCE);
         let first = self.current.load(Relaxed);
         let mut faults = Vec::new();
         for index in (first..first + count).map(|number| number % count) {
-            match within(PATIENCE, self.link(&self.configs[index])).await {
+            match within(share, self.link(&self.configs[index])).await {
                 Ok(link) => {
                     self.current.store(index, Relaxed);
                     return Ok(link);

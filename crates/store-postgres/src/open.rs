@@ -125,8 +125,9 @@ pub(crate) async fn prepare(options: &Options) -> Result<(), OpenError> {
 
 async fn attempt(options: &Options) -> Result<(), Stop> {
     let stop = |fault| stopped(options, fault);
+    let patience = options.patience();
     // Something may listen there that is no database, or one that stands still.
-    let connected = within(options.patience(), Session::connect(options)).await;
+    let connected = within(patience, Session::connect(options, patience)).await;
     let session = connected.map_err(stop)?;
     let lost = |error: Error| stop(Fault::from(error));
     check_encoding(&session, options).await?;

@@ -31,6 +31,9 @@ pub struct Options {
     /// How long what failed without a trace is tried again: a lost connection, a database that starts,
     /// too many connections. Default 5 s; after that callers are told.
     pub retry_for: Duration,
+    /// How long the registry waits for an answer, tries again and takes to connect. Default 1.5 s: a lease
+    /// must survive a connection that has died without a word. See [`Self::for_lease`].
+    pub registry_timeout: Duration,
     /// Threads that talk to the database. Default 1.
     pub threads: usize,
 }
@@ -51,16 +54,18 @@ impl Options {
             group_bytes_max: 8 << 20,
             statement_timeout: Duration::from_secs(10),
             lock_timeout: Duration::from_secs(5),
-            idle_timeout: IDLE_TIMEOUT,
+            idle_timeout: PART_OF_LEASE,
             retry_for: Duration::from_secs(5),
+            registry_timeout: PART_OF_LEASE,
             threads: 1,
         })
     }
 
     /// Fits a node whose lease lasts so long: when others may take its shards, the database has long
-    /// undone what the node left unfinished.
+    /// undone what the node left unfinished; and a renewal that is lost is noticed in time for others.
     pub fn for_lease(mut self, lease: Duration) -> Self {
-        self.idle_timeout = (lease * 3 / 10).clamp(Duration::from_millis(50), IDLE_TIMEOUT);
+        let part = (lease * 3 / 10).clamp(Duration::from_millis(50), PART_OF_LEASE);
+        (self.idle_timeout, self.registry_timeout) = (part, part);
         self
     }
 
@@ -77,7 +82,7 @@ impl Options {
 }
 
 /// Enough for a node that is busy, and three tenths of the usual lease.
-const IDLE_TIMEOUT: Duration = Duration::from_millis(1500);
+const PART_OF_LEASE: Duration = Duration::from_millis(1500);
 
 #[cfg(test)]
 mod tests {
@@ -97,10 +102,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_node_left_unfinished_is_undone_well_before_its_lease_ends() {
+    fn times_that_a_lease_depends_on_are_a_part_of_it() {
         let idle = |lease_ms| {
             let options = Options::new("postgres://host/things").unwrap();
-            options.for_lease(Duration::from_millis(lease_ms)).idle_timeout.as_millis()
+            let options = options.for_lease(Duration::from_millis(lease_ms));
+            assert_eq!(options.idle_timeout, options.registry_timeout);
+            options.idle_timeout.as_millis()
         };
         assert_eq!([idle(200), idle(1000), idle(5000), idle(60_000)], [60, 300, 1500, 1500]);
     }

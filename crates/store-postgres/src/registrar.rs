@@ -33,7 +33,7 @@ pub(crate) struct Registrar {
 impl Registrar {
     pub(crate) fn new(runtime: Handle, options: &Arc<Options>) -> Self {
         let (jobs, mut queue) = unbounded_channel::<Job>();
-        let lane = Lane::new(options, &[registry::INSERT, registry::UPDATE]);
+        let lane = Lane::for_registry(options, &[registry::INSERT, registry::UPDATE]);
         runtime.spawn(async move {
             while let Some((row, reply)) = queue.recv().await {
                 let (row, patience) = (&row, lane.patience());
@@ -44,7 +44,7 @@ impl Registrar {
                 let _ = reply.send(written.map_err(Fault::for_writer));
             }
         });
-        Self { reader: Readers::new(runtime, options, 1), jobs }
+        Self { reader: Readers::for_registry(runtime, options), jobs }
     }
 
     pub(crate) fn read(&self, query: Query) -> Pending<'static, Vec<RegistryRow>> {

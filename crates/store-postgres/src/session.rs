@@ -56,9 +56,9 @@ pub(crate) struct Session {
 
 impl Session {
     /// Connects and sets up; the tables need not be there yet.
-    pub(crate) async fn connect(options: &Options) -> Result<Self, Fault> {
+    pub(crate) async fn connect(options: &Options, patience: Duration) -> Result<Self, Fault> {
         let hosts = Arc::clone(&options.hosts);
-        let link = hosts.connect().await?;
+        let link = hosts.connect(patience).await?;
         link.client.batch_execute(&settings(options)).await?;
         Ok(Self { link, hosts, prepared: Mutex::default(), spoiled: AtomicBool::new(false) })
     }
@@ -203,6 +203,10 @@ pub(crate) struct Lane {
     /// Prepared with the session, so that no statement of a group waits for another.
     prepare: &'static [&'static str],
     session: tokio::sync::Mutex<Option<Arc<Session>>>,
+    /// How long an answer may take.
+    patience: Duration,
+    /// How long what failed in passing is tried again.
+    retry_for: Duration,
 }
 
 /// How long to pause before the first repetition; each further pause is twice as long.
@@ -211,7 +215,19 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 impl Lane {
     pub(crate) fn new(options: &Arc<Options>, prepare: &'static [&'static str]) -> Self {
-        Self { options: Arc::clone(options), prepare, session: tokio::sync::Mutex::default() }
+        Self {
+            options: Arc::clone(options),
+            prepare,
+            session: tokio::sync::Mutex::default(),
+            patience: options.patience(),
+            retry_for: options.retry_for,
+        }
+    }
+
+    /// A lane for the registry, where a late answer is worth nothing.
+    pub(crate) fn for_registry(options: &Arc<Options>, prepare: &'static [&'static str]) -> Self {
+        let patience = options.registry_timeout;
+        Self { patience, retry_for: patience, ..Self::new(options, prepare) }
     }
 
     /// The session, connected anew if need be.
@@ -222,27 +238,28 @@ impl Lane {
         }
         *place = None;
         let connected = async {
-            let session = Session::connect(&self.options).await?;
+            let session = Session::connect(&self.options, self.patience).await?;
             session.prepare(self.prepare).await?;
             Ok(session)
         };
-        let session = within(self.patience(), connected).await?;
+        let session = within(self.patience, connected).await?;
         Ok(Arc::clone(place.insert(Arc::new(session))))
     }
 
     /// How long an answer may take.
-    pub(crate) fn patience(&self) -> Duration {
-        self.options.patience()
+    pub(crate) const fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// Until when what is begun now is tried again.
     pub(crate) fn deadline(&self) -> Instant {
-        Instant::now() + self.options.retry_for
+        Instant::now() + self.retry_for
     }
 
     /// A lane like this one, which has no session yet.
     pub(crate) fn anew(&self) -> Self {
-        Self::new(&self.options, self.prepare)
+        let (patience, retry_for) = (self.patience, self.retry_for);
+        Self { patience, retry_for, ..Self::new(&self.options, self.prepare) }
     }
 
     /// Does something on the lane's session. What fails in passing is tried again for a while.
