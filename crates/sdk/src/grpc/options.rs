@@ -75,7 +75,6 @@ impl GrpcOptions {
     pub(super) fn patience(&self) -> Duration {
         self.connect_timeout + self.keepalive
     }
-
 }
 
 /// There is no server to go to.
