@@ -43,6 +43,8 @@ pub(crate) struct Cluster {
 struct View {
     owners: BTreeMap<ShardId, String>,
     nodes: BTreeSet<String>,
+    /// Rows of nodes that have missed renewals.
+    silent: BTreeSet<String>,
     /// Workers of other nodes that have had work of this one.
     guests: BTreeMap<SessionId, String>,
     /// Offers that were passed on to a node, which has not answered.
@@ -74,6 +76,16 @@ impl Cluster {
         if changed {
             self.peers.keep(nodes);
         }
+    }
+
+    /// These rows were not renewed when they should have been.
+    pub(crate) fn saw_silent(&self, rows: BTreeSet<String>) {
+        self.view().silent = rows;
+    }
+
+    /// The node of this row has missed renewals.
+    pub(crate) fn silent(&self, row: &str) -> bool {
+        self.view().silent.contains(row)
     }
 
     /// The lease is good until then.

@@ -13,6 +13,7 @@ use abide_core::{
     ids::{EventNumber, NamespaceId, RunId, ShardId},
     limits::{InvalidField, Limits},
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
+    node::NodeListing,
     run::Description,
     time::Timestamp,
 };
@@ -31,6 +32,7 @@ use crate::{
     history,
     members::Members,
     node::{Node, Post},
+    nodes,
     peers::{PeerMessage, Peers},
     session::Session,
 };
@@ -239,6 +241,11 @@ impl Engine {
         let page: Vec<_> = fits.map(|(_, row)| row).collect();
         let more = read == limit || page.len() < read;
         Ok((page, more))
+    }
+
+    /// The nodes that serve the runs of the store, by name.
+    pub async fn nodes(&self) -> Result<Vec<NodeListing>, CallError> {
+        nodes::list(&self.node).await.map_err(unreadable)
     }
 
     /// Another node says something.

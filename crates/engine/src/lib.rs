@@ -20,6 +20,7 @@ mod gauge;
 mod history;
 mod members;
 mod node;
+mod nodes;
 pub mod peers;
 mod session;
 mod talk;

@@ -106,10 +106,16 @@ impl Node {
         self.shards.read().unwrap_or_else(PoisonError::into_inner).contains_key(&shard)
     }
 
+    /// How many shards are served here.
+    pub(crate) fn shards_served(&self) -> usize {
+        self.shards.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// How the node's lease stands.
     pub(crate) fn standing(&self, lease: &Lease) {
         if let Some(cluster) = &self.cluster {
             cluster.trust_until(lease.good_until());
+            cluster.saw_silent(lease.silent().map(str::to_owned).collect());
             cluster.seen(lease.addresses().clone(), lease.nodes().clone());
         }
         if lease.joined() {

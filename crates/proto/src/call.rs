@@ -173,7 +173,11 @@ pub(crate) fn from_wire(asked: Asked) -> Result<Call, InvalidField> {
             Call::Repair { target: part("target", request.target)?, identity: request.identity }
         }
         Asked::ReportAttempt(request) => attempt::request_from_wire(request)?,
-        Asked::History(_) | Asked::ListRuns(_) | Asked::CountRuns(_) | Asked::ListWaits(_) => {
+        Asked::History(_)
+        | Asked::ListRuns(_)
+        | Asked::CountRuns(_)
+        | Asked::ListWaits(_)
+        | Asked::ListNodes(_) => {
             return Err(InvalidField::new("call", "is a list, not a call"));
         }
     })

@@ -1,11 +1,12 @@
 //! Gives operations to the engine. Single calls and streams of calls share it.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use abide_core::{
     call::{Call, CallError, QueueKey},
     ids::NamespaceId,
     limits::Exceeded,
+    node::NodeListing,
     run::Refusal,
 };
 use abide_engine::Engine;
@@ -25,6 +26,8 @@ use crate::Bounds;
 pub(crate) struct Handler {
     pub(crate) engine: Arc<Engine>,
     pub(crate) bounds: Arc<Bounds>,
+    /// Where the server listens.
+    listens: SocketAddr,
     /// Becomes true when the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
     streams: Arc<Semaphore>,
@@ -34,10 +37,11 @@ impl Handler {
     pub(crate) fn new(
         engine: Arc<Engine>,
         bounds: Bounds,
+        listens: SocketAddr,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         let streams = Arc::new(Semaphore::new(bounds.streams));
-        Self { engine, bounds: Arc::new(bounds), stopping, streams }
+        Self { engine, bounds: Arc::new(bounds), listens, stopping, streams }
     }
 
     /// What a message asks for.
@@ -71,7 +75,19 @@ impl Handler {
                 let (rows, more) = engine.waits(page.filter, limit).await?;
                 Reply::Waits(rows, more)
             }
+            Operation::Nodes => Reply::Nodes(self.nodes().await?),
         })
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeListing>, CallError> {
+        let mut nodes = self.engine.nodes().await?;
+        // A node that is alone tells nobody where it is; whoever asks has found it here.
+        if let [alone] = &mut *nodes
+            && alone.address.is_empty()
+        {
+            alone.address = self.listens.to_string();
+        }
+        Ok(nodes)
     }
 
     /// A place for a long stream, to be kept until it ends.
@@ -120,7 +136,8 @@ pub(crate) fn may_wait(operation: &Operation) -> bool {
         Operation::Describe(_)
         | Operation::Runs(_)
         | Operation::CountRuns(_)
-        | Operation::Waits(_) => false,
+        | Operation::Waits(_)
+        | Operation::Nodes => false,
     }
 }
 

@@ -102,7 +102,10 @@ impl Server {
         let Listeners { grpc, http } = listeners;
         let (stop, stopping) = watch::channel(false);
         let (ready_sender, ready) = watch::channel(false);
-        let handler = Handler::new(Arc::clone(&engine), config.bounds.clone(), stopping.clone());
+        let handler = {
+            let (engine, bounds) = (Arc::clone(&engine), config.bounds.clone());
+            Handler::new(engine, bounds, grpc_address, stopping.clone())
+        };
         let mut listeners = JoinSet::new();
         let health = serve_grpc(&mut listeners, grpc, &config, &handler)?;
         let router = probes::router(Probes { ready: ready.clone(), grpc_address });

@@ -140,7 +140,8 @@ async fn perform(engine: &Engine, operation: Operation) -> Result<Reply, CallErr
         Operation::History(_)
         | Operation::Runs(_)
         | Operation::CountRuns(_)
-        | Operation::Waits(_) => {
+        | Operation::Waits(_)
+        | Operation::Nodes => {
             Err(InvalidField::new("call", "is nothing that nodes ask each other").into())
         }
     }

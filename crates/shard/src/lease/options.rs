@@ -25,6 +25,11 @@ impl LeaseOptions {
         self.lease / 5
     }
 
+    /// How long a row stays as it is until its node counts as silent: two renewals are missing then.
+    pub(super) fn silence(&self) -> Duration {
+        self.lease / 2
+    }
+
     /// Pause before a failed request is repeated, and between looks at shards that are to come.
     pub(super) fn retry_pause(&self) -> Duration {
         self.lease / 20
