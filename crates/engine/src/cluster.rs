@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -37,12 +37,16 @@ pub(crate) struct Cluster {
     view: Mutex<View>,
     /// Until when the lease is good, in nanoseconds of [`crate::clock::since_boot`].
     good_until: AtomicU64,
+    /// The lease was good when it was last looked at.
+    was_good: AtomicBool,
 }
 
 #[derive(Default)]
 struct View {
     owners: BTreeMap<ShardId, String>,
     nodes: BTreeSet<String>,
+    /// Nodes to which there is a link.
+    linked: BTreeSet<String>,
     /// Rows of nodes that have missed renewals.
     silent: BTreeSet<String>,
     /// Workers of other nodes that have had work of this one.
@@ -60,6 +64,7 @@ impl Cluster {
             own: membership.lease.address.clone(),
             view: Mutex::default(),
             good_until: AtomicU64::new(0),
+            was_good: AtomicBool::new(false),
         }
     }
 
@@ -98,6 +103,34 @@ impl Cluster {
     pub(crate) fn trusted(&self) -> bool {
         let now = crate::clock::since_boot().as_nanos();
         now < u128::from(self.good_until.load(Ordering::SeqCst))
+    }
+
+    /// The lease was good at the last of these looks and is good no more.
+    pub(crate) fn lease_lost(&self) -> bool {
+        let good = self.trusted();
+        self.was_good.swap(good, Ordering::SeqCst) && !good
+    }
+
+    /// How much longer the lease is good.
+    pub(crate) fn lease_left(&self) -> Duration {
+        let until = Duration::from_nanos(self.good_until.load(Ordering::SeqCst));
+        until.saturating_sub(crate::clock::since_boot())
+    }
+
+    /// There is a link to a node, or there is none any more.
+    pub(crate) fn link(&self, node: &str, up: bool) {
+        let mut view = self.view();
+        if up {
+            view.linked.insert(node.to_owned());
+        } else {
+            view.linked.remove(node);
+        }
+    }
+
+    /// How many other nodes there are, and to how many there is a link.
+    pub(crate) fn others(&self) -> (usize, usize) {
+        let view = self.view();
+        (view.nodes.len(), view.linked.len())
     }
 
     /// The other node that serves the shard, as far as this one knows.

@@ -28,6 +28,7 @@ use uuid::Uuid;
 use crate::{
     clock::{Clock, SystemClock},
     cluster::Membership,
+    figures::Figures,
     gauge::Gauge,
     history,
     members::Members,
@@ -128,7 +129,10 @@ impl Engine {
         let (workflow, _) = call.place();
         self.check_namespace(&workflow.namespace)?;
         match self.elsewhere(workflow.slot().shard()) {
-            Some((node, peers)) => peers.call(&node, call).await,
+            Some((node, peers)) => {
+                self.node.counters.forwarded.add(1);
+                peers.call(&node, call).await
+            }
             None => self.call_here(call).await,
         }
     }
@@ -167,7 +171,10 @@ impl Engine {
     /// Shows a run, which may be served by another node.
     pub async fn describe(&self, target: RunTarget) -> Result<Description, CallError> {
         match self.elsewhere(target.workflow.slot().shard()) {
-            Some((node, peers)) => peers.describe(&node, target).await,
+            Some((node, peers)) => {
+                self.node.counters.forwarded.add(1);
+                peers.describe(&node, target).await
+            }
             None => self.describe_here(target).await,
         }
     }
@@ -270,6 +277,12 @@ impl Engine {
         self.node.missed_node(node);
     }
 
+    /// The engine may speak for its runs: it is alone, or its lease is good. If not, workers and clients
+    /// are better off at another node.
+    pub fn joined(&self) -> bool {
+        self.node.trusted()
+    }
+
     /// Connects a worker. What it is given arrives on the session.
     pub fn connect(&self, worker: Worker) -> Session {
         let stream = self.node.connect(&worker.session);
@@ -289,6 +302,11 @@ impl Engine {
     /// A fresh run id.
     pub fn new_run_id(&self) -> RunId {
         RunId::from_parts(self.node.clock.now(), Uuid::new_v4().as_u128())
+    }
+
+    /// How the engine stands and what it has done, for those who watch it.
+    pub fn figures(&self) -> Figures {
+        self.node.figures()
     }
 
     /// What is under way.

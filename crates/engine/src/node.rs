@@ -6,7 +6,7 @@ use std::{
 };
 
 use abide_core::{
-    call::{CallError, CallReply, Dispatch, Ticket, Worker},
+    call::{CallError, CallReply, Dispatch, Ticket, WorkKind, Worker},
     ids::{SessionId, ShardId},
     limits::Limits,
 };
@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::{
     clock::Clock,
     cluster::{Cluster, Membership},
+    figures::{Counters, Figures},
     gauge::{Gauge, Work},
     peers::PeerMessage,
     session::Given,
@@ -49,6 +50,8 @@ pub(crate) struct Node {
     pub(crate) limits: Arc<Limits>,
     pub(crate) name: String,
     pub(crate) gauge: Gauge,
+    /// What is counted for those who watch.
+    pub(crate) counters: Counters,
     /// The others, if there may be any.
     pub(crate) cluster: Option<Cluster>,
     /// The way to each shard that is served here.
@@ -73,6 +76,7 @@ impl Node {
         Self {
             store,
             gauge: Gauge::new(clock.moved_by_hand()),
+            counters: Counters::default(),
             clock,
             limits: Arc::new(limits),
             name,
@@ -111,12 +115,39 @@ impl Node {
         self.shards.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
+    /// How the node stands, and what it has done.
+    pub(crate) fn figures(&self) -> Figures {
+        let Counters { given, forwarded, timers_fired, transitions, .. } = &self.counters;
+        let waiting = |kind| lock(&self.queues).waiting(kind);
+        let (nodes, links) = self.cluster.as_ref().map(Cluster::others).unwrap_or_default();
+        Figures {
+            shards: self.shards_served(),
+            joined: self.trusted(),
+            lease_left: self.cluster.as_ref().map(Cluster::lease_left),
+            nodes,
+            links,
+            workers: lock(&self.sessions).open.len(),
+            tasks_waiting: waiting(WorkKind::Workflow),
+            activities_waiting: waiting(WorkKind::Activity),
+            given: given.get(),
+            forwarded: forwarded.get(),
+            timers_fired: timers_fired.get(),
+            transitions: transitions.get(),
+            commits: self.counters.commit_times(),
+            faults: self.counters.faults(),
+        }
+    }
+
     /// How the node's lease stands.
     pub(crate) fn standing(&self, lease: &Lease) {
         if let Some(cluster) = &self.cluster {
             cluster.trust_until(lease.good_until());
             cluster.saw_silent(lease.silent().map(str::to_owned).collect());
             cluster.seen(lease.addresses().clone(), lease.nodes().clone());
+        }
+        if self.cluster.as_ref().is_some_and(Cluster::lease_lost) {
+            // Whatever cut this node off need not cut its workers off from others.
+            self.disconnect_all();
         }
         if lease.joined() {
             self.unopened.send_if_modified(|unopened| {
@@ -235,7 +266,10 @@ impl Node {
 
     /// The streams of all workers end.
     pub(crate) fn disconnect_all(&self) {
-        lock(&self.sessions).open.clear();
+        let ended = std::mem::take(&mut lock(&self.sessions).open);
+        for session in ended.keys() {
+            self.lose(session);
+        }
     }
 
     /// A shard is in memory for the first time, or will never be.
@@ -310,9 +344,11 @@ impl Node {
 
     /// Gives work to a worker that is connected here; `false` if it is not.
     pub(crate) fn give(&self, session: &SessionId, dispatch: Dispatch) -> bool {
-        lock(&self.sessions).open.get(session).is_some_and(|(_, sender)| {
+        let given = lock(&self.sessions).open.get(session).is_some_and(|(_, sender)| {
             sender.send((Given::Work(dispatch), self.gauge.begin())).is_ok()
-        })
+        });
+        self.counters.given.add(u64::from(given));
+        given
     }
 }
 

@@ -115,7 +115,10 @@ impl Node {
 
     /// There is a way to another node, new or anew. What was said before may have been lost.
     pub(crate) fn reached_node(&self, node: &str) {
-        let passed = self.cluster.as_ref().map(|cluster| cluster.take_passed(node));
+        let passed = self.cluster.as_ref().map(|cluster| {
+            cluster.link(node, true);
+            cluster.take_passed(node)
+        });
         for offer in passed.unwrap_or_default() {
             self.queue(QueueMessage::Offer(offer));
         }
@@ -125,7 +128,10 @@ impl Node {
     /// The way to another node is gone: what it was told of workers here it may not know.
     pub(crate) fn missed_node(&self, node: &str) {
         self.lost_node(node);
-        let lent = self.cluster.as_ref().map(|cluster| cluster.take_lent(node));
+        let lent = self.cluster.as_ref().map(|cluster| {
+            cluster.link(node, false);
+            cluster.take_lent(node)
+        });
         for (offer, worker) in lent.unwrap_or_default() {
             self.queue(QueueMessage::Unmatched(offer, worker));
         }

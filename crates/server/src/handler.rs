@@ -19,7 +19,7 @@ use abide_proto::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tonic::Status;
 
-use crate::Bounds;
+use crate::{Bounds, metrics::Results};
 
 /// What every method needs.
 #[derive(Clone)]
@@ -31,6 +31,10 @@ pub(crate) struct Handler {
     /// Becomes true when the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
     streams: Arc<Semaphore>,
+    /// How calls of clients ended.
+    calls: Arc<Results>,
+    /// How completions of workers ended.
+    pub(crate) completions: Arc<Results>,
 }
 
 impl Handler {
@@ -41,16 +45,35 @@ impl Handler {
         stopping: watch::Receiver<bool>,
     ) -> Self {
         let streams = Arc::new(Semaphore::new(bounds.streams));
-        Self { engine, bounds: Arc::new(bounds), listens, stopping, streams }
+        Self {
+            engine,
+            bounds: Arc::new(bounds),
+            listens,
+            stopping,
+            streams,
+            calls: Arc::default(),
+            completions: Arc::default(),
+        }
     }
 
     /// What a message asks for.
     pub(crate) fn operation(&self, asked: Asked) -> Result<Operation, CallError> {
-        Ok(operation_from_wire(asked, || self.engine.new_run_id())?)
+        let operation = operation_from_wire(asked, || self.engine.new_run_id());
+        let operation = operation.map_err(CallError::from);
+        if operation.is_err() {
+            self.calls.count(&operation);
+        }
+        operation
     }
 
     /// Performs an operation.
     pub(crate) async fn perform(&self, operation: Operation) -> Result<Reply, CallError> {
+        let reply = self.reply(operation).await;
+        self.calls.count(&reply);
+        reply
+    }
+
+    async fn reply(&self, operation: Operation) -> Result<Reply, CallError> {
         let engine = &self.engine;
         Ok(match operation {
             Operation::Call(call) => Reply::Call(engine.call(call).await?),
@@ -94,6 +117,16 @@ impl Handler {
     pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Status> {
         let place = Arc::clone(&self.streams).try_acquire_owned();
         place.map_err(|_| exceeded("streams of the server", self.bounds.streams))
+    }
+
+    /// How many long streams there are.
+    pub(crate) fn open_streams(&self) -> usize {
+        self.bounds.streams.saturating_sub(self.streams.available_permits())
+    }
+
+    /// How calls of clients and completions of workers ended.
+    pub(crate) fn results(&self) -> (&Results, &Results) {
+        (&self.calls, &self.completions)
     }
 
     /// The queue of a credit, which must be one that there can be, and how much of it.

@@ -108,7 +108,10 @@ impl Server {
         };
         let mut listeners = JoinSet::new();
         let health = serve_grpc(&mut listeners, grpc, &config, &handler)?;
-        let router = probes::router(Probes { ready: ready.clone(), grpc_address });
+        let router = {
+            let (ready, handler) = (ready.clone(), handler.clone());
+            probes::router(Probes { ready, grpc_address, handler })
+        };
         let stopped = stopped(stopping.clone());
         let entrance = Entrance::new(http, config.bounds.connections, config.bounds.silence());
         listeners.spawn(async move {
