@@ -157,7 +157,7 @@ impl Page {
     /// Introduces a figure.
     fn figure(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a string cannot fail.
-        drop(writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}"));
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
     /// A value of the figure that was introduced last.
@@ -165,9 +165,9 @@ impl Page {
         self.0.push_str(name);
         if let Some((label, content)) = label {
             // Writing to a string cannot fail.
-            drop(write!(self.0, "{{{label}=\"{content}\"}}"));
+            let _ = write!(self.0, "{{{label}=\"{content}\"}}");
         }
-        drop(writeln!(self.0, " {value}"));
+        let _ = writeln!(self.0, " {value}");
     }
 
     /// A figure that has one value.
