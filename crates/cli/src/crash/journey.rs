@@ -74,7 +74,7 @@ impl Journey {
         let begin = ctx.now();
         ctx.sleep(Duration::from_millis(plan.nap_ms)).await?;
         let slept_ms = ctx.now().saturating_since(begin).as_millis();
-        let child = ctx.child::<Detour>(format!("{}-detour", plan.id), plan.id.clone()).await?;
+        let child = ctx.child::<Detour>(detour_of(&plan.id), plan.id.clone()).await?;
         let mut messages = Vec::new();
         while messages.len() < plan.messages {
             messages.push(ctx.receive(Self::message).await?);
@@ -114,6 +114,11 @@ impl Detour {
         ctx.sleep(Duration::from_millis(5)).await?;
         errand(ctx, format!("{of}/detour")).await
     }
+}
+
+/// The workflow id of a journey's child.
+pub(super) fn detour_of(journey: &str) -> String {
+    format!("{journey}-detour")
 }
 
 /// An errand whose attempts are alive only while they say so.
