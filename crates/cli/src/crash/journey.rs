@@ -10,6 +10,7 @@ use std::{
 };
 
 use abide::prelude::*;
+use abide_core::attempt::ActivityToken;
 use serde::{Deserialize, Serialize};
 
 /// The queue of the crash test.
@@ -138,6 +139,8 @@ pub(super) struct Entry {
     pub(super) execution: String,
     /// What it was about.
     pub(super) errand: String,
+    /// How often the engine had handed it out by then.
+    pub(super) start: u32,
     /// When the attempt began, in milliseconds since 1970.
     pub(super) began_ms: u64,
 }
@@ -146,9 +149,11 @@ pub(super) struct Entry {
 impl Ledger {
     #[activity]
     async fn errand(&self, ctx: ActivityContext, errand: String) -> Result<String, ActivityError> {
+        let token = ActivityToken::from_text(&ctx.token()?).map_err(ActivityError::from_source)?;
         let entry = Entry {
             execution: ctx.execution_id().to_string(),
             errand: errand.clone(),
+            start: token.start,
             began_ms: super::now_ms(),
         };
         self.write(&entry).map_err(ActivityError::from_source)?;

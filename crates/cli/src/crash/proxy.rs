@@ -130,7 +130,8 @@ async fn copy(
         }
         let way = *changes.borrow();
         if way == Way::Silent {
-            continue;
+            // A stream that has lost bytes makes no sense any more: it ends with the silence.
+            return swallow(from, changes.clone()).await;
         }
         let bytes = &buffer[..count];
         to.write_all(bytes).await?;
@@ -139,6 +140,25 @@ async fn copy(
             return Ok(());
         }
     }
+}
+
+/// Takes what comes, for nobody, until the way is no longer silent.
+async fn swallow(
+    mut from: impl AsyncRead + Unpin,
+    mut changes: watch::Receiver<Way>,
+) -> io::Result<()> {
+    let mut nobody = tokio::io::sink();
+    let swallowed = async {
+        // Who closes a connection finds nobody either.
+        drop(tokio::io::copy(&mut from, &mut nobody).await);
+        std::future::pending::<()>().await;
+    };
+    let silent = async { changes.wait_for(|way| *way != Way::Silent).await.map(drop) };
+    tokio::select! {
+        () = swallowed => {}
+        _ = silent => {}
+    }
+    Ok(())
 }
 
 fn ends_in_commit(bytes: &[u8]) -> bool {
@@ -185,6 +205,25 @@ mod tests {
         proxy.set(Way::Open);
         let mut connection = TcpStream::connect(proxy.address()).await.unwrap();
         assert_eq!(say(&mut connection, b"hello").await, b"hello");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_has_lost_bytes_carries_no_others() {
+        let (way, changes) = watch::channel(Way::Silent);
+        let (mut node, from) = tokio::io::duplex(64);
+        let (to, mut database) = tokio::io::duplex(64);
+        node.write_all(b"lost").await.unwrap();
+        let mut copying = Box::pin(copy(from, to, &changes, None));
+        tokio::select! {
+            biased;
+            _ = &mut copying => panic!("it ends with the silence"),
+            () = std::future::ready(()) => {}
+        }
+        way.send_replace(Way::Open);
+        copying.await.unwrap();
+        let mut heard = Vec::new();
+        database.read_to_end(&mut heard).await.unwrap();
+        assert_eq!(heard, b"");
     }
 
     #[tokio::test]

@@ -17,9 +17,6 @@ pub(super) async fn perform(site: &mut Site, rng: &mut Rng) -> Result<(), Findin
     };
     proxy.set(way);
     sleep(cut_off).await;
-    // What was swallowed leaves the connection without sense: it is cut before others are made.
-    proxy.set(Way::Closed);
-    tokio::task::yield_now().await;
     proxy.set(Way::Open);
     Ok(())
 }
