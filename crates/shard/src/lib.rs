@@ -15,6 +15,7 @@ pub mod alarm;
 pub mod cache;
 pub mod lease;
 pub mod message;
+pub mod neighbours;
 pub mod pipeline;
 pub mod queue;
 pub mod rows;

@@ -85,12 +85,13 @@ impl World {
         let Some(asked) = self.tickets.get_mut(&ticket) else { return Ok(()) };
         if let Some(slot) = served.or_else(|| self.saboteur.retired(node, shard)) {
             if self.slots.get(&slot).is_none_or(|slot| slot.closing) {
-                return self.break_calls_of(ticket);
+                self.plan_reply(ticket, Err(CallError::NotServed));
+                return Ok(());
             }
             asked.slot = Some(slot);
             return self.deliver(slot, Message::Call(ticket, call));
         }
-        match self.nodes[node].owners.get(&shard).copied() {
+        match self.nodes[node].owner(shard) {
             Some(owner) if !forwarded => {
                 if !self.links.get(&(node, owner)).is_some_and(super::peers::Link::ready) {
                     return self.break_calls_of(ticket);

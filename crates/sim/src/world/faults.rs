@@ -1,6 +1,6 @@
 //! What breaks: processes, owners, clocks, streams, workers, queues, links.
 
-use abide_shard::{lease::LeaseMessage, queue::Queues};
+use abide_shard::{lease::LeaseMessage, queue::{QueueMessage, Queues}};
 
 use super::{Event, World, nodes::NodeId};
 use crate::{
@@ -117,12 +117,10 @@ impl World {
         }
         self.disturbed = self.now;
         self.trace.note(None, || format!("{:>12} node {node} leaves", self.now));
-        if self.rng.chance(500) {
-            for index in 0..self.workers.len() {
-                if self.workers.get(index).is_some_and(|worker| worker.node == node) {
-                    self.lose_stream(index)?;
-                }
-            }
+        self.nodes[node].withdrawn = true;
+        let sessions: Vec<_> = self.nodes[node].streams.keys().cloned().collect();
+        for session in sessions {
+            self.tell_queues(node, QueueMessage::Gone(session))?;
         }
         self.lease(node, LeaseMessage::Leave)
     }

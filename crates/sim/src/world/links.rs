@@ -33,15 +33,18 @@ impl World {
         }
     }
 
-    /// A message for a shard that the node serves. Else it is lost, but for the credit of a match.
+    /// A message for a shard that the node serves. Else, or if it closes, it is lost, but for the credit
+    /// of a match.
     pub(super) fn deliver_to_shard(
         &mut self,
         node: NodeId,
         shard: ShardId,
         message: Message,
     ) -> Checked {
-        match (self.nodes[node].shards.get(&shard), message) {
-            (Some(slot), message) => self.deliver(*slot, message),
+        let slot = self.nodes[node].shards.get(&shard).copied();
+        let open = slot.filter(|slot| self.slots.get(slot).is_some_and(|slot| !slot.closing));
+        match (open, message) {
+            (Some(slot), message) => self.deliver(slot, message),
             (None, Message::Matched(offer, taker)) => self.unmatched(node, offer, taker),
             (None, _) => Ok(()),
         }

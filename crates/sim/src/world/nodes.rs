@@ -13,13 +13,14 @@ use abide_core::{
 use abide_shard::{
     lease::{Lease, LeaseMessage, LeaseOptions, LeaseOutput, NODE_PREFIX},
     message::Message,
+    neighbours::Neighbours,
     queue::{QueueMessage, Queues},
 };
 use abide_store::rows::RegistryRow;
 
 use super::{
     Event, World,
-    peers::{Book, PeerMessage},
+    peers::PeerMessage,
     slots::SlotId,
 };
 use crate::{
@@ -46,11 +47,10 @@ pub(crate) struct Node {
     pub(super) shards: BTreeMap<ShardId, SlotId>,
     /// The open streams of workers, by session: their number and the worker.
     pub(super) streams: BTreeMap<SessionId, (u64, usize)>,
-    pub(super) book: Book,
-    /// The other nodes, as it sees them.
-    pub(super) others: BTreeSet<NodeId>,
-    /// Where shards are, as it sees it.
-    pub(super) owners: BTreeMap<ShardId, NodeId>,
+    /// Its workers get nothing more.
+    pub(super) withdrawn: bool,
+    /// What it knows of the others.
+    pub(super) neighbours: Neighbours,
     /// How fast its clock runs, in thousandths, and what it shows at the beginning.
     clock: (u64, Micros),
     /// When its lease is to look at the clock.
@@ -109,9 +109,8 @@ impl Node {
             queues: Queues::new(offers_max),
             shards: BTreeMap::new(),
             streams: BTreeMap::new(),
-            book: Book::default(),
-            others: BTreeSet::new(),
-            owners: BTreeMap::new(),
+            withdrawn: false,
+            neighbours: Neighbours::new(String::new()),
             clock,
             tick_at: None,
             frozen: false,
@@ -129,6 +128,22 @@ impl Node {
     fn when(&self, monotonic: Duration) -> Micros {
         let micros = Micros::try_from(monotonic.as_micros()).unwrap_or(Micros::MAX);
         (micros.saturating_sub(self.clock.1).saturating_mul(1000)).div_ceil(self.clock.0)
+    }
+
+    /// Another node says that it has these shards in memory.
+    pub(super) fn hear_opened(&mut self, from: NodeId, shards: &BTreeSet<ShardId>, now: Micros) {
+        let monotonic = self.monotonic(now);
+        self.neighbours.opened(&name(from), shards, monotonic);
+    }
+
+    /// The other node that serves the shard, as far as this one knows.
+    pub(super) fn owner(&self, shard: ShardId) -> Option<NodeId> {
+        self.neighbours.owner(shard).and_then(|owner| number(owner))
+    }
+
+    /// The other is a node of the cluster, as far as this one knows.
+    pub(super) fn knows(&self, other: NodeId) -> bool {
+        self.neighbours.nodes().contains(&name(other))
     }
 
     /// It may answer without a commit: nobody else has changed what it remembers.
@@ -154,7 +169,7 @@ pub(super) fn name(node: NodeId) -> String {
     format!("node{node}")
 }
 
-fn number(name: &str) -> Option<NodeId> {
+pub(super) fn number(name: &str) -> Option<NodeId> {
     name.strip_prefix("node")?.parse().ok()
 }
 
@@ -186,6 +201,7 @@ impl World {
         let clock = self.nodes[node].clock;
         let mut begun = Node::new(clock, self.settings.limits.queued_offers);
         begun.process = process;
+        begun.neighbours = Neighbours::new(name(node));
         begun.up = true;
         begun.lease = self.leased().then(|| {
             Lease::new(LeaseOptions {
@@ -304,16 +320,15 @@ impl World {
             }
             NodeEvent::Credit { session, stream, message } => {
                 match self.nodes[node].streams.get(&session) {
-                    Some((open, _)) if *open == stream => self.tell_queues(node, message),
+                    Some((open, _)) if *open == stream && !self.nodes[node].withdrawn => {
+                        self.tell_queues(node, message)
+                    }
                     _ => Ok(()),
                 }
             }
             NodeEvent::Disconnected { session, stream } => {
                 match self.nodes[node].streams.get(&session) {
-                    Some((open, _)) if *open == stream => {
-                        self.nodes[node].streams.remove(&session);
-                        self.lose_session(node, session)
-                    }
+                    Some((open, _)) if *open == stream => self.stream_ends(node, session),
                     _ => Ok(()),
                 }
             }
@@ -332,7 +347,7 @@ impl World {
         }
     }
 
-    /// A worker's stream begins. One that its session had before has ended by that.
+    /// A worker's stream begins. One that its session had before, here or elsewhere, has ended by that.
     fn stream_begins(
         &mut self,
         node: NodeId,
@@ -340,19 +355,43 @@ impl World {
         stream: u64,
         worker: usize,
     ) -> Checked {
-        self.nodes[node].book.came(&session);
-        match self.nodes[node].streams.insert(session.clone(), (stream, worker)) {
-            Some(_) => self.lose_session(node, session),
-            None => Ok(()),
+        let begun = &mut self.nodes[node];
+        let replaced = begun.streams.insert(session.clone(), (stream, worker)).is_some();
+        if begun.neighbours.came_home(&session) || replaced {
+            self.lose_session(node, &session)?;
         }
+        self.broadcast(node, &PeerMessage::SessionCame(session));
+        Ok(())
     }
 
-    fn lose_session(&mut self, node: NodeId, session: SessionId) -> Checked {
-        self.tell_queues(node, QueueMessage::Gone(session.clone()))?;
-        self.tell_shards(node, &Message::SessionLost(session.clone()));
+    fn stream_ends(&mut self, node: NodeId, session: SessionId) -> Checked {
+        self.nodes[node].streams.remove(&session);
+        self.lose_session(node, &session)?;
         if !self.saboteur.keeps_session_lost() {
             self.broadcast(node, &PeerMessage::SessionLost(session));
         }
+        Ok(())
+    }
+
+    /// The session is connected to another node: the stream that it had here has ended.
+    pub(super) fn superseded(
+        &mut self,
+        node: NodeId,
+        session: &SessionId,
+    ) -> Result<bool, Violation> {
+        let Some((stream, worker)) = self.nodes[node].streams.remove(session) else {
+            return Ok(false);
+        };
+        self.end_stream(worker, session, stream);
+        self.lose_session(node, session)?;
+        Ok(true)
+    }
+
+    /// What a session had here on a stream that has ended is lost.
+    fn lose_session(&mut self, node: NodeId, session: &SessionId) -> Checked {
+        self.nodes[node].neighbours.forget_lent(session);
+        self.tell_queues(node, QueueMessage::Gone(session.clone()))?;
+        self.tell_shards(node, &Message::SessionLost(session.clone()));
         Ok(())
     }
 
@@ -387,6 +426,7 @@ impl World {
                             messages.push_back(LeaseMessage::ShardReleased(shard));
                         }
                     }
+                    LeaseOutput::Tell => self.broadcast(node, &PeerMessage::Look),
                     LeaseOutput::Left => left = true,
                 }
             }
@@ -427,21 +467,17 @@ impl World {
 
     /// The rows were read: where shards are, and which nodes there are.
     fn look_around(&mut self, node: NodeId) -> Checked {
-        let Some(lease) = &self.nodes[node].lease else { return Ok(()) };
-        let owners = shards().filter_map(|shard| {
-            let owner = number(lease.addresses().get(&shard)?)?;
-            (owner != node).then_some((shard, owner))
-        });
-        let owners = owners.collect();
-        let others = lease.nodes().iter().filter_map(|name| number(name));
-        let others: BTreeSet<_> = others.filter(|other| *other != node).collect();
-        self.nodes[node].owners = owners;
-        let before = std::mem::replace(&mut self.nodes[node].others, others.clone());
-        for came in others.difference(&before) {
-            self.plan_at_node(node, MILLIS, NodeEvent::Dial(*came));
+        let Node { lease: Some(lease), neighbours, .. } = &mut self.nodes[node] else {
+            return Ok(());
+        };
+        let before = neighbours.nodes().clone();
+        neighbours.read(lease.addresses(), lease.nodes(), lease.read_at());
+        let others = neighbours.nodes().clone();
+        for came in others.difference(&before).filter_map(|name| number(name)) {
+            self.plan_at_node(node, MILLIS, NodeEvent::Dial(came));
         }
-        for gone in before.difference(&others) {
-            self.give_up_link(node, *gone)?;
+        for gone in before.difference(&others).filter_map(|name| number(name)) {
+            self.give_up_link(node, gone)?;
         }
         Ok(())
     }

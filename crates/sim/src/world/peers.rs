@@ -1,20 +1,23 @@
 //! What nodes tell each other, and the links that carry it: in order, and lost with the link. A driver of
 //! the queues and of what was lent, as the engine is one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use abide_core::{
     call::{Dispatch, QueueKey, Worker as Taker},
-    ids::{BuildId, RunId, SessionId, ShardId},
+    ids::{BuildId, SessionId, ShardId},
 };
 use abide_shard::{
+    lease::LeaseMessage,
     message::{Message, Offer, Work},
+    neighbours::Lost,
     queue::{QueueMessage, QueueOutput},
 };
 
 use super::{
     World,
-    nodes::{NodeEvent, NodeId, name},
+    nodes::{NodeEvent, NodeId, name, number},
+    slots::SlotId,
 };
 use crate::{
     checks::Checked,
@@ -43,10 +46,15 @@ pub(crate) enum PeerMessage {
     Unmatched(Offer, Taker),
     /// Work for a worker of yours.
     Dispatch(Taker, Box<Dispatch>),
+    /// A worker is connected to me: whatever stream it had before has ended.
+    SessionCame(SessionId),
     /// The stream of a worker that was mine has ended.
     SessionLost(SessionId),
-    /// A shard is in memory anew: your workers present their attempts.
-    PresentAttempts(ShardId),
+    /// I have these shards in memory: what was sent to them is sent again, and your workers present
+    /// their attempts.
+    Opened(BTreeSet<ShardId>),
+    /// There is something new in the nodes' rows.
+    Look,
     /// Workers of a build that was not seen before serve a queue.
     NewBuild(QueueKey, BuildId),
 }
@@ -71,45 +79,13 @@ impl Link {
     }
 }
 
-/// Names a match.
-type MatchKey = (RunId, Work, SessionId);
-
-/// What a node remembers of its dealings with others.
-#[derive(Debug, Default)]
-pub(crate) struct Book {
-    /// Workers of other nodes that have had work of this one.
-    guests: BTreeMap<SessionId, NodeId>,
-    /// Matches with workers of other nodes, until the shard says what comes of them.
-    borrowed: BTreeMap<MatchKey, NodeId>,
-    /// Offers that were passed on to a node, which has not answered.
-    passed: BTreeMap<NodeId, BTreeSet<Offer>>,
-    /// Matches of workers here that a node was told, and has not answered.
-    lent: BTreeMap<NodeId, BTreeMap<MatchKey, (Offer, Taker)>>,
-}
-
-impl Book {
-    /// A worker is connected here from now on.
-    pub(super) fn came(&mut self, session: &SessionId) {
-        self.guests.remove(session);
-    }
-
-    /// Takes a loan off; `false` if there was none.
-    fn settle(&mut self, node: NodeId, key: &MatchKey) -> bool {
-        self.lent.get_mut(&node).is_some_and(|lent| lent.remove(key).is_some())
-    }
-}
-
-fn key_of(offer: &Offer, taker: &Taker) -> MatchKey {
-    (offer.run, offer.work, taker.session.clone())
-}
-
 impl World {
     // Links.
 
     /// A node calls another that it knows of.
     pub(super) fn dial(&mut self, from: NodeId, to: NodeId) {
         let link = self.links.entry((from, to)).or_default();
-        if link.ready || !self.nodes[from].others.contains(&to) {
+        if link.ready || !self.nodes[from].knows(to) {
             return;
         }
         let cut = self.cuts.get(&(from, to)).is_some_and(|until| *until > self.now);
@@ -133,30 +109,40 @@ impl World {
         }
         self.trace.note(None, || format!("{:>12} node {node} is called by {from}", self.now));
         self.lose_node(node, from)?;
-        self.take_back_loans(node, from)?;
         let later = delay(&mut self.rng, 3 * MILLIS, false);
         self.plan_at_node(from, later, NodeEvent::Linked { to: node, link });
-        Ok(())
+        self.meet_again(node, from)
     }
 
-    /// There is a way to another node: what was said before may have been lost.
+    /// There is a way to another node, new or anew.
     pub(super) fn linked(&mut self, node: NodeId, to: NodeId, link: u64) -> Checked {
-        if !self.arrives(node, to, link) || !self.nodes[node].others.contains(&to) {
+        if !self.arrives(node, to, link) || !self.nodes[node].knows(to) {
             return Ok(());
         }
         if let Some(link) = self.links.get_mut(&(node, to)) {
             link.ready = true;
         }
         self.trace.note(None, || format!("{:>12} node {node} is linked to {to}", self.now));
-        let passed = self.nodes[node].book.passed.remove(&to).unwrap_or_default();
-        for offer in passed {
-            self.tell_queues(node, QueueMessage::Offer(offer))?;
+        let sessions: Vec<_> = self.nodes[node].streams.keys().cloned().collect();
+        for session in sessions {
+            self.say(node, to, PeerMessage::SessionCame(session));
         }
-        self.take_back_loans(node, to)?;
-        let shards: Vec<_> = self.nodes[node].shards.keys().copied().collect();
-        for shard in shards {
-            self.say(node, to, PeerMessage::PresentAttempts(shard));
+        self.meet_again(node, to)
+    }
+
+    /// Says again what the other node must know, and what may be lost.
+    fn meet_again(&mut self, node: NodeId, other: NodeId) -> Checked {
+        let shards = &self.nodes[node].shards;
+        let in_memory = |slot: &SlotId| {
+            self.slots.get(slot).is_some_and(|slot| slot.machine.is_open())
+        };
+        let open = shards.iter().filter(|(_, slot)| in_memory(slot)).map(|(shard, _)| *shard);
+        let open: BTreeSet<_> = open.collect();
+        if !open.is_empty() {
+            self.say(node, other, PeerMessage::Opened(open));
         }
+        let theirs = self.nodes[node].neighbours.shards_of(&name(other));
+        self.tell_shards(node, &Message::SendAgain(theirs));
         self.tell_queues(node, QueueMessage::NodeCame)
     }
 
@@ -170,8 +156,7 @@ impl World {
         self.trace.note(None, || format!("{:>12} node {node} cannot reach {to}", self.now));
         self.plan_at_node(node, REDIAL, NodeEvent::Dial(to));
         self.break_calls(|asked| asked.entry == node && asked.forwarded == Some(to))?;
-        self.lose_node(node, to)?;
-        self.take_back_loans(node, to)
+        self.lose_node(node, to)
     }
 
     /// Another node is not one of the cluster any more.
@@ -251,8 +236,8 @@ impl World {
     }
 
     pub(super) fn broadcast(&mut self, node: NodeId, message: &PeerMessage) {
-        let others = self.nodes[node].others.clone();
-        for other in others {
+        let others = self.nodes[node].neighbours.nodes().clone();
+        for other in others.iter().filter_map(|name| number(name)) {
             self.say(node, other, message.clone());
         }
     }
@@ -261,71 +246,64 @@ impl World {
 
     /// Another node says something.
     pub(super) fn hear(&mut self, node: NodeId, from: NodeId, message: PeerMessage) -> Checked {
+        let neighbours = &mut self.nodes[node].neighbours;
         match message {
             PeerMessage::ToShard(shard, message) => self.deliver_to_shard(node, shard, *message),
             PeerMessage::Spare { queue, build, credits } => {
-                let node_name = name(from);
-                let message = QueueMessage::Lent { node: node_name, queue, build, credits };
+                let lender = name(from);
+                let message = QueueMessage::Lent { node: lender, queue, build, credits };
                 self.tell_queues(node, message)
             }
             PeerMessage::Offer(offer) => self.lend(node, from, offer),
             PeerMessage::Declined(offer) => {
-                self.answered_offer(node, from, &offer);
-                self.tell_queues(node, QueueMessage::Declined { node: name(from), offer })
+                neighbours.answered(&name(from), &offer);
+                self.declined(node, from, offer)
             }
-            PeerMessage::Matched(offer, taker) => self.hear_match(node, from, offer, taker),
+            PeerMessage::Matched(offer, taker) => {
+                neighbours.answered(&name(from), &offer);
+                if neighbours.welcome(&taker.session, &name(from)) {
+                    self.tell_shards(node, &Message::SessionLost(taker.session.clone()));
+                }
+                self.deliver_to_shard(node, offer.shard, Message::Matched(offer, taker))
+            }
             PeerMessage::Unmatched(offer, taker) => {
-                let known = self.nodes[node].book.settle(from, &key_of(&offer, &taker));
+                let known =
+                    neighbours.settle(&name(from), offer.run, offer.work, &taker.session);
                 match known && !self.saboteur.forgets_loan() {
                     true => self.tell_queues(node, QueueMessage::Unmatched(offer, taker)),
                     false => Ok(()),
                 }
             }
             PeerMessage::Dispatch(taker, dispatch) => {
-                let (run, work) = Work::of(&dispatch);
-                let key = (run, work, taker.session.clone());
-                let wanted = eager(&dispatch) || self.nodes[node].book.settle(from, &key);
-                if !wanted || !self.give(node, &taker.session, dispatch) {
-                    self.say(node, from, PeerMessage::SessionLost(taker.session));
+                self.take_dispatch(node, from, taker.session, dispatch);
+                Ok(())
+            }
+            PeerMessage::SessionCame(session) => {
+                let elsewhere = neighbours.came(session.clone(), &name(from));
+                if !self.superseded(node, &session)? && elsewhere {
+                    self.tell_shards(node, &Message::SessionLost(session));
                 }
                 Ok(())
             }
             PeerMessage::SessionLost(session) => {
-                let guests = &mut self.nodes[node].book.guests;
-                if guests.get(&session) == Some(&from) {
-                    guests.remove(&session);
+                if neighbours.left(&session, &name(from)) {
+                    self.tell_shards(node, &Message::SessionLost(session));
                 }
-                self.tell_shards(node, &Message::SessionLost(session));
                 Ok(())
             }
-            PeerMessage::PresentAttempts(shard) => {
-                self.ask_for_attempts(node, shard);
+            PeerMessage::Opened(shards) => {
+                self.nodes[node].hear_opened(from, &shards, self.now);
+                for shard in &shards {
+                    self.ask_for_attempts(node, *shard);
+                }
+                self.tell_shards(node, &Message::SendAgain(shards));
                 Ok(())
             }
             PeerMessage::NewBuild(queue, build) => {
                 self.tell_shards(node, &Message::NewBuild(queue, build));
                 Ok(())
             }
-        }
-    }
-
-    /// A worker of another node takes work, if the shard is here and the worker is still there.
-    fn hear_match(&mut self, node: NodeId, from: NodeId, offer: Offer, taker: Taker) -> Checked {
-        self.answered_offer(node, from, &offer);
-        let here = self.nodes[node].shards.contains_key(&offer.shard);
-        if !here || self.nodes[node].streams.contains_key(&taker.session) {
-            self.say(node, from, PeerMessage::Unmatched(offer, taker));
-            return Ok(());
-        }
-        let book = &mut self.nodes[node].book;
-        book.guests.insert(taker.session.clone(), from);
-        book.borrowed.insert(key_of(&offer, &taker), from);
-        self.deliver_to_shard(node, offer.shard, Message::Matched(offer, taker))
-    }
-
-    fn answered_offer(&mut self, node: NodeId, from: NodeId, offer: &Offer) {
-        if let Some(passed) = self.nodes[node].book.passed.get_mut(&from) {
-            passed.remove(offer);
+            PeerMessage::Look => self.lease(node, LeaseMessage::Look),
         }
     }
 
@@ -345,39 +323,61 @@ impl World {
 
     /// Tells another node that a worker here takes work of its shard.
     fn tell_match(&mut self, node: NodeId, to: NodeId, offer: Offer, taker: Taker) -> Checked {
-        let lent = self.nodes[node].book.lent.entry(to).or_default();
-        lent.insert(key_of(&offer, &taker), (offer.clone(), taker.clone()));
-        if self.say(node, to, PeerMessage::Matched(offer.clone(), taker.clone())) {
-            return Ok(());
-        }
-        self.nodes[node].book.settle(to, &key_of(&offer, &taker));
-        self.tell_queues(node, QueueMessage::Unmatched(offer, taker))
-    }
-
-    /// Another node is gone, or says everything anew: what it lent is gone, and its workers are.
-    fn lose_node(&mut self, node: NodeId, lost: NodeId) -> Checked {
-        self.tell_queues(node, QueueMessage::NodeGone(name(lost)))?;
-        let book = &mut self.nodes[node].book;
-        let of_lost = |(_, home): &(&SessionId, &NodeId)| **home == lost;
-        let gone: Vec<_> = book.guests.iter().filter(of_lost).map(|(s, _)| s.clone()).collect();
-        book.guests.retain(|_, home| *home != lost);
-        let passed = book.passed.remove(&lost).unwrap_or_default();
-        for session in gone {
-            self.tell_shards(node, &Message::SessionLost(session));
-        }
-        for offer in passed {
-            if !self.saboteur.drops_passed() {
-                self.tell_queues(node, QueueMessage::Offer(offer))?;
-            }
+        self.nodes[node].neighbours.lent(&name(to), offer.clone(), taker.clone());
+        let told = self.say(node, to, PeerMessage::Matched(offer.clone(), taker.clone()));
+        let neighbours = &mut self.nodes[node].neighbours;
+        if !told && neighbours.settle(&name(to), offer.run, offer.work, &taker.session) {
+            return self.tell_queues(node, QueueMessage::Unmatched(offer, taker));
         }
         Ok(())
     }
 
-    /// Matches that another node may not know of, or whose outcome was lost on its way: the workers have
-    /// their credit back, and work that comes for them all the same is refused.
-    fn take_back_loans(&mut self, node: NodeId, other: NodeId) -> Checked {
-        let lent = self.nodes[node].book.lent.remove(&other).unwrap_or_default();
-        for (offer, taker) in lent.into_values() {
+    /// Nobody at the other node takes the work, which has not moved meanwhile.
+    fn declined(&mut self, node: NodeId, by: NodeId, offer: Offer) -> Checked {
+        match self.nodes[node].shards.contains_key(&offer.shard) {
+            true => self.tell_queues(node, QueueMessage::Declined { node: name(by), offer }),
+            false => Ok(()),
+        }
+    }
+
+    /// A node sends work for a worker here. What was not waited for goes back, with all else that the
+    /// worker has.
+    fn take_dispatch(
+        &mut self,
+        node: NodeId,
+        from: NodeId,
+        session: SessionId,
+        dispatch: Box<Dispatch>,
+    ) {
+        let (run, work) = Work::of(&dispatch);
+        let neighbours = &mut self.nodes[node].neighbours;
+        let expected = eager(&dispatch) || neighbours.settle(&name(from), run, work, &session);
+        if expected && self.give(node, &session, dispatch) {
+            return;
+        }
+        self.say(node, from, PeerMessage::SessionLost(session.clone()));
+        if self.nodes[node].streams.contains_key(&session) {
+            self.say(node, from, PeerMessage::SessionCame(session));
+        }
+        for shard in self.nodes[node].neighbours.shards_of(&name(from)) {
+            self.ask_for_attempts(node, shard);
+        }
+    }
+
+    /// A link to or from another node is gone: what was under way is given up.
+    fn lose_node(&mut self, node: NodeId, lost: NodeId) -> Checked {
+        self.tell_queues(node, QueueMessage::NodeGone(name(lost)))?;
+        let Lost { workers, offers, lent } = self.nodes[node].neighbours.lose(&name(lost));
+        for session in workers {
+            self.tell_shards(node, &Message::SessionLost(session));
+        }
+        for offer in offers {
+            let here = self.nodes[node].shards.contains_key(&offer.shard);
+            if here && !self.saboteur.drops_passed() {
+                self.tell_queues(node, QueueMessage::Offer(offer))?;
+            }
+        }
+        for (offer, taker) in lent {
             self.tell_queues(node, QueueMessage::Unmatched(offer, taker))?;
         }
         Ok(())
@@ -387,7 +387,9 @@ impl World {
 
     /// Something happens to the queues of a node; what they ask for is carried out.
     pub(super) fn tell_queues(&mut self, node: NodeId, message: QueueMessage) -> Checked {
-        for output in self.ask_queues(node, message) {
+        let outputs = self.ask_queues(node, message);
+        self.no_credit_is_made_up(node)?;
+        for output in outputs {
             self.pass_on(node, output)?;
         }
         Ok(())
@@ -406,13 +408,13 @@ impl World {
 
     fn pass_on(&mut self, node: NodeId, output: QueueOutput) -> Checked {
         match output {
-            QueueOutput::Match(offer, taker) => return self.matched(node, offer, taker),
+            QueueOutput::Match(offer, taker) => self.matched(node, offer, taker),
             QueueOutput::Refill(queue) => self.tell_shards(node, &Message::Refill(queue)),
             QueueOutput::NewBuild(queue, build) => {
                 self.broadcast(node, &PeerMessage::NewBuild(queue.clone(), build.clone()));
                 self.tell_shards(node, &Message::NewBuild(queue, build));
             }
-            QueueOutput::Pass(offer, to) => self.pass(node, &to, offer),
+            QueueOutput::Pass(offer, to) => return self.pass(node, &to, offer),
             // Only what was borrowed is declined, and who borrowed it is told at once.
             QueueOutput::Declined(_) => {}
             QueueOutput::Spare { queue, build, credits } => {
@@ -423,30 +425,27 @@ impl World {
     }
 
     /// Passes an offer on to another node, and keeps it until that has answered.
-    fn pass(&mut self, node: NodeId, to: &str, offer: Offer) {
-        let Some(to) = (0..self.nodes.len()).find(|other| name(*other) == to) else { return };
-        self.nodes[node].book.passed.entry(to).or_default().insert(offer.clone());
-        self.say(node, to, PeerMessage::Offer(offer));
-    }
-
-    /// A worker here takes work of a shard, which may have moved since it was offered.
-    fn matched(&mut self, node: NodeId, offer: Offer, taker: Taker) -> Checked {
-        if !self.leased() || self.nodes[node].shards.contains_key(&offer.shard) {
-            let later = delay(&mut self.rng, 2 * MILLIS, false);
-            let shard = offer.shard;
-            let message = Message::Matched(offer, taker);
-            self.plan_at_node(node, later, NodeEvent::ToShard(shard, message));
+    fn pass(&mut self, node: NodeId, to: &str, offer: Offer) -> Checked {
+        let Some(other) = number(to) else { return Ok(()) };
+        self.nodes[node].neighbours.passed(to, offer.clone());
+        if self.say(node, other, PeerMessage::Offer(offer.clone())) {
             return Ok(());
         }
-        match self.nodes[node].owners.get(&offer.shard).copied() {
-            Some(owner) => self.tell_match(node, owner, offer, taker),
-            None => self.tell_queues(node, QueueMessage::Unmatched(offer, taker)),
-        }
+        self.nodes[node].neighbours.answered(to, &offer);
+        self.declined(node, other, offer)
+    }
+
+    /// A worker here takes work of a shard. Offers of a shard that has moved are void.
+    fn matched(&mut self, node: NodeId, offer: Offer, taker: Taker) {
+        let later = delay(&mut self.rng, 2 * MILLIS, false);
+        let shard = offer.shard;
+        let message = Message::Matched(offer, taker);
+        self.plan_at_node(node, later, NodeEvent::ToShard(shard, message));
     }
 
     /// A match came to nothing: the worker has its credit back, wherever it is connected.
     pub(super) fn unmatched(&mut self, node: NodeId, offer: Offer, taker: Taker) -> Checked {
-        match self.nodes[node].book.borrowed.remove(&key_of(&offer, &taker)) {
+        match self.home_of(node, &taker.session) {
             Some(home) => {
                 self.say(node, home, PeerMessage::Unmatched(offer, taker));
                 Ok(())
@@ -458,16 +457,8 @@ impl World {
     /// Sends work to a worker, wherever it is connected; one that is gone loses it as if its stream had
     /// ended.
     pub(super) fn send_work(&mut self, node: NodeId, taker: Taker, dispatch: Box<Dispatch>) {
-        let (run, work) = Work::of(&dispatch);
-        let key = (run, work, taker.session.clone());
-        let streams = &self.nodes[node].streams;
-        let guest = eager(&dispatch) && !streams.contains_key(&taker.session);
-        let home = match guest {
-            true => self.nodes[node].book.guests.get(&taker.session).copied(),
-            false => self.nodes[node].book.borrowed.remove(&key),
-        };
         let session = taker.session.clone();
-        let sent = match home {
+        let sent = match self.home_of(node, &session) {
             Some(home) => self.say(node, home, PeerMessage::Dispatch(taker, dispatch)),
             None => self.give(node, &session, dispatch),
         };
@@ -476,12 +467,16 @@ impl World {
         }
     }
 
+    fn home_of(&self, node: NodeId, session: &SessionId) -> Option<NodeId> {
+        self.nodes[node].neighbours.home_of(session).and_then(|home| number(home))
+    }
+
     /// Sends a message to a shard, here or at the node that serves it.
     pub(super) fn reach(&mut self, node: NodeId, shard: ShardId, message: Message) {
         if !self.leased() || self.nodes[node].shards.contains_key(&shard) {
             return self.send(node, shard, message);
         }
-        if let Some(owner) = self.nodes[node].owners.get(&shard).copied() {
+        if let Some(owner) = self.nodes[node].owner(shard) {
             self.say(node, owner, PeerMessage::ToShard(shard, Box::new(message)));
         }
     }

@@ -1,7 +1,7 @@
 //! Machines of shards: the owner of each shard, and zombies that do not know yet that they are none.
 //! Messages go in, outputs come out and are carried on.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use abide_core::{
     call::{CallError, Dispatch, Worker as Taker},
@@ -48,7 +48,9 @@ impl World {
         self.slots_made += 1;
         let id = self.slots_made;
         self.trace.note(None, || format!("{:>12} node {node} opens {shard} as #{id}", self.now));
-        let owner = format!("node{node}.{}", self.nodes[node].process);
+        // Without leases, one process may open a shard while it still has it.
+        let opened = if self.leased() { 0 } else { id };
+        let owner = format!("node{node}.{}.{opened}", self.nodes[node].process);
         let slot = Slot {
             shard,
             node,
@@ -259,7 +261,7 @@ impl World {
             }
             Output::Reply(ticket, result) => {
                 let trusted = self.nodes[node].trusted(self.now) || self.saboteur.trusts_always();
-                let result = if trusted { result } else { Err(CallError::NotServed) };
+                let result = if trusted { result } else { Err(CallError::Reset) };
                 self.plan_reply(ticket, result);
                 Ok(())
             }
@@ -286,7 +288,9 @@ impl World {
             }
             Output::Opened => {
                 self.ask_for_attempts(node, shard);
-                self.broadcast(node, &PeerMessage::PresentAttempts(shard));
+                let shards = BTreeSet::from([shard]);
+                self.broadcast(node, &PeerMessage::Opened(shards.clone()));
+                self.tell_shards(node, &Message::SendAgain(shards));
                 Ok(())
             }
             // Offers of a zombie's successor are not its to take back.

@@ -222,6 +222,22 @@ impl World {
         Ok(())
     }
 
+    /// The queues of a node never know of more credit than workers gave.
+    pub(super) fn no_credit_is_made_up(&self, node: NodeId) -> Checked {
+        let Node { streams, queues, .. } = &self.nodes[node];
+        for (session, (stream, worker)) in streams {
+            let worker = self.workers.get(*worker).filter(|worker| worker.stream == *stream);
+            for (kind, credits) in worker.into_iter().flat_map(|worker| &worker.credits) {
+                let known = queues.credits_of(&queue(*kind), session);
+                if known > *credits {
+                    let what = format!("{session} takes {credits} of {kind:?}, {known} are known");
+                    return Err(Violation::new(Check::Credits, what));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// A worker asks for something of a shard, by the node that it is connected to.
     pub(super) fn worker_asks(&mut self, index: usize, request: Request, call: Call) {
         let Some(worker) = self.workers.get(index) else { return };
@@ -295,6 +311,8 @@ impl World {
 
     fn restart(&mut self, index: usize, build: Build) -> Checked {
         let (session, session_number) = self.next_session();
+        // Whoever was to come with other code comes too late.
+        let build = if self.calm { Build::Right } else { build };
         if let Some(worker) = self.workers.get_mut(index) {
             *worker = Worker::new(session, session_number, build);
         }
@@ -318,6 +336,15 @@ impl World {
                 let number = worker.session_number;
                 self.plan_in(back, Event::Worker(index, number, WorkerEvent::Connect));
             }
+        }
+    }
+
+    /// A node ends the stream of a worker, which notices.
+    pub(super) fn end_stream(&mut self, index: usize, session: &SessionId, stream: u64) {
+        let worker = self.workers.get(index).filter(|worker| worker.session == *session);
+        if let Some(number) = worker.map(|worker| worker.session_number) {
+            let event = WorkerEvent::StreamDead(stream);
+            self.plan_in(MILLIS, Event::Worker(index, number, event));
         }
     }
 
