@@ -209,9 +209,8 @@ impl Neighbours {
             .collect();
         self.homes.retain(|_, home| !there(home));
         let lent = self.lent.remove(node).unwrap_or_default().into_values();
-        let lent = lent.flat_map(|Lent { offer, worker, count }| {
-            std::iter::repeat_n((offer, worker), count)
-        });
+        let lent = lent
+            .flat_map(|Lent { offer, worker, count }| std::iter::repeat_n((offer, worker), count));
         Lost {
             workers,
             offers: self.passed.remove(node).unwrap_or_default().into_values().collect(),
@@ -277,7 +276,10 @@ mod tests {
         assert_eq!(neighbours.owner(shard(3)), None, "that is this node");
         neighbours.opened("b", &shards(&[1]), seconds(5));
         assert_eq!(neighbours.owner(shard(1)), Some(&"b".into()));
-        assert_eq!((neighbours.shards_of("a"), neighbours.shards_of("b")), (shards(&[2]), shards(&[1])));
+        assert_eq!(
+            (neighbours.shards_of("a"), neighbours.shards_of("b")),
+            (shards(&[2]), shards(&[1]))
+        );
         // Rows that were asked for before it was heard may be older.
         let older = rows(&[(1, "a"), (2, "a"), (3, "own")]);
         let changes = neighbours.read(&older, &nodes, seconds(4));

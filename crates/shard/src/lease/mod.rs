@@ -74,6 +74,8 @@ pub struct Lease {
     stays_until: Duration,
     /// Others have what a node that leaves has released, or it does not wait for them any longer.
     taken_over: bool,
+    /// It has had its whole share.
+    settled: bool,
     /// The row does not say what it should.
     outdated: bool,
     /// There is something new in the rows that was not read yet.
@@ -169,6 +171,7 @@ impl Lease {
             leaving: false,
             stays_until: Duration::ZERO,
             taken_over: false,
+            settled: false,
             outdated: false,
             curious: false,
             told: None,
@@ -265,9 +268,9 @@ impl Lease {
         }
     }
 
-    /// The node is one of those who share the shards.
-    pub fn joined(&self) -> bool {
-        matches!(self.standing, Standing::Alone | Standing::Member)
+    /// The node has had its whole share of the shards at some time, since it was started.
+    pub const fn settled(&self) -> bool {
+        matches!(self.standing, Standing::Alone) || self.settled
     }
 
     fn close_all(&mut self) {

@@ -166,6 +166,7 @@ impl Lease {
             && shares(members)
                 .iter()
                 .all(|(shard, node)| *node != name || self.holdings.open(*shard));
+        self.settled |= settled;
         let pause = match (self.curious, settled) {
             (true, _) => Duration::ZERO,
             (false, true) => self.options.watch_interval(),
