@@ -93,8 +93,8 @@ impl Engine {
             lease: LeaseOptions::LEASE,
         };
         let lease = membership.as_ref().map_or_else(alone, |membership| membership.lease.clone());
-        let owner = format!("{name}#{:016x}", lease.incarnation);
-        let node = Arc::new(Node::new(store, clock, limits, owner, membership.as_ref()));
+        let (incarnation, others) = (lease.incarnation, membership.as_ref());
+        let node = Arc::new(Node::new(store, clock, limits, name, incarnation, others));
         let lease = match membership {
             Some(_) => Lease::new(lease),
             None => Lease::alone(lease),

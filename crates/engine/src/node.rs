@@ -50,6 +50,8 @@ pub(crate) struct Node {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Arc<Limits>,
+    /// The node's name, the same after a restart.
+    pub(crate) name: String,
     /// Who owns shards in the store: no other process, not even of the same node, has this name.
     pub(crate) owner: String,
     pub(crate) gauge: Gauge,
@@ -74,7 +76,8 @@ impl Node {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         limits: Limits,
-        owner: String,
+        name: String,
+        incarnation: u64,
         membership: Option<&Membership>,
     ) -> Self {
         let queues = Mutex::new(Queues::new(limits.queued_offers));
@@ -84,7 +87,8 @@ impl Node {
             counters: Counters::default(),
             clock,
             limits: Arc::new(limits),
-            owner,
+            owner: format!("{name}#{incarnation:016x}"),
+            name,
             cluster: membership.map(Cluster::new),
             shards: RwLock::default(),
             queues,

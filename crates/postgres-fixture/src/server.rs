@@ -210,9 +210,8 @@ impl Server {
     /// A command for the shell that crashes the server and starts it again, for programs that have no
     /// hold of this.
     pub fn restart_command(&self) -> String {
-        let mut command = programs::command(self.programs.join("pg_ctl"), self.user);
-        command.args(["restart", "-w", "-s", "-m", "immediate", "-l"]);
-        command.arg(self.folder.path().join("log")).arg("-D").arg(self.folder.path().join("data"));
+        let mut command = self.command("pg_ctl", &["restart", "-w", "-s", "-m", "immediate", "-l"]);
+        command.arg(self.folder.path().join("log")).arg("-D").arg(data(self.folder.path()));
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         let quoted: Vec<_> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();
         // What is started keeps its output open, so nobody may wait for the end of it.
