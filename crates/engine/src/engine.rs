@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
 };
 
@@ -20,7 +20,7 @@ use abide_core::{
 use abide_shard::lease::{Lease, LeaseMessage, LeaseOptions};
 use abide_store::{ReadError, Store};
 use tokio::{
-    sync::{Mutex, mpsc, oneshot},
+    sync::{Mutex, mpsc, oneshot, watch},
     task::JoinSet,
 };
 use uuid::Uuid;
@@ -34,7 +34,7 @@ use crate::{
     members::Members,
     node::{Node, Post},
     nodes,
-    peers::PeerMessage,
+    peers::{PeerAnswer, PeerMessage},
     session::Session,
     way::{Place, Way, reads_only},
 };
@@ -76,7 +76,7 @@ pub struct Engine {
     /// Ends when all shards have been released.
     members: Mutex<JoinSet<()>>,
     lease: mpsc::UnboundedSender<LeaseMessage>,
-    stopping: AtomicBool,
+    stopping: watch::Sender<bool>,
     /// Numbers calls.
     tickets: AtomicU64,
 }
@@ -102,7 +102,7 @@ impl Engine {
         let (say, said) = mpsc::unbounded_channel();
         let mut members = JoinSet::new();
         members.spawn(Members::new(Arc::clone(&node), lease, said).run());
-        let (members, stopping) = (Mutex::new(members), AtomicBool::new(false));
+        let (members, stopping) = (Mutex::new(members), watch::Sender::new(false));
         Self { node, namespaces, members, lease: say, stopping, tickets: AtomicU64::new(1) }
     }
 
@@ -119,7 +119,7 @@ impl Engine {
         if self.node.cluster.is_some() {
             self.leave().await;
         }
-        self.stopping.store(true, Ordering::SeqCst);
+        self.stopping.send_replace(true);
         self.node.disconnect_all();
         self.release().await;
     }
@@ -143,7 +143,7 @@ impl Engine {
 
     /// It stops, or has stopped. A stream that is opened after this would never end.
     pub fn stopping(&self) -> bool {
-        self.stopping.load(Ordering::SeqCst)
+        *self.stopping.borrow()
     }
 
     /// Makes a call, here or at the node that serves the run. While its shard is on its way from one
@@ -158,7 +158,8 @@ impl Engine {
                 Place::Here => self.call_here(call.clone()).await,
                 Place::At(node) => {
                     self.node.counters.forwarded.add(1);
-                    cluster.peers.call(&node, call.clone()).await
+                    let answer = cluster.peers.call(&node, call.clone());
+                    if way.repeatable { self.unless_stopped(answer).await } else { answer.await }
                 }
                 Place::Nowhere => Err(CallError::NotServed),
             };
@@ -166,6 +167,16 @@ impl Engine {
                 Err(failed) if !self.stopping() => way.wait(failed).await?,
                 answer => return answer,
             }
+        }
+    }
+
+    /// What a run elsewhere is waited for may be long in coming, and whoever waits can do so at another
+    /// node.
+    async fn unless_stopped<T>(&self, answer: PeerAnswer<T>) -> Result<T, CallError> {
+        let mut stopping = self.stopping.subscribe();
+        tokio::select! {
+            answer = answer => answer,
+            _ = stopping.wait_for(|stopping| *stopping) => Err(stopped()),
         }
     }
 
@@ -317,6 +328,11 @@ impl Engine {
     /// There is a link from another node, new or anew: what it said before may have been lost.
     pub fn called(&self, node: &str) {
         self.node.called_by_node(node);
+    }
+
+    /// The link from another node is gone.
+    pub fn hung_up(&self, node: &str) {
+        self.node.lost_node(node);
     }
 
     /// The link to another node is gone.

@@ -32,7 +32,7 @@ pub(crate) struct Way<'a> {
     cluster: &'a Cluster,
     pub(crate) shard: ShardId,
     /// The call may be made any number of times.
-    repeatable: bool,
+    pub(crate) repeatable: bool,
     /// When the last try began, and a way to learn that the shard has moved since.
     tried_at: Instant,
     moved: Option<Notified<'a>>,

@@ -12,7 +12,11 @@ use super::{
     slots::SlotId,
     workers,
 };
-use crate::{checks::Checked, schedule::{MILLIS, Micros}, settings::delay};
+use crate::{
+    checks::Checked,
+    schedule::{MILLIS, Micros},
+    settings::delay,
+};
 
 /// Who waits for a reply.
 #[derive(Clone, Debug)]

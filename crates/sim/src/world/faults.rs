@@ -1,6 +1,9 @@
 //! What breaks: processes, owners, clocks, streams, workers, queues, links.
 
-use abide_shard::{lease::LeaseMessage, queue::{QueueMessage, Queues}};
+use abide_shard::{
+    lease::LeaseMessage,
+    queue::{QueueMessage, Queues},
+};
 
 use super::{Event, World, nodes::NodeId};
 use crate::{

@@ -18,11 +18,7 @@ use abide_shard::{
 };
 use abide_store::rows::RegistryRow;
 
-use super::{
-    Event, World,
-    peers::PeerMessage,
-    slots::SlotId,
-};
+use super::{Event, World, peers::PeerMessage, slots::SlotId};
 use crate::{
     checks::{Check, Checked, Violation},
     names::shards,
@@ -153,9 +149,7 @@ impl Node {
 
     /// It answers for the shard, by its own clock.
     fn answers_for(&self, shard: ShardId, now: Micros) -> bool {
-        self.up
-            && self.lease.as_ref().is_some_and(|lease| lease.serves(shard))
-            && self.trusted(now)
+        self.up && self.lease.as_ref().is_some_and(|lease| lease.serves(shard)) && self.trusted(now)
     }
 
     /// Workers and clients may turn to it.
@@ -402,9 +396,8 @@ impl World {
         let mut messages = VecDeque::from([message]);
         let mut left = false;
         while let Some(message) = messages.pop_front() {
-            self.trace.note(None, || {
-                format!("{:>12} lease {node} <- {}", self.now, brief(&message))
-            });
+            self.trace
+                .note(None, || format!("{:>12} lease {node} <- {}", self.now, brief(&message)));
             let Some(lease) = &mut self.nodes[node].lease else { return Ok(()) };
             lease.handle(monotonic, message);
             let outputs: Vec<_> = std::iter::from_fn(|| lease.poll()).collect();
@@ -527,8 +520,7 @@ impl World {
 
     /// A node that workers and clients can turn to.
     pub(super) fn some_node(&mut self, fit: impl Fn(&Node) -> bool) -> Option<NodeId> {
-        let fit: Vec<_> =
-            (0..self.nodes.len()).filter(|node| fit(&self.nodes[*node])).collect();
+        let fit: Vec<_> = (0..self.nodes.len()).filter(|node| fit(&self.nodes[*node])).collect();
         self.rng.pick(&fit).copied()
     }
 }

@@ -133,9 +133,8 @@ impl World {
     /// Says again what the other node must know, and what may be lost.
     fn meet_again(&mut self, node: NodeId, other: NodeId) -> Checked {
         let shards = &self.nodes[node].shards;
-        let in_memory = |slot: &SlotId| {
-            self.slots.get(slot).is_some_and(|slot| slot.machine.is_open())
-        };
+        let in_memory =
+            |slot: &SlotId| self.slots.get(slot).is_some_and(|slot| slot.machine.is_open());
         let open = shards.iter().filter(|(_, slot)| in_memory(slot)).map(|(shard, _)| *shard);
         let open: BTreeSet<_> = open.collect();
         if !open.is_empty() {
@@ -219,9 +218,8 @@ impl World {
         if !self.ready(from, to) {
             return false;
         }
-        self.trace.note(None, || {
-            format!("{:>12} node {from} tells {to}: {}", self.now, brief(&message))
-        });
+        self.trace
+            .note(None, || format!("{:>12} node {from} tells {to}: {}", self.now, brief(&message)));
         let slow = self.trouble(self.settings.odds.peer_slow);
         let later = delay(&mut self.rng, 3 * MILLIS, slow);
         let Some(link) = self.links.get_mut(&(from, to)) else { return false };
@@ -267,8 +265,7 @@ impl World {
                 self.deliver_to_shard(node, offer.shard, Message::Matched(offer, taker))
             }
             PeerMessage::Unmatched(offer, taker) => {
-                let known =
-                    neighbours.settle(&name(from), offer.run, offer.work, &taker.session);
+                let known = neighbours.settle(&name(from), offer.run, offer.work, &taker.session);
                 match known && !self.saboteur.forgets_loan() {
                     true => self.tell_queues(node, QueueMessage::Unmatched(offer, taker)),
                     false => Ok(()),
@@ -401,7 +398,8 @@ impl World {
         queues.handle(message);
         let outputs: Vec<_> = std::iter::from_fn(|| queues.poll()).collect();
         for output in &outputs {
-            self.trace.note(None, || format!("{:>12} queues {node} -> {}", self.now, brief(output)));
+            self.trace
+                .note(None, || format!("{:>12} queues {node} -> {}", self.now, brief(output)));
         }
         outputs
     }

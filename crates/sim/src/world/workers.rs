@@ -47,6 +47,8 @@ pub(crate) struct Worker {
     stream: u64,
     /// How much more work it takes, as it said on this stream.
     credits: BTreeMap<WorkKind, usize>,
+    /// What it took on streams that have ended: a match that was under way then may come to the new one.
+    stale: BTreeMap<WorkKind, usize>,
     /// Runs in memory, least recently used first.
     pub(super) cache: Vec<(RunId, Machine)>,
     /// Turns that were answered, until the server has taken them.
@@ -154,7 +156,9 @@ impl World {
         worker.connected = true;
         worker.node = node;
         worker.stream = self.streams_made;
-        worker.credits.clear();
+        for (kind, credits) in std::mem::take(&mut worker.credits) {
+            *worker.stale.entry(kind).or_default() += credits;
+        }
         let (session, stream) = (worker.session.clone(), worker.stream);
         let held = worker.held.values().filter(|held| !held.eager).count().min(CREDITS);
         self.tell_node(node, NodeEvent::Connected { session, stream, worker: index })?;
@@ -187,12 +191,13 @@ impl World {
             Dispatch::Activity { .. } => WorkKind::Activity,
         };
         if !peers::eager(&dispatch) {
-            let credits = worker.credits.entry(kind).or_default();
-            let Some(left) = credits.checked_sub(1) else {
+            let credits = worker.credits.get_mut(&kind).filter(|credits| **credits > 0);
+            let stale = worker.stale.get_mut(&kind).filter(|credits| **credits > 0);
+            let Some(credits) = credits.or(stale) else {
                 let what = format!("{} got more than it asked for: {kind:?}", worker.session);
                 return Err(Violation::new(Check::Credits, what));
             };
-            *credits = left;
+            *credits -= 1;
         }
         match dispatch {
             Dispatch::Workflow { token, given, last_event, recent } => {
@@ -206,13 +211,13 @@ impl World {
         }
     }
 
-    /// What workers can take is what the queues know of, when nothing is under way.
+    /// The queues know of all that workers can take, when nothing is under way.
     pub(super) fn no_credit_is_lost(&self) -> Checked {
         for worker in self.workers.iter().filter(|worker| worker.connected) {
             for (kind, credits) in &worker.credits {
                 let queues = &self.nodes[worker.node].queues;
                 let known = queues.credits_of(&queue(*kind), &worker.session);
-                if known != *credits {
+                if known < *credits {
                     let session = &worker.session;
                     let what = format!("{session} takes {credits} of {kind:?}, {known} are known");
                     return Err(Violation::new(Check::Credits, what));
@@ -227,9 +232,11 @@ impl World {
         let Node { streams, queues, .. } = &self.nodes[node];
         for (session, (stream, worker)) in streams {
             let worker = self.workers.get(*worker).filter(|worker| worker.stream == *stream);
-            for (kind, credits) in worker.into_iter().flat_map(|worker| &worker.credits) {
+            let Some(worker) = worker else { continue };
+            for (kind, credits) in &worker.credits {
+                let stale = worker.stale.get(kind).copied().unwrap_or_default();
                 let known = queues.credits_of(&queue(*kind), session);
-                if known > *credits {
+                if known > credits + stale {
                     let what = format!("{session} takes {credits} of {kind:?}, {known} are known");
                     return Err(Violation::new(Check::Credits, what));
                 }
@@ -399,6 +406,7 @@ impl Worker {
             node: 0,
             stream: 0,
             credits: BTreeMap::new(),
+            stale: BTreeMap::new(),
             cache: Vec::new(),
             turns: BTreeMap::new(),
             held: BTreeMap::new(),
