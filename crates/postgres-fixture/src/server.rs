@@ -208,6 +208,17 @@ impl Server {
         self.control(&["start", "-w", "-s", "-l", &log, "-o", &self.options]);
     }
 
+    /// A command for the shell that crashes the server and starts it again, for programs that have no
+    /// hold of this.
+    pub fn restart_command(&self) -> String {
+        let mut command = self.command("pg_ctl", &["restart", "-w", "-s", "-m", "immediate", "-l"]);
+        command.arg(self.folder.path().join("log")).arg("-D").arg(data(self.folder.path()));
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let quoted: Vec<_> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();
+        // What is started keeps its output open, so nobody may wait for the end of it.
+        format!("cd / && {} >/dev/null 2>&1", quoted.join(" "))
+    }
+
     /// Starts the server again as a standby of another one, whose history it has shared until then.
     ///
     /// # Panics
