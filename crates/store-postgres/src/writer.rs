@@ -1,7 +1,8 @@
 //! Group commit. Batches wait in the order of calls, shard by shard. When a connection is free, all that
 //! wait go into one transaction, but for shards that have one under way: so the transactions that run
-//! at one time never touch the same rows, and batches of a shard keep their order. Callers are answered
-//! when their transaction is committed, never before.
+//! at one time never touch the same rows, and batches of a shard keep their order. A second transaction
+//! begins beside a first one only if much waits. Callers are answered when their transaction is
+//! committed, never before.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -134,6 +135,7 @@ impl Desk {
 
     fn hand_out(&mut self) {
         while !self.idle.is_empty()
+            && (self.under_way.is_empty() || self.waiting.is_much())
             && let Some(group) = self.waiting.take_group()
             && let Some(lane) = self.idle.pop()
         {
