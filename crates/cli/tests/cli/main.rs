@@ -11,6 +11,7 @@ mod harness;
 mod people;
 mod policies;
 mod postgres;
+mod production;
 mod replay;
 mod stories;
 mod tls;

@@ -1,9 +1,10 @@
-//! `abide bench postgres`: the store, one node, several nodes and a failover on a PostgreSQL server,
-//! all in one run, because each is judged by the others.
+//! `abide bench postgres`: the store, one node, several nodes, runs that wait and a failover on a
+//! PostgreSQL server, all in one run, because each is judged by the others.
 
 mod cluster;
 mod database;
 mod failover;
+mod waiting;
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,7 @@ use super::{
 };
 use crate::failed::Failed;
 
-/// Measure on PostgreSQL: the store alone, one node, several nodes, and what a killed node costs
+/// Measure on PostgreSQL: the store, one node, several nodes, waiting runs, a killed node
 #[derive(Args)]
 #[command(after_help = "Example:
   abide bench postgres --store postgres://abide:password@db.example.org/postgres
@@ -46,6 +47,9 @@ pub(super) struct Postgres {
     /// How often a node is killed to see how long its runs stand still
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     kills: u64,
+    /// How many runs wait while it is looked at what they cost
+    #[arg(long, value_name = "COUNT", default_value_t = 20_000)]
+    waiting: u64,
 }
 
 /// What was measured.
@@ -75,6 +79,10 @@ impl Postgres {
         if self.nodes > 1 {
             let hello = async |it: Database| self.hello(&it, self.nodes, session).await;
             figures.nodes_per_s = Some(server.with_database("several", hello).await?);
+        }
+        if self.waiting > 0 {
+            let waiting = async |it: Database| waiting::measure(&it, self.waiting, session).await;
+            server.with_database("waiting", waiting).await?;
         }
         if self.kills > 0 {
             let failover = async |it: Database| failover::measure(&it, self.kills, session).await;
