@@ -93,14 +93,19 @@ impl<'a> Cluster<'a> {
         Usage::of(&all)
     }
 
-    /// Kills the last node without warning. Gives the shards that it served.
-    pub(super) async fn kill_last(&mut self) -> Result<Vec<ShardId>, Failed> {
+    /// The shards that the last node serves.
+    pub(super) async fn shards_of_last(&self) -> Result<Vec<ShardId>, Failed> {
         let mut owners = self.database.owners().await?;
-        let Some(mut node) = self.nodes.pop() else { return Ok(Vec::new()) };
+        let served = self.nodes.last().and_then(|node| owners.remove(&node.name));
+        Ok(served.unwrap_or_default())
+    }
+
+    /// Kills the last node without warning.
+    pub(super) async fn kill_last(&mut self) -> Result<(), Failed> {
+        let Some(mut node) = self.nodes.pop() else { return Ok(()) };
         node.process.kill().await.map_err(|error| {
             Failed::refused(format_args!("a process of the benchmark cannot be ended: {error}"))
-        })?;
-        Ok(owners.remove(&node.name).unwrap_or_default())
+        })
     }
 
     /// Starts another node in the place of a killed one, and waits until it has its share.

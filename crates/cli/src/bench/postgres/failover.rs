@@ -103,17 +103,21 @@ async fn kill_one(cluster: &mut Cluster<'_>, client: &Client) -> Result<Round, F
     let (waiting, goal) = (resumed::waiting() + RUNS, resumed::resumed() + RUNS);
     let runs = fall_asleep(client, kill_at).await?;
     resumed::until_waiting(waiting).await;
-    let left = kill_at.saturating_since(system_now());
-    if left.is_zero() {
+    if system_now() >= kill_at {
         return Err(Failed::refused("the runs did not fall asleep before the kill")
             .hint("measure on a machine with less load"));
     }
-    sleep(left).await;
+    let shards = cluster.shards_of_last().await?;
+    sleep(kill_at.saturating_since(system_now())).await;
     let killed_at = system_now();
-    let shards = cluster.kill_last().await?;
+    cluster.kill_last().await?;
+    let dead_at = system_now();
     // A run that does not go on is found by its history.
     let _ = tokio::time::timeout(PATIENCE, resumed::until_resumed(goal)).await;
-    let mut round = judge(&runs, &shards, killed_at, resumed::take().0);
+    // What was due before the node was dead may have gone on there.
+    let mut gone_on = resumed::take().0;
+    gone_on.retain(|(due, _)| *due > dead_at);
+    let mut round = judge(&runs, &shards, killed_at, gone_on);
     for id in runs.values() {
         let history = client.handle::<Sleeper>(id.clone()).history().await?;
         let fired = history.iter().filter(|event| matches!(event.body.fact, Fact::TimerFired(_)));

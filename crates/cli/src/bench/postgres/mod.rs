@@ -39,7 +39,7 @@ pub(super) struct Postgres {
     )]
     store: String,
     /// How many runs at a time, and how many clients of the store
-    #[arg(long, value_name = "COUNT", default_value_t = 256)]
+    #[arg(long, value_name = "COUNT", default_value_t = 512)]
     concurrency: usize,
     /// How many nodes are compared with one
     #[arg(long, value_name = "COUNT", default_value_t = 2)]
