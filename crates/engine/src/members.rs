@@ -5,13 +5,15 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use abide_core::ids::ShardId;
 use abide_shard::lease::{Lease, LeaseMessage, LeaseOutput, NODE_PREFIX};
-use abide_store::{Store, rows::RegistryRow};
+use abide_store::rows::RegistryRow;
 use tokio::{sync::mpsc, task::JoinSet};
 
 use crate::{
     clock::since_boot,
     driver::Driver,
+    figures::StoreFault,
     node::{Node, Post},
+    peers::PeerMessage,
 };
 
 /// A lease of a node that is alone asks for nothing by itself, so it may sleep long.
@@ -61,7 +63,7 @@ impl Members {
             let mut step = begun;
             while !step.left {
                 if let Some(request) = step.request {
-                    asked = Some(ask(&*node.store, request));
+                    asked = Some(ask(&node, request));
                 }
                 let message = self.next(&mut asked).await;
                 step = self.step(message);
@@ -71,9 +73,9 @@ impl Members {
 
     fn step(&mut self, message: LeaseMessage) -> Step {
         self.lease.handle(since_boot(), message);
-        let step = self.carry_out();
+        // Who is told to look, and whose shards close, is as the lease sees it now.
         self.node.standing(&self.lease);
-        step
+        self.carry_out()
     }
 
     /// What happens next to the lease.
@@ -115,7 +117,8 @@ impl Members {
                     let posts = self.node.serve(shard);
                     self.drivers.spawn(Driver::new(shard, Arc::clone(&self.node), posts).run());
                 }
-                LeaseOutput::Close(shard) => self.node.post(shard, Post::Close),
+                LeaseOutput::Close(shard) => drop(self.node.post(shard, Post::Close)),
+                LeaseOutput::Tell => self.node.broadcast(&PeerMessage::Look),
                 LeaseOutput::Left => step.left = true,
             }
         }
@@ -123,19 +126,21 @@ impl Members {
     }
 }
 
-fn ask(store: &dyn Store, request: Request) -> Asked<'_> {
+fn ask(node: &Node, request: Request) -> Asked<'_> {
     Box::pin(async move {
         match request {
-            Request::Read => match store.registry(NODE_PREFIX.into()).await {
+            Request::Read => match node.store.registry(NODE_PREFIX.into()).await {
                 Ok(rows) => LeaseMessage::Registry(rows),
                 Err(error) => {
+                    node.counters.fault(StoreFault::Registry);
                     tracing::warn!(%error, "the nodes' rows cannot be read");
                     LeaseMessage::ReadFailed
                 }
             },
-            Request::Put(row) => match store.put_registry(row).await {
+            Request::Put(row) => match node.store.put_registry(row).await {
                 Ok(written) => LeaseMessage::Written(written),
                 Err(error) => {
+                    node.counters.fault(StoreFault::Registry);
                     tracing::warn!(%error, "a node's row cannot be written");
                     LeaseMessage::WriteFailed
                 }

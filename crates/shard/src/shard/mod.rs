@@ -72,6 +72,8 @@ pub struct Shard {
     limits: Arc<Limits>,
     moment: Moment,
     state: State,
+    /// The store said that somebody else has the shard; whether that is so, its row will tell.
+    fenced: Option<String>,
     opened_at: Timestamp,
     /// The shard's epoch: the incarnation in ids of task starts.
     epoch: u64,
@@ -112,6 +114,8 @@ pub struct Shard {
     /// An alarm to send effects again is set.
     resend_set: bool,
     sweep_after: Option<RunId>,
+    /// Due times that came true.
+    fired: u64,
 }
 
 impl Shard {
@@ -123,6 +127,7 @@ impl Shard {
             owner: owner.into(),
             moment,
             state: State::Closed,
+            fenced: None,
             opened_at: Timestamp::EPOCH,
             epoch: 0,
             starts: 0,
@@ -151,6 +156,7 @@ impl Shard {
             refilled: BTreeMap::new(),
             resend_set: false,
             sweep_after: None,
+            fired: 0,
             limits,
         }
     }
@@ -174,6 +180,7 @@ impl Shard {
             Message::Deliver(envelope) => self.deliver(*envelope),
             Message::Answered(key, answer) => self.effect_answered(key, answer),
             Message::Confirmed(key) => self.effect_confirmed(&key),
+            Message::SendAgain(shards) => self.send_again(&shards),
         }
         self.settle();
     }
@@ -181,6 +188,11 @@ impl Shard {
     /// What the shard asks for, in order.
     pub fn poll(&mut self) -> Option<Output> {
         self.outputs.pop_front()
+    }
+
+    /// How many timers, deadlines and retries fell due since this was last asked.
+    pub fn take_fired(&mut self) -> u64 {
+        std::mem::take(&mut self.fired)
     }
 
     /// When the shard wants a [`Message::Tick`].
