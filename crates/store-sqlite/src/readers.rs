@@ -215,6 +215,24 @@ mod tests {
     }
 
     #[test]
+    fn reads_of_many_threads_are_all_answered() {
+        let connections = (0..4).map(|_| Connection::open_in_memory().unwrap()).collect();
+        let readers = Readers::start(connections).unwrap();
+        let ask = |asked: u64| {
+            let reads: Vec<_> =
+                (0..asked % 7 + 1).map(|_| readers.read(move |_| Ok(asked))).collect();
+            for read in reads {
+                assert_eq!(pollster::block_on(read), Ok(asked));
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..500).for_each(ask));
+            }
+        });
+    }
+
+    #[test]
     fn when_all_readers_have_ended_reads_are_refused() {
         let readers = Readers::start(vec![Connection::open_in_memory().unwrap()]).unwrap();
         let refused = |read: Pending<'static, ()>| {

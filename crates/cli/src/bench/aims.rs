@@ -276,6 +276,29 @@ mod tests {
     }
 
     #[test]
+    fn nodes_are_judged_by_the_store_by_one_node_and_by_their_lease() {
+        let failover = postgres::Failover { first_s: 5.9, wrong: 1, lease_s: 5.0 };
+        let postgres = postgres::Figures {
+            transitions_per_s: 30_000.0,
+            one_node_per_s: 3_000.0,
+            nodes: 2,
+            nodes_per_s: Some(2_399.0),
+            failover: Some(failover),
+        };
+        let figures = Figures { postgres: Some(postgres), ..Figures::default() };
+        let met: Vec<_> = figures.aims().iter().map(|aim| (aim.name, aim.met())).collect();
+        assert_eq!(
+            met,
+            [
+                ("postgres_hello", true),
+                ("postgres_nodes", false),
+                ("postgres_failover", true),
+                ("postgres_timers_fire_once", false),
+            ]
+        );
+    }
+
+    #[test]
     fn what_was_not_measured_has_no_aim() {
         assert!(Figures::default().aims().is_empty());
         assert_eq!(hello(1.0).aims().len(), 1);
