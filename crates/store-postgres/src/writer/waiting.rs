@@ -15,8 +15,8 @@ pub(super) struct Group {
 }
 
 /// Writes that are worth a transaction beside one that is under way. A transaction costs the database as
-/// much as a hundred rows, whatever is in it; fewer writes than this wait for the one before them and go
-/// out together with what comes meanwhile.
+/// much as a hundred rows, whatever is in it; fewer writes than this wait for the one before them, for a
+/// while, and go out together with what comes meanwhile.
 const BESIDE_WRITES_MIN: usize = 256;
 
 /// What waits. A shard whose batches are under way waits until it is released.
@@ -54,6 +54,11 @@ impl Waiting {
         if queue.len() == 1 && ready {
             self.ready.push_back(shard);
         }
+    }
+
+    /// Whether anything waits that could go out.
+    pub(super) fn is_ready(&self) -> bool {
+        !self.ready.is_empty()
     }
 
     /// Whether so much waits that it is worth another transaction beside those under way.
