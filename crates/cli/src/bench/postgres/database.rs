@@ -112,7 +112,8 @@ impl Database {
 
     /// Which node serves which shards, as far as anybody has claimed them.
     pub(super) async fn owners(&self) -> Result<BTreeMap<String, Vec<ShardId>>, Failed> {
-        let claimed = "SELECT owner, shard FROM abide.shards WHERE owner <> ''";
+        // An owner is a process of a node: the node's name, and what tells its processes apart.
+        let claimed = "SELECT split_part(owner, '#', 1), shard FROM abide.shards WHERE owner <> ''";
         let nothing: &[&(dyn ToSql + Sync)] = &[];
         let rows =
             self.connection.query(claimed, nothing).await.map_err(|error| refused(&error))?;
