@@ -325,7 +325,7 @@ impl Engine {
     /// The link to another node is gone.
     pub fn unlinked(&self, node: &str) {
         tracing::info!(node, "another node cannot be reached");
-        self.node.lost_node(node);
+        self.node.missed_node(node);
     }
 
     /// Connects a worker. What it is given arrives on the session.

@@ -9,7 +9,7 @@ use abide_core::{
 };
 use abide_shard::{
     message::{Message, Offer, Work},
-    neighbours::Lost,
+    neighbours::{Lost, Spare},
     queue::{QueueMessage, QueueOutput},
 };
 
@@ -48,8 +48,8 @@ impl Node {
         let Some(cluster) = &self.cluster else { return };
         match message {
             PeerMessage::Spare { queue, build, credits } => {
-                let node = node.to_owned();
-                self.queue(QueueMessage::Lent { node, queue, build, credits });
+                let spare = cluster.neighbours().lends(node, Spare { queue, build, credits });
+                self.lent(node, spare);
             }
             PeerMessage::Offer(offer) => self.lend(node, offer),
             PeerMessage::Declined(offer) => {
@@ -166,10 +166,29 @@ impl Node {
 
     /// There is a link to another node, new or anew.
     pub(crate) fn reached_node(&self, node: &str) {
+        let Some(cluster) = &self.cluster else { return };
+        let early = cluster.neighbours().linked(node);
+        self.lent(node, early);
         for session in self.sessions() {
             self.send(node, PeerMessage::SessionCame(session));
         }
         self.meet_again(node);
+    }
+
+    /// Another node has credit to lend.
+    fn lent(&self, node: &str, spare: impl IntoIterator<Item = Spare>) {
+        for Spare { queue, build, credits } in spare {
+            let node = node.to_owned();
+            self.queue(QueueMessage::Lent { node, queue, build, credits });
+        }
+    }
+
+    /// The link to another node is gone.
+    pub(crate) fn missed_node(&self, node: &str) {
+        if let Some(cluster) = &self.cluster {
+            cluster.neighbours().unlinked(node);
+        }
+        self.lost_node(node);
     }
 
     /// There is a link from another node, new or anew: what it said before may be lost.

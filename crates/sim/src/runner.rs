@@ -162,7 +162,8 @@ mod tests {
     #[test]
     fn a_seed_is_the_same_world_every_time() {
         for seed in [3, 7] {
-            let (one, two) = (trace_seed(seed, None, Lines::All), trace_seed(seed, None, Lines::All));
+            let (one, two) =
+                (trace_seed(seed, None, Lines::All), trace_seed(seed, None, Lines::All));
             assert!(!one.trace.is_empty());
             assert_eq!(one, two);
             assert_eq!(run_seed(seed, None).counts, one.counts);
@@ -184,6 +185,7 @@ mod tests {
             Bug::WrongChildOutcome,
             Bug::CleanupTwice,
             Bug::LocalValueChanged,
+            Bug::EarlyTakeover,
         ];
         for bug in bugs {
             let seeds = bug.found_within();

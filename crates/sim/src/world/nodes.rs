@@ -18,11 +18,7 @@ use abide_shard::{
 };
 use abide_store::rows::RegistryRow;
 
-use super::{
-    Event, World,
-    peers::PeerMessage,
-    slots::SlotId,
-};
+use super::{Event, World, peers::PeerMessage, slots::SlotId};
 use crate::{
     checks::{Check, Checked, Violation},
     names::shards,
@@ -86,6 +82,8 @@ pub(crate) enum NodeEvent {
     Linked { to: NodeId, link: u64 },
     /// A link has ended.
     Unlinked { to: NodeId, link: u64 },
+    /// A link of another node has ended.
+    HungUp { from: NodeId, link: u64 },
     /// Another node says something on a link.
     Said { from: NodeId, link: u64, message: Box<PeerMessage> },
     /// The same, and it had arrived before the link could break.
@@ -153,9 +151,8 @@ impl Node {
 
     /// It answers for the shard, by its own clock.
     fn answers_for(&self, shard: ShardId, now: Micros) -> bool {
-        self.up
-            && self.lease.as_ref().is_some_and(|lease| lease.serves(shard))
-            && self.trusted(now)
+        let serves = self.lease.as_ref().is_some_and(|lease| lease.serves(shard));
+        serves && self.trusted(now)
     }
 
     /// Workers and clients may turn to it.
@@ -339,6 +336,7 @@ impl World {
             NodeEvent::Called { from, link } => self.called(node, from, link),
             NodeEvent::Linked { to, link } => self.linked(node, to, link),
             NodeEvent::Unlinked { to, link } => self.unlinked(node, to, link),
+            NodeEvent::HungUp { from, link } => self.hung_up(node, from, link),
             NodeEvent::Said { from, link, message } => match self.arrives(from, node, link) {
                 true => self.hear(node, from, *message),
                 false => Ok(()),
@@ -402,9 +400,8 @@ impl World {
         let mut messages = VecDeque::from([message]);
         let mut left = false;
         while let Some(message) = messages.pop_front() {
-            self.trace.note(None, || {
-                format!("{:>12} lease {node} <- {}", self.now, brief(&message))
-            });
+            self.trace
+                .note(None, || format!("{:>12} lease {node} <- {}", self.now, brief(&message)));
             let Some(lease) = &mut self.nodes[node].lease else { return Ok(()) };
             lease.handle(monotonic, message);
             let outputs: Vec<_> = std::iter::from_fn(|| lease.poll()).collect();
@@ -421,6 +418,7 @@ impl World {
                     }
                     LeaseOutput::Open(shard) if !shards().any(|known| known == shard) => {}
                     LeaseOutput::Open(shard) => self.open_at(node, shard)?,
+                    LeaseOutput::Close(_) if self.saboteur.ignores_close() => {}
                     LeaseOutput::Close(shard) => {
                         if self.close_at(node, shard)? {
                             messages.push_back(LeaseMessage::ShardReleased(shard));
@@ -456,7 +454,10 @@ impl World {
 
     fn no_shard_is_served_twice(&self) -> Checked {
         for shard in shards() {
-            let answers = |node: &&Node| node.answers_for(shard, self.now);
+            let answers = |node: &&Node| {
+                let kept = self.saboteur.ignores_close() && node.shards.contains_key(&shard);
+                node.up && (node.answers_for(shard, self.now) || kept)
+            };
             if self.nodes.iter().filter(answers).count() > 1 {
                 let what = format!("shard {shard} is served by two nodes with good leases");
                 return Err(Violation::new(Check::Leases, what));
@@ -512,7 +513,7 @@ impl World {
             }
             RegistryRequest::Put(row) => {
                 let written = self.tables.put_registry(row);
-                LeaseMessage::Written(self.saboteur.written(written))
+                LeaseMessage::Written(written)
             }
         };
         let slow = self.trouble(self.settings.odds.row_slow);
@@ -527,8 +528,7 @@ impl World {
 
     /// A node that workers and clients can turn to.
     pub(super) fn some_node(&mut self, fit: impl Fn(&Node) -> bool) -> Option<NodeId> {
-        let fit: Vec<_> =
-            (0..self.nodes.len()).filter(|node| fit(&self.nodes[*node])).collect();
+        let fit: Vec<_> = (0..self.nodes.len()).filter(|node| fit(&self.nodes[*node])).collect();
         self.rng.pick(&fit).copied()
     }
 }
