@@ -56,17 +56,7 @@ impl Node {
                 cluster.neighbours().answered(node, &offer);
                 self.declined(node, offer);
             }
-            PeerMessage::Matched(offer, worker) => {
-                let moved = {
-                    let mut neighbours = cluster.neighbours();
-                    neighbours.answered(node, &offer);
-                    neighbours.welcome(&worker.session, node)
-                };
-                if moved {
-                    self.post_all(&Message::SessionLost(worker.session.clone()));
-                }
-                self.matched(offer, worker);
-            }
+            PeerMessage::Matched(offer, worker) => self.hear_match(node, offer, worker),
             PeerMessage::Unmatched(offer, worker) => {
                 if cluster.neighbours().settle(node, offer.run, offer.work, &worker.session) {
                     self.queue(QueueMessage::Unmatched(offer, worker));
@@ -96,6 +86,22 @@ impl Node {
             // The lease was told.
             PeerMessage::Look => {}
         }
+    }
+
+    /// A worker of another node takes work of a shard here. One that is connected to this node by now has
+    /// left the other, which does not know it yet.
+    fn hear_match(&self, node: &str, offer: Offer, worker: Worker) {
+        let Some(cluster) = &self.cluster else { return };
+        cluster.neighbours().answered(node, &offer);
+        if self.connected(&worker.session) {
+            self.send(node, PeerMessage::Unmatched(offer.clone(), worker));
+            return self.declined(node, offer);
+        }
+        let moved = cluster.neighbours().welcome(&worker.session, node);
+        if moved {
+            self.post_all(&Message::SessionLost(worker.session.clone()));
+        }
+        self.matched(offer, worker);
     }
 
     /// Another node passes an offer on, and is told what came of it, whoever serves the shard by now.

@@ -16,7 +16,7 @@ use abide_shard::{
 
 use super::{
     World,
-    nodes::{NodeEvent, NodeId, name, number},
+    nodes::{Node, NodeEvent, NodeId, name, number},
     slots::SlotId,
 };
 use crate::{checks::Checked, schedule::MILLIS, settings::delay, trace::brief};
@@ -66,13 +66,7 @@ impl World {
                 neighbours.answered(&name(from), &offer);
                 self.declined(node, from, offer)
             }
-            PeerMessage::Matched(offer, taker) => {
-                neighbours.answered(&name(from), &offer);
-                if neighbours.welcome(&taker.session, &name(from)) {
-                    self.tell_shards(node, &Message::SessionLost(taker.session.clone()));
-                }
-                self.deliver_to_shard(node, offer.shard, Message::Matched(offer, taker))
-            }
+            PeerMessage::Matched(offer, taker) => self.hear_match(node, from, offer, taker),
             PeerMessage::Unmatched(offer, taker) => {
                 let known = neighbours.settle(&name(from), offer.run, offer.work, &taker.session);
                 match known && !self.saboteur.forgets_loan() {
@@ -111,6 +105,21 @@ impl World {
             }
             PeerMessage::Look => self.lease(node, LeaseMessage::Look),
         }
+    }
+
+    /// A worker of another node takes work of a shard here. One that is connected to this node by now has
+    /// left the other, which does not know it yet.
+    fn hear_match(&mut self, node: NodeId, from: NodeId, offer: Offer, taker: Taker) -> Checked {
+        let Node { neighbours, streams, .. } = &mut self.nodes[node];
+        neighbours.answered(&name(from), &offer);
+        if streams.contains_key(&taker.session) {
+            self.say(node, from, PeerMessage::Unmatched(offer.clone(), taker));
+            return self.declined(node, from, offer);
+        }
+        if neighbours.welcome(&taker.session, &name(from)) {
+            self.tell_shards(node, &Message::SessionLost(taker.session.clone()));
+        }
+        self.deliver_to_shard(node, offer.shard, Message::Matched(offer, taker))
     }
 
     /// Another node has credit to lend.
