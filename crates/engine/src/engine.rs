@@ -339,7 +339,7 @@ impl Engine {
     pub fn unlinked(&self, node: &str) {
         tracing::info!(node, "another node cannot be reached");
         self.note_link(node, false);
-        self.node.lost_node(node);
+        self.node.missed_node(node);
     }
 
     fn note_link(&self, node: &str, up: bool) {
