@@ -190,11 +190,12 @@ impl Engine {
         let shard = workflow.slot().shard();
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
         let (answer, reply) = oneshot::channel();
-        if self.node.post(shard, Post::Call(ticket, Box::new(call), answer)).is_err()
-            && self.node.cluster.is_some()
-        {
+        let turned_away = self.node.post(shard, Post::Call(ticket, Box::new(call), answer));
+        if turned_away.is_some() && self.node.cluster.is_some() {
             return Err(CallError::NotServed);
         }
+        // Else the end of the way back tells that there is no shard.
+        drop(turned_away);
         let mut caller = Caller { node: &self.node, shard, ticket, waits: true };
         let answered = reply.await;
         caller.waits = false;
