@@ -105,10 +105,16 @@ impl Server {
         let (stop, stopping) = watch::channel(false);
         let (leaving, left) = watch::channel(false);
         let (ready_sender, ready) = watch::channel(false);
-        let handler = Handler::new(Arc::clone(&engine), config.bounds.clone(), stopping.clone());
+        let handler = {
+            let (engine, bounds) = (Arc::clone(&engine), config.bounds.clone());
+            Handler::new(engine, bounds, grpc_address, stopping.clone())
+        };
         let mut listeners = JoinSet::new();
         let health = serve_grpc(&mut listeners, grpc, &config, &handler)?;
-        let router = probes::router(Probes { ready: ready.clone(), grpc_address });
+        let router = {
+            let (ready, handler) = (ready.clone(), handler.clone());
+            probes::router(Probes { ready, grpc_address, handler })
+        };
         let stopped = stopped(stopping);
         let entrance = Entrance::new(http, config.bounds.connections, config.bounds.silence());
         listeners.spawn(async move {

@@ -8,6 +8,7 @@ mod config;
 mod crash;
 mod errors;
 mod harness;
+mod nodes;
 mod people;
 mod policies;
 mod postgres;
