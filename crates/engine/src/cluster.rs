@@ -41,18 +41,12 @@ pub(crate) struct Cluster {
     good_until: AtomicU64,
     /// The lease was good when it was last looked at.
     was_good: AtomicBool,
+    /// Nodes to which there is a link.
+    linked: Mutex<BTreeSet<String>>,
+    /// Rows of nodes that have missed renewals.
+    silent: Mutex<BTreeSet<String>>,
     /// How long a call waits for a shard that nobody serves.
     patience: Duration,
-    sights: Mutex<Sights>,
-}
-
-/// What is seen of other nodes, for those who watch.
-#[derive(Default)]
-struct Sights {
-    /// Nodes to which there is a link.
-    linked: BTreeSet<String>,
-    /// Rows of nodes that have missed renewals.
-    silent: BTreeSet<String>,
 }
 
 impl Cluster {
@@ -64,9 +58,10 @@ impl Cluster {
             waiting: ShardId::all().map(|shard| (shard, Notify::new())).collect(),
             good_until: AtomicU64::new(0),
             was_good: AtomicBool::new(false),
+            linked: Mutex::default(),
+            silent: Mutex::default(),
             // So long it takes others to find out that a node is dead, and a little more.
             patience: *lease + *lease / 5,
-            sights: Mutex::default(),
         }
     }
 
@@ -75,7 +70,7 @@ impl Cluster {
         let until = lease.good_until();
         let nanos = until.map_or(0, |until| u64::try_from(until.as_nanos()).unwrap_or(u64::MAX));
         self.good_until.store(nanos, Ordering::SeqCst);
-        self.sights().silent = lease.silent().map(str::to_owned).collect();
+        *lock(&self.silent) = lease.silent().map(str::to_owned).collect();
         let changes = self.neighbours().read(lease.addresses(), lease.nodes(), lease.read_at());
         for shard in changes.moved {
             self.moved(shard);
@@ -87,7 +82,7 @@ impl Cluster {
 
     /// The node of this row has missed renewals.
     pub(crate) fn silent(&self, row: &str) -> bool {
-        self.sights().silent.contains(row)
+        lock(&self.silent).contains(row)
     }
 
     /// The lease is good at this moment, so that nobody else has changed what this node remembers.
@@ -114,18 +109,17 @@ impl Cluster {
 
     /// There is a link to a node, or there is none any more.
     pub(crate) fn link(&self, node: &str, up: bool) {
-        let mut sights = self.sights();
+        let mut linked = lock(&self.linked);
         if up {
-            sights.linked.insert(node.to_owned());
+            linked.insert(node.to_owned());
         } else {
-            sights.linked.remove(node);
+            linked.remove(node);
         }
     }
 
     /// How many other nodes there are, and to how many there is a link.
     pub(crate) fn others(&self) -> (usize, usize) {
-        let links = self.sights().linked.len();
-        (self.neighbours().nodes().len(), links)
+        (self.neighbours().nodes().len(), lock(&self.linked).len())
     }
 
     /// The other node that serves the shard, as far as this one knows.
@@ -161,13 +155,12 @@ impl Cluster {
         }
     }
 
-    /// What is behind the lock is whole whenever it is released, also by a panic.
     pub(crate) fn neighbours(&self) -> MutexGuard<'_, Neighbours> {
-        self.neighbours.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.neighbours)
     }
+}
 
-    /// The same holds for these.
-    fn sights(&self) -> MutexGuard<'_, Sights> {
-        self.sights.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// What is behind these locks is whole whenever they are released, also by a panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -63,7 +63,7 @@ impl Driver {
     ) -> Self {
         Self {
             id,
-            shard: Shard::new(id, node.names.owner.clone(), Arc::clone(&node.limits)),
+            shard: Shard::new(id, node.owner.clone(), Arc::clone(&node.limits)),
             node,
             callers: BTreeMap::new(),
             posts,

@@ -32,7 +32,7 @@ use crate::{
     gauge::Gauge,
     history,
     members::Members,
-    node::{Names, Node, Post},
+    node::{Node, Post},
     nodes,
     peers::{PeerAnswer, PeerMessage},
     session::Session,
@@ -93,9 +93,8 @@ impl Engine {
             lease: LeaseOptions::LEASE,
         };
         let lease = membership.as_ref().map_or_else(alone, |membership| membership.lease.clone());
-        let owner = format!("{name}#{:016x}", lease.incarnation);
-        let names = Names { node: name.clone(), owner };
-        let node = Arc::new(Node::new(store, clock, limits, names, membership.as_ref()));
+        let (incarnation, others) = (lease.incarnation, membership.as_ref());
+        let node = Arc::new(Node::new(store, clock, limits, name, incarnation, others));
         let lease = match membership {
             Some(_) => Lease::new(lease),
             None => Lease::alone(lease),
@@ -323,6 +322,7 @@ impl Engine {
     /// There is a link to another node, new or anew.
     pub fn linked(&self, node: &str) {
         tracing::info!(node, "another node is there");
+        self.note_link(node, true);
         self.node.reached_node(node);
     }
 
@@ -339,7 +339,14 @@ impl Engine {
     /// The link to another node is gone.
     pub fn unlinked(&self, node: &str) {
         tracing::info!(node, "another node cannot be reached");
-        self.node.missed_node(node);
+        self.note_link(node, false);
+        self.node.lost_node(node);
+    }
+
+    fn note_link(&self, node: &str, up: bool) {
+        if let Some(cluster) = &self.node.cluster {
+            cluster.link(node, up);
+        }
     }
 
     /// The engine may speak for its runs, and goes on doing so: it is alone, or its lease is good and it

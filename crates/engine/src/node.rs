@@ -45,20 +45,15 @@ pub(crate) enum Post {
     Close,
 }
 
-/// What a node is called.
-pub(crate) struct Names {
-    /// By those who operate it; the same after a restart.
-    pub(crate) node: String,
-    /// As the owner of shards: no other process, not even of the same node, has this name.
-    pub(crate) owner: String,
-}
-
 /// What all parts of one engine share.
 pub(crate) struct Node {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Arc<Limits>,
-    pub(crate) names: Names,
+    /// The node's name, the same after a restart.
+    pub(crate) name: String,
+    /// Who owns shards in the store: no other process, not even of the same node, has this name.
+    pub(crate) owner: String,
     pub(crate) gauge: Gauge,
     /// What is counted for those who watch.
     pub(crate) counters: Counters,
@@ -81,7 +76,8 @@ impl Node {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         limits: Limits,
-        names: Names,
+        name: String,
+        incarnation: u64,
         membership: Option<&Membership>,
     ) -> Self {
         let queues = Mutex::new(Queues::new(limits.queued_offers));
@@ -91,7 +87,8 @@ impl Node {
             counters: Counters::default(),
             clock,
             limits: Arc::new(limits),
-            names,
+            owner: format!("{name}#{incarnation:016x}"),
+            name,
             cluster: membership.map(Cluster::new),
             shards: RwLock::default(),
             queues,
@@ -158,10 +155,10 @@ impl Node {
     pub(crate) fn standing(&self, lease: &Lease) {
         if let Some(cluster) = &self.cluster {
             cluster.standing(lease);
-            if cluster.lease_lost() {
-                // Whatever cut this node off need not cut its workers off from others.
-                self.disconnect_all();
-            }
+        }
+        if self.cluster.as_ref().is_some_and(Cluster::lease_lost) {
+            // Whatever cut this node off need not cut its workers off from others.
+            self.disconnect_all();
         }
         if lease.settled() {
             self.unopened.send_if_modified(|unopened| {

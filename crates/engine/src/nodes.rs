@@ -13,7 +13,7 @@ use crate::{cluster::Cluster, node::Node};
 pub(crate) async fn list(node: &Node) -> Result<Vec<NodeListing>, ReadError> {
     let Some(cluster) = &node.cluster else {
         return Ok(vec![NodeListing {
-            name: node.names.node.clone(),
+            name: node.name.clone(),
             address: String::new(),
             standing: NodeStanding::Alive,
             shards: node.shards_served(),

@@ -166,21 +166,10 @@ impl Node {
 
     /// There is a link to another node, new or anew.
     pub(crate) fn reached_node(&self, node: &str) {
-        if let Some(cluster) = &self.cluster {
-            cluster.link(node, true);
-        }
         for session in self.sessions() {
             self.send(node, PeerMessage::SessionCame(session));
         }
         self.meet_again(node);
-    }
-
-    /// The link to another node is gone.
-    pub(crate) fn missed_node(&self, node: &str) {
-        if let Some(cluster) = &self.cluster {
-            cluster.link(node, false);
-        }
-        self.lost_node(node);
     }
 
     /// There is a link from another node, new or anew: what it said before may be lost.
