@@ -197,7 +197,8 @@ impl Load {
                         return;
                     }
                     let id = format!("{number}-{turn}");
-                    assert_eq!(visit(&client, &id).await.unwrap(), format!("hello {id}"));
+                    let greeted = visit(&client, &id).await;
+                    assert_eq!(greeted, Ok(format!("hello {id}")));
                     counted.send_modify(|visits| *visits += 1);
                 }
             })
