@@ -26,6 +26,7 @@ mod nodes;
 pub mod peers;
 mod session;
 mod talk;
+mod way;
 
 pub use abide_shard::lease::LeaseOptions;
 pub use cluster::Membership;

@@ -45,6 +45,8 @@ pub struct Server {
     grpc_address: SocketAddr,
     http_address: SocketAddr,
     bounds: Bounds,
+    /// Becomes true when the server is about to stop.
+    leaving: watch::Sender<bool>,
     stop: watch::Sender<bool>,
     ready: watch::Receiver<bool>,
     listeners: JoinSet<Result<(), ServerError>>,
@@ -54,8 +56,9 @@ impl Server {
     /// Starts a server on the database that is configured, else on the store of its data folder.
     pub async fn open(config: Config) -> Result<Self, ServerError> {
         let (data, address) = (config.data.clone(), config.store.clone());
+        let lease = config.node.clone().unwrap_or_default().lease_time();
         let open = move || match address {
-            Some(address) => open_database(&address),
+            Some(address) => open_database(&address, lease),
             None => open_file(&data),
         };
         if config.node.is_some() && config.store.is_none() {
@@ -101,6 +104,7 @@ impl Server {
         let (grpc_address, http_address) = (listeners.grpc_address()?, listeners.http_address()?);
         let Listeners { grpc, http } = listeners;
         let (stop, stopping) = watch::channel(false);
+        let (leaving, left) = watch::channel(false);
         let (ready_sender, ready) = watch::channel(false);
         let handler = {
             let (engine, bounds) = (Arc::clone(&engine), config.bounds.clone());
@@ -112,16 +116,16 @@ impl Server {
             let (ready, handler) = (ready.clone(), handler.clone());
             probes::router(Probes { ready, grpc_address, handler })
         };
-        let stopped = stopped(stopping.clone());
+        let stopped = stopped(stopping);
         let entrance = Entrance::new(http, config.bounds.connections, config.bounds.silence());
         listeners.spawn(async move {
             let served = axum::serve(entrance, router).with_graceful_shutdown(stopped);
             served.await.map_err(ServerError::Http)
         });
         let running = Arc::clone(&engine);
-        tokio::spawn(announce(running, health, ready_sender, stopping));
+        tokio::spawn(announce(running, health, ready_sender, left));
         let bounds = config.bounds;
-        Ok(Self { engine, grpc_address, http_address, bounds, stop, ready, listeners })
+        Ok(Self { engine, grpc_address, http_address, bounds, leaving, stop, ready, listeners })
     }
 
     /// Where gRPC listens.
@@ -156,8 +160,11 @@ impl Server {
     }
 
     /// Stops: takes no more connections, finishes what is in flight, ends all streams. What was
-    /// acknowledged is durable.
+    /// acknowledged is durable. A node of a cluster hands its shards over first, and passes calls on
+    /// meanwhile; it is not ready for more from the beginning.
     pub async fn shutdown(mut self) -> Result<(), ServerError> {
+        self.leaving.send_replace(true);
+        self.engine.leave().await;
         self.stop.send_replace(true);
         self.engine.shutdown().await;
         let ended = timeout(self.bounds.shutdown(), async {
@@ -181,8 +188,8 @@ fn open_file(data: &Path) -> Result<Arc<dyn Store>, ServerError> {
     Ok(Arc::new(SqliteStore::open(&options)?))
 }
 
-fn open_database(address: &StoreAddress) -> Result<Arc<dyn Store>, ServerError> {
-    let options = abide_store_postgres::Options::new(&address.0)?;
+fn open_database(address: &StoreAddress, lease: Duration) -> Result<Arc<dyn Store>, ServerError> {
+    let options = abide_store_postgres::Options::new(&address.0)?.for_lease(lease);
     Ok(Arc::new(PostgresStore::open(&options)?))
 }
 
@@ -244,7 +251,7 @@ fn serve_grpc(
                 .max_decoding_message_size(bounds.message_bytes),
         ))
         .add_optional_service(config.clustered().then(|| {
-            PeersServer::new(Accept(handler.clone()))
+            PeersServer::new(Accept::new(handler.clone()))
                 .max_decoding_message_size(bounds.message_bytes.saturating_mul(PEER_FACTOR))
         }));
     let entrance = Entrance::new(listener, bounds.connections, bounds.silence());
@@ -291,14 +298,14 @@ async fn announce(
     engine: Arc<Engine>,
     health: HealthReporter,
     ready: watch::Sender<bool>,
-    stopping: watch::Receiver<bool>,
+    leaving: watch::Receiver<bool>,
 ) {
     engine.ready().await;
     health.set_serving::<AbideServer<Service>>().await;
     health.set_serving::<WorkersServer<Workers>>().await;
     ready.send_replace(true);
     tokio::select! {
-        () = stopped(stopping) => {}
+        () = stopped(leaving) => {}
         _ = engine.failed() => {}
     }
     ready.send_replace(false);

@@ -7,6 +7,7 @@ mod bench;
 mod config;
 mod crash;
 mod errors;
+mod faults;
 mod harness;
 mod nodes;
 mod people;

@@ -158,6 +158,10 @@ impl Matcher {
         self.refill();
     }
 
+    pub(super) fn credits_of(&self, session: &SessionId) -> usize {
+        self.workers.credits_of(session)
+    }
+
     pub(super) fn outputs(&mut self) -> impl Iterator<Item = QueueOutput> {
         self.outputs.drain(..)
     }

@@ -215,6 +215,11 @@ impl Queues {
         self.outputs.pop_front()
     }
 
+    /// The credit that a worker which is connected here has in a queue. For checks.
+    pub fn credits_of(&self, queue: &QueueKey, session: &SessionId) -> usize {
+        self.queues.get(queue).map_or(0, |queue| queue.credits_of(session))
+    }
+
     fn step(&mut self, key: QueueKey, step: impl FnOnce(&mut Matcher)) {
         let queue = self
             .queues
