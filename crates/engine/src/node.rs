@@ -322,8 +322,9 @@ impl Node {
     /// The streams of all workers end.
     pub(crate) fn disconnect_all(&self) {
         let ended = std::mem::take(&mut lock(&self.sessions).open);
-        for session in ended.keys() {
-            self.lose(session);
+        for session in ended.into_keys() {
+            self.lose(&session);
+            self.broadcast(&PeerMessage::SessionLost(session));
         }
     }
 
