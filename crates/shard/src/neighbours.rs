@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     fn shard(number: u8) -> ShardId {
-        ShardId::new(number.into()).unwrap()
+        ShardId::new(number).unwrap()
     }
 
     fn shards(numbers: &[u8]) -> BTreeSet<ShardId> {
