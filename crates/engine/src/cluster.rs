@@ -1,5 +1,5 @@
-//! What a node knows of its cluster: where each shard is, which nodes there are, at which of them a
-//! foreign worker is connected, and until when its own lease is good.
+//! What a node knows of its cluster, shared by all its tasks: the way to other nodes, what it knows of
+//! them, and until when its own lease is good. Nothing is sent while its lock is held.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,16 +10,17 @@ use std::{
     time::Duration,
 };
 
-use abide_core::{
-    call::Worker,
-    ids::{RunId, SessionId, ShardId},
-};
+use abide_core::ids::ShardId;
 use abide_shard::{
-    lease::LeaseOptions,
-    message::{Offer, Work},
+    lease::{Lease, LeaseOptions},
+    neighbours::Neighbours,
 };
+use tokio::sync::{Notify, futures::Notified};
 
-use crate::peers::{PeerMessage, Peers};
+use crate::{
+    clock::since_boot,
+    peers::{PeerMessage, Peers},
+};
 
 /// How an engine takes part in a cluster.
 #[derive(Clone)]
@@ -33,141 +34,87 @@ pub struct Membership {
 /// The cluster, as one node sees it.
 pub(crate) struct Cluster {
     pub(crate) peers: Arc<dyn Peers>,
-    own: String,
-    view: Mutex<View>,
-    /// Until when the lease is good, in nanoseconds of [`crate::clock::since_boot`].
+    neighbours: Mutex<Neighbours>,
+    /// Those who wait until a shard is served, by shard.
+    waiting: BTreeMap<ShardId, Notify>,
+    /// Until when the lease is good, in nanoseconds of [`since_boot`].
     good_until: AtomicU64,
-}
-
-#[derive(Default)]
-struct View {
-    owners: BTreeMap<ShardId, String>,
-    nodes: BTreeSet<String>,
-    /// Workers of other nodes that have had work of this one.
-    guests: BTreeMap<SessionId, String>,
-    /// Offers that were passed on to a node, which has not answered.
-    passed: BTreeMap<String, BTreeSet<Offer>>,
-    /// Matches of workers here that a node was told, and has not answered.
-    lent: BTreeMap<String, Vec<(Offer, Worker)>>,
+    /// How long a call waits for a shard that nobody serves.
+    patience: Duration,
 }
 
 impl Cluster {
     pub(crate) fn new(membership: &Membership) -> Self {
+        let LeaseOptions { address, lease, .. } = &membership.lease;
         Self {
             peers: Arc::clone(&membership.peers),
-            own: membership.lease.address.clone(),
-            view: Mutex::default(),
+            neighbours: Mutex::new(Neighbours::new(address.clone())),
+            waiting: ShardId::all().map(|shard| (shard, Notify::new())).collect(),
             good_until: AtomicU64::new(0),
+            // So long it takes others to find out that a node is dead, and a little more.
+            patience: *lease + *lease / 5,
         }
     }
 
-    /// The rows were read: this is where the shards are, and which nodes there are.
-    pub(crate) fn seen(&self, owners: BTreeMap<ShardId, String>, mut nodes: BTreeSet<String>) {
-        nodes.remove(&self.own);
-        let changed = {
-            let mut view = self.view();
-            view.owners = owners;
-            let changed = view.nodes != nodes;
-            view.nodes.clone_from(&nodes);
-            changed
-        };
-        if changed {
+    /// How the lease stands, and where the shards are as far as it knows.
+    pub(crate) fn standing(&self, lease: &Lease) {
+        let until = lease.good_until();
+        let nanos = until.map_or(0, |until| u64::try_from(until.as_nanos()).unwrap_or(u64::MAX));
+        self.good_until.store(nanos, Ordering::SeqCst);
+        let changes = self.neighbours().read(lease.addresses(), lease.nodes(), lease.read_at());
+        for shard in changes.moved {
+            self.moved(shard);
+        }
+        if let Some(nodes) = changes.nodes {
             self.peers.keep(nodes);
         }
     }
 
-    /// The lease is good until then.
-    pub(crate) fn trust_until(&self, until: Option<Duration>) {
-        let nanos = until.map_or(0, |until| u64::try_from(until.as_nanos()).unwrap_or(u64::MAX));
-        self.good_until.store(nanos, Ordering::SeqCst);
-    }
-
     /// The lease is good at this moment, so that nobody else has changed what this node remembers.
     pub(crate) fn trusted(&self) -> bool {
-        let now = crate::clock::since_boot().as_nanos();
-        now < u128::from(self.good_until.load(Ordering::SeqCst))
+        since_boot().as_nanos() < u128::from(self.good_until.load(Ordering::SeqCst))
+    }
+
+    /// How long a call waits for a shard that nobody serves.
+    pub(crate) const fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// The other node that serves the shard, as far as this one knows.
     pub(crate) fn owner(&self, shard: ShardId) -> Option<String> {
-        self.view().owners.get(&shard).filter(|owner| **owner != self.own).cloned()
+        self.neighbours().owner(shard).cloned()
+    }
+
+    /// Another node has these shards in memory.
+    pub(crate) fn opened(&self, node: &str, shards: &BTreeSet<ShardId>) {
+        self.neighbours().opened(node, shards, since_boot());
+        for shard in shards {
+            self.moved(*shard);
+        }
+    }
+
+    /// The shard is served by somebody else than before.
+    pub(crate) fn moved(&self, shard: ShardId) {
+        if let Some(waiting) = self.waiting.get(&shard) {
+            waiting.notify_waiters();
+        }
+    }
+
+    /// Ends when the shard moves the next time, counted from this call.
+    pub(crate) fn until_moved(&self, shard: ShardId) -> Option<Notified<'_>> {
+        self.waiting.get(&shard).map(Notify::notified)
     }
 
     /// Tells all other nodes.
     pub(crate) fn broadcast(&self, message: &PeerMessage) {
-        let nodes = self.view().nodes.clone();
+        let nodes = self.neighbours().nodes().clone();
         for node in nodes {
             self.peers.send(&node, message.clone());
         }
     }
 
-    /// A worker of another node takes work of this one.
-    pub(crate) fn welcome(&self, session: SessionId, node: &str) {
-        self.view().guests.insert(session, node.to_owned());
-    }
-
-    /// Where a worker is that has had work of this node.
-    pub(crate) fn home_of(&self, session: &SessionId) -> Option<String> {
-        self.view().guests.get(session).cloned()
-    }
-
-    /// A worker of another node has gone.
-    pub(crate) fn forget(&self, session: &SessionId) {
-        self.view().guests.remove(session);
-    }
-
-    /// An offer is on its way to a node.
-    pub(crate) fn passed(&self, node: &str, offer: Offer) {
-        self.view().passed.entry(node.to_owned()).or_default().insert(offer);
-    }
-
-    /// The node has answered.
-    pub(crate) fn answered(&self, node: &str, offer: &Offer) {
-        if let Some(passed) = self.view().passed.get_mut(node) {
-            passed.remove(offer);
-        }
-    }
-
-    /// What was passed on to a node that has not answered, to be offered anew.
-    pub(crate) fn take_passed(&self, node: &str) -> BTreeSet<Offer> {
-        self.view().passed.remove(node).unwrap_or_default()
-    }
-
-    /// A node is told that a worker here takes its work.
-    pub(crate) fn lent(&self, node: &str, offer: Offer, worker: Worker) {
-        self.view().lent.entry(node.to_owned()).or_default().push((offer, worker));
-    }
-
-    /// The node has sent the work, or said that it has gone.
-    pub(crate) fn settled(&self, node: &str, run: RunId, work: Work) {
-        if let Some(lent) = self.view().lent.get_mut(node) {
-            lent.retain(|(offer, _)| (offer.run, offer.work) != (run, work));
-        }
-    }
-
-    /// The matches that a node may never have heard of.
-    pub(crate) fn take_lent(&self, node: &str) -> Vec<(Offer, Worker)> {
-        self.view().lent.remove(node).unwrap_or_default()
-    }
-
-    /// A node cannot be reached; gives its workers that have had work of this one, and the offers that
-    /// it has not answered.
-    pub(crate) fn lost(&self, node: &str) -> (Vec<SessionId>, BTreeSet<Offer>) {
-        let mut view = self.view();
-        let gone: Vec<_> = view
-            .guests
-            .iter()
-            .filter(|(_, home)| **home == *node)
-            .map(|(session, _)| session.clone())
-            .collect();
-        for session in &gone {
-            view.guests.remove(session);
-        }
-        (gone, view.passed.remove(node).unwrap_or_default())
-    }
-
     /// What is behind the lock is whole whenever it is released, also by a panic.
-    fn view(&self) -> MutexGuard<'_, View> {
-        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn neighbours(&self) -> MutexGuard<'_, Neighbours> {
+        self.neighbours.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -62,7 +62,7 @@ impl Driver {
     ) -> Self {
         Self {
             id,
-            shard: Shard::new(id, node.name.clone(), Arc::clone(&node.limits)),
+            shard: Shard::new(id, node.owner.clone(), Arc::clone(&node.limits)),
             node,
             callers: BTreeMap::new(),
             posts,
@@ -74,7 +74,7 @@ impl Driver {
     }
 
     /// Runs until the shard is closed and everything in flight has come back, or it is lost. Gives the
-    /// shard.
+    /// shard. What comes while it closes is turned away.
     pub(crate) async fn run(mut self) -> ShardId {
         let node = Arc::clone(&self.node);
         let mut work = node.gauge.begin();
@@ -102,7 +102,7 @@ impl Driver {
             drop(work);
             let (next, _work) = tokio::select! {
                 biased;
-                Some((answer, work)) = under_way.next() => (Some(Post::Message(answer)), Some(work)),
+                Some((answer, work)) = under_way.next() => (Some(Post::Answer(answer)), Some(work)),
                 post = self.posts.recv() => match post {
                     Some((post, work)) => (Some(post), Some(work)),
                     None => break,
@@ -117,6 +117,11 @@ impl Driver {
             if let Some(post) = next {
                 self.take(post);
             }
+        }
+        node.shard_closed(self.id);
+        self.posts.close();
+        while let Ok((post, _work)) = self.posts.try_recv() {
+            self.turn_away(post);
         }
         end.well = true;
         self.id
@@ -141,9 +146,9 @@ impl Driver {
 
     fn take(&mut self, post: Post) {
         match post {
+            Post::Answer(message) => self.step(message),
+            _ if self.closing => self.turn_away(post),
             Post::Message(message) => self.step(message),
-            // A caller that comes now is told by the end of the way back.
-            Post::Call(..) if self.closing => {}
             Post::Call(ticket, call, answer) => {
                 self.callers.insert(ticket, answer);
                 self.step(Message::Call(ticket, call));
@@ -154,6 +159,20 @@ impl Driver {
                 }
             }
             Post::Close => self.closing = true,
+        }
+    }
+
+    /// The shard takes nothing any more. Whatever it was is repeated to its next owner, or was a call of
+    /// which nothing has come.
+    fn turn_away(&self, post: Post) {
+        match post {
+            Post::Call(_, _, answer) if self.node.cluster.is_some() => {
+                drop(answer.send((Err(CallError::NotServed), self.node.gauge.begin())));
+            }
+            Post::Message(Message::Matched(offer, worker)) => self.node.unmatched(offer, worker),
+            // A caller of an engine that is alone is told by the end of the way back.
+            Post::Call(..) | Post::Answer(_) | Post::Message(_) | Post::Forget(_) | Post::Close => {
+            }
         }
     }
 
@@ -177,8 +196,9 @@ impl Driver {
             Output::Commit(batch) => self.requests.push_back(Request::Commit(batch)),
             Output::Reply(ticket, reply) => {
                 if let Some(answer) = self.callers.remove(&ticket) {
-                    // What is remembered may be old if others can own the shard by now.
-                    let reply = if node.trusted() { reply } else { Err(CallError::NotServed) };
+                    // What is remembered may be old if others can own the shard by now. What was asked
+                    // for may have happened, though.
+                    let reply = if node.trusted() { reply } else { Err(CallError::Reset) };
                     // A caller that has gone needs no answer.
                     drop(answer.send((reply, node.gauge.begin())));
                 }
@@ -193,14 +213,11 @@ impl Driver {
                 node.reach(shard, PeerMessage::Answered(shard, key, answer));
             }
             Output::Confirm(shard, key) => node.reach(shard, PeerMessage::Confirmed(shard, key)),
-            Output::Opened => {
-                node.opened(self.id);
-                node.ask_for_attempts(self.id);
-            }
-            Output::Closed => node.queue(QueueMessage::ShardClosed(self.id)),
+            Output::Opened => node.shard_opened(self.id),
+            Output::Closed => node.shard_closed(self.id),
             Output::Halted(why) => {
-                node.queue(QueueMessage::ShardClosed(self.id));
-                node.opened(self.id);
+                node.shard_closed(self.id);
+                node.settled_in(self.id);
                 node.halted(self.id, &why);
                 self.halted = true;
             }

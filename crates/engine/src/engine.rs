@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
 };
 
@@ -19,20 +19,21 @@ use abide_core::{
 use abide_shard::lease::{Lease, LeaseMessage, LeaseOptions};
 use abide_store::{ReadError, Store};
 use tokio::{
-    sync::{Mutex, mpsc, oneshot},
+    sync::{Mutex, mpsc, oneshot, watch},
     task::JoinSet,
 };
 use uuid::Uuid;
 
 use crate::{
     clock::{Clock, SystemClock},
-    cluster::Membership,
+    cluster::{Cluster, Membership},
     gauge::Gauge,
     history,
     members::Members,
     node::{Node, Post},
-    peers::{PeerMessage, Peers},
+    peers::{PeerAnswer, PeerMessage},
     session::Session,
+    way::{Place, Way, reads_only},
 };
 
 /// How an engine runs.
@@ -72,7 +73,7 @@ pub struct Engine {
     /// Ends when all shards have been released.
     members: Mutex<JoinSet<()>>,
     lease: mpsc::UnboundedSender<LeaseMessage>,
-    stopping: AtomicBool,
+    stopping: watch::Sender<bool>,
     /// Numbers calls.
     tickets: AtomicU64,
 }
@@ -82,20 +83,23 @@ impl Engine {
     /// a tokio runtime.
     pub fn start(store: Arc<dyn Store>, options: Options) -> Self {
         let Options { name, limits, clock, namespaces, membership } = options;
-        let node = Arc::new(Node::new(store, clock, limits, name.clone(), membership.as_ref()));
+        let alone = || LeaseOptions {
+            node: name.clone(),
+            incarnation: Uuid::new_v4().as_u64_pair().0,
+            address: String::new(),
+            lease: LeaseOptions::LEASE,
+        };
+        let lease = membership.as_ref().map_or_else(alone, |membership| membership.lease.clone());
+        let owner = format!("{name}#{:016x}", lease.incarnation);
+        let node = Arc::new(Node::new(store, clock, limits, owner, membership.as_ref()));
         let lease = match membership {
-            Some(membership) => Lease::new(membership.lease),
-            None => Lease::alone(LeaseOptions {
-                node: name,
-                incarnation: 0,
-                address: String::new(),
-                lease: LeaseOptions::LEASE,
-            }),
+            Some(_) => Lease::new(lease),
+            None => Lease::alone(lease),
         };
         let (say, said) = mpsc::unbounded_channel();
         let mut members = JoinSet::new();
         members.spawn(Members::new(Arc::clone(&node), lease, said).run());
-        let (members, stopping) = (Mutex::new(members), AtomicBool::new(false));
+        let (members, stopping) = (Mutex::new(members), watch::Sender::new(false));
         Self { node, namespaces, members, lease: say, stopping, tickets: AtomicU64::new(1) }
     }
 
@@ -106,10 +110,28 @@ impl Engine {
     }
 
     /// Finishes what is in flight and stops: what was acknowledged is durable, waiting callers are
-    /// told that the engine cannot be reached, and the streams of workers end.
+    /// told that the engine cannot be reached, and the streams of workers end. A node of a cluster
+    /// [leaves](Self::leave) first.
     pub async fn shutdown(&self) {
-        self.stopping.store(true, Ordering::SeqCst);
+        if self.node.cluster.is_some() {
+            self.leave().await;
+        }
+        self.stopping.send_replace(true);
         self.node.disconnect_all();
+        self.release().await;
+    }
+
+    /// Hands the shards of a node over to others. Until they have them it passes calls on; its workers
+    /// get no more work, but may answer for what they have. A node that is alone has nobody to hand
+    /// anything to.
+    pub async fn leave(&self) {
+        if self.node.cluster.is_some() {
+            self.node.withdraw_all();
+            self.release().await;
+        }
+    }
+
+    async fn release(&self) {
         // An engine that has ended needs no telling.
         drop(self.lease.send(LeaseMessage::Leave));
         let mut members = self.members.lock().await;
@@ -118,23 +140,47 @@ impl Engine {
 
     /// It stops, or has stopped. A stream that is opened after this would never end.
     pub fn stopping(&self) -> bool {
-        self.stopping.load(Ordering::SeqCst)
+        *self.stopping.borrow()
     }
 
-    /// Makes a call, here or at the node that serves the run.
+    /// Makes a call, here or at the node that serves the run. While its shard is on its way from one
+    /// node to another, the call waits a little.
     pub async fn call(&self, call: Call) -> Result<CallReply, CallError> {
         let (workflow, _) = call.place();
         self.check_namespace(&workflow.namespace)?;
-        match self.elsewhere(workflow.slot().shard()) {
-            Some((node, peers)) => peers.call(&node, call).await,
-            None => self.call_here(call).await,
+        let Some(cluster) = &self.node.cluster else { return self.call_here(call).await };
+        let mut way = Way::new(cluster, workflow.slot().shard(), reads_only(&call));
+        loop {
+            let asked = match self.place(cluster, way.shard) {
+                Place::Here => self.call_here(call.clone()).await,
+                Place::At(node) => {
+                    let answer = cluster.peers.call(&node, call.clone());
+                    if way.repeatable { self.unless_stopped(answer).await } else { answer.await }
+                }
+                Place::Nowhere => Err(CallError::NotServed),
+            };
+            match asked {
+                Err(failed) if !self.stopping() => way.wait(failed).await?,
+                answer => return answer,
+            }
         }
     }
 
-    /// The node that serves a shard which is not served here.
-    fn elsewhere(&self, shard: ShardId) -> Option<(String, &Arc<dyn Peers>)> {
-        let cluster = self.node.cluster.as_ref().filter(|_| !self.node.serves(shard))?;
-        Some((cluster.owner(shard)?, &cluster.peers))
+    /// What a run elsewhere is waited for may be long in coming, and whoever waits can do so at another
+    /// node.
+    async fn unless_stopped<T>(&self, answer: PeerAnswer<T>) -> Result<T, CallError> {
+        let mut stopping = self.stopping.subscribe();
+        tokio::select! {
+            answer = answer => answer,
+            _ = stopping.wait_for(|stopping| *stopping) => Err(stopped()),
+        }
+    }
+
+    fn place(&self, cluster: &Cluster, shard: ShardId) -> Place {
+        if self.node.serves(shard) {
+            return Place::Here;
+        }
+        cluster.owner(shard).map_or(Place::Nowhere, Place::At)
     }
 
     /// Makes a call, if this node serves the run.
@@ -142,12 +188,13 @@ impl Engine {
         let (workflow, _) = call.place();
         self.check_namespace(&workflow.namespace)?;
         let shard = workflow.slot().shard();
-        if self.node.cluster.is_some() && !self.node.serves(shard) {
-            return Err(CallError::NotServed);
-        }
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
         let (answer, reply) = oneshot::channel();
-        self.node.post(shard, Post::Call(ticket, Box::new(call), answer));
+        if self.node.post(shard, Post::Call(ticket, Box::new(call), answer)).is_err()
+            && self.node.cluster.is_some()
+        {
+            return Err(CallError::NotServed);
+        }
         let mut caller = Caller { node: &self.node, shard, ticket, waits: true };
         let answered = reply.await;
         caller.waits = false;
@@ -164,9 +211,18 @@ impl Engine {
 
     /// Shows a run, which may be served by another node.
     pub async fn describe(&self, target: RunTarget) -> Result<Description, CallError> {
-        match self.elsewhere(target.workflow.slot().shard()) {
-            Some((node, peers)) => peers.describe(&node, target).await,
-            None => self.describe_here(target).await,
+        let Some(cluster) = &self.node.cluster else { return self.describe_here(target).await };
+        let mut way = Way::new(cluster, target.workflow.slot().shard(), true);
+        loop {
+            let asked = match self.place(cluster, way.shard) {
+                Place::Here => self.describe_here(target.clone()).await,
+                Place::At(node) => cluster.peers.describe(&node, target.clone()).await,
+                Place::Nowhere => Err(CallError::NotServed),
+            };
+            match asked {
+                Err(failed) if !self.stopping() => way.wait(failed).await?,
+                answer => return answer,
+            }
         }
     }
 
@@ -243,6 +299,10 @@ impl Engine {
 
     /// Another node says something.
     pub fn hear(&self, node: &str, message: PeerMessage) {
+        if let PeerMessage::Look = message {
+            // A node that has left needs to see nothing.
+            drop(self.lease.send(LeaseMessage::Look));
+        }
         self.node.hear(node, message);
     }
 
@@ -254,13 +314,18 @@ impl Engine {
 
     /// There is a link from another node, new or anew: what it said before may have been lost.
     pub fn called(&self, node: &str) {
+        self.node.called_by_node(node);
+    }
+
+    /// The link from another node is gone.
+    pub fn hung_up(&self, node: &str) {
         self.node.lost_node(node);
     }
 
     /// The link to another node is gone.
     pub fn unlinked(&self, node: &str) {
         tracing::info!(node, "another node cannot be reached");
-        self.node.missed_node(node);
+        self.node.lost_node(node);
     }
 
     /// Connects a worker. What it is given arrives on the session.
@@ -311,7 +376,8 @@ struct Caller<'a> {
 impl Drop for Caller<'_> {
     fn drop(&mut self) {
         if self.waits {
-            self.node.post(self.shard, Post::Forget(self.ticket));
+            // A shard that has ended has forgotten it.
+            drop(self.node.post(self.shard, Post::Forget(self.ticket)));
         }
     }
 }

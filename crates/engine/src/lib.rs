@@ -23,6 +23,7 @@ mod node;
 pub mod peers;
 mod session;
 mod talk;
+mod way;
 
 pub use abide_shard::lease::LeaseOptions;
 pub use cluster::Membership;

@@ -12,6 +12,7 @@ use crate::{
     clock::since_boot,
     driver::Driver,
     node::{Node, Post},
+    peers::PeerMessage,
 };
 
 /// A lease of a node that is alone asks for nothing by itself, so it may sleep long.
@@ -71,9 +72,9 @@ impl Members {
 
     fn step(&mut self, message: LeaseMessage) -> Step {
         self.lease.handle(since_boot(), message);
-        let step = self.carry_out();
+        // Who is told to look, and whose shards close, is as the lease sees it now.
         self.node.standing(&self.lease);
-        step
+        self.carry_out()
     }
 
     /// What happens next to the lease.
@@ -115,7 +116,8 @@ impl Members {
                     let posts = self.node.serve(shard);
                     self.drivers.spawn(Driver::new(shard, Arc::clone(&self.node), posts).run());
                 }
-                LeaseOutput::Close(shard) => self.node.post(shard, Post::Close),
+                LeaseOutput::Close(shard) => drop(self.node.post(shard, Post::Close)),
+                LeaseOutput::Tell => self.node.broadcast(&PeerMessage::Look),
                 LeaseOutput::Left => step.left = true,
             }
         }

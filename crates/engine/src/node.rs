@@ -34,6 +34,8 @@ pub(crate) type Answer = oneshot::Sender<(Result<CallReply, CallError>, Work)>;
 pub(crate) enum Post {
     /// For the machine.
     Message(Message),
+    /// What the store answered the machine.
+    Answer(Message),
     /// A call, with the way back.
     Call(Ticket, Box<abide_core::call::Call>, Answer),
     /// Nobody waits for the answer any more.
@@ -47,7 +49,8 @@ pub(crate) struct Node {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Arc<Limits>,
-    pub(crate) name: String,
+    /// Who owns shards in the store: no other process, not even of the same node, has this name.
+    pub(crate) owner: String,
     pub(crate) gauge: Gauge,
     /// The others, if there may be any.
     pub(crate) cluster: Option<Cluster>,
@@ -55,6 +58,8 @@ pub(crate) struct Node {
     shards: RwLock<BTreeMap<ShardId, mpsc::UnboundedSender<(Post, Work)>>>,
     queues: Mutex<Queues>,
     sessions: Mutex<Streams>,
+    /// Shards that are in memory here.
+    open: Mutex<BTreeSet<ShardId>>,
     /// Shards that have not been in memory yet; none is known before the node has joined.
     unopened: watch::Sender<Option<BTreeSet<ShardId>>>,
     /// Why the engine cannot serve all of its shards any more.
@@ -66,7 +71,7 @@ impl Node {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         limits: Limits,
-        name: String,
+        owner: String,
         membership: Option<&Membership>,
     ) -> Self {
         let queues = Mutex::new(Queues::new(limits.queued_offers));
@@ -75,11 +80,12 @@ impl Node {
             gauge: Gauge::new(clock.moved_by_hand()),
             clock,
             limits: Arc::new(limits),
-            name,
+            owner,
             cluster: membership.map(Cluster::new),
             shards: RwLock::default(),
             queues,
             sessions: Mutex::default(),
+            open: Mutex::default(),
             unopened: watch::Sender::new(None),
             failed: watch::Sender::new(None),
         }
@@ -92,13 +98,16 @@ impl Node {
             unopened.get_or_insert_default().insert(shard);
         });
         self.shards.write().unwrap_or_else(PoisonError::into_inner).insert(shard, sender);
+        if let Some(cluster) = &self.cluster {
+            cluster.moved(shard);
+        }
         receiver
     }
 
     /// A shard is served here no more.
     pub(crate) fn release(&self, shard: ShardId) {
         self.shards.write().unwrap_or_else(PoisonError::into_inner).remove(&shard);
-        self.opened(shard);
+        self.settled_in(shard);
     }
 
     /// The shard is served here.
@@ -109,10 +118,9 @@ impl Node {
     /// How the node's lease stands.
     pub(crate) fn standing(&self, lease: &Lease) {
         if let Some(cluster) = &self.cluster {
-            cluster.trust_until(lease.good_until());
-            cluster.seen(lease.addresses().clone(), lease.nodes().clone());
+            cluster.standing(lease);
         }
-        if lease.joined() {
+        if lease.settled() {
             self.unopened.send_if_modified(|unopened| {
                 let first = unopened.is_none();
                 unopened.get_or_insert_default();
@@ -126,11 +134,12 @@ impl Node {
         self.cluster.as_ref().is_none_or(Cluster::trusted)
     }
 
-    /// Sends something to a shard. A shard that has ended takes nothing; its callers see the end.
-    pub(crate) fn post(&self, shard: ShardId, post: Post) {
+    /// Sends something to a shard. A shard that has ended takes nothing, and gives it back.
+    pub(crate) fn post(&self, shard: ShardId, post: Post) -> Result<(), Post> {
         let shards = self.shards.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sender) = shards.get(&shard) {
-            drop(sender.send((post, self.gauge.begin())));
+        match shards.get(&shard) {
+            Some(sender) => sender.send((post, self.gauge.begin())).map_err(|failed| failed.0.0),
+            None => Err(post),
         }
     }
 
@@ -158,9 +167,7 @@ impl Node {
     /// Tells shards what the queues answered.
     pub(crate) fn pass_on(&self, output: QueueOutput) {
         match output {
-            QueueOutput::Match(offer, worker) => {
-                self.reach(offer.shard, PeerMessage::Matched(offer, worker));
-            }
+            QueueOutput::Match(offer, worker) => self.matched(offer, worker),
             QueueOutput::Refill(queue) => self.post_all(&Message::Refill(queue)),
             QueueOutput::NewBuild(queue, build) => {
                 self.broadcast(&PeerMessage::NewBuild(queue.clone(), build.clone()));
@@ -175,17 +182,33 @@ impl Node {
         }
     }
 
+    /// A shard that is served here may have a worker. Offers of a shard that has moved are void.
+    pub(crate) fn matched(&self, offer: Offer, worker: Worker) {
+        let shard = offer.shard;
+        let post = Post::Message(Message::Matched(offer, worker));
+        if let Err(Post::Message(Message::Matched(offer, worker))) = self.post(shard, post) {
+            self.unmatched(offer, worker);
+        }
+    }
+
     /// A match came to nothing: the worker has its credit back, wherever it is connected.
     pub(crate) fn unmatched(&self, offer: Offer, worker: Worker) {
-        let home = self.cluster.as_ref().and_then(|cluster| cluster.home_of(&worker.session));
-        match home {
-            Some(node) => self.send(&node, PeerMessage::Unmatched(offer, worker)),
+        match self.home_of(&worker.session) {
+            // If it cannot be told, it gives the credit back by itself when the link begins anew.
+            Some(node) => {
+                self.send(&node, PeerMessage::Unmatched(offer, worker));
+            }
             None => self.queue(QueueMessage::Unmatched(offer, worker)),
         }
     }
 
-    /// Opens a stream for the session. A stream that the session had before has ended by that,
-    /// though its end may not have been noticed yet.
+    /// The other node to which a worker is connected.
+    fn home_of(&self, session: &SessionId) -> Option<String> {
+        self.cluster.as_ref()?.neighbours().home_of(session).cloned()
+    }
+
+    /// Opens a stream for the session. A stream that the session had before, here or elsewhere, has
+    /// ended by that, though its end may not have been noticed yet.
     pub(crate) fn connect(&self, session: &SessionId) -> (u64, Stream) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let (stream, replaced) = {
@@ -194,9 +217,12 @@ impl Node {
             let stream = streams.opened;
             (stream, streams.open.insert(session.clone(), (stream, sender)).is_some())
         };
-        if replaced {
+        let moved =
+            self.cluster.as_ref().is_some_and(|cluster| cluster.neighbours().came_home(session));
+        if replaced || moved {
             self.lose(session);
         }
+        self.broadcast(&PeerMessage::SessionCame(session.clone()));
         (stream, receiver)
     }
 
@@ -210,21 +236,47 @@ impl Node {
             streams.open.remove(session);
         }
         self.lose(session);
+        self.broadcast(&PeerMessage::SessionLost(session.clone()));
+    }
+
+    /// The session is connected to another node: the stream that it had here has ended.
+    pub(crate) fn superseded(&self, session: &SessionId) -> bool {
+        let ended = lock(&self.sessions).open.remove(session).is_some();
+        if ended {
+            self.lose(session);
+        }
+        ended
     }
 
     /// Tells the queues something about a stream's credit, unless the stream has ended or was replaced.
     pub(crate) fn queue_for(&self, session: &SessionId, stream: u64, message: QueueMessage) {
         // Held meanwhile, so that the end of the stream comes after this.
         let streams = lock(&self.sessions);
-        if streams.open.get(session).is_some_and(|(open, _)| *open == stream) {
+        let open = streams.open.get(session).is_some_and(|(open, _)| *open == stream);
+        if open && !streams.withdrawn {
             self.queue(message);
         }
     }
 
+    /// What the session had here on a stream that has ended is lost.
     fn lose(&self, session: &SessionId) {
+        if let Some(cluster) = &self.cluster {
+            cluster.neighbours().forget_lent(session);
+        }
         self.queue(QueueMessage::Gone(session.clone()));
         self.post_all(&Message::SessionLost(session.clone()));
-        self.broadcast(&PeerMessage::SessionLost(session.clone()));
+    }
+
+    /// Workers get nothing more here; what they have they may still answer.
+    pub(crate) fn withdraw_all(&self) {
+        let sessions: Vec<_> = {
+            let mut streams = lock(&self.sessions);
+            streams.withdrawn = true;
+            streams.open.keys().cloned().collect()
+        };
+        for session in sessions {
+            self.queue(QueueMessage::Gone(session));
+        }
     }
 
     /// The streams of all workers end.
@@ -232,8 +284,39 @@ impl Node {
         lock(&self.sessions).open.clear();
     }
 
+    /// The session is connected here.
+    pub(crate) fn connected(&self, session: &SessionId) -> bool {
+        lock(&self.sessions).open.contains_key(session)
+    }
+
+    /// The sessions that are connected here.
+    pub(crate) fn sessions(&self) -> Vec<SessionId> {
+        lock(&self.sessions).open.keys().cloned().collect()
+    }
+
+    /// A shard is in memory anew: it knows neither who has which attempt nor what was sent to it.
+    pub(crate) fn shard_opened(&self, shard: ShardId) {
+        lock(&self.open).insert(shard);
+        self.settled_in(shard);
+        let shards = BTreeSet::from([shard]);
+        self.ask_for_attempts(&shards);
+        self.broadcast(&PeerMessage::Opened(shards.clone()));
+        self.post_all(&Message::SendAgain(shards));
+    }
+
+    /// A shard is not in memory any more: its offers are void.
+    pub(crate) fn shard_closed(&self, shard: ShardId) {
+        lock(&self.open).remove(&shard);
+        self.queue(QueueMessage::ShardClosed(shard));
+    }
+
+    /// The shards that are in memory here.
+    pub(crate) fn open_shards(&self) -> BTreeSet<ShardId> {
+        lock(&self.open).clone()
+    }
+
     /// A shard is in memory for the first time, or will never be.
-    pub(crate) fn opened(&self, shard: ShardId) {
+    pub(crate) fn settled_in(&self, shard: ShardId) {
         self.unopened.send_if_modified(|unopened| {
             unopened.as_mut().is_some_and(|unopened| unopened.remove(&shard))
         });
@@ -276,29 +359,44 @@ impl Node {
         drop(unopened.wait_for(|unopened| unopened.as_ref().is_some_and(BTreeSet::is_empty)).await);
     }
 
-    /// A shard is in memory again and does not know who has which attempt.
-    pub(crate) fn ask_for_attempts(&self, shard: ShardId) {
-        self.ask_own_for_attempts(shard);
-        self.broadcast(&PeerMessage::PresentAttempts(shard));
-    }
-
-    /// The same for the workers that are connected here.
-    pub(crate) fn ask_own_for_attempts(&self, shard: ShardId) {
+    /// Workers that are connected here present their attempts of these shards.
+    pub(crate) fn ask_for_attempts(&self, shards: &BTreeSet<ShardId>) {
         for (_, sender) in lock(&self.sessions).open.values() {
-            // A worker that has gone has nothing to present.
-            drop(sender.send((Given::PresentAttempts(shard), self.gauge.begin())));
+            self.ask_for_attempts_of(sender, shards);
         }
     }
 
-    /// Gives work to a worker; one that is gone loses it as if its stream had ended.
-    pub(crate) fn dispatch(&self, worker: &Worker, dispatch: Dispatch) {
-        let home = self.cluster.as_ref().and_then(|cluster| cluster.home_of(&worker.session));
-        if let Some(node) = home {
-            let worker = worker.clone();
-            return self.send(&node, PeerMessage::Dispatch(worker, Box::new(dispatch)));
+    /// The same for one worker.
+    pub(crate) fn ask_one_for_attempts(&self, session: &SessionId, shards: &BTreeSet<ShardId>) {
+        if let Some((_, sender)) = lock(&self.sessions).open.get(session) {
+            self.ask_for_attempts_of(sender, shards);
         }
-        if !self.give(&worker.session, dispatch) {
-            self.post_all(&Message::SessionLost(worker.session.clone()));
+    }
+
+    fn ask_for_attempts_of(
+        &self,
+        sender: &mpsc::UnboundedSender<(Given, Work)>,
+        shards: &BTreeSet<ShardId>,
+    ) {
+        for shard in shards {
+            // A worker that has gone has nothing to present.
+            drop(sender.send((Given::PresentAttempts(*shard), self.gauge.begin())));
+        }
+    }
+
+    /// Gives work to a worker; one that is gone or cannot be reached loses it as if its stream had
+    /// ended.
+    pub(crate) fn dispatch(&self, worker: &Worker, dispatch: Dispatch) {
+        let session = &worker.session;
+        let given = match self.home_of(session) {
+            Some(node) => {
+                let message = PeerMessage::Dispatch(worker.clone(), Box::new(dispatch));
+                self.send(&node, message)
+            }
+            None => self.give(session, dispatch),
+        };
+        if !given {
+            self.post_all(&Message::SessionLost(session.clone()));
         }
     }
 
@@ -319,6 +417,8 @@ pub(crate) type Stream = mpsc::UnboundedReceiver<(Given, Work)>;
 struct Streams {
     open: BTreeMap<SessionId, (u64, mpsc::UnboundedSender<(Given, Work)>)>,
     opened: u64,
+    /// Nobody gets credit any more.
+    withdrawn: bool,
 }
 
 /// The data behind these locks is whole whenever they are released, also by a panic.

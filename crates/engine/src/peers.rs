@@ -21,14 +21,16 @@ pub trait Peers: Send + Sync + 'static {
     /// is told of each link that begins or ends.
     fn keep(&self, nodes: BTreeSet<String>);
 
-    /// Makes a call at a node, which passes it on to nobody.
+    /// Makes a call at a node, which passes it on to nobody. [`CallError::NotServed`] if it did not
+    /// get there.
     fn call(&self, node: &str, call: Call) -> PeerAnswer<CallReply>;
 
     /// Shows a run that a node serves.
     fn describe(&self, node: &str, target: RunTarget) -> PeerAnswer<Description>;
 
-    /// Tells a node something, in order, or not at all if it cannot be reached.
-    fn send(&self, node: &str, message: PeerMessage);
+    /// Tells a node something, in order. `false` if it cannot be reached; what is on its way when the
+    /// link ends is lost too, and the engine is told of the end.
+    fn send(&self, node: &str, message: PeerMessage) -> bool;
 }
 
 /// What nodes tell each other.
@@ -59,10 +61,15 @@ pub enum PeerMessage {
     Unmatched(Offer, Worker),
     /// Work for a worker of yours.
     Dispatch(Worker, Box<Dispatch>),
+    /// A worker is connected to me: whatever stream it had before has ended.
+    SessionCame(SessionId),
     /// The stream of a worker that was mine has ended.
     SessionLost(SessionId),
-    /// A shard is in memory anew: your workers present their attempts.
-    PresentAttempts(ShardId),
+    /// I have these shards in memory, and know nothing of who has which attempt: what was sent to them
+    /// is sent again, and your workers present their attempts.
+    Opened(BTreeSet<ShardId>),
     /// Workers of a build that was not seen before serve a queue.
     NewBuild(QueueKey, BuildId),
+    /// There is something new in the rows of the nodes.
+    Look,
 }

@@ -1,8 +1,15 @@
-//! What nodes tell each other, carried out on either side.
+//! What nodes tell each other, carried out on either side. What is lost with a link is made good when a
+//! link begins anew: both ends forget what was under way, and say again what the other must know.
 
-use abide_core::ids::{RunId, ShardId};
+use std::collections::BTreeSet;
+
+use abide_core::{
+    call::{Dispatch, Worker},
+    ids::{SessionId, ShardId},
+};
 use abide_shard::{
     message::{Message, Offer, Work},
+    neighbours::Lost,
     queue::{QueueMessage, QueueOutput},
 };
 
@@ -17,16 +24,17 @@ impl Node {
         let owner = self.cluster.as_ref().filter(|_| !self.serves(shard));
         match owner.map(|cluster| cluster.owner(shard)) {
             None => self.tell_shard(shard, message),
-            Some(Some(node)) => self.send(&node, message),
-            // Nobody serves it. What is lost is said again.
+            // What is lost is said again when the shard, or the way to it, begins anew.
+            Some(Some(node)) => {
+                self.send(&node, message);
+            }
             Some(None) => {}
         }
     }
 
-    pub(crate) fn send(&self, node: &str, message: PeerMessage) {
-        if let Some(cluster) = &self.cluster {
-            cluster.peers.send(node, message);
-        }
+    /// Tells another node something; `false` if it cannot be reached.
+    pub(crate) fn send(&self, node: &str, message: PeerMessage) -> bool {
+        self.cluster.as_ref().is_some_and(|cluster| cluster.peers.send(node, message))
     }
 
     pub(crate) fn broadcast(&self, message: &PeerMessage) {
@@ -37,6 +45,7 @@ impl Node {
 
     /// Another node says something.
     pub(crate) fn hear(&self, node: &str, message: PeerMessage) {
+        let Some(cluster) = &self.cluster else { return };
         match message {
             PeerMessage::Spare { queue, build, credits } => {
                 let node = node.to_owned();
@@ -44,42 +53,48 @@ impl Node {
             }
             PeerMessage::Offer(offer) => self.lend(node, offer),
             PeerMessage::Declined(offer) => {
-                self.answered(node, &offer);
-                self.queue(QueueMessage::Declined { node: node.to_owned(), offer });
+                cluster.neighbours().answered(node, &offer);
+                self.declined(node, offer);
             }
             PeerMessage::Matched(offer, worker) => {
-                if let Some(cluster) = &self.cluster {
-                    cluster.welcome(worker.session.clone(), node);
+                let moved = {
+                    let mut neighbours = cluster.neighbours();
+                    neighbours.answered(node, &offer);
+                    neighbours.welcome(&worker.session, node)
+                };
+                if moved {
+                    self.post_all(&Message::SessionLost(worker.session.clone()));
                 }
-                self.answered(node, &offer);
-                if self.serves(offer.shard) {
-                    self.tell_shard(offer.shard, PeerMessage::Matched(offer, worker));
-                } else {
-                    self.send(node, PeerMessage::Unmatched(offer, worker));
-                }
+                self.matched(offer, worker);
             }
             PeerMessage::Unmatched(offer, worker) => {
-                self.settled(node, offer.run, offer.work);
-                self.queue(QueueMessage::Unmatched(offer, worker));
+                if cluster.neighbours().settle(node, offer.run, offer.work, &worker.session) {
+                    self.queue(QueueMessage::Unmatched(offer, worker));
+                }
             }
-            PeerMessage::Dispatch(worker, dispatch) => {
-                let (run, work) = Work::of(&dispatch);
-                self.settled(node, run, work);
-                if !self.give(&worker.session, *dispatch) {
-                    self.send(node, PeerMessage::SessionLost(worker.session));
+            PeerMessage::Dispatch(worker, dispatch) => self.take(node, worker, *dispatch),
+            PeerMessage::SessionCame(session) => {
+                let elsewhere = cluster.neighbours().came(session.clone(), node);
+                if !self.superseded(&session) && elsewhere {
+                    self.post_all(&Message::SessionLost(session));
                 }
             }
             PeerMessage::SessionLost(session) => {
-                if let Some(cluster) = &self.cluster {
-                    cluster.forget(&session);
+                if cluster.neighbours().left(&session, node) {
+                    self.post_all(&Message::SessionLost(session));
                 }
-                self.post_all(&Message::SessionLost(session));
             }
-            PeerMessage::PresentAttempts(shard) => self.ask_own_for_attempts(shard),
+            PeerMessage::Opened(shards) => {
+                cluster.opened(node, &shards);
+                self.ask_for_attempts(&shards);
+                self.post_all(&Message::SendAgain(shards));
+            }
             PeerMessage::NewBuild(queue, build) => self.post_all(&Message::NewBuild(queue, build)),
             PeerMessage::Deliver(shard, _)
             | PeerMessage::Answered(shard, ..)
             | PeerMessage::Confirmed(shard, _) => self.tell_shard(shard, message),
+            // The lease was told.
+            PeerMessage::Look => {}
         }
     }
 
@@ -87,66 +102,110 @@ impl Node {
     fn lend(&self, node: &str, offer: Offer) {
         for output in self.ask_queues(QueueMessage::Borrow(offer)) {
             match output {
-                QueueOutput::Match(offer, worker) => {
-                    if let Some(cluster) = &self.cluster {
-                        cluster.lent(node, offer.clone(), worker.clone());
-                    }
-                    self.send(node, PeerMessage::Matched(offer, worker));
+                QueueOutput::Match(offer, worker) => self.tell_match(node, offer, worker),
+                // If it cannot be told, it offers the work again by itself.
+                QueueOutput::Declined(offer) => {
+                    self.send(node, PeerMessage::Declined(offer));
                 }
-                QueueOutput::Declined(offer) => self.send(node, PeerMessage::Declined(offer)),
                 other => self.pass_on(other),
             }
         }
     }
 
-    /// Passes an offer on to another node, and keeps it until that has answered.
-    pub(crate) fn pass(&self, node: &str, offer: Offer) {
-        if let Some(cluster) = &self.cluster {
-            cluster.passed(node, offer.clone());
-            cluster.peers.send(node, PeerMessage::Offer(offer));
-        }
-    }
-
-    fn settled(&self, node: &str, run: RunId, work: Work) {
-        if let Some(cluster) = &self.cluster {
-            cluster.settled(node, run, work);
-        }
-    }
-
-    /// There is a way to another node, new or anew. What was said before may have been lost.
-    pub(crate) fn reached_node(&self, node: &str) {
-        let passed = self.cluster.as_ref().map(|cluster| cluster.take_passed(node));
-        for offer in passed.unwrap_or_default() {
-            self.queue(QueueMessage::Offer(offer));
-        }
-        self.queue(QueueMessage::NodeCame);
-    }
-
-    /// The way to another node is gone: what it was told of workers here it may not know.
-    pub(crate) fn missed_node(&self, node: &str) {
-        self.lost_node(node);
-        let lent = self.cluster.as_ref().map(|cluster| cluster.take_lent(node));
-        for (offer, worker) in lent.unwrap_or_default() {
+    fn tell_match(&self, node: &str, offer: Offer, worker: Worker) {
+        let Some(cluster) = &self.cluster else { return };
+        cluster.neighbours().lent(node, offer.clone(), worker.clone());
+        let (run, work, session) = (offer.run, offer.work, worker.session.clone());
+        let told = self.send(node, PeerMessage::Matched(offer.clone(), worker.clone()));
+        if !told && cluster.neighbours().settle(node, run, work, &session) {
             self.queue(QueueMessage::Unmatched(offer, worker));
         }
     }
 
-    fn answered(&self, node: &str, offer: &Offer) {
-        if let Some(cluster) = &self.cluster {
-            cluster.answered(node, offer);
+    /// Passes an offer on to another node, and keeps it until that has answered.
+    pub(crate) fn pass(&self, node: &str, offer: Offer) {
+        let Some(cluster) = &self.cluster else { return };
+        cluster.neighbours().passed(node, offer.clone());
+        if !self.send(node, PeerMessage::Offer(offer.clone())) {
+            cluster.neighbours().answered(node, &offer);
+            self.declined(node, offer);
         }
     }
 
-    /// Another node is gone, or says everything anew: what it lent is gone, and its workers are, until they come back.
-    pub(crate) fn lost_node(&self, node: &str) {
-        self.queue(QueueMessage::NodeGone(node.to_owned()));
+    /// Nobody at the node takes the work, which has not moved meanwhile.
+    fn declined(&self, node: &str, offer: Offer) {
+        if self.serves(offer.shard) {
+            self.queue(QueueMessage::Declined { node: node.to_owned(), offer });
+        }
+    }
+
+    /// A node sends work for a worker here. Work that was not waited for, because the match was given
+    /// up with a link, or for a worker that has gone, goes back with all else that the worker has.
+    fn take(&self, node: &str, worker: Worker, dispatch: Dispatch) {
         let Some(cluster) = &self.cluster else { return };
-        let (workers, offers) = cluster.lost(node);
+        let (run, work) = Work::of(&dispatch);
+        let session = worker.session;
+        // Work that comes without having been offered needs no credit.
+        let eager = matches!(dispatch, Dispatch::Activity { eager: true, .. });
+        let expected = eager || cluster.neighbours().settle(node, run, work, &session);
+        if expected && self.give(&session, dispatch) {
+            return;
+        }
+        let shards = cluster.neighbours().shards_of(node);
+        self.send(node, PeerMessage::SessionLost(session.clone()));
+        self.reintroduce(node, &session);
+        self.ask_one_for_attempts(&session, &shards);
+    }
+
+    /// A worker that the other node was told to forget is still here.
+    fn reintroduce(&self, node: &str, session: &SessionId) {
+        if self.connected(session) {
+            self.send(node, PeerMessage::SessionCame(session.clone()));
+        }
+    }
+
+    /// There is a link to another node, new or anew.
+    pub(crate) fn reached_node(&self, node: &str) {
+        for session in self.sessions() {
+            self.send(node, PeerMessage::SessionCame(session));
+        }
+        self.meet_again(node);
+    }
+
+    /// There is a link from another node, new or anew: what it said before may be lost.
+    pub(crate) fn called_by_node(&self, node: &str) {
+        self.lost_node(node);
+        self.meet_again(node);
+    }
+
+    /// Says again what the other node must know, and what may be lost.
+    fn meet_again(&self, node: &str) {
+        let Some(cluster) = &self.cluster else { return };
+        let open = self.open_shards();
+        if !open.is_empty() {
+            self.send(node, PeerMessage::Opened(open));
+        }
+        let theirs: BTreeSet<_> = cluster.neighbours().shards_of(node);
+        if !theirs.is_empty() {
+            self.post_all(&Message::SendAgain(theirs));
+        }
+        self.queue(QueueMessage::NodeCame);
+    }
+
+    /// A link to or from another node is gone: what was under way is given up, its workers have lost
+    /// what they have of the shards here, until they present it.
+    pub(crate) fn lost_node(&self, node: &str) {
+        let Some(cluster) = &self.cluster else { return };
+        self.queue(QueueMessage::NodeGone(node.to_owned()));
+        let Lost { workers, offers, lent } = cluster.neighbours().lose(node);
         for session in workers {
             self.post_all(&Message::SessionLost(session));
         }
-        for offer in offers {
+        for offer in offers.into_iter().filter(|offer| self.serves(offer.shard)) {
             self.queue(QueueMessage::Offer(offer));
+        }
+        for (offer, worker) in lent {
+            self.queue(QueueMessage::Unmatched(offer, worker));
         }
     }
 
@@ -156,16 +215,19 @@ impl Node {
             PeerMessage::Deliver(_, envelope) => Message::Deliver(envelope),
             PeerMessage::Answered(_, key, answer) => Message::Answered(key, answer),
             PeerMessage::Confirmed(_, key) => Message::Confirmed(key),
-            PeerMessage::Matched(offer, worker) => Message::Matched(offer, worker),
             PeerMessage::Spare { .. }
             | PeerMessage::Declined(_)
             | PeerMessage::Offer(_)
+            | PeerMessage::Matched(..)
             | PeerMessage::Unmatched(..)
             | PeerMessage::Dispatch(..)
+            | PeerMessage::SessionCame(_)
             | PeerMessage::SessionLost(_)
-            | PeerMessage::PresentAttempts(_)
-            | PeerMessage::NewBuild(..) => return,
+            | PeerMessage::Opened(_)
+            | PeerMessage::NewBuild(..)
+            | PeerMessage::Look => return,
         };
-        self.post(shard, Post::Message(message));
+        // Whoever sent it sends it again when the shard is in memory elsewhere.
+        drop(self.post(shard, Post::Message(message)));
     }
 }

@@ -5375,7 +5375,7 @@ impl ::prost::Name for PeerAnswer {
 pub struct PeerMessage {
     #[prost(
         oneof = "peer_message::Message",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15"
     )]
     pub message: ::core::option::Option<peer_message::Message>,
 }
@@ -5403,10 +5403,14 @@ pub mod peer_message {
         Dispatch(super::PeerDispatch),
         #[prost(string, tag = "10")]
         SessionLost(::prost::alloc::string::String),
-        #[prost(uint32, tag = "11")]
-        PresentAttempts(u32),
         #[prost(message, tag = "12")]
         NewBuild(super::PeerCredit),
+        #[prost(message, tag = "13")]
+        Opened(super::PeerShards),
+        #[prost(string, tag = "14")]
+        SessionCame(::prost::alloc::string::String),
+        #[prost(message, tag = "15")]
+        Look(::abide_core::codec::generated::Nothing),
     }
 }
 impl ::prost::Name for PeerMessage {
@@ -5417,6 +5421,22 @@ impl ::prost::Name for PeerMessage {
     }
     fn type_url() -> ::prost::alloc::string::String {
         "/abide.v1.PeerMessage".into()
+    }
+}
+/// Shards that the node has in memory.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PeerShards {
+    #[prost(uint32, repeated, tag = "1")]
+    pub shards: ::prost::alloc::vec::Vec<u32>,
+}
+impl ::prost::Name for PeerShards {
+    const NAME: &'static str = "PeerShards";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.PeerShards".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.PeerShards".into()
     }
 }
 /// Names an effect of one run on another workflow.

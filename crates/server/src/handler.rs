@@ -1,6 +1,6 @@
 //! Gives operations to the engine. Single calls and streams of calls share it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use abide_core::{
     call::{Call, CallError, QueueKey},
@@ -19,6 +19,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tonic::Status;
 
 use crate::Bounds;
+
+/// How long a stream waits before it asks a shard again that is being opened anew.
+const REOPENING: Duration = Duration::from_millis(100);
 
 /// What every method needs.
 #[derive(Clone)]
@@ -72,6 +75,16 @@ impl Handler {
                 Reply::Waits(rows, more)
             }
         })
+    }
+
+    /// Whether whoever follows a run asks again: its shard is being opened anew, here or elsewhere, and
+    /// nothing that the caller did is at fault. Waits before it says so.
+    pub(crate) async fn goes_on(&self, failed: &CallError) -> bool {
+        let goes_on = failed.passing() && !self.engine.stopping();
+        if goes_on {
+            tokio::time::sleep(REOPENING).await;
+        }
+        goes_on
     }
 
     /// A place for a long stream, to be kept until it ends.

@@ -51,9 +51,12 @@ pub(crate) fn follow(
     };
     Ok(stream::unfold(Some(followed), |followed| async move {
         let mut followed = followed?;
-        match followed.next().await {
-            Ok((response, more)) => Some((Ok(response), more.then_some(followed))),
-            Err(failed) => Some((Err(status(failed)), None)),
+        loop {
+            match followed.next().await {
+                Ok((response, more)) => break Some((Ok(response), more.then_some(followed))),
+                Err(failed) if followed.handler.goes_on(&failed).await => {}
+                Err(failed) => break Some((Err(status(failed)), None)),
+            }
         }
     }))
 }

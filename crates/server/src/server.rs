@@ -45,6 +45,8 @@ pub struct Server {
     grpc_address: SocketAddr,
     http_address: SocketAddr,
     bounds: Bounds,
+    /// Becomes true when the server is about to stop.
+    leaving: watch::Sender<bool>,
     stop: watch::Sender<bool>,
     ready: watch::Receiver<bool>,
     listeners: JoinSet<Result<(), ServerError>>,
@@ -101,21 +103,22 @@ impl Server {
         let (grpc_address, http_address) = (listeners.grpc_address()?, listeners.http_address()?);
         let Listeners { grpc, http } = listeners;
         let (stop, stopping) = watch::channel(false);
+        let (leaving, left) = watch::channel(false);
         let (ready_sender, ready) = watch::channel(false);
         let handler = Handler::new(Arc::clone(&engine), config.bounds.clone(), stopping.clone());
         let mut listeners = JoinSet::new();
         let health = serve_grpc(&mut listeners, grpc, &config, &handler)?;
         let router = probes::router(Probes { ready: ready.clone(), grpc_address });
-        let stopped = stopped(stopping.clone());
+        let stopped = stopped(stopping);
         let entrance = Entrance::new(http, config.bounds.connections, config.bounds.silence());
         listeners.spawn(async move {
             let served = axum::serve(entrance, router).with_graceful_shutdown(stopped);
             served.await.map_err(ServerError::Http)
         });
         let running = Arc::clone(&engine);
-        tokio::spawn(announce(running, health, ready_sender, stopping));
+        tokio::spawn(announce(running, health, ready_sender, left));
         let bounds = config.bounds;
-        Ok(Self { engine, grpc_address, http_address, bounds, stop, ready, listeners })
+        Ok(Self { engine, grpc_address, http_address, bounds, leaving, stop, ready, listeners })
     }
 
     /// Where gRPC listens.
@@ -150,8 +153,11 @@ impl Server {
     }
 
     /// Stops: takes no more connections, finishes what is in flight, ends all streams. What was
-    /// acknowledged is durable.
+    /// acknowledged is durable. A node of a cluster hands its shards over first, and passes calls on
+    /// meanwhile; it is not ready for more from the beginning.
     pub async fn shutdown(mut self) -> Result<(), ServerError> {
+        self.leaving.send_replace(true);
+        self.engine.leave().await;
         self.stop.send_replace(true);
         self.engine.shutdown().await;
         let ended = timeout(self.bounds.shutdown(), async {
@@ -238,7 +244,7 @@ fn serve_grpc(
                 .max_decoding_message_size(bounds.message_bytes),
         ))
         .add_optional_service(config.clustered().then(|| {
-            PeersServer::new(Accept(handler.clone()))
+            PeersServer::new(Accept::new(handler.clone()))
                 .max_decoding_message_size(bounds.message_bytes.saturating_mul(PEER_FACTOR))
         }));
     let entrance = Entrance::new(listener, bounds.connections, bounds.silence());
@@ -285,14 +291,14 @@ async fn announce(
     engine: Arc<Engine>,
     health: HealthReporter,
     ready: watch::Sender<bool>,
-    stopping: watch::Receiver<bool>,
+    leaving: watch::Receiver<bool>,
 ) {
     engine.ready().await;
     health.set_serving::<AbideServer<Service>>().await;
     health.set_serving::<WorkersServer<Workers>>().await;
     ready.send_replace(true);
     tokio::select! {
-        () = stopped(stopping) => {}
+        () = stopped(leaving) => {}
         _ = engine.failed() => {}
     }
     ready.send_replace(false);

@@ -1,7 +1,5 @@
 //! What one run waits for: one wait, and all of them, followed as they change.
 
-use std::time::Duration;
-
 use abide_core::{
     call::{Call, CallError, CallReply, RunWaits},
     follow::FollowedWaits,
@@ -20,9 +18,6 @@ use crate::{
     handler::{Handler, status},
     history::target,
 };
-
-/// How long a stream waits before it asks a shard again that is being opened anew.
-const REOPENING: Duration = Duration::from_millis(100);
 
 /// One wait of a run.
 pub(crate) async fn one(
@@ -75,8 +70,7 @@ impl Follower {
             match read(&self.handler, self.followed.call()).await {
                 Ok(waits) if self.followed.news(&waits) => return Ok(waits),
                 Ok(_) => {}
-                // The shard is being opened anew; nothing that the caller did is at fault.
-                Err(CallError::Reset) => tokio::time::sleep(REOPENING).await,
+                Err(failed) if self.handler.goes_on(&failed).await => {}
                 Err(failed) => return Err(failed),
             }
         }

@@ -4,7 +4,7 @@
 //! - [`shard`]: the machine that owns runs; [`cache`], [`alarm`] and [`rows`] are its parts.
 //! - [`pipeline`]: one commit in flight per shard; nothing leaves before what it rests on is durable.
 //! - [`queue`]: matches offers with workers' credit.
-//! - [`lease`]: which node owns which shard.
+//! - [`lease`]: which node owns which shard; [`neighbours`]: what it knows of the others.
 //!
 //! Nothing here performs I/O, awaits, reads a clock or draws a random number. A driver (the engine, or
 //! the simulator) carries messages between these machines, stores and workers, and decides nothing.
@@ -15,6 +15,7 @@ pub mod alarm;
 pub mod cache;
 pub mod lease;
 pub mod message;
+pub mod neighbours;
 pub mod pipeline;
 pub mod queue;
 pub mod rows;

@@ -45,6 +45,8 @@ pub enum Message {
     Answered(EffectKey, Answer),
     /// The source of an effect has recorded its answer.
     Confirmed(EffectKey),
+    /// What was sent to these shards may be lost: they, or the way to them, begin anew.
+    SendAgain(BTreeSet<ShardId>),
     /// Time passed.
     Tick,
 }

@@ -3,118 +3,27 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, Weak},
-    time::Duration,
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
 use abide_core::{
-    call::{Call, CallError, CallReply, RunTarget},
+    call::{Call, CallReply, Dispatch, TaskCompletion, WorkKind, Worker},
+    command::Ask,
     event::SignalReceived,
+    ids::RunId,
     program::Node,
-    run::{Close, Description},
+    run::Close,
 };
-use abide_engine::{
-    Engine, LeaseOptions, Membership, Options,
-    peers::{PeerAnswer, PeerMessage, Peers},
+use abide_engine::{Engine, Given};
+
+use crate::{
+    support::{
+        Programs, activity, connect, programs, queue, repeat, start_call, target, wait_for_waits,
+        work, work_one_by_one, workflow,
+    },
+    wires::{Cluster, LEASE},
 };
-use abide_store::{Store, memory::MemoryStore};
-
-use crate::support::{
-    Programs, activity, connect, programs, repeat, start_call, target, wait_for_waits, work,
-    workflow,
-};
-
-/// Wires between engines of one process, by their addresses.
-#[derive(Default)]
-struct Wires(Mutex<BTreeMap<String, Weak<Engine>>>);
-
-impl Wires {
-    fn engine(&self, node: &str) -> Option<Arc<Engine>> {
-        self.0.lock().expect("no test panicked").get(node)?.upgrade()
-    }
-}
-
-/// The end of the wires at one node.
-struct Plug {
-    own: String,
-    wires: Arc<Wires>,
-    linked: Mutex<BTreeSet<String>>,
-}
-
-impl Peers for Plug {
-    fn keep(&self, nodes: BTreeSet<String>) {
-        let before =
-            std::mem::replace(&mut *self.linked.lock().expect("no test panicked"), nodes.clone());
-        let Some(own) = self.wires.engine(&self.own) else { return };
-        for node in before.difference(&nodes) {
-            own.unlinked(node);
-        }
-        for node in nodes.difference(&before) {
-            own.linked(node);
-        }
-    }
-
-    fn call(&self, node: &str, call: Call) -> PeerAnswer<CallReply> {
-        let engine = self.wires.engine(node);
-        Box::pin(async move { engine.ok_or(CallError::NotServed)?.call_here(call).await })
-    }
-
-    fn describe(&self, node: &str, target: RunTarget) -> PeerAnswer<Description> {
-        let engine = self.wires.engine(node);
-        Box::pin(async move { engine.ok_or(CallError::NotServed)?.describe_here(target).await })
-    }
-
-    fn send(&self, node: &str, message: PeerMessage) {
-        if let Some(engine) = self.wires.engine(node) {
-            engine.hear(&self.own, message);
-        }
-    }
-}
-
-/// A few engines on one store.
-struct Cluster {
-    store: Arc<MemoryStore>,
-    wires: Arc<Wires>,
-    engines: Vec<Arc<Engine>>,
-}
-
-impl Cluster {
-    async fn of(count: usize) -> Self {
-        let (store, wires) = (Arc::new(MemoryStore::default()), Arc::<Wires>::default());
-        let mut cluster = Self { store, wires, engines: Vec::new() };
-        for _ in 0..count {
-            cluster.join().await;
-        }
-        cluster
-    }
-
-    /// One more engine.
-    async fn join(&mut self) {
-        let address = format!("node-{}", self.engines.len());
-        let wires = Arc::clone(&self.wires);
-        let linked = Mutex::default();
-        let lease = LeaseOptions {
-            node: address.clone(),
-            incarnation: 1,
-            address: address.clone(),
-            lease: Duration::from_millis(300),
-        };
-        let peers = Arc::new(Plug { own: address.clone(), wires, linked });
-        let membership = Some(Membership { lease, peers });
-        let options = Options { name: address.clone(), membership, ..Options::default() };
-        let store = Arc::clone(&self.store) as Arc<dyn Store>;
-        let engine = Arc::new(Engine::start(store, options));
-        self.wires.0.lock().expect("no test panicked").insert(address, Arc::downgrade(&engine));
-        engine.ready().await;
-        self.engines.push(engine);
-    }
-
-    /// The newest engine dies without a word; its lease stays in the store.
-    fn kill_newest(&mut self) {
-        let newest = self.engines.pop().expect("an engine");
-        assert_eq!(Arc::strong_count(&newest), 1, "nobody keeps it");
-    }
-}
 
 async fn insist(engine: &Engine, call: Call) -> CallReply {
     repeat(engine, call).await.expect("it is taken")
@@ -128,6 +37,14 @@ async fn closed(engine: &Engine, id: &str) -> Close {
     match insist(engine, Call::AwaitClose(target(id))).await {
         CallReply::Closed { how, .. } => how,
         other => panic!("not closed: {other:?}"),
+    }
+}
+
+/// The run of a workflow task.
+fn task_of(given: Given) -> RunId {
+    match given {
+        Given::Work(Dispatch::Workflow { token, .. }) => token.run,
+        other => panic!("not a workflow task: {other:?}"),
     }
 }
 
@@ -188,7 +105,134 @@ async fn the_shards_of_a_dead_node_are_taken_over_with_their_timers() {
         start(&cluster.engines[0], &format!("run-{n}"), "sleeper").await;
     }
     cluster.kill_newest();
+    let killed = Instant::now();
     for n in 0..20 {
         assert_eq!(closed(&cluster.engines[0], &format!("run-{n}")).await, Close::Completed);
+    }
+    let took = killed.elapsed();
+    assert!(took < LEASE + Duration::from_secs(1), "all runs went on after {took:?}");
+}
+
+/// No call fails, and none takes long, while shards move to a node that joins and back when it leaves.
+#[tokio::test]
+async fn calls_wait_for_a_shard_that_moves() {
+    let mut cluster = Cluster::of(1).await;
+    for n in 0..64 {
+        start(&cluster.engines[0], &format!("run-{n}"), "patient").await;
+    }
+    let engine = Arc::clone(&cluster.engines[0]);
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let caller = tokio::spawn(async move {
+        let (mut calls, mut longest) = (0_u32, Duration::ZERO);
+        while !*stopped.borrow() {
+            for n in 0..64 {
+                let begun = Instant::now();
+                let call = Call::Describe(target(&format!("run-{n}")));
+                let reply = engine.call(call).await.expect("it waits for its shard");
+                assert!(matches!(reply, CallReply::Run(_)), "{reply:?}");
+                longest = longest.max(begun.elapsed());
+                let signal = SignalReceived { name: "go".into(), ..SignalReceived::default() };
+                let call = Call::Signal(target(&format!("run-{n}")), signal, Default::default());
+                engine.call(call).await.expect("it waits for its shard");
+                calls += 2;
+            }
+        }
+        (calls, longest)
+    });
+    for _ in 0..3 {
+        cluster.join().await;
+        cluster.leave_newest().await;
+    }
+    stop.send_replace(true);
+    let (calls, longest) = caller.await.expect("no call failed");
+    assert!(longest < LEASE, "{calls} calls, the longest took {longest:?}");
+}
+
+/// What was under way on a link that breaks is not waited for, whichever direction it is.
+#[tokio::test]
+async fn what_is_lost_with_a_link_is_said_again_when_it_comes_back() {
+    let cluster = Cluster::of(2).await;
+    let programs = programs([
+        ("parent", vec![Node::child("child"), activity("work"), Node::child("child")]),
+        ("child", vec![activity("work")]),
+    ]);
+    work_at(&cluster.engines[0], "one", &programs);
+    work_at(&cluster.engines[1], "two", &programs);
+    for round in 0..6 {
+        let (from, to) = (round % 2, (round + 1) % 2);
+        let begun = Instant::now();
+        for n in 0..20 {
+            start(&cluster.engines[n % 2], &format!("family-{round}-{n}"), "parent").await;
+        }
+        cluster.cut(from, to);
+        // Something happens of which one node does not hear from the other.
+        for n in 20..30 {
+            start(&cluster.engines[to], &format!("family-{round}-{n}"), "parent").await;
+        }
+        cluster.mend(from, to);
+        for n in 0..30 {
+            let how = closed(&cluster.engines[n % 2], &format!("family-{round}-{n}")).await;
+            assert_eq!(how, Close::Completed);
+        }
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(3), "round {round} took {took:?}");
+    }
+}
+
+/// One credit, which is lent again and again over a link that breaks again and again.
+#[tokio::test]
+async fn no_credit_is_lost_with_a_link() {
+    let cluster = Cluster::of(2).await;
+    let programs = programs([("short", vec![activity("work")])]);
+    let worker = Worker { session: "one".into(), identity: "one".into(), build: None };
+    let session = cluster.engines[1].connect(worker);
+    for kind in [WorkKind::Workflow, WorkKind::Activity] {
+        session.credit(queue(kind), 1);
+    }
+    tokio::spawn(work_one_by_one(Arc::clone(&cluster.engines[1]), session, programs));
+    for round in 0..10 {
+        let begun = Instant::now();
+        for n in 0..10 {
+            start(&cluster.engines[n % 2], &format!("run-{round}-{n}"), "short").await;
+        }
+        let (from, to) = (round % 2, (round + 1) % 2);
+        cluster.cut(from, to);
+        tokio::task::yield_now().await;
+        cluster.mend(from, to);
+        for n in 0..10 {
+            let how = closed(&cluster.engines[0], &format!("run-{round}-{n}")).await;
+            assert_eq!(how, Close::Completed);
+        }
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(3), "round {round} took {took:?}");
+    }
+}
+
+/// The node that a worker has left notices it late, when the worker has work by another node.
+#[tokio::test]
+async fn a_worker_that_went_to_another_node_keeps_what_it_gets_there() {
+    let cluster = Cluster::of(3).await;
+    let mut before = connect(&cluster.engines[0], "worker");
+    for n in 0..30 {
+        start(&cluster.engines[2], &format!("run-{n}"), "patient").await;
+    }
+    let mut tasks = BTreeSet::new();
+    while tasks.len() < 30 {
+        tasks.insert(task_of(before.next().await.expect("work")));
+    }
+    let mut after = connect(&cluster.engines[1], "worker");
+    while before.next().await.is_some() {}
+    let mut tokens = BTreeMap::new();
+    while tokens.len() < 30 {
+        if let Some(Given::Work(Dispatch::Workflow { token, .. })) = after.next().await {
+            tokens.insert(token.run, token);
+        }
+    }
+    drop(before);
+    for token in tokens.into_values() {
+        let commands = vec![Ask::CompleteRun(Vec::new()).into()];
+        let completion = TaskCompletion { commands, ..TaskCompletion::default() };
+        let call = Call::CompleteTask(token, Box::new(completion));
+        insist(&cluster.engines[1], call).await;
     }
 }

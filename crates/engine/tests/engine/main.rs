@@ -4,3 +4,4 @@ mod cluster;
 mod recovery;
 mod runs;
 mod support;
+mod wires;

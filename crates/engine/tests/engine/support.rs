@@ -65,10 +65,13 @@ pub(crate) fn connect(engine: &Engine, session: &str) -> Session {
         Worker { session: session.into(), identity: session.into(), build: Some("build".into()) };
     let session = engine.connect(worker);
     for kind in [WorkKind::Workflow, WorkKind::Activity] {
-        let queue = QueueKey { namespace: "default".into(), queue: "queue".into(), kind };
-        session.credit(queue, 1000);
+        session.credit(queue(kind), 1000);
     }
     session
+}
+
+pub(crate) fn queue(kind: WorkKind) -> QueueKey {
+    QueueKey { namespace: "default".into(), queue: "queue".into(), kind }
 }
 
 /// Asks until the run is served, as clients and workers do.
@@ -112,40 +115,61 @@ pub(crate) async fn history(engine: &Engine, workflow: &WorkflowKey, run: RunId)
 /// Works until it is cancelled.
 pub(crate) async fn work(engine: Arc<Engine>, mut session: Session, programs: Programs) {
     while let Some(given) = session.next().await {
-        let Given::Work(dispatch) = given else { continue };
-        match dispatch {
-            Dispatch::Workflow { token, given, last_event, .. } => {
-                let mut events = history(&engine, &token.workflow, token.run).await;
-                events.retain(|event| event.number <= last_event);
-                events.extend(given.tail);
-                let abide_core::event::Fact::RunStarted(started) = &events[0].body.fact else {
-                    panic!("a history begins with RunStarted");
-                };
-                let mut replay = Replay::new(programs[&started.spec.workflow_type].code());
-                replay.feed(events).expect("the history fits");
-                let updates: Vec<_> = given
-                    .updates
-                    .into_iter()
-                    .map(|(update, request)| UpdateAdmitted { update, request })
-                    .collect();
-                let completion = replay.turn(&updates).expect("the code fits");
-                let completion = TaskCompletion {
-                    commands: completion.commands,
-                    flags: completion.flags,
-                    eager_activities: 1,
-                    ..TaskCompletion::default()
-                };
-                let call = Call::CompleteTask(token, Box::new(completion));
-                // A refusal shows in the run, which the tests look at.
-                drop(repeat(&engine, call).await);
-            }
-            Dispatch::Activity { token, .. } => {
-                let call = Call::ResolveActivity(token, Resolution::Completed(Vec::new()));
-                // A refusal shows in the run, which the tests look at.
-                drop(repeat(&engine, call).await);
-            }
-            Dispatch::Query { .. } => {}
+        if let Given::Work(dispatch) = given {
+            perform(&engine, dispatch, &programs).await;
         }
+    }
+}
+
+/// The same for a worker that says each time that it takes one more.
+pub(crate) async fn work_one_by_one(engine: Arc<Engine>, mut session: Session, programs: Programs) {
+    while let Some(given) = session.next().await {
+        let Given::Work(dispatch) = given else { continue };
+        let kind = match &dispatch {
+            Dispatch::Workflow { .. } | Dispatch::Query { .. } => WorkKind::Workflow,
+            Dispatch::Activity { .. } => WorkKind::Activity,
+        };
+        let eager = matches!(dispatch, Dispatch::Activity { eager: true, .. });
+        perform(&engine, dispatch, &programs).await;
+        if !eager {
+            session.credit(queue(kind), 1);
+        }
+    }
+}
+
+async fn perform(engine: &Engine, dispatch: Dispatch, programs: &Programs) {
+    match dispatch {
+        Dispatch::Workflow { token, given, last_event, .. } => {
+            let mut events = history(engine, &token.workflow, token.run).await;
+            events.retain(|event| event.number <= last_event);
+            events.extend(given.tail);
+            let abide_core::event::Fact::RunStarted(started) = &events[0].body.fact else {
+                panic!("a history begins with RunStarted");
+            };
+            let mut replay = Replay::new(programs[&started.spec.workflow_type].code());
+            replay.feed(events).expect("the history fits");
+            let updates: Vec<_> = given
+                .updates
+                .into_iter()
+                .map(|(update, request)| UpdateAdmitted { update, request })
+                .collect();
+            let completion = replay.turn(&updates).expect("the code fits");
+            let completion = TaskCompletion {
+                commands: completion.commands,
+                flags: completion.flags,
+                eager_activities: 1,
+                ..TaskCompletion::default()
+            };
+            let call = Call::CompleteTask(token, Box::new(completion));
+            // A refusal shows in the run, which the tests look at.
+            drop(repeat(engine, call).await);
+        }
+        Dispatch::Activity { token, .. } => {
+            let call = Call::ResolveActivity(token, Resolution::Completed(Vec::new()));
+            // A refusal shows in the run, which the tests look at.
+            drop(repeat(engine, call).await);
+        }
+        Dispatch::Query { .. } => {}
     }
 }
 

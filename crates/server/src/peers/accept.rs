@@ -1,7 +1,12 @@
 //! The end of a link at the node that was called: what the other says goes to the engine, in order;
-//! its calls are answered in any order.
+//! its calls are answered in any order. The link is one machine that is polled by its connection.
 
-use std::{collections::HashMap, pin::Pin, sync::Arc};
+use std::{
+    collections::HashMap,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+};
 
 use abide_core::{call::CallError, limits::InvalidField};
 use abide_engine::Engine;
@@ -9,12 +14,13 @@ use abide_proto::{
     generated::{PeerAnswer, PeerAnswers, PeerCall, PeerFrame, peers_server},
     operation::{Operation, Reply},
 };
-use futures_util::{Stream, StreamExt as _, stream};
-use tokio::{
-    sync::mpsc,
-    task::{AbortHandle, JoinSet},
-    time::timeout,
+use futures_util::{
+    FutureExt as _, Stream, StreamExt as _,
+    future::{AbortHandle, Abortable, BoxFuture},
+    stream::FuturesUnordered,
 };
+use prost::Message as _;
+use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 use tonic::{Request, Response, Status, Streaming, async_trait};
 
 use super::{
@@ -22,24 +28,36 @@ use super::{
     wire::{self, Called},
 };
 use crate::{
-    frame::WRITTEN_ITEMS,
+    frame::{READ_FRAMES, WRITTEN_BYTES, WRITTEN_ITEMS},
     handler::{Handler, over, status},
 };
 
 /// The service of other nodes.
-pub(crate) struct Accept(pub(crate) Handler);
+pub(crate) struct Accept {
+    handler: Handler,
+    latest: Latest,
+}
+
+/// The newest link of each node. What comes on an older one, whose end was not noticed yet, is too late.
+type Latest = Arc<Mutex<HashMap<String, u64>>>;
+
+impl Accept {
+    pub(crate) fn new(handler: Handler) -> Self {
+        Self { handler, latest: Latest::default() }
+    }
+}
 
 #[async_trait]
 impl peers_server::Peers for Accept {
-    type LinkStream = Pin<Box<dyn Stream<Item = Result<PeerAnswers, Status>> + Send>>;
+    type LinkStream = Listening;
 
     async fn link(
         &self,
         request: Request<Streaming<PeerFrame>>,
-    ) -> Result<Response<Self::LinkStream>, Status> {
-        let place = self.0.stream()?;
+    ) -> Result<Response<Listening>, Status> {
+        let place = self.handler.stream()?;
         let mut said = request.into_inner();
-        let first = timeout(self.0.bounds.hello_timeout(), said.message()).await;
+        let first = timeout(self.handler.bounds.hello_timeout(), said.message()).await;
         let first = first.map_err(|_| status(missing()))??;
         let hello = first.and_then(|frame| frame.hello).ok_or_else(|| status(missing()))?;
         if hello.protocol_version != PROTOCOL_VERSION {
@@ -47,90 +65,162 @@ impl peers_server::Peers for Accept {
                 format!("is {}, and this node speaks {PROTOCOL_VERSION}", hello.protocol_version);
             return Err(status(InvalidField::new("hello.protocol_version", problem)));
         }
-        self.0.engine.called(&hello.address);
-        let (answer, answers) = mpsc::unbounded_channel();
-        let calls =
-            Calls { handler: self.0.clone(), answer, tasks: JoinSet::new(), open: HashMap::new() };
-        // The frame that says that the link is there.
-        let welcome = stream::iter([Ok(PeerAnswers::default())]);
-        let listening = tokio::spawn(listen(calls, hello.address, said));
-        let listening = Listening(listening.abort_handle());
-        let answers = stream::unfold((answers, listening, place), |mut state| async move {
-            let mut answers = Vec::new();
-            let count = state.0.recv_many(&mut answers, WRITTEN_ITEMS).await;
-            (count > 0).then_some((Ok(PeerAnswers { answers }), state))
-        });
-        Ok(Response::new(welcome.chain(answers).boxed()))
+        let number = {
+            let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+            let number = latest.entry(hello.address.clone()).or_default();
+            *number += 1;
+            *number
+        };
+        self.handler.engine.called(&hello.address);
+        Ok(Response::new(Listening {
+            handler: self.handler.clone(),
+            node: hello.address,
+            number,
+            latest: Arc::clone(&self.latest),
+            said,
+            saying: true,
+            welcomed: false,
+            running: FuturesUnordered::new(),
+            open: HashMap::new(),
+            _place: place,
+        }))
     }
 }
 
-/// Ends with the stream of answers.
-struct Listening(AbortHandle);
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// The calls of another node.
-struct Calls {
+/// A link from another node.
+pub(crate) struct Listening {
     handler: Handler,
-    answer: mpsc::UnboundedSender<PeerAnswer>,
-    tasks: JoinSet<()>,
+    node: String,
+    /// Which of the node's links it is.
+    number: u64,
+    latest: Latest,
+    said: Streaming<PeerFrame>,
+    /// The node may say more.
+    saying: bool,
+    welcomed: bool,
+    running: FuturesUnordered<BoxFuture<'static, Option<PeerAnswer>>>,
     /// Calls that may be abandoned.
     open: HashMap<u64, AbortHandle>,
+    _place: OwnedSemaphorePermit,
 }
 
-/// Takes what the other node says, until it says no more.
-async fn listen(mut calls: Calls, node: String, mut said: Streaming<PeerFrame>) {
-    while let Ok(Some(frame)) = said.message().await {
-        for message in frame.messages {
-            match wire::message_from_wire(message) {
-                Ok(message) => calls.handler.engine.hear(&node, message),
-                Err(error) => tracing::warn!(node, %error, "another node says what nobody knows"),
+impl Listening {
+    /// The node has begun no other link since.
+    fn is_latest(&self) -> bool {
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.get(&self.node) == Some(&self.number)
+    }
+
+    /// Reads what the node has said, if it has.
+    fn poll_said(&mut self, context: &mut Context<'_>) {
+        for _ in 0..READ_FRAMES {
+            if !self.saying {
+                return;
+            }
+            match self.said.poll_next_unpin(context) {
+                Poll::Ready(Some(Ok(frame))) if self.is_latest() => self.take(frame),
+                Poll::Ready(_) => self.saying = false,
+                Poll::Pending => return,
             }
         }
-        for number in frame.abandoned {
-            if let Some(call) = calls.open.remove(&number) {
-                call.abort();
+        context.waker().wake_by_ref();
+    }
+
+    fn take(&mut self, frame: PeerFrame) {
+        for message in frame.messages {
+            match wire::message_from_wire(message) {
+                Ok(message) => self.handler.engine.hear(&self.node, message),
+                Err(error) => {
+                    let node = &self.node;
+                    tracing::warn!(node, %error, "another node says what nobody knows");
+                }
             }
         }
         for call in frame.calls {
-            calls.begin(call);
+            self.begin(call);
         }
-        while calls.tasks.try_join_next().is_some() {}
-        calls.open.retain(|_, call| !call.is_finished());
+        for number in frame.abandoned {
+            if let Some(call) = self.open.remove(&number) {
+                call.abort();
+            }
+        }
     }
-}
 
-impl Calls {
     fn begin(&mut self, PeerCall { number, call }: PeerCall) {
         let limit = self.handler.bounds.calls_per_stream;
-        let called = if self.tasks.len() < limit {
+        let called = if self.running.len() < limit {
             let engine = &self.handler.engine;
             wire::called(call, || engine.new_run_id()).map_err(CallError::from)
         } else {
             Err(over("calls of the link", limit))
         };
-        let (engine, answer) = (Arc::clone(&self.handler.engine), self.answer.clone());
-        let task = self.tasks.spawn(async move {
-            let told = match called {
-                Ok(Called::Client(operation)) => {
-                    wire::reply_to_wire(perform(&engine, operation).await)
+        let call = perform(Arc::clone(&self.handler.engine), number, called);
+        let (handle, registration) = AbortHandle::new_pair();
+        self.open.insert(number, handle);
+        self.running.push(Abortable::new(call, registration).map(Result::ok).boxed());
+    }
+
+    fn poll_answers(&mut self, context: &mut Context<'_>) -> Vec<PeerAnswer> {
+        let (mut answers, mut bytes) = (Vec::new(), 0);
+        while answers.len() < WRITTEN_ITEMS && bytes < WRITTEN_BYTES {
+            match self.running.poll_next_unpin(context) {
+                Poll::Ready(Some(Some(answer))) => {
+                    self.open.remove(&answer.number);
+                    bytes += answer.encoded_len();
+                    answers.push(answer);
                 }
-                Ok(Called::Worker(call)) => wire::acknowledged(engine.call_here(call).await),
-                Err(failed) => wire::reply_to_wire(Err(failed)),
-            };
-            // If the link has ended, nobody waits.
-            drop(answer.send(PeerAnswer { number, answer: Some(told) }));
-        });
-        self.open.insert(number, task);
+                Poll::Ready(Some(None)) => {}
+                Poll::Ready(None) | Poll::Pending => break,
+            }
+        }
+        answers
     }
 }
 
+impl Stream for Listening {
+    type Item = Result<PeerAnswers, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        if !this.welcomed {
+            // The frame that says that the link is there.
+            this.welcomed = true;
+            return Poll::Ready(Some(Ok(PeerAnswers::default())));
+        }
+        this.poll_said(context);
+        let answers = this.poll_answers(context);
+        match (answers.is_empty(), this.saying) {
+            (false, _) => Poll::Ready(Some(Ok(PeerAnswers { answers }))),
+            (true, true) => Poll::Pending,
+            // Whoever has hung up waits for no answer.
+            (true, false) => Poll::Ready(None),
+        }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if self.is_latest() {
+            self.handler.engine.hung_up(&self.node);
+        }
+    }
+}
+
+async fn perform(
+    engine: Arc<Engine>,
+    number: u64,
+    called: Result<Called, CallError>,
+) -> PeerAnswer {
+    let answer = match called {
+        Ok(Called::Client(operation)) => wire::reply_to_wire(answer(&engine, operation).await),
+        Ok(Called::Worker(call)) => wire::acknowledged(engine.call_here(call).await),
+        Err(failed) => wire::reply_to_wire(Err(failed)),
+    };
+    PeerAnswer { number, answer: Some(answer) }
+}
+
 /// Performs what is about a run that is served here.
-async fn perform(engine: &Engine, operation: Operation) -> Result<Reply, CallError> {
+async fn answer(engine: &Engine, operation: Operation) -> Result<Reply, CallError> {
     match operation {
         Operation::Call(call) => engine.call_here(call).await.map(Reply::Call),
         Operation::Describe(target) => {

@@ -4,7 +4,10 @@
 use std::{
     collections::{HashMap, VecDeque},
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -19,14 +22,18 @@ use abide_proto::{
 };
 use futures_util::Stream;
 use prost::Message as _;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tonic::{Status, transport::Endpoint};
 
 use super::{PROTOCOL_VERSION, wire};
 use crate::frame::{WRITTEN_BYTES, WRITTEN_ITEMS};
 
-/// The pause before a broken link is begun again.
-const PAUSE: Duration = Duration::from_millis(200);
+/// The pauses before a broken link is begun again, each twice as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// How much may wait to be written. A node that does not read for so long is not there.
+const WAITING_MAX: usize = 100_000;
 
 /// The link to one other node.
 pub(super) struct Link {
@@ -38,6 +45,10 @@ pub(super) struct Link {
 #[derive(Default)]
 struct Line {
     say: Option<mpsc::UnboundedSender<Said>>,
+    /// What was said and is not written yet.
+    waiting: Arc<AtomicUsize>,
+    /// Tells the link that too much waits.
+    full: Arc<Notify>,
     numbered: u64,
     callers: HashMap<u64, oneshot::Sender<Result<Reply, CallError>>>,
 }
@@ -62,25 +73,26 @@ impl Link {
         let task = tokio::spawn(async move {
             let started = engine.wait_for(|engine| engine.strong_count() > 0).await;
             let Some(engine) = started.ok().map(|engine| engine.clone()) else { return };
+            let mut pause = FIRST_PAUSE;
             loop {
                 let ended = exchange(&own, &node, place.clone(), &engine, &kept).await;
                 if end(&kept) {
+                    pause = FIRST_PAUSE;
                     tracing::warn!(node, reason = %ended, "the link to another node is broken");
                     if let Some(engine) = engine.upgrade() {
                         engine.unlinked(&node);
                     }
                 }
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(pause).await;
+                pause = (2 * pause).min(LONGEST_PAUSE);
             }
         });
         Self { line, task: task.abort_handle() }
     }
 
     /// Tells the node something, if it can be reached.
-    pub(super) fn send(&self, message: PeerMessage) {
-        if let Some(say) = &lock(&self.line).say {
-            drop(say.send(Said::Message(Box::new(message))));
-        }
+    pub(super) fn send(&self, message: PeerMessage) -> bool {
+        lock(&self.line).say(Said::Message(Box::new(message)))
     }
 
     /// Makes a call and waits for the answer.
@@ -99,14 +111,28 @@ impl Link {
 
     fn ask(&self, call: Call) -> Result<Waiting, CallError> {
         let mut line = lock(&self.line);
-        let say = line.say.clone().ok_or_else(unreachable)?;
         line.numbered += 1;
         let number = line.numbered;
+        // What was not said has not happened, and can be tried again.
+        if !line.say(Said::Call(Box::new(PeerCall { number, call: Some(call) }))) {
+            return Err(CallError::NotServed);
+        }
         let (sender, answer) = oneshot::channel();
         line.callers.insert(number, sender);
-        drop(line);
-        drop(say.send(Said::Call(Box::new(PeerCall { number, call: Some(call) }))));
         Ok(Waiting { line: Arc::clone(&self.line), number, answer, answered: false })
+    }
+}
+
+impl Line {
+    /// Puts it behind what waits already; `false` if the link is not there, or is too far behind.
+    fn say(&self, said: Said) -> bool {
+        let Some(say) = &self.say else { return false };
+        if self.waiting.load(Ordering::Relaxed) >= WAITING_MAX {
+            self.full.notify_one();
+            return false;
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        say.send(said).is_ok()
     }
 }
 
@@ -128,11 +154,9 @@ struct Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         let mut line = lock(&self.line);
-        if !self.answered
-            && line.callers.remove(&self.number).is_some()
-            && let Some(say) = &line.say
-        {
-            drop(say.send(Said::Abandon(self.number)));
+        if !self.answered && line.callers.remove(&self.number).is_some() {
+            // If the link has ended, there is nothing to abandon.
+            line.say(Said::Abandon(self.number));
         }
     }
 }
@@ -145,33 +169,45 @@ async fn exchange(
     engine: &Weak<Engine>,
     line: &Mutex<Line>,
 ) -> Status {
+    let full = Arc::<Notify>::default();
     let connected = async {
         let channel =
             place.connect().await.map_err(|error| Status::unavailable(error.to_string()))?;
         let (say, said) = mpsc::unbounded_channel();
-        let frames = Frames { own: Some(own.to_owned()), said, waiting: VecDeque::new() };
+        let count = Arc::<AtomicUsize>::default();
+        let written = Arc::clone(&count);
+        let frames = Frames { own: Some(own.to_owned()), said, taken: VecDeque::new(), count };
         let mut client = PeersClient::new(channel).max_decoding_message_size(usize::MAX);
         let mut answers = client.link(frames).await?.into_inner();
         let welcome = answers.message().await?;
         welcome.ok_or_else(|| Status::unavailable("the other node ended the link"))?;
-        lock(line).say = Some(say);
+        {
+            let mut line = lock(line);
+            line.say = Some(say);
+            line.waiting = written;
+            line.full = Arc::clone(&full);
+        }
         if let Some(engine) = engine.upgrade() {
             engine.linked(node);
         }
         while let Some(PeerAnswers { answers }) = answers.message().await? {
-            for answer in answers {
-                let caller = lock(line).callers.remove(&answer.number);
+            let callers: Vec<_> = {
+                let mut line = lock(line);
+                let numbers = answers.iter().map(|answer| answer.number);
+                numbers.map(|number| line.callers.remove(&number)).collect()
+            };
+            for (caller, answer) in callers.into_iter().zip(answers) {
                 if let Some(caller) = caller {
                     // A caller that has left meanwhile needs no answer.
                     drop(caller.send(wire::reply_from_wire(answer.answer)));
                 }
             }
         }
-        Err(Status::unavailable("the other node ended the link"))
+        Err::<(), _>(Status::unavailable("the other node ended the link"))
     };
-    match connected.await {
-        Ok(()) => Status::ok("it ended"),
-        Err(status) => status,
+    tokio::select! {
+        ended = connected => ended.err().unwrap_or_else(|| Status::ok("it ended")),
+        () = full.notified() => Status::resource_exhausted("the other node does not read"),
     }
 }
 
@@ -196,7 +232,10 @@ struct Frames {
     /// Who says it, until it was said.
     own: Option<String>,
     said: mpsc::UnboundedReceiver<Said>,
-    waiting: VecDeque<Said>,
+    /// What was taken from there and is not written yet.
+    taken: VecDeque<Said>,
+    /// How much of it there is in all.
+    count: Arc<AtomicUsize>,
 }
 
 impl Stream for Frames {
@@ -207,19 +246,20 @@ impl Stream for Frames {
             let hello = Some(PeerHello { protocol_version: PROTOCOL_VERSION, address });
             return Poll::Ready(Some(PeerFrame { hello, ..PeerFrame::default() }));
         }
-        if self.waiting.is_empty() {
+        if self.taken.is_empty() {
             let mut taken = Vec::new();
             let count = ready!(self.said.poll_recv_many(context, &mut taken, WRITTEN_ITEMS));
             if count == 0 {
                 return Poll::Ready(None);
             }
-            self.waiting.extend(taken);
+            self.taken.extend(taken);
         }
         let mut frame = PeerFrame::default();
         let mut bytes = 0;
         while bytes < WRITTEN_BYTES
-            && let Some(said) = self.waiting.pop_front()
+            && let Some(said) = self.taken.pop_front()
         {
+            self.count.fetch_sub(1, Ordering::Relaxed);
             match said {
                 Said::Call(call) => {
                     bytes += call.encoded_len();

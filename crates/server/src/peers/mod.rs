@@ -9,6 +9,7 @@ mod wire;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
 };
 
 use abide_core::{
@@ -19,7 +20,11 @@ use abide_engine::{
     Engine,
     peers::{PeerAnswer, PeerMessage, Peers},
 };
-use abide_proto::operation::{Operation, Reply};
+use abide_proto::{
+    CONNECTION_WINDOW, STREAM_WINDOW,
+    generated::peer_call,
+    operation::{Operation, Reply},
+};
 use tokio::sync::watch;
 use tonic::transport::{ClientTlsConfig, Endpoint};
 
@@ -28,6 +33,13 @@ use self::link::Link;
 
 /// The version of the nodes' protocol that is spoken here.
 const PROTOCOL_VERSION: u32 = 1;
+
+/// A node that is there accepts a connection much sooner.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// After so long without a word the other node is asked for a sign of life, and after as long again the
+/// link is broken. Calls wait no longer for a node that cannot be reached.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// The links of a node to all others.
 pub(crate) struct PeerLinks {
@@ -61,6 +73,13 @@ impl PeerLinks {
     fn endpoint(&self, node: &str) -> Option<Endpoint> {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let place = Endpoint::from_shared(format!("{scheme}://{node}")).ok()?;
+        let place = place
+            .connect_timeout(CONNECT_TIMEOUT)
+            .http2_keep_alive_interval(SILENCE)
+            .keep_alive_timeout(SILENCE)
+            .keep_alive_while_idle(true)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW);
         match &self.tls {
             Some(tls) => place.tls_config(tls.clone()).ok(),
             None => Some(place),
@@ -70,7 +89,7 @@ impl PeerLinks {
     fn call_at(
         &self,
         node: &str,
-        operation: Result<abide_proto::generated::peer_call::Call, CallError>,
+        operation: Result<peer_call::Call, CallError>,
     ) -> PeerAnswer<Reply> {
         let links = lock(&self.links);
         match (operation, links.get(node)) {
@@ -123,10 +142,8 @@ impl Peers for PeerLinks {
         })
     }
 
-    fn send(&self, node: &str, message: PeerMessage) {
-        if let Some(link) = lock(&self.links).get(node) {
-            link.send(message);
-        }
+    fn send(&self, node: &str, message: PeerMessage) -> bool {
+        lock(&self.links).get(node).is_some_and(|link| link.send(message))
     }
 }
 

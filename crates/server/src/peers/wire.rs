@@ -31,12 +31,26 @@ pub(super) fn call_to_wire(call: Call) -> Result<peer_call::Call, CallError> {
         let target = Some(target.into());
         return Ok(peer_call::Call::AwaitEvents(wire::PeerAwaitEvents { target, after }));
     }
-    if let Some(completion) = completion_to_wire(call.clone()) {
-        let completion = wire::Completion { number: 0, completion: Some(completion) };
-        let completion = Some(completion);
-        return Ok(peer_call::Call::Worker(wire::PeerCompletion { completion, session }));
+    if !of_worker(&call) {
+        return operation(Operation::Call(call));
     }
-    operation(Operation::Call(call))
+    let completion = completion_to_wire(call);
+    let completion = Some(wire::Completion { number: 0, completion });
+    Ok(peer_call::Call::Worker(wire::PeerCompletion { completion, session }))
+}
+
+/// Whether it is a worker's answer to what it was given.
+const fn of_worker(call: &Call) -> bool {
+    matches!(
+        call,
+        Call::CompleteTask(..)
+            | Call::FailTask { .. }
+            | Call::AnswerQuery(..)
+            | Call::ResolveActivity(..)
+            | Call::Heartbeat(..)
+            | Call::PresentAttempt(..)
+            | Call::DetachAttempt(_)
+    )
 }
 
 /// An operation of a client for another node, as it travels.
@@ -130,7 +144,12 @@ pub(super) fn message_to_wire(message: PeerMessage) -> wire::PeerMessage {
             task: Some((*dispatch).into()),
         }),
         PeerMessage::SessionLost(session) => Message::SessionLost(session.to_wire()),
-        PeerMessage::PresentAttempts(shard) => Message::PresentAttempts(shard.number().into()),
+        PeerMessage::SessionCame(session) => Message::SessionCame(session.to_wire()),
+        PeerMessage::Opened(shards) => {
+            let shards = shards.into_iter().map(|shard| shard.number().into()).collect();
+            Message::Opened(wire::PeerShards { shards })
+        }
+        PeerMessage::Look => Message::Look(Default::default()),
         PeerMessage::NewBuild(queue, build) => Message::NewBuild(wire::PeerCredit {
             credit: Some(credit_to_wire(queue, 0)),
             build: Some(build.to_wire()),
@@ -176,7 +195,12 @@ pub(super) fn message_from_wire(wire: wire::PeerMessage) -> Result<PeerMessage, 
             PeerMessage::Dispatch(worker_from_wire(worker)?, Box::new(task.try_into()?))
         }
         Message::SessionLost(session) => PeerMessage::SessionLost(session.into()),
-        Message::PresentAttempts(shard) => PeerMessage::PresentAttempts(shard_from_wire(shard)?),
+        Message::SessionCame(session) => PeerMessage::SessionCame(session.into()),
+        Message::Opened(wire::PeerShards { shards }) => {
+            let shards = shards.into_iter().map(shard_from_wire);
+            PeerMessage::Opened(shards.collect::<Result<_, _>>()?)
+        }
+        Message::Look(_) => PeerMessage::Look,
         Message::NewBuild(wire::PeerCredit { credit, build }) => {
             let build = build.ok_or_else(|| missing("build"))?;
             PeerMessage::NewBuild(queue_from_wire(credit)?.0, build.into())

@@ -1,12 +1,19 @@
 //! Several servers on one store: clients and workers use any of them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use abide::{Client, Worker, prelude::*};
+use abide_core::call::Call;
+use abide_proto::generated as wire;
+use abide_sdk::transport::Transport as _;
 use abide_server::{Config, NodeConfig, Server, ServerError};
 use abide_store::{Store, memory::MemoryStore};
+use tokio::task::JoinSet;
 
-use crate::support::{config, transport};
+use crate::support::{self, config, target, transport};
 
 #[activity]
 async fn greet(name: String) -> String {
@@ -127,4 +134,73 @@ async fn a_node_says_what_it_lacks() {
         Config { node: Some(NodeConfig { advertise, ..NodeConfig::default() }), ..config() };
     let refused = Server::start(everywhere, Arc::new(MemoryStore::default())).await.err().unwrap();
     assert!(refused.to_string().contains("--advertise"), "{refused}");
+}
+
+/// Whoever waits for a run, or follows its history, learns nothing of its moves from node to node.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_at_one_server_does_not_notice_that_another_stops() {
+    let store = Arc::new(MemoryStore::default());
+    let mut servers = servers(&store, 2).await;
+    let worker = work(&servers[0]);
+    let client = client(&servers[0]);
+    let mut waiting = JoinSet::new();
+    for number in 0..8 {
+        let name = format!("guest-{number}");
+        client.start::<Greeting>(name.clone(), name.clone()).await.unwrap();
+        let mut follower = support::client(&servers[0]).await;
+        let id = name.clone();
+        waiting.spawn(async move {
+            let request =
+                wire::FollowHistoryRequest { target: Some(target(&name).into()), after: 0 };
+            let mut followed = follower.follow_history(request).await.unwrap().into_inner();
+            let mut events = 0;
+            while let Some(page) = followed.message().await.expect("it goes on") {
+                events += page.history.map_or(0, |history| history.events.len());
+            }
+            assert!(events > 8, "{events}");
+        });
+        let transport = transport(&servers[0]);
+        waiting.spawn(async move {
+            let answer = transport.call(Call::AwaitClose(target(&id))).await;
+            answer.expect("not even one that the client has to repeat");
+        });
+    }
+    let begun = Instant::now();
+    servers.pop().expect("two").shutdown().await.expect("it stops");
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(2), "nobody waits for those who wait: {took:?}");
+    for number in 0..8 {
+        let guest = client.handle::<Greeting>(format!("guest-{number}"));
+        guest.signal(Greeting::go, ()).await.unwrap();
+    }
+    while let Some(ended) = waiting.join_next().await {
+        ended.unwrap();
+    }
+    worker.abort();
+}
+
+/// The server at which clients and workers are stops: it hands over first, and they are told to go
+/// elsewhere without delay.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_with_clients_that_wait_stops_soon() {
+    let store = Arc::new(MemoryStore::default());
+    let mut servers = servers(&store, 2).await;
+    let leaving = servers.pop().expect("two");
+    let worker = work(&leaving);
+    let mut waiting = JoinSet::new();
+    for number in 0..8 {
+        let name = format!("guest-{number}");
+        client(&leaving).start::<Greeting>(name.clone(), name.clone()).await.unwrap();
+        let transport = transport(&leaving);
+        waiting.spawn(async move { transport.call(Call::AwaitClose(target(&name))).await });
+    }
+    let begun = Instant::now();
+    leaving.shutdown().await.expect("it stops");
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    while let Some(told) = waiting.join_next().await {
+        let told = told.unwrap().expect_err("the server has gone");
+        assert!(told.passing(), "{told}");
+    }
+    worker.abort();
 }

@@ -9,7 +9,8 @@
 //! | member | its row was renewed | member, for another lease |
 //! | member | somebody else wrote its row | outside; all shards close |
 //! | member | a whole term without a renewal | member; all shards close |
-//! | member | `Leave` | member until all shards are released, then left |
+//! | member | `Leave` | member until others have taken its shards, for a while at most, then left |
+//! | member | `Leave`, and a whole term without a renewal | left when all shards are released |
 //! | alone | `Leave` | alone until all shards are released, then left |
 //!
 //! Why no shard is served by two nodes whose leases are both valid by their own clocks:
@@ -50,7 +51,7 @@ use abide_store::rows::RegistryRow;
 use self::{
     holdings::{Holdings, Release},
     options::Term,
-    round::Request,
+    round::{Dead, Request},
     watch::Watches,
 };
 
@@ -69,17 +70,34 @@ pub struct Lease {
     options: LeaseOptions,
     standing: Standing,
     leaving: bool,
+    /// Until when a node that leaves waits for others to take over.
+    stays_until: Duration,
+    /// Others have what a node that leaves has released, or it does not wait for them any longer.
+    taken_over: bool,
+    /// It has had its whole share.
+    settled: bool,
+    /// The row does not say what it should.
+    outdated: bool,
+    /// There is something new in the rows that was not read yet.
+    curious: bool,
+    /// What the row said when it was last written.
+    told: Option<(NodeState, BTreeSet<ShardId>)>,
     /// Version of the node's row as it last knew it.
     version: u64,
     /// Counts the attempts to write the row.
     counter: u64,
     /// When the last of them was made.
     asked_at: Duration,
+    /// When the rows were asked for, and when those were that it has.
+    reading_since: Duration,
+    read_at: Duration,
     /// It may or may not have been written.
     unsure: bool,
     term: Option<Term>,
     holdings: Holdings,
     watches: Watches,
+    /// Dead nodes whose rows are to be marked.
+    dead: Vec<Dead>,
     addresses: BTreeMap<ShardId, String>,
     nodes: BTreeSet<String>,
     request: Option<Request>,
@@ -103,6 +121,8 @@ pub enum LeaseMessage {
     WriteFailed,
     /// The shard is no longer served here: it was closed and its commits are done, or it was lost.
     ShardReleased(ShardId),
+    /// Another node says that there is something new in the rows.
+    Look,
     /// Hand over everything and leave.
     Leave,
 }
@@ -118,6 +138,8 @@ pub enum LeaseOutput {
     Open(ShardId),
     /// Stop serving the shard; say [`LeaseMessage::ShardReleased`] when its commits are done.
     Close(ShardId),
+    /// Tell all other nodes to look at the rows, which may move shards.
+    Tell,
     /// Everything is handed over.
     Left,
 }
@@ -147,13 +169,22 @@ impl Lease {
             options,
             standing,
             leaving: false,
+            stays_until: Duration::ZERO,
+            taken_over: false,
+            settled: false,
+            outdated: false,
+            curious: false,
+            told: None,
             version: 0,
             counter: 0,
             asked_at: Duration::ZERO,
+            reading_since: Duration::ZERO,
+            read_at: Duration::ZERO,
             unsure: false,
             term: None,
             holdings: Holdings::default(),
             watches: Watches::default(),
+            dead: Vec::new(),
             addresses: BTreeMap::new(),
             nodes: BTreeSet::new(),
             request: None,
@@ -180,6 +211,7 @@ impl Lease {
             LeaseMessage::Written(false) => self.write_refused(),
             LeaseMessage::WriteFailed => self.write_failed(),
             LeaseMessage::ShardReleased(shard) => self.released(shard),
+            LeaseMessage::Look => self.look(),
             LeaseMessage::Leave => self.leave(),
         }
         self.proceed();
@@ -216,6 +248,11 @@ impl Lease {
         &self.addresses
     }
 
+    /// When the rows were asked for that were read last: what happened before is in them.
+    pub const fn read_at(&self) -> Duration {
+        self.read_at
+    }
+
     /// Addresses of all nodes that had not gone when the rows were last read, this one included.
     pub fn nodes(&self) -> &BTreeSet<String> {
         &self.nodes
@@ -231,9 +268,9 @@ impl Lease {
         }
     }
 
-    /// The node is one of those who share the shards.
-    pub fn joined(&self) -> bool {
-        matches!(self.standing, Standing::Alone | Standing::Member)
+    /// The node has had its whole share of the shards at some time, since it was started.
+    pub const fn settled(&self) -> bool {
+        matches!(self.standing, Standing::Alone) || self.settled
     }
 
     fn close_all(&mut self) {
@@ -243,15 +280,29 @@ impl Lease {
     /// A shard that was lost is opened again after a pause: it may be lost at once.
     fn released(&mut self, shard: ShardId) {
         match self.holdings.release(shard) {
-            Some(Release::Closed) => self.round_at = self.seen_at,
+            Some(Release::Closed) => self.renew_now(),
             Some(Release::Lost) => self.round_at = self.seen_at + self.options.retry_pause(),
             None => {}
         }
     }
 
+    fn look(&mut self) {
+        self.curious = true;
+        self.round_at = self.round_at.min(self.seen_at);
+    }
+
     fn leave(&mut self) {
-        self.leaving = true;
+        if !self.leaving {
+            self.leaving = true;
+            self.stays_until = self.seen_at + self.options.farewell();
+        }
         self.close_all();
+        self.renew_now();
+    }
+
+    /// The row is written again as soon as no other request is under way.
+    fn renew_now(&mut self) {
+        self.outdated = true;
         self.round_at = self.seen_at;
     }
 }

@@ -25,6 +25,16 @@ impl LeaseOptions {
         self.lease / 5
     }
 
+    /// Between two reads of all rows: a renewal is seen at most so much later, and so is a death.
+    pub(super) fn watch_interval(&self) -> Duration {
+        self.lease / 10
+    }
+
+    /// How long a node that leaves waits for others to take what it has released.
+    pub(super) fn farewell(&self) -> Duration {
+        self.lease / 2
+    }
+
     /// Pause before a failed request is repeated, and between looks at shards that are to come.
     pub(super) fn retry_pause(&self) -> Duration {
         self.lease / 20

@@ -1,14 +1,14 @@
-//! The rounds of a lease: renew the row, then read all rows, then expel who is dead, one request at
-//! a time.
+//! The rounds of a lease: renew the row if it is time, then read all rows, then expel who is dead, one
+//! request at a time.
 //!
 //! | request | answer | next |
 //! |---|---|---|
-//! | read | rows | decided by the survey: a write, an expulsion, or a pause |
+//! | read | rows | decided by the survey: a write, expulsions, or a pause |
 //! | read | failed | the same after a pause |
 //! | renewal | written | read |
 //! | renewal | refused | outside: read, when all shards are released |
 //! | renewal | failed: outcome unknown | read after a pause, and see whether it was written |
-//! | expulsion | written or refused | read |
+//! | expulsion | written or refused | the next expulsion, or read |
 //! | expulsion | failed | the next round after a pause |
 
 use std::{collections::BTreeSet, time::Duration};
@@ -17,6 +17,14 @@ use abide_core::ids::ShardId;
 use abide_store::rows::RegistryRow;
 
 use super::{Lease, LeaseOutput, NODE_PREFIX, NodeRow, NodeState, Standing};
+
+/// A node that is to be expelled.
+#[derive(Clone, Debug)]
+pub(super) struct Dead {
+    pub(super) name: String,
+    pub(super) version: u64,
+    pub(super) row: Option<NodeRow>,
+}
 
 /// What the store was asked for.
 #[derive(Clone, Debug)]
@@ -35,8 +43,8 @@ impl Lease {
             match self.standing {
                 Standing::Alone => self.open_rest(),
                 Standing::Outside => self.ask_read(),
-                Standing::Member if self.unsure => self.ask_read(),
-                Standing::Member => self.ask_renewal(),
+                Standing::Member if !self.unsure && self.renewal_due() => self.ask_renewal(),
+                Standing::Member => self.ask_read(),
                 Standing::Left => {}
             }
         }
@@ -53,12 +61,18 @@ impl Lease {
         (!waits && self.request.is_none()).then_some(self.round_at)
     }
 
-    /// A leaving node that has no row to give up, or none that it still owns.
+    fn renewal_due(&self) -> bool {
+        self.outdated || self.seen_at >= self.asked_at + self.options.renewal_interval()
+    }
+
+    /// A leaving node that has no row to give up, or none that it still owns, or that cannot reach it:
+    /// others will find it dead.
     fn departed(&self) -> bool {
         let free = match self.standing {
             Standing::Alone => true,
             Standing::Outside => self.request.is_none(),
-            Standing::Member | Standing::Left => false,
+            Standing::Member => !self.may_answer(self.seen_at),
+            Standing::Left => false,
         };
         self.leaving && free && self.holdings.is_empty()
     }
@@ -66,6 +80,7 @@ impl Lease {
     fn depart(&mut self) {
         self.standing = Standing::Left;
         self.term = None;
+        self.request = None;
         self.outputs.push_back(LeaseOutput::Left);
     }
 
@@ -74,6 +89,8 @@ impl Lease {
     }
 
     fn ask_read(&mut self) {
+        self.curious = false;
+        self.reading_since = self.seen_at;
         self.request = Some(Request::Read);
         self.outputs.push_back(LeaseOutput::ReadRegistry);
     }
@@ -82,10 +99,11 @@ impl Lease {
     pub(super) fn ask_renewal(&mut self) {
         self.counter += 1;
         self.asked_at = self.seen_at;
+        self.outdated = false;
         let shards = self.holdings.shards();
         let state = match self.leaving {
             false => NodeState::Alive,
-            true if shards.is_empty() => NodeState::Gone,
+            true if shards.is_empty() && self.taken_over => NodeState::Gone,
             true => NodeState::Leaving,
         };
         let row = NodeRow {
@@ -100,8 +118,11 @@ impl Lease {
         self.put(name, self.version, &row);
     }
 
-    /// Marks another node's row as gone, if it still has the version that was watched.
-    pub(super) fn ask_expulsion(&mut self, name: String, version: u64, row: Option<&NodeRow>) {
+    /// Marks the row of the next dead node as gone, if it still has the version that was watched; reads
+    /// what has come of it when there is no other.
+    pub(super) fn ask_expulsion(&mut self) {
+        let Some(Dead { name, version, row }) = self.dead.pop() else { return self.ask_read() };
+        let row = row.as_ref();
         let row = NodeRow {
             state: NodeState::Gone,
             incarnation: row.map_or(0, |row| row.incarnation),
@@ -125,6 +146,7 @@ impl Lease {
     pub(super) fn registry_read(&mut self, rows: Vec<RegistryRow>) {
         if matches!(self.request, Some(Request::Read)) {
             self.request = None;
+            self.read_at = self.reading_since;
             self.survey(&rows);
         }
     }
@@ -138,7 +160,10 @@ impl Lease {
     pub(super) fn written(&mut self) {
         match self.request.take() {
             Some(Request::Renewal { state, shards }) => self.renewed(state, &shards),
-            Some(Request::Expulsion) => self.ask_read(),
+            Some(Request::Expulsion) => {
+                self.outputs.push_back(LeaseOutput::Tell);
+                self.ask_expulsion();
+            }
             other @ (Some(Request::Read) | None) => self.request = other,
         }
     }
@@ -149,13 +174,14 @@ impl Lease {
         self.version += 1;
         self.term = Some(self.options.term(self.asked_at));
         self.holdings.listed(shards);
+        let now = Some((state, shards.clone()));
+        if self.told != now {
+            self.told = now;
+            self.outputs.push_back(LeaseOutput::Tell);
+        }
         match state {
-            NodeState::Alive if self.leaving => self.round_at = self.seen_at,
-            NodeState::Alive => self.ask_read(),
-            NodeState::Leaving if self.holdings.shards() != *shards => {
-                self.round_at = self.seen_at;
-            }
-            NodeState::Leaving => self.round_at = self.asked_at + self.options.renewal_interval(),
+            NodeState::Alive if self.leaving => self.renew_now(),
+            NodeState::Alive | NodeState::Leaving => self.ask_read(),
             NodeState::Gone => self.depart(),
         }
     }
@@ -163,7 +189,7 @@ impl Lease {
     pub(super) fn write_refused(&mut self) {
         match self.request.take() {
             Some(Request::Renewal { .. }) => self.fence(),
-            Some(Request::Expulsion) => self.ask_read(),
+            Some(Request::Expulsion) => self.ask_expulsion(),
             other @ (Some(Request::Read) | None) => self.request = other,
         }
     }
@@ -174,7 +200,10 @@ impl Lease {
                 self.unsure = true;
                 self.pause();
             }
-            Some(Request::Expulsion) => self.pause(),
+            Some(Request::Expulsion) => {
+                self.dead.clear();
+                self.pause();
+            }
             Some(Request::Read) | None => {}
         }
     }
@@ -184,6 +213,7 @@ impl Lease {
         self.standing = Standing::Outside;
         self.unsure = false;
         self.term = None;
+        self.told = None;
         self.close_all();
         self.round_at = self.seen_at;
     }

@@ -1,12 +1,15 @@
 //! What a node concludes from reading all rows: whether it may join, whether it still owns its row,
 //! which shards to claim, open and close, and who has been silent for too long.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use abide_core::ids::ShardId;
 use abide_store::rows::RegistryRow;
 
-use super::{Lease, NodeRow, NodeState, Standing, holdings::Verdict, share::share};
+use super::{Lease, NodeRow, NodeState, Standing, holdings::Verdict, round::Dead, share::share};
 
 /// A row as it was read. None is a row that cannot be read: it may hold every shard.
 struct Member {
@@ -55,13 +58,15 @@ impl Lease {
         let free = own.is_none_or(|own| {
             own.in_state(NodeState::Gone)
                 || self.wrote(own)
-                || self.watches.expired(&name, self.options.lease)
+                || self.watches.left(&name, self.options.lease) == Some(Duration::ZERO)
         });
         if free {
             self.version = own.map_or(0, |own| own.version);
             self.ask_renewal();
         } else {
-            self.round_at = self.seen_at + self.options.retry_pause();
+            let pause = self.options.retry_pause();
+            let left = self.watches.left(&name, self.options.lease);
+            self.round_at = self.seen_at + left.map_or(pause, |left| pause.min(left));
         }
     }
 
@@ -82,13 +87,28 @@ impl Lease {
         }
         self.adopt(own);
         let relist = own.row.as_ref().is_some_and(|row| row.shards != self.holdings.shards());
-        if was_unsure || relist || !valid || self.leaving {
-            self.round_at = self.seen_at;
-        } else if let Some((name, dead)) = self.dead(members) {
-            self.ask_expulsion(name.clone(), dead.version, dead.row.as_ref());
-        } else {
-            self.rest(members);
+        self.taken_over = self.leaving && self.others_serve(members);
+        if was_unsure || relist || !valid || self.taken_over {
+            self.renew_now();
+            return;
         }
+        self.dead = self.expired(members);
+        if self.dead.is_empty() {
+            self.rest(members);
+        } else {
+            self.ask_expulsion();
+        }
+    }
+
+    /// Nothing is left to a node that leaves, and others have it all, if there are any and they are
+    /// not too slow.
+    fn others_serve(&self, members: &Members) -> bool {
+        let others = || members.values().filter(|member| member.in_state(NodeState::Alive));
+        let orphaned = |shard| !others().any(|member| member.lists(shard));
+        self.holdings.is_empty()
+            && (self.seen_at >= self.stays_until
+                || others().next().is_none()
+                || !ShardId::all().any(orphaned))
     }
 
     /// Takes the row as it is: a renewal of unknown outcome may have been written. Its claims count
@@ -116,25 +136,47 @@ impl Lease {
         }
     }
 
-    /// A node that has not renewed its row for a whole lease.
-    fn dead<'a>(&self, members: &'a Members) -> Option<(&'a String, &'a Member)> {
+    /// Nodes that have not renewed their rows for a whole lease.
+    fn expired(&self, members: &Members) -> Vec<Dead> {
+        let others = self.others(members).filter(|(name, _)| {
+            let left = self.watches.left(name, self.options.lease);
+            left == Some(Duration::ZERO)
+        });
+        let dead = others.map(|(name, member)| Dead {
+            name: name.clone(),
+            version: member.version,
+            row: member.row.clone(),
+        });
+        dead.collect()
+    }
+
+    /// The other nodes that have not gone.
+    fn others<'a>(&self, members: &'a Members) -> impl Iterator<Item = (&'a String, &'a Member)> {
         let own = self.row_name();
         members
             .iter()
-            .filter(|(name, member)| **name != own && !member.in_state(NodeState::Gone))
-            .find(|(name, _)| self.watches.expired(name, self.options.lease))
+            .filter(move |(name, member)| **name != own && !member.in_state(NodeState::Gone))
     }
 
-    /// Sets the time of the next round: soon while a shard of ours is still to come.
+    /// Sets the time of the next round: soon while shards are still to come or to be taken over, and
+    /// when the first of the others may turn out to be dead.
     fn rest(&mut self, members: &Members) {
         let name = self.row_name();
-        let settled =
-            shares(members).iter().all(|(shard, node)| *node != name || self.holdings.open(*shard));
-        self.round_at = if settled {
-            self.asked_at + self.options.renewal_interval()
-        } else {
-            self.seen_at + self.options.retry_pause()
+        let settled = !self.leaving
+            && shares(members)
+                .iter()
+                .all(|(shard, node)| *node != name || self.holdings.open(*shard));
+        self.settled |= settled;
+        let pause = match (self.curious, settled) {
+            (true, _) => Duration::ZERO,
+            (false, true) => self.options.watch_interval(),
+            (false, false) => self.options.retry_pause(),
         };
+        let lease = self.options.lease;
+        let death = self.others(members).filter_map(|(name, _)| self.watches.left(name, lease));
+        let pause = death.min().map_or(pause, |left| pause.min(left));
+        let renewal_at = self.asked_at + self.options.renewal_interval();
+        self.round_at = renewal_at.min(self.seen_at + pause);
     }
 }
 

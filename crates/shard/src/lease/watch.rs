@@ -34,8 +34,8 @@ impl Watches {
         }
     }
 
-    /// The row was seen unchanged for a whole lease.
-    pub(super) fn expired(&self, name: &str, lease: Duration) -> bool {
-        self.0.get(name).is_some_and(|watch| watch.unchanged >= lease)
+    /// How much longer the row must stay as it is to have been seen unchanged for a whole lease.
+    pub(super) fn left(&self, name: &str, lease: Duration) -> Option<Duration> {
+        self.0.get(name).map(|watch| lease.saturating_sub(watch.unchanged))
     }
 }

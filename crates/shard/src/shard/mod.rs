@@ -72,6 +72,8 @@ pub struct Shard {
     limits: Arc<Limits>,
     moment: Moment,
     state: State,
+    /// The store said that somebody else has the shard; whether that is so, its row will tell.
+    fenced: Option<String>,
     opened_at: Timestamp,
     /// The shard's epoch: the incarnation in ids of task starts.
     epoch: u64,
@@ -123,6 +125,7 @@ impl Shard {
             owner: owner.into(),
             moment,
             state: State::Closed,
+            fenced: None,
             opened_at: Timestamp::EPOCH,
             epoch: 0,
             starts: 0,
@@ -174,6 +177,7 @@ impl Shard {
             Message::Deliver(envelope) => self.deliver(*envelope),
             Message::Answered(key, answer) => self.effect_answered(key, answer),
             Message::Confirmed(key) => self.effect_confirmed(&key),
+            Message::SendAgain(shards) => self.send_again(&shards),
         }
         self.settle();
     }

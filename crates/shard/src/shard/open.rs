@@ -7,7 +7,12 @@
 //! | Reading | shard row | Claiming: the epoch is raised before anything else is read |
 //! | Claiming | committed | Open |
 //! | Claiming, Open | commit failed or unknown, read failed | Closed, to be opened again |
-//! | any | stale epoch, store stopped | Halted |
+//! | Claiming, Open | stale epoch | Reading |
+//! | Reading, after a stale epoch | shard row of another owner | Halted |
+//! | any | store stopped | Halted |
+//!
+//! A stale epoch may be of this shard's own making: a claim of unknown outcome that was applied late. Who
+//! owns the row tells, because no two processes have the same name as owners.
 
 use std::time::Duration;
 
@@ -56,6 +61,10 @@ impl Shard {
         if self.state != State::Reading {
             return;
         }
+        if let Some(why) = self.fenced.take_if(|_| row.owner != self.owner) {
+            return self.halt(Halt::Taken(why));
+        }
+        self.fenced = None;
         self.state = State::Claiming;
         self.epoch = row.epoch + 1;
         let claim = Write::Claim { epoch: self.epoch, owner: self.owner.clone() };
@@ -86,8 +95,13 @@ impl Shard {
                 }
                 self.cache.allow_shrinking();
             }
-            (_, Err(error @ CommitError::Stale { .. })) => {
-                self.halt(Halt::Taken(error.to_string()))
+            (
+                State::Closed | State::Claiming | State::Open,
+                Err(error @ CommitError::Stale { .. }),
+            ) => {
+                self.fenced = Some(error.to_string());
+                self.reset();
+                self.open();
             }
             (_, Err(error @ CommitError::Stopped(_))) => {
                 self.halt(Halt::Stopped(error.to_string()));

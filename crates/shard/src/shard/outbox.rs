@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use abide_core::{
     codec,
     effect::{Answer, Effect},
-    ids::{RunId, WorkflowKey},
+    ids::{RunId, ShardId, WorkflowKey},
     run::Input,
     time::Timestamp,
 };
@@ -92,26 +92,47 @@ impl Outgoing {
     }
 
     /// Forgets that effects are under way whose answers are overdue, at most so many of those that
-    /// will be sent again: the ones that were sent longest ago.
+    /// will be sent again.
     fn give_up(&mut self, most: usize, overdue: impl Fn(Timestamp) -> bool) {
         let lanes = &self.lanes;
         let mut again = Vec::new();
         self.effects.retain(|(run, number), sending| {
             let Some(sent_at) = sending.sent_at.filter(|at| overdue(*at)) else { return true };
-            let lane = (*run, sending.effect.target.workflow.clone());
-            let unsettled = lanes.get(&lane).is_some_and(|waiting| waiting.contains(number));
+            let unsettled = waits(lanes, *run, *number, &sending.effect);
             if unsettled {
                 again.push((sent_at, *run, *number));
             }
             unsettled
         });
-        again.sort_unstable();
-        for (_, run, number) in again.into_iter().take(most) {
+        self.take_back(most, again);
+    }
+
+    /// Forgets that effects on these shards are under way, at most so many of them.
+    fn lose(&mut self, most: usize, shards: &BTreeSet<ShardId>) {
+        let lost = self.effects.iter().filter_map(|((run, number), sending)| {
+            let lost = shards.contains(&sending.effect.target.workflow.slot().shard())
+                && waits(&self.lanes, *run, *number, &sending.effect);
+            Some((sending.sent_at.filter(|_| lost)?, *run, *number))
+        });
+        let lost = lost.collect();
+        self.take_back(most, lost);
+    }
+
+    /// These are not under way any more: at most so many, the ones that were sent longest ago.
+    fn take_back(&mut self, most: usize, mut sent: Vec<(Timestamp, RunId, u64)>) {
+        sent.sort_unstable();
+        for (_, run, number) in sent.into_iter().take(most) {
             if let Some(sending) = self.effects.get_mut(&(run, number)) {
                 sending.sent_at = None;
             }
         }
     }
+}
+
+/// The effect is not settled: its run waits for what comes of it.
+fn waits(lanes: &BTreeMap<Lane, BTreeSet<u64>>, run: RunId, number: u64, effect: &Effect) -> bool {
+    let lane = (run, effect.target.workflow.clone());
+    lanes.get(&lane).is_some_and(|waiting| waiting.contains(&number))
 }
 
 impl Shard {
@@ -190,6 +211,13 @@ impl Shard {
         if !self.outgoing.effects.is_empty() {
             self.set_resend();
         }
+    }
+
+    /// What was sent to these shards, or their answer, may be lost. Nobody needs to wait until that is
+    /// certain.
+    pub(super) fn send_again(&mut self, shards: &BTreeSet<ShardId>) {
+        self.outgoing.lose(self.limits.resent_effects, shards);
+        self.send_ready();
     }
 
     pub(super) fn effect_answered(&mut self, key: EffectKey, answer: Answer) {

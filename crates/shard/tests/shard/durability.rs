@@ -7,7 +7,7 @@ use abide_core::{
     run::Refusal,
 };
 use abide_shard::message::Message;
-use abide_store::CommitError;
+use abide_store::{CommitError, Write};
 
 use crate::harness::{Reads, World, shard_of, target, worker};
 
@@ -182,11 +182,43 @@ fn a_stale_epoch_halts_the_shard() {
     let mut world = World::new();
     world.start("w");
     let mut successor = World::new();
+    successor.owner = "successor";
     successor.entropy = 1_000;
     std::mem::swap(&mut successor.tables, &mut world.tables);
     successor.start(&same_shard("w"));
     std::mem::swap(&mut successor.tables, &mut world.tables);
     assert!(matches!(world.signal("w", "a"), Err(CallError::Reset)));
+    assert_eq!(world.halted.len(), 1);
+}
+
+/// The claim was still on its way when the store's answer to it was lost.
+#[test]
+fn a_claim_of_unknown_outcome_that_lands_late_does_not_cost_the_shard() {
+    let mut world = World::new();
+    world.commit_at_once = false;
+    let call = world.start_call("w");
+    world.call(shard_of("w"), Call::Start(Box::new(call)));
+    let late = world.commits.front().cloned().expect("the first claim");
+    world.commit(Err(CommitError::Unknown("the connection was lost".into())));
+    world.pass(std::time::Duration::ZERO);
+    world.tables.apply(&late).expect("it lands behind the back of the second claim");
+    world.commit_at_once = true;
+    world.commit(Ok(()));
+    assert_eq!(world.halted, []);
+    world.start("w");
+}
+
+/// The owner of a shard that somebody else claims meanwhile has no claim to doubt.
+#[test]
+fn a_claim_that_somebody_else_overtook_halts_the_shard() {
+    let mut world = World::new();
+    world.commit_at_once = false;
+    world.send(shard_of("w"), Message::Tick);
+    let mut overtaking = world.commits.front().cloned().expect("the claim");
+    let claim = Write::Claim { epoch: 1, owner: "somebody else".into() };
+    overtaking.writes = vec![claim];
+    world.tables.apply(&overtaking).expect("it comes first");
+    world.commit(Ok(()));
     assert_eq!(world.halted.len(), 1);
 }
 

@@ -126,6 +126,35 @@ fn the_parents_close_reaches_its_children_as_their_policy_says() {
     }
 }
 
+/// What was sent before the target was there is not waited for.
+#[test]
+fn effects_are_sent_again_as_soon_as_their_target_is_in_memory() {
+    let mut world = World::with_limits(Limits { resent_effects: 2, ..Limits::default() });
+    let parent = world.start("parent");
+    let token = world.take_task();
+    world.reads = Reads::Held;
+    let kids: Vec<_> = (0..)
+        .map(|number| format!("kid-{number}"))
+        .filter(|id| shard_of(id) == shard_of("kid"))
+        .take(3)
+        .collect();
+    let policy = ParentClosePolicy::Abandon;
+    world.complete(token, kids.iter().map(|id| child(id, policy)).collect());
+    assert_eq!(world.delivered, 3);
+    world.reads = Reads::Answered;
+    world.shards.remove(&shard_of("kid"));
+    world.send(shard_of("kid"), Message::Tick);
+    let send_again = |shard| Message::SendAgain([shard].into());
+    world.send(shard_of("parent"), send_again(shard_of("parent")));
+    assert_eq!(world.delivered, 3, "nothing was for this shard");
+    for expected in [2, 3] {
+        world.send(shard_of("parent"), send_again(shard_of("kid")));
+        let started = |name: &&&str| **name == "ChildStarted";
+        let count = world.history("parent", parent).iter().filter(started).count();
+        assert_eq!(count, expected, "not more at once than may be");
+    }
+}
+
 /// What is slow to answer is repeated, but not all at once, and nothing is forgotten over it.
 #[test]
 fn many_unanswered_effects_are_sent_again_a_few_at_a_time() {

@@ -29,6 +29,8 @@ use abide_store::{Batch, CommitError, ReadError, WaitFilter, memory::Tables, row
 /// Shards on one store.
 pub(crate) struct World {
     pub(crate) now: Timestamp,
+    /// What shards that are opened call their owner.
+    pub(crate) owner: &'static str,
     pub(crate) tables: Tables,
     pub(crate) shards: BTreeMap<ShardId, Shard>,
     /// Commits that wait for [`World::commit`].
@@ -83,6 +85,7 @@ impl World {
     pub(crate) fn with_limits(limits: Limits) -> Self {
         Self {
             now: Timestamp::from_unix_millis(1_800_000_000_000),
+            owner: "node",
             tables: Tables::default(),
             shards: BTreeMap::new(),
             commits: VecDeque::new(),
@@ -107,7 +110,7 @@ impl World {
     pub(crate) fn send(&mut self, shard: ShardId, message: Message) {
         if !self.shards.contains_key(&shard) {
             let limits = Arc::clone(&self.limits);
-            self.shards.insert(shard, Shard::new(shard, "node", limits));
+            self.shards.insert(shard, Shard::new(shard, self.owner, limits));
             self.deliver(shard, Message::Open);
         }
         self.deliver(shard, message);

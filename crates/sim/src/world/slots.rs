@@ -310,7 +310,8 @@ const fn is_input(message: &Message) -> bool {
         | Message::SessionLost(_)
         | Message::Deliver(_)
         | Message::Answered(..)
-        | Message::Confirmed(_) => true,
+        | Message::Confirmed(_)
+        | Message::SendAgain(_) => true,
         Message::Open
         | Message::Forget(_)
         | Message::Fetched(..)

@@ -8,8 +8,9 @@ use abide_store::rows::RegistryRow;
 use super::cluster::{Cluster, LEASE, Registry, options};
 use crate::lease::{Lease, LeaseMessage, LeaseOutput, NodeRow, NodeState};
 
+/// What the lease asks for, but for what it tells other nodes.
 fn drain(lease: &mut Lease) -> Vec<LeaseOutput> {
-    std::iter::from_fn(|| lease.poll()).collect()
+    std::iter::from_fn(|| lease.poll()).filter(|output| *output != LeaseOutput::Tell).collect()
 }
 
 fn row(cluster: &Cluster, node: &str) -> NodeRow {
@@ -149,6 +150,16 @@ fn the_shards_of_a_killed_node_are_taken_after_a_lease_and_not_before() {
     assert_eq!(row(&cluster, "b").state, NodeState::Gone);
 }
 
+/// Whoever is alive sees a renewal a tenth of a lease late at most, and looks again when it is time.
+#[test]
+fn a_death_is_noticed_within_a_tenth_of_a_lease_after_the_lease() {
+    let mut cluster = Cluster::of(&["a", "b", "c"]);
+    cluster.nodes.remove("b");
+    cluster.nodes.remove("c");
+    cluster.run(LEASE + LEASE / 10);
+    assert_eq!(cluster.served(), [64], "and both rows are marked at once");
+}
+
 #[test]
 fn a_killed_node_that_returns_under_its_name_waits_for_its_own_lease() {
     let mut cluster = Cluster::of(&["a"]);
@@ -248,11 +259,18 @@ fn a_node_that_cannot_renew_closes_its_shards_itself() {
 fn a_renewal_of_unknown_outcome_is_found_by_reading() {
     let mut cluster = Cluster::of(&["a"]);
     let (registry, node) = (&mut cluster.registry, cluster.nodes.get_mut("a").unwrap());
-    let renewal_at = node.lease.wake_at().unwrap();
-    node.lease.handle(renewal_at, LeaseMessage::Tick);
-    let outputs = drain(&mut node.lease);
-    let [LeaseOutput::PutRegistry(renewal)] = &*outputs else { panic!("{outputs:?}") };
-    assert!(registry.put(renewal.clone()));
+    let (renewal_at, renewal) = loop {
+        let at = node.lease.wake_at().unwrap();
+        node.lease.handle(at, LeaseMessage::Tick);
+        match &*drain(&mut node.lease) {
+            [LeaseOutput::ReadRegistry] => {
+                node.lease.handle(at, LeaseMessage::Registry(registry.rows()));
+            }
+            [LeaseOutput::PutRegistry(renewal)] => break (at, renewal.clone()),
+            outputs => panic!("{outputs:?}"),
+        }
+    };
+    assert!(registry.put(renewal));
     node.lease.handle(renewal_at, LeaseMessage::WriteFailed);
     node.clock = node.lease.wake_at().unwrap();
     cluster.tell("a", LeaseMessage::Tick);
@@ -265,11 +283,74 @@ fn a_renewal_of_unknown_outcome_is_found_by_reading() {
 fn a_node_that_leaves_hands_over_at_once() {
     let mut cluster = Cluster::of(&["a", "b"]);
     cluster.tell("b", LeaseMessage::Leave);
+    assert_eq!((cluster.served(), row(&cluster, "b").shards.len()), (vec![32, 0], 0));
+    assert!(!cluster.node("b").left, "it stays until its shards are served again");
+    cluster.tell("a", LeaseMessage::Look);
+    assert_eq!(cluster.served(), [64, 0]);
+    cluster.tell("b", LeaseMessage::Look);
     assert!(cluster.node("b").left);
     assert_eq!(row(&cluster, "b").state, NodeState::Gone);
     assert_eq!(cluster.node("b").lease.wake_at(), None);
+}
+
+#[test]
+fn a_node_that_leaves_does_not_wait_long_for_others() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    cluster.node("a").paused = true;
+    cluster.tell("b", LeaseMessage::Leave);
     cluster.run(LEASE / 4);
+    assert!(!cluster.node("b").left);
+    cluster.run(LEASE / 2);
+    assert!(cluster.node("b").left);
+}
+
+#[test]
+fn a_node_that_leaves_without_a_store_gives_up_with_its_lease() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    cluster.node("b").cut_off = true;
+    cluster.tell("b", LeaseMessage::Leave);
+    cluster.run(LEASE / 2);
+    assert!(!cluster.node("b").left);
+    cluster.run(LEASE / 2);
+    assert!(cluster.node("b").left);
+    assert_eq!(cluster.node("b").lease.wake_at(), None);
+}
+
+/// Each step is taken when the other node says that there is something to see, not when it is time.
+#[test]
+fn a_shard_moves_as_fast_as_nodes_tell_each_other() {
+    let mut cluster = Cluster::of(&["a"]);
+    cluster.start("b", 1);
     assert_eq!(cluster.served(), [64, 0]);
+    cluster.tell("a", LeaseMessage::Look);
+    assert_eq!(cluster.served(), [32, 0]);
+    cluster.tell("b", LeaseMessage::Look);
+    assert_eq!(cluster.served(), [32, 32]);
+}
+
+/// A look that was asked for while another one was under way is not forgotten.
+#[test]
+fn a_read_that_began_too_early_is_repeated() {
+    let mut lease = Lease::new(options("a", 1));
+    let mut registry = Registry::default();
+    lease.handle(Duration::ZERO, LeaseMessage::Tick);
+    lease.handle(Duration::ZERO, LeaseMessage::Registry(vec![]));
+    loop {
+        let outputs = drain(&mut lease);
+        let answer = match outputs.last() {
+            Some(LeaseOutput::PutRegistry(row)) => LeaseMessage::Written(registry.put(row.clone())),
+            Some(LeaseOutput::ReadRegistry) => LeaseMessage::Registry(registry.rows()),
+            _ => break,
+        };
+        lease.handle(Duration::ZERO, answer);
+    }
+    let look_at = lease.wake_at().unwrap();
+    lease.handle(look_at, LeaseMessage::Tick);
+    assert_eq!(drain(&mut lease), [LeaseOutput::ReadRegistry]);
+    lease.handle(look_at, LeaseMessage::Look);
+    assert_eq!(drain(&mut lease), []);
+    lease.handle(look_at, LeaseMessage::Registry(registry.rows()));
+    assert_eq!(drain(&mut lease), [LeaseOutput::ReadRegistry]);
 }
 
 #[test]
@@ -283,8 +364,8 @@ fn a_leaving_node_takes_nothing_and_keeps_its_lease_while_shards_close() {
     for shard in std::mem::take(&mut cluster.node("b").closing) {
         cluster.tell("b", LeaseMessage::ShardReleased(shard));
     }
-    assert!(cluster.node("b").left);
     cluster.run(LEASE / 4);
+    assert!(cluster.node("b").left);
     assert_eq!(cluster.served(), [64, 0]);
 }
 

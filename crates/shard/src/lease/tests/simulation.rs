@@ -182,12 +182,25 @@ impl Simulation {
                 LeaseOutput::PutRegistry(row) => Flight::Put { row, reported: !self.fails() },
                 LeaseOutput::Close(shard) => Flight::Answer(LeaseMessage::ShardReleased(shard)),
                 LeaseOutput::Open(_) => continue,
+                LeaseOutput::Tell => {
+                    self.tell_others(name);
+                    continue;
+                }
                 LeaseOutput::Left => {
                     self.processes.get_mut(name).unwrap().left = true;
                     continue;
                 }
             };
             self.send(name, flight);
+        }
+    }
+
+    /// What nodes tell each other may be lost.
+    fn tell_others(&mut self, name: &str) {
+        for other in NAMES.into_iter().filter(|other| *other != name) {
+            if self.processes.contains_key(other) && !self.fails() {
+                self.send(other, Flight::Answer(LeaseMessage::Look));
+            }
         }
     }
 

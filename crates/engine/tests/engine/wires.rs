@@ -1,0 +1,199 @@
+//! Several engines in one process, with wires between them that deliver in order and can be cut, one
+//! direction at a time.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, Weak},
+    time::Duration,
+};
+
+use abide_core::{
+    call::{Call, CallError, CallReply, RunTarget},
+    run::Description,
+};
+use abide_engine::{
+    Engine, LeaseOptions, Membership, Options,
+    peers::{PeerAnswer, PeerMessage, Peers},
+};
+use abide_store::{Store, memory::MemoryStore};
+use tokio::{sync::mpsc, task::AbortHandle};
+
+/// The lease of nodes here.
+pub(crate) const LEASE: Duration = Duration::from_millis(500);
+
+/// Who is at which address.
+#[derive(Default)]
+struct Switchboard(Mutex<BTreeMap<String, Weak<Engine>>>);
+
+impl Switchboard {
+    fn engine(&self, node: &str) -> Option<Arc<Engine>> {
+        self.0.lock().expect("no test panicked").get(node)?.upgrade()
+    }
+}
+
+/// The end of the wires at one node.
+struct Plug {
+    own: String,
+    switchboard: Arc<Switchboard>,
+    wires: Mutex<BTreeMap<String, Wire>>,
+    /// Nodes that cannot be reached.
+    cut: Mutex<BTreeSet<String>>,
+}
+
+/// A wire to one node. What is said goes in order; what is under way is lost with the wire.
+struct Wire {
+    say: mpsc::UnboundedSender<PeerMessage>,
+    carrier: AbortHandle,
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.carrier.abort();
+    }
+}
+
+impl Plug {
+    /// A wire begins: both ends are told.
+    fn begin(&self, node: &str) {
+        let ends = (self.switchboard.engine(&self.own), self.switchboard.engine(node));
+        let (Some(own), Some(other)) = ends else { return };
+        if self.cut.lock().expect("no test panicked").contains(node) {
+            return;
+        }
+        let (say, mut said) = mpsc::unbounded_channel();
+        let name = self.own.clone();
+        other.called(&name);
+        let other = Arc::downgrade(&other);
+        let carrier = tokio::spawn(async move {
+            while let Some(message) = said.recv().await {
+                let Some(other) = other.upgrade() else { return };
+                other.hear(&name, message);
+            }
+        });
+        let wire = Wire { say, carrier: carrier.abort_handle() };
+        self.wires.lock().expect("no test panicked").insert(node.to_owned(), wire);
+        own.linked(node);
+    }
+
+    fn end(&self, node: &str) {
+        let ended = self.wires.lock().expect("no test panicked").remove(node);
+        if let Some(own) = self.switchboard.engine(&self.own).filter(|_| ended.is_some()) {
+            own.unlinked(node);
+        }
+    }
+
+    fn reachable(&self, node: &str) -> Option<Arc<Engine>> {
+        let wired = self.wires.lock().expect("no test panicked").contains_key(node);
+        self.switchboard.engine(node).filter(|_| wired)
+    }
+}
+
+impl Peers for Plug {
+    fn keep(&self, nodes: BTreeSet<String>) {
+        let before: BTreeSet<_> =
+            self.wires.lock().expect("no test panicked").keys().cloned().collect();
+        for node in before.difference(&nodes) {
+            self.end(node);
+        }
+        for node in nodes.difference(&before) {
+            self.begin(node);
+        }
+    }
+
+    fn call(&self, node: &str, call: Call) -> PeerAnswer<CallReply> {
+        let engine = self.reachable(node);
+        Box::pin(async move { engine.ok_or(CallError::NotServed)?.call_here(call).await })
+    }
+
+    fn describe(&self, node: &str, target: RunTarget) -> PeerAnswer<Description> {
+        let engine = self.reachable(node);
+        Box::pin(async move { engine.ok_or(CallError::NotServed)?.describe_here(target).await })
+    }
+
+    fn send(&self, node: &str, message: PeerMessage) -> bool {
+        let wires = self.wires.lock().expect("no test panicked");
+        wires.get(node).is_some_and(|wire| wire.say.send(message).is_ok())
+    }
+}
+
+/// A few engines on one store.
+pub(crate) struct Cluster {
+    store: Arc<MemoryStore>,
+    switchboard: Arc<Switchboard>,
+    pub(crate) engines: Vec<Arc<Engine>>,
+    plugs: Vec<Arc<Plug>>,
+    started: u64,
+}
+
+impl Cluster {
+    pub(crate) async fn of(count: usize) -> Self {
+        let (store, switchboard) = (Arc::default(), Arc::default());
+        let (engines, plugs) = (Vec::new(), Vec::new());
+        let mut cluster = Self { store, switchboard, engines, plugs, started: 0 };
+        for _ in 0..count {
+            cluster.join().await;
+        }
+        cluster
+    }
+
+    /// One more engine, once it has its share.
+    pub(crate) async fn join(&mut self) {
+        let address = format!("node-{}", self.engines.len());
+        self.started += 1;
+        let lease = LeaseOptions {
+            node: address.clone(),
+            incarnation: self.started,
+            address: address.clone(),
+            lease: LEASE,
+        };
+        let plug = Arc::new(Plug {
+            own: address.clone(),
+            switchboard: Arc::clone(&self.switchboard),
+            wires: Mutex::default(),
+            cut: Mutex::default(),
+        });
+        let peers = Arc::clone(&plug) as Arc<dyn Peers>;
+        let membership = Some(Membership { lease, peers });
+        let options = Options { name: address.clone(), membership, ..Options::default() };
+        let store = Arc::clone(&self.store) as Arc<dyn Store>;
+        let engine = Arc::new(Engine::start(store, options));
+        let mut engines = self.switchboard.0.lock().expect("no test panicked");
+        engines.insert(address, Arc::downgrade(&engine));
+        drop(engines);
+        engine.ready().await;
+        self.engines.push(engine);
+        self.plugs.push(plug);
+    }
+
+    /// The newest engine dies without a word; its lease stays in the store.
+    pub(crate) fn kill_newest(&mut self) {
+        let newest = self.engines.pop().expect("an engine");
+        assert_eq!(Arc::strong_count(&newest), 1, "nobody keeps it");
+        drop(newest);
+        let dead = self.plugs.pop().expect("its plug");
+        for plug in &self.plugs {
+            plug.end(&dead.own);
+        }
+    }
+
+    /// The newest engine hands over and leaves.
+    pub(crate) async fn leave_newest(&mut self) {
+        self.engines.last().expect("an engine").shutdown().await;
+        self.engines.pop();
+        self.plugs.pop();
+    }
+
+    /// What one node says to another is lost from now on.
+    pub(crate) fn cut(&self, from: usize, to: usize) {
+        let node = self.plugs[to].own.clone();
+        self.plugs[from].cut.lock().expect("no test panicked").insert(node.clone());
+        self.plugs[from].end(&node);
+    }
+
+    /// It is heard again.
+    pub(crate) fn mend(&self, from: usize, to: usize) {
+        let node = &self.plugs[to].own;
+        self.plugs[from].cut.lock().expect("no test panicked").remove(node);
+        self.plugs[from].begin(node);
+    }
+}

@@ -1,0 +1,329 @@
+//! What a node knows of the others: where each shard is, at which node a foreign worker is connected,
+//! and what is under way between their queues. It only keeps books; whoever carries messages between
+//! nodes asks it what follows from them.
+//!
+//! | under way | ends when |
+//! |---|---|
+//! | an offer that was passed on to a node | the node answers, or the link to it or from it begins anew: it is offered again |
+//! | a match that a node was told of | the node sends the work or gives the worker back, or a link begins anew: the worker has its credit back |
+//!
+//! Both ends of a link forget by the same events, so neither waits for what the other has lost.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use abide_core::{
+    call::Worker,
+    ids::{RunId, SessionId, ShardId},
+};
+
+use crate::message::{Offer, Work};
+
+/// What a node knows of the others. A node is known by its address.
+#[derive(Debug)]
+pub struct Neighbours {
+    own: String,
+    nodes: BTreeSet<String>,
+    /// Where shards were when the rows of all nodes were last read.
+    owners: BTreeMap<ShardId, String>,
+    /// Who said since that it has a shard in memory, and when that was heard.
+    heard: BTreeMap<ShardId, (Duration, String)>,
+    /// Where workers of other nodes are connected.
+    homes: BTreeMap<SessionId, String>,
+    /// Offers that were passed on to a node, which has not answered.
+    passed: BTreeMap<String, BTreeMap<(ShardId, RunId, Work), Offer>>,
+    /// Matches of workers here that a node was told of, and has not answered.
+    lent: BTreeMap<String, BTreeMap<(RunId, Work, SessionId), Lent>>,
+}
+
+/// Matches of one worker with one piece of work: a shard that was reset may offer it twice.
+#[derive(Debug)]
+struct Lent {
+    offer: Offer,
+    worker: Worker,
+    count: usize,
+}
+
+/// What is different after the rows were read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Changes {
+    /// Shards that are not where they were.
+    pub moved: BTreeSet<ShardId>,
+    /// All other nodes, if they are not those they were.
+    pub nodes: Option<BTreeSet<String>>,
+}
+
+/// What was under way with a node whose link is gone.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Workers that were connected there.
+    pub workers: Vec<SessionId>,
+    /// Offers that it has not answered.
+    pub offers: Vec<Offer>,
+    /// Matches of workers here that it has not answered.
+    pub lent: Vec<(Offer, Worker)>,
+}
+
+impl Neighbours {
+    /// A node that knows of no other yet.
+    pub fn new(own: String) -> Self {
+        Self {
+            own,
+            nodes: BTreeSet::new(),
+            owners: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            homes: BTreeMap::new(),
+            passed: BTreeMap::new(),
+            lent: BTreeMap::new(),
+        }
+    }
+
+    /// The rows of all nodes, as they were at `read_at` or later. What was heard before is in them.
+    pub fn read(
+        &mut self,
+        owners: &BTreeMap<ShardId, String>,
+        nodes: &BTreeSet<String>,
+        read_at: Duration,
+    ) -> Changes {
+        let before: Vec<_> = ShardId::all().map(|shard| self.place(shard).cloned()).collect();
+        self.owners.clone_from(owners);
+        self.heard.retain(|_, (heard_at, _)| *heard_at >= read_at);
+        let places = ShardId::all().zip(before);
+        let moved = places.filter(|(shard, before)| self.place(*shard) != before.as_ref());
+        let moved = moved.map(|(shard, _)| shard).collect();
+        let others = nodes.iter().filter(|node| **node != self.own).cloned().collect();
+        let nodes = (self.nodes != others).then(|| others.clone());
+        self.nodes = others;
+        Changes { moved, nodes }
+    }
+
+    /// A node has these shards in memory.
+    pub fn opened(&mut self, node: &str, shards: &BTreeSet<ShardId>, now: Duration) {
+        self.heard.extend(shards.iter().map(|shard| (*shard, (now, node.to_owned()))));
+    }
+
+    /// The other node that serves the shard, as far as this one knows.
+    pub fn owner(&self, shard: ShardId) -> Option<&String> {
+        self.place(shard).filter(|owner| **owner != self.own)
+    }
+
+    /// The shards that a node serves, as far as this one knows.
+    pub fn shards_of(&self, node: &str) -> BTreeSet<ShardId> {
+        ShardId::all().filter(|shard| self.place(*shard).is_some_and(|at| at == node)).collect()
+    }
+
+    /// All other nodes.
+    pub fn nodes(&self) -> &BTreeSet<String> {
+        &self.nodes
+    }
+
+    /// A worker is connected to another node. Answers whether it was elsewhere, or there on another
+    /// stream: what it had is lost then.
+    pub fn came(&mut self, session: SessionId, node: &str) -> bool {
+        self.homes.insert(session, node.to_owned()).is_some()
+    }
+
+    /// A worker of another node takes work, so that is where it is. Answers whether it was elsewhere.
+    pub fn welcome(&mut self, session: &SessionId, node: &str) -> bool {
+        match self.homes.get_mut(session) {
+            Some(home) if home == node => false,
+            Some(home) => {
+                node.clone_into(home);
+                true
+            }
+            None => {
+                self.homes.insert(session.clone(), node.to_owned());
+                false
+            }
+        }
+    }
+
+    /// A node says that a worker has left it. Answers whether it was there and not at another node since.
+    pub fn left(&mut self, session: &SessionId, node: &str) -> bool {
+        let there = self.homes.get(session).is_some_and(|home| home == node);
+        if there {
+            self.homes.remove(session);
+        }
+        there
+    }
+
+    /// A worker is connected to this node. Answers whether it was elsewhere.
+    pub fn came_home(&mut self, session: &SessionId) -> bool {
+        self.homes.remove(session).is_some()
+    }
+
+    /// The other node to which a worker is connected.
+    pub fn home_of(&self, session: &SessionId) -> Option<&String> {
+        self.homes.get(session)
+    }
+
+    /// An offer is on its way to a node.
+    pub fn passed(&mut self, node: &str, offer: Offer) {
+        let key = (offer.shard, offer.run, offer.work);
+        self.passed.entry(node.to_owned()).or_default().insert(key, offer);
+    }
+
+    /// The node has answered.
+    pub fn answered(&mut self, node: &str, offer: &Offer) {
+        if let Some(passed) = self.passed.get_mut(node) {
+            passed.remove(&(offer.shard, offer.run, offer.work));
+        }
+    }
+
+    /// A node is told that a worker here takes its work.
+    pub fn lent(&mut self, node: &str, offer: Offer, worker: Worker) {
+        let key = (offer.run, offer.work, worker.session.clone());
+        let lent = self.lent.entry(node.to_owned()).or_default();
+        lent.entry(key).or_insert(Lent { offer, worker, count: 0 }).count += 1;
+    }
+
+    /// The node has sent the work, or given the worker back. Answers whether that was waited for.
+    pub fn settle(&mut self, node: &str, run: RunId, work: Work, session: &SessionId) -> bool {
+        let key = (run, work, session.clone());
+        let Some(lent) = self.lent.get_mut(node) else { return false };
+        let Some(matched) = lent.get_mut(&key) else { return false };
+        matched.count -= 1;
+        if matched.count == 0 {
+            lent.remove(&key);
+        }
+        true
+    }
+
+    /// The stream of a worker here has ended, and its credit with it.
+    pub fn forget_lent(&mut self, session: &SessionId) {
+        for lent in self.lent.values_mut() {
+            lent.retain(|(_, _, lent), _| lent != session);
+        }
+    }
+
+    /// A link to or from the node has ended or begins anew: what was said may be lost.
+    pub fn lose(&mut self, node: &str) -> Lost {
+        let there = |home: &String| home == node;
+        let workers: Vec<_> = self
+            .homes
+            .iter()
+            .filter(|(_, home)| there(home))
+            .map(|(session, _)| session.clone())
+            .collect();
+        self.homes.retain(|_, home| !there(home));
+        let lent = self.lent.remove(node).unwrap_or_default().into_values();
+        let lent = lent
+            .flat_map(|Lent { offer, worker, count }| std::iter::repeat_n((offer, worker), count));
+        Lost {
+            workers,
+            offers: self.passed.remove(node).unwrap_or_default().into_values().collect(),
+            lent: lent.collect(),
+        }
+    }
+
+    fn place(&self, shard: ShardId) -> Option<&String> {
+        self.heard.get(&shard).map(|(_, node)| node).or_else(|| self.owners.get(&shard))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shard(number: u8) -> ShardId {
+        ShardId::new(number.into()).unwrap()
+    }
+
+    fn shards(numbers: &[u8]) -> BTreeSet<ShardId> {
+        numbers.iter().map(|number| shard(*number)).collect()
+    }
+
+    fn rows(owners: &[(u8, &str)]) -> BTreeMap<ShardId, String> {
+        owners.iter().map(|(number, node)| (shard(*number), (*node).to_owned())).collect()
+    }
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn offer(run: u8) -> Offer {
+        Offer {
+            queue: abide_core::call::QueueKey {
+                namespace: "default".into(),
+                queue: "queue".into(),
+                kind: abide_core::call::WorkKind::Workflow,
+            },
+            shard: shard(1),
+            workflow: abide_core::ids::WorkflowKey {
+                namespace: "default".into(),
+                workflow: "w".into(),
+            },
+            run: RunId::from_slice(&[run; 16]).unwrap(),
+            work: Work::Workflow,
+            prefer: None,
+            except: BTreeSet::new(),
+        }
+    }
+
+    fn worker(session: &str) -> Worker {
+        Worker { session: session.into(), identity: "worker".into(), build: None }
+    }
+
+    #[test]
+    fn who_says_that_it_serves_a_shard_is_believed_until_newer_rows_are_read() {
+        let mut neighbours = Neighbours::new("own".into());
+        let nodes = ["own".to_owned(), "a".into(), "b".into()].into();
+        let changes = neighbours.read(&rows(&[(1, "a"), (2, "a"), (3, "own")]), &nodes, seconds(1));
+        assert_eq!(changes.moved, shards(&[1, 2, 3]));
+        assert_eq!(changes.nodes, Some(["a".to_owned(), "b".into()].into()));
+        assert_eq!(neighbours.owner(shard(3)), None, "that is this node");
+        neighbours.opened("b", &shards(&[1]), seconds(5));
+        assert_eq!(neighbours.owner(shard(1)), Some(&"b".into()));
+        assert_eq!(
+            (neighbours.shards_of("a"), neighbours.shards_of("b")),
+            (shards(&[2]), shards(&[1]))
+        );
+        // Rows that were asked for before it was heard may be older.
+        let older = rows(&[(1, "a"), (2, "a"), (3, "own")]);
+        let changes = neighbours.read(&older, &nodes, seconds(4));
+        assert_eq!(changes, Changes { moved: shards(&[]), nodes: None });
+        let changes = neighbours.read(&older, &nodes, seconds(6));
+        assert_eq!(changes.moved, shards(&[1]));
+    }
+
+    #[test]
+    fn the_late_word_of_a_node_about_a_worker_that_has_moved_on_counts_for_nothing() {
+        let mut neighbours = Neighbours::new("own".into());
+        assert!(!neighbours.came("w".into(), "a"));
+        assert!(neighbours.came("w".into(), "b"), "what it had at the other node is lost");
+        assert!(!neighbours.left(&"w".into(), "a"));
+        assert_eq!(neighbours.home_of(&"w".into()), Some(&"b".into()));
+        assert!(neighbours.came_home(&"w".into()));
+        assert!(!neighbours.left(&"w".into(), "b"));
+    }
+
+    #[test]
+    fn a_match_is_settled_as_often_as_it_was_told() {
+        let mut neighbours = Neighbours::new("own".into());
+        for _ in 0..2 {
+            neighbours.lent("a", offer(1), worker("w"));
+        }
+        let mut settle = || neighbours.settle("a", offer(1).run, Work::Workflow, &"w".into());
+        assert_eq!([settle(), settle(), settle()], [true, true, false]);
+    }
+
+    #[test]
+    fn what_was_under_way_with_a_lost_node_is_given_back_once() {
+        let mut neighbours = Neighbours::new("own".into());
+        neighbours.came("far".into(), "a");
+        neighbours.passed("a", offer(1));
+        neighbours.passed("a", offer(2));
+        neighbours.answered("a", &offer(2));
+        neighbours.lent("a", offer(3), worker("near"));
+        neighbours.lent("a", offer(4), worker("gone"));
+        neighbours.forget_lent(&"gone".into());
+        let lost = neighbours.lose("a");
+        assert_eq!(lost.workers, ["far".into()]);
+        assert_eq!(lost.offers, [offer(1)]);
+        assert_eq!(lost.lent, [(offer(3), worker("near"))]);
+        let again = neighbours.lose("a");
+        assert_eq!(again, Lost { workers: vec![], offers: vec![], lent: vec![] });
+    }
+}
