@@ -23,9 +23,13 @@ const REGISTERS: usize = 8;
 /// After so many updates a register is done, and another run begins, which keeps histories short.
 const HIGHEST: u64 = 30;
 
-/// Between two updates, and between two readings of one node.
+/// Between two updates, and between two readings of one node. A node that goes on after it was frozen
+/// has a moment only in which it could tell of the past, so there must be many questions waiting.
 const UPDATE_PAUSE: Duration = Duration::from_millis(150);
-const READ_PAUSE: Duration = Duration::from_millis(60);
+const READ_PAUSE: Duration = Duration::from_millis(40);
+
+/// One reading in so many is a query, which needs a worker; the others are answered by the node alone.
+const QUERIES: u8 = 5;
 
 /// A reading that finds no answer for so long is given up. Longer than any node is frozen, so that
 /// those which come in meanwhile are there when it goes on.
@@ -182,7 +186,8 @@ async fn read(
     };
     while !*stop.borrow() {
         if let Some(register) = rng.choice(&known) {
-            let (node, register, describes) = (node.clone(), Arc::clone(register), rng.bool());
+            let (node, register, describes) =
+                (node.clone(), Arc::clone(register), rng.u8(0..QUERIES) > 0);
             let once = async move { read_once(&node, &register, describes).await };
             reading.spawn(async move {
                 tokio::time::timeout(READ_PATIENCE, once).await.unwrap_or(Ok(false))
