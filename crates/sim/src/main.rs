@@ -10,7 +10,7 @@ use std::{
 };
 
 use abide_sim::{
-    runner::{self, Campaign, Outcome, Summary},
+    runner::{self, Campaign, Lines, Outcome, Summary},
     sabotage::Bug,
 };
 use clap::Parser;
@@ -105,7 +105,8 @@ fn describe(summary: &Summary, elapsed: Duration) -> String {
 
 /// Shows what was wrong, what happened before, and how to see it again.
 fn explain(failure: &Outcome, arguments: &Arguments) {
-    let again = runner::trace_seed(failure.seed, arguments.bug);
+    let lines = if arguments.trace { Lines::All } else { Lines::OfTheRun };
+    let again = runner::trace_seed(failure.seed, arguments.bug, lines);
     let Some(violation) = &again.violation else { return };
     println!("\nseed {} is wrong", failure.seed);
     println!("{violation}");

@@ -34,19 +34,29 @@ pub struct Outcome {
 
 /// Lives through the world of a seed.
 pub fn run_seed(seed: u64, bug: Option<Bug>) -> Outcome {
-    live(seed, bug, false)
+    live(seed, bug, None)
 }
 
 /// The same, and keeps what happened.
-pub fn trace_seed(seed: u64, bug: Option<Bug>) -> Outcome {
-    live(seed, bug, true)
+pub fn trace_seed(seed: u64, bug: Option<Bug>, lines: Lines) -> Outcome {
+    live(seed, bug, Some(lines))
 }
 
-fn live(seed: u64, bug: Option<Bug>, traced: bool) -> Outcome {
+/// Which lines of what happened are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lines {
+    /// Those about the run that is wrong, if it is one.
+    OfTheRun,
+    /// All.
+    All,
+}
+
+fn live(seed: u64, bug: Option<Bug>, lines: Option<Lines>) -> Outcome {
     let lived = panic::catch_unwind(|| {
-        let mut world = World::new(seed, Saboteur::new(bug, seed), Trace::new(traced));
+        let mut world = World::new(seed, Saboteur::new(bug, seed), Trace::new(lines.is_some()));
         let violation = world.run().err();
         let run = violation.as_ref().and_then(|violation| violation.run);
+        let run = run.filter(|_| lines == Some(Lines::OfTheRun));
         let trace = world.trace(run);
         Outcome { seed, counts: world.counts(), violation, trace }
     });
@@ -152,7 +162,8 @@ mod tests {
     #[test]
     fn a_seed_is_the_same_world_every_time() {
         for seed in [3, 7] {
-            let (one, two) = (trace_seed(seed, None), trace_seed(seed, None));
+            let (one, two) =
+                (trace_seed(seed, None, Lines::All), trace_seed(seed, None, Lines::All));
             assert!(!one.trace.is_empty());
             assert_eq!(one, two);
             assert_eq!(run_seed(seed, None).counts, one.counts);

@@ -24,6 +24,10 @@ pub struct Settings {
     pub planned_faults: u64,
     /// How often single things go wrong.
     pub odds: Odds,
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// How long a node may be silent before others take its shards, if there are others.
+    pub lease: Micros,
 }
 
 /// How often single things go wrong, in thousandths.
@@ -59,6 +63,14 @@ pub struct Odds {
     pub worker_fails: u64,
     /// A client's connection breaks before the answer.
     pub reply_lost: u64,
+    /// A request about nodes' rows fails, and a write may have been made.
+    pub row_fails: u64,
+    /// A request about nodes' rows takes long.
+    pub row_slow: u64,
+    /// A message between nodes takes long, and all behind it.
+    pub peer_slow: u64,
+    /// The link breaks that a message between nodes is sent on.
+    pub peer_breaks: u64,
 }
 
 impl Settings {
@@ -71,6 +83,8 @@ impl Settings {
             operations: rng.between(70, 150),
             planned_faults: rng.between(2, 9),
             odds: Odds::draw(rng),
+            nodes: 1 + rng.weighted(&[55, 20, 15, 10]),
+            lease: rng.between(1500, 3000) * MILLIS,
         }
     }
 }
@@ -94,6 +108,10 @@ impl Odds {
             worker_twice: some(60),
             worker_fails: some(40),
             reply_lost: some(60),
+            row_fails: some(60),
+            row_slow: some(60),
+            peer_slow: some(60),
+            peer_breaks: some(8),
         }
     }
 }

@@ -9,6 +9,7 @@ mod crash;
 mod errors;
 mod faults;
 mod harness;
+mod nodes;
 mod people;
 mod policies;
 mod postgres;

@@ -17,6 +17,7 @@ use abide_core::{
     call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget, Worker},
     limits::InvalidField,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
+    node::NodeListing,
     run::Description,
 };
 use abide_proto::operation::{Operation, Page, Reply, answer_from_wire, operation_to_wire};
@@ -136,6 +137,15 @@ impl Transport for GrpcTransport {
             let page = Page { filter, limit: Some(limit) };
             match self.ask(Operation::Waits(page)).await? {
                 Reply::Waits(rows, _) => Ok(rows),
+                _ => Err(unexpected()),
+            }
+        })
+    }
+
+    fn nodes(&self) -> Answer<'_, Vec<NodeListing>> {
+        Box::pin(async move {
+            match self.ask(Operation::Nodes).await? {
+                Reply::Nodes(nodes) => Ok(nodes),
                 _ => Err(unexpected()),
             }
         })

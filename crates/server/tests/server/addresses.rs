@@ -125,7 +125,8 @@ fn node(number: usize, grpc_address: Option<SocketAddr>) -> Config {
     let node = NodeConfig { name, lease_ms: Some(1_000), ..NodeConfig::default() };
     let free = config();
     let grpc_address = grpc_address.unwrap_or(free.grpc_address);
-    Config { node: Some(node), grpc_address, ..free }
+    // Work that was lost on its way to a worker is given again soon.
+    Config { node: Some(node), grpc_address, worker_grace_ms: 300, ..free }
 }
 
 async fn start(config: Config, store: &Arc<MemoryStore>) -> Server {
@@ -176,6 +177,50 @@ async fn who_waits_at_a_server_that_falls_silent_is_answered_by_another() {
     worker.abort();
 }
 
+/// Visits from several callers at a time, until they are stopped. Each of them must succeed.
+struct Load {
+    stop: watch::Sender<bool>,
+    visits: watch::Receiver<usize>,
+    callers: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    fn begin(clients: Vec<Client>) -> Self {
+        let (stop, stopped) = watch::channel(false);
+        let counted = Arc::new(watch::Sender::new(0));
+        let visits = counted.subscribe();
+        let call = |(number, client): (usize, Client)| {
+            let (stopped, counted) = (stopped.clone(), Arc::clone(&counted));
+            tokio::spawn(async move {
+                for turn in 0.. {
+                    if *stopped.borrow() {
+                        return;
+                    }
+                    let id = format!("{number}-{turn}");
+                    assert_eq!(visit(&client, &id).await.unwrap(), format!("hello {id}"));
+                    counted.send_modify(|visits| *visits += 1);
+                }
+            })
+        };
+        let callers = clients.into_iter().enumerate().map(call).collect();
+        Self { stop, visits, callers }
+    }
+
+    /// Waits for so many visits more.
+    async fn goes_on(&mut self, more: usize) {
+        let enough = *self.visits.borrow() + more;
+        let reached = self.visits.wait_for(|visits| *visits >= enough).await;
+        reached.map(drop).expect("no call failed");
+    }
+
+    async fn end(self) {
+        self.stop.send_replace(true);
+        for caller in self.callers {
+            caller.await.expect("no call failed");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_under_load_fails_no_call() {
     let store = Arc::new(MemoryStore::default());
@@ -184,38 +229,23 @@ async fn a_rolling_restart_under_load_fails_no_call() {
         servers.push(start(node(number, None), &store).await);
     }
     let places: Vec<_> = servers.iter().map(Server::grpc_address).collect();
-    let options = GrpcOptions::new(
-        places.iter().map(|at| format!("http://{at}")).collect::<Vec<_>>().join(","),
-    );
+    let addresses: Vec<_> = places.iter().map(|place| format!("http://{place}")).collect();
+    let options = GrpcOptions::new(addresses.join(","));
     let workers = [work(&client(&options)), work(&client(&options))];
     let patient = client(&options).start::<Visit>("patient", "patient".into()).await.unwrap();
     let waiting = tokio::spawn({
         let patient = patient.clone();
         async move { patient.result().await }
     });
-    let (stop, stopped) = watch::channel(false);
-    let load: Vec<_> = (0..6)
-        .map(|number| {
-            let (client, stopped) = (client(&options), stopped.clone());
-            tokio::spawn(async move {
-                let mut visits = 0;
-                while !*stopped.borrow() {
-                    let id = format!("{number}-{visits}");
-                    assert_eq!(visit(&client, &id).await.unwrap(), format!("hello {id}"));
-                    visits += 1;
-                }
-                visits
-            })
-        })
-        .collect();
+    let mut load = Load::begin((0..6).map(|_| client(&options)).collect());
     for (number, place) in places.into_iter().enumerate() {
+        load.goes_on(30).await;
         servers.remove(0).shutdown().await.expect("it stops");
+        load.goes_on(30).await;
         servers.push(start(node(number, Some(place)), &store).await);
     }
-    stop.send_replace(true);
-    for caller in load {
-        assert!(caller.await.expect("no call failed") > 0);
-    }
+    load.goes_on(30).await;
+    load.end().await;
     patient.signal(Visit::leave, ()).await.unwrap();
     assert_eq!(waiting.await.unwrap().unwrap(), "hello patient");
     workers.iter().for_each(JoinHandle::abort);

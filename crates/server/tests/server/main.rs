@@ -7,6 +7,7 @@ mod addresses;
 mod bad_input;
 mod cluster;
 mod large;
+mod metrics;
 mod network;
 mod never;
 mod observed;

@@ -182,7 +182,7 @@ async fn reflection_lists_the_services() {
     }
 }
 
-async fn get(address: SocketAddr, path: &str) -> String {
+pub(crate) async fn get(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     let request = format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("it reads");

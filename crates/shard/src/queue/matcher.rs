@@ -67,6 +67,11 @@ impl Matcher {
         }
     }
 
+    /// How many offers wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.offers.len()
+    }
+
     pub(super) fn offer(&mut self, offer: Offer) {
         let name = Name::of(&offer);
         if let Some(session) = self.workers.choose(&offer) {
@@ -160,6 +165,10 @@ impl Matcher {
     pub(super) fn shard_closed(&mut self, shard: ShardId) {
         self.offers.remove_shard(shard);
         self.refill();
+    }
+
+    pub(super) fn credits_of(&self, session: &SessionId) -> usize {
+        self.workers.credits_of(session)
     }
 
     pub(super) fn outputs(&mut self) -> impl Iterator<Item = QueueOutput> {

@@ -35,7 +35,7 @@ pub(crate) mod tests;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use abide_core::{
-    call::{QueueKey, Worker},
+    call::{QueueKey, WorkKind, Worker},
     ids::{BuildId, SessionId, ShardId},
 };
 
@@ -204,9 +204,20 @@ impl Queues {
         }
     }
 
+    /// How many offers of this kind of work wait for a worker.
+    pub fn waiting(&self, kind: WorkKind) -> usize {
+        let of_kind = self.queues.iter().filter(|(key, _)| key.kind == kind);
+        of_kind.map(|(_, queue)| queue.waiting()).sum()
+    }
+
     /// The next thing that the queues ask for.
     pub fn poll(&mut self) -> Option<QueueOutput> {
         self.outputs.pop_front()
+    }
+
+    /// The credit that a worker which is connected here has in a queue. For checks.
+    pub fn credits_of(&self, queue: &QueueKey, session: &SessionId) -> usize {
+        self.queues.get(queue).map_or(0, |queue| queue.credits_of(session))
     }
 
     fn step(&mut self, key: QueueKey, step: impl FnOnce(&mut Matcher)) {

@@ -89,6 +89,11 @@ impl Workers {
         self.connected.get(session).is_some_and(|connected| connected.far)
     }
 
+    /// The credit of a worker.
+    pub(super) fn credits_of(&self, session: &SessionId) -> usize {
+        self.connected.get(session).map_or(0, |connected| connected.credits)
+    }
+
     /// Adds one credit, if the worker is connected.
     pub(super) fn give_back(&mut self, session: &SessionId) {
         self.delist(session);

@@ -17,6 +17,7 @@
 //! - `rows`: rows are the projection of the folded runs, no more and no less.
 //! - `waits`: after every commit, waits, due times and effects have their rows, and nothing else has.
 //! - `settled`: what could go on has gone on.
+//! - `reads`: no answer is older than what was committed when it was asked for.
 
 use std::fmt;
 
@@ -30,6 +31,7 @@ pub mod families;
 pub mod ledger;
 pub mod promises;
 pub mod races;
+pub mod reads;
 pub mod records;
 pub mod replays;
 pub mod rows;
@@ -155,6 +157,14 @@ checks! {
     Liveness = "liveness",
     /// Recovery changes nothing.
     Recovery = "recovery changes nothing",
+    /// No shard is served by two nodes whose leases are good.
+    Leases = "one owner with a good lease",
+    /// An answer is not older than what was committed when it was asked for.
+    Reads = "no answer is old",
+    /// A worker gets no more work than it asked for, and what it asked for is not forgotten.
+    Credits = "credit is conserved",
+    /// All shards learn of the end of a session.
+    Sessions = "lost sessions hold nothing",
     /// A machine did not panic.
     NoPanic = "no panic",
 }

@@ -4,13 +4,17 @@
 //!
 //! - `batches`: what is written.
 //! - `messages`: what reaches machines and what leaves them.
+//! - `nodes`: how nodes share the shards, and what they tell each other.
 //! - `programs`: what the code of workflows does.
 //! - `reads`: what machines read.
 //! - `waits`: what is written and answered about waits and their deadlines.
 
 use std::collections::BTreeMap;
 
-use abide_core::{ids::RunId, time::Timestamp};
+use abide_core::{
+    ids::{RunId, ShardId},
+    time::Timestamp,
+};
 use abide_shard::message::Output;
 use bytes::Bytes;
 
@@ -18,6 +22,7 @@ use crate::rng::Rng;
 
 mod batches;
 mod messages;
+mod nodes;
 mod programs;
 mod reads;
 mod waits;
@@ -191,6 +196,24 @@ bugs! {
         "The caller of an update is told another outcome than the recorded one.",
     RejectionAsAcceptance "rejection-as-acceptance" 100
         "The caller of a rejected update is told that it was accepted.",
+    AnswerWithoutLease "answer-without-lease" 1000
+        "A node answers without looking at its lease.",
+    UnlistedShards "unlisted-shards" 200
+        "A node opens shards without listing them in its row first.",
+    EarlyTakeover "early-takeover" 100
+        "A node takes shards over before their owner was silent for a whole lease.",
+    ServingWithoutRow "serving-without-row" 500
+        "A node goes on serving after another one has taken its row.",
+    LostPassedOffer "lost-passed-offer" 500
+        "Offers that were passed on to a node that is gone are dropped.",
+    LostLoan "lost-loan" 500
+        "A worker whose match came to nothing at another node does not get its credit back.",
+    ForgottenCommit "forgotten-commit" 500
+        "A shard that is handed over lets answers out without waiting for its commit.",
+    WrongOwner "wrong-owner" 1000
+        "A call reaches a node that has handed the shard over, and is answered there.",
+    UntoldSessionEnd "untold-session-end" 1000
+        "Other nodes are not told that a worker's session has ended.",
 }
 
 /// Puts one bug into a world, now and then, by a chance of its own.
@@ -204,6 +227,8 @@ pub struct Saboteur {
     answered: BTreeMap<u32, u32>,
     snapshots: BTreeMap<RunId, Bytes>,
     deadlines: waits::Deadlines,
+    /// Machines of shards that were handed over.
+    retired: BTreeMap<(usize, ShardId), u32>,
 }
 
 impl Saboteur {
@@ -216,6 +241,7 @@ impl Saboteur {
             answered: BTreeMap::new(),
             snapshots: BTreeMap::new(),
             deadlines: waits::Deadlines::new(),
+            retired: BTreeMap::new(),
         }
     }
 

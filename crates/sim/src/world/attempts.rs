@@ -127,9 +127,8 @@ impl World {
         let (session, connected) = (worker.session_number, worker.connected());
         if connected {
             let details = vec![Payload::new(format!("at {}", self.now))];
-            let shard = token.workflow.slot().shard();
             let call = Call::Alive(run, scheduled, start);
-            self.worker_asks(index, shard, Request::Heartbeat(token, details), call);
+            self.worker_asks(index, Request::Heartbeat(token, details), call);
         }
         let event = WorkerEvent::Beat(run, scheduled, start);
         self.plan_in(beat, Event::Worker(index, session, event));
@@ -165,13 +164,12 @@ impl World {
         };
         let Some(held) = worker.held.get(&(run, scheduled)) else { return };
         let token = held.token.clone();
-        let shard = token.workflow.slot().shard();
         let call = Call::Resolve(run, scheduled, token.start);
         let request = match held.leaves {
             true => Request::DetachAttempt(token),
             false => Request::ResolveActivity(token, held.resolution.clone()),
         };
-        self.worker_asks(index, shard, request, call);
+        self.worker_asks(index, request, call);
     }
 
     /// Somebody else ends an attempt that was left to him, perhaps late, and perhaps others do too. Who
@@ -264,7 +262,7 @@ impl World {
             } else {
                 let call = Call::Alive(run, scheduled, start);
                 let request = Request::PresentAttempt(token, session.clone());
-                self.worker_asks(index, shard, request, call);
+                self.worker_asks(index, request, call);
             }
         }
         Ok(())

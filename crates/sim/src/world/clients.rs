@@ -4,13 +4,12 @@
 use abide_core::{
     call::{Call, CallError, CallReply, RunTarget, Ticket},
     event::{RunUnpaused, UpdateRequest},
-    ids::{RunId, ShardId, UpdateId, WorkflowKey},
+    ids::{EventNumber, RunId, UpdateId, WorkflowKey},
 };
-use abide_shard::message::Message;
 
-use super::{Caller, Event, World};
+use super::{Event, World, calls::Caller};
 use crate::{
-    checks::Checked,
+    checks::{Checked, reads::Floor},
     schedule::{MILLIS, Micros, SECOND},
     settings::delay,
 };
@@ -24,6 +23,8 @@ pub(crate) struct Operation {
     /// What is asked; drawn when it is asked first.
     call: Option<Box<Call>>,
     waiting: Option<Ticket>,
+    /// What was committed when it was asked last.
+    floor: Option<Floor>,
     attempts: u32,
     over: bool,
 }
@@ -64,9 +65,10 @@ impl World {
             operation.over = true;
             return Ok(());
         }
-        let Some(slot) = self.addressed(shard_of(&call)) else {
+        let Some(entry) = self.some_node(|node| node.up) else {
             return self.retry(index);
         };
+        let floor = if self.leased() { Floor::of(&self.ledger, &call) } else { None };
         let attempts = self.operations.get(index).map_or(1, |operation| operation.attempts);
         let mut call = Box::new(self.saboteur.repeated(*call, attempts));
         if let Call::Start(start) = &mut *call
@@ -75,12 +77,12 @@ impl World {
             // A repeated start is told by its key; its run would have another id.
             start.run = RunId::from_parts(self.clock(), self.rng.entropy());
         }
-        let ticket = self.ticket(slot, Caller::Client(index));
+        let later = delay(&mut self.rng, 5 * MILLIS, false);
+        let ticket = self.call_at(entry, later, Caller::Client(index), call);
         if let Some(operation) = self.operations.get_mut(index) {
             operation.waiting = Some(ticket);
+            operation.floor = floor;
         }
-        let later = delay(&mut self.rng, 5 * MILLIS, false);
-        self.plan_in(later, Event::ToSlot(slot, Message::Call(ticket, call)));
         let patience = self.rng.between(SECOND, 8 * SECOND);
         self.plan_in(later + patience, Event::ClientTimeout(index, ticket));
         Ok(())
@@ -102,9 +104,7 @@ impl World {
         if waiting != Some(ticket) {
             return Ok(());
         }
-        if let Some((slot, _)) = self.tickets.remove(&ticket) {
-            self.plan_in(0, Event::ToSlot(slot, Message::Forget(ticket)));
-        }
+        self.forget_call(ticket);
         self.retry(index)
     }
 
@@ -113,7 +113,11 @@ impl World {
         &mut self,
         index: usize,
         result: Result<CallReply, CallError>,
+        queried: Option<(RunId, EventNumber)>,
     ) -> Checked {
+        if let Some(floor) = self.operations.get(index).and_then(|operation| operation.floor) {
+            floor.holds(&self.ledger, &result, queried)?;
+        }
         if self.trouble(self.settings.odds.reply_lost) {
             return self.retry(index);
         }
@@ -170,8 +174,4 @@ impl World {
 /// This very run.
 pub(super) fn exactly(workflow: WorkflowKey, run: RunId) -> RunTarget {
     RunTarget { workflow, run: Some(run) }
-}
-
-fn shard_of(call: &Call) -> ShardId {
-    call.place().0.slot().shard()
 }

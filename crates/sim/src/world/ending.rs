@@ -28,6 +28,7 @@ impl World {
     pub(super) fn settle(&mut self) -> Checked {
         self.calm = true;
         self.clock_set.push((self.now, self.skew));
+        self.heal();
         let all_new = self.rng.chance(500);
         for index in 0..self.workers.len() {
             let outdated =
@@ -40,11 +41,13 @@ impl World {
         self.end_some();
         self.go_on_until_settled()?;
         self.judge()?;
+        self.judge_credit()?;
         let before = self.states();
         self.crash()?;
         self.run_until(self.now + Self::a_while())?;
         self.go_on_until_settled()?;
         self.judge()?;
+        self.judge_credit()?;
         if self.states() != before {
             return Err(Violation::new(Check::Recovery, "a crash at rest changed a run"));
         }
@@ -89,7 +92,7 @@ impl World {
             if let Some(effect) = self.tables.outbox(shard, None, 1).first() {
                 return Some(format!("effect {} of {}", effect.number, effect.run));
             }
-            if !self.owners.contains_key(&shard) {
+            if !self.nodes.iter().any(|node| node.shards.contains_key(&shard)) {
                 return Some(format!("shard {shard} has no owner"));
             }
         }
@@ -147,6 +150,15 @@ impl World {
             let (details, key) = (Vec::new(), None);
             self.ask_now(Call::Terminate { target, reason, identity, details, key });
         }
+    }
+
+    /// No credit of workers is lost. What is under way, because shards move at rest too, may arrive.
+    fn judge_credit(&mut self) -> Checked {
+        if self.no_credit_is_lost().is_ok() {
+            return Ok(());
+        }
+        self.run_until(self.now + 2 * SECOND)?;
+        self.no_credit_is_lost()
     }
 
     /// All that can be judged only at rest.

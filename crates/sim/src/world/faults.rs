@@ -1,8 +1,11 @@
-//! What breaks: processes, owners, clocks, streams, workers, queues.
+//! What breaks: processes, owners, clocks, streams, workers, queues, links.
 
-use abide_shard::queue::Queues;
+use abide_shard::{
+    lease::LeaseMessage,
+    queue::{QueueMessage, Queues},
+};
 
-use super::{Event, World};
+use super::{Event, World, nodes::NodeId};
 use crate::{
     checks::{Checked, rows},
     names::shards,
@@ -17,33 +20,130 @@ impl World {
             return Ok(());
         }
         self.counts.faults += 1;
-        match self.rng.weighted(&[3, 3, 2, 2, 4, 3, 2, 2]) {
-            0 => self.crash(),
-            1 => self.take_over(),
-            2 => {
+        match self.rng.weighted(&[10, 2, 2, 4, 3]) {
+            0 if self.leased() => self.break_a_node(),
+            0 => self.break_the_node(),
+            1 => {
                 let seconds = self.rng.between(1, 30);
                 self.jump(seconds * SECOND, true);
                 Ok(())
             }
-            3 => {
+            2 => {
                 let micros = self.rng.between(MILLIS, 2 * SECOND);
                 self.jump(micros, false);
                 Ok(())
             }
-            4 => {
+            3 => {
                 let index = self.rng.index(self.workers.len());
                 self.lose_stream(index)
             }
-            5 => self.replace_worker(),
-            6 => self.crash_one(),
+            _ => self.replace_worker(),
+        }
+    }
+
+    /// Something breaks at the one node.
+    fn break_the_node(&mut self) -> Checked {
+        match self.rng.weighted(&[3, 3, 2, 2]) {
+            0 => self.crash(),
+            1 => self.take_over(),
+            2 => self.crash_one(),
             _ => self.restart_queues(),
         }
     }
 
-    /// The server's process dies: machines, queues, streams and messages are gone. Commits that were
-    /// on their way are lost or made, and nobody hears of it.
+    /// Something breaks at one of several nodes, or between two.
+    fn break_a_node(&mut self) -> Checked {
+        let Some(node) = self.some_node(|node| node.up) else { return Ok(()) };
+        match self.rng.weighted(&[5, 6, 3, 3, 3, 2]) {
+            0 => {
+                self.kill_node(node)?;
+                self.start_later(node);
+                Ok(())
+            }
+            1 => {
+                self.freeze(node);
+                Ok(())
+            }
+            2 => {
+                let most = 3 * self.settings.lease;
+                self.nodes[node].cut_until = self.now + self.rng.between(100 * MILLIS, most);
+                Ok(())
+            }
+            3 => {
+                self.cut_two(node);
+                Ok(())
+            }
+            4 => self.leave(node),
+            _ => self.crash(),
+        }
+    }
+
+    /// A node stands still, while others and its own clock go on. Some of them take it for dead.
+    fn freeze(&mut self, node: NodeId) {
+        if self.nodes[node].frozen {
+            return;
+        }
+        self.disturbed = self.now;
+        self.trace.note(None, || format!("{:>12} node {node} stands still", self.now));
+        self.nodes[node].frozen = true;
+        let lease = self.settings.lease;
+        let later = self.rng.between(lease / 4, 3 * lease);
+        let process = self.nodes[node].process;
+        self.plan_in(later, Event::Thaw(node, process));
+        self.worry_about(node);
+        for other in 0..self.nodes.len() {
+            if other != node && self.rng.chance(400) {
+                self.break_link(other, node);
+            }
+        }
+    }
+
+    /// Two nodes cannot reach each other for a while, at least not one of them the other.
+    fn cut_two(&mut self, node: NodeId) {
+        let other = self.rng.index(self.nodes.len());
+        if other == node {
+            return;
+        }
+        let until = self.now + self.rng.below(2 * self.settings.lease);
+        self.cuts.insert((node, other), until);
+        self.break_link(node, other);
+        if self.rng.chance(500) {
+            self.cuts.insert((other, node), until);
+            self.break_link(other, node);
+        }
+    }
+
+    /// A node hands over what it has and ends; it comes back later.
+    fn leave(&mut self, node: NodeId) -> Checked {
+        if self.nodes[node].frozen || std::mem::replace(&mut self.nodes[node].leaving, true) {
+            return Ok(());
+        }
+        self.disturbed = self.now;
+        self.trace.note(None, || format!("{:>12} node {node} leaves", self.now));
+        self.nodes[node].withdrawn = true;
+        let sessions: Vec<_> = self.nodes[node].streams.keys().cloned().collect();
+        for session in sessions {
+            self.tell_queues(node, QueueMessage::Gone(session))?;
+        }
+        self.lease(node, LeaseMessage::Leave)
+    }
+
+    /// No node is in trouble any more.
+    pub(super) fn heal(&mut self) {
+        self.cuts.clear();
+        for node in 0..self.nodes.len() {
+            self.nodes[node].cut_until = 0;
+            let process = self.nodes[node].process;
+            self.thaw(node, process);
+            if !self.nodes[node].up {
+                self.start_later(node);
+            }
+        }
+    }
+
+    /// All processes of the server die: machines, queues, streams and messages are gone. Commits that
+    /// were on their way are lost or made, and nobody hears of it.
     pub(super) fn crash(&mut self) -> Checked {
-        self.trace.note(None, || format!("{:>12} the process dies", self.now));
         let made = self.rng.chance(500);
         let mut commits = Vec::new();
         self.schedule.retain(|event| match event {
@@ -51,9 +151,8 @@ impl World {
                 commits.push((*slot, batch.clone()));
                 false
             }
-            Event::ToSlot(..) | Event::ToShard(..) | Event::Forget(_) | Event::Tick(..) => false,
-            Event::Reply(..) | Event::Open(_) => false,
-            Event::Worker(..) | Event::Client(_) | Event::ClientTimeout(..) | Event::Fault => true,
+            Event::Forget(_) | Event::Open(_) => false,
+            _ => true,
         });
         commits.sort_by_key(|(slot, _)| *slot);
         for (slot, batch) in commits {
@@ -64,21 +163,19 @@ impl World {
         }
         rows::rows_are_the_projection(&self.ledger, &self.tables, shards())?;
         self.reopening.clear();
-        self.cut_all_streams();
-        self.queues = Queues::new(self.settings.limits.queued_offers);
-        let slots: Vec<_> = self.slots.keys().copied().collect();
-        for slot in slots {
-            self.drop_slot(slot)?;
-        }
-        for shard in shards() {
-            self.reopen(shard);
+        for node in 0..self.nodes.len() {
+            self.kill_node(node)?;
+            match self.leased() {
+                true => self.start_later(node),
+                false => self.start_node(node)?,
+            }
         }
         Ok(())
     }
 
     /// One machine is gone, the others go on.
     fn crash_one(&mut self) -> Checked {
-        let owners: Vec<_> = self.owners.values().copied().collect();
+        let owners: Vec<_> = self.nodes[0].shards.values().copied().collect();
         match self.rng.pick(&owners).copied() {
             Some(slot) => self.drop_slot(slot),
             None => Ok(()),
@@ -87,7 +184,7 @@ impl World {
 
     /// A new owner takes a shard while the old one still works.
     fn take_over(&mut self) -> Checked {
-        let owned: Vec<_> = self.owners.keys().copied().collect();
+        let owned: Vec<_> = self.nodes[0].shards.keys().copied().collect();
         match self.rng.pick(&owned).copied() {
             Some(shard) => self.open(shard),
             None => Ok(()),
@@ -119,11 +216,11 @@ impl World {
 
     /// The queues forget everything; streams end with them, and shards are opened anew.
     fn restart_queues(&mut self) -> Checked {
-        self.queues = Queues::new(self.settings.limits.queued_offers);
+        self.nodes[0].queues = Queues::new(self.settings.limits.queued_offers);
         for index in 0..self.workers.len() {
             self.lose_stream(index)?;
         }
-        let slots: Vec<_> = self.owners.values().copied().collect();
+        let slots: Vec<_> = self.nodes[0].shards.values().copied().collect();
         for slot in slots {
             self.drop_slot(slot)?;
         }

@@ -1,57 +1,52 @@
-//! Messages between shards, and to and from the queues.
+//! Messages to the shards of a node.
 
 use abide_core::ids::ShardId;
-use abide_shard::{
-    message::Message,
-    queue::{QueueMessage, QueueOutput},
-};
+use abide_shard::message::Message;
 
-use super::{Event, World};
-use crate::{checks::Checked, names::shards, schedule::MILLIS, settings::delay, trace::brief};
+use super::{
+    World,
+    nodes::{NodeEvent, NodeId},
+};
+use crate::{checks::Checked, schedule::MILLIS, settings::delay};
 
 impl World {
-    /// Sends a message to another shard: it may be lost, late, overtaken, or come twice.
-    pub(super) fn send(&mut self, target: ShardId, message: Message) {
+    /// Sends a message to a shard of the same node: it may be lost, late, overtaken, or come twice.
+    pub(super) fn send(&mut self, node: NodeId, shard: ShardId, message: Message) {
         if self.trouble(self.settings.odds.link_lost) {
             return;
         }
         if self.trouble(self.settings.odds.link_twice) {
             let later = delay(&mut self.rng, 10 * MILLIS, true);
-            self.plan_in(later, Event::ToShard(target, message.clone()));
+            self.plan_at_node(node, later, NodeEvent::ToShard(shard, message.clone()));
         }
         let slow = self.trouble(self.settings.odds.link_slow);
         let later = delay(&mut self.rng, 10 * MILLIS, slow);
-        self.plan_in(later, Event::ToShard(target, message));
+        self.plan_at_node(node, later, NodeEvent::ToShard(shard, message));
     }
 
-    /// Sends a message to every shard.
-    pub(super) fn send_to_all(&mut self, message: &Message) {
-        for shard in shards() {
+    /// Sends a message to every shard that the node serves.
+    pub(super) fn tell_shards(&mut self, node: NodeId, message: &Message) {
+        let shards: Vec<_> = self.nodes[node].shards.keys().copied().collect();
+        for shard in shards {
             let later = delay(&mut self.rng, 3 * MILLIS, false);
-            self.plan_in(later, Event::ToShard(shard, message.clone()));
+            self.plan_at_node(node, later, NodeEvent::ToShard(shard, message.clone()));
         }
     }
 
-    /// Something happens to the queues; what they ask for is carried out.
-    pub(super) fn tell_queues(&mut self, message: QueueMessage) -> Checked {
-        self.trace.note(None, || format!("{:>12} queues <- {}", self.now, brief(&message)));
-        self.queues.handle(message);
-        while let Some(output) = self.queues.poll() {
-            self.trace.note(None, || format!("{:>12} queues -> {}", self.now, brief(&output)));
-            match output {
-                QueueOutput::Match(offer, taker) => {
-                    let later = delay(&mut self.rng, 2 * MILLIS, false);
-                    let message = Message::Matched(offer.clone(), taker);
-                    self.plan_in(later, Event::ToShard(offer.shard, message));
-                }
-                QueueOutput::Refill(queue) => self.send_to_all(&Message::Refill(queue)),
-                QueueOutput::NewBuild(queue, build) => {
-                    self.send_to_all(&Message::NewBuild(queue, build));
-                }
-                // The world has one set of queues, which no other node lends to.
-                QueueOutput::Pass(..) | QueueOutput::Declined(_) | QueueOutput::Spare { .. } => {}
-            }
+    /// A message for a shard that the node serves. Else, or if it closes, it is lost, but for the credit
+    /// of a match.
+    pub(super) fn deliver_to_shard(
+        &mut self,
+        node: NodeId,
+        shard: ShardId,
+        message: Message,
+    ) -> Checked {
+        let slot = self.nodes[node].shards.get(&shard).copied();
+        let open = slot.filter(|slot| self.slots.get(slot).is_some_and(|slot| !slot.closing));
+        match (open, message) {
+            (Some(slot), message) => self.deliver(slot, message),
+            (None, Message::Matched(offer, taker)) => self.unmatched(node, offer, taker),
+            (None, _) => Ok(()),
         }
-        Ok(())
     }
 }

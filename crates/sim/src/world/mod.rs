@@ -1,10 +1,13 @@
-//! A world: shards, a store, queues, workers and clients, driven by one seed on one thread. Time is
+//! A world: nodes with shards and queues, a store, workers and clients, driven by one seed on one thread. Time is
 //! virtual; what happens next is the earliest planned thing. A driver of the machines as the engine is
 //! one, with trouble added.
 //!
+//! - `nodes`: processes with leases, queues and clocks of their own.
 //! - `slots`: machines of shards, live ones and zombies; messages in, outputs out.
 //! - `store`: commits and reads, and how they fail.
-//! - `links`: messages between shards and to the queues.
+//! - `links`: messages to the shards of a node.
+//! - `peers`: what nodes tell each other, and the links between them.
+//! - `calls`: the way of a call to the node that serves its shard.
 //! - `workers`, `turns`, `locals`, `attempts`: sessions, workflow tasks, activities.
 //! - `clients`, `requests`, `moves`, `helpers`: who asks, and what for.
 //! - `faults`: crashes, takeovers, clock jumps, lost sessions.
@@ -18,11 +21,11 @@ use std::{
 use abide_core::{
     call::{CallError, CallReply, Ticket},
     event::{Event as HistoryEvent, Fact},
-    ids::{RunId, ShardId},
+    ids::{EventNumber, RunId, SessionId, ShardId},
     time::Timestamp,
 };
-use abide_shard::{message::Message, queue::Queues};
-use abide_store::memory::Tables;
+use abide_shard::message::Message;
+use abide_store::{memory::Tables, rows::RegistryRow};
 
 use crate::{
     checks::{Checked, dispatches::Dispatches, ledger::Ledger, promises::Promises, races},
@@ -30,12 +33,13 @@ use crate::{
     programs::Catalog,
     rng::Rng,
     sabotage::Saboteur,
-    schedule::{MILLIS, Micros, SECOND, Schedule},
+    schedule::{Micros, SECOND, Schedule},
     settings::Settings,
     trace::Trace,
 };
 
 mod attempts;
+mod calls;
 mod clients;
 mod ending;
 mod faults;
@@ -43,13 +47,18 @@ mod helpers;
 mod links;
 mod locals;
 mod moves;
+mod nodes;
+mod peers;
 mod requests;
 mod slots;
 mod store;
 mod turns;
 mod workers;
 
+use calls::Asked;
 use clients::Operation;
+use nodes::{Node, NodeEvent, NodeId, RegistryRequest};
+use peers::Link;
 use slots::{Slot, SlotId};
 use workers::{Worker, WorkerEvent};
 
@@ -120,14 +129,22 @@ pub struct World {
     skew: Micros,
     schedule: Schedule<Event>,
     tables: Tables,
+    nodes: Vec<Node>,
+    processes_made: u64,
+    links: BTreeMap<(NodeId, NodeId), Link>,
+    /// Pairs of nodes of which the first cannot call the second, until when.
+    cuts: BTreeMap<(NodeId, NodeId), Micros>,
+    /// When something happened to a node or a link last.
+    disturbed: Micros,
     slots: BTreeMap<SlotId, Slot>,
-    owners: BTreeMap<ShardId, SlotId>,
     slots_made: SlotId,
-    queues: Queues,
     workers: Vec<Worker>,
     sessions_made: u64,
+    streams_made: u64,
     operations: Vec<Operation>,
-    tickets: BTreeMap<Ticket, (SlotId, Caller)>,
+    tickets: BTreeMap<Ticket, Asked>,
+    /// The last event that the answer of a query will rest on.
+    queried: BTreeMap<Ticket, (RunId, EventNumber)>,
     tickets_made: Ticket,
     /// Trouble is over: everything is quick and nothing fails.
     calm: bool,
@@ -151,10 +168,20 @@ pub(crate) enum Event {
     Tick(SlotId, Micros),
     /// A message reaches a machine.
     ToSlot(SlotId, Message),
-    /// A message reaches whoever owns the shard then.
-    ToShard(ShardId, Message),
+    /// Something happens at a process of a node.
+    Node(NodeId, u64, NodeEvent),
+    /// A process of a node begins.
+    Start(NodeId),
+    /// A process that stood still goes on.
+    Thaw(NodeId, u64),
+    /// The store gets to a request about nodes' rows.
+    Registry(NodeId, u64, RegistryRequest),
+    /// A row is written though its write was said to have failed.
+    LateRow(RegistryRow),
     /// The store gets to a commit.
     Commit(SlotId, Box<abide_store::Batch>),
+    /// A commit is made though nobody waits for it any more.
+    LateCommit(SlotId, Box<abide_store::Batch>),
     /// A shard is taken into memory.
     Open(ShardId),
     /// A former owner notices.
@@ -167,15 +194,10 @@ pub(crate) enum Event {
     Client(usize),
     /// A client has waited long enough.
     ClientTimeout(usize, Ticket),
+    /// All shards should know by now that a session is gone.
+    SessionOver(SessionId, Micros),
     /// Something breaks.
     Fault,
-}
-
-/// Who waits for a reply.
-#[derive(Clone, Debug)]
-pub(crate) enum Caller {
-    Client(usize),
-    Worker(usize, u64, workers::Call),
 }
 
 impl World {
@@ -185,7 +207,6 @@ impl World {
         let mut rng = Rng::new(seed);
         let settings = Settings::draw(&mut rng);
         let catalog = Catalog::draw(&mut rng, saboteur.quirk());
-        let queues = Queues::new(settings.limits.queued_offers);
         let mut world = Self {
             rng,
             settings,
@@ -194,14 +215,19 @@ impl World {
             skew: 10 * SECOND,
             schedule: Schedule::default(),
             tables: Tables::default(),
+            nodes: Vec::new(),
+            processes_made: 0,
+            links: BTreeMap::new(),
+            cuts: BTreeMap::new(),
+            disturbed: 0,
             slots: BTreeMap::new(),
-            owners: BTreeMap::new(),
             slots_made: 0,
-            queues,
             workers: Vec::new(),
             sessions_made: 0,
+            streams_made: 0,
             operations: Vec::new(),
             tickets: BTreeMap::new(),
+            queried: BTreeMap::new(),
             tickets_made: 0,
             calm: false,
             ledger: Ledger::default(),
@@ -235,13 +261,10 @@ impl World {
         self.trace.of(run)
     }
 
-    /// Plans the whole life: shards, workers, requests, faults.
+    /// Plans the whole life: nodes, workers, requests, faults.
     fn begin(&mut self) {
         self.look_at_clock();
-        for shard in crate::names::shards() {
-            let at = self.rng.below(20 * MILLIS);
-            self.schedule.plan(at, Event::Open(shard));
-        }
+        self.begin_nodes();
         self.hire_workers();
         for index in 0..self.settings.operations {
             let at = self.rng.below(self.settings.span);
@@ -274,17 +297,33 @@ impl World {
     }
 
     fn happen(&mut self, event: Event) -> Checked {
+        let Some(event) = self.hold(event) else { return Ok(()) };
         match event {
             Event::Tick(slot, at) => self.tick(slot, at),
             Event::ToSlot(slot, message) => self.deliver(slot, message),
-            Event::ToShard(shard, message) => self.deliver_to_owner(shard, message),
+            Event::Node(node, process, event) => self.node_event(node, process, event),
+            Event::Start(node) => self.start_node(node),
+            Event::Thaw(node, process) => {
+                self.thaw(node, process);
+                Ok(())
+            }
+            Event::Registry(node, process, request) => {
+                self.carry_out_registry(node, process, request);
+                Ok(())
+            }
+            Event::LateRow(row) => {
+                self.tables.put_registry(row);
+                Ok(())
+            }
             Event::Commit(slot, batch) => self.carry_out_commit(slot, *batch),
+            Event::LateCommit(slot, batch) => self.apply(slot, &batch).map(|_| ()),
             Event::Open(shard) => self.open(shard),
             Event::Forget(slot) => self.drop_slot(slot),
             Event::Reply(ticket, result) => self.replied(ticket, *result),
             Event::Worker(worker, session, event) => self.worker_event(worker, session, event),
             Event::Client(operation) => self.ask(operation),
             Event::ClientTimeout(operation, ticket) => self.give_up_waiting(operation, ticket),
+            Event::SessionOver(session, since) => self.session_is_over(&session, since),
             Event::Fault => self.break_something(),
         }
     }
@@ -329,22 +368,6 @@ impl World {
         let happens = !self.calm && self.rng.chance(permille);
         self.counts.faults += u64::from(happens);
         happens
-    }
-
-    fn ticket(&mut self, slot: SlotId, caller: Caller) -> Ticket {
-        self.tickets_made += 1;
-        self.tickets.insert(self.tickets_made, (slot, caller));
-        self.tickets_made
-    }
-
-    fn replied(&mut self, ticket: Ticket, result: Result<CallReply, CallError>) -> Checked {
-        let Some((_, caller)) = self.tickets.remove(&ticket) else { return Ok(()) };
-        match caller {
-            Caller::Client(operation) => self.answered(operation, result),
-            Caller::Worker(worker, session, call) => {
-                self.worker_replied(worker, session, call, result)
-            }
-        }
     }
 
     /// The longest time that anything of the world's own making takes.

@@ -32,7 +32,10 @@ impl World {
         let target = self.draw_target();
         let identity = String::from("client");
         let own = Key::from(format!("key{number}"));
-        match self.rng.weighted(&[24, 24, 4, 3, 4, 4, 14, 6, 12, 3, 4, 3, 5, 40]) {
+        // Only with several nodes can an answer be old.
+        let (queries, looks) = if self.leased() { (10, 20) } else { (6, 4) };
+        let weights = [24, 24, 4, 3, 4, 4, 14, queries, 12, 3, looks, 3, 5, 40];
+        match self.rng.weighted(&weights) {
             0 => Some(self.draw_start(number)),
             1 => Some(Call::Signal(target, self.draw_signal(own), Extension::new())),
             2 => {
@@ -58,6 +61,7 @@ impl World {
             }
             8 => self.draw_move(number),
             9 => Some(Call::Repair { target, identity }),
+            10 if self.rng.chance(300) => Some(Call::AwaitEvents(target, 0)),
             10 => Some(Call::Describe(target)),
             11 => Some(Call::AwaitClose(target)),
             12 => self.draw_look_up(),

@@ -1,19 +1,20 @@
 //! Machines of shards: the owner of each shard, and zombies that do not know yet that they are none.
 //! Messages go in, outputs come out and are carried on.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use abide_core::{
-    call::{Dispatch, Worker as Taker},
+    call::{CallError, Dispatch, Worker as Taker},
     ids::{RunId, SessionId, ShardId},
 };
 use abide_shard::{
+    lease::LeaseMessage,
     message::{Message, Offer, Output, Work},
     queue::QueueMessage,
     shard::{Moment, Shard},
 };
 
-use super::{Caller, Event, World, workers::WorkerEvent};
+use super::{Event, World, nodes::NodeId, peers::PeerMessage, workers::WorkerEvent};
 use crate::{
     checks::{Check, Checked, Violation},
     schedule::{MILLIS, Micros, SECOND},
@@ -27,30 +28,78 @@ pub(crate) type SlotId = u32;
 /// A machine of a shard.
 pub(crate) struct Slot {
     pub(super) shard: ShardId,
+    pub(super) node: NodeId,
     pub(super) machine: Shard,
     /// When its next tick is planned.
     tick_at: Option<Micros>,
     /// A commit is on its way.
     committing: bool,
+    /// Reads and commits that have not come back.
+    under_way: usize,
+    /// It takes no more calls, and ends when all that is under way has come back.
+    pub(super) closing: bool,
     /// Matches that it has neither dispatched nor given back.
     matches: Vec<(Offer, Taker)>,
 }
 
 impl World {
-    /// Takes a shard into memory. A former owner that is still there becomes a zombie.
-    pub(super) fn open(&mut self, shard: ShardId) -> Checked {
-        self.reopening.remove(&shard);
+    /// Takes a shard into memory at a node.
+    pub(super) fn open_at(&mut self, node: NodeId, shard: ShardId) -> Checked {
         self.slots_made += 1;
         let id = self.slots_made;
-        let owner = format!("node{id}");
-        let limits = Arc::clone(&self.settings.limits);
-        let machine = Shard::new(shard, owner, limits);
-        let slot = Slot { shard, machine, tick_at: None, committing: false, matches: Vec::new() };
+        self.trace.note(None, || format!("{:>12} node {node} opens {shard} as #{id}", self.now));
+        // Without leases, one process may open a shard while it still has it.
+        let opened = if self.leased() { 0 } else { id };
+        let owner = format!("node{node}.{}.{opened}", self.nodes[node].process);
+        let slot = Slot {
+            shard,
+            node,
+            machine: Shard::new(shard, owner, Arc::clone(&self.settings.limits)),
+            tick_at: None,
+            committing: false,
+            under_way: 0,
+            closing: false,
+            matches: Vec::new(),
+        };
         self.slots.insert(id, slot);
-        if let Some(former) = self.owners.insert(shard, id) {
+        if let Some(former) = self.nodes[node].shards.insert(shard, id) {
             self.disown(former);
         }
         self.deliver(id, Message::Open)
+    }
+
+    /// The node stops serving a shard; `true` if nothing of it is under way.
+    pub(super) fn close_at(&mut self, node: NodeId, shard: ShardId) -> Result<bool, Violation> {
+        let Some(id) = self.nodes[node].shards.get(&shard).copied() else { return Ok(true) };
+        self.trace.note(None, || format!("{:>12} node {node} closes {shard}", self.now));
+        if self.saboteur.forgets_commit() {
+            self.forget_commit(id)?;
+        }
+        let Some(slot) = self.slots.get_mut(&id) else { return Ok(true) };
+        slot.closing = true;
+        if slot.under_way > 0 {
+            return Ok(false);
+        }
+        self.end(id)?;
+        Ok(true)
+    }
+
+    /// The commit that is on its way counts as done, and is not made.
+    fn forget_commit(&mut self, id: SlotId) -> Checked {
+        let mut forgotten = false;
+        self.schedule.retain(|event| {
+            let own = matches!(event, Event::Commit(of, _) if *of == id);
+            forgotten |= own;
+            !own
+        });
+        if forgotten { self.deliver(id, Message::Committed(Ok(()))) } else { Ok(()) }
+    }
+
+    /// Takes a shard into memory in a world without leases. A former owner that is still there becomes a
+    /// zombie.
+    pub(super) fn open(&mut self, shard: ShardId) -> Checked {
+        self.reopening.remove(&shard);
+        self.open_at(0, shard)
     }
 
     /// The former owner learns some time later that it is none.
@@ -59,7 +108,7 @@ impl World {
         self.plan_in(later, Event::Forget(former));
     }
 
-    /// Plans to open a shard that nobody owns.
+    /// Plans to open a shard that nobody owns, in a world without leases.
     pub(super) fn reopen(&mut self, shard: ShardId) {
         if self.reopening.insert(shard) {
             let later = self.rng.between(MILLIS, if self.calm { 50 * MILLIS } else { SECOND });
@@ -67,48 +116,45 @@ impl World {
         }
     }
 
-    /// Forgets a machine. Those who wait for its answers learn that it is gone.
+    /// Forgets a machine that was lost, and has it opened again.
     pub(super) fn drop_slot(&mut self, id: SlotId) -> Checked {
-        let Some(slot) = self.slots.remove(&id) else { return Ok(()) };
-        let shard = slot.shard;
-        self.trace.note(None, || format!("machine {id} of shard {shard} is gone"));
-        let lost: Vec<_> =
-            self.tickets.iter().filter(|(_, (slot, _))| *slot == id).map(|(t, _)| *t).collect();
-        for ticket in lost {
-            if let Some((_, caller)) = self.tickets.remove(&ticket) {
-                self.connection_broke(caller)?;
-            }
+        let Some(slot) = self.slots.get(&id) else { return Ok(()) };
+        let (node, shard) = (slot.node, slot.shard);
+        let owner = self.nodes[node].shards.get(&shard) == Some(&id);
+        self.end(id)?;
+        if !owner {
+            return Ok(());
         }
-        for (offer, taker) in slot.matches {
-            self.tell_queues(QueueMessage::Unmatched(offer, taker))?;
+        if self.leased() {
+            return self.lease(node, LeaseMessage::ShardReleased(shard));
         }
-        if self.owners.get(&shard) == Some(&id) {
-            self.owners.remove(&shard);
-            self.tell_queues(QueueMessage::ShardClosed(shard))?;
-            self.reopen(shard);
-        }
+        self.reopen(shard);
         Ok(())
     }
 
-    fn connection_broke(&mut self, caller: Caller) -> Checked {
-        match caller {
-            Caller::Client(operation) => self.retry(operation),
-            Caller::Worker(worker, session, call) => {
-                self.worker_call_broke(worker, session, call);
-                Ok(())
-            }
+    /// Forgets a machine. Those who wait for its answers learn that it is gone.
+    fn end(&mut self, id: SlotId) -> Checked {
+        let Some(slot) = self.slots.get_mut(&id) else { return Ok(()) };
+        let (node, shard) = (slot.node, slot.shard);
+        if slot.closing && self.saboteur.retires(node, shard, id) {
+            slot.closing = false;
+            self.nodes[node].shards.remove(&shard);
+            return self.tell_queues(node, QueueMessage::ShardClosed(shard));
         }
-    }
-
-    /// A message for whoever owns the shard. Nobody does: it is lost.
-    pub(super) fn deliver_to_owner(&mut self, shard: ShardId, message: Message) -> Checked {
-        match (self.owners.get(&shard), message) {
-            (Some(owner), message) => self.deliver(*owner, message),
-            (None, Message::Matched(offer, taker)) => {
-                self.tell_queues(QueueMessage::Unmatched(offer, taker))
-            }
-            (None, _) => Ok(()),
+        let Some(slot) = self.slots.remove(&id) else { return Ok(()) };
+        self.trace.note(None, || format!("machine {id} of shard {shard} is gone"));
+        self.break_calls(|asked| asked.slot == Some(id))?;
+        if self.leased() {
+            slot.no_match_is_left()?;
         }
+        for (offer, taker) in slot.matches {
+            self.unmatched(node, offer, taker)?;
+        }
+        if self.nodes[node].shards.get(&shard) == Some(&id) {
+            self.nodes[node].shards.remove(&shard);
+            self.tell_queues(node, QueueMessage::ShardClosed(shard))?;
+        }
+        Ok(())
     }
 
     /// A tick, unless another one is planned by now.
@@ -116,7 +162,8 @@ impl World {
         match self.slots.get_mut(&id) {
             Some(slot) if slot.tick_at == Some(at) => {
                 slot.tick_at = None;
-                self.deliver(id, Message::Tick)
+                // A shard that closes only waits for what is under way.
+                if slot.closing { Ok(()) } else { self.deliver(id, Message::Tick) }
             }
             _ => Ok(()),
         }
@@ -140,7 +187,15 @@ impl World {
             self.carry_out(id, early)?;
         }
         self.plan_tick(id);
-        Ok(())
+        self.end_if_closed(id)
+    }
+
+    /// A shard that closes has ended when nothing of it is under way.
+    fn end_if_closed(&mut self, id: SlotId) -> Checked {
+        match self.slots.get(&id) {
+            Some(slot) if slot.closing && slot.under_way == 0 => self.drop_slot(id),
+            _ => Ok(()),
+        }
     }
 
     fn handle(&mut self, id: SlotId, message: Message) -> Checked {
@@ -156,7 +211,11 @@ impl World {
         });
         match &message {
             Message::Matched(offer, taker) => slot.matches.push((offer.clone(), taker.clone())),
-            Message::Committed(_) => slot.committing = false,
+            Message::Committed(_) => {
+                slot.committing = false;
+                slot.under_way = slot.under_way.saturating_sub(1);
+            }
+            Message::Fetched(..) => slot.under_way = slot.under_way.saturating_sub(1),
             _ => {}
         }
         slot.machine.handle(Moment { now, entropy }, message);
@@ -186,50 +245,57 @@ impl World {
     /// Does what a machine asks for.
     fn carry_out(&mut self, id: SlotId, output: Output) -> Checked {
         let Some(slot) = self.slots.get_mut(&id) else { return Ok(()) };
-        let shard = slot.shard;
+        let (shard, node) = (slot.shard, slot.node);
         self.trace.note(run_of_output(&output), || {
             format!("{:>12} shard {shard}#{id} -> {}", self.now, brief(&output))
         });
         match output {
             Output::Fetch(ticket, fetch) => {
-                self.read(id, shard, ticket, &fetch);
+                slot.under_way += 1;
+                self.read(id, ticket, &fetch);
                 Ok(())
             }
-            Output::Commit(batch) => self.begin_commit(id, batch),
+            Output::Commit(batch) => {
+                slot.under_way += 1;
+                self.begin_commit(id, batch)
+            }
             Output::Reply(ticket, result) => {
-                let slow = self.rng.chance(100);
-                let usual = delay(&mut self.rng, 2 * MILLIS, slow && !self.calm);
-                self.plan_in(usual, Event::Reply(ticket, Box::new(result)));
+                let trusted = self.nodes[node].trusted(self.now) || self.saboteur.trusts_always();
+                let result = if trusted { result } else { Err(CallError::Reset) };
+                self.plan_reply(ticket, result);
                 Ok(())
             }
-            Output::Offer(offer) => self.tell_queues(QueueMessage::Offer(offer)),
+            Output::Offer(offer) => self.tell_queues(node, QueueMessage::Offer(offer)),
             Output::Dispatch(taker, dispatch) => {
                 slot.matched(&taker.session, Work::of(&dispatch));
                 self.dispatch(id, taker, dispatch)
             }
             Output::Unmatched(offer, taker) => {
                 slot.matched(&taker.session, (offer.run, offer.work));
-                self.tell_queues(QueueMessage::Unmatched(offer, taker))
+                self.unmatched(node, offer, taker)
             }
             Output::Deliver(target, envelope) => {
-                self.send(target, Message::Deliver(envelope));
+                self.reach(node, target, Message::Deliver(envelope));
                 Ok(())
             }
             Output::Answer(target, key, answer) => {
-                self.send(target, Message::Answered(key, answer));
+                self.reach(node, target, Message::Answered(key, answer));
                 Ok(())
             }
             Output::Confirm(target, key) => {
-                self.send(target, Message::Confirmed(key));
+                self.reach(node, target, Message::Confirmed(key));
                 Ok(())
             }
             Output::Opened => {
-                self.shard_opened(shard);
+                self.ask_for_attempts(node, shard);
+                let shards = BTreeSet::from([shard]);
+                self.broadcast(node, &PeerMessage::Opened(shards.clone()));
+                self.tell_shards(node, &Message::SendAgain(shards));
                 Ok(())
             }
             // Offers of a zombie's successor are not its to take back.
-            Output::Closed if self.owners.get(&shard) == Some(&id) => {
-                self.tell_queues(QueueMessage::ShardClosed(shard))
+            Output::Closed if self.nodes[node].shards.get(&shard) == Some(&id) => {
+                self.tell_queues(node, QueueMessage::ShardClosed(shard))
             }
             Output::Closed => Ok(()),
             Output::Halted(reason) => {
@@ -241,8 +307,10 @@ impl World {
 
     /// Work leaves for a worker.
     fn dispatch(&mut self, id: SlotId, taker: Taker, dispatch: Box<Dispatch>) -> Checked {
-        let shard = self.slots.get(&id).map(|slot| slot.shard);
-        let owner = shard.and_then(|shard| self.owners.get(&shard)) == Some(&id);
+        let Some(slot) = self.slots.get(&id) else { return Ok(()) };
+        let node = slot.node;
+        let claim = self.ledger.claims.get(&slot.shard);
+        let owner = claim.is_some_and(|claim| claim.writer == id);
         match &*dispatch {
             Dispatch::Workflow { token, given, last_event, .. } => {
                 self.dispatches.task(&self.ledger, token, given, *last_event)?;
@@ -250,18 +318,51 @@ impl World {
             Dispatch::Activity { token, given, .. } => {
                 self.dispatches.activity(&self.ledger, token, given, owner)?;
             }
-            Dispatch::Query { .. } => {}
+            Dispatch::Query { token, last_event, .. } => {
+                self.queried.insert(token.ticket, (token.run, *last_event));
+            }
         }
-        let Some((index, worker)) = self.worker_of(&taker.session) else {
-            // The stream is gone: the machine is told, as a driver tells that cannot send.
-            let message = Message::SessionLost(taker.session);
-            self.plan_in(MILLIS, Event::ToSlot(id, message));
-            return Ok(());
+        self.send_work(node, taker, dispatch);
+        Ok(())
+    }
+
+    /// Gives work to a worker that has a stream at the node; `false` if it has none.
+    pub(super) fn give(
+        &mut self,
+        node: NodeId,
+        session: &SessionId,
+        dispatch: Box<Dispatch>,
+    ) -> bool {
+        let Some((stream, worker)) = self.nodes[node].streams.get(session).copied() else {
+            return false;
         };
-        let session = worker.session_number;
+        let Some(number) = self.workers.get(worker).map(|worker| worker.session_number) else {
+            return false;
+        };
         let slow = self.trouble(20);
         let later = delay(&mut self.rng, 3 * MILLIS, slow);
-        self.plan_in(later, Event::Worker(index, session, WorkerEvent::Work(id, dispatch)));
+        let event = WorkerEvent::Work(stream, dispatch);
+        self.plan_in(later, Event::Worker(worker, number, event));
+        true
+    }
+
+    /// Some time after the end of a session in which no node and no link was in trouble, no machine holds
+    /// a task for it.
+    pub(super) fn session_is_over(&self, session: &SessionId, since: Micros) -> Checked {
+        if !self.all_linked_since(since) {
+            return Ok(());
+        }
+        for slot in self.slots.values() {
+            let of_shard = self.ledger.stories.values().filter(|s| s.shard == slot.shard);
+            for story in of_shard {
+                let run = slot.machine.peek(story.run.id);
+                let turn = run.and_then(|run| run.volatile.turn.as_ref());
+                if turn.is_some_and(|turn| turn.session == *session) {
+                    let what = format!("{session} is gone and has its task");
+                    return Err(Violation::of(Check::Sessions, story.run.id, what));
+                }
+            }
+        }
         Ok(())
     }
 

@@ -43,7 +43,10 @@ impl World {
         let odds = &self.settings.odds;
         let (refused, unavailable, unknown) =
             (odds.commit_refused, odds.commit_unavailable, odds.commit_unknown);
-        let answer = if self.saboteur.loses(&batch) {
+        let cut = self.slots.get(&id).is_some_and(|slot| self.cut_off(slot.node));
+        let answer = if cut {
+            Err(CommitError::Unavailable("cut off".into()))
+        } else if self.saboteur.loses(&batch) {
             Ok(())
         } else if self.may_refuse(&batch) && self.trouble(refused) {
             self.refused.extend(runs_of(&batch));
@@ -51,8 +54,13 @@ impl World {
         } else if self.trouble(unavailable) {
             Err(CommitError::Unavailable("by chance".into()))
         } else if self.trouble(unknown) {
-            if self.rng.chance(500) {
-                self.apply(id, &batch)?.ok();
+            match self.rng.weighted(&[5, 4, 1]) {
+                0 => {}
+                1 => drop(self.apply(id, &batch)?),
+                _ => {
+                    let later = self.rng.below(SECOND);
+                    self.plan_in(later, Event::LateCommit(id, Box::new(batch)));
+                }
             }
             Err(CommitError::Unknown("by chance".into()))
         } else {
@@ -116,10 +124,13 @@ impl World {
     }
 
     /// A machine asks for a read. What was committed before is seen; what comes later may be.
-    pub(super) fn read(&mut self, id: SlotId, shard: ShardId, ticket: Ticket, fetch: &Fetch) {
+    pub(super) fn read(&mut self, id: SlotId, ticket: Ticket, fetch: &Fetch) {
+        let Some((shard, node)) = self.slots.get(&id).map(|slot| (slot.shard, slot.node)) else {
+            return;
+        };
         let slow = self.trouble(self.settings.odds.read_slow);
         let later = delay(&mut self.rng, 2 * MILLIS, slow);
-        let answer = if self.trouble(self.settings.odds.read_fails) {
+        let answer = if self.cut_off(node) || self.trouble(self.settings.odds.read_fails) {
             Err(ReadError::Unavailable("by chance".into()))
         } else {
             let fetched = fetch_from(&self.tables, shard, fetch);

@@ -15,8 +15,7 @@ use abide_core::{
 use bytes::Bytes;
 
 use super::{
-    Caller, Event, World,
-    slots::SlotId,
+    Event, World,
     workers::{Call, WorkerEvent},
 };
 use crate::{
@@ -34,8 +33,8 @@ const CACHE_MAX: usize = 3;
 pub(crate) enum Answer {
     /// To a workflow task.
     Task(Box<Request>, RunId, StartId),
-    /// To a query, at the machine that asked.
-    Query(Box<Request>, SlotId),
+    /// To a query.
+    Query(Box<Request>),
 }
 
 impl World {
@@ -216,26 +215,18 @@ impl World {
 
     /// A worker sends its answer, if it has a stream.
     pub(super) fn answer(&mut self, index: usize, answer: Answer) -> Checked {
-        let Some(worker) = self.workers.get(index).filter(|worker| worker.connected()) else {
+        if self.workers.get(index).is_none_or(|worker| !worker.connected()) {
             return Ok(());
-        };
-        let session = worker.session_number;
+        }
         match answer {
             Answer::Task(request, run, start) => {
-                let shard = self.ledger.stories.get(&run).map(|story| story.shard);
                 let call = match &*request {
                     Request::CompleteTask(..) => Call::Turn(run, start),
                     _ => Call::Other,
                 };
-                if let Some(shard) = shard {
-                    self.worker_asks(index, shard, *request, call);
-                }
+                self.worker_asks(index, *request, call);
             }
-            Answer::Query(request, slot) => {
-                let ticket = self.ticket(slot, Caller::Worker(index, session, Call::Other));
-                let message = abide_shard::message::Message::Call(ticket, request);
-                self.plan_in(MILLIS, Event::ToSlot(slot, message));
-            }
+            Answer::Query(request) => self.worker_asks(index, *request, Call::Other),
         }
         Ok(())
     }
@@ -273,7 +264,6 @@ impl World {
     pub(super) fn take_query(
         &mut self,
         index: usize,
-        slot: SlotId,
         token: QueryToken,
         last_event: EventNumber,
     ) -> Checked {
@@ -297,7 +287,7 @@ impl World {
         };
         let later = delay(&mut self.rng, 10 * MILLIS, false);
         let request = Box::new(Request::AnswerQuery(token, answer));
-        let event = WorkerEvent::Answer(Box::new(Answer::Query(request, slot)));
+        let event = WorkerEvent::Answer(Box::new(Answer::Query(request)));
         self.plan_in(later, Event::Worker(index, session, event));
         let give_up = WorkerEvent::GiveUp(WorkKind::Workflow);
         self.plan_in(later, Event::Worker(index, session, give_up));

@@ -6,11 +6,18 @@ use abide_core::{
     call::{Call as Request, CallError, CallReply, Dispatch, QueueKey, WorkKind, Worker as Taker},
     ids::{BuildId, EventNumber, RunId, SessionId, ShardId, StartId},
 };
-use abide_shard::{message::Message, queue::QueueMessage};
+use abide_shard::queue::QueueMessage;
 
-use super::{Caller, Event, World, attempts::Held, slots::SlotId, turns::Answer};
+use super::{
+    Event, World,
+    attempts::Held,
+    calls::Caller,
+    nodes::{Node, NodeEvent, NodeId},
+    peers,
+    turns::Answer,
+};
 use crate::{
-    checks::Checked,
+    checks::{Check, Checked, Violation},
     code::Machine,
     names::NAMESPACE,
     programs::Build,
@@ -24,6 +31,9 @@ pub(crate) const QUEUE: &str = "queue";
 /// How many tasks of each kind a worker takes at once.
 const CREDITS: usize = 3;
 
+/// How soon all shards know that a session is over, if no node and no link is in trouble.
+const TOLD_WITHIN: Micros = 200 * MILLIS;
+
 /// A worker: a process that has one session at a time.
 pub(crate) struct Worker {
     pub(super) session: SessionId,
@@ -31,6 +41,14 @@ pub(crate) struct Worker {
     pub(super) session_number: u64,
     pub(super) build: Build,
     connected: bool,
+    /// The node that it is connected to, or was last.
+    pub(super) node: NodeId,
+    /// Names its stream: what belongs to an older one is void.
+    stream: u64,
+    /// How much more work it takes, as it said on this stream.
+    credits: BTreeMap<WorkKind, usize>,
+    /// What it took on streams that have ended: a match that was under way then may come to the new one.
+    stale: BTreeMap<WorkKind, usize>,
     /// Runs in memory, least recently used first.
     pub(super) cache: Vec<(RunId, Machine)>,
     /// Turns that were answered, until the server has taken them.
@@ -42,8 +60,8 @@ pub(crate) struct Worker {
 pub(crate) enum WorkerEvent {
     /// The stream is there.
     Connect,
-    /// Work arrives from a machine.
-    Work(SlotId, Box<Dispatch>),
+    /// Work arrives on a stream.
+    Work(u64, Box<Dispatch>),
     /// A workflow or query task is answered.
     Answer(Box<Answer>),
     /// A task that nobody will answer is given up.
@@ -54,6 +72,8 @@ pub(crate) enum WorkerEvent {
     Finish(RunId, EventNumber, u32),
     /// Attempts on this shard are presented.
     Present(ShardId),
+    /// It notices that nobody answers on its stream.
+    StreamDead(u64),
     /// The process begins anew, with another session.
     Restart(Build),
 }
@@ -82,15 +102,7 @@ impl World {
         let builds = [Build::Right, Build::Right, third];
         for (index, build) in builds.into_iter().enumerate() {
             let (session, session_number) = self.next_session();
-            self.workers.push(Worker {
-                session,
-                session_number,
-                build,
-                connected: false,
-                cache: Vec::new(),
-                turns: BTreeMap::new(),
-                held: BTreeMap::new(),
-            });
+            self.workers.push(Worker::new(session, session_number, build));
             let at = self.rng.below(50 * MILLIS);
             self.plan_in(at, Event::Worker(index, session_number, WorkerEvent::Connect));
         }
@@ -99,12 +111,6 @@ impl World {
     fn next_session(&mut self) -> (SessionId, u64) {
         self.sessions_made += 1;
         (format!("session{}", self.sessions_made).into(), self.sessions_made)
-    }
-
-    /// The worker that has this session and a stream.
-    pub(super) fn worker_of(&self, session: &SessionId) -> Option<(usize, &Worker)> {
-        let found = |(_, worker): &(usize, &Worker)| worker.session == *session;
-        self.workers.iter().enumerate().find(found).filter(|(_, worker)| worker.connected)
     }
 
     pub(super) fn worker_event(
@@ -118,23 +124,44 @@ impl World {
         }
         match event {
             WorkerEvent::Connect => self.connect(index),
-            WorkerEvent::Work(slot, dispatch) => self.take_work(index, slot, *dispatch),
+            WorkerEvent::Work(stream, dispatch) => self.take_work(index, stream, *dispatch),
             WorkerEvent::Answer(answer) => self.answer(index, *answer),
             WorkerEvent::GiveUp(kind) => self.credit(index, kind, 1),
             WorkerEvent::Beat(run, scheduled, start) => self.beat(index, run, scheduled, start),
             WorkerEvent::Finish(run, scheduled, start) => self.finish(index, run, scheduled, start),
             WorkerEvent::Present(shard) => self.present(index, shard),
+            WorkerEvent::StreamDead(stream) => match self.workers.get(index) {
+                Some(worker) if worker.connected && worker.stream == stream => {
+                    self.lose_stream(index)
+                }
+                _ => Ok(()),
+            },
             WorkerEvent::Restart(build) => self.restart(index, build),
         }
     }
 
-    /// The worker has a stream: it says what it can take and what it still holds.
+    /// The worker gets a stream at some node: it says what it can take and what it still holds.
     fn connect(&mut self, index: usize) -> Checked {
-        let Some(worker) = self.workers.get_mut(index) else { return Ok(()) };
-        if std::mem::replace(&mut worker.connected, true) {
+        let Some(worker) = self.workers.get(index).filter(|worker| !worker.connected) else {
             return Ok(());
+        };
+        let number = worker.session_number;
+        let Some(node) = self.some_node(|node: &Node| node.reachable() && !node.leaving) else {
+            let again = Event::Worker(index, number, WorkerEvent::Connect);
+            self.plan_in(200 * MILLIS, again);
+            return Ok(());
+        };
+        self.streams_made += 1;
+        let Some(worker) = self.workers.get_mut(index) else { return Ok(()) };
+        worker.connected = true;
+        worker.node = node;
+        worker.stream = self.streams_made;
+        for (kind, credits) in std::mem::take(&mut worker.credits) {
+            *worker.stale.entry(kind).or_default() += credits;
         }
+        let (session, stream) = (worker.session.clone(), worker.stream);
         let held = worker.held.values().filter(|held| !held.eager).count().min(CREDITS);
+        self.tell_node(node, NodeEvent::Connected { session, stream, worker: index })?;
         self.credit(index, WorkKind::Workflow, CREDITS)?;
         self.credit(index, WorkKind::Activity, CREDITS - held)?;
         for shard in crate::names::shards() {
@@ -145,25 +172,38 @@ impl World {
 
     /// The worker can take more.
     pub(super) fn credit(&mut self, index: usize, kind: WorkKind, credits: usize) -> Checked {
-        let Some(worker) = self.workers.get(index).filter(|worker| worker.connected) else {
+        let Some(worker) = self.workers.get_mut(index).filter(|worker| worker.connected) else {
             return Ok(());
         };
-        let worker = worker.taker();
-        let queue = QueueKey { namespace: NAMESPACE.into(), queue: QUEUE.into(), kind };
-        self.tell_queues(QueueMessage::Credit { queue, worker, credits })
+        *worker.credits.entry(kind).or_default() += credits;
+        let (session, stream, node) = (worker.session.clone(), worker.stream, worker.node);
+        let message = QueueMessage::Credit { queue: queue(kind), worker: worker.taker(), credits };
+        self.tell_node(node, NodeEvent::Credit { session, stream, message })
     }
 
-    fn take_work(&mut self, index: usize, slot: SlotId, dispatch: Dispatch) -> Checked {
-        if self.workers.get(index).is_none_or(|worker| !worker.connected) {
+    fn take_work(&mut self, index: usize, stream: u64, dispatch: Dispatch) -> Checked {
+        let Some(worker) = self.workers.get_mut(index) else { return Ok(()) };
+        if !worker.connected || worker.stream != stream {
             return Ok(());
+        }
+        let kind = match &dispatch {
+            Dispatch::Workflow { .. } | Dispatch::Query { .. } => WorkKind::Workflow,
+            Dispatch::Activity { .. } => WorkKind::Activity,
+        };
+        if !peers::eager(&dispatch) {
+            let credits = worker.credits.get_mut(&kind).filter(|credits| **credits > 0);
+            let stale = worker.stale.get_mut(&kind).filter(|credits| **credits > 0);
+            let Some(credits) = credits.or(stale) else {
+                let what = format!("{} got more than it asked for: {kind:?}", worker.session);
+                return Err(Violation::new(Check::Credits, what));
+            };
+            *credits -= 1;
         }
         match dispatch {
             Dispatch::Workflow { token, given, last_event, recent } => {
                 self.take_turn(index, token, &given, last_event, recent)
             }
-            Dispatch::Query { token, last_event, .. } => {
-                self.take_query(index, slot, token, last_event)
-            }
+            Dispatch::Query { token, last_event, .. } => self.take_query(index, token, last_event),
             Dispatch::Activity { token, given, eager } => {
                 self.take_attempt(index, token, &given, eager);
                 Ok(())
@@ -171,37 +211,46 @@ impl World {
         }
     }
 
-    /// A worker asks the owner of a shard for something. Rarely, a former owner gets it.
-    pub(super) fn worker_asks(
-        &mut self,
-        index: usize,
-        shard: ShardId,
-        request: Request,
-        call: Call,
-    ) {
-        let Some(worker) = self.workers.get(index) else { return };
-        let session = worker.session_number;
-        let Some(slot) = self.addressed(shard) else {
-            return self.worker_call_broke(index, session, call);
-        };
-        let ticket = self.ticket(slot, Caller::Worker(index, session, call));
-        let later = delay(&mut self.rng, 3 * MILLIS, false);
-        let message = Message::Call(ticket, Box::new(request));
-        self.plan_in(later, Event::ToSlot(slot, message));
+    /// The queues know of all that workers can take, when nothing is under way.
+    pub(super) fn no_credit_is_lost(&self) -> Checked {
+        for worker in self.workers.iter().filter(|worker| worker.connected) {
+            for (kind, credits) in &worker.credits {
+                let queues = &self.nodes[worker.node].queues;
+                let known = queues.credits_of(&queue(*kind), &worker.session);
+                if known < *credits {
+                    let session = &worker.session;
+                    let what = format!("{session} takes {credits} of {kind:?}, {known} are known");
+                    return Err(Violation::new(Check::Credits, what));
+                }
+            }
+        }
+        Ok(())
     }
 
-    /// The machine that gets a call: the owner, or rarely a zombie.
-    pub(super) fn addressed(&mut self, shard: ShardId) -> Option<SlotId> {
-        let owner = self.owners.get(&shard).copied();
-        let zombie = self
-            .slots
-            .iter()
-            .find(|(id, slot)| slot.shard == shard && Some(**id) != owner)
-            .map(|(id, _)| *id);
-        match zombie {
-            Some(zombie) if self.trouble(150) => Some(zombie),
-            _ => owner,
+    /// The queues of a node never know of more credit than workers gave.
+    pub(super) fn no_credit_is_made_up(&self, node: NodeId) -> Checked {
+        let Node { streams, queues, .. } = &self.nodes[node];
+        for (session, (stream, worker)) in streams {
+            let worker = self.workers.get(*worker).filter(|worker| worker.stream == *stream);
+            let Some(worker) = worker else { continue };
+            for (kind, credits) in &worker.credits {
+                let stale = worker.stale.get(kind).copied().unwrap_or_default();
+                let known = queues.credits_of(&queue(*kind), session);
+                if known > credits + stale {
+                    let what = format!("{session} takes {credits} of {kind:?}, {known} are known");
+                    return Err(Violation::new(Check::Credits, what));
+                }
+            }
         }
+        Ok(())
+    }
+
+    /// A worker asks for something of a shard, by the node that it is connected to.
+    pub(super) fn worker_asks(&mut self, index: usize, request: Request, call: Call) {
+        let Some(worker) = self.workers.get(index) else { return };
+        let (session, node) = (worker.session_number, worker.node);
+        let later = delay(&mut self.rng, 3 * MILLIS, false);
+        self.call_at(node, later, Caller::Worker(index, session, call), Box::new(request));
     }
 
     /// The answer of a shard reaches a worker.
@@ -248,10 +297,10 @@ impl World {
         let grace = Micros::try_from(grace.as_micros()).unwrap_or(SECOND);
         let Some(worker) = self.workers.get_mut(index) else { return Ok(()) };
         worker.connected = false;
-        let (session, number) = (worker.session.clone(), worker.session_number);
+        let number = worker.session_number;
         let back = self.rng.between(MILLIS, grace * 2);
         self.plan_in(back, Event::Worker(index, number, WorkerEvent::Connect));
-        self.tell_gone(session)
+        self.tell_gone(index)
     }
 
     /// The process dies and another takes its place.
@@ -261,31 +310,35 @@ impl World {
         let (session, number) = (worker.session.clone(), worker.session_number);
         let back = self.rng.between(MILLIS, SECOND);
         self.plan_in(back, Event::Worker(index, number, WorkerEvent::Restart(build)));
-        self.tell_gone(session)
+        if self.leased() {
+            self.plan_in(TOLD_WITHIN, Event::SessionOver(session, self.now));
+        }
+        self.tell_gone(index)
     }
 
     fn restart(&mut self, index: usize, build: Build) -> Checked {
         let (session, session_number) = self.next_session();
+        // Whoever was to come with other code comes too late.
+        let build = if self.calm { Build::Right } else { build };
         if let Some(worker) = self.workers.get_mut(index) {
-            let (cache, turns, held) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-            *worker =
-                Worker { session, session_number, build, connected: false, cache, turns, held };
+            *worker = Worker::new(session, session_number, build);
         }
         self.connect(index)
     }
 
-    /// The server's side of a stream ends: queues and shards learn of it.
-    fn tell_gone(&mut self, session: SessionId) -> Checked {
-        self.send_to_all(&Message::SessionLost(session.clone()));
-        self.tell_queues(QueueMessage::Gone(session))
+    /// The server's side of a stream ends.
+    fn tell_gone(&mut self, index: usize) -> Checked {
+        let Some(worker) = self.workers.get(index) else { return Ok(()) };
+        let (session, stream) = (worker.session.clone(), worker.stream);
+        self.tell_node(worker.node, NodeEvent::Disconnected { session, stream })
     }
 
-    /// All streams end with the server's process, which tells nobody.
-    pub(super) fn cut_all_streams(&mut self) {
+    /// The streams at a node end with its process, which tells nobody.
+    pub(super) fn cut_streams_of(&mut self, node: NodeId) {
         for index in 0..self.workers.len() {
-            let most = 2 * SECOND;
-            let back = self.rng.between(MILLIS, most);
-            if let Some(worker) = self.workers.get_mut(index) {
+            let back = self.rng.between(MILLIS, 2 * SECOND);
+            let worker = self.workers.get_mut(index).filter(|worker| worker.node == node);
+            if let Some(worker) = worker {
                 worker.connected = false;
                 let number = worker.session_number;
                 self.plan_in(back, Event::Worker(index, number, WorkerEvent::Connect));
@@ -293,14 +346,38 @@ impl World {
         }
     }
 
-    /// A shard has a new owner, or its owner begins anew: workers present what they hold there.
-    pub(super) fn shard_opened(&mut self, shard: ShardId) {
+    /// A node ends the stream of a worker, which notices.
+    pub(super) fn end_stream(&mut self, index: usize, session: &SessionId, stream: u64) {
+        let worker = self.workers.get(index).filter(|worker| worker.session == *session);
+        if let Some(number) = worker.map(|worker| worker.session_number) {
+            let event = WorkerEvent::StreamDead(stream);
+            self.plan_in(MILLIS, Event::Worker(index, number, event));
+        }
+    }
+
+    /// Those at a node that stands still may notice it.
+    pub(super) fn worry_about(&mut self, node: NodeId) {
+        for index in 0..self.workers.len() {
+            let later = self.rng.below(2 * SECOND);
+            let notices = self.rng.chance(500);
+            let Some(worker) = self.workers.get(index) else { continue };
+            if worker.node == node && worker.connected && notices {
+                let event = WorkerEvent::StreamDead(worker.stream);
+                let number = worker.session_number;
+                self.plan_in(later, Event::Worker(index, number, event));
+            }
+        }
+    }
+
+    /// A shard has a new owner, or its owner begins anew: the workers at a node present what they hold
+    /// there.
+    pub(super) fn ask_for_attempts(&mut self, node: NodeId, shard: ShardId) {
         let grace = self.settings.limits.session_grace;
         let grace = Micros::try_from(grace.as_micros()).unwrap_or(SECOND);
         for index in 0..self.workers.len() {
             let most = if self.rng.chance(800) { grace / 2 } else { grace * 2 };
             let later = self.rng.between(5 * MILLIS, most.max(6 * MILLIS));
-            if let Some(worker) = self.workers.get(index) {
+            if let Some(worker) = self.workers.get(index).filter(|worker| worker.node == node) {
                 let number = worker.session_number;
                 let event = WorkerEvent::Present(shard);
                 self.plan_in(later, Event::Worker(index, number, event));
@@ -314,7 +391,28 @@ impl World {
     }
 }
 
+/// The queue of a kind of work.
+fn queue(kind: WorkKind) -> QueueKey {
+    QueueKey { namespace: NAMESPACE.into(), queue: QUEUE.into(), kind }
+}
+
 impl Worker {
+    fn new(session: SessionId, session_number: u64, build: Build) -> Self {
+        Self {
+            session,
+            session_number,
+            build,
+            connected: false,
+            node: 0,
+            stream: 0,
+            credits: BTreeMap::new(),
+            stale: BTreeMap::new(),
+            cache: Vec::new(),
+            turns: BTreeMap::new(),
+            held: BTreeMap::new(),
+        }
+    }
+
     /// It has a stream.
     pub(super) const fn connected(&self) -> bool {
         self.connected

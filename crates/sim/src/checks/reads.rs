@@ -1,0 +1,108 @@
+//! No answer is old: whoever asks is told at least what was committed when it asked, whichever node
+//! answers.
+
+use abide_core::{
+    call::{Call, CallError, CallReply, RunTarget},
+    ids::{EventNumber, RunId},
+};
+
+use super::{
+    Check, Checked, Violation,
+    ledger::{Ledger, Story},
+};
+
+/// What was committed of a run when somebody asked for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Floor {
+    run: RunId,
+    ordinal: u64,
+    log_rows: u64,
+    last_event: EventNumber,
+}
+
+/// How much of a run an answer shows.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shown {
+    log_rows: Option<u64>,
+    last_event: Option<EventNumber>,
+}
+
+impl Floor {
+    /// What is committed of the run that the call asks for, if it only asks.
+    pub fn of(ledger: &Ledger, call: &Call) -> Option<Self> {
+        let story = story(ledger, target(call)?)?;
+        let run = &story.run;
+        let (log_rows, last_event) = (run.log_rows, run.last_event);
+        Some(Self { run: run.id, ordinal: run.ordinal, log_rows, last_event })
+    }
+
+    /// The answer shows at least that. `queried`: the last event that the answer of a query rests on.
+    pub fn holds(
+        &self,
+        ledger: &Ledger,
+        answer: &Result<CallReply, CallError>,
+        queried: Option<(RunId, EventNumber)>,
+    ) -> Checked {
+        let (run, shown) = match answer {
+            Ok(CallReply::Run(shown)) => {
+                let log_rows = Some(shown.log_rows);
+                (shown.id, Shown { log_rows, last_event: Some(shown.last_event) })
+            }
+            Ok(CallReply::History { run, last_event, .. }) => {
+                (*run, Shown { last_event: Some(*last_event), ..Shown::default() })
+            }
+            Ok(CallReply::Closed { run, .. }) => (*run, Shown::default()),
+            Ok(_) => match queried {
+                Some((run, last_event)) => {
+                    (run, Shown { last_event: Some(last_event), ..Shown::default() })
+                }
+                None => return Ok(()),
+            },
+            Err(CallError::NotFound) => {
+                return Err(self.broken(self.run, "it is said not to exist".into()));
+            }
+            Err(_) => return Ok(()),
+        };
+        self.reached(ledger, run, shown)
+    }
+
+    fn reached(&self, ledger: &Ledger, run: RunId, shown: Shown) -> Checked {
+        if run != self.run {
+            let ordinal = ledger.stories.get(&run).map_or(0, |story| story.run.ordinal);
+            if ordinal < self.ordinal {
+                return Err(self.broken(run, format!("run {} had followed it", self.run)));
+            }
+            return Ok(());
+        }
+        if shown.log_rows.is_some_and(|rows| rows < self.log_rows) {
+            let what = format!("{:?} rows are shown, {} were committed", shown, self.log_rows);
+            return Err(self.broken(run, what));
+        }
+        if shown.last_event.is_some_and(|event| event < self.last_event) {
+            let what = format!("{:?} is shown, event {} was committed", shown, self.last_event);
+            return Err(self.broken(run, what));
+        }
+        Ok(())
+    }
+
+    fn broken(&self, run: RunId, what: String) -> Violation {
+        Violation::of(Check::Reads, run, format!("when it was asked for: {what}"))
+    }
+}
+
+fn target(call: &Call) -> Option<&RunTarget> {
+    match call {
+        Call::Describe(target)
+        | Call::AwaitClose(target)
+        | Call::AwaitEvents(target, _)
+        | Call::Query { target, .. } => Some(target),
+        _ => None,
+    }
+}
+
+fn story<'a>(ledger: &'a Ledger, target: &RunTarget) -> Option<&'a Story> {
+    match target.run {
+        Some(run) => ledger.stories.get(&run),
+        None => ledger.current(&target.workflow),
+    }
+}

@@ -1,0 +1,79 @@
+//! Bugs in how nodes share the shards, and in what they tell each other.
+
+use std::collections::BTreeSet;
+
+use abide_core::ids::ShardId;
+use abide_shard::lease::{NODE_PREFIX, NodeRow, NodeState};
+use abide_store::rows::RegistryRow;
+
+use super::{Bug, Saboteur};
+
+impl Saboteur {
+    /// A node's row as it is written.
+    pub fn row(&mut self, mut row: RegistryRow) -> RegistryRow {
+        if self.strikes(Bug::UnlistedShards)
+            && let Ok(listed) = NodeRow::decode(&row.value)
+        {
+            row.value = NodeRow { shards: BTreeSet::new(), ..listed }.encode();
+        }
+        row
+    }
+
+    /// The rows as a node reads them.
+    pub fn rows(&mut self, reader: &str, mut rows: Vec<RegistryRow>) -> Vec<RegistryRow> {
+        let own = format!("{NODE_PREFIX}{reader}");
+        for row in rows.iter_mut().filter(|row| row.name != own) {
+            if self.strikes(Bug::EarlyTakeover)
+                && let Ok(other) = NodeRow::decode(&row.value)
+            {
+                let shards = BTreeSet::new();
+                row.value = NodeRow { state: NodeState::Gone, shards, ..other }.encode();
+            }
+        }
+        rows
+    }
+
+    /// What a node is told about the write of a row.
+    pub fn written(&self, written: bool) -> bool {
+        written || self.bug == Some(Bug::ServingWithoutRow)
+    }
+
+    /// Answers are given whatever the lease says.
+    pub fn trusts_always(&self) -> bool {
+        self.bug == Some(Bug::AnswerWithoutLease)
+    }
+
+    /// Offers that were passed on to a node that is gone are not offered again.
+    pub fn drops_passed(&self) -> bool {
+        self.bug == Some(Bug::LostPassedOffer)
+    }
+
+    /// The credit of a match that came to nothing elsewhere is not given back.
+    pub fn forgets_loan(&mut self) -> bool {
+        self.strikes(Bug::LostLoan)
+    }
+
+    /// A shard that closes does not wait for its commit.
+    pub fn forgets_commit(&self) -> bool {
+        self.bug == Some(Bug::ForgottenCommit)
+    }
+
+    /// Other nodes are not told that a session is gone.
+    pub fn keeps_session_lost(&self) -> bool {
+        self.bug == Some(Bug::UntoldSessionEnd)
+    }
+
+    /// The machine of a shard that was handed over is kept, and answers whoever still asks here.
+    pub fn retires(&mut self, node: usize, shard: ShardId, machine: u32) -> bool {
+        let retires = self.bug == Some(Bug::WrongOwner);
+        if retires {
+            self.retired.insert((node, shard), machine);
+        }
+        retires
+    }
+
+    /// The machine that answers for a shard that is not served.
+    pub fn retired(&self, node: usize, shard: ShardId) -> Option<u32> {
+        self.retired.get(&(node, shard)).copied()
+    }
+}

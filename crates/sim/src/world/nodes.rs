@@ -1,0 +1,526 @@
+//! Nodes: processes that serve shards, each with queues, a clock and a view of the others. The lease
+//! machine says which shards a node serves, as in the engine; a node that is alone needs no lease.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
+
+use abide_core::{
+    call::{Call, Ticket},
+    ids::{SessionId, ShardId},
+};
+use abide_shard::{
+    lease::{Lease, LeaseMessage, LeaseOptions, LeaseOutput, NODE_PREFIX},
+    message::Message,
+    neighbours::Neighbours,
+    queue::{QueueMessage, Queues},
+};
+use abide_store::rows::RegistryRow;
+
+use super::{Event, World, peers::PeerMessage, slots::SlotId};
+use crate::{
+    checks::{Check, Checked, Violation},
+    names::shards,
+    schedule::{MILLIS, Micros},
+    settings::delay,
+    trace::brief,
+};
+
+/// Which node.
+pub(crate) type NodeId = usize;
+
+/// A node: one process at a time.
+pub(crate) struct Node {
+    /// Counts processes of the world: what belongs to an older one is void.
+    pub(super) process: u64,
+    pub(super) up: bool,
+    /// None if there are no other nodes.
+    pub(super) lease: Option<Lease>,
+    pub(super) leaving: bool,
+    pub(super) queues: Queues,
+    /// The machines of the shards that it serves.
+    pub(super) shards: BTreeMap<ShardId, SlotId>,
+    /// The open streams of workers, by session: their number and the worker.
+    pub(super) streams: BTreeMap<SessionId, (u64, usize)>,
+    /// Its workers get nothing more.
+    pub(super) withdrawn: bool,
+    /// What it knows of the others.
+    pub(super) neighbours: Neighbours,
+    /// How fast its clock runs, in thousandths, and what it shows at the beginning.
+    clock: (u64, Micros),
+    /// When its lease is to look at the clock.
+    tick_at: Option<Micros>,
+    /// It stands still. What happens to it meanwhile waits.
+    pub(super) frozen: bool,
+    pub(super) held: Vec<Event>,
+    /// Until when it cannot reach the store.
+    pub(super) cut_until: Micros,
+}
+
+/// Something that happens at a node.
+pub(crate) enum NodeEvent {
+    /// The registry has answered.
+    Lease(LeaseMessage),
+    /// The lease looks at the clock, if this is still its time.
+    Tick(Micros),
+    /// A message for a shard, if it is served here.
+    ToShard(ShardId, Message),
+    /// Somebody asks for something, here or through another node.
+    Call { ticket: Ticket, call: Box<Call>, forwarded: bool },
+    /// A worker has a stream.
+    Connected { session: SessionId, stream: u64, worker: usize },
+    /// Something about the credit of a stream.
+    Credit { session: SessionId, stream: u64, message: QueueMessage },
+    /// A stream has ended.
+    Disconnected { session: SessionId, stream: u64 },
+    /// It tries to reach another node.
+    Dial(NodeId),
+    /// Another node begins a link.
+    Called { from: NodeId, link: u64 },
+    /// A link has begun.
+    Linked { to: NodeId, link: u64 },
+    /// A link has ended.
+    Unlinked { to: NodeId, link: u64 },
+    /// Another node says something on a link.
+    Said { from: NodeId, link: u64, message: Box<PeerMessage> },
+    /// The same, and it had arrived before the link could break.
+    Heard { from: NodeId, message: Box<PeerMessage> },
+}
+
+/// What the registry is asked for.
+pub(crate) enum RegistryRequest {
+    Read,
+    Put(RegistryRow),
+}
+
+impl Node {
+    /// A node that is not there yet.
+    pub(super) fn new(clock: (u64, Micros), offers_max: usize) -> Self {
+        Self {
+            process: 0,
+            up: false,
+            lease: None,
+            leaving: false,
+            queues: Queues::new(offers_max),
+            shards: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            withdrawn: false,
+            neighbours: Neighbours::new(String::new()),
+            clock,
+            tick_at: None,
+            frozen: false,
+            held: Vec::new(),
+            cut_until: 0,
+        }
+    }
+
+    /// What its clock shows.
+    fn monotonic(&self, now: Micros) -> Duration {
+        Duration::from_micros(self.clock.1 + now * self.clock.0 / 1000)
+    }
+
+    /// When its clock shows this.
+    fn when(&self, monotonic: Duration) -> Micros {
+        let micros = Micros::try_from(monotonic.as_micros()).unwrap_or(Micros::MAX);
+        (micros.saturating_sub(self.clock.1).saturating_mul(1000)).div_ceil(self.clock.0)
+    }
+
+    /// Another node says that it has these shards in memory.
+    pub(super) fn hear_opened(&mut self, from: NodeId, shards: &BTreeSet<ShardId>, now: Micros) {
+        let monotonic = self.monotonic(now);
+        self.neighbours.opened(&name(from), shards, monotonic);
+    }
+
+    /// The other node that serves the shard, as far as this one knows.
+    pub(super) fn owner(&self, shard: ShardId) -> Option<NodeId> {
+        self.neighbours.owner(shard).and_then(|owner| number(owner))
+    }
+
+    /// The other is a node of the cluster, as far as this one knows.
+    pub(super) fn knows(&self, other: NodeId) -> bool {
+        self.neighbours.nodes().contains(&name(other))
+    }
+
+    /// It may answer without a commit: nobody else has changed what it remembers.
+    pub(super) fn trusted(&self, now: Micros) -> bool {
+        self.lease.as_ref().is_none_or(|lease| lease.may_answer(self.monotonic(now)))
+    }
+
+    /// It answers for the shard, by its own clock.
+    fn answers_for(&self, shard: ShardId, now: Micros) -> bool {
+        self.up && self.lease.as_ref().is_some_and(|lease| lease.serves(shard)) && self.trusted(now)
+    }
+
+    /// Workers and clients may turn to it.
+    pub(super) fn reachable(&self) -> bool {
+        self.up && !self.frozen
+    }
+}
+
+/// How nodes are called, in the registry and by each other.
+pub(super) fn name(node: NodeId) -> String {
+    format!("node{node}")
+}
+
+pub(super) fn number(name: &str) -> Option<NodeId> {
+    name.strip_prefix("node")?.parse().ok()
+}
+
+impl World {
+    /// There are several nodes, which have leases.
+    pub(super) const fn leased(&self) -> bool {
+        self.settings.nodes > 1
+    }
+
+    /// Plans the beginning of all nodes.
+    pub(super) fn begin_nodes(&mut self) {
+        for node in 0..self.settings.nodes {
+            let clock = (self.rng.between(960, 1040), self.rng.below(1_000_000 * MILLIS));
+            self.nodes.push(Node::new(clock, self.settings.limits.queued_offers));
+            let latest = if self.rng.chance(800) { 300 * MILLIS } else { self.settings.span / 2 };
+            let at = if self.leased() { self.rng.below(latest) } else { 0 };
+            self.schedule.plan(at, Event::Start(node));
+        }
+    }
+
+    /// A process of the node begins.
+    pub(super) fn start_node(&mut self, node: NodeId) -> Checked {
+        if self.nodes[node].up {
+            return Ok(());
+        }
+        self.processes_made += 1;
+        let process = self.processes_made;
+        self.trace.note(None, || format!("{:>12} node {node} starts", self.now));
+        let clock = self.nodes[node].clock;
+        let mut begun = Node::new(clock, self.settings.limits.queued_offers);
+        begun.process = process;
+        begun.neighbours = Neighbours::new(name(node));
+        begun.up = true;
+        begun.lease = self.leased().then(|| {
+            Lease::new(LeaseOptions {
+                node: name(node),
+                incarnation: process,
+                address: name(node),
+                lease: Duration::from_micros(self.settings.lease),
+            })
+        });
+        self.nodes[node] = begun;
+        if !self.leased() {
+            for shard in shards() {
+                self.reopen(shard);
+            }
+        }
+        self.lease(node, LeaseMessage::Tick)
+    }
+
+    /// The process of the node dies: machines, queues, streams and links are gone.
+    pub(super) fn kill_node(&mut self, node: NodeId) -> Checked {
+        self.trace.note(None, || format!("{:>12} node {node} dies", self.now));
+        self.disturbed = self.now;
+        let clock = self.nodes[node].clock;
+        let process = self.nodes[node].process;
+        let gone = Node::new(clock, self.settings.limits.queued_offers);
+        self.nodes[node] = Node { process, ..gone };
+        self.cut_streams_of(node);
+        self.cut_links_of(node);
+        let slots: Vec<_> =
+            self.slots.iter().filter(|(_, slot)| slot.node == node).map(|(id, _)| *id).collect();
+        for slot in slots {
+            self.slots.remove(&slot);
+            self.break_calls(|asked| asked.slot == Some(slot))?;
+        }
+        self.break_calls(|asked| asked.entry == node || asked.forwarded == Some(node))
+    }
+
+    /// Another process of the node begins some time later.
+    pub(super) fn start_later(&mut self, node: NodeId) {
+        let most = if self.calm { 300 * MILLIS } else { 2 * self.settings.lease };
+        let later = self.rng.between(10 * MILLIS, most);
+        self.plan_in(later, Event::Start(node));
+    }
+
+    /// The node goes on with everything that waited.
+    pub(super) fn thaw(&mut self, node: NodeId, process: u64) {
+        let thawed = &mut self.nodes[node];
+        if thawed.process != process || !thawed.frozen {
+            return;
+        }
+        self.disturbed = self.now;
+        thawed.frozen = false;
+        let held = std::mem::take(&mut thawed.held);
+        self.trace.note(None, || format!("{:>12} node {node} goes on", self.now));
+        for event in held {
+            self.schedule.plan(self.now, event);
+        }
+    }
+
+    /// Plans something that happens at the present process of a node.
+    pub(super) fn plan_at_node(&mut self, node: NodeId, delay: Micros, event: NodeEvent) {
+        let process = self.nodes[node].process;
+        self.plan_in(delay, Event::Node(node, process, event));
+    }
+
+    /// Something happens at a node, now or when it goes on.
+    pub(super) fn tell_node(&mut self, node: NodeId, event: NodeEvent) -> Checked {
+        let process = self.nodes[node].process;
+        self.happen(Event::Node(node, process, event))
+    }
+
+    /// Keeps what happens to a node that stands still; gives back what can happen now.
+    pub(super) fn hold(&mut self, event: Event) -> Option<Event> {
+        let node = match &event {
+            Event::Node(node, ..) => Some(*node),
+            Event::Tick(slot, _) | Event::ToSlot(slot, _) => {
+                self.slots.get(slot).map(|slot| slot.node)
+            }
+            Event::Reply(ticket, _) => self.tickets.get(ticket).map(|asked| asked.entry),
+            _ => None,
+        };
+        let Some(node) = node.filter(|node| self.nodes[*node].frozen) else { return Some(event) };
+        let event = match event {
+            Event::Node(_, process, NodeEvent::Said { from, link, message }) => {
+                if !self.arrives(from, node, link) {
+                    return None;
+                }
+                Event::Node(node, process, NodeEvent::Heard { from, message })
+            }
+            event => event,
+        };
+        self.nodes[node].held.push(event);
+        None
+    }
+
+    pub(super) fn node_event(&mut self, node: NodeId, process: u64, event: NodeEvent) -> Checked {
+        if self.nodes[node].process != process || !self.nodes[node].up {
+            return match event {
+                NodeEvent::Call { ticket, .. } => self.break_calls_of(ticket),
+                _ => Ok(()),
+            };
+        }
+        match event {
+            NodeEvent::Lease(message) => self.lease(node, message),
+            NodeEvent::Tick(at) if self.nodes[node].tick_at == Some(at) => {
+                self.nodes[node].tick_at = None;
+                self.lease(node, LeaseMessage::Tick)
+            }
+            NodeEvent::Tick(_) => Ok(()),
+            NodeEvent::ToShard(shard, message) => self.deliver_to_shard(node, shard, message),
+            NodeEvent::Call { ticket, call, forwarded } => {
+                self.call_arrives(node, ticket, call, forwarded)
+            }
+            NodeEvent::Connected { session, stream, worker } => {
+                self.stream_begins(node, session, stream, worker)
+            }
+            NodeEvent::Credit { session, stream, message } => {
+                match self.nodes[node].streams.get(&session) {
+                    Some((open, _)) if *open == stream && !self.nodes[node].withdrawn => {
+                        self.tell_queues(node, message)
+                    }
+                    _ => Ok(()),
+                }
+            }
+            NodeEvent::Disconnected { session, stream } => {
+                match self.nodes[node].streams.get(&session) {
+                    Some((open, _)) if *open == stream => self.stream_ends(node, session),
+                    _ => Ok(()),
+                }
+            }
+            NodeEvent::Dial(to) => {
+                self.dial(node, to);
+                Ok(())
+            }
+            NodeEvent::Called { from, link } => self.called(node, from, link),
+            NodeEvent::Linked { to, link } => self.linked(node, to, link),
+            NodeEvent::Unlinked { to, link } => self.unlinked(node, to, link),
+            NodeEvent::Said { from, link, message } => match self.arrives(from, node, link) {
+                true => self.hear(node, from, *message),
+                false => Ok(()),
+            },
+            NodeEvent::Heard { from, message } => self.hear(node, from, *message),
+        }
+    }
+
+    /// A worker's stream begins. One that its session had before, here or elsewhere, has ended by that.
+    fn stream_begins(
+        &mut self,
+        node: NodeId,
+        session: SessionId,
+        stream: u64,
+        worker: usize,
+    ) -> Checked {
+        let begun = &mut self.nodes[node];
+        let replaced = begun.streams.insert(session.clone(), (stream, worker)).is_some();
+        if begun.neighbours.came_home(&session) || replaced {
+            self.lose_session(node, &session)?;
+        }
+        self.broadcast(node, &PeerMessage::SessionCame(session));
+        Ok(())
+    }
+
+    fn stream_ends(&mut self, node: NodeId, session: SessionId) -> Checked {
+        self.nodes[node].streams.remove(&session);
+        self.lose_session(node, &session)?;
+        if !self.saboteur.keeps_session_lost() {
+            self.broadcast(node, &PeerMessage::SessionLost(session));
+        }
+        Ok(())
+    }
+
+    /// The session is connected to another node: the stream that it had here has ended.
+    pub(super) fn superseded(
+        &mut self,
+        node: NodeId,
+        session: &SessionId,
+    ) -> Result<bool, Violation> {
+        let Some((stream, worker)) = self.nodes[node].streams.remove(session) else {
+            return Ok(false);
+        };
+        self.end_stream(worker, session, stream);
+        self.lose_session(node, session)?;
+        Ok(true)
+    }
+
+    /// What a session had here on a stream that has ended is lost.
+    fn lose_session(&mut self, node: NodeId, session: &SessionId) -> Checked {
+        self.nodes[node].neighbours.forget_lent(session);
+        self.tell_queues(node, QueueMessage::Gone(session.clone()))?;
+        self.tell_shards(node, &Message::SessionLost(session.clone()));
+        Ok(())
+    }
+
+    /// Something happens to the lease of a node; what it asks for is carried out.
+    pub(super) fn lease(&mut self, node: NodeId, message: LeaseMessage) -> Checked {
+        let monotonic = self.nodes[node].monotonic(self.now);
+        let read = matches!(message, LeaseMessage::Registry(_));
+        let mut messages = VecDeque::from([message]);
+        let mut left = false;
+        while let Some(message) = messages.pop_front() {
+            self.trace
+                .note(None, || format!("{:>12} lease {node} <- {}", self.now, brief(&message)));
+            let Some(lease) = &mut self.nodes[node].lease else { return Ok(()) };
+            lease.handle(monotonic, message);
+            let outputs: Vec<_> = std::iter::from_fn(|| lease.poll()).collect();
+            for output in outputs {
+                match output {
+                    LeaseOutput::ReadRegistry => self.ask_registry(node, RegistryRequest::Read),
+                    LeaseOutput::PutRegistry(row) => {
+                        let row = self.saboteur.row(row);
+                        self.ask_registry(node, RegistryRequest::Put(row));
+                    }
+                    // The world has few shards. The others are served by doing nothing.
+                    LeaseOutput::Close(shard) if !shards().any(|known| known == shard) => {
+                        messages.push_back(LeaseMessage::ShardReleased(shard));
+                    }
+                    LeaseOutput::Open(shard) if !shards().any(|known| known == shard) => {}
+                    LeaseOutput::Open(shard) => self.open_at(node, shard)?,
+                    LeaseOutput::Close(shard) => {
+                        if self.close_at(node, shard)? {
+                            messages.push_back(LeaseMessage::ShardReleased(shard));
+                        }
+                    }
+                    LeaseOutput::Tell => self.broadcast(node, &PeerMessage::Look),
+                    LeaseOutput::Left => left = true,
+                }
+            }
+        }
+        if read {
+            self.look_around(node)?;
+        }
+        self.plan_lease_tick(node);
+        self.no_shard_is_served_twice()?;
+        if left {
+            self.kill_node(node)?;
+            self.start_later(node);
+        }
+        Ok(())
+    }
+
+    fn plan_lease_tick(&mut self, node: NodeId) {
+        let planned = self.nodes[node].tick_at;
+        let Some(lease) = &self.nodes[node].lease else { return };
+        let Some(wake_at) = lease.wake_at() else { return };
+        let at = self.nodes[node].when(wake_at).max(self.now + MILLIS);
+        if planned.is_none_or(|planned| planned > at || planned <= self.now) {
+            self.nodes[node].tick_at = Some(at);
+            self.plan_at_node(node, at - self.now, NodeEvent::Tick(at));
+        }
+    }
+
+    fn no_shard_is_served_twice(&self) -> Checked {
+        for shard in shards() {
+            let answers = |node: &&Node| node.answers_for(shard, self.now);
+            if self.nodes.iter().filter(answers).count() > 1 {
+                let what = format!("shard {shard} is served by two nodes with good leases");
+                return Err(Violation::new(Check::Leases, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows were read: where shards are, and which nodes there are.
+    fn look_around(&mut self, node: NodeId) -> Checked {
+        let Node { lease: Some(lease), neighbours, .. } = &mut self.nodes[node] else {
+            return Ok(());
+        };
+        let before = neighbours.nodes().clone();
+        neighbours.read(lease.addresses(), lease.nodes(), lease.read_at());
+        let others = neighbours.nodes().clone();
+        for came in others.difference(&before).filter_map(|name| number(name)) {
+            self.plan_at_node(node, MILLIS, NodeEvent::Dial(came));
+        }
+        for gone in before.difference(&others).filter_map(|name| number(name)) {
+            self.give_up_link(node, gone)?;
+        }
+        Ok(())
+    }
+
+    fn ask_registry(&mut self, node: NodeId, request: RegistryRequest) {
+        let slow = self.trouble(self.settings.odds.row_slow);
+        let later = delay(&mut self.rng, 4 * MILLIS, slow);
+        let process = self.nodes[node].process;
+        self.plan_in(later, Event::Registry(node, process, request));
+    }
+
+    /// The store gets to a request about nodes' rows. Its node may be gone by now.
+    pub(super) fn carry_out_registry(
+        &mut self,
+        node: NodeId,
+        process: u64,
+        request: RegistryRequest,
+    ) {
+        let fails = self.cut_off(node) || self.trouble(self.settings.odds.row_fails);
+        let answer = match request {
+            RegistryRequest::Read if fails => LeaseMessage::ReadFailed,
+            RegistryRequest::Read => {
+                let rows = self.tables.registry(NODE_PREFIX);
+                LeaseMessage::Registry(self.saboteur.rows(&name(node), rows))
+            }
+            RegistryRequest::Put(row) if fails => {
+                if self.rng.chance(500) {
+                    let later = self.rng.below(self.settings.lease);
+                    self.plan_in(later, Event::LateRow(row));
+                }
+                LeaseMessage::WriteFailed
+            }
+            RegistryRequest::Put(row) => {
+                let written = self.tables.put_registry(row);
+                LeaseMessage::Written(self.saboteur.written(written))
+            }
+        };
+        let slow = self.trouble(self.settings.odds.row_slow);
+        let later = delay(&mut self.rng, 2 * MILLIS, slow);
+        self.plan_in(later, Event::Node(node, process, NodeEvent::Lease(answer)));
+    }
+
+    /// The node cannot reach the store.
+    pub(super) fn cut_off(&self, node: NodeId) -> bool {
+        self.nodes[node].cut_until > self.now
+    }
+
+    /// A node that workers and clients can turn to.
+    pub(super) fn some_node(&mut self, fit: impl Fn(&Node) -> bool) -> Option<NodeId> {
+        let fit: Vec<_> = (0..self.nodes.len()).filter(|node| fit(&self.nodes[*node])).collect();
+        self.rng.pick(&fit).copied()
+    }
+}
