@@ -99,7 +99,7 @@ async fn torture(plan: &Plan, folder: &Path) -> Result<Survived, Finding> {
         both: kills.both,
         failovers,
         times,
-        longest_calls: stopwatch.longest(),
+        calls: stopwatch.longest(),
         readings,
         lost_answers: site.nodes.iter().flat_map(|node| &node.proxy).map(|way| way.lost()).sum(),
     })

@@ -8,6 +8,7 @@ use super::{
     faults::{Failovers, Fault},
     options::Plan,
     register::Readings,
+    stopwatch,
 };
 use crate::{failed::Failed, output::Output};
 
@@ -22,8 +23,8 @@ pub(super) struct Survived {
     pub(super) failovers: Failovers,
     /// How often each fault happened.
     pub(super) times: BTreeMap<Fault, u32>,
-    /// The longest call during or after each fault.
-    pub(super) longest_calls: BTreeMap<Fault, Duration>,
+    /// The longest calls, in all and by fault.
+    pub(super) calls: stopwatch::Times,
     /// What nodes answered when they were asked directly.
     pub(super) readings: Readings,
     /// Commits whose answers were lost.
@@ -45,15 +46,16 @@ pub(super) fn tell(
         "kills_of_both_at_once": both, "journeys": journeys, "repeated_attempts": repeated,
         "faults": faults(survived), "failover": failover(plan, &survived.failovers), "lost_answers": lost_answers,
         "direct_readings": readings.answered, "refused_readings": readings.refused,
-        "seconds": seconds,
+        "longest_call_ms": millis(survived.calls.longest), "seconds": seconds,
     });
+    let longest = survived.calls.longest;
     let mut words = format!(
         "{journeys} journeys over {kills} kills of servers and {kills} of workers, {both} of them at \
          once, in {seconds:.0} s: nothing lost, nothing doubled, no sleep cut short; {repeated} \
-         attempts of activities were repeated (seed {seed})"
+         attempts of activities were repeated, no call took longer than {longest:.1?} (seed {seed})"
     );
     for (fault, times) in &survived.times {
-        let longest = survived.longest_calls.get(fault).copied().unwrap_or_default();
+        let longest = survived.calls.by_fault.get(fault).copied().unwrap_or_default();
         words.push_str(&format!("\n  {fault}: {times} times, longest call {longest:.1?}"));
     }
     let Failovers { first, all, .. } = &survived.failovers;
@@ -71,7 +73,7 @@ pub(super) fn tell(
 
 fn faults(survived: &Survived) -> Value {
     let told = survived.times.iter().map(|(fault, times)| {
-        let longest = survived.longest_calls.get(fault).copied().unwrap_or_default();
+        let longest = survived.calls.by_fault.get(fault).copied().unwrap_or_default();
         (fault.to_string(), json!({ "times": times, "longest_call_ms": millis(longest) }))
     });
     Value::Object(told.collect::<Map<_, _>>())
