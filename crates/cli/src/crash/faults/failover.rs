@@ -111,6 +111,14 @@ pub(super) async fn perform(
     Ok(())
 }
 
+/// Waits until a first run has come to its end, so that workers are there when something is measured.
+/// Gives its id.
+pub(in super::super) async fn rehearse(client: &Client) -> Result<String, Finding> {
+    let beacon = light(client.clone(), "beacon-first".to_owned(), Duration::ZERO).await?;
+    put_out(client.clone(), beacon.clone()).await?;
+    Ok(beacon.id)
+}
+
 /// A run that was started, and how long it is to sleep.
 #[derive(Clone)]
 struct Lit {

@@ -15,8 +15,10 @@ use abide::Client;
 use clap::ValueEnum;
 use fastrand::Rng;
 
-pub(super) use self::failover::{Beacon, Failovers};
-pub(super) use self::kill::Kills;
+pub(super) use self::{
+    failover::{Beacon, Failovers, rehearse},
+    kill::Kills,
+};
 use super::{check::Finding, site::Site};
 
 /// A kind of fault.
