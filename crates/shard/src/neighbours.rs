@@ -286,7 +286,7 @@ mod tests {
 
     fn offer(run: u8) -> Offer {
         Offer {
-            queue: abide_core::call::QueueKey {
+            queue: QueueKey {
                 namespace: "default".into(),
                 queue: "queue".into(),
                 kind: abide_core::call::WorkKind::Workflow,
