@@ -20,7 +20,7 @@ use abide_engine::{Engine, Given};
 use crate::{
     support::{
         Programs, activity, connect, programs, queue, repeat, start_call, target, wait_for_waits,
-        work, work_one_by_one, workflow,
+        work, workflow,
     },
     wires::Cluster,
 };
@@ -180,7 +180,7 @@ async fn no_credit_is_lost_with_a_link() {
     for kind in [WorkKind::Workflow, WorkKind::Activity] {
         session.credit(queue(kind), 1);
     }
-    tokio::spawn(work_one_by_one(Arc::clone(&cluster.engines[1]), session, programs));
+    tokio::spawn(work(Arc::clone(&cluster.engines[1]), session, programs));
     for round in 0..10 {
         for n in 0..10 {
             start(&cluster.engines[n % 2], &format!("run-{round}-{n}"), "short").await;
