@@ -48,8 +48,15 @@ fn task_of(given: Given) -> RunId {
     }
 }
 
-fn work_at(engine: &Arc<Engine>, session: &str, programs: &Programs) {
-    tokio::spawn(work(Arc::clone(engine), connect(engine, session), Arc::clone(programs)));
+/// A worker that comes back when its stream ends, as it does when the node was too slow for its lease.
+fn work_at(engine: &Arc<Engine>, session: &'static str, programs: &Programs) {
+    let (engine, programs) = (Arc::clone(engine), Arc::clone(programs));
+    tokio::spawn(async move {
+        while !engine.stopping() {
+            let connected = connect(&engine, session);
+            work(Arc::clone(&engine), connected, Arc::clone(&programs)).await;
+        }
+    });
 }
 
 #[tokio::test]
