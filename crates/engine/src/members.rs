@@ -75,7 +75,9 @@ impl Members {
         self.lease.handle(since_boot(), message);
         // Who is told to look, and whose shards close, is as the lease sees it now.
         self.node.standing(&self.lease);
-        self.carry_out()
+        let step = self.carry_out();
+        self.node.arrived(&self.lease);
+        step
     }
 
     /// What happens next to the lease.

@@ -65,8 +65,7 @@ pub(crate) struct Node {
     sessions: Mutex<Streams>,
     /// Shards that are in memory here.
     open: Mutex<BTreeSet<ShardId>>,
-    /// Shards that have not been in memory yet; none is known before the node has joined.
-    unopened: watch::Sender<Option<BTreeSet<ShardId>>>,
+    arrival: watch::Sender<Arrival>,
     /// Why the engine cannot serve all of its shards any more.
     failed: watch::Sender<Option<String>>,
 }
@@ -94,7 +93,7 @@ impl Node {
             queues,
             sessions: Mutex::default(),
             open: Mutex::default(),
-            unopened: watch::Sender::new(None),
+            arrival: watch::Sender::default(),
             failed: watch::Sender::new(None),
         }
     }
@@ -102,8 +101,8 @@ impl Node {
     /// A shard is served here from now on; gives what comes for it.
     pub(crate) fn serve(&self, shard: ShardId) -> mpsc::UnboundedReceiver<(Post, Work)> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        self.unopened.send_modify(|unopened| {
-            unopened.get_or_insert_default().insert(shard);
+        self.arrival.send_modify(|arrival| {
+            arrival.unopened.insert(shard);
         });
         self.shards.write().unwrap_or_else(PoisonError::into_inner).insert(shard, sender);
         if let Some(cluster) = &self.cluster {
@@ -160,12 +159,12 @@ impl Node {
             // Whatever cut this node off need not cut its workers off from others.
             self.disconnect_all();
         }
+    }
+
+    /// The node has been given the shards of its share, if the lease says so.
+    pub(crate) fn arrived(&self, lease: &Lease) {
         if lease.settled() {
-            self.unopened.send_if_modified(|unopened| {
-                let first = unopened.is_none();
-                unopened.get_or_insert_default();
-                first
-            });
+            self.arrival.send_if_modified(|arrival| !std::mem::replace(&mut arrival.settled, true));
         }
     }
 
@@ -366,9 +365,7 @@ impl Node {
 
     /// A shard is in memory for the first time, or will never be.
     pub(crate) fn settled_in(&self, shard: ShardId) {
-        self.unopened.send_if_modified(|unopened| {
-            unopened.as_mut().is_some_and(|unopened| unopened.remove(&shard))
-        });
+        self.arrival.send_if_modified(|arrival| arrival.unopened.remove(&shard));
     }
 
     /// A shard cannot be served any more. The first reason counts.
@@ -404,8 +401,9 @@ impl Node {
 
     pub(crate) async fn all_opened(&self) {
         // The sender lives as long as `self`, so waiting cannot fail.
-        let mut unopened = self.unopened.subscribe();
-        drop(unopened.wait_for(|unopened| unopened.as_ref().is_some_and(BTreeSet::is_empty)).await);
+        let mut arrival = self.arrival.subscribe();
+        let arrived = |arrival: &Arrival| arrival.settled && arrival.unopened.is_empty();
+        drop(arrival.wait_for(arrived).await);
     }
 
     /// Workers that are connected here present their attempts of these shards.
@@ -457,6 +455,15 @@ impl Node {
         self.counters.given.add(u64::from(given));
         given
     }
+}
+
+/// How far a node is from having its share in memory.
+#[derive(Default)]
+struct Arrival {
+    /// It was given its whole share.
+    settled: bool,
+    /// Shards that it was given and that have not been in memory yet.
+    unopened: BTreeSet<ShardId>,
 }
 
 /// What comes on the stream of a session.

@@ -112,17 +112,8 @@ pub(crate) async fn history(engine: &Engine, workflow: &WorkflowKey, run: RunId)
     }
 }
 
-/// Works until it is cancelled.
+/// Works until it is cancelled, and takes one more task for each that is done.
 pub(crate) async fn work(engine: Arc<Engine>, mut session: Session, programs: Programs) {
-    while let Some(given) = session.next().await {
-        if let Given::Work(dispatch) = given {
-            perform(&engine, dispatch, &programs).await;
-        }
-    }
-}
-
-/// The same for a worker that says each time that it takes one more.
-pub(crate) async fn work_one_by_one(engine: Arc<Engine>, mut session: Session, programs: Programs) {
     while let Some(given) = session.next().await {
         let Given::Work(dispatch) = given else { continue };
         let kind = match &dispatch {

@@ -19,8 +19,8 @@ use abide_engine::{
 use abide_store::{Store, memory::MemoryStore};
 use tokio::{sync::mpsc, task::AbortHandle};
 
-/// The lease of nodes here.
-const LEASE: Duration = Duration::from_millis(500);
+/// The lease of nodes here: long enough for a machine that has much else to do.
+const LEASE: Duration = Duration::from_secs(2);
 
 /// Nothing that is lost may be waited for: whoever does, waits for ever.
 const NEVER: Duration = Duration::from_secs(1_000_000);
@@ -166,7 +166,7 @@ impl Cluster {
             effect_timeout: NEVER,
             task_timeout: NEVER,
             // Workers here present nothing: an attempt that did not reach them is lost after this.
-            session_grace: LEASE / 5,
+            session_grace: LEASE / 20,
             ..Limits::default()
         };
         let options = Options { name: address.clone(), limits, membership, ..Options::default() };
