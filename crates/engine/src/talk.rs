@@ -9,7 +9,7 @@ use abide_core::{
 };
 use abide_shard::{
     message::{Message, Offer, Work},
-    neighbours::Lost,
+    neighbours::{Lost, Spare},
     queue::{QueueMessage, QueueOutput},
 };
 
@@ -48,25 +48,15 @@ impl Node {
         let Some(cluster) = &self.cluster else { return };
         match message {
             PeerMessage::Spare { queue, build, credits } => {
-                let node = node.to_owned();
-                self.queue(QueueMessage::Lent { node, queue, build, credits });
+                let spare = cluster.neighbours().lends(node, Spare { queue, build, credits });
+                self.lent(node, spare);
             }
             PeerMessage::Offer(offer) => self.lend(node, offer),
             PeerMessage::Declined(offer) => {
                 cluster.neighbours().answered(node, &offer);
                 self.declined(node, offer);
             }
-            PeerMessage::Matched(offer, worker) => {
-                let moved = {
-                    let mut neighbours = cluster.neighbours();
-                    neighbours.answered(node, &offer);
-                    neighbours.welcome(&worker.session, node)
-                };
-                if moved {
-                    self.post_all(&Message::SessionLost(worker.session.clone()));
-                }
-                self.matched(offer, worker);
-            }
+            PeerMessage::Matched(offer, worker) => self.hear_match(node, offer, worker),
             PeerMessage::Unmatched(offer, worker) => {
                 if cluster.neighbours().settle(node, offer.run, offer.work, &worker.session) {
                     self.queue(QueueMessage::Unmatched(offer, worker));
@@ -96,6 +86,22 @@ impl Node {
             // The lease was told.
             PeerMessage::Look => {}
         }
+    }
+
+    /// A worker of another node takes work of a shard here. One that is connected to this node by now has
+    /// left the other, which does not know it yet.
+    fn hear_match(&self, node: &str, offer: Offer, worker: Worker) {
+        let Some(cluster) = &self.cluster else { return };
+        cluster.neighbours().answered(node, &offer);
+        if self.connected(&worker.session) {
+            self.send(node, PeerMessage::Unmatched(offer.clone(), worker));
+            return self.declined(node, offer);
+        }
+        let moved = cluster.neighbours().welcome(&worker.session, node);
+        if moved {
+            self.post_all(&Message::SessionLost(worker.session.clone()));
+        }
+        self.matched(offer, worker);
     }
 
     /// Another node passes an offer on, and is told what came of it, whoever serves the shard by now.
@@ -166,10 +172,29 @@ impl Node {
 
     /// There is a link to another node, new or anew.
     pub(crate) fn reached_node(&self, node: &str) {
+        let Some(cluster) = &self.cluster else { return };
+        let early = cluster.neighbours().linked(node);
+        self.lent(node, early);
         for session in self.sessions() {
             self.send(node, PeerMessage::SessionCame(session));
         }
         self.meet_again(node);
+    }
+
+    /// Another node has credit to lend.
+    fn lent(&self, node: &str, spare: impl IntoIterator<Item = Spare>) {
+        for Spare { queue, build, credits } in spare {
+            let node = node.to_owned();
+            self.queue(QueueMessage::Lent { node, queue, build, credits });
+        }
+    }
+
+    /// The link to another node is gone.
+    pub(crate) fn missed_node(&self, node: &str) {
+        if let Some(cluster) = &self.cluster {
+            cluster.neighbours().unlinked(node);
+        }
+        self.lost_node(node);
     }
 
     /// There is a link from another node, new or anew: what it said before may be lost.

@@ -87,7 +87,9 @@ impl Alarms {
     /// A read of the due index is needed by `now`: it begins after the answered key, and tells of
     /// everything up to `now` plus `window`.
     pub fn begin_read(&mut self, now: Timestamp, window: Duration) -> Option<Option<DueKey>> {
-        if self.read_at(window)? > now {
+        // What is overdue comes first, and makes room: until then, whatever is read would be dropped.
+        let overdue = self.next_at().is_some_and(|at| at <= now);
+        if self.read_at(window)? > now || (overdue && self.crowded()) {
             return None;
         }
         self.reading = Some(now.saturating_add(window));
@@ -100,12 +102,17 @@ impl Alarms {
         if self.reading.is_some() || self.horizon.never() {
             return None;
         }
-        if self.due_count * 2 >= self.due_max.max(2) {
+        if self.crowded() {
             return Some(self.horizon);
         }
         let margin = window / 2;
         let since_epoch = self.horizon.saturating_since(Timestamp::EPOCH);
         Some(Timestamp::EPOCH.saturating_add(since_epoch.saturating_sub(margin)))
+    }
+
+    /// There is little room for more due entries.
+    fn crowded(&self) -> bool {
+        self.due_count * 2 >= self.due_max.max(2)
     }
 
     /// What the read under way will tell of.
@@ -230,6 +237,18 @@ mod tests {
         alarms.set_due(at(30), RunId::MIN, timer("new"));
         alarms.end_read(Vec::new(), false);
         assert_eq!(due(&mut alarms, 30), ["new"]);
+    }
+
+    /// A shard that closes lets nothing fall due any more, and must not read for ever.
+    #[test]
+    fn nothing_is_read_while_what_is_overdue_leaves_no_room() {
+        let mut alarms = Alarms::new(2);
+        begin(&mut alarms);
+        let page = vec![(at(1), RunId::MIN, timer("a")), (at(2), RunId::MIN, timer("b"))];
+        alarms.end_read(page, true);
+        assert_eq!(alarms.begin_read(at(100), WINDOW), None);
+        assert_eq!(due(&mut alarms, 100), ["a", "b"]);
+        assert!(alarms.begin_read(at(100), WINDOW).is_some());
     }
 
     #[test]

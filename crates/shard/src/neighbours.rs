@@ -15,8 +15,8 @@ use std::{
 };
 
 use abide_core::{
-    call::Worker,
-    ids::{RunId, SessionId, ShardId},
+    call::{QueueKey, Worker},
+    ids::{BuildId, RunId, SessionId, ShardId},
 };
 
 use crate::message::{Offer, Work};
@@ -32,6 +32,10 @@ pub struct Neighbours {
     heard: BTreeMap<ShardId, (Duration, String)>,
     /// Where workers of other nodes are connected.
     homes: BTreeMap<SessionId, String>,
+    /// Nodes that can be told something.
+    linked: BTreeSet<String>,
+    /// What nodes have lent to which there is no link yet: nothing could be passed on to them.
+    early: BTreeMap<String, BTreeMap<(QueueKey, Option<BuildId>), usize>>,
     /// Offers that were passed on to a node, which has not answered.
     passed: BTreeMap<String, BTreeMap<(ShardId, RunId, Work), Offer>>,
     /// Matches of workers here that a node was told of, and has not answered.
@@ -44,6 +48,17 @@ struct Lent {
     offer: Offer,
     worker: Worker,
     count: usize,
+}
+
+/// Credit that a node has to lend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spare {
+    /// In which queue.
+    pub queue: QueueKey,
+    /// For code of this build.
+    pub build: Option<BuildId>,
+    /// How many tasks.
+    pub credits: usize,
 }
 
 /// What is different after the rows were read.
@@ -75,6 +90,8 @@ impl Neighbours {
             owners: BTreeMap::new(),
             heard: BTreeMap::new(),
             homes: BTreeMap::new(),
+            linked: BTreeSet::new(),
+            early: BTreeMap::new(),
             passed: BTreeMap::new(),
             lent: BTreeMap::new(),
         }
@@ -159,6 +176,29 @@ impl Neighbours {
         self.homes.get(session)
     }
 
+    /// A node has credit to lend. Gives it back if it can be used at once; else it is kept until there
+    /// is a link to the node, which says it only once.
+    pub fn lends(&mut self, node: &str, spare: Spare) -> Option<Spare> {
+        if self.linked.contains(node) {
+            return Some(spare);
+        }
+        let Spare { queue, build, credits } = spare;
+        self.early.entry(node.to_owned()).or_default().insert((queue, build), credits);
+        None
+    }
+
+    /// There is a link to a node; gives what it has lent already.
+    pub fn linked(&mut self, node: &str) -> Vec<Spare> {
+        self.linked.insert(node.to_owned());
+        let early = self.early.remove(node).unwrap_or_default().into_iter();
+        early.map(|((queue, build), credits)| Spare { queue, build, credits }).collect()
+    }
+
+    /// The link to a node is gone.
+    pub fn unlinked(&mut self, node: &str) {
+        self.linked.remove(node);
+    }
+
     /// An offer is on its way to a node.
     pub fn passed(&mut self, node: &str, offer: Offer) {
         let key = (offer.shard, offer.run, offer.work);
@@ -208,6 +248,7 @@ impl Neighbours {
             .map(|(session, _)| session.clone())
             .collect();
         self.homes.retain(|_, home| !there(home));
+        self.early.remove(node);
         let lent = self.lent.remove(node).unwrap_or_default().into_values();
         let lent = lent
             .flat_map(|Lent { offer, worker, count }| std::iter::repeat_n((offer, worker), count));
@@ -228,7 +269,7 @@ mod tests {
     use super::*;
 
     fn shard(number: u8) -> ShardId {
-        ShardId::new(number.into()).unwrap()
+        ShardId::new(number).unwrap()
     }
 
     fn shards(numbers: &[u8]) -> BTreeSet<ShardId> {
@@ -245,7 +286,7 @@ mod tests {
 
     fn offer(run: u8) -> Offer {
         Offer {
-            queue: abide_core::call::QueueKey {
+            queue: QueueKey {
                 namespace: "default".into(),
                 queue: "queue".into(),
                 kind: abide_core::call::WorkKind::Workflow,
@@ -307,6 +348,21 @@ mod tests {
         }
         let mut settle = || neighbours.settle("a", offer(1).run, Work::Workflow, &"w".into());
         assert_eq!([settle(), settle(), settle()], [true, true, false]);
+    }
+
+    #[test]
+    fn what_a_node_lends_before_there_is_a_link_to_it_is_used_when_there_is() {
+        let mut neighbours = Neighbours::new("own".into());
+        let spare = |credits| Spare { queue: offer(1).queue, build: None, credits };
+        assert_eq!(neighbours.lends("a", spare(3)), None);
+        assert_eq!(neighbours.lends("a", spare(2)), None);
+        assert_eq!(neighbours.linked("a"), [spare(2)], "what it said last");
+        assert_eq!(neighbours.linked("a"), []);
+        assert_eq!(neighbours.lends("a", spare(1)), Some(spare(1)));
+        neighbours.unlinked("a");
+        assert_eq!(neighbours.lends("a", spare(4)), None);
+        neighbours.lose("a");
+        assert_eq!(neighbours.linked("a"), [], "it begins anew, and says what it lends");
     }
 
     #[test]

@@ -185,6 +185,7 @@ mod tests {
             Bug::WrongChildOutcome,
             Bug::CleanupTwice,
             Bug::LocalValueChanged,
+            Bug::EarlyTakeover,
         ];
         for bug in bugs {
             let seeds = bug.found_within();

@@ -33,14 +33,14 @@ impl Saboteur {
         rows
     }
 
-    /// What a node is told about the write of a row.
-    pub fn written(&self, written: bool) -> bool {
-        written || self.bug == Some(Bug::ServingWithoutRow)
+    /// Shards are served on although the lease asks to close them.
+    pub fn ignores_close(&self) -> bool {
+        self.bug == Some(Bug::ServingWithoutRow)
     }
 
     /// Answers are given whatever the lease says.
     pub fn trusts_always(&self) -> bool {
-        self.bug == Some(Bug::AnswerWithoutLease)
+        matches!(self.bug, Some(Bug::AnswerWithoutLease | Bug::ServingWithoutRow))
     }
 
     /// Offers that were passed on to a node that is gone are not offered again.

@@ -8,6 +8,7 @@ use abide_shard::message::Message;
 
 use super::{
     Event, World,
+    links::Link,
     nodes::{NodeEvent, NodeId},
     slots::SlotId,
     workers,
@@ -97,7 +98,7 @@ impl World {
         }
         match self.nodes[node].owner(shard) {
             Some(owner) if !forwarded => {
-                if !self.links.get(&(node, owner)).is_some_and(super::peers::Link::ready) {
+                if !self.links.get(&(node, owner)).is_some_and(Link::ready) {
                     return self.break_calls_of(ticket);
                 }
                 asked.forwarded = Some(owner);

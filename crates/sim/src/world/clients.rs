@@ -7,7 +7,7 @@ use abide_core::{
     ids::{EventNumber, RunId, UpdateId, WorkflowKey},
 };
 
-use super::{Event, World, calls::Caller};
+use super::{Event, World, calls::Caller, nodes::NodeId};
 use crate::{
     checks::{Checked, reads::Floor},
     schedule::{MILLIS, Micros, SECOND},
@@ -16,6 +16,9 @@ use crate::{
 
 /// How often a client repeats a request.
 const PATIENCE: u32 = 8;
+
+/// How many ask a node that stands still for what it has in memory.
+const NOSY: usize = 4;
 
 /// One request of a client.
 #[derive(Debug, Default)]
@@ -27,6 +30,8 @@ pub(crate) struct Operation {
     floor: Option<Floor>,
     attempts: u32,
     over: bool,
+    /// The node that it is asked of, while that is up.
+    at: Option<NodeId>,
 }
 
 impl Operation {
@@ -65,7 +70,9 @@ impl World {
             operation.over = true;
             return Ok(());
         }
-        let Some(entry) = self.some_node(|node| node.up) else {
+        let known = self.operations.get(index).and_then(|operation| operation.at);
+        let known = known.filter(|node| self.nodes[*node].up);
+        let Some(entry) = known.or_else(|| self.some_node(|node| node.up)) else {
             return self.retry(index);
         };
         let floor = if self.leased() { Floor::of(&self.ledger, &call) } else { None };
@@ -148,6 +155,25 @@ impl World {
         let index = self.hold_back(call);
         let later = self.rng.below(SECOND);
         self.plan_in(later, Event::Client(index));
+    }
+
+    /// Somebody who does not know that a node stands still asks it for what it has in memory.
+    pub(super) fn ask_frozen(&mut self, node: NodeId, until: Micros) {
+        let of_node = self.slots.values().filter(|slot| slot.node == node);
+        let in_memory = of_node.flat_map(|slot| {
+            let runs = self.ledger.stories.values().map(|story| &story.run);
+            runs.filter(|run| slot.machine.peek(run.id).is_some())
+        });
+        let known: Vec<_> =
+            in_memory.map(|run| exactly(run.workflow.clone(), run.id)).take(NOSY).collect();
+        for target in known {
+            let index = self.hold_back(Call::Describe(target));
+            if let Some(operation) = self.operations.get_mut(index) {
+                operation.at = Some(node);
+            }
+            let later = self.rng.between(until / 2, until);
+            self.plan_in(later, Event::Client(index));
+        }
     }
 
     /// Keeps a request for later.

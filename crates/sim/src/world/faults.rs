@@ -91,8 +91,9 @@ impl World {
         let process = self.nodes[node].process;
         self.plan_in(later, Event::Thaw(node, process));
         self.worry_about(node);
+        self.ask_frozen(node, later);
         for other in 0..self.nodes.len() {
-            if other != node && self.rng.chance(400) {
+            if other != node && self.rng.chance(600) {
                 self.break_link(other, node);
             }
         }

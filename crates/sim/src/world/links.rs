@@ -1,52 +1,200 @@
-//! Messages to the shards of a node.
-
-use abide_core::ids::ShardId;
-use abide_shard::message::Message;
+//! Links between nodes, one for each direction. What is said on a link arrives in order; what is under way
+//! when it breaks is lost.
 
 use super::{
     World,
-    nodes::{NodeEvent, NodeId},
+    nodes::{NodeEvent, NodeId, name, number},
+    peers::PeerMessage,
 };
-use crate::{checks::Checked, schedule::MILLIS, settings::delay};
+use crate::{
+    checks::Checked,
+    schedule::{MILLIS, Micros},
+    settings::delay,
+    trace::brief,
+};
+
+/// The pause before a node is called again that was not there.
+const REDIAL: Micros = 200 * MILLIS;
+
+/// The link from one node to another.
+#[derive(Debug, Default)]
+pub(crate) struct Link {
+    /// Counts the links between the two.
+    number: u64,
+    /// What is said goes out on it.
+    ready: bool,
+    /// When the last message arrives that was said.
+    arrives: Micros,
+    /// Since when nothing arrives any more.
+    broken_at: Option<Micros>,
+}
+
+impl Link {
+    /// What is said goes out on it.
+    pub(super) const fn ready(&self) -> bool {
+        self.ready
+    }
+}
 
 impl World {
-    /// Sends a message to a shard of the same node: it may be lost, late, overtaken, or come twice.
-    pub(super) fn send(&mut self, node: NodeId, shard: ShardId, message: Message) {
-        if self.trouble(self.settings.odds.link_lost) {
+    /// A node calls another that it knows of.
+    pub(super) fn dial(&mut self, from: NodeId, to: NodeId) {
+        let link = self.links.entry((from, to)).or_default();
+        if link.ready || !self.nodes[from].knows(to) {
             return;
         }
-        if self.trouble(self.settings.odds.link_twice) {
-            let later = delay(&mut self.rng, 10 * MILLIS, true);
-            self.plan_at_node(node, later, NodeEvent::ToShard(shard, message.clone()));
+        let cut = self.cuts.get(&(from, to)).is_some_and(|until| *until > self.now);
+        if cut || !self.nodes[to].reachable() {
+            return self.plan_at_node(from, REDIAL, NodeEvent::Dial(to));
         }
-        let slow = self.trouble(self.settings.odds.link_slow);
-        let later = delay(&mut self.rng, 10 * MILLIS, slow);
-        self.plan_at_node(node, later, NodeEvent::ToShard(shard, message));
+        link.number += 1;
+        link.broken_at = None;
+        link.arrives = self.now;
+        let event = NodeEvent::Called { from, link: link.number };
+        let later = delay(&mut self.rng, 3 * MILLIS, false);
+        self.plan_at_node(to, later, event);
+        // If nothing comes of it, it is tried again.
+        self.plan_at_node(from, 5 * REDIAL, NodeEvent::Dial(to));
     }
 
-    /// Sends a message to every shard that the node serves.
-    pub(super) fn tell_shards(&mut self, node: NodeId, message: &Message) {
-        let shards: Vec<_> = self.nodes[node].shards.keys().copied().collect();
-        for shard in shards {
-            let later = delay(&mut self.rng, 3 * MILLIS, false);
-            self.plan_at_node(node, later, NodeEvent::ToShard(shard, message.clone()));
+    /// Another node begins a link: what it said before may have been lost.
+    pub(super) fn called(&mut self, node: NodeId, from: NodeId, link: u64) -> Checked {
+        if !self.arrives(from, node, link) {
+            return Ok(());
+        }
+        self.trace.note(None, || format!("{:>12} node {node} is called by {from}", self.now));
+        self.lose_node(node, from)?;
+        let later = delay(&mut self.rng, 3 * MILLIS, false);
+        self.plan_at_node(from, later, NodeEvent::Linked { to: node, link });
+        self.meet_again(node, from)
+    }
+
+    /// There is a way to another node, new or anew.
+    pub(super) fn linked(&mut self, node: NodeId, to: NodeId, link: u64) -> Checked {
+        if !self.arrives(node, to, link) || !self.nodes[node].knows(to) {
+            return Ok(());
+        }
+        if let Some(link) = self.links.get_mut(&(node, to)) {
+            link.ready = true;
+        }
+        self.trace.note(None, || format!("{:>12} node {node} is linked to {to}", self.now));
+        let early = self.nodes[node].neighbours.linked(&name(to));
+        self.lent(node, to, early)?;
+        let sessions: Vec<_> = self.nodes[node].streams.keys().cloned().collect();
+        for session in sessions {
+            self.say(node, to, PeerMessage::SessionCame(session));
+        }
+        self.meet_again(node, to)
+    }
+
+    /// The way to another node is gone.
+    pub(super) fn unlinked(&mut self, node: NodeId, to: NodeId, link: u64) -> Checked {
+        let Some(found) = self.links.get_mut(&(node, to)) else { return Ok(()) };
+        if found.number != link || !found.ready {
+            return Ok(());
+        }
+        found.ready = false;
+        self.trace.note(None, || format!("{:>12} node {node} cannot reach {to}", self.now));
+        self.plan_at_node(node, REDIAL, NodeEvent::Dial(to));
+        self.break_calls(|asked| asked.entry == node && asked.forwarded == Some(to))?;
+        self.nodes[node].neighbours.unlinked(&name(to));
+        self.lose_node(node, to)
+    }
+
+    /// A link from another node is gone.
+    pub(super) fn hung_up(&mut self, node: NodeId, from: NodeId, link: u64) -> Checked {
+        let found = self.links.get(&(from, node));
+        match found.is_some_and(|found| found.number == link) {
+            true => self.lose_node(node, from),
+            false => Ok(()),
         }
     }
 
-    /// A message for a shard that the node serves. Else, or if it closes, it is lost, but for the credit
-    /// of a match.
-    pub(super) fn deliver_to_shard(
-        &mut self,
-        node: NodeId,
-        shard: ShardId,
-        message: Message,
-    ) -> Checked {
-        let slot = self.nodes[node].shards.get(&shard).copied();
-        let open = slot.filter(|slot| self.slots.get(slot).is_some_and(|slot| !slot.closing));
-        match (open, message) {
-            (Some(slot), message) => self.deliver(slot, message),
-            (None, Message::Matched(offer, taker)) => self.unmatched(node, offer, taker),
-            (None, _) => Ok(()),
+    /// Another node is not one of the cluster any more.
+    pub(super) fn give_up_link(&mut self, node: NodeId, gone: NodeId) -> Checked {
+        self.break_link(node, gone);
+        match self.links.get(&(node, gone)).map(|link| link.number) {
+            Some(number) => self.unlinked(node, gone, number),
+            None => Ok(()),
+        }
+    }
+
+    /// Breaks a link; both ends notice some time later.
+    pub(super) fn break_link(&mut self, from: NodeId, to: NodeId) {
+        let Some(link) = self.links.get_mut(&(from, to)) else { return };
+        if link.broken_at.is_some() {
+            return;
+        }
+        self.disturbed = self.now;
+        let number = link.number;
+        link.broken_at = Some(self.now + self.rng.below(20 * MILLIS));
+        let later = self.rng.below(200 * MILLIS);
+        self.plan_at_node(from, later, NodeEvent::Unlinked { to, link: number });
+        let later = self.rng.between(20 * MILLIS, 200 * MILLIS);
+        self.plan_at_node(to, later, NodeEvent::HungUp { from, link: number });
+    }
+
+    /// The links of a process that has died.
+    pub(super) fn cut_links_of(&mut self, node: NodeId) {
+        for other in 0..self.nodes.len() {
+            self.break_link(other, node);
+            self.break_link(node, other);
+            if let Some(link) = self.links.get_mut(&(node, other)) {
+                link.ready = false;
+            }
+        }
+    }
+
+    /// What was said on this link arrives.
+    pub(super) fn arrives(&self, from: NodeId, to: NodeId, link: u64) -> bool {
+        self.links.get(&(from, to)).is_some_and(|found| {
+            found.number == link && found.broken_at.is_none_or(|at| self.now < at)
+        })
+    }
+
+    /// There is a way from one node to the other.
+    pub(super) fn ready(&self, from: NodeId, to: NodeId) -> bool {
+        self.links.get(&(from, to)).is_some_and(Link::ready)
+    }
+
+    /// No node and no link is in trouble, nor was since then.
+    pub(super) fn all_linked_since(&self, since: Micros) -> bool {
+        let nodes = 0..self.nodes.len();
+        let pairs = nodes.clone().flat_map(|from| nodes.clone().map(move |to| (from, to)));
+        let whole = |(from, to): &(NodeId, NodeId)| {
+            let link = self.links.get(&(*from, *to));
+            from == to || link.is_some_and(|link| link.ready && link.broken_at.is_none())
+        };
+        self.disturbed < since && pairs.into_iter().all(|pair| whole(&pair))
+    }
+
+    /// Tells a node something, in order. `false` if it cannot be reached.
+    pub(super) fn say(&mut self, from: NodeId, to: NodeId, message: PeerMessage) -> bool {
+        if !self.ready(from, to) {
+            return false;
+        }
+        self.trace
+            .note(None, || format!("{:>12} node {from} tells {to}: {}", self.now, brief(&message)));
+        let slow = self.trouble(self.settings.odds.peer_slow);
+        let later = delay(&mut self.rng, 3 * MILLIS, slow);
+        if slow {
+            self.disturbed = self.disturbed.max(self.now + later);
+        }
+        let Some(link) = self.links.get_mut(&(from, to)) else { return false };
+        link.arrives = link.arrives.max(self.now + later);
+        let event = NodeEvent::Said { from, link: link.number, message: Box::new(message) };
+        let later = link.arrives - self.now;
+        self.plan_at_node(to, later, event);
+        if self.trouble(self.settings.odds.peer_breaks) {
+            self.break_link(from, to);
+        }
+        true
+    }
+
+    pub(super) fn broadcast(&mut self, node: NodeId, message: &PeerMessage) {
+        let others = self.nodes[node].neighbours.nodes().clone();
+        for other in others.iter().filter_map(|name| number(name)) {
+            self.say(node, other, message.clone());
         }
     }
 }

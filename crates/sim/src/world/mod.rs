@@ -5,8 +5,8 @@
 //! - `nodes`: processes with leases, queues and clocks of their own.
 //! - `slots`: machines of shards, live ones and zombies; messages in, outputs out.
 //! - `store`: commits and reads, and how they fail.
-//! - `links`: messages to the shards of a node.
-//! - `peers`: what nodes tell each other, and the links between them.
+//! - `posts`: messages to the shards of a node.
+//! - `links`, `peers`: the links between nodes, and what they tell each other.
 //! - `calls`: the way of a call to the node that serves its shard.
 //! - `workers`, `turns`, `locals`, `attempts`: sessions, workflow tasks, activities.
 //! - `clients`, `requests`, `moves`, `helpers`: who asks, and what for.
@@ -49,6 +49,7 @@ mod locals;
 mod moves;
 mod nodes;
 mod peers;
+mod posts;
 mod requests;
 mod slots;
 mod store;
@@ -57,8 +58,8 @@ mod workers;
 
 use calls::Asked;
 use clients::Operation;
+use links::Link;
 use nodes::{Node, NodeEvent, NodeId, RegistryRequest};
-use peers::Link;
 use slots::{Slot, SlotId};
 use workers::{Worker, WorkerEvent};
 

@@ -1,5 +1,5 @@
-//! What nodes tell each other, and the links that carry it: in order, and lost with the link. A driver of
-//! the queues and of what was lent, as the engine is one.
+//! What nodes tell each other, and what comes of it at the queues and shards of either: a driver, as the
+//! engine is one.
 
 use std::collections::BTreeSet;
 
@@ -10,24 +10,16 @@ use abide_core::{
 use abide_shard::{
     lease::LeaseMessage,
     message::{Message, Offer, Work},
-    neighbours::Lost,
+    neighbours::{Lost, Spare},
     queue::{QueueMessage, QueueOutput},
 };
 
 use super::{
     World,
-    nodes::{NodeEvent, NodeId, name, number},
+    nodes::{Node, NodeEvent, NodeId, name, number},
     slots::SlotId,
 };
-use crate::{
-    checks::Checked,
-    schedule::{MILLIS, Micros},
-    settings::delay,
-    trace::brief,
-};
-
-/// The pause before a node is called again that was not there.
-const REDIAL: Micros = 200 * MILLIS;
+use crate::{checks::Checked, schedule::MILLIS, settings::delay, trace::brief};
 
 /// What nodes tell each other.
 #[derive(Clone, Debug)]
@@ -59,211 +51,22 @@ pub(crate) enum PeerMessage {
     NewBuild(QueueKey, BuildId),
 }
 
-/// The link from one node to another.
-#[derive(Debug, Default)]
-pub(crate) struct Link {
-    /// Counts the links between the two.
-    number: u64,
-    /// What is said goes out on it.
-    ready: bool,
-    /// When the last message arrives that was said.
-    arrives: Micros,
-    /// Since when nothing arrives any more.
-    broken_at: Option<Micros>,
-}
-
-impl Link {
-    /// What is said goes out on it.
-    pub(super) const fn ready(&self) -> bool {
-        self.ready
-    }
-}
-
 impl World {
-    // Links.
-
-    /// A node calls another that it knows of.
-    pub(super) fn dial(&mut self, from: NodeId, to: NodeId) {
-        let link = self.links.entry((from, to)).or_default();
-        if link.ready || !self.nodes[from].knows(to) {
-            return;
-        }
-        let cut = self.cuts.get(&(from, to)).is_some_and(|until| *until > self.now);
-        if cut || !self.nodes[to].reachable() {
-            return self.plan_at_node(from, REDIAL, NodeEvent::Dial(to));
-        }
-        link.number += 1;
-        link.broken_at = None;
-        link.arrives = self.now;
-        let event = NodeEvent::Called { from, link: link.number };
-        let later = delay(&mut self.rng, 3 * MILLIS, false);
-        self.plan_at_node(to, later, event);
-        // If nothing comes of it, it is tried again.
-        self.plan_at_node(from, 5 * REDIAL, NodeEvent::Dial(to));
-    }
-
-    /// Another node begins a link: what it said before may have been lost.
-    pub(super) fn called(&mut self, node: NodeId, from: NodeId, link: u64) -> Checked {
-        if !self.arrives(from, node, link) {
-            return Ok(());
-        }
-        self.trace.note(None, || format!("{:>12} node {node} is called by {from}", self.now));
-        self.lose_node(node, from)?;
-        let later = delay(&mut self.rng, 3 * MILLIS, false);
-        self.plan_at_node(from, later, NodeEvent::Linked { to: node, link });
-        self.meet_again(node, from)
-    }
-
-    /// There is a way to another node, new or anew.
-    pub(super) fn linked(&mut self, node: NodeId, to: NodeId, link: u64) -> Checked {
-        if !self.arrives(node, to, link) || !self.nodes[node].knows(to) {
-            return Ok(());
-        }
-        if let Some(link) = self.links.get_mut(&(node, to)) {
-            link.ready = true;
-        }
-        self.trace.note(None, || format!("{:>12} node {node} is linked to {to}", self.now));
-        let sessions: Vec<_> = self.nodes[node].streams.keys().cloned().collect();
-        for session in sessions {
-            self.say(node, to, PeerMessage::SessionCame(session));
-        }
-        self.meet_again(node, to)
-    }
-
-    /// Says again what the other node must know, and what may be lost.
-    fn meet_again(&mut self, node: NodeId, other: NodeId) -> Checked {
-        let shards = &self.nodes[node].shards;
-        let in_memory =
-            |slot: &SlotId| self.slots.get(slot).is_some_and(|slot| slot.machine.is_open());
-        let open = shards.iter().filter(|(_, slot)| in_memory(slot)).map(|(shard, _)| *shard);
-        let open: BTreeSet<_> = open.collect();
-        if !open.is_empty() {
-            self.say(node, other, PeerMessage::Opened(open));
-        }
-        let theirs = self.nodes[node].neighbours.shards_of(&name(other));
-        self.tell_shards(node, &Message::SendAgain(theirs));
-        self.tell_queues(node, QueueMessage::NodeCame)
-    }
-
-    /// The way to another node is gone.
-    pub(super) fn unlinked(&mut self, node: NodeId, to: NodeId, link: u64) -> Checked {
-        let Some(found) = self.links.get_mut(&(node, to)) else { return Ok(()) };
-        if found.number != link || !found.ready {
-            return Ok(());
-        }
-        found.ready = false;
-        self.trace.note(None, || format!("{:>12} node {node} cannot reach {to}", self.now));
-        self.plan_at_node(node, REDIAL, NodeEvent::Dial(to));
-        self.break_calls(|asked| asked.entry == node && asked.forwarded == Some(to))?;
-        self.lose_node(node, to)
-    }
-
-    /// Another node is not one of the cluster any more.
-    pub(super) fn give_up_link(&mut self, node: NodeId, gone: NodeId) -> Checked {
-        let Some(link) = self.links.get_mut(&(node, gone)) else { return Ok(()) };
-        link.broken_at.get_or_insert(self.now);
-        let number = link.number;
-        self.unlinked(node, gone, number)
-    }
-
-    /// Breaks a link; the node that speaks on it notices some time later.
-    pub(super) fn break_link(&mut self, from: NodeId, to: NodeId) {
-        let Some(link) = self.links.get_mut(&(from, to)) else { return };
-        if link.broken_at.is_some() {
-            return;
-        }
-        self.disturbed = self.now;
-        link.broken_at = Some(self.now + self.rng.below(20 * MILLIS));
-        let event = NodeEvent::Unlinked { to, link: link.number };
-        let later = self.rng.below(200 * MILLIS);
-        self.plan_at_node(from, later, event);
-    }
-
-    /// The links of a process that has died.
-    pub(super) fn cut_links_of(&mut self, node: NodeId) {
-        for other in 0..self.nodes.len() {
-            self.break_link(other, node);
-            if let Some(link) = self.links.get_mut(&(node, other)) {
-                link.ready = false;
-                link.broken_at.get_or_insert(self.now);
-            }
-        }
-    }
-
-    /// What was said on this link arrives.
-    pub(super) fn arrives(&self, from: NodeId, to: NodeId, link: u64) -> bool {
-        self.links.get(&(from, to)).is_some_and(|found| {
-            found.number == link && found.broken_at.is_none_or(|at| self.now < at)
-        })
-    }
-
-    /// There is a way from one node to the other.
-    pub(super) fn ready(&self, from: NodeId, to: NodeId) -> bool {
-        self.links.get(&(from, to)).is_some_and(Link::ready)
-    }
-
-    /// No node and no link is in trouble, nor was since then.
-    pub(super) fn all_linked_since(&self, since: Micros) -> bool {
-        let nodes = 0..self.nodes.len();
-        let pairs = nodes.clone().flat_map(|from| nodes.clone().map(move |to| (from, to)));
-        let whole = |(from, to): &(NodeId, NodeId)| {
-            let link = self.links.get(&(*from, *to));
-            from == to || link.is_some_and(|link| link.ready && link.broken_at.is_none())
-        };
-        self.disturbed < since && pairs.into_iter().all(|pair| whole(&pair))
-    }
-
-    /// Tells a node something, in order. `false` if it cannot be reached.
-    pub(super) fn say(&mut self, from: NodeId, to: NodeId, message: PeerMessage) -> bool {
-        if !self.ready(from, to) {
-            return false;
-        }
-        self.trace
-            .note(None, || format!("{:>12} node {from} tells {to}: {}", self.now, brief(&message)));
-        let slow = self.trouble(self.settings.odds.peer_slow);
-        let later = delay(&mut self.rng, 3 * MILLIS, slow);
-        let Some(link) = self.links.get_mut(&(from, to)) else { return false };
-        link.arrives = link.arrives.max(self.now + later);
-        let event = NodeEvent::Said { from, link: link.number, message: Box::new(message) };
-        let later = link.arrives - self.now;
-        self.plan_at_node(to, later, event);
-        if self.trouble(self.settings.odds.peer_breaks) {
-            self.break_link(from, to);
-        }
-        true
-    }
-
-    pub(super) fn broadcast(&mut self, node: NodeId, message: &PeerMessage) {
-        let others = self.nodes[node].neighbours.nodes().clone();
-        for other in others.iter().filter_map(|name| number(name)) {
-            self.say(node, other, message.clone());
-        }
-    }
-
-    // What is said.
-
     /// Another node says something.
     pub(super) fn hear(&mut self, node: NodeId, from: NodeId, message: PeerMessage) -> Checked {
         let neighbours = &mut self.nodes[node].neighbours;
         match message {
             PeerMessage::ToShard(shard, message) => self.deliver_to_shard(node, shard, *message),
             PeerMessage::Spare { queue, build, credits } => {
-                let lender = name(from);
-                let message = QueueMessage::Lent { node: lender, queue, build, credits };
-                self.tell_queues(node, message)
+                let spare = neighbours.lends(&name(from), Spare { queue, build, credits });
+                self.lent(node, from, spare)
             }
             PeerMessage::Offer(offer) => self.lend(node, from, offer),
             PeerMessage::Declined(offer) => {
                 neighbours.answered(&name(from), &offer);
                 self.declined(node, from, offer)
             }
-            PeerMessage::Matched(offer, taker) => {
-                neighbours.answered(&name(from), &offer);
-                if neighbours.welcome(&taker.session, &name(from)) {
-                    self.tell_shards(node, &Message::SessionLost(taker.session.clone()));
-                }
-                self.deliver_to_shard(node, offer.shard, Message::Matched(offer, taker))
-            }
+            PeerMessage::Matched(offer, taker) => self.hear_match(node, from, offer, taker),
             PeerMessage::Unmatched(offer, taker) => {
                 let known = neighbours.settle(&name(from), offer.run, offer.work, &taker.session);
                 match known && !self.saboteur.forgets_loan() {
@@ -302,6 +105,35 @@ impl World {
             }
             PeerMessage::Look => self.lease(node, LeaseMessage::Look),
         }
+    }
+
+    /// A worker of another node takes work of a shard here. One that is connected to this node by now has
+    /// left the other, which does not know it yet.
+    fn hear_match(&mut self, node: NodeId, from: NodeId, offer: Offer, taker: Taker) -> Checked {
+        let Node { neighbours, streams, .. } = &mut self.nodes[node];
+        neighbours.answered(&name(from), &offer);
+        if streams.contains_key(&taker.session) {
+            self.say(node, from, PeerMessage::Unmatched(offer.clone(), taker));
+            return self.declined(node, from, offer);
+        }
+        if neighbours.welcome(&taker.session, &name(from)) {
+            self.tell_shards(node, &Message::SessionLost(taker.session.clone()));
+        }
+        self.deliver_to_shard(node, offer.shard, Message::Matched(offer, taker))
+    }
+
+    /// Another node has credit to lend.
+    pub(super) fn lent(
+        &mut self,
+        node: NodeId,
+        lender: NodeId,
+        spare: impl IntoIterator<Item = Spare>,
+    ) -> Checked {
+        for Spare { queue, build, credits } in spare {
+            let lent = QueueMessage::Lent { node: name(lender), queue, build, credits };
+            self.tell_queues(node, lent)?;
+        }
+        Ok(())
     }
 
     /// Another node passes an offer on, and is told what came of it.
@@ -362,7 +194,7 @@ impl World {
     }
 
     /// A link to or from another node is gone: what was under way is given up.
-    fn lose_node(&mut self, node: NodeId, lost: NodeId) -> Checked {
+    pub(super) fn lose_node(&mut self, node: NodeId, lost: NodeId) -> Checked {
         self.tell_queues(node, QueueMessage::NodeGone(name(lost)))?;
         let Lost { workers, offers, lent } = self.nodes[node].neighbours.lose(&name(lost));
         for session in workers {
@@ -380,7 +212,20 @@ impl World {
         Ok(())
     }
 
-    // Queues and shards.
+    /// Says again what the other node must know, and what may be lost.
+    pub(super) fn meet_again(&mut self, node: NodeId, other: NodeId) -> Checked {
+        let shards = &self.nodes[node].shards;
+        let in_memory =
+            |slot: &SlotId| self.slots.get(slot).is_some_and(|slot| slot.machine.is_open());
+        let open = shards.iter().filter(|(_, slot)| in_memory(slot)).map(|(shard, _)| *shard);
+        let open: BTreeSet<_> = open.collect();
+        if !open.is_empty() {
+            self.say(node, other, PeerMessage::Opened(open));
+        }
+        let theirs = self.nodes[node].neighbours.shards_of(&name(other));
+        self.tell_shards(node, &Message::SendAgain(theirs));
+        self.tell_queues(node, QueueMessage::NodeCame)
+    }
 
     /// Something happens to the queues of a node; what they ask for is carried out.
     pub(super) fn tell_queues(&mut self, node: NodeId, message: QueueMessage) -> Checked {

@@ -347,12 +347,12 @@ impl World {
     }
 
     /// Some time after the end of a session in which no node and no link was in trouble, no machine holds
-    /// a task for it.
+    /// a task for it, unless it closes and hears of nothing.
     pub(super) fn session_is_over(&self, session: &SessionId, since: Micros) -> Checked {
         if !self.all_linked_since(since) {
             return Ok(());
         }
-        for slot in self.slots.values() {
+        for slot in self.slots.values().filter(|slot| !slot.closing) {
             let of_shard = self.ledger.stories.values().filter(|s| s.shard == slot.shard);
             for story in of_shard {
                 let run = slot.machine.peek(story.run.id);
