@@ -31,10 +31,10 @@ const LEASE: Duration = Duration::from_secs(5);
 const NODES: usize = 3;
 
 /// Runs that sleep in each round. Their timers fall due from the kill on, over the time of a lease.
-const RUNS: u64 = 640;
+const RUNS: u64 = 320;
 
 /// How much time runs get to fall asleep before the kill.
-const LEAD: Duration = Duration::from_secs(4);
+const LEAD: Duration = Duration::from_secs(8);
 
 /// How long after the kill all runs must have gone on.
 const PATIENCE: Duration = Duration::from_secs(60);
