@@ -1,5 +1,5 @@
 //! `cargo xtask test`, the one command that must pass before a change is merged: formatting, lints,
-//! tests (tidy is one of them) and the simulator. It stops at the first step that fails.
+//! tests (tidy is one of them) with the PostgreSQL that they need, and the simulator. It stops at the first step that fails.
 
 use std::{
     fmt,
@@ -63,6 +63,11 @@ fn steps(seeds: u64, simulated: bool) -> Vec<Step> {
             "lint",
             "clippy --workspace --all-targets --locked -- -D warnings",
             "follow clippy's advice; an exception is an #[expect] with its reason",
+        ),
+        step(
+            "PostgreSQL",
+            "run --locked -p abide-postgres-fixture",
+            "install the package postgresql, or name the folder of its programs in PG_BIN",
         ),
         step(
             "tests",
@@ -132,10 +137,10 @@ mod tests {
 
     #[test]
     fn the_simulator_runs_only_where_it_exists() {
-        assert_eq!(steps(7, false).len(), 3);
+        assert_eq!(steps(7, false).len(), 4);
         let lines: Vec<String> = steps(7, true).iter().map(command_line).collect();
         assert_eq!(
-            lines[3..],
+            lines[4..],
             [
                 "cargo run --release --locked -p abide-sim -- --seeds 7 --seconds 150",
                 "cargo run --release --locked -p abide-sim -- --bugs --seconds 30",

@@ -23,8 +23,8 @@ const HEADING: &str = "Options of every command";
 /// What every command understands.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Common {
-    /// The engine: where to connect [env: ABIDE_ADDRESS], for `dev` and `serve` where to listen
-    /// [env: ABIDE_LISTEN] [default: http://127.0.0.1:7233]
+    /// The engine: where to connect, several servers separated by commas [env: ABIDE_ADDRESS], for
+    /// `dev` and `serve` where to listen [env: ABIDE_LISTEN] [default: http://127.0.0.1:7233]
     #[arg(long, global = true, help_heading = HEADING, value_name = "URL")]
     pub(crate) address: Option<String>,
     /// The namespace [default: default]
@@ -103,17 +103,11 @@ impl Common {
         Output::new(self.json)
     }
 
-    /// The address of the engine, with its scheme.
+    /// The addresses of the engine's servers, each with its scheme, separated by commas.
     pub(crate) fn engine_url(&self) -> Result<String, Failed> {
-        let address = self.address_or("ABIDE_ADDRESS").unwrap_or_else(|| DEFAULT_ADDRESS.into());
-        match address.split_once("://") {
-            None => Ok(format!("http://{address}")),
-            Some(("http" | "https", _)) => Ok(address),
-            Some((scheme, _)) => Err(Failed::usage(format_args!(
-                "{address:?} is no address of an engine: {scheme:?} is not known"
-            ))
-            .hint("write it as http://127.0.0.1:7233, or with https for TLS")),
-        }
+        let said = self.address_or("ABIDE_ADDRESS").unwrap_or_else(|| DEFAULT_ADDRESS.into());
+        let addresses = said.split(',').map(str::trim).map(with_scheme);
+        Ok(addresses.collect::<Result<Vec<_>, Failed>>()?.join(","))
     }
 
     /// Where an engine is to listen, if that was said.
@@ -161,6 +155,19 @@ impl Common {
     }
 }
 
+fn with_scheme(address: &str) -> Result<String, Failed> {
+    let refuse = |why: String| {
+        Failed::usage(format_args!("{address:?} is no address of an engine: {why}"))
+            .hint("write it as http://127.0.0.1:7233, or with https for TLS")
+    };
+    match address.split_once("://") {
+        None if address.is_empty() => Err(refuse("it is empty".into())),
+        None => Ok(format!("http://{address}")),
+        Some(("http" | "https", _)) => Ok(address.into()),
+        Some((scheme, _)) => Err(refuse(format!("{scheme:?} is not known"))),
+    }
+}
+
 fn read(path: &Path) -> Result<Vec<u8>, Failed> {
     fs::read(path)
         .map_err(|error| Failed::usage(format_args!("{} cannot be read: {error}", path.display())))
@@ -172,4 +179,19 @@ fn user_and_host() -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let host = host.as_deref().map_or("localhost", str::trim);
     format!("{}@{host}", user.as_deref().unwrap_or("cli"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_of_several_servers_has_a_scheme() {
+        let url = |address: &str| Common::at(address.into()).engine_url();
+        let said = url("one:7233, https://two:7233,http://three").unwrap();
+        assert_eq!(said, "http://one:7233,https://two:7233,http://three");
+        for wrong in ["one,ftp://two", "one,,two", "one,"] {
+            assert!(url(wrong).unwrap_err().to_string().contains("is no address"), "{wrong}");
+        }
+    }
 }

@@ -18,6 +18,7 @@ mod demo;
 mod failed;
 mod input;
 mod node;
+mod nodes;
 mod output;
 mod own_process;
 mod repair;
@@ -77,6 +78,9 @@ enum Command {
     #[command(subcommand)]
     Timer(timer::Command),
     Repair(repair::Repair),
+    /// See the servers of a cluster
+    #[command(subcommand)]
+    Nodes(nodes::Command),
     Replay(replay::Replay),
     Bench(bench::Bench),
     CrashTest(crash::CrashTest),
@@ -121,6 +125,7 @@ async fn run(cli: Cli) -> Result<(), Failed> {
         Command::Activity(command) => command.run(&common).await,
         Command::Timer(command) => command.run(&common).await,
         Command::Repair(repair) => repair.run(&common).await,
+        Command::Nodes(command) => command.run(&common).await,
         Command::Replay(replay) => replay.run(&common).await,
         Command::Bench(bench) => bench.run(&common).await,
         Command::CrashTest(crash_test) => crash_test.run(&common).await,

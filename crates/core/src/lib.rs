@@ -3,7 +3,8 @@
 //! - Words: [`ids`], [`time`], [`payload`], [`failure`], [`retry`], [`cron`], [`limits`].
 //! - Tables: [`event`] (what happened), [`note`] (what else the log keeps), [`command`] (what code
 //!   asks for), [`effect`] (what a run does to other workflows).
-//! - Borders: [`call`] (what an engine is asked), [`list`] (which runs and waits it shows).
+//! - Borders: [`call`] (what an engine is asked), [`list`] (which runs and waits it shows),
+//!   [`node`] (who serves them).
 //! - Machines: [`run`] (the server half), [`replay`] (the worker half); [`codec`] is the log's format.
 //!
 //! Nothing here performs I/O, awaits, reads a clock, draws a random number or depends on the order of
@@ -24,6 +25,7 @@ pub mod follow;
 pub mod ids;
 pub mod limits;
 pub mod list;
+pub mod node;
 pub mod note;
 pub mod payload;
 pub mod program;

@@ -8,6 +8,7 @@ use std::{
 use abide_core::{
     call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget, Worker},
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
+    node::NodeListing,
     run::Description,
 };
 use abide_engine::{Credits, Engine};
@@ -68,6 +69,10 @@ impl Transport for InProcess {
 
     fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<WaitRow>> {
         self.ask(move |engine| async move { Ok(engine.waits(filter, limit).await?.0) })
+    }
+
+    fn nodes(&self) -> Answer<'_, Vec<NodeListing>> {
+        self.ask(|engine| async move { engine.nodes().await })
     }
 
     fn connect(

@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -39,6 +39,12 @@ pub(crate) struct Cluster {
     waiting: BTreeMap<ShardId, Notify>,
     /// Until when the lease is good, in nanoseconds of [`since_boot`].
     good_until: AtomicU64,
+    /// The lease was good when it was last looked at.
+    was_good: AtomicBool,
+    /// Nodes to which there is a link.
+    linked: Mutex<BTreeSet<String>>,
+    /// Rows of nodes that have missed renewals.
+    silent: Mutex<BTreeSet<String>>,
     /// How long a call waits for a shard that nobody serves.
     patience: Duration,
 }
@@ -51,6 +57,9 @@ impl Cluster {
             neighbours: Mutex::new(Neighbours::new(address.clone())),
             waiting: ShardId::all().map(|shard| (shard, Notify::new())).collect(),
             good_until: AtomicU64::new(0),
+            was_good: AtomicBool::new(false),
+            linked: Mutex::default(),
+            silent: Mutex::default(),
             // So long it takes others to find out that a node is dead, and a little more.
             patience: *lease + *lease / 5,
         }
@@ -61,6 +70,7 @@ impl Cluster {
         let until = lease.good_until();
         let nanos = until.map_or(0, |until| u64::try_from(until.as_nanos()).unwrap_or(u64::MAX));
         self.good_until.store(nanos, Ordering::SeqCst);
+        *lock(&self.silent) = lease.silent().map(str::to_owned).collect();
         let changes = self.neighbours().read(lease.addresses(), lease.nodes(), lease.read_at());
         for shard in changes.moved {
             self.moved(shard);
@@ -68,6 +78,11 @@ impl Cluster {
         if let Some(nodes) = changes.nodes {
             self.peers.keep(nodes);
         }
+    }
+
+    /// The node of this row has missed renewals.
+    pub(crate) fn silent(&self, row: &str) -> bool {
+        lock(&self.silent).contains(row)
     }
 
     /// The lease is good at this moment, so that nobody else has changed what this node remembers.
@@ -78,6 +93,33 @@ impl Cluster {
     /// How long a call waits for a shard that nobody serves.
     pub(crate) const fn patience(&self) -> Duration {
         self.patience
+    }
+
+    /// The lease was good at the last of these looks and is good no more.
+    pub(crate) fn lease_lost(&self) -> bool {
+        let good = self.trusted();
+        self.was_good.swap(good, Ordering::SeqCst) && !good
+    }
+
+    /// How much longer the lease is good.
+    pub(crate) fn lease_left(&self) -> Duration {
+        let until = Duration::from_nanos(self.good_until.load(Ordering::SeqCst));
+        until.saturating_sub(since_boot())
+    }
+
+    /// There is a link to a node, or there is none any more.
+    pub(crate) fn link(&self, node: &str, up: bool) {
+        let mut linked = lock(&self.linked);
+        if up {
+            linked.insert(node.to_owned());
+        } else {
+            linked.remove(node);
+        }
+    }
+
+    /// How many other nodes there are, and to how many there is a link.
+    pub(crate) fn others(&self) -> (usize, usize) {
+        (self.neighbours().nodes().len(), lock(&self.linked).len())
     }
 
     /// The other node that serves the shard, as far as this one knows.
@@ -113,8 +155,12 @@ impl Cluster {
         }
     }
 
-    /// What is behind the lock is whole whenever it is released, also by a panic.
     pub(crate) fn neighbours(&self) -> MutexGuard<'_, Neighbours> {
-        self.neighbours.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.neighbours)
     }
+}
+
+/// What is behind these locks is whole whenever they are released, also by a panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

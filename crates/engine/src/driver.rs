@@ -24,7 +24,8 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
-    clock::Sleep,
+    clock::{Sleep, since_boot},
+    figures::{StoreFault, transitions},
     gauge::Work,
     node::{Answer, Node, Post},
     peers::PeerMessage,
@@ -134,11 +135,21 @@ impl Driver {
             let work = node.gauge.begin();
             under_way.push(match request {
                 Request::Commit(batch) => {
+                    let (begun, transitions) = (since_boot(), transitions(&batch));
                     let committed = node.store.commit(batch);
-                    Box::pin(async move { (Message::Committed(committed.await), work) })
+                    Box::pin(async move {
+                        let answer = committed.await;
+                        let took = since_boot().saturating_sub(begun);
+                        node.counters.committed(took, transitions, &answer);
+                        (Message::Committed(answer), work)
+                    })
                 }
                 Request::Fetch(ticket, fetch) => Box::pin(async move {
-                    (Message::Fetched(ticket, read(&*node.store, id, fetch).await), work)
+                    let answer = read(&*node.store, id, fetch).await;
+                    if answer.is_err() {
+                        node.counters.fault(StoreFault::Read);
+                    }
+                    (Message::Fetched(ticket, answer), work)
                 }),
             });
         }
@@ -186,6 +197,10 @@ impl Driver {
                 self.carry_out(output);
             }
             next = self.matched.pop_front();
+        }
+        let fired = self.shard.take_fired();
+        if fired > 0 {
+            self.node.counters.timers_fired.add(fired);
         }
     }
 

@@ -13,6 +13,7 @@ use abide_core::{
     ids::{EventNumber, NamespaceId, RunId, ShardId},
     limits::{InvalidField, Limits},
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
+    node::NodeListing,
     run::Description,
     time::Timestamp,
 };
@@ -27,10 +28,12 @@ use uuid::Uuid;
 use crate::{
     clock::{Clock, SystemClock},
     cluster::{Cluster, Membership},
+    figures::Figures,
     gauge::Gauge,
     history,
     members::Members,
     node::{Node, Post},
+    nodes,
     peers::{PeerAnswer, PeerMessage},
     session::Session,
     way::{Place, Way, reads_only},
@@ -90,8 +93,8 @@ impl Engine {
             lease: LeaseOptions::LEASE,
         };
         let lease = membership.as_ref().map_or_else(alone, |membership| membership.lease.clone());
-        let owner = format!("{name}#{:016x}", lease.incarnation);
-        let node = Arc::new(Node::new(store, clock, limits, owner, membership.as_ref()));
+        let (incarnation, others) = (lease.incarnation, membership.as_ref());
+        let node = Arc::new(Node::new(store, clock, limits, name, incarnation, others));
         let lease = match membership {
             Some(_) => Lease::new(lease),
             None => Lease::alone(lease),
@@ -154,6 +157,7 @@ impl Engine {
             let asked = match self.place(cluster, way.shard) {
                 Place::Here => self.call_here(call.clone()).await,
                 Place::At(node) => {
+                    self.node.counters.forwarded.add(1);
                     let answer = cluster.peers.call(&node, call.clone());
                     if way.repeatable { self.unless_stopped(answer).await } else { answer.await }
                 }
@@ -216,7 +220,10 @@ impl Engine {
         loop {
             let asked = match self.place(cluster, way.shard) {
                 Place::Here => self.describe_here(target.clone()).await,
-                Place::At(node) => cluster.peers.describe(&node, target.clone()).await,
+                Place::At(node) => {
+                    self.node.counters.forwarded.add(1);
+                    cluster.peers.describe(&node, target.clone()).await
+                }
                 Place::Nowhere => Err(CallError::NotServed),
             };
             match asked {
@@ -297,6 +304,11 @@ impl Engine {
         Ok((page, more))
     }
 
+    /// The nodes that serve the runs of the store, by name.
+    pub async fn nodes(&self) -> Result<Vec<NodeListing>, CallError> {
+        nodes::list(&self.node).await.map_err(unreadable)
+    }
+
     /// Another node says something.
     pub fn hear(&self, node: &str, message: PeerMessage) {
         if let PeerMessage::Look = message {
@@ -309,6 +321,7 @@ impl Engine {
     /// There is a link to another node, new or anew.
     pub fn linked(&self, node: &str) {
         tracing::info!(node, "another node is there");
+        self.note_link(node, true);
         self.node.reached_node(node);
     }
 
@@ -325,7 +338,20 @@ impl Engine {
     /// The link to another node is gone.
     pub fn unlinked(&self, node: &str) {
         tracing::info!(node, "another node cannot be reached");
+        self.note_link(node, false);
         self.node.missed_node(node);
+    }
+
+    fn note_link(&self, node: &str, up: bool) {
+        if let Some(cluster) = &self.node.cluster {
+            cluster.link(node, up);
+        }
+    }
+
+    /// The engine may speak for its runs: it is alone, or its lease is good. If not, workers and clients
+    /// are better off at another node.
+    pub fn joined(&self) -> bool {
+        self.node.trusted()
     }
 
     /// Connects a worker. What it is given arrives on the session.
@@ -347,6 +373,11 @@ impl Engine {
     /// A fresh run id.
     pub fn new_run_id(&self) -> RunId {
         RunId::from_parts(self.node.clock.now(), Uuid::new_v4().as_u128())
+    }
+
+    /// How the engine stands and what it has done, for those who watch it.
+    pub fn figures(&self) -> Figures {
+        self.node.figures()
     }
 
     /// What is under way.

@@ -5,6 +5,7 @@
 //! - [`Worker session`](Session): one connected worker; what it is given arrives on its stream.
 //! - [`clock`]: real time, or time that a test moves.
 //! - [`Gauge`]: what is under way, for tests that move time.
+//! - [`Figures`]: what is counted, for those who watch.
 //! - `history`: pages of a run's log.
 //! - `driver`: one task per shard: fetch, step, commit, deliver.
 //! - `members`: which shards are served here; with [`Membership`], one node of several.
@@ -16,10 +17,12 @@ pub mod clock;
 mod cluster;
 mod driver;
 mod engine;
+mod figures;
 mod gauge;
 mod history;
 mod members;
 mod node;
+mod nodes;
 pub mod peers;
 mod session;
 mod talk;
@@ -28,5 +31,6 @@ mod way;
 pub use abide_shard::lease::LeaseOptions;
 pub use cluster::Membership;
 pub use engine::{DEFAULT_NAMESPACE, Engine, Options};
+pub use figures::{CommitTimes, Figures, StoreFault};
 pub use gauge::{Gauge, Work};
 pub use session::{Credits, Given, Session};

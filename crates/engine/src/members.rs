@@ -5,12 +5,13 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use abide_core::ids::ShardId;
 use abide_shard::lease::{Lease, LeaseMessage, LeaseOutput, NODE_PREFIX};
-use abide_store::{Store, rows::RegistryRow};
+use abide_store::rows::RegistryRow;
 use tokio::{sync::mpsc, task::JoinSet};
 
 use crate::{
     clock::since_boot,
     driver::Driver,
+    figures::StoreFault,
     node::{Node, Post},
     peers::PeerMessage,
 };
@@ -62,7 +63,7 @@ impl Members {
             let mut step = begun;
             while !step.left {
                 if let Some(request) = step.request {
-                    asked = Some(ask(&*node.store, request));
+                    asked = Some(ask(&node, request));
                 }
                 let message = self.next(&mut asked).await;
                 step = self.step(message);
@@ -125,19 +126,21 @@ impl Members {
     }
 }
 
-fn ask(store: &dyn Store, request: Request) -> Asked<'_> {
+fn ask(node: &Node, request: Request) -> Asked<'_> {
     Box::pin(async move {
         match request {
-            Request::Read => match store.registry(NODE_PREFIX.into()).await {
+            Request::Read => match node.store.registry(NODE_PREFIX.into()).await {
                 Ok(rows) => LeaseMessage::Registry(rows),
                 Err(error) => {
+                    node.counters.fault(StoreFault::Registry);
                     tracing::warn!(%error, "the nodes' rows cannot be read");
                     LeaseMessage::ReadFailed
                 }
             },
-            Request::Put(row) => match store.put_registry(row).await {
+            Request::Put(row) => match node.store.put_registry(row).await {
                 Ok(written) => LeaseMessage::Written(written),
                 Err(error) => {
+                    node.counters.fault(StoreFault::Registry);
                     tracing::warn!(%error, "a node's row cannot be written");
                     LeaseMessage::WriteFailed
                 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use abide_core::{
-    call::{CallError, CallReply, Dispatch, Ticket, Worker},
+    call::{CallError, CallReply, Dispatch, Ticket, WorkKind, Worker},
     ids::{SessionId, ShardId},
     limits::Limits,
 };
@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::{
     clock::Clock,
     cluster::{Cluster, Membership},
+    figures::{Counters, Figures},
     gauge::{Gauge, Work},
     peers::PeerMessage,
     session::Given,
@@ -49,9 +50,13 @@ pub(crate) struct Node {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Arc<Limits>,
+    /// The node's name, the same after a restart.
+    pub(crate) name: String,
     /// Who owns shards in the store: no other process, not even of the same node, has this name.
     pub(crate) owner: String,
     pub(crate) gauge: Gauge,
+    /// What is counted for those who watch.
+    pub(crate) counters: Counters,
     /// The others, if there may be any.
     pub(crate) cluster: Option<Cluster>,
     /// The way to each shard that is served here.
@@ -71,16 +76,19 @@ impl Node {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         limits: Limits,
-        owner: String,
+        name: String,
+        incarnation: u64,
         membership: Option<&Membership>,
     ) -> Self {
         let queues = Mutex::new(Queues::new(limits.queued_offers));
         Self {
             store,
             gauge: Gauge::new(clock.moved_by_hand()),
+            counters: Counters::default(),
             clock,
             limits: Arc::new(limits),
-            owner,
+            owner: format!("{name}#{incarnation:016x}"),
+            name,
             cluster: membership.map(Cluster::new),
             shards: RwLock::default(),
             queues,
@@ -115,10 +123,42 @@ impl Node {
         self.shards.read().unwrap_or_else(PoisonError::into_inner).contains_key(&shard)
     }
 
+    /// How many shards are served here.
+    pub(crate) fn shards_served(&self) -> usize {
+        self.shards.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// How the node stands, and what it has done.
+    pub(crate) fn figures(&self) -> Figures {
+        let Counters { given, forwarded, timers_fired, transitions, .. } = &self.counters;
+        let waiting = |kind| lock(&self.queues).waiting(kind);
+        let (nodes, links) = self.cluster.as_ref().map(Cluster::others).unwrap_or_default();
+        Figures {
+            shards: self.shards_served(),
+            joined: self.trusted(),
+            lease_left: self.cluster.as_ref().map(Cluster::lease_left),
+            nodes,
+            links,
+            workers: lock(&self.sessions).open.len(),
+            tasks_waiting: waiting(WorkKind::Workflow),
+            activities_waiting: waiting(WorkKind::Activity),
+            given: given.get(),
+            forwarded: forwarded.get(),
+            timers_fired: timers_fired.get(),
+            transitions: transitions.get(),
+            commits: self.counters.commit_times(),
+            faults: self.counters.faults(),
+        }
+    }
+
     /// How the node's lease stands.
     pub(crate) fn standing(&self, lease: &Lease) {
         if let Some(cluster) = &self.cluster {
             cluster.standing(lease);
+        }
+        if self.cluster.as_ref().is_some_and(Cluster::lease_lost) {
+            // Whatever cut this node off need not cut its workers off from others.
+            self.disconnect_all();
         }
         if lease.settled() {
             self.unopened.send_if_modified(|unopened| {
@@ -281,7 +321,10 @@ impl Node {
 
     /// The streams of all workers end.
     pub(crate) fn disconnect_all(&self) {
-        lock(&self.sessions).open.clear();
+        let ended = std::mem::take(&mut lock(&self.sessions).open);
+        for session in ended.keys() {
+            self.lose(session);
+        }
     }
 
     /// The session is connected here.
@@ -402,9 +445,11 @@ impl Node {
 
     /// Gives work to a worker that is connected here; `false` if it is not.
     pub(crate) fn give(&self, session: &SessionId, dispatch: Dispatch) -> bool {
-        lock(&self.sessions).open.get(session).is_some_and(|(_, sender)| {
+        let given = lock(&self.sessions).open.get(session).is_some_and(|(_, sender)| {
             sender.send((Given::Work(dispatch), self.gauge.begin())).is_ok()
-        })
+        });
+        self.counters.given.add(u64::from(given));
+        given
     }
 }
 

@@ -6,35 +6,95 @@ use std::{
     process::Command,
 };
 
-/// The folder of the server's programs: from the path, else from where packages put them, the newest
-/// version first.
-pub(crate) fn folder() -> Option<PathBuf> {
+/// What tests need.
+const NEEDED: [&str; 5] = ["initdb", "pg_basebackup", "pg_ctl", "postgres", "psql"];
+
+/// The variable that names the folder of the programs, before all other places.
+const VARIABLE: &str = "PG_BIN";
+
+/// Where packages put each version: a folder, what its entries begin with, and what follows.
+const PACKAGED: [(&str, &str, &str); 5] = [
+    ("/usr/lib/postgresql", "", "bin"),
+    ("/usr", "pgsql-", "bin"),
+    ("/opt/homebrew/opt", "postgresql@", "bin"),
+    ("/usr/local/opt", "postgresql@", "bin"),
+    ("/Library/PostgreSQL", "", "bin"),
+];
+
+/// Where they are when somebody built them.
+const BUILT: &str = "/usr/local/pgsql/bin";
+
+/// All places, for messages.
+pub(crate) const PLACES: &str = "PG_BIN, PATH, /usr/lib/postgresql/*/bin, /usr/pgsql-*/bin, Homebrew's \
+    folders, /usr/local/pgsql/bin and the target folder";
+
+/// The folder of the server's programs: the one that is named, else from the path, else from where
+/// packages put them, the newest version first, else what was installed for tests.
+pub fn folder() -> Option<PathBuf> {
+    let named = env::var_os(VARIABLE).map(PathBuf::from);
     let path = env::var_os("PATH").unwrap_or_default();
-    let mut versions: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
+    let packaged = PACKAGED.iter().flat_map(|(folder, prefix, rest)| {
+        versions(Path::new(folder), prefix).into_iter().map(move |version| version.join(rest))
+    });
+    named
         .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| {
-            let version = entry.file_name().to_str()?.parse().ok()?;
-            Some((version, entry.path().join("bin")))
-        })
-        .collect();
-    versions.sort_by_key(|(version, _)| std::cmp::Reverse(*version));
-    let packaged = versions.into_iter().map(|(_, folder)| folder);
-    let built = [PathBuf::from("/usr/local/pgsql/bin")];
-    env::split_paths(&path).chain(packaged).chain(built).find(|folder| complete(folder))
+        .chain(env::split_paths(&path))
+        .chain(packaged)
+        .chain([PathBuf::from(BUILT)])
+        .chain(installed_for_tests())
+        .find(|folder| complete(folder))
 }
 
-fn complete(folder: &Path) -> bool {
-    ["initdb", "pg_ctl", "postgres", "psql"].iter().all(|program| folder.join(program).is_file())
+/// Whether a folder has all that tests need.
+pub(crate) fn complete(folder: &Path) -> bool {
+    NEEDED.iter().all(|program| folder.join(program).is_file())
+}
+
+/// The entries that are this prefix and a version, the newest first.
+fn versions(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+    let version = |path: &PathBuf| -> Option<u32> {
+        path.file_name()?.to_str()?.strip_prefix(prefix)?.parse().ok()
+    };
+    let mut found: Vec<_> =
+        entries(folder).filter_map(|path| Some((version(&path)?, path))).collect();
+    found.sort_by_key(|(version, _)| std::cmp::Reverse(*version));
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+/// Where programs are put that are only for tests: in the target folder, which this program runs from.
+pub(crate) fn target_folder() -> Option<PathBuf> {
+    let program = env::current_exe().ok()?;
+    let is_target = |folder: &&Path| folder.join("CACHEDIR.TAG").is_file();
+    Some(program.ancestors().find(is_target)?.join("postgresql"))
+}
+
+/// The folders of programs there. A package keeps each version in a folder of its own.
+fn installed_for_tests() -> impl Iterator<Item = PathBuf> {
+    let mut versions: Vec<_> = target_folder()
+        .into_iter()
+        .flat_map(|folder| entries(&folder).collect::<Vec<_>>())
+        .flat_map(|package| entries(&package).collect::<Vec<_>>())
+        .map(|version| version.join("bin"))
+        .collect();
+    versions.sort();
+    versions.into_iter().rev()
 }
 
 /// The user that runs the server, if it cannot be this one: its name and number.
 pub(crate) fn other_user() -> Option<(&'static str, u32)> {
-    if number_of(None)? != 0 {
+    if !is_root() {
         return None;
     }
     ["postgres", "nobody"].into_iter().find_map(|name| Some((name, number_of(Some(name))?)))
+}
+
+/// Whether this is the user who may do everything but run the server.
+pub(crate) fn is_root() -> bool {
+    number_of(None) == Some(0)
 }
 
 fn number_of(user: Option<&str>) -> Option<u32> {
@@ -42,15 +102,17 @@ fn number_of(user: Option<&str>) -> Option<u32> {
     String::from_utf8(output.stdout).ok()?.trim().parse().ok()
 }
 
-/// A command that runs as that user.
-pub(crate) fn command(program: impl AsRef<Path>, user: Option<(&str, u32)>) -> Command {
-    match user {
-        None => Command::new(program.as_ref()),
-        Some((name, _)) => {
-            let mut command = Command::new("setpriv");
-            let ids = [format!("--reuid={name}"), "--clear-groups".to_owned()];
-            command.args(ids).arg("--").arg(program.as_ref());
-            command
-        }
-    }
+/// What stands before a command that runs as that user.
+pub(crate) fn prefix(user: Option<(&str, u32)>) -> Vec<String> {
+    user.map_or_else(Vec::new, |(name, _)| {
+        let words = ["setpriv", &format!("--reuid={name}"), "--clear-groups", "--"];
+        words.map(str::to_owned).to_vec()
+    })
+}
+
+/// A command of these words.
+pub(crate) fn command(words: &[String]) -> Command {
+    let mut command = Command::new(words.first().map_or("true", String::as_str));
+    command.args(words.iter().skip(1));
+    command
 }

@@ -1,65 +1,33 @@
-//! The server: made in a folder of its own, stopped, started again.
+//! The server: made in a folder of its own, stopped, started again; and its standby.
 
 use std::{
-    io::{BufRead as _, BufReader, Read as _},
+    io,
     net::TcpListener,
     os::unix::fs::chown,
     path::{Path, PathBuf},
-    process::{Child, ChildStdin, Command, Output, Stdio},
+    process::{Command, Output, Stdio},
 };
 
 use tempfile::TempDir;
 
-use crate::programs;
-
-/// How a server is set up.
-#[derive(Clone, Debug, Default)]
-pub struct Setup {
-    durable: bool,
-    settings: Vec<(String, String)>,
-}
-
-impl Setup {
-    /// Syncs to the disk, as servers do that are not for tests. A killed server loses nothing without it;
-    /// a machine without power would.
-    pub fn durable(mut self) -> Self {
-        self.durable = true;
-        self
-    }
-
-    /// Sets one of the server's settings.
-    pub fn setting(mut self, name: &str, value: &str) -> Self {
-        self.settings.push((name.to_owned(), value.to_owned()));
-        self
-    }
-
-    /// Makes a server and starts it.
-    pub fn start(&self) -> Result<Server, StartError> {
-        Server::start(self)
-    }
-
-    fn options(&self, port: u16) -> String {
-        let mut options = format!(
-            "-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= \
-             -c max_wal_size=4GB -c checkpoint_timeout=15min -c fsync={}",
-            if self.durable { "on" } else { "off" }
-        );
-        for (name, value) in &self.settings {
-            options.push_str(&format!(" -c {name}={value}"));
-        }
-        options
-    }
-}
+use crate::{Setup, keeper::Keeper, programs};
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// PostgreSQL is not installed.
     #[error(
-        "PostgreSQL's server programs (initdb, pg_ctl, postgres, psql) were not found in PATH, \
-         /usr/lib/postgresql/*/bin or /usr/local/pgsql/bin: install the package postgresql"
+        "PostgreSQL's programs (initdb, pg_basebackup, pg_ctl, postgres, psql) were not found in {}: \
+         install the package postgresql, or let `cargo run -p abide-postgres-fixture` try",
+        programs::PLACES
     )]
     Missing,
+    /// The machine does not let us make a small disk.
+    #[error("this machine allows no mounts, not even in a namespace of their own: {0}")]
+    NoMounts(String),
+    /// The server cannot do what was asked of it.
+    #[error("this PostgreSQL was built without TLS: install the package postgresql")]
+    NoTls,
     /// It does not start.
     #[error("PostgreSQL does not start: {0}")]
     Failed(String),
@@ -78,57 +46,107 @@ pub enum Stop {
 pub struct Server {
     programs: PathBuf,
     user: Option<(&'static str, u32)>,
-    folder: TempDir,
+    setup: Setup,
     port: u16,
     options: String,
-    keeper: Child,
-    /// The keeper ends the server when this is closed.
-    leash: Option<ChildStdin>,
+    /// Ends the server, before the folder goes.
+    _keeper: Keeper,
+    folder: TempDir,
 }
 
 /// The user in the database.
 const USER: &str = "abide";
 
-/// Starts the server, says so, and ends it when nobody holds the other end of its input any more.
-const KEEPER: &str = r#"
-"$1/pg_ctl" start -w -s -D "$2/data" -l "$2/log" -o "$3" >&2 </dev/null || exit 1
-echo ready
-cat >/dev/null
-"$1/pg_ctl" stop -s -m immediate -D "$2/data" >/dev/null 2>&1
-cd / && rm -rf "$2"
-"#;
-
 /// How often another port is tried when somebody else took the free one.
 const PORTS_TRIED: usize = 5;
 
 impl Server {
-    fn start(setup: &Setup) -> Result<Self, StartError> {
+    pub(crate) fn start(setup: &Setup) -> Result<Self, StartError> {
+        let words = ["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C", "-U", USER];
+        Self::make(setup, "initdb", &words)
+    }
+
+    /// Makes a server whose data comes from a program, and starts it.
+    fn make(setup: &Setup, program: &str, words: &[&str]) -> Result<Self, StartError> {
         let programs = programs::folder().ok_or(StartError::Missing)?;
         let user = programs::other_user();
-        let failed = |error: std::io::Error| StartError::Failed(error.to_string());
+        let number = user.map(|(_, number)| number);
+        let failed = |error: io::Error| StartError::Failed(error.to_string());
         let folder = TempDir::with_prefix("abide-postgres-").map_err(failed)?;
-        if let Some((_, number)) = user {
-            chown(folder.path(), Some(number), None).map_err(failed)?;
-        }
-        let made = programs::command(programs.join("initdb"), user)
-            .current_dir(folder.path())
-            .args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C", "-U", USER, "-D"])
-            .arg(folder.path().join("data"))
-            .output();
-        said(made)?;
-        let mut reason = String::new();
+        hand_over(folder.path(), number).map_err(failed)?;
+        setup.write_files(folder.path(), number).map_err(failed)?;
+        let mut make = vec![programs.join(program).display().to_string()];
+        make.extend(words.iter().map(|word| (*word).to_owned()));
+        make.extend(["-D".to_owned(), data(folder.path()).display().to_string()]);
+        let mut reason = StartError::Failed(String::new());
         for _ in 0..PORTS_TRIED {
             let port = free_port().map_err(failed)?;
-            let options = setup.options(port);
-            match keep(&programs, user, folder.path(), &options) {
-                Ok((keeper, leash)) => {
-                    let leash = Some(leash);
-                    return Ok(Self { programs, user, folder, port, options, keeper, leash });
+            let options = setup.options(folder.path(), port);
+            let disk = setup.small_disk;
+            match Keeper::start(&programs, user, folder.path(), (&options, &make), disk) {
+                Ok(keeper) => {
+                    let (setup, _keeper) = (setup.clone(), keeper);
+                    let server = Self { programs, user, setup, port, options, _keeper, folder };
+                    server.make_tablespace();
+                    return Ok(server);
                 }
+                Err(error @ (StartError::NoMounts(_) | StartError::NoTls)) => return Err(error),
                 Err(error) => reason = error,
             }
         }
-        Err(StartError::Failed(reason))
+        Err(reason)
+    }
+
+    fn make_tablespace(&self) {
+        if self.setup.small_disk.is_some() {
+            let place = self.folder.path().join("small").display().to_string();
+            self.query("postgres", &format!("CREATE TABLESPACE small LOCATION '{place}'"));
+        }
+    }
+
+    /// Makes a standby that follows this server, and starts it. It takes over when it is promoted.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn standby(&self) -> Self {
+        let port = self.port.to_string();
+        let words = ["-h", "127.0.0.1", "-p", &port, "-U", USER, "-R", "-c", "fast", "--no-sync"];
+        let standby = Self::make(&self.setup, "pg_basebackup", &words);
+        standby.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// From now on what is committed is on a standby of this name too before it is answered; `*` is any
+    /// standby, and no name is none.
+    ///
+    /// # Panics
+    /// If the server is not there.
+    pub fn commit_with_standby(&self, name: &str) {
+        let set = format!("ALTER SYSTEM SET synchronous_standby_names = '{name}'");
+        self.query("postgres", &set);
+        self.query("postgres", "SELECT pg_reload_conf()");
+        // When new sessions know it, the one that tells all others has been told; it takes note before it
+        // does what it is asked next.
+        while self.query("postgres", "SHOW synchronous_standby_names") != name {}
+        self.query("postgres", "CHECKPOINT");
+    }
+
+    /// From now on what is committed is on a standby too before it is answered. Returns when one has
+    /// caught up.
+    ///
+    /// # Panics
+    /// If the server is not there.
+    pub fn wait_for_standby(&self) {
+        self.commit_with_standby("*");
+        let waiting = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
+        while self.query("postgres", waiting) == "0" {}
+    }
+
+    /// Makes a standby the server that is written to. Returns when it is.
+    ///
+    /// # Panics
+    /// If it does not become that.
+    pub fn promote(&self) {
+        self.control(&["promote", "-w", "-s"]);
     }
 
     /// Where it listens, on the loopback interface.
@@ -155,11 +173,16 @@ impl Server {
     /// # Panics
     /// If the SQL fails.
     pub fn query(&self, database: &str, sql: &str) -> String {
+        self.try_query(database, sql).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The same, or why it fails.
+    pub fn try_query(&self, database: &str, sql: &str) -> Result<String, StartError> {
         let output = Command::new(self.programs.join("psql"))
             .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql])
             .arg(self.address(database))
             .output();
-        said(output).unwrap_or_else(|error| panic!("{error}")).trim_end().to_owned()
+        Ok(said(output)?.trim_end().to_owned())
     }
 
     /// Stops the server; its data stays.
@@ -184,73 +207,79 @@ impl Server {
         self.control(&["start", "-w", "-s", "-l", &log, "-o", &self.options]);
     }
 
+    /// A command for the shell that crashes the server and starts it again, for programs that have no
+    /// hold of this.
+    pub fn restart_command(&self) -> String {
+        let mut command = self.command("pg_ctl", &["restart", "-w", "-s", "-m", "immediate", "-l"]);
+        command.arg(self.folder.path().join("log")).arg("-D").arg(data(self.folder.path()));
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let quoted: Vec<_> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();
+        // What is started keeps its output open, so nobody may wait for the end of it.
+        format!("cd / && {} >/dev/null 2>&1", quoted.join(" "))
+    }
+
+    /// Starts the server again as a standby of another one, whose history it has shared until then.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn follow(&self, primary: &Self) {
+        let (folder, port) = (self.folder.path(), primary.port);
+        let rewound = self.run(
+            "pg_rewind",
+            &[
+                &format!("--source-server=host=127.0.0.1 port={port} user={USER} dbname=postgres"),
+                "--target-pgdata",
+                &data(folder).display().to_string(),
+                "-R",
+                "--no-sync",
+            ],
+        );
+        said(rewound).unwrap_or_else(|error| panic!("{error}"));
+        self.start_again();
+    }
+
     fn control(&self, arguments: &[&str]) {
-        let status = programs::command(self.programs.join("pg_ctl"), self.user)
-            .current_dir(self.folder.path())
-            .args(arguments)
-            .arg("-D")
-            .arg(self.folder.path().join("data"))
-            // What is started keeps its output open, so nobody may wait for the end of it.
+        let data = data(self.folder.path()).display().to_string();
+        // What is started keeps its output open, so nobody may wait for the end of it.
+        let status = self
+            .command("pg_ctl", arguments)
+            .args(["-D", &data])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status();
         assert!(status.is_ok_and(|status| status.success()), "pg_ctl {arguments:?} failed");
     }
-}
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.leash = None;
-        // What could not be ended is ended by the system, with the folder.
-        let _ = self.keeper.wait();
+    fn run(&self, program: &str, arguments: &[&str]) -> io::Result<Output> {
+        self.command(program, arguments).output()
+    }
+
+    /// One of PostgreSQL's programs, as the user who runs the server.
+    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut words = programs::prefix(self.user);
+        words.push(self.programs.join(program).display().to_string());
+        words.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        let mut command = programs::command(&words);
+        command.current_dir(self.folder.path());
+        command
     }
 }
 
-/// Starts the keeper and waits until it says that the server is ready.
-fn keep(
-    programs: &Path,
-    user: Option<(&str, u32)>,
-    folder: &Path,
-    options: &str,
-) -> Result<(Child, ChildStdin), String> {
-    let mut keeper = programs::command("/bin/sh", user)
-        .current_dir(folder)
-        .args(["-c", KEEPER, "keeper"])
-        .arg(programs)
-        .arg(folder)
-        .arg(options)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| error.to_string())?;
-    let (leash, output) = (keeper.stdin.take(), keeper.stdout.take());
-    let mut line = String::new();
-    let ready = output.is_some_and(|output| {
-        BufReader::new(output).read_line(&mut line).is_ok() && line.trim() == "ready"
-    });
-    match leash {
-        Some(leash) if ready => Ok((keeper, leash)),
-        leash => {
-            drop(leash);
-            let mut reason = String::new();
-            if let Some(mut errors) = keeper.stderr.take() {
-                // Without a message there is still the log below.
-                let _ = errors.read_to_string(&mut reason);
-            }
-            let _ = keeper.wait();
-            let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
-            Err(format!("{reason}{log}"))
-        }
-    }
+fn data(folder: &Path) -> PathBuf {
+    folder.join("data")
 }
 
-fn free_port() -> std::io::Result<u16> {
+/// Gives a file to the user who runs the server, if that is somebody else.
+pub(crate) fn hand_over(path: &Path, user: Option<u32>) -> io::Result<()> {
+    user.map_or(Ok(()), |number| chown(path, Some(number), None))
+}
+
+fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 /// What a program wrote, or why it failed.
-fn said(output: std::io::Result<Output>) -> Result<String, StartError> {
+fn said(output: io::Result<Output>) -> Result<String, StartError> {
     let output = output.map_err(|error| StartError::Failed(error.to_string()))?;
     if !output.status.success() {
         return Err(StartError::Failed(String::from_utf8_lossy(&output.stderr).into_owned()));

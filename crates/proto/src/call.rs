@@ -158,13 +158,7 @@ pub(crate) fn from_wire(asked: Asked) -> Result<Call, InvalidField> {
         }
         Asked::RescheduleTimer(request) => Call::RescheduleTimer {
             target: part("target", request.target)?,
-            what: match request.wait {
-                Some(_) if !request.timer.is_empty() => {
-                    return Err(InvalidField::new("wait", "stands beside a timer: name one"));
-                }
-                Some(wait) => Movable::Wait(wait_key(&wait)?),
-                None => Movable::Timer(word("timer", request.timer)?),
-            },
+            what: movable_from_wire(request.timer, request.wait)?,
             fire_at: word("fire_at", request.fire_at)?,
             identity: request.identity,
             key: word("key", request.key)?,
@@ -173,10 +167,25 @@ pub(crate) fn from_wire(asked: Asked) -> Result<Call, InvalidField> {
             Call::Repair { target: part("target", request.target)?, identity: request.identity }
         }
         Asked::ReportAttempt(request) => attempt::request_from_wire(request)?,
-        Asked::History(_) | Asked::ListRuns(_) | Asked::CountRuns(_) | Asked::ListWaits(_) => {
+        Asked::History(_)
+        | Asked::ListRuns(_)
+        | Asked::CountRuns(_)
+        | Asked::ListWaits(_)
+        | Asked::ListNodes(_) => {
             return Err(InvalidField::new("call", "is a list, not a call"));
         }
     })
+}
+
+/// What is moved: a timer or a wait, never both.
+fn movable_from_wire(timer: String, wait: Option<Bytes>) -> Result<Movable, InvalidField> {
+    match wait {
+        Some(_) if !timer.is_empty() => {
+            Err(InvalidField::new("wait", "stands beside a timer: name one"))
+        }
+        Some(wait) => Ok(Movable::Wait(wait_key(&wait)?)),
+        None => Ok(Movable::Timer(word("timer", timer)?)),
+    }
 }
 
 impl From<StartCall> for wire::StartRunRequest {

@@ -1794,6 +1794,59 @@ impl ::prost::Name for ReportAttemptResponse {
         "/abide.v1.ReportAttemptResponse".into()
     }
 }
+/// Lists the nodes of the cluster.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListNodesRequest {}
+impl ::prost::Name for ListNodesRequest {
+    const NAME: &'static str = "ListNodesRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ListNodesRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ListNodesRequest".into()
+    }
+}
+/// All nodes, by name.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListNodesResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub nodes: ::prost::alloc::vec::Vec<NodeListing>,
+}
+impl ::prost::Name for ListNodesResponse {
+    const NAME: &'static str = "ListNodesResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.ListNodesResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.ListNodesResponse".into()
+    }
+}
+/// A node, as it stands in the store.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NodeListing {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Where others reach it.
+    #[prost(string, tag = "2")]
+    pub address: ::prost::alloc::string::String,
+    #[prost(enumeration = "NodeStanding", tag = "3")]
+    pub standing: i32,
+    /// How many of the 64 shards it holds.
+    #[prost(uint32, tag = "4")]
+    pub shards: u32,
+}
+impl ::prost::Name for NodeListing {
+    const NAME: &'static str = "NodeListing";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.NodeListing".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.NodeListing".into()
+    }
+}
 /// Several calls.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CallsFrame {
@@ -1820,7 +1873,7 @@ pub struct NumberedCall {
     pub number: u64,
     #[prost(
         oneof = "numbered_call::Call",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 50, 60"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 50, 60, 70"
     )]
     pub call: ::core::option::Option<numbered_call::Call>,
 }
@@ -1866,6 +1919,8 @@ pub mod numbered_call {
         ReportAttempt(super::ReportAttemptRequest),
         #[prost(message, tag = "60")]
         AwaitUpdate(super::AwaitUpdateRequest),
+        #[prost(message, tag = "70")]
+        ListNodes(super::ListNodesRequest),
     }
 }
 impl ::prost::Name for NumberedCall {
@@ -1905,7 +1960,7 @@ pub struct NumberedAnswer {
     pub number: u64,
     #[prost(
         oneof = "numbered_answer::Answer",
-        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 40, 50"
+        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 40, 50, 70"
     )]
     pub answer: ::core::option::Option<numbered_answer::Answer>,
 }
@@ -1939,6 +1994,8 @@ pub mod numbered_answer {
         RunWaits(super::RunWaits),
         #[prost(message, tag = "50")]
         Reported(super::ReportAttemptResponse),
+        #[prost(message, tag = "70")]
+        Nodes(super::ListNodesResponse),
     }
 }
 impl ::prost::Name for NumberedAnswer {
@@ -2062,6 +2119,49 @@ impl UpdateWait {
             "UPDATE_WAIT_ACCEPTED" => Some(Self::Accepted),
             "UPDATE_WAIT_COMPLETED" => Some(Self::Completed),
             "UPDATE_WAIT_ADMITTED" => Some(Self::Admitted),
+            _ => None,
+        }
+    }
+}
+/// How a node stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum NodeStanding {
+    Unspecified = 0,
+    Alive = 1,
+    /// It hands over what it serves.
+    Leaving = 2,
+    /// It has left, or others have taken what it served.
+    Gone = 3,
+    /// It has missed renewals of its lease.
+    Silent = 4,
+    /// A newer version wrote of it what this one cannot read.
+    Unreadable = 5,
+}
+impl NodeStanding {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "NODE_STANDING_UNSPECIFIED",
+            Self::Alive => "NODE_STANDING_ALIVE",
+            Self::Leaving => "NODE_STANDING_LEAVING",
+            Self::Gone => "NODE_STANDING_GONE",
+            Self::Silent => "NODE_STANDING_SILENT",
+            Self::Unreadable => "NODE_STANDING_UNREADABLE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "NODE_STANDING_UNSPECIFIED" => Some(Self::Unspecified),
+            "NODE_STANDING_ALIVE" => Some(Self::Alive),
+            "NODE_STANDING_LEAVING" => Some(Self::Leaving),
+            "NODE_STANDING_GONE" => Some(Self::Gone),
+            "NODE_STANDING_SILENT" => Some(Self::Silent),
+            "NODE_STANDING_UNREADABLE" => Some(Self::Unreadable),
             _ => None,
         }
     }
@@ -2635,6 +2735,28 @@ pub mod abide_client {
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "RepairRun"));
             self.inner.unary(req, path, codec).await
         }
+        /// The nodes that serve the runs.
+        pub async fn list_nodes(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListNodesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListNodesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/ListNodes");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "ListNodes"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Speaks for an attempt of an activity that its worker has left to somebody else: completes, fails or
         /// cancels it, or says that it goes on.
         pub async fn report_attempt(
@@ -2860,6 +2982,14 @@ pub mod abide_server {
             &self,
             request: tonic::Request<super::RepairRunRequest>,
         ) -> std::result::Result<tonic::Response<super::DoneResponse>, tonic::Status>;
+        /// The nodes that serve the runs.
+        async fn list_nodes(
+            &self,
+            request: tonic::Request<super::ListNodesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListNodesResponse>,
+            tonic::Status,
+        >;
         /// Speaks for an attempt of an activity that its worker has left to somebody else: completes, fails or
         /// cancels it, or says that it goes on.
         async fn report_attempt(
@@ -3899,6 +4029,49 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RepairRunSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/ListNodes" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListNodesSvc<T: Abide>(pub Arc<T>);
+                    impl<T: Abide> tonic::server::UnaryService<super::ListNodesRequest>
+                    for ListNodesSvc<T> {
+                        type Response = super::ListNodesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListNodesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::list_nodes(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListNodesSvc(inner);
                         let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

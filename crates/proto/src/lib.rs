@@ -31,6 +31,7 @@ pub mod generated;
 mod field;
 mod history;
 mod list;
+mod node;
 pub mod operation;
 #[cfg(feature = "tonic")]
 mod parts;

@@ -6,6 +6,7 @@ use abide_core::{
     ids::RunId,
     limits::InvalidField,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
+    node::NodeListing,
     run::Description,
 };
 
@@ -32,6 +33,8 @@ pub enum Operation {
     CountRuns(RunFilter),
     /// A page of waits.
     Waits(Page<WaitFilter>),
+    /// The nodes of the cluster.
+    Nodes,
 }
 
 /// A filter, and how many rows a page has; the server's bound if none is said.
@@ -58,6 +61,8 @@ pub enum Reply {
     Count(u64),
     /// The waits, and whether there are more.
     Waits(Vec<WaitRow>, bool),
+    /// The nodes.
+    Nodes(Vec<NodeListing>),
 }
 
 /// The form of an operation on the wire.
@@ -77,6 +82,7 @@ pub fn operation_to_wire(operation: Operation) -> Result<Asked, InvalidField> {
             Asked::CountRuns(wire::CountRunsRequest { filter: Some(filter.into()) })
         }
         Operation::Waits(page) => Asked::ListWaits(page.into()),
+        Operation::Nodes => Asked::ListNodes(wire::ListNodesRequest {}),
     })
 }
 
@@ -98,6 +104,7 @@ pub fn operation_from_wire(
             Operation::CountRuns(filter.map_err(|error: InvalidField| error.inside("filter"))?)
         }
         Asked::ListWaits(request) => Operation::Waits(request.try_into()?),
+        Asked::ListNodes(_) => Operation::Nodes,
         other => Operation::Call(from_wire(other)?),
     })
 }
@@ -121,6 +128,10 @@ impl From<Reply> for Answer {
                 let waits = rows.into_iter().map(Into::into).collect();
                 Self::Waits(wire::ListWaitsResponse { waits, next_page_token })
             }
+            Reply::Nodes(nodes) => {
+                let nodes = nodes.into_iter().map(Into::into).collect();
+                Self::Nodes(wire::ListNodesResponse { nodes })
+            }
         }
     }
 }
@@ -142,6 +153,7 @@ pub fn answer_from_wire(answer: Answer) -> Result<Reply, CallError> {
             let more = !list.next_page_token.is_empty();
             parts("waits", list.waits).map(|rows| Reply::Waits(rows, more))
         }
+        Answer::Nodes(list) => parts("nodes", list.nodes).map(Reply::Nodes),
         other => CallReply::try_from(other).map(Reply::Call),
     };
     read.map_err(error::unreadable_answer)
@@ -182,4 +194,5 @@ responses! {
     Runs(ListRunsResponse),
     Count(CountRunsResponse),
     Waits(ListWaitsResponse),
+    Nodes(ListNodesResponse),
 }

@@ -113,7 +113,8 @@ pub(crate) fn from_wire(answer: Answer) -> Result<CallReply, InvalidField> {
         | Answer::History(_)
         | Answer::Runs(_)
         | Answer::Count(_)
-        | Answer::Waits(_) => return Err(InvalidField::new("answer", "is not that of a call")),
+        | Answer::Waits(_)
+        | Answer::Nodes(_) => return Err(InvalidField::new("answer", "is not that of a call")),
     })
 }
 

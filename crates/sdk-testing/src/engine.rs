@@ -9,6 +9,7 @@ use abide_core::{
     call::{Call, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget, Worker},
     limits::Limits,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
+    node::NodeListing,
     run::Description,
 };
 use abide_embedded::{Builder, Embedded, clock::ManualClock};
@@ -86,6 +87,11 @@ impl Transport for TestEngine {
     fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<WaitRow>> {
         let transport = self.transport();
         Box::pin(async move { transport.waits(filter, limit).await })
+    }
+
+    fn nodes(&self) -> Answer<'_, Vec<NodeListing>> {
+        let transport = self.transport();
+        Box::pin(async move { transport.nodes().await })
     }
 
     fn connect(

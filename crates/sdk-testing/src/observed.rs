@@ -11,6 +11,7 @@ use std::{
 use abide_core::{
     call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget, Worker},
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
+    node::NodeListing,
     run::{Description, Resolution},
 };
 use abide_sdk::{
@@ -99,6 +100,10 @@ impl Transport for Observed {
 
     fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<WaitRow>> {
         self.waiting(self.inner.waits(filter, limit))
+    }
+
+    fn nodes(&self) -> Answer<'_, Vec<NodeListing>> {
+        self.waiting(self.inner.nodes())
     }
 
     fn connect(

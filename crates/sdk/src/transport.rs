@@ -11,6 +11,7 @@ use abide_core::{
     },
     ids::ShardId,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
+    node::NodeListing,
     run::Description,
 };
 
@@ -38,6 +39,9 @@ pub trait Transport: Send + Sync + 'static {
 
     /// Lists what runs wait for, by the end of the wait.
     fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<WaitRow>>;
+
+    /// Lists the nodes that serve the runs.
+    fn nodes(&self) -> Answer<'_, Vec<NodeListing>>;
 
     /// Connects a worker, which says how much it takes at once of which queues. This gives no credit:
     /// it is said so that a queue that cannot be served is refused here, as [`CallError::Invalid`]. A

@@ -119,6 +119,17 @@ impl Calls {
         }
     }
 
+    /// Takes no more calls, and lets those go that may be long in coming: the caller asks another
+    /// server, or this one again.
+    fn stop(&mut self) {
+        self.asking = false;
+        for (number, call) in self.waiting.drain() {
+            call.abort();
+            let stops = CallError::Unavailable("the server stops".into());
+            self.refused.push_back(numbered(number, Err(stops)));
+        }
+    }
+
     /// Reads what the client has asked, if it has.
     fn poll_asked(&mut self, context: &mut Context<'_>) -> Result<(), Status> {
         for _ in 0..READ_FRAMES {
@@ -213,7 +224,7 @@ impl Stream for Calls {
             return Poll::Ready(Some(Ok(AnswersFrame { answers: Vec::new(), message_bytes })));
         }
         if this.asking && this.stopping.poll_unpin(context).is_ready() {
-            this.asking = false;
+            this.stop();
         }
         if let Err(status) = this.poll_asked(context) {
             return Poll::Ready(Some(Err(status)));

@@ -97,13 +97,18 @@ impl NodeConfig {
         if nowhere || !address.contains(':') {
             return Err(ServerError::Advertise(address));
         }
-        let lease = self.lease_ms.map_or(LeaseOptions::LEASE, Duration::from_millis);
         Ok(LeaseOptions {
             node: self.name.clone().unwrap_or_else(|| address.clone()),
             incarnation: Uuid::new_v4().as_u64_pair().0,
             address,
-            lease: lease.max(SHORTEST_LEASE),
+            lease: self.lease_time(),
         })
+    }
+
+    /// How long the lease lasts.
+    pub(crate) fn lease_time(&self) -> Duration {
+        let lease = self.lease_ms.map_or(LeaseOptions::LEASE, Duration::from_millis);
+        lease.max(SHORTEST_LEASE)
     }
 }
 

@@ -1,11 +1,12 @@
 //! Gives operations to the engine. Single calls and streams of calls share it.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use abide_core::{
     call::{Call, CallError, QueueKey},
     ids::NamespaceId,
     limits::Exceeded,
+    node::NodeListing,
     run::Refusal,
 };
 use abide_engine::Engine;
@@ -18,7 +19,7 @@ use abide_proto::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tonic::Status;
 
-use crate::Bounds;
+use crate::{Bounds, metrics::Results};
 
 /// How long a stream waits before it asks a shard again that is being opened anew.
 const REOPENING: Duration = Duration::from_millis(100);
@@ -28,28 +29,54 @@ const REOPENING: Duration = Duration::from_millis(100);
 pub(crate) struct Handler {
     pub(crate) engine: Arc<Engine>,
     pub(crate) bounds: Arc<Bounds>,
+    /// Where the server listens.
+    listens: SocketAddr,
     /// Becomes true when the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
     streams: Arc<Semaphore>,
+    /// How calls of clients ended.
+    calls: Arc<Results>,
+    /// How completions of workers ended.
+    pub(crate) completions: Arc<Results>,
 }
 
 impl Handler {
     pub(crate) fn new(
         engine: Arc<Engine>,
         bounds: Bounds,
+        listens: SocketAddr,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         let streams = Arc::new(Semaphore::new(bounds.streams));
-        Self { engine, bounds: Arc::new(bounds), stopping, streams }
+        Self {
+            engine,
+            bounds: Arc::new(bounds),
+            listens,
+            stopping,
+            streams,
+            calls: Arc::default(),
+            completions: Arc::default(),
+        }
     }
 
     /// What a message asks for.
     pub(crate) fn operation(&self, asked: Asked) -> Result<Operation, CallError> {
-        Ok(operation_from_wire(asked, || self.engine.new_run_id())?)
+        let operation = operation_from_wire(asked, || self.engine.new_run_id());
+        let operation = operation.map_err(CallError::from);
+        if operation.is_err() {
+            self.calls.count(&operation);
+        }
+        operation
     }
 
     /// Performs an operation.
     pub(crate) async fn perform(&self, operation: Operation) -> Result<Reply, CallError> {
+        let reply = self.reply(operation).await;
+        self.calls.count(&reply);
+        reply
+    }
+
+    async fn reply(&self, operation: Operation) -> Result<Reply, CallError> {
         let engine = &self.engine;
         Ok(match operation {
             Operation::Call(call) => Reply::Call(engine.call(call).await?),
@@ -74,7 +101,19 @@ impl Handler {
                 let (rows, more) = engine.waits(page.filter, limit).await?;
                 Reply::Waits(rows, more)
             }
+            Operation::Nodes => Reply::Nodes(self.nodes().await?),
         })
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeListing>, CallError> {
+        let mut nodes = self.engine.nodes().await?;
+        // A node that is alone tells nobody where it is; whoever asks has found it here.
+        if let [alone] = &mut *nodes
+            && alone.address.is_empty()
+        {
+            alone.address = self.listens.to_string();
+        }
+        Ok(nodes)
     }
 
     /// Whether whoever follows a run asks again: its shard is being opened anew, here or elsewhere, and
@@ -91,6 +130,16 @@ impl Handler {
     pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Status> {
         let place = Arc::clone(&self.streams).try_acquire_owned();
         place.map_err(|_| exceeded("streams of the server", self.bounds.streams))
+    }
+
+    /// How many long streams there are.
+    pub(crate) fn open_streams(&self) -> usize {
+        self.bounds.streams.saturating_sub(self.streams.available_permits())
+    }
+
+    /// How calls of clients and completions of workers ended.
+    pub(crate) fn results(&self) -> (&Results, &Results) {
+        (&self.calls, &self.completions)
     }
 
     /// The queue of a credit, which must be one that there can be, and how much of it.
@@ -133,7 +182,8 @@ pub(crate) fn may_wait(operation: &Operation) -> bool {
         Operation::Describe(_)
         | Operation::Runs(_)
         | Operation::CountRuns(_)
-        | Operation::Waits(_) => false,
+        | Operation::Waits(_)
+        | Operation::Nodes => false,
     }
 }
 

@@ -7,6 +7,7 @@
 //! - `frame` bounds what shares a frame, `size` a message, `connection` who is connected.
 //! - `peers` makes several servers on one database one cluster.
 //! - `workers` greets a worker, `session` is its stream, `held` knows what it may answer for.
+//! - `probes` and `metrics` are for those who watch it.
 //!
 //! Nothing here decides about workflows: a request is translated, given to the engine, and its answer
 //! translated back.
@@ -21,6 +22,7 @@ mod frame;
 mod handler;
 mod held;
 mod history;
+mod metrics;
 mod peers;
 mod probes;
 mod server;

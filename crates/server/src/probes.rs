@@ -1,9 +1,18 @@
-//! The HTTP listener: probes for orchestrators of processes, and a page that says where the API is.
+//! The HTTP listener: probes for orchestrators of processes, figures for monitoring, and a page that says
+//! where the API is.
 
 use std::net::SocketAddr;
 
-use axum::{Router, extract::State, http::StatusCode, response::Html, routing::get};
+use axum::{
+    Router,
+    extract::State,
+    http::{HeaderName, StatusCode, header::CONTENT_TYPE},
+    response::Html,
+    routing::get,
+};
 use tokio::sync::watch;
+
+use crate::{handler::Handler, metrics};
 
 /// What the pages show.
 #[derive(Clone)]
@@ -12,6 +21,8 @@ pub(crate) struct Probes {
     pub(crate) ready: watch::Receiver<bool>,
     /// Where the API is.
     pub(crate) grpc_address: SocketAddr,
+    /// Whose figures are shown.
+    pub(crate) handler: Handler,
 }
 
 /// The pages.
@@ -20,6 +31,7 @@ pub(crate) fn router(probes: Probes) -> Router {
         .route("/", get(landing))
         .route("/healthz", get(|| async { "alive\n" }))
         .route("/readyz", get(readyz))
+        .route("/metrics", get(figures))
         .with_state(probes)
 }
 
@@ -31,11 +43,16 @@ async fn readyz(State(probes): State<Probes>) -> (StatusCode, &'static str) {
     }
 }
 
+async fn figures(State(probes): State<Probes>) -> ([(HeaderName, &'static str); 1], String) {
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4")], metrics::text(&probes.handler))
+}
+
 async fn landing(State(probes): State<Probes>) -> Html<String> {
     Html(format!(
         "<!doctype html><title>Abide</title><h1>Abide</h1>\
          <p>The gRPC API <code>abide.v1</code> listens on <code>{}</code>, with reflection and \
-         health.</p><p>Probes: <a href=\"/healthz\">/healthz</a>, <a href=\"/readyz\">/readyz</a>.</p>",
+         health.</p><p>Probes: <a href=\"/healthz\">/healthz</a>, <a href=\"/readyz\">/readyz</a>. \
+         Figures: <a href=\"/metrics\">/metrics</a>.</p>",
         probes.grpc_address
     ))
 }

@@ -56,8 +56,9 @@ impl Server {
     /// Starts a server on the database that is configured, else on the store of its data folder.
     pub async fn open(config: Config) -> Result<Self, ServerError> {
         let (data, address) = (config.data.clone(), config.store.clone());
+        let lease = config.node.clone().unwrap_or_default().lease_time();
         let open = move || match address {
-            Some(address) => open_database(&address),
+            Some(address) => open_database(&address, lease),
             None => open_file(&data),
         };
         if config.node.is_some() && config.store.is_none() {
@@ -105,10 +106,16 @@ impl Server {
         let (stop, stopping) = watch::channel(false);
         let (leaving, left) = watch::channel(false);
         let (ready_sender, ready) = watch::channel(false);
-        let handler = Handler::new(Arc::clone(&engine), config.bounds.clone(), stopping.clone());
+        let handler = {
+            let (engine, bounds) = (Arc::clone(&engine), config.bounds.clone());
+            Handler::new(engine, bounds, grpc_address, stopping.clone())
+        };
         let mut listeners = JoinSet::new();
         let health = serve_grpc(&mut listeners, grpc, &config, &handler)?;
-        let router = probes::router(Probes { ready: ready.clone(), grpc_address });
+        let router = {
+            let (ready, handler) = (ready.clone(), handler.clone());
+            probes::router(Probes { ready, grpc_address, handler })
+        };
         let stopped = stopped(stopping);
         let entrance = Entrance::new(http, config.bounds.connections, config.bounds.silence());
         listeners.spawn(async move {
@@ -181,8 +188,8 @@ fn open_file(data: &Path) -> Result<Arc<dyn Store>, ServerError> {
     Ok(Arc::new(SqliteStore::open(&options)?))
 }
 
-fn open_database(address: &StoreAddress) -> Result<Arc<dyn Store>, ServerError> {
-    let options = abide_store_postgres::Options::new(&address.0)?;
+fn open_database(address: &StoreAddress, lease: Duration) -> Result<Arc<dyn Store>, ServerError> {
+    let options = abide_store_postgres::Options::new(&address.0)?.for_lease(lease);
     Ok(Arc::new(PostgresStore::open(&options)?))
 }
 

@@ -197,6 +197,13 @@ impl Abide for Service {
         self.ask(Asked::RescheduleTimer(request.into_inner())).await
     }
 
+    async fn list_nodes(
+        &self,
+        request: Request<wire::ListNodesRequest>,
+    ) -> Result<Response<wire::ListNodesResponse>, Status> {
+        self.ask(Asked::ListNodes(request.into_inner())).await
+    }
+
     async fn report_attempt(
         &self,
         request: Request<wire::ReportAttemptRequest>,

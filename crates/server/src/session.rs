@@ -195,6 +195,7 @@ async fn perform(
         Ok(()) => handler.engine.call(call).await,
         Err(failed) => Err(failed),
     };
+    handler.completions.count(&result);
     Settled { number, task: Some((task, answers)), result }
 }
 

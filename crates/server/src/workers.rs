@@ -13,6 +13,10 @@ use crate::{
     session::WorkerStream,
 };
 
+/// What a worker is told that would get no work here. It comes again, or goes to another server.
+const ELSEWHERE: &str =
+    "the server has no lease: it starts, stops, or is cut off from its database";
+
 /// The service of workers.
 pub(crate) struct Workers(pub(crate) Handler);
 
@@ -34,6 +38,9 @@ impl workers_server::Workers for Workers {
         let mut first = first.ok_or_else(|| status(missing()))?;
         let hello = first.hello.take().ok_or_else(|| status(missing()))?;
         let worker = self.greet(hello).map_err(status)?;
+        if !self.0.engine.joined() || self.0.engine.stopping() {
+            return Err(status(CallError::Unavailable(ELSEWHERE.into())));
+        }
         let session = self.0.engine.connect(worker);
         let mut stream = WorkerStream::new(self.0.clone(), session, said, place);
         stream.take(first).map_err(status)?;

@@ -5,6 +5,7 @@ use tokio_postgres::{
     Error,
     error::{ErrorPosition, Severity, SqlState},
 };
+use tokio_rustls::rustls;
 
 use crate::values::Strange;
 
@@ -30,7 +31,21 @@ impl From<Error> for Fault {
     /// What the error says if nothing was committed.
     fn from(error: Error) -> Self {
         let text = text(&error);
-        let Some(code) = error.code() else { return Self::without_code(&error, text) };
+        match error.code() {
+            Some(code) => Self::of_code(code, text),
+            None => Self::without_code(&error, text),
+        }
+    }
+}
+
+impl From<Strange> for Fault {
+    fn from(strange: Strange) -> Self {
+        Self::Corrupt(strange.to_string())
+    }
+}
+
+impl Fault {
+    fn of_code(code: &SqlState, text: String) -> Self {
         match class(code) {
             // Integrity, data, sizes: what was sent cannot be stored.
             "22" | "23" | "54" => Self::Refused(CommitError::Refused(text)),
@@ -43,8 +58,13 @@ impl From<Error> for Fault {
                 | SqlState::ADMIN_SHUTDOWN
                 | SqlState::CRASH_SHUTDOWN
                 | SqlState::CANNOT_CONNECT_NOW
+                | SqlState::IDLE_SESSION_TIMEOUT
                 | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
-                | SqlState::IN_FAILED_SQL_TRANSACTION => Self::Passing(text),
+                | SqlState::IN_FAILED_SQL_TRANSACTION
+                // What was prepared no longer fits the tables, or is gone: a new connection prepares it
+                // anew.
+                | SqlState::FEATURE_NOT_SUPPORTED
+                | SqlState::INVALID_SQL_STATEMENT_NAME => Self::Passing(text),
                 SqlState::UNDEFINED_TABLE
                 | SqlState::UNDEFINED_COLUMN
                 | SqlState::DATATYPE_MISMATCH
@@ -57,23 +77,30 @@ impl From<Error> for Fault {
             },
         }
     }
-}
 
-impl From<Strange> for Fault {
-    fn from(strange: Strange) -> Self {
-        Self::Corrupt(strange.to_string())
-    }
-}
-
-impl Fault {
-    /// Errors of the client: the connection is gone, or a value could not be sent.
+    /// Errors of the client: the connection is gone, a value could not be sent, or TLS does not come
+    /// about, which it will not do later either.
     fn without_code(error: &Error, text: String) -> Self {
         let source = std::error::Error::source(error);
-        let io = source.is_some_and(|source| source.is::<std::io::Error>());
-        if error.is_closed() || io || source.is_none() {
+        let io = source.and_then(|source| source.downcast_ref::<std::io::Error>());
+        let refused_by_tls =
+            io.and_then(std::io::Error::get_ref).is_some_and(|inner| inner.is::<rustls::Error>());
+        if error.is_closed() || source.is_none() || (io.is_some() && !refused_by_tls) {
             Self::Passing(text)
         } else {
             Self::Unavailable(text)
+        }
+    }
+
+    /// The error in words.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Refused(error) => error.to_string(),
+            Self::Passing(text)
+            | Self::Met(text)
+            | Self::Unavailable(text)
+            | Self::Unknown(text)
+            | Self::Corrupt(text) => text.clone(),
         }
     }
 
@@ -111,13 +138,25 @@ pub(crate) fn before_commit(error: Error) -> Fault {
     if told { Fault::from(error) } else { Fault::Unknown(text(&error)) }
 }
 
-/// What an error in answer to the commit itself says. Of few it is known that nothing was written.
+/// What an error in answer to the commit itself says.
 pub(crate) fn of_commit(error: Error) -> Fault {
-    let undone = error.code().is_some_and(|code| {
-        class(code) == "23"
-            || [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED].contains(code)
-    });
-    if undone { before_commit(error) } else { Fault::Unknown(text(&error)) }
+    if error.code().is_some_and(undone) {
+        before_commit(error)
+    } else {
+        Fault::Unknown(text(&error))
+    }
+}
+
+/// Whether a commit that was answered like this is known to have written nothing. Of few it is.
+fn undone(code: &SqlState) -> bool {
+    class(code) == "23"
+        || [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED].contains(code)
+}
+
+/// What a commit is worth that the database did not keep back until its standby had it.
+pub(crate) fn hasty_commit() -> Fault {
+    let text = "the database was told not to wait for its standby: the commit may be lost with it";
+    Fault::Unknown(text.to_owned())
 }
 
 /// Whether someone else made the same thing at the same time.
@@ -150,5 +189,59 @@ fn text(error: &Error) -> String {
             Some(source) => format!("{error}: {source}"),
             None => error.to_string(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(expected: fn(String) -> Fault, codes: &[&str]) {
+        for code in codes {
+            let fault = Fault::of_code(&SqlState::from_code(code), (*code).to_owned());
+            assert_eq!(fault, expected((*code).to_owned()), "{code}");
+        }
+    }
+
+    #[test]
+    fn every_code_says_what_a_caller_can_do() {
+        let refused = |text| Fault::Refused(CommitError::Refused(text));
+        check(refused, &["22001", "22021", "23502", "23505", "23514", "54000"]);
+        check(Fault::Met, &["40001", "40P01", "40003"]);
+        let lost = ["08000", "08003", "08006", "08P01"];
+        let ended = ["57P01", "57P02", "57P03", "57P05", "25P03"];
+        let elsewhere = ["25006", "53300", "25P02", "26000", "0A000"];
+        check(Fault::Passing, &[lost.as_slice(), &ended, &elsewhere].concat());
+        let no_room = ["53000", "53100", "53200", "53400"];
+        let too_slow = ["57014", "55P03"];
+        let not_allowed = ["42501", "28000", "28P01", "3D000", "57P04"];
+        let broken = ["58030", "XX000"];
+        check(Fault::Unavailable, &[no_room.as_slice(), &too_slow, &not_allowed, &broken].concat());
+        check(Fault::Corrupt, &["42P01", "42703", "42883", "42804", "42P10", "42809"]);
+        check(Fault::Corrupt, &["XX001", "XX002"]);
+    }
+
+    #[test]
+    fn of_a_commit_only_conflicts_are_known_to_have_written_nothing() {
+        let known = |code: &str| undone(&SqlState::from_code(code));
+        for code in ["23505", "40001", "40P01"] {
+            assert!(known(code), "{code}");
+        }
+        for code in ["08006", "40003", "53100", "57014", "57P01", "58030", "XX000"] {
+            assert!(!known(code), "{code}");
+        }
+    }
+
+    #[test]
+    fn callers_are_told_whether_something_may_be_written() {
+        let text = || "text".to_owned();
+        let unavailable = CommitError::Unavailable(text());
+        for fault in [Fault::Passing(text()), Fault::Met(text()), Fault::Unavailable(text())] {
+            assert_eq!(fault.clone().for_writer(), unavailable);
+            assert_eq!(fault.for_reader(), ReadError::Unavailable(text()));
+        }
+        assert_eq!(Fault::Unknown(text()).for_writer(), CommitError::Unknown(text()));
+        assert_eq!(Fault::Corrupt(text()).for_writer(), CommitError::Stopped(text()));
+        assert_eq!(Fault::Corrupt(text()).for_reader(), ReadError::Corrupt(text()));
     }
 }

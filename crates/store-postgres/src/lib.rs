@@ -2,6 +2,8 @@
 //!
 //! - [`Options`]: which database and how it is used; each has a default with its reason.
 //! - [`PostgresStore`]: the handle. Dropping it finishes what is queued.
+//! - `address`, `hosts`, `tls`: where the database is, which of its hosts can be written to, and how to be
+//!   sure of it.
 //! - `open`: looks before it touches, then brings the schema up to date. A schema that is not ours, or
 //!   newer than we are, keeps its content.
 //! - `session`: one connection with its settings and prepared statements; it is made anew when lost.
@@ -19,7 +21,9 @@
 
 #![warn(missing_docs)]
 
+mod address;
 mod fault;
+mod hosts;
 mod open;
 mod options;
 mod readers;
@@ -27,6 +31,7 @@ mod registrar;
 mod session;
 mod store;
 mod tables;
+mod tls;
 mod values;
 mod writer;
 

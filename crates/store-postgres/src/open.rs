@@ -3,9 +3,10 @@
 //!
 //! Several nodes may open at one time. Who makes the marker table is decided by the database, which lets
 //! one of them make it; the others look again. Who brings the tables up to date holds the marker's row;
-//! the others wait for it and then find nothing to do.
+//! the others wait for it and then find nothing to do. Nodes that run on an older version meanwhile go on:
+//! a migration leaves them what they use.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use abide_core::ids::ShardId;
 use tokio::time::{Instant, sleep};
@@ -18,11 +19,22 @@ use crate::{
     tables,
 };
 
+/// One step from a version of the schema to the next.
+struct Migration {
+    sql: &'static str,
+    /// The oldest version of the schema whose programs can work with the result. Nodes of the version
+    /// before run on while a node of the next one migrates, so this is that version or an older one:
+    /// what they use may be added to, and is removed one version after the last that uses it.
+    oldest: i64,
+}
+
 /// What each version of the schema adds to the one before; the first makes version 1. Never changed,
 /// only added to.
-const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_tables.sql")];
+const MIGRATIONS: [Migration; 1] =
+    [Migration { sql: include_str!("migrations/0001_tables.sql"), oldest: 1 }];
 
-/// The table that tells our schemas from others, with the one row that holds the version.
+/// The table that tells our schemas from others, with one row: the version, and the oldest program that
+/// may use it.
 const MARKER: &str = "abide_schema";
 
 /// Why a store was not opened.
@@ -37,16 +49,26 @@ pub enum OpenError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A file that the address names cannot be used.
+    #[error("the certificate or key in {} cannot be used: {reason}", path.display())]
+    Certificate {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The schema was written by a newer version of the program.
     #[error(
-        "{place} has schema version {found}, this program knows versions up to {known}: use a newer \
-         one"
+        "{place} has schema version {found}, which programs can use that know version {oldest}; this one \
+         knows versions up to {known}: use a newer one"
     )]
     Newer {
         /// The database.
         place: String,
         /// Its version.
         found: i64,
+        /// The oldest version that a program must know to use it.
+        oldest: i64,
         /// The newest version that is known here.
         known: i64,
     },
@@ -102,12 +124,10 @@ pub(crate) async fn prepare(options: &Options) -> Result<(), OpenError> {
 }
 
 async fn attempt(options: &Options) -> Result<(), Stop> {
-    let stop = |fault| match fault {
-        Fault::Passing(_) | Fault::Met(_) => Stop::Again(fault),
-        fault => Stop::Error(failed(options, fault)),
-    };
+    let stop = |fault| stopped(options, fault);
+    let patience = options.patience();
     // Something may listen there that is no database, or one that stands still.
-    let connected = within(options.patience(), Session::connect(options)).await;
+    let connected = within(patience, Session::connect(options, patience)).await;
     let session = connected.map_err(stop)?;
     let lost = |error: Error| stop(Fault::from(error));
     check_encoding(&session, options).await?;
@@ -147,6 +167,14 @@ async fn check_encoding(session: &Session, options: &Options) -> Result<(), Stop
             format!("its encoding is {encoding}: make a database with encoding UTF8"),
         ))),
         _ => Ok(()),
+    }
+}
+
+/// Whether it is worth another look.
+fn stopped(options: &Options, fault: Fault) -> Stop {
+    match fault {
+        Fault::Passing(_) | Fault::Met(_) => Stop::Again(fault),
+        fault => Stop::Error(failed(options, fault)),
     }
 }
 
@@ -191,39 +219,51 @@ fn new_schema(options: &Options) -> String {
     format!(
         "BEGIN; CREATE SCHEMA IF NOT EXISTS {schema}; \
          CREATE TABLE {schema}.{MARKER} (only_row boolean PRIMARY KEY CHECK (only_row), \
-         version bigint NOT NULL); \
-         INSERT INTO {schema}.{MARKER} (only_row, version) VALUES (true, 0); COMMIT"
+         version bigint NOT NULL, oldest bigint NOT NULL); \
+         INSERT INTO {schema}.{MARKER} (only_row, version, oldest) VALUES (true, 0, 0); COMMIT"
     )
 }
 
-/// Holds the marker's row while it brings the tables up to date.
+/// Brings the tables up to date.
 async fn migrate(session: &Session, options: &Options) -> Result<(), Stop> {
-    let stop = |error: Error| match Fault::from(error) {
-        fault @ (Fault::Passing(_) | Fault::Met(_)) => Stop::Again(fault),
-        fault => Stop::Error(failed(options, fault)),
-    };
-    // Tables may be large, and whoever waits for them should wait.
+    let stop = |error| stopped(options, Fault::from(error));
+    let known = MIGRATIONS.len() as i64;
+    if version(session, options, "").await? >= known {
+        return Ok(());
+    }
+    // Tables may be large, and whoever waits for another that migrates should wait.
     let begin = "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
     session.run(begin).await.map_err(stop)?;
-    let version = format!("SELECT version FROM {MARKER} FOR UPDATE");
-    let found = session.number(&version).await.map_err(stop)?;
-    let place = || options.place();
-    let (found, known) = match (found, MIGRATIONS.len() as i64) {
-        (None, _) => {
-            let reason = format!("the table {MARKER} has no row");
-            return Err(Stop::Error(OpenError::Corrupt { place: place(), reason }));
-        }
-        (Some(found), known) if found > known => {
-            return Err(Stop::Error(OpenError::Newer { place: place(), found, known }));
-        }
-        (Some(found), known) => (found, known),
-    };
+    let found = version(session, options, "FOR UPDATE").await?;
+    // Whoever wants to read a table stands behind one that waits to change it. So that waits for a
+    // moment only, and is tried again when the node is started again.
+    let patience = options.lock_timeout.as_millis();
+    session.run(&format!("SET LOCAL lock_timeout = {patience}")).await.map_err(stop)?;
     for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or_default()) {
-        session.run(migration).await.map_err(stop)?;
+        session.run(migration.sql).await.map_err(stop)?;
     }
-    if found < known {
-        let written = format!("UPDATE {MARKER} SET version = {known}");
+    if let Some(last) = MIGRATIONS.last().filter(|_| found < known) {
+        let oldest = last.oldest;
+        let written = format!("UPDATE {MARKER} SET version = {known}, oldest = {oldest}");
         session.run(&written).await.map_err(stop)?;
     }
     session.run("COMMIT").await.map_err(stop)
+}
+
+/// The version of the schema, if this program may use it. `locked` is how the row is locked.
+async fn version(session: &Session, options: &Options, locked: &str) -> Result<i64, Stop> {
+    let place = || options.place();
+    let known = MIGRATIONS.len() as i64;
+    let sql = format!("SELECT version, oldest FROM {MARKER} {locked}");
+    let row = session.numbers(&sql).await;
+    match row.map_err(|error| stopped(options, Fault::from(error)))? {
+        None => {
+            let reason = format!("the table {MARKER} has no row");
+            Err(Stop::Error(OpenError::Corrupt { place: place(), reason }))
+        }
+        Some([found, oldest]) if oldest > known => {
+            Err(Stop::Error(OpenError::Newer { place: place(), found, oldest, known }))
+        }
+        Some([found, _]) => Ok(found),
+    }
 }

@@ -42,6 +42,12 @@ impl Readers {
         Self { lanes, next: AtomicUsize::new(0), runtime }
     }
 
+    /// One connection, for the registry.
+    pub(crate) fn for_registry(runtime: Handle, options: &Arc<Options>) -> Self {
+        let lanes = vec![Arc::new(Lane::for_registry(options, &[]))];
+        Self { lanes, next: AtomicUsize::new(0), runtime }
+    }
+
     /// Reads rows, in the order of the statement.
     pub(crate) fn read<T: Send + 'static>(
         &self,

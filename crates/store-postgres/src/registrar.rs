@@ -33,7 +33,7 @@ pub(crate) struct Registrar {
 impl Registrar {
     pub(crate) fn new(runtime: Handle, options: &Arc<Options>) -> Self {
         let (jobs, mut queue) = unbounded_channel::<Job>();
-        let lane = Lane::new(options, &[registry::INSERT, registry::UPDATE]);
+        let lane = Lane::for_registry(options, &[registry::INSERT, registry::UPDATE]);
         runtime.spawn(async move {
             while let Some((row, reply)) = queue.recv().await {
                 let (row, patience) = (&row, lane.patience());
@@ -44,7 +44,7 @@ impl Registrar {
                 let _ = reply.send(written.map_err(Fault::for_writer));
             }
         });
-        Self { reader: Readers::new(runtime, options, 1), jobs }
+        Self { reader: Readers::for_registry(runtime, options), jobs }
     }
 
     pub(crate) fn read(&self, query: Query) -> Pending<'static, Vec<RegistryRow>> {
@@ -71,8 +71,12 @@ async fn put(session: &Session, row: &RegistryRow, patience: Duration) -> Result
     if row.version == 0 || i64::try_from(row.version).is_err() {
         return Ok(false);
     }
+    session.was_hasty();
     match timeout(patience, session.execute(registry::put(row))).await {
-        Ok(changed) => Ok(changed.map_err(fault::before_commit)? == 1),
+        Ok(changed) => {
+            let changed = changed.map_err(fault::before_commit)?;
+            if session.was_hasty() { Err(fault::hasty_commit()) } else { Ok(changed == 1) }
+        }
         Err(_) => {
             session.spoil();
             Err(Fault::Unknown(format!("no answer in {patience:?}")))

@@ -21,11 +21,15 @@ use std::{
 
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::{
-    Client, Error, NoTls, Row, Statement,
+    Error, Row, Statement,
     types::{ToSql, Type},
 };
 
-use crate::{Options, fault::Fault};
+use crate::{
+    Options,
+    fault::Fault,
+    hosts::{Hosts, Link},
+};
 
 /// The value of a parameter.
 pub(crate) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
@@ -44,28 +48,26 @@ pub(crate) struct Made {
 
 /// A connection that is set up.
 pub(crate) struct Session {
-    client: Client,
+    link: Link,
+    hosts: Arc<Hosts>,
     prepared: Mutex<HashMap<&'static str, Statement>>,
     spoiled: AtomicBool,
 }
 
 impl Session {
     /// Connects and sets up; the tables need not be there yet.
-    pub(crate) async fn connect(options: &Options) -> Result<Self, Fault> {
-        let (client, connection) = options.connect.connect(NoTls).await?;
-        tokio::spawn(async move {
-            // Whoever uses the session is told of its end by it.
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection to the database has ended");
-            }
-        });
-        client.batch_execute(&settings(options)).await?;
-        Ok(Self { client, prepared: Mutex::default(), spoiled: AtomicBool::new(false) })
+    pub(crate) async fn connect(options: &Options, patience: Duration) -> Result<Self, Fault> {
+        let hosts = Arc::clone(&options.hosts);
+        let link = hosts.connect(patience).await?;
+        link.client.batch_execute(&settings(options)).await?;
+        Ok(Self { link, hosts, prepared: Mutex::default(), spoiled: AtomicBool::new(false) })
     }
 
     /// Whether nothing can be asked any more.
     pub(crate) fn ended(&self) -> bool {
-        self.client.is_closed() || self.spoiled.load(Relaxed)
+        self.link.client.is_closed()
+            || self.spoiled.load(Relaxed)
+            || self.hosts.outdated(&self.link)
     }
 
     /// Nobody knows what state the connection is in: it is not to be used again.
@@ -73,9 +75,14 @@ impl Session {
         self.spoiled.store(true, Relaxed);
     }
 
+    /// Whether, since this was asked before, the database answered a commit before its standby had it.
+    pub(crate) fn was_hasty(&self) -> bool {
+        self.link.was_hasty()
+    }
+
     /// Sends text that answers no rows.
     pub(crate) async fn run(&self, sql: &str) -> Result<(), Error> {
-        self.client.batch_execute(sql).await
+        self.link.client.batch_execute(sql).await
     }
 
     /// Prepares the statements, all at once.
@@ -87,32 +94,38 @@ impl Session {
     /// How many rows a statement changed.
     pub(crate) async fn execute(&self, call: Call<'_>) -> Result<u64, Error> {
         let statement = self.statement(call.sql).await?;
-        self.client.execute_raw(&statement, call.params).await
+        self.link.client.execute_raw(&statement, call.params).await
     }
 
     /// The rows that a statement answers.
     pub(crate) async fn query(&self, call: &Call<'_>) -> Result<Vec<Row>, Error> {
         let statement = self.statement(call.sql).await?;
-        self.client.query(&statement, &borrowed(call.params.iter())).await
+        self.link.client.query(&statement, &borrowed(call.params.iter())).await
     }
 
     /// The same for one that is not worth preparing.
     pub(crate) async fn query_made(&self, made: &Made) -> Result<Vec<Row>, Error> {
         let params: Vec<_> =
             made.params.iter().map(|(value, kind)| (&**value as _, kind.clone())).collect();
-        self.client.query_typed(&made.sql, &params).await
+        self.link.client.query_typed(&made.sql, &params).await
     }
 
     /// The first column of all rows, as text.
     pub(crate) async fn texts(&self, sql: &str, param: &str) -> Result<Vec<String>, Error> {
-        let rows = self.client.query_typed(sql, &[(&param, Type::TEXT)]).await?;
+        let rows = self.link.client.query_typed(sql, &[(&param, Type::TEXT)]).await?;
         rows.iter().map(|row| row.try_get(0)).collect()
     }
 
     /// The first column of the first row, as a number.
     pub(crate) async fn number(&self, sql: &str) -> Result<Option<i64>, Error> {
-        let rows = self.client.query_typed(sql, &[]).await?;
+        let rows = self.link.client.query_typed(sql, &[]).await?;
         rows.first().map(|row| row.try_get(0)).transpose()
+    }
+
+    /// The first two columns of the first row, as numbers.
+    pub(crate) async fn numbers(&self, sql: &str) -> Result<Option<[i64; 2]>, Error> {
+        let rows = self.link.client.query_typed(sql, &[]).await?;
+        rows.first().map(|row| Ok([row.try_get(0)?, row.try_get(1)?])).transpose()
     }
 
     async fn statement(&self, sql: &'static str) -> Result<Statement, Error> {
@@ -120,7 +133,7 @@ impl Session {
         if let Some(statement) = known {
             return Ok(statement);
         }
-        let statement = self.client.prepare(sql).await?;
+        let statement = self.link.client.prepare(sql).await?;
         self.lock().insert(sql, statement.clone());
         Ok(statement)
     }
@@ -190,6 +203,10 @@ pub(crate) struct Lane {
     /// Prepared with the session, so that no statement of a group waits for another.
     prepare: &'static [&'static str],
     session: tokio::sync::Mutex<Option<Arc<Session>>>,
+    /// How long an answer may take.
+    patience: Duration,
+    /// How long what failed in passing is tried again.
+    retry_for: Duration,
 }
 
 /// How long to pause before the first repetition; each further pause is twice as long.
@@ -198,7 +215,19 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 impl Lane {
     pub(crate) fn new(options: &Arc<Options>, prepare: &'static [&'static str]) -> Self {
-        Self { options: Arc::clone(options), prepare, session: tokio::sync::Mutex::default() }
+        Self {
+            options: Arc::clone(options),
+            prepare,
+            session: tokio::sync::Mutex::default(),
+            patience: options.patience(),
+            retry_for: options.retry_for,
+        }
+    }
+
+    /// A lane for the registry, where a late answer is worth nothing.
+    pub(crate) fn for_registry(options: &Arc<Options>, prepare: &'static [&'static str]) -> Self {
+        let patience = options.registry_timeout;
+        Self { patience, retry_for: patience, ..Self::new(options, prepare) }
     }
 
     /// The session, connected anew if need be.
@@ -209,25 +238,44 @@ impl Lane {
         }
         *place = None;
         let connected = async {
-            let session = Session::connect(&self.options).await?;
+            let session = Session::connect(&self.options, self.patience).await?;
             session.prepare(self.prepare).await?;
             Ok(session)
         };
-        let session = within(self.patience(), connected).await?;
+        let session = within(self.patience, connected).await?;
         Ok(Arc::clone(place.insert(Arc::new(session))))
     }
 
     /// How long an answer may take.
-    pub(crate) fn patience(&self) -> Duration {
-        self.options.patience()
+    pub(crate) const fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// Until when what is begun now is tried again.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.retry_for
+    }
+
+    /// A lane like this one, which has no session yet.
+    pub(crate) fn anew(&self) -> Self {
+        let (patience, retry_for) = (self.patience, self.retry_for);
+        Self { patience, retry_for, ..Self::new(&self.options, self.prepare) }
     }
 
     /// Does something on the lane's session. What fails in passing is tried again for a while.
     pub(crate) async fn attempt<'a, T>(
         &self,
+        work: impl FnMut(Arc<Session>) -> Piece<'a, Result<T, Fault>>,
+    ) -> Result<T, Fault> {
+        self.attempt_until(self.deadline(), work).await
+    }
+
+    /// The same until a given time.
+    pub(crate) async fn attempt_until<'a, T>(
+        &self,
+        deadline: Instant,
         mut work: impl FnMut(Arc<Session>) -> Piece<'a, Result<T, Fault>>,
     ) -> Result<T, Fault> {
-        let deadline = Instant::now() + self.options.retry_for;
         let mut pause = FIRST_PAUSE;
         loop {
             let session = self.session().await;

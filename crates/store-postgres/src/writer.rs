@@ -3,7 +3,10 @@
 //! at one time never touch the same rows, and batches of a shard keep their order. Callers are answered
 //! when their transaction is committed, never before.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use abide_core::ids::ShardId;
 use abide_store::{Batch, CommitError, counts::Counter};
@@ -12,13 +15,14 @@ use tokio::{
         mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
         oneshot,
     },
-    task::JoinSet,
+    task::{Id, JoinError, JoinSet},
+    time::Instant,
 };
 
 use crate::{
     Options,
     fault::Fault,
-    session::{Lane, boxed},
+    session::{Lane, Session, boxed},
     tables,
 };
 
@@ -38,7 +42,8 @@ pub(crate) struct Job {
     pub(crate) reply: oneshot::Sender<Answer>,
 }
 
-/// The way in. When it is dropped, the writer finishes what waits and ends.
+/// The way in. When it is dropped, the writer finishes what waits and ends. The queue needs no bound of its
+/// own: a shard has one batch under way, so no more wait than there are shards.
 pub(crate) struct Writer {
     jobs: UnboundedSender<Job>,
 }
@@ -58,6 +63,7 @@ impl Writer {
             waiting: Waiting::new(options.group_batches_max, options.group_bytes_max),
             idle,
             under_way: JoinSet::new(),
+            held: HashMap::new(),
             shared: Arc::new(Shared { counter, stopped: Mutex::default() }),
         };
         (Self { jobs }, desk.work())
@@ -101,8 +107,16 @@ struct Desk {
     queue: UnboundedReceiver<Job>,
     waiting: Waiting,
     idle: Vec<Arc<Lane>>,
-    under_way: JoinSet<(Arc<Lane>, Vec<ShardId>)>,
+    under_way: JoinSet<()>,
+    /// What each transaction that is under way holds.
+    held: HashMap<Id, Held>,
     shared: Arc<Shared>,
+}
+
+/// What a transaction holds until it has ended.
+struct Held {
+    lane: Arc<Lane>,
+    shards: Vec<ShardId>,
 }
 
 impl Desk {
@@ -114,7 +128,7 @@ impl Desk {
                     Some(job) => self.waiting.push(job),
                     None => open = false,
                 },
-                Some(done) = self.under_way.join_next() => self.settled(done),
+                Some(ended) = self.under_way.join_next_with_id() => self.settled(ended),
             }
             while let Ok(job) = self.queue.try_recv() {
                 self.waiting.push(job);
@@ -123,12 +137,17 @@ impl Desk {
         }
     }
 
-    fn settled(&mut self, done: Result<(Arc<Lane>, Vec<ShardId>), tokio::task::JoinError>) {
-        // A transaction that panicked keeps its shards: nobody knows how far it came, and its callers
-        // were told so by the end of their replies.
-        if let Ok((lane, shards)) = done {
+    /// Frees what a transaction held. If it panicked, its callers were told by the end of their replies
+    /// that nobody knows how far it came; its connection, which may be in the middle of something, is
+    /// given up.
+    fn settled(&mut self, ended: Result<(Id, ()), JoinError>) {
+        let (id, panicked) = match ended {
+            Ok((id, ())) => (id, false),
+            Err(error) => (error.id(), true),
+        };
+        if let Some(Held { lane, shards }) = self.held.remove(&id) {
             self.waiting.release(&shards);
-            self.idle.push(lane);
+            self.idle.push(if panicked { Arc::new(lane.anew()) } else { lane });
         }
     }
 
@@ -138,12 +157,14 @@ impl Desk {
             && let Some(lane) = self.idle.pop()
         {
             let shared = Arc::clone(&self.shared);
-            self.under_way.spawn(async move {
-                let shards = group.shards.clone();
-                commit(&lane, &shared, group).await;
-                (lane, shards)
-            });
+            let held = Held { lane: Arc::clone(&lane), shards: group.shards.clone() };
+            self.begin(held, async move { commit(&lane, &shared, group).await });
         }
+    }
+
+    fn begin(&mut self, held: Held, transaction: impl Future<Output = ()> + Send + 'static) {
+        let task = self.under_way.spawn(transaction);
+        self.held.insert(task.id(), held);
     }
 }
 
@@ -158,31 +179,52 @@ async fn commit(lane: &Lane, shared: &Shared, group: Group) {
     }
 }
 
-/// Commits the batches together; if one of them is refused, each by itself, so that only the guilty one
-/// fails.
+/// Commits the batches together. If one of them is refused, each half by itself, and so on, so that only
+/// the guilty one fails. The whole is bounded: once the time is over, or a part fails for another reason
+/// than its batches, the rest is not tried.
 async fn answers(lane: &Lane, shared: &Shared, batches: &[Batch]) -> Vec<Answer> {
-    let together = attempt(lane, shared, batches).await;
-    if batches.len() == 1 || !matches!(together, Err(Fault::Refused(_))) {
-        return told(shared, batches.len(), together);
-    }
+    let deadline = lane.deadline();
     let mut answers = Vec::with_capacity(batches.len());
-    for one in batches.chunks(1) {
-        let alone = attempt(lane, shared, one).await;
-        answers.extend(told(shared, one.len(), alone));
+    let mut parts = vec![batches];
+    while let Some(part) = parts.pop() {
+        let outcome = if part.len() < batches.len() && Instant::now() >= deadline {
+            let text = "there was no time to find out which batch of a group is refused";
+            Err(Fault::Unavailable(text.to_owned()))
+        } else {
+            attempt(lane, shared, part, deadline).await
+        };
+        match outcome {
+            Ok(told) => answers.extend(told),
+            Err(Fault::Refused(error)) if part.len() == 1 => answers.push(Err(error)),
+            Err(Fault::Refused(_)) => {
+                let (first, second) = part.split_at(part.len() / 2);
+                parts.extend([second, first]);
+            }
+            Err(fault) => {
+                let untried = Fault::Unavailable(fault.text());
+                answers.extend(told(shared, part.len(), fault));
+                answers.extend(told(shared, batches.len() - answers.len(), untried));
+                return answers;
+            }
+        }
     }
     answers
 }
 
-async fn attempt(lane: &Lane, shared: &Shared, batches: &[Batch]) -> Result<Vec<Answer>, Fault> {
+async fn attempt(
+    lane: &Lane,
+    shared: &Shared,
+    batches: &[Batch],
+    deadline: Instant,
+) -> Result<Vec<Answer>, Fault> {
     if let Some(reason) = shared.stopped() {
         return Ok(vec![Err(CommitError::Stopped(reason)); batches.len()]);
     }
     let patience = lane.patience();
-    let answers = lane
-        .attempt(|session| {
-            boxed(async move { group::transaction(&session, batches, patience).await })
-        })
-        .await?;
+    let transaction = |session: Arc<Session>| {
+        boxed(async move { group::transaction(&session, batches, patience).await })
+    };
+    let answers = lane.attempt_until(deadline, transaction).await?;
     let committed = answers.iter().filter(|answer| answer.is_ok()).count();
     if committed > 0 {
         shared.counter.committed(committed);
@@ -190,12 +232,60 @@ async fn attempt(lane: &Lane, shared: &Shared, batches: &[Batch]) -> Result<Vec<
     Ok(answers)
 }
 
-/// What the callers of a group are told, and whether the writer goes on.
-fn told(shared: &Shared, batches: usize, outcome: Result<Vec<Answer>, Fault>) -> Vec<Answer> {
-    outcome.unwrap_or_else(|fault| {
-        if let Fault::Corrupt(reason) = &fault {
-            shared.stop(reason);
-        }
-        vec![Err(fault.for_writer()); batches]
-    })
+/// What the callers of a group are told that failed, and whether the writer goes on.
+fn told(shared: &Shared, batches: usize, fault: Fault) -> Vec<Answer> {
+    if let Fault::Corrupt(reason) = &fault {
+        shared.stop(reason);
+    }
+    vec![Err(fault.for_writer()); batches]
+}
+
+#[cfg(test)]
+mod tests {
+    use abide_store::Write;
+
+    use super::*;
+
+    fn desk() -> (UnboundedSender<Job>, Desk) {
+        let options = Arc::new(Options::new("postgres://host/things").unwrap());
+        let (jobs, queue) = unbounded_channel();
+        let shared = Arc::new(Shared { counter: Arc::default(), stopped: Mutex::default() });
+        let desk = Desk {
+            queue,
+            waiting: Waiting::new(10, 1 << 20),
+            idle: vec![Arc::new(Lane::new(&options, tables::WRITES))],
+            under_way: JoinSet::new(),
+            held: HashMap::new(),
+            shared,
+        };
+        (jobs, desk)
+    }
+
+    fn job() -> (Job, oneshot::Receiver<Answer>) {
+        let (reply, answer) = oneshot::channel();
+        let writes = vec![Write::Claim { epoch: 1, owner: "node".to_owned() }];
+        (Job { batch: Batch { shard: ShardId::new(3).unwrap(), epoch: 0, writes }, reply }, answer)
+    }
+
+    #[tokio::test]
+    async fn a_transaction_that_panics_gives_back_its_lane_and_its_shards() {
+        let (_jobs, mut desk) = desk();
+        let (first, answer) = job();
+        desk.waiting.push(first);
+        let group = desk.waiting.take_group().unwrap();
+        let lane = desk.idle.pop().unwrap();
+        let held = Held { lane: Arc::clone(&lane), shards: group.shards.clone() };
+        desk.begin(held, async move {
+            let _group = group;
+            panic!("a bug");
+        });
+        let ended = desk.under_way.join_next_with_id().await.unwrap();
+        desk.settled(ended);
+        assert!(answer.await.is_err(), "nobody answers, which its caller is told as unknown");
+        assert!(desk.held.is_empty());
+        assert_eq!(desk.idle.len(), 1);
+        assert!(!Arc::ptr_eq(&desk.idle[0], &lane), "the connection is not used again");
+        desk.waiting.push(job().0);
+        assert!(desk.waiting.take_group().is_some(), "the shard is served again");
+    }
 }

@@ -1,5 +1,6 @@
-//! What must hold when all is over: each acknowledged call has exactly one effect in the history, no
-//! activity ran again after its result was recorded, and what runs at most once ran at most once.
+//! What must hold when all is over: each acknowledged call has exactly one effect in the history, each
+//! timer fired once, no activity ran again after its result was recorded, and what runs at most once
+//! ran at most once.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +15,7 @@ use abide_core::{
 };
 
 use super::{
-    journey::{Detour, Entry, Journey},
+    journey::{Entry, detour_of},
     traveller::Journeyed,
 };
 
@@ -45,26 +46,34 @@ impl Finding {
     }
 }
 
-/// Looks at every history and at the ledger of attempts. Gives how many attempts were repeats.
+/// Looks at every history and at the ledger of attempts; `others` are the ids of runs that are no
+/// journeys. Gives how many attempts were repeats.
 pub(super) async fn everything(
     client: &Client,
     journeys: &[Journeyed],
+    others: &[String],
     ledger: &[Entry],
 ) -> Result<usize, Finding> {
     let mut recorded = Recorded::default();
     for journeyed in journeys {
         let id = journeyed.plan.id.as_str();
-        let unread = |error: abide::client::ClientError| Finding::new(id, error.to_string());
-        let history = client.handle::<Journey>(id).history().await.map_err(unread)?;
+        let history = history(client, id).await?;
         check_history(journeyed, &history)?;
         recorded.add(id, &history)?;
-        let child = format!("{id}-detour");
-        let history = client.handle::<Detour>(child.as_str()).history().await.map_err(unread)?;
-        recorded.add(&child, &history)?;
+        let child = detour_of(id);
+        recorded.add(&child, &self::history(client, &child).await?)?;
+    }
+    for id in others {
+        recorded.add(id, &history(client, id).await?)?;
     }
     let repeated = check_attempts(&recorded, ledger)?;
-    check_count(client, 2 * journeys.len()).await?;
+    check_count(client, 2 * journeys.len() + others.len()).await?;
     Ok(repeated)
+}
+
+async fn history(client: &Client, id: &str) -> Result<Vec<Event>, Finding> {
+    let history = client.handle_untyped(id).history().await;
+    history.map_err(|error| Finding::new(id, error.to_string()))
 }
 
 /// One run per start, and all of them completed.
@@ -111,8 +120,9 @@ struct Recorded {
 
 impl Recorded {
     /// Adds the activities of a history, each of which must have completed once, unless it runs at
-    /// most once: that may have been lost.
+    /// most once: that may have been lost. Its timers must have fired once.
     fn add(&mut self, id: &str, history: &[Event]) -> Result<(), Finding> {
+        check_timers(id, history)?;
         let mut scheduled = BTreeMap::new();
         for (event, number) in history.iter().zip(1..) {
             Finding::check(id, "the number of an event", number, event.number)?;
@@ -140,8 +150,27 @@ impl Recorded {
     }
 }
 
-/// Each recorded result comes from an attempt, no attempt began after its result was recorded, and
-/// what runs at most once has one attempt at most. Gives how many attempts were repeats.
+/// Each timer fired, once, and not before it was due.
+fn check_timers(id: &str, history: &[Event]) -> Result<(), Finding> {
+    let mut due = BTreeMap::new();
+    for event in history {
+        match &event.body.fact {
+            Fact::TimerStarted(started) if started.spec.fire_at != Timestamp::NEVER => {
+                due.insert(event.number, started.spec.fire_at);
+            }
+            Fact::TimerFired(fired) => match due.remove(&fired.started) {
+                Some(fire_at) if event.time >= fire_at => {}
+                Some(_) => return Err(Finding::new(id, "a timer fired before it was due")),
+                None => return Err(Finding::new(id, "a timer fired twice")),
+            },
+            _ => {}
+        }
+    }
+    Finding::check(id, "timers that never fired", 0, due.len())
+}
+
+/// Each recorded result comes from an attempt, no attempt was handed out after its result was recorded,
+/// and what runs at most once has one attempt at most. Gives how many attempts were repeats.
 fn check_attempts(recorded: &Recorded, ledger: &[Entry]) -> Result<usize, Finding> {
     let mut attempts: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
     for entry in ledger {
@@ -151,12 +180,7 @@ fn check_attempts(recorded: &Recorded, ledger: &[Entry]) -> Result<usize, Findin
         let Some(attempts) = attempts.get(execution.as_str()) else {
             return Err(Finding::new(execution.as_str(), "has a result but never ran"));
         };
-        let completed_ms = completed_at.unix_millis();
-        if let Some(attempt) = attempts.iter().find(|attempt| attempt.began_ms > completed_ms) {
-            let late = attempt.began_ms - completed_ms;
-            let what = format!("ran again {late} ms after its result was recorded");
-            return Err(Finding::new(attempt.errand.as_str(), what));
-        }
+        check_late(attempts, completed_at.unix_millis())?;
     }
     for execution in &recorded.once {
         let attempts = attempts.get(execution.as_str()).map_or(0, Vec::len);
@@ -166,4 +190,39 @@ fn check_attempts(recorded: &Recorded, ledger: &[Entry]) -> Result<usize, Findin
         }
     }
     Ok(ledger.len() - attempts.len())
+}
+
+/// An attempt that began after the result was recorded was on its way for that long: with a node that
+/// stood still. It was given up by then, and the result is that of a later one.
+fn check_late(attempts: &[&Entry], completed_ms: u64) -> Result<(), Finding> {
+    let in_time = attempts.iter().filter(|attempt| attempt.began_ms <= completed_ms);
+    let last_start = in_time.map(|attempt| attempt.start).max().unwrap_or(0);
+    let late = attempts.iter().filter(|attempt| attempt.began_ms > completed_ms);
+    match late.into_iter().find(|attempt| attempt.start >= last_start) {
+        None => Ok(()),
+        Some(attempt) => {
+            let late = attempt.began_ms - completed_ms;
+            let what = format!("ran again {late} ms after its result was recorded");
+            Err(Finding::new(attempt.errand.as_str(), what))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt(start: u32, began_ms: u64) -> Entry {
+        Entry { execution: "e".into(), errand: "errand".into(), start, began_ms }
+    }
+
+    #[test]
+    fn only_an_attempt_that_was_given_up_before_may_begin_after_the_result() {
+        let check = |attempts: &[Entry]| check_late(&attempts.iter().collect::<Vec<_>>(), 100);
+        check(&[attempt(1, 10), attempt(2, 20)]).unwrap();
+        check(&[attempt(2, 10), attempt(1, 150)]).unwrap();
+        let found = check(&[attempt(1, 10), attempt(2, 150)]).unwrap_err();
+        assert_eq!(found.to_string(), "errand: ran again 50 ms after its result was recorded");
+        check(&[attempt(1, 150)]).unwrap_err();
+    }
 }

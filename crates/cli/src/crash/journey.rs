@@ -10,6 +10,7 @@ use std::{
 };
 
 use abide::prelude::*;
+use abide_core::attempt::ActivityToken;
 use serde::{Deserialize, Serialize};
 
 /// The queue of the crash test.
@@ -74,7 +75,7 @@ impl Journey {
         let begin = ctx.now();
         ctx.sleep(Duration::from_millis(plan.nap_ms)).await?;
         let slept_ms = ctx.now().saturating_since(begin).as_millis();
-        let child = ctx.child::<Detour>(format!("{}-detour", plan.id), plan.id.clone()).await?;
+        let child = ctx.child::<Detour>(detour_of(&plan.id), plan.id.clone()).await?;
         let mut messages = Vec::new();
         while messages.len() < plan.messages {
             messages.push(ctx.receive(Self::message).await?);
@@ -116,6 +117,11 @@ impl Detour {
     }
 }
 
+/// The workflow id of a journey's child.
+pub(super) fn detour_of(journey: &str) -> String {
+    format!("{journey}-detour")
+}
+
 /// An errand whose attempts are alive only while they say so.
 fn errand<W>(ctx: &Context<W>, about: String) -> abide::context::ActivityCall<String> {
     ctx.activity(Ledger::errand, about).heartbeat_timeout(SILENCE)
@@ -133,6 +139,8 @@ pub(super) struct Entry {
     pub(super) execution: String,
     /// What it was about.
     pub(super) errand: String,
+    /// How often the engine had handed it out by then.
+    pub(super) start: u32,
     /// When the attempt began, in milliseconds since 1970.
     pub(super) began_ms: u64,
 }
@@ -141,9 +149,11 @@ pub(super) struct Entry {
 impl Ledger {
     #[activity]
     async fn errand(&self, ctx: ActivityContext, errand: String) -> Result<String, ActivityError> {
+        let token = ActivityToken::from_text(&ctx.token()?).map_err(ActivityError::from_source)?;
         let entry = Entry {
             execution: ctx.execution_id().to_string(),
             errand: errand.clone(),
+            start: token.start,
             began_ms: super::now_ms(),
         };
         self.write(&entry).map_err(ActivityError::from_source)?;

@@ -1,191 +1,203 @@
-//! `abide crash-test`: kills the true server and the true worker, again and again, while clients work,
-//! and then looks for anything that was lost, doubled or cut short.
+//! `abide crash-test`: does to the true servers and the true workers what machines, networks and people
+//! do to them, while clients work, and then looks for anything that was lost, doubled or cut short.
 
 mod check;
+mod database;
+mod faults;
 mod journey;
+mod options;
 mod processes;
+mod proxy;
+mod register;
+mod report;
+mod site;
+mod stopwatch;
 mod traveller;
 
 use std::{
-    path::{Path, PathBuf},
+    collections::BTreeMap,
+    io,
+    path::Path,
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
-use abide::{
-    Client,
-    grpc::{GrpcOptions, GrpcTransport},
-    worker::Worker,
-};
+use abide::{Client, worker::Worker};
 use abide_core::list::RunFilter;
-use clap::Args;
 use fastrand::Rng;
-use serde_json::json;
-use tokio::sync::watch;
+use tokio::{sync::watch, task::JoinHandle};
 
+pub(crate) use self::options::CrashTest;
 use self::{
     check::Finding,
+    faults::{Beacon, Failovers, Fault, Kills, Scene},
     journey::{Detour, Journey, Ledger, QUEUE},
-    processes::{Processes, Victim},
+    options::Plan,
+    register::{Register, Registers},
+    report::Survived,
+    site::Site,
+    stopwatch::Stopwatch,
+    traveller::{PATIENCE, Traveller},
 };
 use crate::{connection::Common, failed::Failed};
 
-/// Kill the server and the worker again and again, and look for anything lost
-///
-/// Starts a server on a fresh data folder and a worker, lets clients run workflows with activities,
-/// sleeps, signals, updates and children, and kills the processes with SIGKILL at random moments, one
-/// or both at once, mostly at work and sometimes while they start. Every call that was not answered
-/// is repeated with its key. At the end each acknowledged start, signal, update and result must have
-/// exactly one effect, no sleep may be cut short, no activity may run again after its result was
-/// recorded, and one that runs at most once may not run twice.
-#[derive(Args)]
-#[command(after_help = "Example:
-  abide crash-test --kills 1000")]
-pub(crate) struct CrashTest {
-    /// How often each of the two processes is killed
-    #[arg(long, default_value_t = 20)]
-    kills: u32,
-    /// How many clients work at the same time
-    #[arg(long, default_value_t = 32)]
-    clients: usize,
-    /// Decides who is killed when; by default another one each time
-    #[arg(long)]
-    seed: Option<u64>,
-    /// Where everything is kept, which must be new; by default a temporary folder, which is left if
-    /// something is found
-    #[arg(long, value_name = "FOLDER")]
-    folder: Option<PathBuf>,
-    /// Be the worker that is killed
-    #[arg(long, hide = true)]
-    work: bool,
-}
-
-/// What was found when nothing was found.
-struct Survived {
-    journeys: usize,
-    /// Attempts of activities beyond the first.
-    repeated: usize,
-    /// How often both processes were killed at once.
-    both: u32,
-}
-
 impl CrashTest {
     pub(crate) async fn run(self, common: &Common) -> Result<(), Failed> {
-        let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
-        let folder = self.folder.clone().unwrap_or_else(|| {
-            std::env::temp_dir().join(format!("abide-crash-test-{}", std::process::id()))
-        });
-        if self.work {
+        let folder = self.folder();
+        if self.works() {
             return work(common, &folder).await;
         }
-        processes::prepare(&folder)?;
+        let plan = self.plan()?;
+        site::prepare(&folder)?;
         let begun = Instant::now();
-        let Survived { journeys, repeated, both } =
-            self.torture(seed, &folder).await.map_err(|finding| {
-                Failed::refused(format_args!("seed {seed}: {finding}"))
-                    .hint(format!("everything is in {}", folder.display()))
-            })?;
-        if self.folder.is_none() {
+        let survived = torture(&plan, &folder).await.map_err(|finding| {
+            Failed::refused(format_args!("seed {}: {finding}", plan.seed))
+                .hint(format!("everything is in {}", folder.display()))
+        })?;
+        if self.folder_is_temporary() {
             // Leftovers in the temporary folder hurt nobody.
             drop(std::fs::remove_dir_all(&folder));
         }
-        let (kills, seconds) = (self.kills, begun.elapsed().as_secs_f64());
-        let object = json!({
-            "seed": seed, "kills_of_server": kills, "kills_of_worker": kills,
-            "kills_of_both_at_once": both, "journeys": journeys, "repeated_attempts": repeated,
-            "seconds": seconds,
-        });
-        let words = format!(
-            "{journeys} journeys over {kills} kills of the server and {kills} of the worker, {both} of \
-             them at once, in {seconds:.0} s: nothing lost, nothing doubled, no sleep cut short; \
-             {repeated} attempts of activities were repeated (seed {seed})"
-        );
-        common.output().say(&object, words)
+        report::tell(common.output(), &plan, &survived, begun.elapsed())
     }
+}
 
-    async fn torture(&self, seed: u64, folder: &Path) -> Result<Survived, Finding> {
-        let mut rng = Rng::with_seed(seed);
-        let mut processes = Processes::start(folder).map_err(unable("start"))?;
-        let client = connect(&processes.url())?;
-        let (stop, stopped) = watch::channel(false);
-        let travellers: Vec<_> = (0..self.clients)
-            .map(|number| {
-                let rng = rng.fork();
-                tokio::spawn(traveller::travel(client.clone(), rng, number, stopped.clone()))
-            })
-            .collect();
-        let both = self.kill(&mut rng, &mut processes, &client, &travellers).await?;
-        // The last journeys end undisturbed.
-        stop.send_replace(true);
-        let mut journeys = Vec::new();
-        for traveller in travellers {
-            let made =
-                traveller.await.map_err(|error| Finding::new("client", error.to_string()))?;
-            journeys.extend(made?);
-        }
-        let ledger =
-            Ledger::read(&processes::ledger_of(folder)).map_err(unable("read the ledger"))?;
-        let repeated = check::everything(&client, &journeys, &ledger).await?;
-        Ok(Survived { journeys: journeys.len(), repeated, both })
+async fn torture(plan: &Plan, folder: &Path) -> Result<Survived, Finding> {
+    let mut rng = Rng::with_seed(plan.seed);
+    let mut site = Site::start(folder, &plan.layout).await?;
+    let client = site::connect(&site.urls(), PATIENCE)?;
+    Finding::check("the store", "runs before the test", 0, count_runs(&client).await?)?;
+    let (stop, stopped) = watch::channel(false);
+    let stopwatch = Arc::new(Stopwatch::default());
+    let travellers = travellers(plan, &site, &mut rng, &stopwatch, &stopped)?;
+    let nodes = site.nodes.iter().map(|node| site::connect(&node.url, PATIENCE));
+    let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
+    let registers = Registers::begin(&client, nodes, &mut rng, &stopped);
+    let mut ordeal = Ordeal {
+        kills: Kills::of_each(if plan.has(Fault::Kill) { plan.kills } else { 0 }),
+        failovers: Failovers::default(),
+        times: BTreeMap::new(),
+        travellers,
+        registers,
+    };
+    ordeal.endure(plan, &mut site, &client, &mut rng, &stopwatch).await?;
+    // The last journeys end undisturbed.
+    stop.send_replace(true);
+    let Ordeal { kills, failovers, times, travellers, registers } = ordeal;
+    let mut journeys = Vec::new();
+    for traveller in travellers {
+        let made = traveller.await.map_err(|error| Finding::new("client", error.to_string()))?;
+        journeys.extend(made?);
     }
+    let (mut others, readings) = registers.end().await?;
+    others.extend(failovers.beacons.iter().cloned());
+    let ledger = Ledger::read(&site::ledger_of(folder)).map_err(unable("read the ledger"))?;
+    let repeated = check::everything(&client, &journeys, &others, &ledger).await?;
+    Ok(Survived {
+        journeys: journeys.len(),
+        repeated,
+        both: kills.both,
+        failovers,
+        times,
+        longest_calls: stopwatch.longest(),
+        readings,
+        lost_answers: site.nodes.iter().flat_map(|node| &node.proxy).map(|way| way.lost()).sum(),
+    })
+}
 
-    /// Kills each process as often as was asked for. Gives how often both were killed at once.
-    async fn kill<T>(
-        &self,
-        rng: &mut Rng,
-        processes: &mut Processes,
+type Travelling = JoinHandle<Result<Vec<traveller::Journeyed>, Finding>>;
+
+fn travellers(
+    plan: &Plan,
+    site: &Site,
+    rng: &mut Rng,
+    stopwatch: &Arc<Stopwatch>,
+    stopped: &watch::Receiver<bool>,
+) -> Result<Vec<Travelling>, Finding> {
+    let longest_nap = if site.shared() { site.lease * 2 } else { Duration::ZERO };
+    let urls = site.urls();
+    (0..plan.clients)
+        .map(|number| {
+            let client = site::connect(&urls, PATIENCE)?;
+            let (stopwatch, rng) = (Arc::clone(stopwatch), rng.fork());
+            let traveller = Traveller { client, stopwatch, rng, longest_nap };
+            Ok(tokio::spawn(traveller.travel(number, stopped.clone())))
+        })
+        .collect()
+}
+
+/// The faults, while clients work.
+struct Ordeal {
+    kills: Kills,
+    failovers: Failovers,
+    /// How often each fault has happened.
+    times: BTreeMap<Fault, u32>,
+    travellers: Vec<Travelling>,
+    registers: Registers,
+}
+
+impl Ordeal {
+    /// Carries out every fault as often as was asked for, in random order.
+    async fn endure(
+        &mut self,
+        plan: &Plan,
+        site: &mut Site,
         client: &Client,
-        travellers: &[tokio::task::JoinHandle<T>],
-    ) -> Result<u32, Finding> {
-        let (mut left, mut both) = ([self.kills; 2], 0);
-        while left != [0, 0] {
-            // Mostly the engine serves again before anything is killed; sometimes it only starts.
+        rng: &mut Rng,
+        stopwatch: &Stopwatch,
+    ) -> Result<(), Finding> {
+        let mut others = plan.others();
+        rng.shuffle(&mut others);
+        while !(self.kills.done() && others.is_empty()) {
+            // Mostly the engine serves again before the next fault; sometimes it only starts.
             if rng.u8(0..4) > 0 {
-                serves(client).await?;
+                count_runs(client).await?;
             }
-            tokio::time::sleep(Duration::from_millis(rng.u64(20..800))).await;
-            if let Some(victim) = processes.ended().map_err(unable("look after"))? {
-                return Err(Finding::new(format!("{victim:?}"), "ended by itself; see its log"));
+            let longest_ms = if site.shared() { site.lease.as_millis() } else { 800 };
+            let pause_ms = rng.u64(20..u64::try_from(longest_ms).unwrap_or(u64::MAX).max(800));
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            site.check_alive()?;
+            if let Some(finding) = self.registers.ended() {
+                return Err(finding);
             }
-            if travellers.iter().any(tokio::task::JoinHandle::is_finished) {
+            if self.travellers.iter().any(JoinHandle::is_finished) {
                 // A client found something; its own words say what.
-                return Ok(both);
+                return Ok(());
             }
-            let victim = processes::choose(rng, left);
-            processes.kill(victim).map_err(unable("restart"))?;
-            left[0] -= u32::from(victim.has_server());
-            left[1] -= u32::from(victim.has_worker());
-            both += u32::from(victim == Victim::Both);
-            let done = 2 * self.kills - left[0] - left[1];
-            tracing::info!("killed the {victim:?}, {done} of {}", 2 * self.kills);
+            let kill = !self.kills.done() && (others.is_empty() || rng.bool());
+            let fault = if kill { Some(Fault::Kill) } else { others.pop() };
+            let Some(fault) = fault else { return Ok(()) };
+            tracing::info!(%fault, "begins");
+            stopwatch.blame(fault);
+            let restart_database = plan.restart_database.as_deref();
+            let Self { kills, failovers, .. } = self;
+            let mut scene = Scene { site, client, restart_database, kills, failovers };
+            scene.perform(fault, rng).await?;
+            tracing::info!(%fault, "is over");
+            *self.times.entry(fault).or_default() += 1;
         }
-        Ok(both)
+        Ok(())
     }
 }
 
-/// Waits until the engine answers.
-async fn serves(client: &Client) -> Result<(), Finding> {
-    let answer = client.count_runs(RunFilter::default()).await;
-    answer.map(drop).map_err(|error| Finding::new("the engine", error.to_string()))
+/// How many runs there are, as soon as the engine can say.
+async fn count_runs(client: &Client) -> Result<u64, Finding> {
+    let count = client.count_runs(RunFilter::default()).await;
+    count.map_err(|error| Finding::new("the engine", error.to_string()))
 }
 
-/// Works for the journeys until it is killed.
+/// Works for the runs of the crash test until it is killed.
 async fn work(common: &Common, folder: &Path) -> Result<(), Failed> {
     let failed = |error: &dyn std::fmt::Display| Failed::refused(format_args!("worker: {error}"));
-    let client = connect(&common.engine_url()?).map_err(|error| failed(&error))?;
-    let ledger = Ledger::open(&processes::ledger_of(folder)).map_err(|error| failed(&error))?;
+    let client = site::connect(&common.engine_url()?, PATIENCE).map_err(|error| failed(&error))?;
+    let ledger = Ledger::open(&site::ledger_of(folder)).map_err(|error| failed(&error))?;
     let worker = Worker::new(&client).queue(QUEUE).activities(ledger);
     let worker = worker.workflow::<Journey>().workflow::<Detour>();
+    let worker = worker.workflow::<Beacon>().workflow::<Register>();
     worker.run().await.map_err(|error| failed(&error))
 }
 
-fn connect(url: &str) -> Result<Client, Finding> {
-    let transport = GrpcTransport::new(&GrpcOptions::new(url));
-    let transport = transport.map_err(|error| Finding::new(url, error.to_string()))?;
-    Ok(Client::new(Arc::new(transport)).with_call_timeout(traveller::PATIENCE))
-}
-
-fn unable(what: &'static str) -> impl Fn(std::io::Error) -> Finding {
+fn unable(what: &'static str) -> impl Fn(io::Error) -> Finding {
     move |error| Finding::new("processes", format!("cannot {what}: {error}"))
 }
 

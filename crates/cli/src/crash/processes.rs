@@ -1,171 +1,145 @@
-//! The processes that are killed: this same binary, as a server and as a worker.
+//! The processes that faults happen to: this same binary, as a server and as a worker. Each can be
+//! killed, frozen, told to end, and started again under the same address.
 
 use std::{
-    io,
+    ffi::OsString,
+    fs::File,
+    io::{self, Write as _},
     net::TcpListener,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{ExitStatus, Stdio},
+    time::Duration,
 };
 
-use fastrand::Rng;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::{Child, ChildStdout, Command},
+    sync::watch,
+    time::timeout,
+};
 
-use crate::{failed::Failed, own_process::own_process};
+use crate::own_process::own_process;
 
-const CONFIG: &str = "abide.toml";
-const DATA: &str = "data";
+/// How long a process may take until it is ready, or until it has ended after it was told to.
+const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Attempts of a killed worker go to the next one soon. With the default the server would be killed
-/// again before the grace is over, so that many journeys would only wait.
-const WORKER_GRACE: &str = "worker_grace_ms = 300\n";
-
-/// Which process, or both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Victim {
-    /// The engine.
-    Server,
-    /// The worker.
-    Worker,
-    /// Both at once, as when the machine loses its power.
-    Both,
+/// How a process is started.
+pub(super) struct Launch {
+    /// Names it in logs and findings.
+    pub(super) name: String,
+    /// What stands behind the program's name.
+    pub(super) arguments: Vec<OsString>,
+    /// Variables of its environment, for what nobody else is to read.
+    pub(super) environment: Vec<(&'static str, String)>,
 }
 
-impl Victim {
-    /// The engine is killed.
-    pub(super) const fn has_server(self) -> bool {
-        matches!(self, Self::Server | Self::Both)
-    }
-
-    /// The worker is killed.
-    pub(super) const fn has_worker(self) -> bool {
-        matches!(self, Self::Worker | Self::Both)
-    }
+/// A process that is alive until this is dropped, but for the time that a fault takes it.
+pub(super) struct Process {
+    launch: Launch,
+    log: PathBuf,
+    child: Option<Child>,
+    ready: watch::Receiver<bool>,
 }
 
-/// A server and a worker, alive until this is dropped.
-pub(super) struct Processes {
-    folder: PathBuf,
-    address: String,
-    http: String,
-    server: Child,
-    worker: Child,
-}
-
-impl Processes {
-    /// Starts both, on free ports, with everything they write in `folder`.
-    pub(super) fn start(folder: &Path) -> io::Result<Self> {
-        let (address, http) = (free_address()?, free_address()?);
-        let folder = folder.to_owned();
-        std::fs::write(folder.join(CONFIG), WORKER_GRACE)?;
-        let server = spawn(&mut serve(&folder, &address, &http)?, &folder, "server")?;
-        let worker = spawn(&mut work(&folder, &address)?, &folder, "worker")?;
-        Ok(Self { folder, address, http, server, worker })
+impl Process {
+    /// Starts the process. What it says goes to a file in `folder`, for when something is found.
+    pub(super) fn start(folder: &Path, launch: Launch) -> io::Result<Self> {
+        let log = folder.join(format!("{}.log", launch.name));
+        let mut process = Self { launch, log, child: None, ready: watch::channel(false).1 };
+        process.start_again()?;
+        Ok(process)
     }
 
-    /// Where clients connect.
-    pub(super) fn url(&self) -> String {
-        format!("http://{}", self.address)
+    /// How it is called.
+    pub(super) fn name(&self) -> &str {
+        &self.launch.name
     }
 
-    /// Kills without warning, and starts again what was killed.
-    pub(super) fn kill(&mut self, victim: Victim) -> io::Result<()> {
-        if victim.has_server() {
-            end(&mut self.server)?;
+    /// Starts the process again after it was killed or has ended.
+    pub(super) fn start_again(&mut self) -> io::Result<()> {
+        let log = File::options().create(true).append(true).open(&self.log)?;
+        let mut command = Command::from(own_process()?);
+        command.args(&self.launch.arguments).envs(self.launch.environment.iter().cloned());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log.try_clone()?);
+        let mut child = command.kill_on_drop(true).spawn()?;
+        let (say_ready, ready) = watch::channel(false);
+        if let Some(output) = child.stdout.take() {
+            tokio::spawn(write_down(output, log, say_ready));
         }
-        if victim.has_worker() {
-            end(&mut self.worker)?;
-        }
-        let Self { folder, address, http, .. } = self;
-        if victim.has_server() {
-            let mut command = serve(folder, address, http)?;
-            self.server = spawn(&mut command, folder, "server")?;
-        }
-        if victim.has_worker() {
-            self.worker = spawn(&mut work(folder, address)?, folder, "worker")?;
-        }
+        self.child = Some(child);
+        self.ready = ready;
         Ok(())
     }
 
-    /// What ended by itself, which nothing should.
-    pub(super) fn ended(&mut self) -> io::Result<Option<Victim>> {
-        for (child, victim) in
-            [(&mut self.server, Victim::Server), (&mut self.worker, Victim::Worker)]
-        {
-            if child.try_wait()?.is_some() {
-                return Ok(Some(victim));
+    /// Waits until it has said that it is ready.
+    pub(super) async fn ready(&mut self) -> io::Result<()> {
+        let said = timeout(PATIENCE, self.ready.wait_for(|ready| *ready)).await;
+        match said.map(|ready| ready.is_ok()) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                Err(io::Error::other(format!("{} ended before it was ready", self.name())))
             }
-        }
-        Ok(None)
-    }
-}
-
-impl Drop for Processes {
-    fn drop(&mut self) {
-        for child in [&mut self.worker, &mut self.server] {
-            // It may have ended already.
-            drop(end(child));
+            Err(_) => Err(self.late("is not ready")),
         }
     }
-}
 
-/// Which process is killed next: each as often as the other, in random order, now and then both.
-pub(super) fn choose(rng: &mut Rng, left: [u32; 2]) -> Victim {
-    match left {
-        [_, 0] => Victim::Server,
-        [0, _] => Victim::Worker,
-        _ => match rng.u8(0..5) {
-            0 => Victim::Both,
-            1 | 2 => Victim::Server,
-            _ => Victim::Worker,
-        },
+    /// SIGKILL: it has no chance to say goodbye.
+    pub(super) async fn kill(&mut self) -> io::Result<()> {
+        match self.child.take() {
+            Some(mut child) => child.kill().await,
+            None => Ok(()),
+        }
+    }
+
+    /// SIGTERM, and waits for the end.
+    pub(super) async fn terminate(&mut self) -> io::Result<ExitStatus> {
+        self.signal(Signal::TERM)?;
+        let Some(mut child) = self.child.take() else { return Err(self.gone()) };
+        timeout(PATIENCE, child.wait()).await.map_err(|_| self.late("has not ended"))?
+    }
+
+    /// SIGSTOP: it stands still in the middle of whatever it does, with all its connections.
+    pub(super) fn freeze(&self) -> io::Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// SIGCONT: it goes on and does not know that any time has passed.
+    pub(super) fn thaw(&self) -> io::Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    /// How it ended by itself, which nothing should.
+    pub(super) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.as_mut().map_or(Ok(None), Child::try_wait)
+    }
+
+    fn signal(&self, signal: Signal) -> io::Result<()> {
+        let number = self.child.as_ref().and_then(Child::id).and_then(|id| i32::try_from(id).ok());
+        let pid = number.and_then(Pid::from_raw).ok_or_else(|| self.gone())?;
+        Ok(kill_process(pid, signal)?)
+    }
+
+    fn gone(&self) -> io::Error {
+        io::Error::other(format!("{} does not run", self.name()))
+    }
+
+    fn late(&self, what: &str) -> io::Error {
+        io::Error::other(format!("{} {what} after {PATIENCE:?}", self.name()))
     }
 }
 
-/// Makes the folder. One that was used before is refused: its runs and its ledger would be mistaken
-/// for those of this test.
-pub(super) fn prepare(folder: &Path) -> Result<(), Failed> {
-    let place = folder.display();
-    if folder.join(DATA).exists() || ledger_of(folder).exists() {
-        return Err(Failed::usage(format_args!("{place} is the folder of an earlier crash test"))
-            .hint("name a new folder, or leave --folder out"));
+/// Writes what a process prints to its log. Its first line says that it is ready.
+async fn write_down(output: ChildStdout, mut log: File, ready: watch::Sender<bool>) {
+    let mut lines = BufReader::new(output).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        // A log that cannot be written is missed only when something is found.
+        drop(writeln!(log, "{line}"));
+        ready.send_replace(true);
     }
-    std::fs::create_dir_all(folder)
-        .map_err(|error| Failed::usage(format_args!("the folder {place} cannot be made: {error}")))
-}
-
-/// SIGKILL: the process has no chance to say goodbye.
-fn end(child: &mut Child) -> io::Result<()> {
-    child.kill()?;
-    child.wait().map(drop)
-}
-
-fn serve(folder: &Path, address: &str, http: &str) -> io::Result<Command> {
-    let mut command = own_process()?;
-    command.args(["serve", "--address", address, "--http", http, "--data"]);
-    command.arg(folder.join(DATA)).arg("--config").arg(folder.join(CONFIG));
-    Ok(command)
-}
-
-fn work(folder: &Path, address: &str) -> io::Result<Command> {
-    let mut command = own_process()?;
-    command.args(["crash-test", "--work", "--address", address, "--folder"]).arg(folder);
-    Ok(command)
-}
-
-/// What the process says goes to a file, for when something is found.
-fn spawn(command: &mut Command, folder: &Path, name: &str) -> io::Result<Child> {
-    let log = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(folder.join(format!("{name}.log")))?;
-    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()
 }
 
 /// A port that was free a moment ago, and stays ours over restarts.
-fn free_address() -> io::Result<String> {
+pub(super) fn free_address() -> io::Result<String> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string())
-}
-
-/// Where the worker writes down its attempts.
-pub(super) fn ledger_of(folder: &Path) -> PathBuf {
-    folder.join("ledger.jsonl")
 }

@@ -2,18 +2,23 @@
 //! updates in random order, tells it to arrive, and asks for its report. Every call has a key, and what
 //! is not answered is repeated with it.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use abide::{
-    Client,
-    client::{ClientError, WorkflowHandle},
-};
+use abide::{Client, client::ClientError};
 use fastrand::Rng;
+use tokio::{sync::watch, time::timeout};
 
 use super::{
     check::Finding,
     journey::{Journey, ONCE, Plan, QUEUE, Report},
+    stopwatch::Stopwatch,
 };
+
+/// How long a client repeats a call, and waits for a result: longer than any fault takes.
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long most sleeps are at most, in milliseconds.
+const SHORT_NAP_MS: u64 = 150;
 
 /// What a client was told is done.
 #[derive(Debug)]
@@ -26,81 +31,114 @@ pub(super) struct Journeyed {
     pub(super) updates: BTreeSet<String>,
 }
 
-/// Makes journeys until told to stop.
-pub(super) async fn travel(
-    client: Client,
-    mut rng: Rng,
-    number: usize,
-    stop: tokio::sync::watch::Receiver<bool>,
-) -> Result<Vec<Journeyed>, Finding> {
-    let mut done = Vec::new();
-    while !*stop.borrow() {
-        let id = format!("journey-{number}-{}", done.len());
-        done.push(journey(&client, &mut rng, id).await?);
-    }
-    Ok(done)
+/// A client, and how it travels.
+pub(super) struct Traveller {
+    /// Makes the calls.
+    pub(super) client: Client,
+    /// Measures them.
+    pub(super) stopwatch: Arc<Stopwatch>,
+    /// Makes the plans.
+    pub(super) rng: Rng,
+    /// One sleep in four may be so long: with several nodes, long enough to fall due while nobody has
+    /// the run.
+    pub(super) longest_nap: Duration,
 }
 
-async fn journey(client: &Client, rng: &mut Rng, id: String) -> Result<Journeyed, Finding> {
-    let plan = Plan {
-        id: id.clone(),
-        nap_ms: rng.u64(1..150),
-        errands: rng.u32(1..4),
-        messages: rng.usize(0..4),
-    };
-    let in_call = |call: &str| {
-        let call = format!("{id}: {call}");
-        move |error: ClientError| Finding::new(&call, error.to_string())
-    };
-    let handle = client
-        .start::<Journey>(id.as_str(), plan.clone())
-        .queue(QUEUE)
-        .key(format!("start-{id}"))
-        .await
-        .map_err(in_call("start"))?;
-    let mut calls: Vec<Deed> = (0..plan.messages).map(Deed::Message).collect();
-    calls.extend((0..rng.usize(0..4)).map(Deed::Add));
-    rng.shuffle(&mut calls);
-    let mut journeyed = Journeyed { plan, keys: BTreeSet::new(), updates: BTreeSet::new() };
-    let (mut sent, mut total) = (Vec::new(), 0);
-    for call in calls {
-        match call {
-            Deed::Message(number) => {
-                let text = format!("message {number}");
-                let key = format!("{id}-message-{number}");
-                let signal = handle.signal(Journey::message, text.clone()).key(key.as_str());
-                signal.await.map_err(in_call("signal"))?;
-                journeyed.keys.insert(key);
-                sent.push(text);
-            }
-            Deed::Add(number) => {
-                let (update, amount) = (format!("{id}-add-{number}"), rng.u64(1..100));
-                total += amount;
-                let sum = add(&handle, &update, amount).await.map_err(in_call("update"))?;
-                Finding::check(&id, "the sum after an update", total, sum)?;
-                journeyed.updates.insert(update);
-            }
+impl Traveller {
+    /// Makes journeys until told to stop.
+    pub(super) async fn travel(
+        mut self,
+        number: usize,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Vec<Journeyed>, Finding> {
+        let mut done = Vec::new();
+        while !*stop.borrow() {
+            let id = format!("journey-{number}-{}", done.len());
+            done.push(self.journey(id).await?);
+        }
+        Ok(done)
+    }
+
+    fn plan(&mut self, id: String) -> Plan {
+        let rng = &mut self.rng;
+        let longest_ms = u64::try_from(self.longest_nap.as_millis()).unwrap_or(u64::MAX);
+        let longest_ms =
+            if rng.u8(0..4) == 0 { longest_ms.max(SHORT_NAP_MS) } else { SHORT_NAP_MS };
+        Plan {
+            id,
+            nap_ms: rng.u64(1..longest_ms),
+            errands: rng.u32(1..4),
+            messages: rng.usize(0..4),
         }
     }
-    let key = format!("{id}-arrive");
-    handle.signal(Journey::arrive, ()).key(key.as_str()).await.map_err(in_call("arrive"))?;
-    journeyed.keys.insert(key);
-    let report = handle.result().await.map_err(in_call("result"))?;
-    check_report(&journeyed.plan, sent, total, &report)?;
-    Ok(journeyed)
+
+    async fn journey(&mut self, id: String) -> Result<Journeyed, Finding> {
+        let plan = self.plan(id.clone());
+        let mut calls: Vec<Deed> = (0..plan.messages).map(Deed::Message).collect();
+        calls.extend((0..self.rng.usize(0..4)).map(|_| Deed::Add(self.rng.u64(1..100))));
+        self.rng.shuffle(&mut calls);
+        let start = self.client.start::<Journey>(id.as_str(), plan.clone()).queue(QUEUE);
+        let handle = self.call(&id, "start", start.key(format!("start-{id}"))).await?;
+        let mut journeyed = Journeyed { plan, keys: BTreeSet::new(), updates: BTreeSet::new() };
+        let (mut sent, mut total) = (Vec::new(), 0);
+        for (number, deed) in calls.into_iter().enumerate() {
+            match deed {
+                Deed::Message(number) => {
+                    let text = format!("message {number}");
+                    let key = format!("{id}-message-{number}");
+                    let signal = handle.signal(Journey::message, text.clone()).key(key.as_str());
+                    self.call(&id, "signal", signal).await?;
+                    journeyed.keys.insert(key);
+                    sent.push(text);
+                }
+                Deed::Add(amount) => {
+                    let update = format!("{id}-add-{number}");
+                    total += amount;
+                    let add = handle.update(Journey::add, amount).id(update.as_str());
+                    let sum = self.call(&id, "update", add).await?;
+                    Finding::check(&id, "the sum after an update", total, sum)?;
+                    journeyed.updates.insert(update);
+                }
+            }
+        }
+        let key = format!("{id}-arrive");
+        let arrive = handle.signal(Journey::arrive, ()).key(key.as_str());
+        self.call(&id, "arrive", arrive).await?;
+        journeyed.keys.insert(key);
+        let report = within_patience(&id, "result", handle.result()).await?;
+        check_report(&journeyed.plan, sent, total, &report)?;
+        Ok(journeyed)
+    }
+
+    /// Makes a call and measures it.
+    async fn call<T>(
+        &self,
+        id: &str,
+        name: &str,
+        call: impl IntoFuture<Output = Result<T, ClientError>>,
+    ) -> Result<T, Finding> {
+        within_patience(id, name, self.stopwatch.time(call)).await
+    }
+}
+
+/// What was asked for, or a finding if it did not come.
+pub(super) async fn within_patience<T>(
+    id: &str,
+    what: &str,
+    asked: impl Future<Output = Result<T, ClientError>>,
+) -> Result<T, Finding> {
+    let place = format!("{id}: {what}");
+    match timeout(PATIENCE, asked).await {
+        Ok(answer) => answer.map_err(|error| Finding::new(place, error.to_string())),
+        Err(_) => Err(Finding::new(place, format!("did not come within {PATIENCE:?}"))),
+    }
 }
 
 enum Deed {
+    /// The message of this number.
     Message(usize),
-    Add(usize),
-}
-
-async fn add(
-    handle: &WorkflowHandle<Journey>,
-    update: &str,
-    amount: u64,
-) -> Result<u64, ClientError> {
-    handle.update(Journey::add, amount).id(update).await
+    /// An update by this amount.
+    Add(u64),
 }
 
 /// Every acknowledged message once and in order, every update once, no sleep cut short.
@@ -126,6 +164,3 @@ fn check_report(
     }
     Ok(())
 }
-
-/// How long a client repeats a call: longer than any restart takes.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);

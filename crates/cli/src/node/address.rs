@@ -10,6 +10,9 @@ pub(super) fn parse(text: &str) -> Result<SocketAddr, Failed> {
         Failed::usage(format_args!("cannot listen on {text:?}: {why}"))
             .hint("write it as 127.0.0.1:7233; port 0 takes a free one")
     };
+    if text.contains(',') {
+        return Err(refuse(&"it is a list, and an engine listens on one address"));
+    }
     if text.starts_with("https://") {
         return Err(refuse(&"certificates come from the configuration of `abide serve`"));
     }
@@ -29,5 +32,6 @@ mod tests {
         }
         assert!(parse("7000").unwrap_err().to_string().contains("write it as 127.0.0.1:7233"));
         assert!(parse("https://example.org:1").is_err());
+        assert!(parse("127.0.0.1:1,127.0.0.1:2").unwrap_err().to_string().contains("a list"));
     }
 }

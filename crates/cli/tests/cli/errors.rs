@@ -53,6 +53,20 @@ fn nobody_listens() {
 }
 
 #[test]
+fn one_of_several_servers_is_enough() {
+    let (engine, _folder) = fresh();
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for addresses in
+        [format!("{nobody},{}", engine.address), format!("{},{nobody}", engine.address)]
+    {
+        Ran::of(abide().args(["workflow", "list"]).env("ABIDE_ADDRESS", addresses)).good();
+    }
+    let said =
+        Ran::of(abide().args(["workflow", "list", "--address", &format!("{nobody},{nobody}")]));
+    assert_eq!(said.bad(3).matches("http://127.0.0.1").count(), 2);
+}
+
+#[test]
 fn what_is_typed_wrongly_is_said_before_an_engine_is_looked_for() {
     let run = |words: &[&str]| Ran::of(abide().args(words)).bad(2);
     compare("bad_json", &run(&["workflow", "start", "--type", "hello", "--input", "Ada"]));

@@ -19,6 +19,7 @@ use abide_core::{
         Worker as Named,
     },
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
+    node::NodeListing,
     run::Description,
 };
 use abide_embedded::Embedded;
@@ -132,6 +133,10 @@ impl Transport for Unsteady {
 
     fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<WaitRow>> {
         self.inner.waits(filter, limit)
+    }
+
+    fn nodes(&self) -> Answer<'_, Vec<NodeListing>> {
+        self.inner.nodes()
     }
 
     fn connect(

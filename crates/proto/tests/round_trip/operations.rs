@@ -16,6 +16,7 @@ use abide_core::{
     },
     ids::ShardId,
     list::{RunFilter, RunRow, RunStatus, WaitFilter, WaitKind, WaitPosition, WaitRow},
+    node::{NodeListing, NodeStanding},
     retry::RetryState,
     run::{
         Close, Description, Liveness, Movable, Phase, Refusal, Resolution, ResumeSource,
@@ -182,6 +183,7 @@ fn lists_and_histories() {
     check_operation(Operation::Runs(Page { filter: paged, limit: Some(7) }));
     check_operation(Operation::Runs(Page { filter: RunFilter::default(), limit: None }));
     check_operation(Operation::Waits(Page { filter: waits, limit: Some(7) }));
+    check_operation(Operation::Nodes);
     for follow in [None, Some(0), Some(12)] {
         let request = HistoryRequest { target: target(), from: 5, follow };
         check_operation(Operation::History(request));
@@ -252,6 +254,17 @@ fn waits_of_a_run() {
     let waits = vec![shown_wait(WaitKind::Approval, WaitKey::Condition("c1".into())), bare];
     let waits = RunWaits { run: run(1), log_row: 3, waits: waits.into(), closed: true };
     check_reply(Reply::Call(CallReply::Waits(waits)));
+}
+
+#[test]
+fn nodes() {
+    let nodes = NodeStanding::ALL.map(|standing| NodeListing {
+        name: "one".into(),
+        address: "one:7233".into(),
+        standing,
+        shards: 21,
+    });
+    check_reply(Reply::Nodes(nodes.into()));
 }
 
 fn with_update(update: Result<CallReply, CallError>) -> CallReply {

@@ -21,6 +21,7 @@ use std::{marker::PhantomData, sync::Arc, time::Duration};
 use abide_core::{
     ids::{NamespaceId, RunId, WorkflowId, WorkflowKey},
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
+    node::NodeListing,
     payload::Payloads,
 };
 
@@ -161,6 +162,11 @@ impl Client {
     ) -> Result<Vec<WaitRow>, ClientError> {
         let filter = WaitFilter { namespace: Some(self.namespace.clone()), ..filter };
         self.repeat(|| self.transport.waits(filter.clone(), limit)).await
+    }
+
+    /// The nodes that serve the runs, of all namespaces, by name.
+    pub async fn nodes(&self) -> Result<Vec<NodeListing>, ClientError> {
+        self.repeat(|| self.transport.nodes()).await
     }
 }
 

@@ -1,5 +1,7 @@
 //! The stream that all calls of a transport share.
 
+use std::sync::Arc;
+
 use abide_core::call::CallError;
 use abide_proto::{
     error::reason,
@@ -10,17 +12,23 @@ use abide_proto::{
 };
 use prost::Message;
 use tokio::sync::mpsc::{self, UnboundedSender};
-use tonic::{Status, transport::Channel};
+use tonic::Status;
 
 use super::{
     answers::{Answers, Claim},
     bound::{self, Bound, Telling, in_frame},
     frames::{Frame, Frames},
+    servers::{Refusals, Way},
 };
+
+/// Calls in a row that a server may leave unanswered. Few, because going to another costs little.
+const REFUSALS: u32 = 3;
 
 /// A stream of calls.
 #[derive(Clone)]
 pub(super) struct CallsStream {
+    way: Arc<Way>,
+    refusals: Arc<Refusals>,
     queue: UnboundedSender<Option<Said>>,
     answers: Answers<Answer>,
     bound: Bound,
@@ -35,23 +43,30 @@ pub(super) enum Said {
 
 impl CallsStream {
     /// Begins a stream. Calls wait until it is there.
-    pub(super) fn begin(channel: Channel) -> Self {
+    pub(super) fn begin(way: Arc<Way>) -> Self {
         let (queue, said) = mpsc::unbounded_channel();
         let answers = Answers::new();
         let (telling, bound) = bound::untold();
         let frames = Frames::new(said, bound.clone());
-        tokio::spawn(run(channel, frames, answers.clone(), telling));
-        Self { queue, answers, bound }
+        tokio::spawn(run(Arc::clone(&way), frames, answers.clone(), telling));
+        Self { way, refusals: Arc::new(Refusals::new(REFUSALS)), queue, answers, bound }
     }
 
-    /// The stream has not ended.
-    pub(super) fn open(&self) -> bool {
-        self.answers.open()
+    /// New calls may go this way: the stream has not ended, and its server is still the one to ask.
+    pub(super) fn usable(&self) -> bool {
+        self.answers.open() && !self.way.left()
+    }
+
+    /// A call was answered. A server that cannot answer is left to those who wait there already.
+    pub(super) fn answered<T>(&self, answer: &Result<T, CallError>) {
+        if self.way.has_others() && self.refusals.too_many(answer) {
+            self.way.leave();
+        }
     }
 
     /// Makes a call and waits for its answer.
-    pub(super) async fn call(mut self, asked: Asked) -> Result<Answer, CallError> {
-        self.bound.told().await;
+    pub(super) async fn call(&self, asked: Asked) -> Result<Answer, CallError> {
+        self.bound.clone().told().await;
         // With the longest number, because it has none yet.
         let mut call = NumberedCall { number: u64::MAX, call: Some(asked) };
         self.bound.check("call", in_frame(call.encoded_len()))?;
@@ -59,7 +74,7 @@ impl CallsStream {
         call.number = claim.number;
         // If the stream ends meanwhile, the claim is told so.
         drop(self.queue.send(Some(Said::Call(Box::new(call)))));
-        let mut waiting = WaitingCall { claim, queue: self.queue };
+        let mut waiting = WaitingCall { claim, queue: self.queue.clone() };
         waiting.claim.answer().await
     }
 }
@@ -80,35 +95,40 @@ impl Drop for WaitingCall {
 }
 
 async fn run(
-    channel: Channel,
+    way: Arc<Way>,
     frames: Frames<CallsFrame>,
     answers: Answers<Answer>,
     telling: Telling,
 ) {
-    let ended = match exchange(channel, frames, &answers, &telling).await {
+    let ended = match exchange(&way, frames, &answers, &telling).await {
         Ok(()) => "the server ended the connection".to_owned(),
         Err(status) => reason(&status),
     };
-    answers.end(ended);
+    // Before anybody hears of it and asks again.
+    way.leave();
+    answers.end(way.saying(ended));
 }
 
 async fn exchange(
-    channel: Channel,
+    way: &Way,
     frames: Frames<CallsFrame>,
     answers: &Answers<Answer>,
     telling: &Telling,
 ) -> Result<(), Status> {
-    let mut client = AbideClient::new(channel).max_decoding_message_size(usize::MAX);
-    let mut told = client.calls(frames).await?.into_inner();
-    let mut first = true;
-    while let Some(AnswersFrame { answers: frame, message_bytes }) = told.message().await? {
-        if std::mem::take(&mut first) {
-            telling.tell(message_bytes);
-        }
+    let mut client = AbideClient::new(way.channel.clone()).max_decoding_message_size(usize::MAX);
+    let connecting = async {
+        let mut told = client.calls(frames).await?.into_inner();
+        let first = told.message().await?;
+        Ok((told, first))
+    };
+    let (mut told, mut next) = way.first(connecting).await?;
+    telling.tell(next.as_ref().map_or(0, |first| first.message_bytes));
+    while let Some(AnswersFrame { answers: frame, .. }) = next {
         answers.settle(frame.into_iter().filter_map(|numbered| {
             let answer = numbered.answer?;
             Some((numbered.number, Ok(answer)))
         }));
+        next = told.message().await?;
     }
     Ok(())
 }

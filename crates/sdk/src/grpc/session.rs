@@ -20,14 +20,19 @@ use tokio::{
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
     task::AbortHandle,
 };
-use tonic::{Status, Streaming, transport::Channel};
+use tonic::{Status, Streaming};
 
 use super::{
     answers::Answers,
     bound::{self, Bound, in_frame},
     frames::{Frame, Frames},
+    servers::{Refusals, Way},
 };
 use crate::transport::{Answer, BoxFuture, Given, Session, SessionSender};
+
+/// Completions in a row that a server may leave unacknowledged: several seconds of repeating, because
+/// the tasks that a worker has in hand are lost when it goes to another.
+const REFUSALS: u32 = 12;
 
 /// A connected worker.
 pub(super) struct GrpcSession {
@@ -38,6 +43,8 @@ pub(super) struct GrpcSession {
 
 /// The way back to the server.
 struct Sender {
+    way: Arc<Way>,
+    refusals: Arc<Refusals>,
     queue: UnboundedSender<Option<Said>>,
     answers: Answers<Acknowledged>,
     bound: Bound,
@@ -54,7 +61,19 @@ pub(super) enum Said {
 impl GrpcSession {
     /// Connects a worker and waits for the server's welcome.
     pub(super) async fn connect(
-        channel: Channel,
+        way: Arc<Way>,
+        worker: Worker,
+        takes: Vec<(QueueKey, usize)>,
+    ) -> Result<Self, CallError> {
+        let connected = Self::connect_to(&way, worker, takes).await;
+        connected.inspect_err(|_| way.leave()).map_err(|failed| match failed {
+            CallError::Unavailable(why) => CallError::Unavailable(way.saying(why)),
+            other => other,
+        })
+    }
+
+    async fn connect_to(
+        way: &Arc<Way>,
         worker: Worker,
         takes: Vec<(QueueKey, usize)>,
     ) -> Result<Self, CallError> {
@@ -67,18 +86,26 @@ impl GrpcSession {
             build: worker.build.map(|build| build.as_str().to_owned()),
             takes: takes.into_iter().map(|(queue, most)| credit_to_wire(queue, most)).collect(),
         }))));
-        let mut client = WorkersClient::new(channel).max_decoding_message_size(usize::MAX);
+        let mut client =
+            WorkersClient::new(way.channel.clone()).max_decoding_message_size(usize::MAX);
         let (telling, bound) = bound::untold();
-        let connected = client.connect(Frames::<WorkerFrame>::new(said, bound.clone())).await;
-        let mut told = connected.map_err(|status| from_status(&status))?.into_inner();
-        let first = told.message().await.map_err(|status| from_status(&status))?;
+        let frames = Frames::<WorkerFrame>::new(said, bound.clone());
+        let connecting = async {
+            let mut told = client.connect(frames).await?.into_inner();
+            let first = told.message().await?;
+            Ok((told, first))
+        };
+        let connected = way.first(connecting).await;
+        let (told, first) = connected.map_err(|status| from_status(&status))?;
         let no_welcome = || CallError::Unavailable("the server ended the connection".into());
         let welcome = first.and_then(|frame| frame.welcome).ok_or_else(no_welcome)?;
         telling.tell(welcome.message_bytes);
         let answers = Answers::new();
         let (giver, given) = mpsc::unbounded_channel();
-        let reader = tokio::spawn(read(told, giver, answers.clone())).abort_handle();
-        Ok(Self { sender: Arc::new(Sender { queue, answers, bound }), given, reader })
+        let reader = tokio::spawn(read(Arc::clone(way), told, giver, answers.clone()));
+        let refusals = Arc::new(Refusals::new(REFUSALS));
+        let sender = Arc::new(Sender { way: Arc::clone(way), refusals, queue, answers, bound });
+        Ok(Self { sender, given, reader: reader.abort_handle() })
     }
 }
 
@@ -126,11 +153,22 @@ impl SessionSender for Sender {
                 drop(self.queue.send(Some(Said::Completion(Box::new(completion)))));
                 Ok(claim)
             });
-        Box::pin(async move { acknowledgement_from_wire(claim?.answer().await?) })
+        let (way, refusals) = (Arc::clone(&self.way), Arc::clone(&self.refusals));
+        let queue = self.queue.clone();
+        Box::pin(async move {
+            let acknowledged = acknowledgement_from_wire(claim?.answer().await?);
+            if way.has_others() && refusals.too_many(&acknowledged) {
+                // The stream ends, and the worker connects to the next server.
+                way.leave();
+                drop(queue.send(None));
+            }
+            acknowledged
+        })
     }
 }
 
 async fn read(
+    way: Arc<Way>,
     mut told: Streaming<ServerFrame>,
     giver: UnboundedSender<Given>,
     answers: Answers<Acknowledged>,
@@ -139,14 +177,16 @@ async fn read(
         match told.message().await {
             Ok(Some(frame)) => take(frame, &giver, &answers),
             Ok(None) => break "the server ended the stream".to_owned(),
-            Err(status) => break lost(&status),
+            Err(status) => break lost(&way, &status),
         }
     };
+    // Before anybody hears of it and connects again.
+    way.leave();
     answers.end(ended);
 }
 
-fn lost(status: &Status) -> String {
-    let reason = reason(status);
+fn lost(way: &Way, status: &Status) -> String {
+    let reason = way.saying(reason(status));
     tracing::warn!(%reason, "the worker's stream was ended");
     reason
 }

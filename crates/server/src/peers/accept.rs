@@ -230,7 +230,8 @@ async fn answer(engine: &Engine, operation: Operation) -> Result<Reply, CallErro
         Operation::History(_)
         | Operation::Runs(_)
         | Operation::CountRuns(_)
-        | Operation::Waits(_) => {
+        | Operation::Waits(_)
+        | Operation::Nodes => {
             Err(InvalidField::new("call", "is nothing that nodes ask each other").into())
         }
     }

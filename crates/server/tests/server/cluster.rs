@@ -6,7 +6,10 @@ use std::{
 };
 
 use abide::{Client, Worker, prelude::*};
-use abide_core::call::Call;
+use abide_core::{
+    call::Call,
+    node::{NodeListing, NodeStanding},
+};
 use abide_proto::generated as wire;
 use abide_sdk::transport::Transport as _;
 use abide_server::{Config, NodeConfig, Server, ServerError};
@@ -121,6 +124,29 @@ async fn a_server_that_stops_hands_its_runs_over() {
         assert_eq!(guest.result().await.unwrap(), format!("hello guest-{number}"));
     }
     worker.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_server_lists_all_of_them() {
+    let store = Arc::new(MemoryStore::default());
+    let mut servers = servers(&store, 2).await;
+    let stopped = servers.pop().expect("two");
+    let place = stopped.grpc_address().to_string();
+    for server in [&servers[0], &stopped] {
+        let nodes = client(server).nodes().await.unwrap();
+        let names: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
+        assert_eq!(names, ["node-0", "node-1"]);
+        assert!(nodes.iter().all(|node| node.standing == NodeStanding::Alive), "{nodes:?}");
+    }
+    stopped.shutdown().await.expect("it stops");
+    let nodes = client(&servers[0]).nodes().await.unwrap();
+    let gone = NodeListing {
+        name: "node-1".into(),
+        address: place,
+        standing: NodeStanding::Gone,
+        shards: 0,
+    };
+    assert_eq!(nodes[1], gone);
 }
 
 #[tokio::test]

@@ -3,9 +3,11 @@
 // The macros name the crate as its users know it.
 extern crate abide_sdk as abide;
 
+mod addresses;
 mod bad_input;
 mod cluster;
 mod large;
+mod metrics;
 mod network;
 mod never;
 mod observed;

@@ -1,9 +1,10 @@
 //! What stands around the API: TLS, health, reflection, probes, bounds of connections.
 
-use std::{net::SocketAddr, path::Path};
+use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use abide_core::{call::CallError, list::RunFilter};
 use abide_sdk::{
+    Client,
     grpc::{GrpcOptions, GrpcTransport, TlsOptions},
     transport::Transport,
 };
@@ -91,6 +92,41 @@ async fn tls_with_certificates_on_both_sides() {
     server.shutdown().await.expect("it stops");
 }
 
+/// Each server has a certificate for its own host, and each is checked against the host of its address.
+#[tokio::test]
+async fn tls_with_several_servers() {
+    let authority = Authority::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut servers = Vec::new();
+    for host in ["localhost", "127.0.0.1"] {
+        let (certificate, key) = authority.issue(host);
+        let tls = Tls {
+            certificate: write(folder.path(), "server.pem", &certificate),
+            key: write(folder.path(), "server.key", &key),
+            client_ca: None,
+        };
+        let server = server(Config { tls: Some(tls), ..config() }).await;
+        servers.push((host, server.grpc_address().port(), server));
+    }
+    // A listener that never shakes hands stands in front.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let silent = ("localhost", silent.local_addr().expect("it listens").port(), silent);
+    for (host, port, _) in &servers {
+        let ca = Some(authority.pem.clone().into_bytes());
+        let addresses = format!("https://{}:{},https://{host}:{port}", silent.0, silent.1);
+        let options = GrpcOptions {
+            shuffle: false,
+            tls: TlsOptions { ca, ..TlsOptions::default() },
+            connect_timeout: Duration::from_millis(500),
+            keepalive: Duration::from_millis(500),
+            ..GrpcOptions::new(addresses)
+        };
+        let transport = GrpcTransport::new(&options).expect("good addresses");
+        let client = Client::new(Arc::new(transport));
+        assert_eq!(client.count_runs(RunFilter::default()).await, Ok(0), "{host}");
+    }
+}
+
 fn transport_without_tls(server: &Server) -> GrpcTransport {
     GrpcTransport::new(&crate::support::options(server)).expect("a good address")
 }
@@ -100,7 +136,7 @@ async fn a_missing_certificate_is_named() {
     let missing = |name: &str| std::path::PathBuf::from(format!("nowhere/{name}"));
     let tls = Tls { certificate: missing("server.pem"), key: missing("key"), client_ca: None };
     let config = Config { tls: Some(tls), ..config() };
-    let store = std::sync::Arc::new(abide_store::memory::MemoryStore::default());
+    let store = Arc::new(abide_store::memory::MemoryStore::default());
     let refused = Server::start(config, store).await.err().expect("there is no such file");
     assert!(matches!(refused, ServerError::TlsFile { .. }));
     assert!(refused.to_string().contains("nowhere/server.pem"), "{refused}");
@@ -110,7 +146,7 @@ async fn a_missing_certificate_is_named() {
 async fn an_address_that_is_taken_is_named() {
     let server = server(config()).await;
     let taken = Config { grpc_address: server.grpc_address(), ..config() };
-    let store = std::sync::Arc::new(abide_store::memory::MemoryStore::default());
+    let store = Arc::new(abide_store::memory::MemoryStore::default());
     let refused = Server::start(taken, store).await.err().expect("the address is taken");
     assert!(refused.to_string().contains(&server.grpc_address().to_string()), "{refused}");
 }
@@ -146,7 +182,7 @@ async fn reflection_lists_the_services() {
     }
 }
 
-async fn get(address: SocketAddr, path: &str) -> String {
+pub(crate) async fn get(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     let request = format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("it reads");

@@ -258,6 +258,12 @@ impl Lease {
         &self.nodes
     }
 
+    /// Names of the rows whose nodes were seen to miss renewals. Those of nodes that have gone are among
+    /// them: nobody renews them.
+    pub fn silent(&self) -> impl Iterator<Item = &str> {
+        self.watches.unchanged(self.options.silence())
+    }
+
     /// Until when [`Self::may_answer`] holds, if nothing else happens; none if it does not, and
     /// [`Duration::MAX`] for a node that is alone.
     pub fn good_until(&self) -> Option<Duration> {

@@ -25,6 +25,11 @@ impl LeaseOptions {
         self.lease / 5
     }
 
+    /// How long a row stays as it is until its node counts as silent: two renewals are missing then.
+    pub(super) fn silence(&self) -> Duration {
+        self.lease / 2
+    }
+
     /// Between two reads of all rows: a renewal is seen at most so much later, and so is a death.
     pub(super) fn watch_interval(&self) -> Duration {
         self.lease / 10

@@ -34,8 +34,36 @@ impl Watches {
         }
     }
 
+    /// Names of the rows that were seen unchanged for so long.
+    pub(super) fn unchanged(&self, time: Duration) -> impl Iterator<Item = &str> {
+        let long = self.0.iter().filter(move |(_, watch)| watch.unchanged >= time);
+        long.map(|(name, _)| name.as_str())
+    }
+
     /// How much longer the row must stay as it is to have been seen unchanged for a whole lease.
     pub(super) fn left(&self, name: &str, lease: Duration) -> Option<Duration> {
         self.0.get(name).map(|watch| lease.saturating_sub(watch.unchanged))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_is_renewed_is_not_unchanged() {
+        let second = Duration::from_secs(1);
+        let row = |name: &str, version| RegistryRow {
+            name: name.into(),
+            version,
+            value: Default::default(),
+        };
+        let mut watches = Watches::default();
+        for look in 0..=2 {
+            let rows = [row("renewed", u64::from(look)), row("silent", 7)];
+            watches.see(&rows, look * second, second);
+        }
+        assert_eq!(watches.unchanged(2 * second).collect::<Vec<_>>(), ["silent"]);
+        assert_eq!(watches.unchanged(3 * second).count(), 0);
     }
 }

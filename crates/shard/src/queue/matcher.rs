@@ -66,6 +66,11 @@ impl Matcher {
         }
     }
 
+    /// How many offers wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.offers.len()
+    }
+
     pub(super) fn offer(&mut self, offer: Offer) {
         let name = Name::of(&offer);
         if let Some(session) = self.workers.choose(&offer) {

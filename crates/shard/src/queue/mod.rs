@@ -35,7 +35,7 @@ pub(crate) mod tests;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use abide_core::{
-    call::{QueueKey, Worker},
+    call::{QueueKey, WorkKind, Worker},
     ids::{BuildId, SessionId, ShardId},
 };
 
@@ -202,6 +202,12 @@ impl Queues {
         for key in self.sessions.remove(session).unwrap_or_default() {
             self.step(key, |queue| queue.gone(session));
         }
+    }
+
+    /// How many offers of this kind of work wait for a worker.
+    pub fn waiting(&self, kind: WorkKind) -> usize {
+        let of_kind = self.queues.iter().filter(|(key, _)| key.kind == kind);
+        of_kind.map(|(_, queue)| queue.waiting()).sum()
     }
 
     /// The next thing that the queues ask for.

@@ -69,7 +69,8 @@ impl Shard {
         match self.decide(run, Input::Due { timer: timer.clone() }) {
             Ok(Reply::NotDue) => self.correct_hint(run, at, timer),
             Err(error) if Self::busy(&error) => self.park_busy(run, Todo::Due(at, timer)),
-            Ok(_) | Err(_) => {}
+            Ok(_) => self.fired += 1,
+            Err(_) => {}
         }
     }
 
@@ -83,7 +84,8 @@ impl Shard {
                 }
             }
             Err(error) if Self::busy(&error) => self.park_busy(run, Todo::LookAgain(timer)),
-            Ok(_) | Err(_) => {}
+            Ok(_) => self.fired += 1,
+            Err(_) => {}
         }
     }
 

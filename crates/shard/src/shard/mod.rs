@@ -114,6 +114,8 @@ pub struct Shard {
     /// An alarm to send effects again is set.
     resend_set: bool,
     sweep_after: Option<RunId>,
+    /// Due times that came true.
+    fired: u64,
 }
 
 impl Shard {
@@ -154,6 +156,7 @@ impl Shard {
             refilled: BTreeMap::new(),
             resend_set: false,
             sweep_after: None,
+            fired: 0,
             limits,
         }
     }
@@ -185,6 +188,11 @@ impl Shard {
     /// What the shard asks for, in order.
     pub fn poll(&mut self) -> Option<Output> {
         self.outputs.pop_front()
+    }
+
+    /// How many timers, deadlines and retries fell due since this was last asked.
+    pub fn take_fired(&mut self) -> u64 {
+        std::mem::take(&mut self.fired)
     }
 
     /// When the shard wants a [`Message::Tick`].

@@ -80,13 +80,16 @@ async fn write(session: &Session, plan: &Plan<'_>, patience: Duration) -> Result
         .map(|call| boxed(async { session.execute(call).await.map(drop) }))
         .collect();
     pieces.push(boxed(session.run("COMMIT")));
+    // What was said before the commit is not about it.
+    session.was_hasty();
     let Ok(mut answers) = tokio::time::timeout(patience, flight(pieces)).await else {
         session.spoil();
         return Err(Fault::Unknown(format!("no answer to the commit in {patience:?}")));
     };
     let committed = answers.pop().unwrap_or(Ok(()));
     answers.into_iter().collect::<Result<(), Error>>().map_err(fault::before_commit)?;
-    committed.map_err(fault::of_commit)
+    committed.map_err(fault::of_commit)?;
+    if session.was_hasty() { Err(fault::hasty_commit()) } else { Ok(()) }
 }
 
 /// After a log row was refused: which one, in the words of all backends.

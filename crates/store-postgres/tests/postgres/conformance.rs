@@ -16,6 +16,39 @@ fn conforms() {
     });
 }
 
+/// A node of this version runs on while one of the next version migrates, which adds to what is there.
+#[test]
+fn conforms_on_tables_that_a_newer_version_has_added_to() {
+    let test = "conforms_on_tables_that_a_newer_version_has_added_to";
+    let Some(server) = for_test(test) else { return };
+    let address = server.database("added_to");
+    let mut schemas = (0..).map(|number: u32| format!("store_{number}"));
+    conformance::run(|| {
+        let mut options = Options::new(&address).unwrap();
+        options.schema = schemas.next().unwrap();
+        let store = PostgresStore::open(&options).unwrap();
+        server.query("added_to", &migration(&options.schema));
+        store
+    });
+    let mut options = Options::new(&address).unwrap();
+    options.schema = "store_0".to_owned();
+    drop(PostgresStore::open(&options).unwrap());
+}
+
+/// What a newer version may do to a schema: add columns, tables and indexes.
+fn migration(schema: &str) -> String {
+    let tables = "shards log snapshots runs tasks due waits outbox inbox registry";
+    let columns: String = tables
+        .split(' ')
+        .map(|table| format!("ALTER TABLE {table} ADD COLUMN added text NOT NULL DEFAULT 'x';"))
+        .collect();
+    format!(
+        "BEGIN; SET LOCAL search_path = {schema}; {columns} CREATE TABLE more (number bigint); \
+         CREATE INDEX runs_by_added ON runs (added); \
+         UPDATE abide_schema SET version = 2, oldest = 1; COMMIT"
+    )
+}
+
 #[test]
 fn survives_closing() {
     let Some(server) = for_test("survives_closing") else { return };

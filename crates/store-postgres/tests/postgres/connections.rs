@@ -4,8 +4,9 @@
 use std::time::{Duration, Instant};
 
 use abide_postgres_fixture::{Server, for_test};
-use abide_store::{CommitError, Store as _};
-use abide_store_postgres::PostgresStore;
+use abide_store::{CommitError, Store as _, rows::RegistryRow};
+use abide_store_postgres::{Options, PostgresStore};
+use bytes::Bytes;
 
 use crate::{
     proxy::{Fault, Proxy},
@@ -86,4 +87,28 @@ fn a_node_that_stands_still_holds_up_a_claim_for_a_moment_only() {
     let stale = Err(CommitError::Stale { shard: shard(1), stored: 1, batch: 0 });
     assert_eq!(commit(&zombie, batch(1, 0, 1)), stale);
     assert_eq!(commit(&heir, batch(1, 1, 1)), Ok(()));
+}
+
+/// The connection is dead and nobody says so. The lease is renewed on a new one before it is over.
+#[test]
+fn a_lease_survives_a_connection_that_dies_without_a_word() {
+    let test = "a_lease_survives_a_connection_that_dies_without_a_word";
+    let Some(server) = for_test(test) else { return };
+    server.database("dead_registry");
+    let proxy = Proxy::to(server.port());
+    let lease = Duration::from_secs(2);
+    let options = Options::new(&proxy.address("dead_registry")).unwrap().for_lease(lease);
+    let store = PostgresStore::open(&options).unwrap();
+    let put = |version| {
+        let value = Bytes::from_static(b"node");
+        let row = RegistryRow { name: "node".to_owned(), version, value };
+        pollster::block_on(store.put_registry(row))
+    };
+    assert_eq!(put(1), Ok(true));
+    proxy.freeze();
+    let begun = Instant::now();
+    let unknown = put(2);
+    assert!(matches!(unknown, Err(CommitError::Unknown(_))), "{unknown:?}");
+    assert_eq!(put(2), Ok(true));
+    assert!(begun.elapsed() < lease, "{:?}", begun.elapsed());
 }

@@ -40,9 +40,9 @@ fn a_newer_schema_is_refused_and_left_alone() {
     let Some(server) = for_test("a_newer_schema_is_refused_and_left_alone") else { return };
     let address = server.database("newer");
     drop(open(&address).unwrap());
-    server.query("newer", "UPDATE abide.abide_schema SET version = 99");
+    server.query("newer", "UPDATE abide.abide_schema SET version = 99, oldest = 98");
     let error = refused(&address);
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 1, .. }), "{error}");
+    assert!(matches!(error, OpenError::Newer { found: 99, oldest: 98, known: 1, .. }), "{error}");
     assert!(error.to_string().contains("use a newer one"), "{error}");
     assert_eq!(server.query("newer", "SELECT version FROM abide.abide_schema"), "99");
 }

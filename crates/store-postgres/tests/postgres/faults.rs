@@ -1,16 +1,16 @@
 //! What callers are told when the database is slow, full, busy or restarted.
 
 use std::{
-    collections::BTreeSet,
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
     thread,
+    time::{Duration, Instant},
 };
 
 use abide_postgres_fixture::{Server, Setup, Stop, for_test, start_for_test};
-use abide_store::{CommitError, Store as _};
+use abide_store::{Batch, CommitError, Store as _, Write};
 use abide_store_postgres::{OpenError, Options, PostgresStore};
 
-use crate::support::{batch, claim, commit, impatient, sequences, shard};
+use crate::support::{batch, commit, impatient, own, sequences};
 
 /// Lets whatever this says happen before every row that is added to a log.
 fn before_each_log_row(server: &Server, database: &str, does: &str) {
@@ -114,13 +114,12 @@ fn too_many_connections_are_said_to_be_too_many() {
     assert!(list.unwrap_err().to_string().contains("too many clients"));
     drop(store);
     // The server takes a moment to notice that connections have ended.
-    options.retry_for = std::time::Duration::from_secs(20);
+    options.retry_for = Duration::from_secs(20);
     let store = PostgresStore::open(&options).unwrap();
     assert_eq!(sequences(&store, 1), [1]);
 }
 
-/// Eight writers go on as owners do: after an unknown outcome they claim their shard anew and read
-/// before they go on.
+/// Eight owners write while the database is restarted.
 #[test]
 fn acknowledged_batches_survive_restarts_under_load() {
     let test = "acknowledged_batches_survive_restarts_under_load";
@@ -137,7 +136,7 @@ fn acknowledged_batches_survive_restarts_under_load() {
     thread::scope(|scope| {
         for number in 0..8 {
             let (store, acknowledged, restarts) = (&store, &acknowledged, &restarts);
-            scope.spawn(move || own(store, number, acknowledged, restarts));
+            scope.spawn(move || own(store, number, acknowledged, || restarts.load(Relaxed) < 4));
         }
         for how in [Stop::Crash, Stop::Fast, Stop::Crash] {
             wait_for(200);
@@ -150,27 +149,71 @@ fn acknowledged_batches_survive_restarts_under_load() {
     });
 }
 
-fn own(store: &PostgresStore, number: u8, acknowledged: &AtomicUsize, restarts: &AtomicUsize) {
-    let (mut epoch, mut next) = (0, 1);
-    let mut kept = BTreeSet::new();
-    while restarts.load(Relaxed) < 4 {
-        match commit(store, batch(number, epoch, next)) {
-            Ok(()) => {
-                kept.insert(next);
-                next += 1;
-                acknowledged.fetch_add(1, Relaxed);
-            }
-            Err(CommitError::Unavailable(_)) => {}
-            Err(CommitError::Unknown(_)) => {
-                while claim(store, number, epoch, "again").is_err() {
-                    epoch = pollster::block_on(store.shard(shard(number))).unwrap().epoch;
-                }
-                epoch += 1;
-                next = sequences(store, number).last().copied().unwrap_or_default() + 1;
-            }
+/// The first time finds the guilty one. From then on every statement takes longer than it may.
+#[test]
+fn a_refused_group_does_not_try_each_of_its_batches_on_a_database_that_is_down() {
+    let test = "a_refused_group_does_not_try_each_of_its_batches_on_a_database_that_is_down";
+    let Some(server) = for_test(test) else { return };
+    let mut options = impatient(&server.database("refused_group"));
+    options.writers = 1;
+    let store = PostgresStore::open(&options).unwrap();
+    server.query("refused_group", "CREATE SEQUENCE abide.tries");
+    let rule = "IF nextval('abide.tries') = 1 THEN PERFORM pg_sleep(1); \
+        ELSIF NEW.shard = 3 AND currval('abide.tries') < 60 THEN \
+        RAISE EXCEPTION 'no' USING ERRCODE = '23514'; \
+        ELSIF currval('abide.tries') >= 60 THEN PERFORM pg_sleep(60); END IF";
+    before_each_log_row(server, "refused_group", rule);
+    // While the first one is written, the others gather into a group.
+    let first = store.commit(batch(63, 0, 1));
+    let pending: Vec<_> = (0..60).map(|number| store.commit(batch(number, 0, 1))).collect();
+    assert_eq!(pollster::block_on(first), Ok(()));
+    let begun = Instant::now();
+    let answers: Vec<_> = pending.into_iter().map(pollster::block_on).collect();
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(matches!(answers[59], Err(CommitError::Unavailable(_))), "{:?}", answers[59]);
+    no_more_trouble(server, "refused_group");
+    for (number, answer) in (0..).zip(&answers) {
+        assert_eq!(answer.is_ok(), sequences(&store, number) == [1], "{number}: {answer:?}");
+    }
+}
+
+/// A disk that has no more room, not one that is said to have none.
+#[test]
+fn a_disk_that_is_full_loses_nothing_and_the_store_goes_on() {
+    let test = "a_disk_that_is_full_loses_nothing_and_the_store_goes_on";
+    let Some(server) = start_for_test(test, &Setup::default().small_disk(24)) else { return };
+    server.query("postgres", "CREATE DATABASE small TABLESPACE small");
+    let store = PostgresStore::open(&impatient(&server.address("small"))).unwrap();
+    let ballast = "CREATE TABLE ballast AS SELECT repeat('x', 1000) FROM generate_series(1, 4000)";
+    server.query("small", ballast);
+    let mut written = Vec::new();
+    let reason = loop {
+        let next = written.len() as u64 + 1;
+        match commit(&store, large_batch(1, next)) {
+            Ok(()) => written.push(next),
+            Err(CommitError::Unavailable(reason)) => break reason,
             Err(error) => panic!("{error}"),
         }
+    };
+    assert!(reason.contains("53100"), "{reason}");
+    assert_eq!(sequences(&store, 1), written);
+    server.query("small", "DROP TABLE ballast");
+    let next = written.len() as u64 + 1;
+    assert_eq!(commit(&store, large_batch(1, next)), Ok(()));
+    assert_eq!(sequences(&store, 1).last(), Some(&next));
+}
+
+/// Half a megabyte that cannot be made smaller.
+fn large_batch(number: u8, sequence: u64) -> Batch {
+    let mut state = sequence;
+    let mut noise = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state.to_be_bytes()
+    };
+    let events: Vec<u8> = (0..1 << 16).flat_map(|_| noise()).collect();
+    let mut large = batch(number, 0, sequence);
+    if let Some(Write::AppendLog(row)) = large.writes.first_mut() {
+        row.events = events.into();
     }
-    let there = BTreeSet::from_iter(sequences(store, number));
-    assert!(kept.is_subset(&there), "lost: {:?}", kept.difference(&there));
+    large
 }

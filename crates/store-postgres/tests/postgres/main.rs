@@ -4,8 +4,10 @@
 mod conformance;
 mod connections;
 mod databases;
+mod failover;
 mod faults;
 mod proxy;
 mod support;
 mod sweep;
+mod tls;
 mod two_stores;

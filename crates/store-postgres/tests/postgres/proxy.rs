@@ -4,7 +4,10 @@
 use std::{
     io::{Read as _, Write as _},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
-    sync::{Arc, Condvar, Mutex},
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
     thread,
 };
 
@@ -25,6 +28,8 @@ pub(crate) enum Fault {
 struct Moment {
     fault: Mutex<Option<Fault>>,
     struck: Condvar,
+    /// How often all connections were frozen.
+    frozen: AtomicUsize,
 }
 
 impl Moment {
@@ -62,13 +67,19 @@ impl Proxy {
         Self { address, moment }
     }
 
+    /// The address of a database behind it, without TLS, so that the proxy can read what is said.
     pub(crate) fn address(&self, database: &str) -> String {
-        format!("postgres://abide@{}/{database}", self.address)
+        format!("postgres://abide@{}/{database}?sslmode=disable", self.address)
     }
 
     /// Lets the fault happen when its moment comes.
     pub(crate) fn prepare(&self, fault: Fault) {
         *self.moment.fault.lock().unwrap() = Some(fault);
+    }
+
+    /// Of all connections that there are now nothing more is passed on, and nothing is closed.
+    pub(crate) fn freeze(&self) {
+        self.moment.frozen.fetch_add(1, SeqCst);
     }
 
     /// Waits until it has happened.
@@ -106,8 +117,13 @@ fn says(message: &[u8], kind: u8, text: &str) -> bool {
 
 fn requests(mut client: TcpStream, mut server: TcpStream, moment: &Moment) {
     let mut first = true;
+    let frozen = moment.frozen.load(SeqCst);
     while let Some(bytes) = message(&mut client, first) {
         first = false;
+        if moment.frozen.load(SeqCst) != frozen {
+            std::mem::forget((client, server));
+            return;
+        }
         if says(&bytes, b'Q', "BEGIN") && moment.strikes(Fault::CutAtBegin)
             || says(&bytes, b'Q', "COMMIT") && moment.strikes(Fault::CutBeforeCommit)
         {

@@ -1,6 +1,10 @@
 //! What these tests share: small batches, and how to commit and read them.
 
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    time::Duration,
+};
 
 use abide_core::{
     ids::{RunId, ShardId},
@@ -43,6 +47,18 @@ pub(crate) fn claim(
     commit(store, Batch { shard: shard(number), epoch, writes })
 }
 
+/// Claims the shard once the database lets itself be written to, and answers the new epoch.
+pub(crate) fn claim_anew(store: &PostgresStore, number: u8) -> u64 {
+    loop {
+        let stored = pollster::block_on(store.shard(shard(number)));
+        if let Ok(row) = stored
+            && claim(store, number, row.epoch, "the owner again").is_ok()
+        {
+            return row.epoch + 1;
+        }
+    }
+}
+
 /// The sequences in the log of the shard's only run.
 pub(crate) fn sequences(store: &PostgresStore, number: u8) -> Vec<u64> {
     let rows = store.log(shard(number), run(u128::from(number)), 0, usize::MAX);
@@ -57,4 +73,33 @@ pub(crate) fn impatient(address: &str) -> Options {
     options.idle_timeout = Duration::from_millis(200);
     options.retry_for = Duration::from_secs(1);
     options
+}
+
+/// Goes on as an owner does: after an unknown outcome it claims its shard anew and reads before it goes on.
+/// What was acknowledged must be there in the end.
+pub(crate) fn own(
+    store: &PostgresStore,
+    number: u8,
+    acknowledged: &AtomicUsize,
+    goes_on: impl Fn() -> bool,
+) {
+    let (mut epoch, mut next) = (0, 1);
+    let mut kept = BTreeSet::new();
+    while goes_on() {
+        match commit(store, batch(number, epoch, next)) {
+            Ok(()) => {
+                kept.insert(next);
+                next += 1;
+                acknowledged.fetch_add(1, Relaxed);
+            }
+            Err(CommitError::Unavailable(_)) => {}
+            Err(CommitError::Unknown(_)) => {
+                epoch = claim_anew(store, number);
+                next = sequences(store, number).last().copied().unwrap_or_default() + 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let there = BTreeSet::from_iter(sequences(store, number));
+    assert!(kept.is_subset(&there), "lost: {:?}", kept.difference(&there));
 }

@@ -1,0 +1,146 @@
+//! A node is killed and stays away until the others have all its runs. Runs that were started before
+//! are called at the moment of the kill: the last answer says how long the failover took. They also
+//! sleep, so that some of their timers fall due while nobody has them.
+
+use std::time::{Duration, Instant};
+
+use abide::{Client, prelude::*};
+use fastrand::Rng;
+use tokio::task::JoinSet;
+
+use super::super::{
+    check::Finding, journey::QUEUE, site::Site, traveller::within_patience, unable,
+};
+
+/// How many runs wait for the failover: enough to be on most shards.
+const BEACONS: u32 = 64;
+
+/// Sleeps once, and answers meanwhile.
+#[derive(Default)]
+pub(in super::super) struct Beacon;
+
+#[workflow]
+impl Beacon {
+    /// Gives how long the sleep took by the workflow's own clock, in milliseconds.
+    #[run]
+    async fn run(ctx: &Context<Self>, nap_ms: u64) -> abide::Result<u64> {
+        let begin = ctx.now();
+        ctx.sleep(Duration::from_millis(nap_ms)).await?;
+        let slept_ms = ctx.now().saturating_since(begin).as_millis();
+        // One that has slept enough is still there to be called.
+        ctx.receive(Self::put_out).await?;
+        Ok(u64::try_from(slept_ms).unwrap_or(u64::MAX))
+    }
+
+    #[update]
+    pub(super) fn answer(&mut self, text: String) -> String {
+        text
+    }
+
+    #[signal]
+    pub(super) fn put_out();
+}
+
+/// What was measured.
+#[derive(Default)]
+pub(in super::super) struct Failovers {
+    /// From each kill to the last answer of all runs.
+    took: Vec<Duration>,
+    /// Ids of the runs.
+    pub(in super::super) beacons: Vec<String>,
+}
+
+impl Failovers {
+    /// How many there were.
+    pub(in super::super) fn count(&self) -> usize {
+        self.took.len()
+    }
+
+    /// The median and the longest, if there were any.
+    pub(in super::super) fn median_and_longest(&self) -> Option<(Duration, Duration)> {
+        let mut took = self.took.clone();
+        took.sort_unstable();
+        Some((*took.get(took.len() / 2)?, *took.last()?))
+    }
+}
+
+pub(super) async fn perform(
+    site: &mut Site,
+    client: &Client,
+    failovers: &mut Failovers,
+    rng: &mut Rng,
+) -> Result<(), Finding> {
+    let round = failovers.count();
+    let longest_nap = site.lease * 2;
+    let mut starting = JoinSet::new();
+    for number in 0..BEACONS {
+        let nap = longest_nap * number / BEACONS;
+        starting.spawn(light(client.clone(), format!("beacon-{round}-{number}"), nap));
+    }
+    let beacons = all(starting).await?;
+    let victim = rng.usize(0..site.nodes.len());
+    let Some(node) = site.nodes.get_mut(victim) else { return Ok(()) };
+    node.process.kill().await.map_err(unable("kill"))?;
+    let killed_at = Instant::now();
+    let mut calling = JoinSet::new();
+    for beacon in &beacons {
+        calling.spawn(call(client.clone(), beacon.clone(), killed_at));
+    }
+    let took = all(calling).await?.into_iter().max().unwrap_or_default();
+    failovers.took.push(took);
+    node.process.start_again().map_err(unable("restart"))?;
+    node.process.ready().await.map_err(unable("restart"))?;
+    let mut ending = JoinSet::new();
+    for beacon in &beacons {
+        ending.spawn(put_out(client.clone(), beacon.clone()));
+    }
+    all(ending).await?;
+    failovers.beacons.extend(beacons.into_iter().map(|beacon| beacon.id));
+    Ok(())
+}
+
+/// A run that was started, and how long it is to sleep.
+#[derive(Clone)]
+struct Lit {
+    id: String,
+    nap: Duration,
+}
+
+async fn light(client: Client, id: String, nap: Duration) -> Result<Lit, Finding> {
+    let nap_ms = u64::try_from(nap.as_millis()).unwrap_or(u64::MAX);
+    let start = client.start::<Beacon>(id.as_str(), nap_ms).queue(QUEUE).key(id.as_str());
+    start.await.map_err(|error| Finding::new(&id, error.to_string()))?;
+    Ok(Lit { id, nap })
+}
+
+/// Gives the time from the kill to the answer.
+async fn call(client: Client, beacon: Lit, killed_at: Instant) -> Result<Duration, Finding> {
+    let Lit { id, .. } = beacon;
+    let handle = client.handle::<Beacon>(id.as_str());
+    let answer = handle.update(Beacon::answer, id.clone()).id(format!("{id}-call"));
+    let answer = within_patience(&id, "the answer", answer.into_future()).await?;
+    let took = killed_at.elapsed();
+    Finding::check(&id, "the answer", &id, &answer)?;
+    Ok(took)
+}
+
+async fn put_out(client: Client, beacon: Lit) -> Result<(), Finding> {
+    let Lit { id, nap } = beacon;
+    let handle = client.handle::<Beacon>(id.as_str());
+    let told = handle.signal(Beacon::put_out, ()).key(format!("{id}-put-out"));
+    within_patience(&id, "the signal", told.into_future()).await?;
+    let slept_ms = within_patience(&id, "the result", handle.result()).await?;
+    if Duration::from_millis(slept_ms) < nap {
+        return Err(Finding::new(&id, format!("slept {slept_ms} ms, planned were {nap:?}")));
+    }
+    Ok(())
+}
+
+/// Waits for all of them; gives the first finding, if there is one.
+async fn all<T: 'static>(mut set: JoinSet<Result<T, Finding>>) -> Result<Vec<T>, Finding> {
+    let mut results = Vec::new();
+    while let Some(ended) = set.join_next().await {
+        results.push(ended.map_err(|error| Finding::new("client", error.to_string()))??);
+    }
+    Ok(results)
+}

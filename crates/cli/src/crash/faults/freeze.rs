@@ -1,0 +1,18 @@
+//! A node stands still past its lease and goes on, with all its connections and all that it remembers.
+//! Others have its runs by then, so it must not write, fire or answer for them.
+
+use fastrand::Rng;
+use tokio::time::sleep;
+
+use super::{
+    super::{check::Finding, site::Site, unable},
+    past,
+};
+
+pub(super) async fn perform(site: &mut Site, rng: &mut Rng) -> Result<(), Finding> {
+    let stands_still = past(site.lease, rng);
+    let Some(node) = rng.choice(&site.nodes) else { return Ok(()) };
+    node.process.freeze().map_err(unable("freeze"))?;
+    sleep(stands_still).await;
+    node.process.thaw().map_err(unable("thaw"))
+}

@@ -1,0 +1,90 @@
+//! Kills nodes and workers without warning, one or several at once, and starts them again: at once, or
+//! after others may have taken over.
+
+use fastrand::Rng;
+
+use super::super::{check::Finding, processes::Process, site::Site, unable};
+
+/// What is left to be killed, and what was.
+pub(in super::super) struct Kills {
+    nodes_left: u32,
+    workers_left: u32,
+    /// How often nodes and workers were killed at once, as when machines lose their power.
+    pub(in super::super) both: u32,
+}
+
+/// What is killed at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Victims {
+    Nodes,
+    Workers,
+    Both,
+}
+
+impl Kills {
+    /// So many of each are to be killed.
+    pub(in super::super) const fn of_each(count: u32) -> Self {
+        Self { nodes_left: count, workers_left: count, both: 0 }
+    }
+
+    /// Nothing is left to be killed.
+    pub(in super::super) const fn done(&self) -> bool {
+        self.nodes_left == 0 && self.workers_left == 0
+    }
+
+    /// What is killed next: nodes as often as workers, in random order, now and then both.
+    fn choose(&self, rng: &mut Rng) -> Victims {
+        match (self.nodes_left, self.workers_left) {
+            (_, 0) => Victims::Nodes,
+            (0, _) => Victims::Workers,
+            _ => match rng.u8(0..5) {
+                0 => Victims::Both,
+                1 | 2 => Victims::Nodes,
+                _ => Victims::Workers,
+            },
+        }
+    }
+}
+
+pub(super) async fn perform(
+    site: &mut Site,
+    kills: &mut Kills,
+    rng: &mut Rng,
+) -> Result<(), Finding> {
+    let victims = kills.choose(rng);
+    let stays_away = site.shared() && rng.bool();
+    let pause = site.lease.mul_f64(1.5 * rng.f64());
+    let mut killed: Vec<&mut Process> = Vec::new();
+    if victims != Victims::Workers {
+        let nodes = site.nodes.iter_mut().map(|node| &mut node.process).collect();
+        killed.extend(some(nodes, &mut kills.nodes_left, rng));
+    }
+    if victims != Victims::Nodes {
+        let workers = site.workers.iter_mut().collect();
+        killed.extend(some(workers, &mut kills.workers_left, rng));
+    }
+    kills.both += u32::from(victims == Victims::Both);
+    for process in &mut killed {
+        process.kill().await.map_err(unable("kill"))?;
+    }
+    if stays_away {
+        tokio::time::sleep(pause).await;
+    }
+    for process in killed {
+        process.start_again().map_err(unable("restart"))?;
+    }
+    Ok(())
+}
+
+/// Mostly one of them, sometimes several, no more than are left.
+fn some<'a>(
+    mut all: Vec<&'a mut Process>,
+    left: &mut u32,
+    rng: &mut Rng,
+) -> impl Iterator<Item = &'a mut Process> {
+    rng.shuffle(&mut all);
+    let several = if rng.u8(0..3) == 0 { rng.usize(1..=all.len()) } else { 1 };
+    let count = several.min(usize::try_from(*left).unwrap_or(usize::MAX));
+    *left -= u32::try_from(count).unwrap_or(*left);
+    all.into_iter().take(count)
+}

@@ -1,0 +1,30 @@
+//! A node's connections to the database are lost right behind a commit, so that the node cannot know
+//! whether it was carried out.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+use tokio::time::{Instant, sleep};
+
+use super::super::{check::Finding, proxy::Way, site::Site, traveller::PATIENCE};
+
+/// So many answers are lost at least, and all of this time.
+const ANSWERS: usize = 3;
+const AT_LEAST: Duration = Duration::from_millis(300);
+
+pub(super) async fn perform(site: &mut Site, rng: &mut Rng) -> Result<(), Finding> {
+    let Some(proxy) = rng.choice(&site.nodes).and_then(|node| node.proxy.as_ref()) else {
+        return Ok(());
+    };
+    let (before, begun) = (proxy.lost(), Instant::now());
+    proxy.set(Way::LosesAnswers);
+    while proxy.lost() < before + ANSWERS || begun.elapsed() < AT_LEAST {
+        if begun.elapsed() > PATIENCE {
+            proxy.set(Way::Open);
+            return Err(Finding::new("a node", "commits nothing"));
+        }
+        sleep(AT_LEAST / 10).await;
+    }
+    proxy.set(Way::Open);
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! Everything that the crash test runs: nodes, each with its own way to the database, and workers.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use abide::{
+    Client,
+    grpc::{GrpcOptions, GrpcTransport},
+};
+
+use super::{
+    check::Finding,
+    database::Database,
+    processes::{Launch, Process, free_address},
+    proxy::Proxy,
+    unable,
+};
+use crate::failed::Failed;
+
+const CONFIG: &str = "abide.toml";
+const DATA: &str = "data";
+
+/// Attempts of a killed worker go to the next one soon. With the default the server would be killed
+/// again before the grace is over, so that many journeys would only wait.
+const WORKER_GRACE: &str = "worker_grace_ms = 300\n";
+
+/// How many of what there are.
+pub(super) struct Layout {
+    /// Nodes, and as many workers.
+    pub(super) nodes: usize,
+    /// Where all nodes store; without one, a node is alone with a file.
+    pub(super) database: Option<Database>,
+    /// How long a node may be silent.
+    pub(super) lease: Duration,
+}
+
+/// What the crash test runs, alive until this is dropped.
+pub(super) struct Site {
+    /// The servers.
+    pub(super) nodes: Vec<Node>,
+    /// The workers.
+    pub(super) workers: Vec<Process>,
+    /// How long a node may be silent before others take its runs.
+    pub(super) lease: Duration,
+}
+
+/// A server.
+pub(super) struct Node {
+    /// Its process.
+    pub(super) process: Process,
+    /// Where it listens, as clients write it.
+    pub(super) url: String,
+    /// Its way to the database, if that is shared.
+    pub(super) proxy: Option<Proxy>,
+}
+
+impl Site {
+    /// Starts everything on free ports and waits until all nodes are ready.
+    pub(super) async fn start(folder: &Path, layout: &Layout) -> Result<Self, Finding> {
+        let started = Self::try_start(folder, layout).await;
+        started.map_err(unable("start"))
+    }
+
+    async fn try_start(folder: &Path, layout: &Layout) -> io::Result<Self> {
+        std::fs::write(folder.join(CONFIG), WORKER_GRACE)?;
+        let mut nodes = Vec::new();
+        for number in 1..=layout.nodes {
+            nodes.push(Node::start(folder, number, layout).await?);
+        }
+        for node in &mut nodes {
+            node.process.ready().await?;
+        }
+        let mut site = Self { nodes, workers: Vec::new(), lease: layout.lease };
+        let urls = site.urls();
+        for number in 1..=layout.nodes {
+            site.workers.push(Process::start(folder, work(folder, number, &urls))?);
+        }
+        Ok(site)
+    }
+
+    /// The addresses of all nodes, as a client writes them.
+    pub(super) fn urls(&self) -> String {
+        let urls: Vec<_> = self.nodes.iter().map(|node| node.url.as_str()).collect();
+        urls.join(",")
+    }
+
+    /// Several nodes share the runs.
+    pub(super) fn shared(&self) -> bool {
+        self.nodes.len() > 1
+    }
+
+    /// What ended by itself, which nothing should.
+    pub(super) fn check_alive(&mut self) -> Result<(), Finding> {
+        let nodes = self.nodes.iter_mut().map(|node| &mut node.process);
+        for process in nodes.chain(&mut self.workers) {
+            if let Some(status) = process.ended().map_err(unable("look after"))? {
+                let what = format!("ended by itself with {status}; see its log");
+                return Err(Finding::new(process.name(), what));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Node {
+    async fn start(folder: &Path, number: usize, layout: &Layout) -> io::Result<Self> {
+        let address = free_address()?;
+        let mut arguments = words(["serve", "--json", "--address", address.as_str(), "--http"]);
+        arguments.extend(words([free_address()?.as_str(), "--config"]));
+        arguments.push(folder.join(CONFIG).into());
+        let mut environment = Vec::new();
+        let mut proxy = None;
+        if let Some(database) = &layout.database {
+            let way = Proxy::start(database.place.clone()).await?;
+            // In the environment, because the address may hold a password.
+            environment.push(("ABIDE_STORE", database.at(way.address())));
+            arguments.extend(words(["--lease", &layout.lease.as_secs().to_string()]));
+            proxy = Some(way);
+        } else {
+            arguments.extend(["--data".into(), folder.join(DATA).into()]);
+        }
+        let launch = Launch { name: format!("node-{number}"), arguments, environment };
+        let process = Process::start(folder, launch)?;
+        Ok(Self { process, url: format!("http://{address}"), proxy })
+    }
+}
+
+fn work(folder: &Path, number: usize, urls: &str) -> Launch {
+    let mut arguments = words(["crash-test", "--work", "--address", urls, "--folder"]);
+    arguments.push(folder.into());
+    Launch { name: format!("worker-{number}"), arguments, environment: Vec::new() }
+}
+
+fn words<const N: usize>(words: [&str; N]) -> Vec<std::ffi::OsString> {
+    words.into_iter().map(Into::into).collect()
+}
+
+/// A client that repeats its calls for so long, at the nodes with these addresses.
+pub(super) fn connect(urls: &str, patience: Duration) -> Result<Client, Finding> {
+    let transport = GrpcTransport::new(&GrpcOptions::new(urls));
+    let transport = transport.map_err(|error| Finding::new(urls, error.to_string()))?;
+    Ok(Client::new(Arc::new(transport)).with_call_timeout(patience))
+}
+
+/// Makes the folder. One that was used before is refused: its runs and its ledger would be mistaken
+/// for those of this test.
+pub(super) fn prepare(folder: &Path) -> Result<(), Failed> {
+    let place = folder.display();
+    if folder.join(DATA).exists() || ledger_of(folder).exists() {
+        return Err(Failed::usage(format_args!("{place} is the folder of an earlier crash test"))
+            .hint("name a new folder, or leave --folder out"));
+    }
+    std::fs::create_dir_all(folder)
+        .map_err(|error| Failed::usage(format_args!("the folder {place} cannot be made: {error}")))
+}
+
+/// Where the workers write down their attempts.
+pub(super) fn ledger_of(folder: &Path) -> PathBuf {
+    folder.join("ledger.jsonl")
+}

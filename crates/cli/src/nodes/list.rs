@@ -1,0 +1,53 @@
+//! `abide nodes list`.
+
+use abide_core::node::NodeListing;
+use clap::Args;
+use serde::Serialize;
+
+use crate::{
+    connection::Common,
+    failed::Failed,
+    output::{Table, snake_case},
+};
+
+/// List the servers of the cluster, with what each of them serves
+///
+/// A node is alive, leaving (it hands over its runs), gone (it left, or others have its runs), silent
+/// (it has missed renewals of its lease) or unreadable (it is of a newer version).
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide nodes list
+  abide nodes list --address one:7233,two:7233 --json")]
+pub(crate) struct List {}
+
+/// A node, as programs read it.
+#[derive(Serialize)]
+struct Shown<'a> {
+    name: &'a str,
+    address: &'a str,
+    state: String,
+    shards: usize,
+}
+
+impl List {
+    pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
+        let nodes = common.client().await?.nodes().await?;
+        let output = common.output();
+        let mut shown = nodes.iter().map(Shown::of);
+        if output.json() {
+            return shown.try_for_each(|node| output.object(&node));
+        }
+        let mut table = Table::new(["name", "address", "state", "shards"]);
+        for Shown { name, address, state, shards } in shown {
+            table.row([name.into(), address.into(), state, shards.to_string()]);
+        }
+        output.line(table)
+    }
+}
+
+impl<'a> Shown<'a> {
+    fn of(node: &'a NodeListing) -> Self {
+        let NodeListing { name, address, standing, shards } = node;
+        Self { name, address, state: snake_case(&format!("{standing:?}")), shards: *shards }
+    }
+}

@@ -1,0 +1,213 @@
+//! What an engine shows to those who watch it. Counters grow by one relaxed atomic addition where
+//! something happens, and are read when somebody asks; nothing is ever decided by them.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::Duration,
+};
+
+use abide_store::{Batch, CommitError, Write};
+
+/// Upper bounds by which commits are counted: from a fast disk to a database in trouble.
+const COMMIT_BOUNDS: [Duration; 12] = [
+    Duration::from_micros(500),
+    Duration::from_millis(1),
+    Duration::from_micros(2_500),
+    Duration::from_millis(5),
+    Duration::from_millis(10),
+    Duration::from_millis(25),
+    Duration::from_millis(50),
+    Duration::from_millis(100),
+    Duration::from_millis(250),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+];
+
+/// How an engine stands, and what it has done since it was started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// Shards that are served here.
+    pub shards: usize,
+    /// The engine may answer for its shards: it is alone, or its lease is good.
+    pub joined: bool,
+    /// How much longer the lease is good if it is not renewed; none if there is no lease.
+    pub lease_left: Option<Duration>,
+    /// Other nodes of the cluster that have not gone.
+    pub nodes: usize,
+    /// Other nodes to which there is a link.
+    pub links: usize,
+    /// Workers that are connected here.
+    pub workers: usize,
+    /// Workflow tasks that wait in memory for a worker.
+    pub tasks_waiting: usize,
+    /// Activities that wait in memory for a worker.
+    pub activities_waiting: usize,
+    /// Tasks, queries and activities that were given to workers here.
+    pub given: u64,
+    /// Calls that were passed on to other nodes.
+    pub forwarded: u64,
+    /// Timers, deadlines and retries that fell due.
+    pub timers_fired: u64,
+    /// Rows that were added to the logs of runs.
+    pub transitions: u64,
+    /// How long commits took.
+    pub commits: CommitTimes,
+    /// What went wrong with the store, how often.
+    pub faults: Vec<(StoreFault, u64)>,
+}
+
+/// How long commits took that the store has answered, well or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitTimes {
+    /// How many took no longer than the bound.
+    pub within: Vec<(Duration, u64)>,
+    /// How many there were.
+    pub count: u64,
+    /// How long all of them took together.
+    pub total: Duration,
+}
+
+/// What can go wrong with a store, as an engine sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreFault {
+    /// Another node had taken the shard.
+    Stale,
+    /// A batch contradicted what is stored.
+    Refused,
+    /// Nothing was written, and it may be tried again.
+    Unavailable,
+    /// Nobody knows whether it was written.
+    Unknown,
+    /// The store takes no more writes.
+    Stopped,
+    /// Something could not be read.
+    Read,
+    /// The rows of nodes could not be read or written.
+    Registry,
+}
+
+impl StoreFault {
+    const ALL: [Self; 7] = [
+        Self::Stale,
+        Self::Refused,
+        Self::Unavailable,
+        Self::Unknown,
+        Self::Stopped,
+        Self::Read,
+        Self::Registry,
+    ];
+
+    const fn of(failed: &CommitError) -> Self {
+        match failed {
+            CommitError::Stale { .. } => Self::Stale,
+            CommitError::Refused(_) => Self::Refused,
+            CommitError::Unavailable(_) => Self::Unavailable,
+            CommitError::Unknown(_) => Self::Unknown,
+            CommitError::Stopped(_) => Self::Stopped,
+        }
+    }
+}
+
+/// What the parts of an engine count.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) given: Counter,
+    pub(crate) forwarded: Counter,
+    pub(crate) timers_fired: Counter,
+    pub(crate) transitions: Counter,
+    /// Commits by the first bound that they kept; the last took longer than all.
+    commits: [Counter; COMMIT_BOUNDS.len() + 1],
+    commit_nanos: Counter,
+    faults: [Counter; StoreFault::ALL.len()],
+}
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, more: u64) {
+        self.0.fetch_add(more, Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+impl Counters {
+    /// The store has answered a batch that appended so many rows to logs.
+    pub(crate) fn committed(
+        &self,
+        took: Duration,
+        transitions: u64,
+        answer: &Result<(), CommitError>,
+    ) {
+        let bucket = COMMIT_BOUNDS.partition_point(|bound| *bound < took);
+        self.commits[bucket].add(1);
+        self.commit_nanos.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        match answer {
+            Ok(()) => self.transitions.add(transitions),
+            Err(failed) => self.fault(StoreFault::of(failed)),
+        }
+    }
+
+    /// Something went wrong with the store.
+    pub(crate) fn fault(&self, fault: StoreFault) {
+        let counted = StoreFault::ALL.iter().zip(&self.faults).find(|(known, _)| **known == fault);
+        if let Some((_, counter)) = counted {
+            counter.add(1);
+        }
+    }
+
+    /// What went wrong, how often.
+    pub(crate) fn faults(&self) -> Vec<(StoreFault, u64)> {
+        StoreFault::ALL.into_iter().zip(self.faults.iter().map(Counter::get)).collect()
+    }
+
+    /// How long commits took.
+    pub(crate) fn commit_times(&self) -> CommitTimes {
+        let mut count = 0;
+        let mut sums = self.commits.iter().map(|bucket| {
+            count += bucket.get();
+            count
+        });
+        let within = COMMIT_BOUNDS.into_iter().zip(sums.by_ref()).collect();
+        sums.for_each(drop);
+        CommitTimes { within, count, total: Duration::from_nanos(self.commit_nanos.get()) }
+    }
+}
+
+/// How many transitions a batch holds.
+pub(crate) fn transitions(batch: &Batch) -> u64 {
+    let appended = batch.writes.iter().filter(|write| matches!(write, Write::AppendLog(_)));
+    u64::try_from(appended.count()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_are_counted_by_how_long_they_took() {
+        let counters = Counters::default();
+        for millis in [1, 3, 30_000] {
+            counters.committed(Duration::from_millis(millis), 2, &Ok(()));
+        }
+        let lost = Err(CommitError::Unknown("the connection was lost".into()));
+        counters.committed(Duration::from_millis(100), 2, &lost);
+        let times = counters.commit_times();
+        assert_eq!((times.count, times.total), (4, Duration::from_millis(30_104)));
+        let within = |bound| times.within.iter().find(|(known, _)| *known == bound).expect("it").1;
+        assert_eq!(within(Duration::from_micros(500)), 0);
+        assert_eq!(within(Duration::from_millis(1)), 1);
+        assert_eq!(within(Duration::from_millis(5)), 2);
+        assert_eq!(within(Duration::from_millis(100)), 3);
+        assert_eq!(within(Duration::from_secs(5)), 3);
+        assert_eq!(counters.transitions.get(), 6, "only what is written counts");
+        let unknown =
+            counters.faults().into_iter().find(|(fault, _)| *fault == StoreFault::Unknown);
+        assert_eq!(unknown, Some((StoreFault::Unknown, 1)));
+    }
+}

@@ -1,0 +1,178 @@
+//! Figures for monitoring, in the text form that Prometheus reads. They tell of the engine and never of
+//! what runs hold.
+
+use std::{
+    fmt::{Display, Write as _},
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use abide_core::call::CallError;
+use abide_engine::{CommitTimes, Figures, StoreFault};
+
+use crate::handler::Handler;
+
+/// How a call can end, as labels say it.
+const RESULTS: [&str; 15] = [
+    "ok",
+    "invalid",
+    "not_found",
+    "already_exists",
+    "refused",
+    "update_aborted",
+    "blocked",
+    "stale_query",
+    "set_aside",
+    "unreadable",
+    "not_served",
+    "reset",
+    "unavailable",
+    "overloaded",
+    "no_answer",
+];
+
+/// Counts calls by how they ended.
+#[derive(Debug, Default)]
+pub(crate) struct Results([AtomicU64; RESULTS.len()]);
+
+impl Results {
+    /// Counts a call that was answered.
+    pub(crate) fn count<T>(&self, result: &Result<T, CallError>) {
+        self.0[place(result.as_ref().err())].fetch_add(1, Relaxed);
+    }
+
+    fn samples(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        RESULTS.into_iter().zip(self.0.iter().map(|counter| counter.load(Relaxed)))
+    }
+}
+
+/// Where in [`RESULTS`] a failure stands, or a success.
+const fn place(failed: Option<&CallError>) -> usize {
+    let Some(failed) = failed else { return 0 };
+    match failed {
+        CallError::Invalid(_) => 1,
+        CallError::NotFound => 2,
+        CallError::AlreadyExists { .. } => 3,
+        CallError::Refused(_) => 4,
+        CallError::UpdateAborted { .. } => 5,
+        CallError::Blocked(_) => 6,
+        CallError::StaleQuery => 7,
+        CallError::SetAside(_) => 8,
+        CallError::Unreadable { .. } => 9,
+        CallError::NotServed => 10,
+        CallError::Reset => 11,
+        CallError::Unavailable(_) => 12,
+        CallError::Overloaded => 13,
+        CallError::NoAnswer(_) => 14,
+    }
+}
+
+/// All figures of a server.
+pub(crate) fn text(handler: &Handler) -> String {
+    let figures = handler.engine.figures();
+    let mut page = Page::default();
+    page.figure("abide_info", "gauge", "The version that runs.");
+    page.sample("abide_info", Some(("version", env!("CARGO_PKG_VERSION"))), 1);
+    standing(&mut page, &figures);
+    let (calls, completions) = handler.results();
+    page.figure("abide_calls_total", "counter", "Calls of clients that were answered.");
+    for (result, count) in calls.samples() {
+        page.sample("abide_calls_total", Some(("result", result)), count);
+    }
+    let help = "What workers sent of their tasks and attempts, and was answered.";
+    page.figure("abide_completions_total", "counter", help);
+    for (result, count) in completions.samples() {
+        page.sample("abide_completions_total", Some(("result", result)), count);
+    }
+    let help = "Long streams: of calls, workers, other nodes, followed histories and waits.";
+    page.one("abide_streams", "gauge", help, handler.open_streams());
+    work(&mut page, &figures);
+    commits(&mut page, &figures.commits);
+    let help = "What went wrong with the store.";
+    page.figure("abide_store_faults_total", "counter", help);
+    for (fault, count) in &figures.faults {
+        page.sample("abide_store_faults_total", Some(("kind", fault_name(*fault))), count);
+    }
+    page.0
+}
+
+/// Where the server stands among others.
+fn standing(page: &mut Page, figures: &Figures) {
+    page.one("abide_shards", "gauge", "Shards that are served here, of 64.", figures.shards);
+    let help = "1 if the server may answer for its shards: it is alone, or its lease is good.";
+    page.one("abide_joined", "gauge", help, u8::from(figures.joined));
+    if let Some(left) = figures.lease_left {
+        let help = "Seconds that the lease is good if it is not renewed.";
+        page.one("abide_lease_seconds", "gauge", help, left.as_secs_f64());
+    }
+    page.one("abide_peers", "gauge", "Other nodes that have not gone.", figures.nodes);
+    page.one("abide_peer_links", "gauge", "Other nodes that can be reached.", figures.links);
+    let help = "Calls that were passed on to other nodes.";
+    page.one("abide_forwarded_calls_total", "counter", help, figures.forwarded);
+}
+
+/// What is done for runs.
+fn work(page: &mut Page, figures: &Figures) {
+    page.one("abide_workers", "gauge", "Workers that are connected here.", figures.workers);
+    let help = "Tasks, queries and activities that were given to workers here.";
+    page.one("abide_tasks_given_total", "counter", help, figures.given);
+    let help = "What waits in memory for a worker; there may be more in the store.";
+    page.figure("abide_tasks_waiting", "gauge", help);
+    page.sample("abide_tasks_waiting", Some(("kind", "workflow")), figures.tasks_waiting);
+    page.sample("abide_tasks_waiting", Some(("kind", "activity")), figures.activities_waiting);
+    let help = "Timers, deadlines and retries that fell due.";
+    page.one("abide_timers_fired_total", "counter", help, figures.timers_fired);
+    let help = "Rows that were added to the logs of runs.";
+    page.one("abide_transitions_total", "counter", help, figures.transitions);
+}
+
+fn commits(page: &mut Page, times: &CommitTimes) {
+    let name = "abide_commit_seconds";
+    page.figure(name, "histogram", "How long the store took to answer a shard's commit.");
+    let bucket = format!("{name}_bucket");
+    for (bound, count) in &times.within {
+        page.sample(&bucket, Some(("le", &bound.as_secs_f64().to_string())), count);
+    }
+    page.sample(&bucket, Some(("le", "+Inf")), times.count);
+    page.sample(&format!("{name}_sum"), None, times.total.as_secs_f64());
+    page.sample(&format!("{name}_count"), None, times.count);
+}
+
+const fn fault_name(fault: StoreFault) -> &'static str {
+    match fault {
+        StoreFault::Stale => "stale",
+        StoreFault::Refused => "refused",
+        StoreFault::Unavailable => "unavailable",
+        StoreFault::Unknown => "unknown",
+        StoreFault::Stopped => "stopped",
+        StoreFault::Read => "read",
+        StoreFault::Registry => "registry",
+    }
+}
+
+/// A page that is being written. Names and labels are ours, so nothing in them needs escaping.
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    /// Introduces a figure.
+    fn figure(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    /// A value of the figure that was introduced last.
+    fn sample(&mut self, name: &str, label: Option<(&str, &str)>, value: impl Display) {
+        self.0.push_str(name);
+        if let Some((label, content)) = label {
+            // Writing to a string cannot fail.
+            let _ = write!(self.0, "{{{label}=\"{content}\"}}");
+        }
+        let _ = writeln!(self.0, " {value}");
+    }
+
+    /// A figure that has one value.
+    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
+        self.figure(name, kind, help);
+        self.sample(name, None, value);
+    }
+}
