@@ -1,5 +1,6 @@
 //! `cargo xtask test`, the one command that must pass before a change is merged: formatting, lints,
-//! tests (tidy is one of them) with the PostgreSQL that they need, and the simulator. It stops at the first step that fails.
+//! tests (tidy is one of them) with the PostgreSQL that they need, and the simulator. It stops at the
+//! first step that fails.
 
 use std::{
     fmt,

@@ -1,17 +1,15 @@
 //! Measures the PostgreSQL store: transitions per second in groups, beside one transaction for each.
 //! Every measurement makes a schema of its own in the database, which is to be dropped afterwards.
 
-use std::{
-    error::Error,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{error::Error, time::Duration};
 
 use abide_benches::{
-    clients::{Measured, Until, drive},
+    clients::{Measured, Until},
+    postgres,
     report::{Line, median, print, progress},
-    workload::{Workload, crowd},
+    workload::Workload,
 };
-use abide_store_postgres::{Options, PostgresStore};
+use abide_store_postgres::Options;
 use clap::Parser;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -78,11 +76,7 @@ fn main() -> Outcome<()> {
 
 /// Lets so many clients work on a new store.
 fn fresh(options: &Options, clients: usize, until: Until) -> Outcome<Measured> {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH)?;
-    let mut options = options.clone();
-    options.schema = format!("bench_{}", since_epoch.as_micros());
-    let store = PostgresStore::open(&options)?;
-    let measured = drive(&store, &mut crowd(clients, Workload::Hello), until)?;
-    progress(format_args!("{:?}, {:.0}/s", store.counts(), measured.rate()));
+    let (measured, counts) = postgres::fresh(options, Workload::Hello, clients, until)?;
+    progress(format_args!("{counts:?}, {:.0}/s", measured.rate()));
     Ok(measured)
 }

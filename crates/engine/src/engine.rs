@@ -196,11 +196,12 @@ impl Engine {
         let shard = workflow.slot().shard();
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
         let (answer, reply) = oneshot::channel();
-        if self.node.post(shard, Post::Call(ticket, Box::new(call), answer)).is_err()
-            && self.node.cluster.is_some()
-        {
+        let turned_away = self.node.post(shard, Post::Call(ticket, Box::new(call), answer));
+        if turned_away.is_some() && self.node.cluster.is_some() {
             return Err(CallError::NotServed);
         }
+        // Else the end of the way back tells that there is no shard.
+        drop(turned_away);
         let mut caller = Caller { node: &self.node, shard, ticket, waits: true };
         let answered = reply.await;
         caller.waits = false;
@@ -350,10 +351,10 @@ impl Engine {
         }
     }
 
-    /// The engine may speak for its runs: it is alone, or its lease is good. If not, workers and clients
-    /// are better off at another node.
+    /// The engine may speak for its runs, and goes on doing so: it is alone, or its lease is good and it
+    /// does not leave. If not, workers and clients are better off at another node.
     pub fn joined(&self) -> bool {
-        self.node.trusted()
+        self.node.trusted() && !self.node.withdrawn()
     }
 
     /// Connects a worker. What it is given arrives on the session.

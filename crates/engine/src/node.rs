@@ -175,11 +175,11 @@ impl Node {
     }
 
     /// Sends something to a shard. A shard that has ended takes nothing, and gives it back.
-    pub(crate) fn post(&self, shard: ShardId, post: Post) -> Result<(), Post> {
+    pub(crate) fn post(&self, shard: ShardId, post: Post) -> Option<Post> {
         let shards = self.shards.read().unwrap_or_else(PoisonError::into_inner);
         match shards.get(&shard) {
-            Some(sender) => sender.send((post, self.gauge.begin())).map_err(|failed| failed.0.0),
-            None => Err(post),
+            Some(sender) => sender.send((post, self.gauge.begin())).err().map(|failed| failed.0.0),
+            None => Some(post),
         }
     }
 
@@ -226,7 +226,7 @@ impl Node {
     pub(crate) fn matched(&self, offer: Offer, worker: Worker) {
         let shard = offer.shard;
         let post = Post::Message(Message::Matched(offer, worker));
-        if let Err(Post::Message(Message::Matched(offer, worker))) = self.post(shard, post) {
+        if let Some(Post::Message(Message::Matched(offer, worker))) = self.post(shard, post) {
             self.unmatched(offer, worker);
         }
     }
@@ -319,11 +319,17 @@ impl Node {
         }
     }
 
+    /// Workers get nothing more here.
+    pub(crate) fn withdrawn(&self) -> bool {
+        lock(&self.sessions).withdrawn
+    }
+
     /// The streams of all workers end.
     pub(crate) fn disconnect_all(&self) {
         let ended = std::mem::take(&mut lock(&self.sessions).open);
-        for session in ended.keys() {
-            self.lose(session);
+        for session in ended.into_keys() {
+            self.lose(&session);
+            self.broadcast(&PeerMessage::SessionLost(session));
         }
     }
 

@@ -116,3 +116,33 @@ pub(crate) fn command(words: &[String]) -> Command {
     command.args(words.iter().skip(1));
     command
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_version_comes_first_and_other_folders_do_not_count() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for name in ["9", "15", "pgsql-16", "16-old", "100"] {
+            fs::create_dir(folder.path().join(name)).expect("a folder in it");
+        }
+        let found = |prefix| -> Vec<_> {
+            let names = versions(folder.path(), prefix).into_iter();
+            names.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect()
+        };
+        assert_eq!(found(""), ["100", "15", "9"]);
+        assert_eq!(found("pgsql-"), ["pgsql-16"]);
+        assert!(versions(Path::new("/nowhere"), "").is_empty());
+    }
+
+    #[test]
+    fn a_folder_counts_if_it_has_all_programs() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for program in NEEDED {
+            assert!(!complete(folder.path()), "without {program}");
+            fs::write(folder.path().join(program), "").expect("a program");
+        }
+        assert!(complete(folder.path()));
+    }
+}

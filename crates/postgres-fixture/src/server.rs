@@ -156,6 +156,7 @@ impl Server {
 
     /// The address of a database.
     pub fn address(&self, database: &str) -> String {
+        let database = database.replace(' ', "%20");
         format!("postgres://{USER}@127.0.0.1:{}/{database}", self.port)
     }
 

@@ -7,7 +7,6 @@ use abide_core::{
     call::{ActivityToken, Call, CallError, CallReply, Dispatch, QueryToken, TaskToken, Ticket},
     ids::{EventNumber, RunId, StartId},
     limits::InvalidField,
-    run::Refusal,
 };
 
 use crate::handler::over;
@@ -186,14 +185,7 @@ impl Held {
 
 /// The worker still owes the answer: the same once more, or another one because this cannot be.
 fn answered_again(failed: &CallError) -> bool {
-    matches!(
-        failed,
-        CallError::Reset
-            | CallError::Unavailable(_)
-            | CallError::Overloaded
-            | CallError::Refused(Refusal::Busy)
-            | CallError::Invalid(_)
-    )
+    failed.passing() || matches!(failed, CallError::Invalid(_))
 }
 
 #[cfg(test)]
@@ -215,6 +207,19 @@ mod tests {
 
     fn answer(held: &mut Held, ticket: Ticket) -> HeldTask {
         held.permit(&Call::AnswerQuery(query(ticket), Ok(Vec::new()))).expect("it is held").task
+    }
+
+    /// The shard was on its way to another node, say.
+    #[test]
+    fn a_task_whose_answer_has_to_be_repeated_is_still_held() {
+        for passing in [CallError::NotServed, CallError::Reset, CallError::Overloaded] {
+            let mut held = Held::new(1);
+            held.credit(1).expect("there is room");
+            give(&mut held, 1);
+            let task = answer(&mut held, 1);
+            held.settle(task, true, &Err(passing));
+            assert_eq!(answer(&mut held, 1), task);
+        }
     }
 
     #[test]

@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     fn shard(number: u8) -> ShardId {
-        ShardId::new(number.into()).unwrap()
+        ShardId::new(number).unwrap()
     }
 
     fn shards(numbers: &[u8]) -> BTreeSet<ShardId> {
@@ -286,7 +286,7 @@ mod tests {
 
     fn offer(run: u8) -> Offer {
         Offer {
-            queue: abide_core::call::QueueKey {
+            queue: QueueKey {
                 namespace: "default".into(),
                 queue: "queue".into(),
                 kind: abide_core::call::WorkKind::Workflow,

@@ -1,11 +1,13 @@
 //! Group commit. Batches wait in the order of calls, shard by shard. When a connection is free, all that
 //! wait go into one transaction, but for shards that have one under way: so the transactions that run
-//! at one time never touch the same rows, and batches of a shard keep their order. Callers are answered
-//! when their transaction is committed, never before.
+//! at one time never touch the same rows, and batches of a shard keep their order. A second transaction
+//! begins beside a first one only if much waits or the first is slow. Callers are answered when their
+//! transaction is committed, never before.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use abide_core::ids::ShardId;
@@ -16,7 +18,7 @@ use tokio::{
         oneshot,
     },
     task::{Id, JoinError, JoinSet},
-    time::Instant,
+    time::{Instant, sleep_until},
 };
 
 use crate::{
@@ -64,6 +66,7 @@ impl Writer {
             idle,
             under_way: JoinSet::new(),
             held: HashMap::new(),
+            beside_at: Instant::now(),
             shared: Arc::new(Shared { counter, stopped: Mutex::default() }),
         };
         (Self { jobs }, desk.work())
@@ -110,8 +113,14 @@ struct Desk {
     under_way: JoinSet<()>,
     /// What each transaction that is under way holds.
     held: HashMap<Id, Held>,
+    /// When another transaction goes out beside the last that began, however little waits.
+    beside_at: Instant,
     shared: Arc<Shared>,
 }
+
+/// How long little waits for a transaction that is under way. A slow one, such as one that waits for a
+/// row of a shard which is being taken, holds up other shards no longer than this.
+const BESIDE_AFTER: Duration = Duration::from_millis(20);
 
 /// What a transaction holds until it has ended.
 struct Held {
@@ -129,6 +138,7 @@ impl Desk {
                     None => open = false,
                 },
                 Some(ended) = self.under_way.join_next_with_id() => self.settled(ended),
+                () = sleep_until(self.beside_at), if self.holds_back() => {}
             }
             while let Ok(job) = self.queue.try_recv() {
                 self.waiting.push(job);
@@ -151,8 +161,19 @@ impl Desk {
         }
     }
 
+    /// Something waits that could go out beside what is under way.
+    fn holds_back(&self) -> bool {
+        !self.idle.is_empty() && !self.under_way.is_empty() && self.waiting.is_ready()
+    }
+
+    /// Whether a transaction may go out now, if there is something to write.
+    fn may_begin(&self) -> bool {
+        self.under_way.is_empty() || self.waiting.is_much() || Instant::now() >= self.beside_at
+    }
+
     fn hand_out(&mut self) {
         while !self.idle.is_empty()
+            && self.may_begin()
             && let Some(group) = self.waiting.take_group()
             && let Some(lane) = self.idle.pop()
         {
@@ -163,6 +184,7 @@ impl Desk {
     }
 
     fn begin(&mut self, held: Held, transaction: impl Future<Output = ()> + Send + 'static) {
+        self.beside_at = Instant::now() + BESIDE_AFTER;
         let task = self.under_way.spawn(transaction);
         self.held.insert(task.id(), held);
     }
@@ -256,6 +278,7 @@ mod tests {
             idle: vec![Arc::new(Lane::new(&options, tables::WRITES))],
             under_way: JoinSet::new(),
             held: HashMap::new(),
+            beside_at: Instant::now(),
             shared,
         };
         (jobs, desk)
@@ -287,5 +310,22 @@ mod tests {
         assert!(!Arc::ptr_eq(&desk.idle[0], &lane), "the connection is not used again");
         desk.waiting.push(job().0);
         assert!(desk.waiting.take_group().is_some(), "the shard is served again");
+    }
+
+    #[tokio::test]
+    async fn little_waits_beside_a_transaction_until_that_is_slow() {
+        let (_jobs, mut desk) = desk();
+        let lane = Arc::clone(&desk.idle[0]);
+        assert!(desk.may_begin(), "nothing is under way");
+        let before = Instant::now();
+        desk.begin(Held { lane, shards: Vec::new() }, std::future::pending());
+        assert!(desk.beside_at >= before + BESIDE_AFTER);
+        assert!(!desk.holds_back(), "nothing waits");
+        desk.waiting.push(job().0);
+        assert!(desk.holds_back());
+        desk.beside_at = before + Duration::from_secs(3600);
+        assert!(!desk.may_begin());
+        desk.beside_at = before;
+        assert!(desk.may_begin());
     }
 }

@@ -20,13 +20,17 @@ type Task = Box<dyn FnOnce(Result<&Connection, &rusqlite::Error>) + Send>;
 /// How many reads share a transaction at most. More would wait too long behind a slow one.
 const GROUP_MAX: usize = 16;
 
+/// How many reads may wait for a reader that is already being woken. To wake a thread costs more than a
+/// read, so a few that come together go to one.
+const READS_PER_WAKE: usize = 4;
+
 /// The queue of reads. Dropping it finishes those that are queued.
 pub(crate) struct Readers {
     queue: Arc<Queue>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What all readers take from. A read wakes one reader, and none if all are at work.
+/// What all readers take from. A read wakes one reader, and none if all are at work or one is on its way.
 #[derive(Default)]
 struct Queue {
     waiting: Mutex<Waiting>,
@@ -37,6 +41,8 @@ struct Queue {
 struct Waiting {
     tasks: VecDeque<Task>,
     idle_readers: usize,
+    /// Idle readers that were told to wake up and have not yet.
+    woken_readers: usize,
     live_readers: usize,
     ended: bool,
 }
@@ -117,7 +123,11 @@ impl Queue {
             return;
         }
         waiting.tasks.push_back(task);
-        let wake = waiting.idle_readers > 0;
+        let wake = waiting.idle_readers > waiting.woken_readers
+            && waiting.tasks.len() > waiting.woken_readers * READS_PER_WAKE;
+        if wake {
+            waiting.woken_readers += 1;
+        }
         drop(waiting);
         if wake {
             self.changed.notify_one();
@@ -139,6 +149,8 @@ impl Queue {
             waiting.idle_readers += 1;
             waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
             waiting.idle_readers -= 1;
+            // One that wakes up by itself takes the place of another, which finds that out by itself.
+            waiting.woken_readers = waiting.woken_readers.saturating_sub(1);
         }
         let count = waiting.tasks.len().min(GROUP_MAX);
         group.extend(waiting.tasks.drain(..count));
@@ -200,6 +212,24 @@ mod tests {
         pollster::block_on(slow).unwrap();
         pollster::block_on(wanted).unwrap();
         assert_eq!(reads.try_iter().collect::<Vec<_>>(), ["wanted"]);
+    }
+
+    #[test]
+    fn reads_of_many_threads_are_all_answered() {
+        let connections = (0..4).map(|_| Connection::open_in_memory().unwrap()).collect();
+        let readers = Readers::start(connections).unwrap();
+        let ask = |asked: u64| {
+            let reads: Vec<_> =
+                (0..asked % 7 + 1).map(|_| readers.read(move |_| Ok(asked))).collect();
+            for read in reads {
+                assert_eq!(pollster::block_on(read), Ok(asked));
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..500).for_each(ask));
+            }
+        });
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::{hello, idle, signal, sleep, store, timers};
+use super::{hello, idle, postgres, signal, sleep, store, timers};
 
 /// All figures of one run that aims are computed from.
 #[derive(Default)]
@@ -16,6 +16,7 @@ pub(super) struct Figures {
     pub(super) signal: Option<signal::Figures>,
     pub(super) idle: Option<idle::Figures>,
     pub(super) timers: Option<timers::Figures>,
+    pub(super) postgres: Option<postgres::Figures>,
 }
 
 /// An aim, and what came of it.
@@ -38,6 +39,9 @@ enum Bound {
 const TRANSITIONS_PER_RUN: f64 = 8.0;
 const TRANSITIONS_PER_RUN_SPAWNED: f64 = 12.0;
 
+/// The same for a store on PostgreSQL, over the network.
+const TRANSITIONS_PER_RUN_POSTGRES: f64 = 10.0;
+
 /// How many runs at a time the aims speak of.
 const CONCURRENCY: usize = 256;
 
@@ -58,6 +62,7 @@ impl Figures {
         aims.extend(self.signal_aim());
         aims.extend(self.idle_aims());
         aims.extend(self.timers_aims());
+        aims.extend(self.postgres_aims());
         aims
     }
 
@@ -97,6 +102,37 @@ impl Figures {
             value: timers.move_ms / timers.move_beside_few_ms,
             bound: Bound::AtMost(1.5),
             from: "p50 of a move beside all of them / beside 1,000".into(),
+        });
+        aims
+    }
+
+    fn postgres_aims(&self) -> Vec<Aim> {
+        let Some(postgres) = &self.postgres else { return Vec::new() };
+        let (rate, one) = (postgres.transitions_per_s, postgres.one_node_per_s);
+        let mut aims = vec![Aim {
+            name: "postgres_hello",
+            value: one,
+            bound: Bound::AtLeast(rate / TRANSITIONS_PER_RUN_POSTGRES),
+            from: format!("the store's {rate:.0} transitions/s / 10, in runs/s"),
+        }];
+        aims.extend(postgres.nodes_per_s.map(|several| Aim {
+            name: "postgres_nodes",
+            value: several,
+            bound: Bound::AtLeast(0.8 * one),
+            from: format!("0.8 x one node, {} nodes on this machine, in runs/s", postgres.nodes),
+        }));
+        let Some(failover) = postgres.failover else { return aims };
+        aims.push(Aim {
+            name: "postgres_failover",
+            value: failover.first_s,
+            bound: Bound::AtMost(failover.lease_s + 1.0),
+            from: "the lease + 1 s, from the kill to the first run that went on, worst".into(),
+        });
+        aims.push(Aim {
+            name: "postgres_timers_fire_once",
+            value: failover.wrong as f64,
+            bound: Bound::AtMost(0.0),
+            from: "timers due while a node was dead that did not fire once".into(),
         });
         aims
     }
@@ -237,6 +273,29 @@ mod tests {
              (the store's 8000 transitions/s / 8, in runs/s)"
         );
         assert!(said(hello(999.0)).starts_with("missed"));
+    }
+
+    #[test]
+    fn nodes_are_judged_by_the_store_by_one_node_and_by_their_lease() {
+        let failover = postgres::Failover { first_s: 5.9, wrong: 1, lease_s: 5.0 };
+        let postgres = postgres::Figures {
+            transitions_per_s: 30_000.0,
+            one_node_per_s: 3_000.0,
+            nodes: 2,
+            nodes_per_s: Some(2_399.0),
+            failover: Some(failover),
+        };
+        let figures = Figures { postgres: Some(postgres), ..Figures::default() };
+        let met: Vec<_> = figures.aims().iter().map(|aim| (aim.name, aim.met())).collect();
+        assert_eq!(
+            met,
+            [
+                ("postgres_hello", true),
+                ("postgres_nodes", false),
+                ("postgres_failover", true),
+                ("postgres_timers_fire_once", false),
+            ]
+        );
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub(super) struct Hello {
     spawn: bool,
 }
 
+/// Code and caches are warm before anything counts.
+pub(super) const WARM_UP: Duration = Duration::from_millis(500);
+
 impl Default for Hello {
     fn default() -> Self {
         Self { concurrency: 256, spawn: false }
@@ -59,12 +62,12 @@ impl Hello {
         } else {
             Place::given(session.common, &directory).await?
         };
-        // Code and caches are warm before anything counts.
-        self.drive(&place.client, Duration::from_millis(500)).await?;
+        let clients = [place.client.clone()];
+        drive(&clients, self.concurrency, WARM_UP).await?;
         let bar = spinner(format!("hello, {}, {} at a time", place.what, self.concurrency));
         let (committed, used) = (place.committed(), Usage::of(&place.processes));
         let begun = Instant::now();
-        let latencies = self.drive(&place.client, session.time).await?;
+        let latencies = drive(&clients, self.concurrency, session.time).await?;
         let elapsed = begun.elapsed();
         bar.finish_and_clear();
         let runs = latencies.len() as f64;
@@ -111,29 +114,34 @@ impl Hello {
         }
         Ok(())
     }
+}
 
-    /// Runs one after the other, so many side by side, for so long.
-    async fn drive(&self, client: &Client, time: Duration) -> Result<Vec<Duration>, Failed> {
-        let begun = Instant::now();
-        let mut clients = JoinSet::new();
-        for _ in 0..self.concurrency {
-            let client = client.clone();
-            clients.spawn(async move {
-                let mut latencies = Vec::new();
-                while begun.elapsed() < time {
-                    let before = Instant::now();
-                    let id = format!("hello-{}", Uuid::now_v7());
-                    let start = client.start::<Greeting>(id, "world".into()).queue(QUEUE);
-                    start.await?.result().await?;
-                    latencies.push(before.elapsed());
-                }
-                Ok::<_, Failed>(latencies)
-            });
-        }
-        let mut latencies = Vec::new();
-        while let Some(client) = clients.join_next().await {
-            latencies.extend(client.map_err(Failed::refused)??);
-        }
-        Ok(latencies)
+/// Lets clients have runs one after the other, so many side by side, for so long. Gives how long each
+/// run took.
+pub(super) async fn drive(
+    clients: &[Client],
+    concurrency: usize,
+    time: Duration,
+) -> Result<Vec<Duration>, Failed> {
+    let begun = Instant::now();
+    let mut callers = JoinSet::new();
+    for client in clients.iter().cycle().take(concurrency) {
+        let client = client.clone();
+        callers.spawn(async move {
+            let mut latencies = Vec::new();
+            while begun.elapsed() < time {
+                let before = Instant::now();
+                let id = format!("hello-{}", Uuid::now_v7());
+                let start = client.start::<Greeting>(id, "world".into()).queue(QUEUE);
+                start.await?.result().await?;
+                latencies.push(before.elapsed());
+            }
+            Ok::<_, Failed>(latencies)
+        });
     }
+    let mut latencies = Vec::new();
+    while let Some(caller) = callers.join_next().await {
+        latencies.extend(caller.map_err(Failed::refused)??);
+    }
+    Ok(latencies)
 }

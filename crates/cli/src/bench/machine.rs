@@ -32,16 +32,64 @@ impl Usage {
 
     fn of_one(process: u32) -> Option<Self> {
         let read = |file: &str| fs::read_to_string(format!("/proc/{process}/{file}")).ok();
-        let (stat, io, status) = (read("stat")?, read("io")?, read("status")?);
-        // The name may hold spaces; what is counted from comes after it.
-        let (_, counted) = stat.rsplit_once(')')?;
-        let ticks = |field: usize| counted.split_whitespace().nth(field)?.parse::<u32>().ok();
+        let (stat, io, status) = (Stat::of(process)?, read("io")?, read("status")?);
         Some(Self {
-            cpu: TICK * (ticks(11)? + ticks(12)?),
+            cpu: stat.cpu()?,
             written: number(&io, "write_bytes:")?,
             resident: number(&status, "VmRSS:")? * 1024,
         })
     }
+}
+
+/// What the system counts of one process, in one line.
+struct Stat(String);
+
+impl Stat {
+    fn of(process: u32) -> Option<Self> {
+        fs::read_to_string(format!("/proc/{process}/stat")).ok().map(Self)
+    }
+
+    /// The name may hold spaces; fields are counted from the one after it.
+    fn field(&self, field: usize) -> Option<u32> {
+        let (_, fields) = self.0.rsplit_once(')')?;
+        fields.split_whitespace().nth(field)?.parse().ok()
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        self.0.split_once(' ').is_some_and(|(_, rest)| rest.starts_with(&format!("({name})")))
+    }
+
+    fn parent(&self) -> Option<u32> {
+        self.field(1)
+    }
+
+    /// Processor time, in user and system.
+    fn cpu(&self) -> Option<Duration> {
+        Some(TICK * (self.field(11)? + self.field(12)?))
+    }
+
+    /// Processor time of children that have ended.
+    fn ended_cpu(&self) -> Option<Duration> {
+        Some(TICK * (self.field(13)? + self.field(14)?))
+    }
+}
+
+/// The parent of a process, if both are programs of this name.
+pub(super) fn parent_of(process: u32, name: &str) -> Option<u32> {
+    let stat = Stat::of(process).filter(|stat| stat.is_called(name))?;
+    let parent = stat.parent()?;
+    Stat::of(parent)?.is_called(name).then_some(parent)
+}
+
+/// Processor time of a process and all its children, also of those that have ended.
+pub(super) fn family_cpu(parent: u32) -> Option<Duration> {
+    let first = Stat::of(parent)?;
+    let children = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| {
+        let process = entry.file_name().to_str()?.parse().ok()?;
+        let stat = Stat::of(process).filter(|stat| stat.parent() == Some(parent))?;
+        stat.cpu()
+    });
+    Some(first.cpu()? + first.ended_cpu()? + children.sum::<Duration>())
 }
 
 fn number(text: &str, name: &str) -> Option<u64> {

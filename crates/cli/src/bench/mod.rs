@@ -2,6 +2,7 @@
 //! from is measured in the same run, because machines differ and so do their moods.
 //!
 //! - `store`, `hello`, `sleep`, `signal`, `idle`, `timers`: one file per measurement, with its figures.
+//! - `postgres`: the same on a database, with several nodes and with one that is killed.
 //! - `aims`: what the figures should be, computed from one another.
 //! - `place`, `processes`: where the engine and the worker run; `workflows`, `sleepers`: what they run;
 //!   `resumed`: when code went on, told within the process.
@@ -12,6 +13,7 @@ mod hello;
 mod idle;
 mod machine;
 mod place;
+mod postgres;
 mod processes;
 mod report;
 mod resumed;
@@ -55,6 +57,7 @@ enum What {
     Signal(signal::Signal),
     Idle(idle::Idle),
     Timers(timers::Timers),
+    Postgres(postgres::Postgres),
     All(All),
     Worker(worker::Worker),
 }
@@ -62,7 +65,10 @@ enum What {
 impl What {
     /// It cannot be measured on an engine elsewhere.
     const fn is_alone(&self) -> bool {
-        matches!(self, Self::Store(_) | Self::Idle(_) | Self::Timers(_) | Self::All(_))
+        matches!(
+            self,
+            Self::Store(_) | Self::Idle(_) | Self::Timers(_) | Self::Postgres(_) | Self::All(_)
+        )
     }
 }
 
@@ -129,6 +135,7 @@ impl Bench {
                 hello::Hello::default().run(&mut session).await?;
                 timers.run(&mut session).await?;
             }
+            What::Postgres(postgres) => postgres.run(&mut session).await?,
             What::All(all) => all.run(&mut session).await?,
             What::Worker(_) => {}
         }

@@ -136,9 +136,27 @@ impl LocalWorker {
 
 /// Starts a server on this folder, and waits until it is ready; gives its address.
 pub(super) async fn spawn_server(data: &Path) -> Result<(Child, String), Failed> {
+    let mut command = serve()?;
+    command.arg("--data").arg(data);
+    spawn_listening(command).await
+}
+
+/// The same for one of several servers on a database.
+pub(super) async fn spawn_node(store: &str, name: &str) -> Result<(Child, String), Failed> {
+    let mut command = serve()?;
+    // A password has no place among arguments, which everybody on the machine sees.
+    command.env("ABIDE_STORE", store).args(["--node", name]);
+    spawn_listening(command).await
+}
+
+/// A server on free ports.
+fn serve() -> Result<Command, Failed> {
     let mut command = this_program()?;
     command.args(["serve", "--json", "--address", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
-    command.arg("--data").arg(data);
+    Ok(command)
+}
+
+async fn spawn_listening(command: Command) -> Result<(Child, String), Failed> {
     let (child, said) = spawn(command).await?;
     let url = said.get("address").and_then(Value::as_str).unwrap_or_default().to_owned();
     Ok((child, url))

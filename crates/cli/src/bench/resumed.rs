@@ -10,15 +10,22 @@ use tokio::sync::watch;
 
 static WAITING: LazyLock<watch::Sender<u64>> = LazyLock::new(watch::Sender::default);
 static RESUMED: LazyLock<watch::Sender<u64>> = LazyLock::new(watch::Sender::default);
-static LATENESS: Mutex<Lateness> = Mutex::new(Lateness { late: Vec::new(), early: 0 });
+static GONE_ON: Mutex<GoneOn> = Mutex::new(GoneOn(Vec::new()));
 
-/// How late code went on.
+/// When code should have gone on, and when it did, one by one.
 #[derive(Debug, Default)]
-pub(super) struct Lateness {
+pub(super) struct GoneOn(pub(super) Vec<(Timestamp, Timestamp)>);
+
+impl GoneOn {
     /// How long after the due time, one by one.
-    pub(super) late: Vec<Duration>,
+    pub(super) fn late(&self) -> Vec<Duration> {
+        self.0.iter().map(|(due, at)| at.saturating_since(*due)).collect()
+    }
+
     /// How many went on before their time, which must not happen.
-    pub(super) early: u64,
+    pub(super) fn early(&self) -> u64 {
+        self.0.iter().filter(|(due, at)| at < due).count() as u64
+    }
 }
 
 /// A run begins to wait.
@@ -28,11 +35,7 @@ pub(super) fn waits() {
 
 /// A run whose time was `due` goes on.
 pub(super) fn goes_on(due: Timestamp, now: Timestamp) {
-    {
-        let mut lateness = lateness();
-        lateness.late.push(now.saturating_since(due));
-        lateness.early += u64::from(now < due);
-    }
+    gone_on().0.push((due, now));
     RESUMED.send_modify(|count| *count += 1);
 }
 
@@ -57,8 +60,8 @@ pub(super) async fn until_resumed(count: u64) {
 }
 
 /// What was noted since this was asked last.
-pub(super) fn take() -> Lateness {
-    std::mem::take(&mut *lateness())
+pub(super) fn take() -> GoneOn {
+    std::mem::take(&mut *gone_on())
 }
 
 async fn reaches(counter: &watch::Sender<u64>, count: u64) {
@@ -66,6 +69,6 @@ async fn reaches(counter: &watch::Sender<u64>, count: u64) {
     let _ = counter.subscribe().wait_for(|reached| *reached >= count).await;
 }
 
-fn lateness() -> MutexGuard<'static, Lateness> {
-    LATENESS.lock().unwrap_or_else(PoisonError::into_inner)
+fn gone_on() -> MutexGuard<'static, GoneOn> {
+    GONE_ON.lock().unwrap_or_else(PoisonError::into_inner)
 }

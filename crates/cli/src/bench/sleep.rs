@@ -115,8 +115,8 @@ struct Slept {
 
 impl Slept {
     fn take() -> Self {
-        let lateness = resumed::take();
-        Self { late: lateness.late.into(), early: lateness.early }
+        let gone_on = resumed::take();
+        Self { late: gone_on.late().into(), early: gone_on.early() }
     }
 }
 

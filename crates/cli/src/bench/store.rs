@@ -88,7 +88,7 @@ impl Store {
 }
 
 /// Does work that blocks beside the runtime.
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failed> + Send + 'static,
 ) -> Result<T, Failed> {
     tokio::task::spawn_blocking(work).await.map_err(Failed::refused)?

@@ -159,8 +159,8 @@ impl Timers {
         }
         resumed::until_resumed(goal).await;
         let all_ms = system_now().saturating_since(last).as_secs_f64() * 1e3;
-        let lateness = resumed::take();
-        Ok(Late { each: lateness.late.into(), all_ms, early: lateness.early })
+        let gone_on = resumed::take();
+        Ok(Late { each: gone_on.late().into(), all_ms, early: gone_on.early() })
     }
 }
 

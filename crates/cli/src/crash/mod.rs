@@ -67,6 +67,7 @@ async fn torture(plan: &Plan, folder: &Path) -> Result<Survived, Finding> {
     let mut site = Site::start(folder, &plan.layout).await?;
     let client = site::connect(&site.urls(), PATIENCE)?;
     Finding::check("the store", "runs before the test", 0, count_runs(&client).await?)?;
+    let first = faults::rehearse(&client).await?;
     let (stop, stopped) = watch::channel(false);
     let stopwatch = Arc::new(Stopwatch::default());
     let travellers = travellers(plan, &site, &mut rng, &stopwatch, &stopped)?;
@@ -90,7 +91,7 @@ async fn torture(plan: &Plan, folder: &Path) -> Result<Survived, Finding> {
         journeys.extend(made?);
     }
     let (mut others, readings) = registers.end().await?;
-    others.extend(failovers.beacons.iter().cloned());
+    others.extend(failovers.beacons.iter().cloned().chain([first]));
     let ledger = Ledger::read(&site::ledger_of(folder)).map_err(unable("read the ledger"))?;
     let repeated = check::everything(&client, &journeys, &others, &ledger).await?;
     Ok(Survived {
@@ -99,7 +100,7 @@ async fn torture(plan: &Plan, folder: &Path) -> Result<Survived, Finding> {
         both: kills.both,
         failovers,
         times,
-        longest_calls: stopwatch.longest(),
+        calls: stopwatch.longest(),
         readings,
         lost_answers: site.nodes.iter().flat_map(|node| &node.proxy).map(|way| way.lost()).sum(),
     })

@@ -8,6 +8,7 @@ use super::{
     faults::{Failovers, Fault},
     options::Plan,
     register::Readings,
+    stopwatch,
 };
 use crate::{failed::Failed, output::Output};
 
@@ -22,8 +23,8 @@ pub(super) struct Survived {
     pub(super) failovers: Failovers,
     /// How often each fault happened.
     pub(super) times: BTreeMap<Fault, u32>,
-    /// The longest call during or after each fault.
-    pub(super) longest_calls: BTreeMap<Fault, Duration>,
+    /// The longest calls, in all and by fault.
+    pub(super) calls: stopwatch::Times,
     /// What nodes answered when they were asked directly.
     pub(super) readings: Readings,
     /// Commits whose answers were lost.
@@ -40,44 +41,52 @@ pub(super) fn tell(
     let Survived { journeys, repeated, both, readings, lost_answers, .. } = survived;
     let kills = if plan.has(Fault::Kill) { plan.kills } else { 0 };
     let (seed, nodes, seconds) = (plan.seed, plan.layout.nodes, took.as_secs_f64());
-    let failover = survived.failovers.median_and_longest().map(|(median, longest)| {
-        json!({
-            "lease_ms": millis(plan.layout.lease), "kills": survived.failovers.count(),
-            "median_ms": millis(median), "longest_ms": millis(longest),
-        })
-    });
     let object = json!({
         "seed": seed, "nodes": nodes, "kills_of_server": kills, "kills_of_worker": kills,
         "kills_of_both_at_once": both, "journeys": journeys, "repeated_attempts": repeated,
-        "faults": faults(survived), "failover": failover, "lost_answers": lost_answers,
+        "faults": faults(survived), "failover": failover(plan, &survived.failovers), "lost_answers": lost_answers,
         "direct_readings": readings.answered, "refused_readings": readings.refused,
-        "seconds": seconds,
+        "longest_call_ms": millis(survived.calls.longest), "seconds": seconds,
     });
+    let longest = survived.calls.longest;
     let mut words = format!(
         "{journeys} journeys over {kills} kills of servers and {kills} of workers, {both} of them at \
          once, in {seconds:.0} s: nothing lost, nothing doubled, no sleep cut short; {repeated} \
-         attempts of activities were repeated (seed {seed})"
+         attempts of activities were repeated, no call took longer than {longest:.1?} (seed {seed})"
     );
     for (fault, times) in &survived.times {
-        let longest = survived.longest_calls.get(fault).copied().unwrap_or_default();
+        let longest = survived.calls.by_fault.get(fault).copied().unwrap_or_default();
         words.push_str(&format!("\n  {fault}: {times} times, longest call {longest:.1?}"));
     }
-    if let Some((median, longest)) = survived.failovers.median_and_longest() {
-        let lease = plan.layout.lease;
-        words.push_str(&format!(
-            "\n  from a kill until all runs answered: median {median:.1?}, longest {longest:.1?}, \
-             with a lease of {lease:?}"
-        ));
+    let Failovers { first, all, .. } = &survived.failovers;
+    for (what, times) in [("a first run of the dead node", first), ("the last of all runs", all)] {
+        if let Some((median, longest)) = times.median_and_longest() {
+            let lease = plan.layout.lease;
+            words.push_str(&format!(
+                "\n  from a kill until {what} answered: median {median:.1?}, longest {longest:.1?}, \
+                 with a lease of {lease:?}"
+            ));
+        }
     }
     output.say(&object, words)
 }
 
 fn faults(survived: &Survived) -> Value {
     let told = survived.times.iter().map(|(fault, times)| {
-        let longest = survived.longest_calls.get(fault).copied().unwrap_or_default();
+        let longest = survived.calls.by_fault.get(fault).copied().unwrap_or_default();
         (fault.to_string(), json!({ "times": times, "longest_call_ms": millis(longest) }))
     });
     Value::Object(told.collect::<Map<_, _>>())
+}
+
+fn failover(plan: &Plan, failovers: &Failovers) -> Option<Value> {
+    let (first_median, first_longest) = failovers.first.median_and_longest()?;
+    let (all_median, all_longest) = failovers.all.median_and_longest()?;
+    Some(json!({
+        "lease_ms": millis(plan.layout.lease), "kills": failovers.count,
+        "first_median_ms": millis(first_median), "first_longest_ms": millis(first_longest),
+        "all_median_ms": millis(all_median), "all_longest_ms": millis(all_longest),
+    }))
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -61,8 +61,17 @@ pub(super) struct Node {
 impl Site {
     /// Starts everything on free ports and waits until all nodes are ready.
     pub(super) async fn start(folder: &Path, layout: &Layout) -> Result<Self, Finding> {
-        let started = Self::try_start(folder, layout).await;
-        started.map_err(unable("start"))
+        let mut site = Self::try_start(folder, layout).await.map_err(unable("start"))?;
+        site.ready().await?;
+        Ok(site)
+    }
+
+    /// Waits until all nodes are ready.
+    pub(super) async fn ready(&mut self) -> Result<(), Finding> {
+        for node in &mut self.nodes {
+            node.process.ready().await.map_err(unable("start"))?;
+        }
+        Ok(())
     }
 
     async fn try_start(folder: &Path, layout: &Layout) -> io::Result<Self> {
@@ -70,9 +79,6 @@ impl Site {
         let mut nodes = Vec::new();
         for number in 1..=layout.nodes {
             nodes.push(Node::start(folder, number, layout).await?);
-        }
-        for node in &mut nodes {
-            node.process.ready().await?;
         }
         let mut site = Self { nodes, workers: Vec::new(), lease: layout.lease };
         let urls = site.urls();

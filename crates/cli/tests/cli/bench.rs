@@ -63,3 +63,24 @@ fn sleeping_runs_are_weighed() {
     let reports = bench("idle --runs 10");
     check(&reports, "idle", &["rss_mb_added", "restart_ready_s", "idle_cpu_percent"]);
 }
+
+#[test]
+fn nodes_on_postgresql_are_measured() {
+    let Some(server) = abide_postgres_fixture::for_test("nodes_on_postgresql_are_measured") else {
+        return;
+    };
+    let address = server.address("postgres");
+    let words = "--concurrency 4 --nodes 2 --waiting 5 --kills 0";
+    let reports = bench(&format!("postgres --store {address} {words}"));
+    let figures = ["transitions_per_s", "database_cpu_ms", "rows", "log_bytes"];
+    check(&reports, "postgres-store", &figures);
+    let figures = ["runs_per_s", "cpu_ms_per_run", "log_bytes_per_run", "table_bytes_per_run"];
+    check(&reports, "postgres-hello", &figures);
+    check(&reports, "postgres-waiting", &["table_bytes_per_run", "rows_per_run"]);
+    for aim in ["postgres_hello", "postgres_nodes"] {
+        assert!(reports.iter().any(|report| report["aim"] == aim), "{reports:?}");
+    }
+    let left = server
+        .query("postgres", "SELECT datname FROM pg_database WHERE datname LIKE 'abide_bench%'");
+    assert_eq!(left, "", "nothing is left behind");
+}

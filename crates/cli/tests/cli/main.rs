@@ -13,6 +13,7 @@ mod nodes;
 mod people;
 mod policies;
 mod postgres;
+mod production;
 mod replay;
 mod stories;
 mod tls;

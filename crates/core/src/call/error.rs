@@ -54,7 +54,8 @@ pub enum CallError {
         /// Why.
         reason: String,
     },
-    /// The shard is served by another node, or its store has stopped.
+    /// The shard is served by another node, or by none at the moment, or its store has stopped. Nothing
+    /// has happened.
     #[error("the shard is not served here any more")]
     NotServed,
     /// It may or may not have happened; repeat it with the same key.

@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use abide_core::{
@@ -22,7 +22,7 @@ use crate::{
         Programs, activity, connect, programs, queue, repeat, start_call, target, wait_for_waits,
         work, work_one_by_one, workflow,
     },
-    wires::{Cluster, LEASE},
+    wires::Cluster,
 };
 
 async fn insist(engine: &Engine, call: Call) -> CallReply {
@@ -105,15 +105,12 @@ async fn the_shards_of_a_dead_node_are_taken_over_with_their_timers() {
         start(&cluster.engines[0], &format!("run-{n}"), "sleeper").await;
     }
     cluster.kill_newest();
-    let killed = Instant::now();
     for n in 0..20 {
         assert_eq!(closed(&cluster.engines[0], &format!("run-{n}")).await, Close::Completed);
     }
-    let took = killed.elapsed();
-    assert!(took < LEASE + Duration::from_secs(1), "all runs went on after {took:?}");
 }
 
-/// No call fails, and none takes long, while shards move to a node that joins and back when it leaves.
+/// No call fails while shards move to a node that joins and back when it leaves.
 #[tokio::test]
 async fn calls_wait_for_a_shard_that_moves() {
     let mut cluster = Cluster::of(1).await;
@@ -123,29 +120,26 @@ async fn calls_wait_for_a_shard_that_moves() {
     let engine = Arc::clone(&cluster.engines[0]);
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let caller = tokio::spawn(async move {
-        let (mut calls, mut longest) = (0_u32, Duration::ZERO);
+        let mut calls = 0_u32;
         while !*stopped.borrow() {
             for n in 0..64 {
-                let begun = Instant::now();
                 let call = Call::Describe(target(&format!("run-{n}")));
                 let reply = engine.call(call).await.expect("it waits for its shard");
                 assert!(matches!(reply, CallReply::Run(_)), "{reply:?}");
-                longest = longest.max(begun.elapsed());
                 let signal = SignalReceived { name: "go".into(), ..SignalReceived::default() };
                 let call = Call::Signal(target(&format!("run-{n}")), signal, Default::default());
                 engine.call(call).await.expect("it waits for its shard");
                 calls += 2;
             }
         }
-        (calls, longest)
+        calls
     });
     for _ in 0..3 {
         cluster.join().await;
         cluster.leave_newest().await;
     }
     stop.send_replace(true);
-    let (calls, longest) = caller.await.expect("no call failed");
-    assert!(longest < LEASE, "{calls} calls, the longest took {longest:?}");
+    assert!(caller.await.expect("no call failed") > 0);
 }
 
 /// What was under way on a link that breaks is not waited for, whichever direction it is.
@@ -160,7 +154,6 @@ async fn what_is_lost_with_a_link_is_said_again_when_it_comes_back() {
     work_at(&cluster.engines[1], "two", &programs);
     for round in 0..6 {
         let (from, to) = (round % 2, (round + 1) % 2);
-        let begun = Instant::now();
         for n in 0..20 {
             start(&cluster.engines[n % 2], &format!("family-{round}-{n}"), "parent").await;
         }
@@ -174,8 +167,6 @@ async fn what_is_lost_with_a_link_is_said_again_when_it_comes_back() {
             let how = closed(&cluster.engines[n % 2], &format!("family-{round}-{n}")).await;
             assert_eq!(how, Close::Completed);
         }
-        let took = begun.elapsed();
-        assert!(took < Duration::from_secs(3), "round {round} took {took:?}");
     }
 }
 
@@ -191,7 +182,6 @@ async fn no_credit_is_lost_with_a_link() {
     }
     tokio::spawn(work_one_by_one(Arc::clone(&cluster.engines[1]), session, programs));
     for round in 0..10 {
-        let begun = Instant::now();
         for n in 0..10 {
             start(&cluster.engines[n % 2], &format!("run-{round}-{n}"), "short").await;
         }
@@ -203,8 +193,6 @@ async fn no_credit_is_lost_with_a_link() {
             let how = closed(&cluster.engines[0], &format!("run-{round}-{n}")).await;
             assert_eq!(how, Close::Completed);
         }
-        let took = begun.elapsed();
-        assert!(took < Duration::from_secs(3), "round {round} took {took:?}");
     }
 }
 

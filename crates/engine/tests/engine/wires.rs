@@ -9,6 +9,7 @@ use std::{
 
 use abide_core::{
     call::{Call, CallError, CallReply, RunTarget},
+    limits::Limits,
     run::Description,
 };
 use abide_engine::{
@@ -19,13 +20,20 @@ use abide_store::{Store, memory::MemoryStore};
 use tokio::{sync::mpsc, task::AbortHandle};
 
 /// The lease of nodes here.
-pub(crate) const LEASE: Duration = Duration::from_millis(500);
+const LEASE: Duration = Duration::from_millis(500);
+
+/// Nothing that is lost may be waited for: whoever does, waits for ever.
+const NEVER: Duration = Duration::from_secs(1_000_000);
 
 /// Who is at which address.
 #[derive(Default)]
 struct Switchboard(Mutex<BTreeMap<String, Weak<Engine>>>);
 
 impl Switchboard {
+    fn connect(&self, node: String, engine: &Arc<Engine>) {
+        self.0.lock().expect("no test panicked").insert(node, Arc::downgrade(engine));
+    }
+
     fn engine(&self, node: &str) -> Option<Arc<Engine>> {
         self.0.lock().expect("no test panicked").get(node)?.upgrade()
     }
@@ -154,12 +162,17 @@ impl Cluster {
         });
         let peers = Arc::clone(&plug) as Arc<dyn Peers>;
         let membership = Some(Membership { lease, peers });
-        let options = Options { name: address.clone(), membership, ..Options::default() };
+        let limits = Limits {
+            effect_timeout: NEVER,
+            task_timeout: NEVER,
+            // Workers here present nothing: an attempt that did not reach them is lost after this.
+            session_grace: LEASE / 5,
+            ..Limits::default()
+        };
+        let options = Options { name: address.clone(), limits, membership, ..Options::default() };
         let store = Arc::clone(&self.store) as Arc<dyn Store>;
         let engine = Arc::new(Engine::start(store, options));
-        let mut engines = self.switchboard.0.lock().expect("no test panicked");
-        engines.insert(address, Arc::downgrade(&engine));
-        drop(engines);
+        self.switchboard.connect(address, &engine);
         engine.ready().await;
         self.engines.push(engine);
         self.plugs.push(plug);

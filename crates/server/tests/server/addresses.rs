@@ -14,14 +14,17 @@ use std::{
 use abide::{Client, ClientError, Worker, prelude::*};
 use abide_sdk::grpc::{GrpcOptions, GrpcTransport};
 use abide_server::{Config, NodeConfig, Server};
-use abide_store::memory::MemoryStore;
+use abide_store::{Store, memory::MemoryStore};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
     task::JoinHandle,
 };
 
-use crate::support::{config, server};
+use crate::{
+    observed::ObservedStore,
+    support::{config, server},
+};
 
 #[activity]
 async fn greet(name: String) -> String {
@@ -129,8 +132,9 @@ fn node(number: usize, grpc_address: Option<SocketAddr>) -> Config {
     Config { node: Some(node), grpc_address, worker_grace_ms: 300, ..free }
 }
 
-async fn start(config: Config, store: &Arc<MemoryStore>) -> Server {
-    let server = Server::start(config, Arc::clone(store) as _).await.expect("it starts");
+async fn start<S: Store + 'static>(config: Config, store: &Arc<S>) -> Server {
+    let store = Arc::clone(store) as Arc<dyn Store>;
+    let server = Server::start(config, store).await.expect("it starts");
     server.ready().await;
     server
 }
@@ -177,6 +181,25 @@ async fn who_waits_at_a_server_that_falls_silent_is_answered_by_another() {
     worker.abort();
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_and_workers_leave_a_server_that_is_cut_off_from_its_store() {
+    let store = Arc::new(MemoryStore::default());
+    let way = Arc::new(ObservedStore::of(&store));
+    let (first, second) = (start(node(0, None), &way).await, start(node(1, None), &store).await);
+    let options = options([first.grpc_address(), second.grpc_address()]);
+    let client = client(&options).with_call_timeout(Duration::from_secs(30));
+    let worker = work(&client);
+    assert_eq!(visit(&client, "ada").await.unwrap(), "hello ada");
+    assert_eq!(first.engine().figures().workers, 1);
+    way.cut_off();
+    for name in ["bob", "eve", "kim"] {
+        assert_eq!(visit(&client, name).await.unwrap(), format!("hello {name}"));
+    }
+    assert_eq!(first.engine().figures().workers, 0);
+    assert_eq!(second.engine().figures().workers, 1);
+    worker.abort();
+}
+
 /// Visits from several callers at a time, until they are stopped. Each of them must succeed.
 struct Load {
     stop: watch::Sender<bool>,
@@ -197,7 +220,8 @@ impl Load {
                         return;
                     }
                     let id = format!("{number}-{turn}");
-                    assert_eq!(visit(&client, &id).await.unwrap(), format!("hello {id}"));
+                    let greeted = visit(&client, &id).await;
+                    assert_eq!(greeted, Ok(format!("hello {id}")));
                     counted.send_modify(|visits| *visits += 1);
                 }
             })

@@ -1,9 +1,6 @@
 //! Several servers on one store: clients and workers use any of them.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use abide::{Client, Worker, prelude::*};
 use abide_core::{
@@ -14,7 +11,7 @@ use abide_proto::generated as wire;
 use abide_sdk::transport::Transport as _;
 use abide_server::{Config, NodeConfig, Server, ServerError};
 use abide_store::{Store, memory::MemoryStore};
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 
 use crate::support::{self, config, target, transport};
 

@@ -1,13 +1,19 @@
-//! A store in memory that counts reads of its log, and may lose the answer to a commit.
+//! A store in memory that counts reads of its log, may lose the answer to a commit, and may be cut off.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::{
+    future::ready,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
 
 use abide_core::{
     ids::{RunId, ShardId},
     time::Timestamp,
 };
 use abide_store::{
-    Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
+    Batch, CommitError, Pending, ReadError, RunFilter, Store, WaitFilter, WorkflowRuns,
     memory::MemoryStore,
     rows::{
         DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
@@ -17,12 +23,27 @@ use abide_store::{
 
 #[derive(Default)]
 pub(crate) struct ObservedStore {
-    kept: MemoryStore,
+    kept: Arc<MemoryStore>,
+    cut_off: AtomicBool,
     log_reads: AtomicUsize,
     loses_answer: AtomicBool,
 }
 
 impl ObservedStore {
+    /// The way of one node to a store that others use as well.
+    pub(crate) fn of(kept: &Arc<MemoryStore>) -> Self {
+        Self { kept: Arc::clone(kept), ..Self::default() }
+    }
+
+    /// Nothing can be committed any more, and nodes can neither read nor write their rows.
+    pub(crate) fn cut_off(&self) {
+        self.cut_off.store(true, Ordering::SeqCst);
+    }
+
+    fn is_cut_off(&self) -> bool {
+        self.cut_off.load(Ordering::SeqCst)
+    }
+
     /// Reads of the log until now.
     pub(crate) fn log_reads(&self) -> usize {
         self.log_reads.load(Ordering::SeqCst)
@@ -36,6 +57,9 @@ impl ObservedStore {
 
 impl Store for ObservedStore {
     fn commit(&self, batch: Batch) -> Pending<'_, (), CommitError> {
+        if self.is_cut_off() {
+            return Box::pin(ready(Err(CommitError::Unavailable("cut off".into()))));
+        }
         let lost = self.loses_answer.swap(false, Ordering::SeqCst);
         let written = self.kept.commit(batch);
         Box::pin(async move {
@@ -129,10 +153,16 @@ impl Store for ObservedStore {
     }
 
     fn registry(&self, prefix: String) -> Pending<'_, Vec<RegistryRow>> {
+        if self.is_cut_off() {
+            return Box::pin(ready(Err(ReadError::Unavailable("cut off".into()))));
+        }
         self.kept.registry(prefix)
     }
 
     fn put_registry(&self, row: RegistryRow) -> Pending<'_, bool, CommitError> {
+        if self.is_cut_off() {
+            return Box::pin(ready(Err(CommitError::Unavailable("cut off".into()))));
+        }
         self.kept.put_registry(row)
     }
 }

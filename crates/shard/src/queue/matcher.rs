@@ -12,7 +12,7 @@
 //! what is worth most: an offer that somebody may take displaces one that nobody may, and else a
 //! query displaces a task, for a task has a row to come back from.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
     call::{QueueKey, Worker},
@@ -46,8 +46,9 @@ pub(super) struct Matcher {
     workers: Workers,
     builds: Builds,
     turned_away: TurnedAway,
-    /// Builds whose workers were said to have credit to lend.
-    announced: BTreeSet<Option<BuildId>>,
+    /// How much credit other nodes think that workers here have to lend, by build: what they were told
+    /// less what they have borrowed.
+    told: BTreeMap<Option<BuildId>, usize>,
     outputs: Vec<QueueOutput>,
 }
 
@@ -61,7 +62,7 @@ impl Matcher {
             workers: Workers::default(),
             builds: Builds::default(),
             turned_away: TurnedAway::Nothing,
-            announced: BTreeSet::new(),
+            told: BTreeMap::new(),
             outputs: Vec::new(),
         }
     }
@@ -86,12 +87,17 @@ impl Matcher {
 
     /// An offer of another node, for workers that are here.
     pub(super) fn borrow(&mut self, offer: Offer) {
-        match self.workers.choose_near(&offer) {
-            Some(session) => self.hand_out(offer, &session),
-            None => self.outputs.push(QueueOutput::Declined(offer)),
+        let Some(session) = self.workers.choose_near(&offer) else {
+            self.outputs.push(QueueOutput::Declined(offer));
+            // Who is declined thinks that nothing is left, of any build.
+            self.told.clear();
+            return;
+        };
+        let build = self.workers.ready(&session).and_then(|worker| worker.build.clone());
+        if let Some(told) = self.told.get_mut(&build) {
+            *told = told.saturating_sub(1);
         }
-        // Who borrows is told what is left.
-        self.announced.clear();
+        self.hand_out(offer, &session);
     }
 
     /// The offer was passed on, but what was lent was spent.
@@ -112,12 +118,15 @@ impl Matcher {
         self.serve(&session);
     }
 
-    /// Says once what can be lent, until it is spent.
+    /// Says what can be lent when others know of less than half of it. To say it more often would cost a
+    /// message for each task.
     pub(super) fn announce(&mut self) {
         let spare = self.workers.spare();
-        self.announced.retain(|build| spare.contains_key(build));
+        self.told.retain(|build, _| spare.contains_key(build));
         for (build, credits) in spare {
-            if self.announced.insert(build.clone()) {
+            let told = self.told.get(build).copied().unwrap_or(0);
+            if told == 0 || told < credits / 2 {
+                self.told.insert(build.clone(), *credits);
                 let (queue, build) = (self.key.clone(), build.clone());
                 self.outputs.push(QueueOutput::Spare { queue, build, credits: *credits });
             }
@@ -126,7 +135,7 @@ impl Matcher {
 
     /// All is to be said again, because somebody has not heard it.
     pub(super) fn announce_again(&mut self) {
-        self.announced.clear();
+        self.told.clear();
     }
 
     pub(super) fn credit(&mut self, worker: Worker, credits: usize) {

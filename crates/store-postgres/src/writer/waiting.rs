@@ -14,12 +14,19 @@ pub(super) struct Group {
     pub(super) shards: Vec<ShardId>,
 }
 
+/// Writes that are worth a transaction beside one that is under way. A transaction costs the database as
+/// much as a hundred rows, whatever is in it; fewer writes than this wait for the one before them, for a
+/// while, and go out together with what comes meanwhile.
+const BESIDE_WRITES_MIN: usize = 256;
+
 /// What waits. A shard whose batches are under way waits until it is released.
 pub(super) struct Waiting {
     shards: Vec<VecDeque<Job>>,
     /// Shards with batches that wait, in the order in which they came to wait.
     ready: VecDeque<ShardId>,
     under_way: BTreeSet<ShardId>,
+    /// Writes of the shards that are ready.
+    ready_writes: usize,
     batches_max: usize,
     bytes_max: usize,
 }
@@ -30,6 +37,7 @@ impl Waiting {
             shards: ShardId::all().map(|_| VecDeque::new()).collect(),
             ready: VecDeque::new(),
             under_way: BTreeSet::new(),
+            ready_writes: 0,
             batches_max: batches_max.max(1),
             bytes_max,
         }
@@ -37,11 +45,25 @@ impl Waiting {
 
     pub(super) fn push(&mut self, job: Job) {
         let shard = job.batch.shard;
+        let ready = !self.under_way.contains(&shard);
+        if ready {
+            self.ready_writes += job.batch.writes.len();
+        }
         let queue = &mut self.shards[usize::from(shard.number())];
         queue.push_back(job);
-        if queue.len() == 1 && !self.under_way.contains(&shard) {
+        if queue.len() == 1 && ready {
             self.ready.push_back(shard);
         }
+    }
+
+    /// Whether anything waits that could go out.
+    pub(super) fn is_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Whether so much waits that it is worth another transaction beside those under way.
+    pub(super) const fn is_much(&self) -> bool {
+        self.ready_writes >= BESIDE_WRITES_MIN
     }
 
     /// The next transaction: as much as may go into one. Its shards are under way until they are
@@ -56,6 +78,7 @@ impl Waiting {
             self.under_way.insert(shard);
             group.shards.push(shard);
             let queue = &mut self.shards[usize::from(shard.number())];
+            self.ready_writes -= writes(queue);
             while group.jobs.len() < self.batches_max
                 && (group.jobs.is_empty() || bytes < self.bytes_max)
                 && let Some(job) = queue.pop_front()
@@ -71,11 +94,18 @@ impl Waiting {
     pub(super) fn release(&mut self, shards: &[ShardId]) {
         for shard in shards {
             self.under_way.remove(shard);
-            if !self.shards[usize::from(shard.number())].is_empty() {
+            let queue = &self.shards[usize::from(shard.number())];
+            if !queue.is_empty() {
                 self.ready.push_back(*shard);
+                self.ready_writes += writes(queue);
             }
         }
     }
+}
+
+/// How many writes wait in the queue of a shard.
+fn writes(queue: &VecDeque<Job>) -> usize {
+    queue.iter().map(|job| job.batch.writes.len()).sum()
 }
 
 /// About how many bytes the batch sends: those of its blobs, and some for the rest of each row.
@@ -131,6 +161,20 @@ mod tests {
         assert_eq!(taken(&mut waiting), []);
         waiting.release(&[1, 2].map(|number| ShardId::new(number).unwrap()));
         assert_eq!(taken(&mut waiting), [(2, 2), (2, 3)]);
+    }
+
+    #[test]
+    fn what_is_ready_is_much_when_it_has_enough_writes() {
+        let mut waiting = Waiting::new(10, 1 << 20);
+        waiting.push(job(1, 1, BESIDE_WRITES_MIN - 1));
+        assert!(!waiting.is_much());
+        waiting.push(job(2, 1, 1));
+        assert!(waiting.is_much());
+        assert_eq!(taken(&mut waiting), [(1, 1), (2, 1)]);
+        waiting.push(job(1, 2, BESIDE_WRITES_MIN));
+        assert!(!waiting.is_much(), "it waits for its shard");
+        waiting.release(&[ShardId::new(1).unwrap()]);
+        assert!(waiting.is_much());
     }
 
     #[test]

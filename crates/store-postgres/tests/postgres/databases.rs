@@ -2,7 +2,7 @@
 
 use std::{net::TcpListener, thread};
 
-use abide_postgres_fixture::{Server, for_test};
+use abide_postgres_fixture::for_test;
 use abide_store::CommitError;
 use abide_store_postgres::{OpenError, Options, PostgresStore};
 
@@ -69,18 +69,13 @@ fn a_damaged_schema_is_refused() {
     ];
     for (number, (damage, named)) in damages.into_iter().enumerate() {
         let name = format!("damaged {number}");
-        let address = database_of(server, &name);
+        let address = server.database(&name);
         drop(open(&address).unwrap());
         server.query(&name, damage);
         let error = refused(&address);
         assert!(matches!(error, OpenError::Corrupt { .. }), "{damage}: {error}");
         assert!(error.to_string().contains(named), "{damage}: {error}");
     }
-}
-
-/// Names with blanks are written in their own way in an address.
-fn database_of(server: &Server, name: &str) -> String {
-    server.database(name).replace(' ', "%20")
 }
 
 #[test]

@@ -149,7 +149,8 @@ fn acknowledged_batches_survive_restarts_under_load() {
     });
 }
 
-/// The first time finds the guilty one. From then on every statement takes longer than it may.
+/// Shard 3 is refused. After some rows every further one takes longer than a statement may: tried one by
+/// one, the batches would take minutes.
 #[test]
 fn a_refused_group_does_not_try_each_of_its_batches_on_a_database_that_is_down() {
     let test = "a_refused_group_does_not_try_each_of_its_batches_on_a_database_that_is_down";
@@ -158,18 +159,13 @@ fn a_refused_group_does_not_try_each_of_its_batches_on_a_database_that_is_down()
     options.writers = 1;
     let store = PostgresStore::open(&options).unwrap();
     server.query("refused_group", "CREATE SEQUENCE abide.tries");
-    let rule = "IF nextval('abide.tries') = 1 THEN PERFORM pg_sleep(1); \
-        ELSIF NEW.shard = 3 AND currval('abide.tries') < 60 THEN \
-        RAISE EXCEPTION 'no' USING ERRCODE = '23514'; \
-        ELSIF currval('abide.tries') >= 60 THEN PERFORM pg_sleep(60); END IF";
+    let rule = "IF nextval('abide.tries') > 20 THEN PERFORM pg_sleep(60); \
+        ELSIF NEW.shard = 3 THEN RAISE EXCEPTION 'no' USING ERRCODE = '23514'; END IF";
     before_each_log_row(server, "refused_group", rule);
-    // While the first one is written, the others gather into a group.
-    let first = store.commit(batch(63, 0, 1));
-    let pending: Vec<_> = (0..60).map(|number| store.commit(batch(number, 0, 1))).collect();
-    assert_eq!(pollster::block_on(first), Ok(()));
     let begun = Instant::now();
+    let pending: Vec<_> = (0..60).map(|number| store.commit(batch(number, 0, 1))).collect();
     let answers: Vec<_> = pending.into_iter().map(pollster::block_on).collect();
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     assert!(matches!(answers[59], Err(CommitError::Unavailable(_))), "{:?}", answers[59]);
     no_more_trouble(server, "refused_group");
     for (number, answer) in (0..).zip(&answers) {

@@ -1,6 +1,5 @@
 //! A node is killed and stays away until the others have all its runs. Runs that were started before
-//! are called at the moment of the kill: the last answer says how long the failover took. They also
-//! sleep, so that some of their timers fall due while nobody has them.
+//! are called at the moment of the kill: the answers say how long the failover took. They also sleep, so that some of their timers fall due while nobody has them.
 
 use std::time::{Duration, Instant};
 
@@ -44,23 +43,37 @@ impl Beacon {
 /// What was measured.
 #[derive(Default)]
 pub(in super::super) struct Failovers {
+    /// From each kill to the first answer of a run that had to wait for it.
+    pub(in super::super) first: Times,
     /// From each kill to the last answer of all runs.
-    took: Vec<Duration>,
+    pub(in super::super) all: Times,
+    /// How many there were.
+    pub(in super::super) count: usize,
     /// Ids of the runs.
     pub(in super::super) beacons: Vec<String>,
 }
 
-impl Failovers {
-    /// How many there were.
-    pub(in super::super) fn count(&self) -> usize {
-        self.took.len()
-    }
+/// Times, one for each failover.
+#[derive(Default)]
+pub(in super::super) struct Times(Vec<Duration>);
 
-    /// The median and the longest, if there were any.
+impl Times {
+    /// The median and the longest, if there are any.
     pub(in super::super) fn median_and_longest(&self) -> Option<(Duration, Duration)> {
-        let mut took = self.took.clone();
-        took.sort_unstable();
-        Some((*took.get(took.len() / 2)?, *took.last()?))
+        let mut times = self.0.clone();
+        times.sort_unstable();
+        let median = times.len().checked_sub(1)? / 2;
+        Some((*times.get(median)?, *times.last()?))
+    }
+}
+
+impl Failovers {
+    /// Adds the times that all runs took to answer. Runs of living nodes answer at once, those of the dead
+    /// one not before most of its lease is over, so half a lease tells them apart.
+    fn add(&mut self, lease: Duration, took: &[Duration]) {
+        self.count += 1;
+        self.first.0.extend(took.iter().filter(|took| **took > lease / 2).min());
+        self.all.0.extend(took.iter().max());
     }
 }
 
@@ -70,7 +83,7 @@ pub(super) async fn perform(
     failovers: &mut Failovers,
     rng: &mut Rng,
 ) -> Result<(), Finding> {
-    let round = failovers.count();
+    let round = failovers.count;
     let longest_nap = site.lease * 2;
     let mut starting = JoinSet::new();
     for number in 0..BEACONS {
@@ -86,8 +99,7 @@ pub(super) async fn perform(
     for beacon in &beacons {
         calling.spawn(call(client.clone(), beacon.clone(), killed_at));
     }
-    let took = all(calling).await?.into_iter().max().unwrap_or_default();
-    failovers.took.push(took);
+    failovers.add(site.lease, &all(calling).await?);
     node.process.start_again().map_err(unable("restart"))?;
     node.process.ready().await.map_err(unable("restart"))?;
     let mut ending = JoinSet::new();
@@ -97,6 +109,14 @@ pub(super) async fn perform(
     all(ending).await?;
     failovers.beacons.extend(beacons.into_iter().map(|beacon| beacon.id));
     Ok(())
+}
+
+/// Waits until a first run has come to its end, so that workers are there when something is measured.
+/// Gives its id.
+pub(in super::super) async fn rehearse(client: &Client) -> Result<String, Finding> {
+    let beacon = light(client.clone(), "beacon-first".to_owned(), Duration::ZERO).await?;
+    put_out(client.clone(), beacon.clone()).await?;
+    Ok(beacon.id)
 }
 
 /// A run that was started, and how long it is to sleep.
@@ -143,4 +163,26 @@ async fn all<T: 'static>(mut set: JoinSet<Result<T, Finding>>) -> Result<Vec<T>,
         results.push(ended.map_err(|error| Finding::new("client", error.to_string()))??);
     }
     Ok(results)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_living_nodes_are_no_failover() {
+        let seconds = |seconds: &[u64]| -> Vec<_> {
+            seconds.iter().copied().map(Duration::from_secs).collect()
+        };
+        let mut failovers = Failovers::default();
+        assert_eq!(failovers.all.median_and_longest(), None);
+        for took in [&[0, 1, 5, 6], &[0, 0, 7, 9], &[1, 0, 4, 8]] {
+            failovers.add(Duration::from_secs(4), &seconds(took));
+        }
+        let [median, longest] = [5, 7].map(Duration::from_secs);
+        assert_eq!(failovers.first.median_and_longest(), Some((median, longest)));
+        let [median, longest] = [8, 9].map(Duration::from_secs);
+        assert_eq!(failovers.all.median_and_longest(), Some((median, longest)));
+        assert_eq!(failovers.count, 3);
+    }
 }

@@ -15,8 +15,10 @@ use abide::Client;
 use clap::ValueEnum;
 use fastrand::Rng;
 
-pub(super) use self::failover::{Beacon, Failovers};
-pub(super) use self::kill::Kills;
+pub(super) use self::{
+    failover::{Beacon, Failovers, rehearse},
+    kill::Kills,
+};
 use super::{check::Finding, site::Site};
 
 /// A kind of fault.
@@ -61,8 +63,12 @@ pub(super) struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Carries out a fault, to its end.
+    /// Carries out a fault, to its end. Only kills hit nodes that start: one that finds no database then
+    /// gives up, as it should.
     pub(super) async fn perform(&mut self, fault: Fault, rng: &mut Rng) -> Result<(), Finding> {
+        if fault != Fault::Kill {
+            self.site.ready().await?;
+        }
         match fault {
             Fault::Kill => kill::perform(self.site, self.kills, rng).await,
             Fault::Failover => failover::perform(self.site, self.client, self.failovers, rng).await,

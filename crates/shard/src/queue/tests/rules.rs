@@ -362,11 +362,15 @@ fn what_a_lost_node_lent_is_gone() {
 }
 
 #[test]
-fn spare_credit_is_announced_once_until_it_is_spent() {
+fn spare_credit_is_announced_until_others_know_of_half_of_it() {
     let mut bench = Bench::new(10);
     bench.handle(QueueMessage::NodeCame);
     assert_eq!(bench.credit(worker("a"), 2), [spare(2)]);
     assert_eq!(bench.credit(worker("a"), 1), [], "others know that there is some");
+    assert_eq!(bench.credit(worker("a"), 3), [spare(6)]);
+    for run in 11..=13 {
+        assert_eq!(bench.offer(task(run)), [matched(task(run), worker("a"))]);
+    }
     for run in 1..=3 {
         assert_eq!(bench.offer(task(run)), [matched(task(run), worker("a"))]);
     }
@@ -375,14 +379,43 @@ fn spare_credit_is_announced_once_until_it_is_spent() {
 }
 
 #[test]
-fn who_borrows_gets_a_worker_that_is_here_or_is_declined_and_knows_what_is_left() {
+fn who_borrows_gets_a_worker_that_is_here_or_is_declined() {
     let mut bench = Bench::new(10);
     bench.handle(QueueMessage::NodeCame);
     bench.handle(lent("third", 9));
     bench.credit(worker("a"), 2);
     let borrow = |bench: &mut Bench, run| bench.handle(QueueMessage::Borrow(task(run)));
-    assert_eq!(borrow(&mut bench, 1), [matched(task(1), worker("a")), spare(1)]);
-    assert_eq!(borrow(&mut bench, 2), [matched(task(2), worker("a"))]);
+    for run in 1..=2 {
+        assert_eq!(borrow(&mut bench, run), [matched(task(run), worker("a"))]);
+    }
     assert_eq!(borrow(&mut bench, 3), [QueueOutput::Declined(task(3))], "and not passed further");
     assert_eq!(bench.offer(task(4)), [passed(task(4), "third")]);
+}
+
+/// What others think that there is must not stay behind what there is.
+#[test]
+fn who_borrows_is_told_again_before_it_thinks_that_nothing_is_left() {
+    let mut bench = Bench::new(10);
+    bench.handle(QueueMessage::NodeCame);
+    let borrow = |bench: &mut Bench, run| bench.handle(QueueMessage::Borrow(task(run)));
+    assert_eq!(bench.credit(worker("a"), 4), [spare(4)]);
+    let taken = |run| matched(task(run), worker("a"));
+    assert_eq!(borrow(&mut bench, 1), [taken(1)]);
+    assert_eq!(bench.credit(worker("a"), 1), []);
+    assert_eq!(borrow(&mut bench, 2), [taken(2)]);
+    assert_eq!(bench.credit(worker("a"), 3), [spare(6)], "they know of two only");
+}
+
+/// What a declined node forgets is all that it was told.
+#[test]
+fn who_is_declined_is_told_of_other_builds_again() {
+    let mut bench = Bench::new(10);
+    bench.handle(QueueMessage::NodeCame);
+    let built = Worker { build: Some("new".into()), ..worker("a") };
+    let told =
+        QueueOutput::Spare { queue: queue("orders"), build: built.build.clone(), credits: 3 };
+    assert_eq!(bench.credit(built, 3).last(), Some(&told));
+    let refused = Offer { except: ["new".into()].into(), ..task(1) };
+    let declined = bench.handle(QueueMessage::Borrow(refused.clone()));
+    assert_eq!(declined, [QueueOutput::Declined(refused), told]);
 }

@@ -1,0 +1,116 @@
+//! Servers on one database, as processes of their own, with their shards spread over all of them.
+
+use std::time::{Duration, Instant};
+
+use abide::Client;
+use abide_core::ids::ShardId;
+use tokio::{process::Child, time::sleep};
+
+use super::database::Database;
+use crate::{
+    bench::{
+        machine::Usage,
+        place::{spawn_node, spawn_worker},
+    },
+    connection::Common,
+    failed::Failed,
+};
+
+/// How long nodes may take to share the shards, and how often that is looked at.
+const SHARED_WITHIN: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// The servers of one database. They end when this is dropped.
+pub(super) struct Cluster<'a> {
+    database: &'a Database,
+    nodes: Vec<Node>,
+    workers: Vec<Child>,
+}
+
+struct Node {
+    name: String,
+    process: Child,
+    url: String,
+}
+
+impl<'a> Cluster<'a> {
+    /// Starts so many servers, and waits until each has its share.
+    pub(super) async fn start(database: &'a Database, count: usize) -> Result<Self, Failed> {
+        let mut cluster = Self { database, nodes: Vec::new(), workers: Vec::new() };
+        for number in 1..=count {
+            cluster.join(format!("node-{number}")).await?;
+        }
+        cluster.shared().await?;
+        Ok(cluster)
+    }
+
+    async fn join(&mut self, name: String) -> Result<(), Failed> {
+        let (process, url) = spawn_node(&self.database.address, &name).await?;
+        self.nodes.push(Node { name, process, url });
+        Ok(())
+    }
+
+    /// Waits until each node has its share of the shards.
+    async fn shared(&self) -> Result<(), Failed> {
+        let begun = Instant::now();
+        let share = usize::from(ShardId::COUNT) / self.nodes.len();
+        while begun.elapsed() < SHARED_WITHIN {
+            let owners = self.database.owners().await?;
+            let has_share =
+                |node: &Node| owners.get(&node.name).is_some_and(|shards| shards.len() >= share);
+            if self.nodes.iter().all(has_share) {
+                return Ok(());
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+        Err(Failed::refused("the nodes did not share the shards"))
+    }
+
+    /// Starts a worker for each node, in a process of its own.
+    pub(super) async fn start_workers(&mut self) -> Result<(), Failed> {
+        for node in &self.nodes {
+            self.workers.push(spawn_worker(&node.url).await?);
+        }
+        Ok(())
+    }
+
+    /// A client of each node.
+    pub(super) async fn clients(&self) -> Result<Vec<Client>, Failed> {
+        let mut clients = Vec::new();
+        for node in &self.nodes {
+            clients.push(Common::at(node.url.clone()).client().await?);
+        }
+        Ok(clients)
+    }
+
+    /// What servers, workers and this process have used.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let servers = self.nodes.iter().map(|node| node.process.id());
+        let workers = self.workers.iter().map(Child::id);
+        let all: Option<Vec<u32>> = servers.chain(workers).collect();
+        let mut all = all?;
+        all.push(std::process::id());
+        Usage::of(&all)
+    }
+
+    /// The shards that the last node serves.
+    pub(super) async fn shards_of_last(&self) -> Result<Vec<ShardId>, Failed> {
+        let mut owners = self.database.owners().await?;
+        let served = self.nodes.last().and_then(|node| owners.remove(&node.name));
+        Ok(served.unwrap_or_default())
+    }
+
+    /// Kills the last node without warning.
+    pub(super) async fn kill_last(&mut self) -> Result<(), Failed> {
+        let Some(mut node) = self.nodes.pop() else { return Ok(()) };
+        node.process.kill().await.map_err(|error| {
+            Failed::refused(format_args!("a process of the benchmark cannot be ended: {error}"))
+        })
+    }
+
+    /// Starts another node in the place of a killed one, and waits until it has its share.
+    pub(super) async fn restore(&mut self) -> Result<(), Failed> {
+        self.join(format!("node-{}", self.nodes.len() + 1)).await?;
+        self.shared().await
+    }
+}
