@@ -77,7 +77,8 @@ pub struct Engine {
     members: Mutex<JoinSet<()>>,
     lease: mpsc::UnboundedSender<LeaseMessage>,
     stopping: watch::Sender<bool>,
-    /// Numbers calls.
+    /// Numbers calls. It begins anywhere: workers answer queries by these numbers, and may still do so
+    /// for a process that has ended.
     tickets: AtomicU64,
 }
 
@@ -103,7 +104,8 @@ impl Engine {
         let mut members = JoinSet::new();
         members.spawn(Members::new(Arc::clone(&node), lease, said).run());
         let (members, stopping) = (Mutex::new(members), watch::Sender::new(false));
-        Self { node, namespaces, members, lease: say, stopping, tickets: AtomicU64::new(1) }
+        let tickets = AtomicU64::new(Uuid::new_v4().as_u64_pair().0);
+        Self { node, namespaces, members, lease: say, stopping, tickets }
     }
 
     /// Waits until every shard that is served here is in memory, or has ended. In a cluster, that is
