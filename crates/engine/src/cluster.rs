@@ -41,8 +41,6 @@ pub(crate) struct Cluster {
     good_until: AtomicU64,
     /// The lease was good when it was last looked at.
     was_good: AtomicBool,
-    /// Nodes to which there is a link.
-    linked: Mutex<BTreeSet<String>>,
     /// Rows of nodes that have missed renewals.
     silent: Mutex<BTreeSet<String>>,
     /// How long a call waits for a shard that nobody serves.
@@ -58,7 +56,6 @@ impl Cluster {
             waiting: ShardId::all().map(|shard| (shard, Notify::new())).collect(),
             good_until: AtomicU64::new(0),
             was_good: AtomicBool::new(false),
-            linked: Mutex::default(),
             silent: Mutex::default(),
             // So long it takes others to find out that a node is dead, and a little more.
             patience: *lease + *lease / 5,
@@ -107,19 +104,10 @@ impl Cluster {
         until.saturating_sub(since_boot())
     }
 
-    /// There is a link to a node, or there is none any more.
-    pub(crate) fn link(&self, node: &str, up: bool) {
-        let mut linked = lock(&self.linked);
-        if up {
-            linked.insert(node.to_owned());
-        } else {
-            linked.remove(node);
-        }
-    }
-
     /// How many other nodes there are, and to how many there is a link.
     pub(crate) fn others(&self) -> (usize, usize) {
-        (self.neighbours().nodes().len(), lock(&self.linked).len())
+        let neighbours = self.neighbours();
+        (neighbours.nodes().len(), neighbours.links())
     }
 
     /// The other node that serves the shard, as far as this one knows.

@@ -324,7 +324,6 @@ impl Engine {
     /// There is a link to another node, new or anew.
     pub fn linked(&self, node: &str) {
         tracing::info!(node, "another node is there");
-        self.note_link(node, true);
         self.node.reached_node(node);
     }
 
@@ -341,14 +340,7 @@ impl Engine {
     /// The link to another node is gone.
     pub fn unlinked(&self, node: &str) {
         tracing::info!(node, "another node cannot be reached");
-        self.note_link(node, false);
         self.node.missed_node(node);
-    }
-
-    fn note_link(&self, node: &str, up: bool) {
-        if let Some(cluster) = &self.node.cluster {
-            cluster.link(node, up);
-        }
     }
 
     /// The engine may speak for its runs, and goes on doing so: it is alone, or its lease is good and it

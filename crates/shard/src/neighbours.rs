@@ -199,6 +199,11 @@ impl Neighbours {
         self.linked.remove(node);
     }
 
+    /// To how many nodes there is a link.
+    pub fn links(&self) -> usize {
+        self.linked.len()
+    }
+
     /// An offer is on its way to a node.
     pub fn passed(&mut self, node: &str, offer: Offer) {
         let key = (offer.shard, offer.run, offer.work);
