@@ -1,7 +1,7 @@
 //! Which shards are served here: the driver of the lease machine. It carries requests to the registry
 //! and starts and ends the drivers of shards.
 
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use abide_core::ids::ShardId;
 use abide_shard::lease::{Lease, LeaseMessage, LeaseOutput, NODE_PREFIX};
@@ -26,6 +26,8 @@ pub(crate) struct Members {
     /// What the engine says.
     said: mpsc::UnboundedReceiver<LeaseMessage>,
     drivers: JoinSet<ShardId>,
+    /// Leases of other nodes that differ from this one's, as far as somebody was warned.
+    warned_of: BTreeMap<String, Duration>,
 }
 
 /// What a message to the lease led to.
@@ -50,7 +52,7 @@ impl Members {
         lease: Lease,
         said: mpsc::UnboundedReceiver<LeaseMessage>,
     ) -> Self {
-        Self { node, lease, said, drivers: JoinSet::new() }
+        Self { node, lease, said, drivers: JoinSet::new(), warned_of: BTreeMap::new() }
     }
 
     /// Begins at once, so that the shards of a node that is alone take calls from here on; then goes on
@@ -77,7 +79,22 @@ impl Members {
         self.node.standing(&self.lease);
         let step = self.carry_out();
         self.node.arrived(&self.lease);
+        self.warn_of_other_leases();
         step
+    }
+
+    /// Says once of each node that its lease differs, which delays takeovers and is rarely meant.
+    fn warn_of_other_leases(&mut self) {
+        for (node, lease) in self.lease.other_leases() {
+            if self.warned_of.insert(node.clone(), *lease) != Some(*lease) {
+                tracing::warn!(
+                    node,
+                    ?lease,
+                    "the lease of another node differs: its shards, and this node's, are taken over \
+                     after the longer of both"
+                );
+            }
+        }
     }
 
     /// What happens next to the lease.

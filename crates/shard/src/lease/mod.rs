@@ -17,7 +17,8 @@
 //! - A node lists a shard, *then* reads all rows, and opens the shard only if nobody else lists it.
 //!   Of two nodes that list the same shard, at least one sees the other's row.
 //! - A row stops listing a shard only when its node has released it, or when another node expelled
-//!   that node: by compare-and-set on a row that it saw unchanged for a whole lease.
+//!   that node: by compare-and-set on a row that it saw unchanged for a whole lease. If leases differ
+//!   it is the longer one, because each row says how long its node's lease is.
 //! - A node trusts its lease only for a term that began *before* it asked for the renewal and is
 //!   shorter than a lease by a margin, which is for clocks that run at different speeds. A node that
 //!   was paused finds its term over, and its next renewal refused.
@@ -100,6 +101,8 @@ pub struct Lease {
     dead: Vec<Dead>,
     addresses: BTreeMap<ShardId, String>,
     nodes: BTreeSet<String>,
+    /// Rows of other nodes whose leases have another length than this one's.
+    other_leases: BTreeMap<String, Duration>,
     request: Option<Request>,
     round_at: Duration,
     seen_at: Duration,
@@ -187,6 +190,7 @@ impl Lease {
             dead: Vec::new(),
             addresses: BTreeMap::new(),
             nodes: BTreeSet::new(),
+            other_leases: BTreeMap::new(),
             request: None,
             round_at: Duration::ZERO,
             seen_at: Duration::ZERO,
@@ -261,7 +265,13 @@ impl Lease {
     /// Names of the rows whose nodes were seen to miss renewals. Those of nodes that have gone are among
     /// them: nobody renews them.
     pub fn silent(&self) -> impl Iterator<Item = &str> {
-        self.watches.unchanged(self.options.silence())
+        self.watches.silent()
+    }
+
+    /// Names of the rows of other nodes whose leases have another length than this one's, and that
+    /// length.
+    pub fn other_leases(&self) -> &BTreeMap<String, Duration> {
+        &self.other_leases
     }
 
     /// Until when [`Self::may_answer`] holds, if nothing else happens; none if it does not, and

@@ -12,7 +12,8 @@ pub struct LeaseOptions {
     pub incarnation: u64,
     /// Where other nodes reach it.
     pub address: String,
-    /// How long a node may be silent before others take its shards. The same on all nodes.
+    /// How long a node may be silent before others take its shards. Who watches a node with another
+    /// lease waits for the longer of both.
     pub lease: Duration,
 }
 
@@ -23,11 +24,6 @@ impl LeaseOptions {
     /// Five renewals per lease: four may fail.
     pub(super) fn renewal_interval(&self) -> Duration {
         self.lease / 5
-    }
-
-    /// How long a row stays as it is until its node counts as silent: two renewals are missing then.
-    pub(super) fn silence(&self) -> Duration {
-        self.lease / 2
     }
 
     /// Between two reads of all rows: a renewal is seen at most so much later, and so is a death.

@@ -111,6 +111,7 @@ impl Lease {
             incarnation: self.options.incarnation,
             counter: self.counter,
             shards: shards.clone(),
+            lease: Some(self.options.lease),
             address: self.options.address.clone(),
         };
         self.request = Some(Request::Renewal { state, shards });
@@ -128,6 +129,7 @@ impl Lease {
             incarnation: row.map_or(0, |row| row.incarnation),
             counter: row.map_or(0, |row| row.counter),
             shards: BTreeSet::new(),
+            lease: row.and_then(|row| row.lease),
             address: row.map_or_else(String::new, |row| row.address.clone()),
         };
         self.request = Some(Request::Expulsion);

@@ -2,22 +2,27 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 0 | format, 1 |
+//! | 0 | format, 2 |
 //! | 1 | state: 1 alive, 2 leaving, 3 gone |
 //! | 2..10 | incarnation, big endian |
 //! | 10..18 | counter, big endian |
 //! | 18..26 | shards it holds, big endian, shard 0 is the lowest bit |
-//! | 26.. | address, UTF-8 |
+//! | 26..34 | length of its lease in nanoseconds, big endian |
+//! | 34.. | address, UTF-8 |
+//!
+//! Format 1 has no lease: the address begins at 26. It is what older versions write, and what a row of
+//! theirs stays when its node is expelled.
 //!
 //! A format that a reader does not know is a node that may hold every shard: nothing is opened that
 //! could be open there.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use abide_core::ids::ShardId;
 use bytes::Bytes;
 
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
+const FORMAT_WITHOUT_LEASE: u8 = 1;
 
 /// What a node says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +35,8 @@ pub struct NodeRow {
     pub counter: u64,
     /// The shards that it serves, is about to serve, or has not yet released.
     pub shards: BTreeSet<ShardId>,
+    /// How long it must be silent before others may take its shards; none if it did not say so.
+    pub lease: Option<Duration>,
     /// Where it is reached.
     pub address: String,
 }
@@ -60,10 +67,12 @@ impl NodeRow {
     /// The row as bytes.
     pub fn encode(&self) -> Bytes {
         let shards = self.shards.iter().fold(0_u64, |bits, shard| bits | 1 << shard.number());
-        let mut bytes = vec![FORMAT, self.state.number()];
+        let format = if self.lease.is_some() { FORMAT } else { FORMAT_WITHOUT_LEASE };
+        let mut bytes = vec![format, self.state.number()];
         bytes.extend(self.incarnation.to_be_bytes());
         bytes.extend(self.counter.to_be_bytes());
         bytes.extend(shards.to_be_bytes());
+        bytes.extend(self.lease.into_iter().flat_map(|lease| nanoseconds(lease).to_be_bytes()));
         bytes.extend(self.address.as_bytes());
         bytes.into()
     }
@@ -71,26 +80,39 @@ impl NodeRow {
     /// Reads a row.
     pub fn decode(bytes: &[u8]) -> Result<Self, NodeRowError> {
         let (format, rest) = bytes.split_first().ok_or(NodeRowError::Damaged)?;
-        if *format != FORMAT {
-            return Err(NodeRowError::Format(*format));
-        }
-        Self::decode_first_format(rest).ok_or(NodeRowError::Damaged)
+        let with_lease = match *format {
+            FORMAT => true,
+            FORMAT_WITHOUT_LEASE => false,
+            unknown => return Err(NodeRowError::Format(unknown)),
+        };
+        Self::decode_rest(rest, with_lease).ok_or(NodeRowError::Damaged)
     }
 
-    fn decode_first_format(bytes: &[u8]) -> Option<Self> {
+    fn decode_rest(bytes: &[u8], with_lease: bool) -> Option<Self> {
         let (state, bytes) = bytes.split_first()?;
         let (incarnation, bytes) = bytes.split_first_chunk()?;
         let (counter, bytes) = bytes.split_first_chunk()?;
-        let (shards, address) = bytes.split_first_chunk()?;
+        let (shards, bytes) = bytes.split_first_chunk()?;
+        let (lease, address) = if with_lease {
+            let (lease, address) = bytes.split_first_chunk()?;
+            (Some(Duration::from_nanos(u64::from_be_bytes(*lease))), address)
+        } else {
+            (None, bytes)
+        };
         let shards = u64::from_be_bytes(*shards);
         Some(Self {
             state: NodeState::from_number(*state)?,
             incarnation: u64::from_be_bytes(*incarnation),
             counter: u64::from_be_bytes(*counter),
             shards: ShardId::all().filter(|shard| shards >> shard.number() & 1 == 1).collect(),
+            lease,
             address: str::from_utf8(address).ok()?.to_owned(),
         })
     }
+}
+
+fn nanoseconds(lease: Duration) -> u64 {
+    u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl NodeState {
@@ -122,23 +144,34 @@ mod tests {
             incarnation: 258,
             counter: 3,
             shards: [0, 9, 63].into_iter().filter_map(ShardId::new).collect(),
+            lease: Some(Duration::from_nanos(772)),
             address: "a:7233".into(),
         }
     }
 
     #[test]
     fn the_bytes_are_pinned() {
-        let head = [1, 2, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 3];
-        let expected = [&head[..], &[0x80, 0, 0, 0, 0, 0, 2, 1], b"a:7233"].concat();
+        let head = [2, 2, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 3];
+        let (shards, lease) = ([0x80, 0, 0, 0, 0, 0, 2, 1], [0, 0, 0, 0, 0, 0, 3, 4]);
+        let expected = [&head[..], &shards, &lease, b"a:7233"].concat();
         assert_eq!(row().encode(), expected);
         assert_eq!(NodeRow::decode(&expected), Ok(row()));
     }
 
     #[test]
+    fn the_bytes_of_a_row_without_a_lease_are_pinned() {
+        let head = [1, 2, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 3];
+        let expected = [&head[..], &[0x80, 0, 0, 0, 0, 0, 2, 1], b"a:7233"].concat();
+        let row = NodeRow { lease: None, ..row() };
+        assert_eq!(NodeRow::decode(&expected), Ok(row.clone()));
+        assert_eq!(row.encode(), expected);
+    }
+
+    #[test]
     fn what_cannot_be_read_is_refused() {
-        assert_eq!(NodeRow::decode(&[2, 1]), Err(NodeRowError::Format(2)));
+        assert_eq!(NodeRow::decode(&[3, 1]), Err(NodeRowError::Format(3)));
         let bytes = row().encode();
-        for length in 0..26 {
+        for length in 0..34 {
             assert_eq!(NodeRow::decode(&bytes[..length]), Err(NodeRowError::Damaged), "{length}");
         }
         let mut unknown_state = bytes.to_vec();

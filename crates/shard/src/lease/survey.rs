@@ -9,7 +9,9 @@ use std::{
 use abide_core::ids::ShardId;
 use abide_store::rows::RegistryRow;
 
-use super::{Lease, NodeRow, NodeState, Standing, holdings::Verdict, round::Dead, share::share};
+use super::{
+    Lease, NodeRow, NodeState, Standing, holdings::Verdict, round::Dead, share::share, watch::Sight,
+};
 
 /// A row as it was read. None is a row that cannot be read: it may hold every shard.
 struct Member {
@@ -22,6 +24,11 @@ impl Member {
         self.row.as_ref().is_some_and(|row| row.state == state)
     }
 
+    /// How long its lease is, if it says so.
+    fn lease(&self) -> Option<Duration> {
+        self.row.as_ref().and_then(|row| row.lease)
+    }
+
     fn lists(&self, shard: ShardId) -> bool {
         self.row.as_ref().is_none_or(|row| row.shards.contains(&shard))
     }
@@ -31,13 +38,24 @@ type Members = BTreeMap<String, Member>;
 
 impl Lease {
     pub(super) fn survey(&mut self, rows: &[RegistryRow]) {
-        self.watches.see(rows, self.seen_at, self.options.watched_max());
         let members: Members = rows
             .iter()
             .map(|row| {
                 let member = Member { version: row.version, row: NodeRow::decode(&row.value).ok() };
                 (row.name.clone(), member)
             })
+            .collect();
+        let own_lease = self.options.lease;
+        let sights = members.iter().map(|(name, member)| Sight {
+            name,
+            version: member.version,
+            lease: member.lease().map_or(own_lease, |lease| lease.max(own_lease)),
+        });
+        self.watches.see(sights, self.seen_at, self.options.watched_max());
+        self.other_leases = self
+            .others(&members)
+            .filter_map(|(name, member)| Some((name.clone(), member.lease()?)))
+            .filter(|(_, lease)| *lease != own_lease)
             .collect();
         self.addresses = addresses(&members);
         self.nodes = nodes(&members);
@@ -58,14 +76,14 @@ impl Lease {
         let free = own.is_none_or(|own| {
             own.in_state(NodeState::Gone)
                 || self.wrote(own)
-                || self.watches.left(&name, self.options.lease) == Some(Duration::ZERO)
+                || self.watches.left(&name) == Some(Duration::ZERO)
         });
         if free {
             self.version = own.map_or(0, |own| own.version);
             self.ask_renewal();
         } else {
             let pause = self.options.retry_pause();
-            let left = self.watches.left(&name, self.options.lease);
+            let left = self.watches.left(&name);
             self.round_at = self.seen_at + left.map_or(pause, |left| pause.min(left));
         }
     }
@@ -136,12 +154,10 @@ impl Lease {
         }
     }
 
-    /// Nodes that have not renewed their rows for a whole lease.
+    /// Nodes that have not renewed their rows for a whole lease: theirs, or this node's if it is longer.
     fn expired(&self, members: &Members) -> Vec<Dead> {
-        let others = self.others(members).filter(|(name, _)| {
-            let left = self.watches.left(name, self.options.lease);
-            left == Some(Duration::ZERO)
-        });
+        let silent = |name| self.watches.left(name) == Some(Duration::ZERO);
+        let others = self.others(members).filter(|(name, _)| silent(name));
         let dead = others.map(|(name, member)| Dead {
             name: name.clone(),
             version: member.version,
@@ -172,8 +188,7 @@ impl Lease {
             (false, true) => self.options.watch_interval(),
             (false, false) => self.options.retry_pause(),
         };
-        let lease = self.options.lease;
-        let death = self.others(members).filter_map(|(name, _)| self.watches.left(name, lease));
+        let death = self.others(members).filter_map(|(name, _)| self.watches.left(name));
         let pause = death.min().map_or(pause, |left| pause.min(left));
         let renewal_at = self.asked_at + self.options.renewal_interval();
         self.round_at = renewal_at.min(self.seen_at + pause);

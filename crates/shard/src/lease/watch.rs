@@ -1,13 +1,22 @@
 //! How long other nodes' rows have stayed as they are, by one's own clock. The version of a row
-//! grows with every renewal, so it is what is watched, also of rows that cannot be read.
+//! grows with every renewal, so it is what is watched, also of rows that cannot be read. A node trusts
+//! its lease as long as its row says, so nobody calls it dead before.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use abide_store::rows::RegistryRow;
+/// A row as it was just read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sight<'a> {
+    pub(super) name: &'a str,
+    pub(super) version: u64,
+    /// For how long it must stay as it is for its node to be dead.
+    pub(super) lease: Duration,
+}
 
 #[derive(Debug)]
 struct Watch {
     version: u64,
+    lease: Duration,
     seen_at: Duration,
     unchanged: Duration,
 }
@@ -19,30 +28,35 @@ pub(super) struct Watches(BTreeMap<String, Watch>);
 impl Watches {
     /// Takes note of the rows as they are. The time since the last look counts only up to
     /// `watched_max`: whoever looked away for long has not seen the row unchanged for so long.
-    pub(super) fn see(&mut self, rows: &[RegistryRow], monotonic: Duration, watched_max: Duration) {
+    pub(super) fn see<'a>(
+        &mut self,
+        rows: impl Iterator<Item = Sight<'a>>,
+        monotonic: Duration,
+        watched_max: Duration,
+    ) {
         let mut before = std::mem::take(&mut self.0);
-        for row in rows {
-            let unchanged = match before.remove(&row.name) {
-                Some(watch) if watch.version == row.version => {
+        for Sight { name, version, lease } in rows {
+            let unchanged = match before.remove(name) {
+                Some(watch) if watch.version == version => {
                     let since = monotonic.saturating_sub(watch.seen_at);
                     watch.unchanged + since.min(watched_max)
                 }
                 Some(_) | None => Duration::ZERO,
             };
-            let watch = Watch { version: row.version, seen_at: monotonic, unchanged };
-            self.0.insert(row.name.clone(), watch);
+            let watch = Watch { version, lease, seen_at: monotonic, unchanged };
+            self.0.insert(name.to_owned(), watch);
         }
     }
 
-    /// Names of the rows that were seen unchanged for so long.
-    pub(super) fn unchanged(&self, time: Duration) -> impl Iterator<Item = &str> {
-        let long = self.0.iter().filter(move |(_, watch)| watch.unchanged >= time);
+    /// Names of the rows that were seen unchanged for half of a lease: two renewals are missing then.
+    pub(super) fn silent(&self) -> impl Iterator<Item = &str> {
+        let long = self.0.iter().filter(|(_, watch)| watch.unchanged >= watch.lease / 2);
         long.map(|(name, _)| name.as_str())
     }
 
     /// How much longer the row must stay as it is to have been seen unchanged for a whole lease.
-    pub(super) fn left(&self, name: &str, lease: Duration) -> Option<Duration> {
-        self.0.get(name).map(|watch| lease.saturating_sub(watch.unchanged))
+    pub(super) fn left(&self, name: &str) -> Option<Duration> {
+        self.0.get(name).map(|watch| watch.lease.saturating_sub(watch.unchanged))
     }
 }
 
@@ -51,19 +65,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_that_is_renewed_is_not_unchanged() {
+    fn a_row_is_silent_and_then_dead_by_its_own_lease_unless_it_is_renewed() {
         let second = Duration::from_secs(1);
-        let row = |name: &str, version| RegistryRow {
-            name: name.into(),
-            version,
-            value: Default::default(),
-        };
+        let row = |name, version, lease| Sight { name, version, lease };
         let mut watches = Watches::default();
         for look in 0..=2 {
-            let rows = [row("renewed", u64::from(look)), row("silent", 7)];
-            watches.see(&rows, look * second, second);
+            let rows = [
+                row("renewed", u64::from(look), 4 * second),
+                row("silent", 7, 4 * second),
+                row("patient", 7, 5 * second),
+            ];
+            watches.see(rows.into_iter(), look * second, second);
         }
-        assert_eq!(watches.unchanged(2 * second).collect::<Vec<_>>(), ["silent"]);
-        assert_eq!(watches.unchanged(3 * second).count(), 0);
+        assert_eq!(watches.silent().collect::<Vec<_>>(), ["silent"]);
+        let left = ["renewed", "silent", "patient"].map(|name| watches.left(name));
+        assert_eq!(left, [4, 2, 3].map(|seconds| Some(seconds * second)));
     }
 }

@@ -94,7 +94,11 @@ impl Cluster {
     }
 
     pub(super) fn start(&mut self, name: &'static str, incarnation: u64) {
-        self.nodes.insert(name, Node::new(Lease::new(options(name, incarnation))));
+        self.start_with(name, options(name, incarnation));
+    }
+
+    pub(super) fn start_with(&mut self, name: &'static str, options: LeaseOptions) {
+        self.nodes.insert(name, Node::new(Lease::new(options)));
         self.tell(name, LeaseMessage::Tick);
     }
 

@@ -6,7 +6,7 @@ use abide_core::ids::ShardId;
 use abide_store::rows::RegistryRow;
 
 use super::cluster::{Cluster, LEASE, Registry, options};
-use crate::lease::{Lease, LeaseMessage, LeaseOutput, NodeRow, NodeState};
+use crate::lease::{Lease, LeaseMessage, LeaseOptions, LeaseOutput, NodeRow, NodeState};
 
 /// What the lease asks for, but for what it tells other nodes.
 fn drain(lease: &mut Lease) -> Vec<LeaseOutput> {
@@ -148,6 +148,27 @@ fn the_shards_of_a_killed_node_are_taken_after_a_lease_and_not_before() {
     cluster.run(LEASE * 3 / 5);
     assert_eq!(cluster.served(), [64]);
     assert_eq!(row(&cluster, "b").state, NodeState::Gone);
+}
+
+/// Cut off from the store, a node trusts its own lease: who has a shorter one must not take from it.
+#[test]
+fn who_watches_a_node_with_a_longer_lease_waits_for_that_one() {
+    let mut cluster = Cluster::of(&["long"]);
+    let short = LeaseOptions { lease: LEASE / 5, ..options("short", 1) };
+    cluster.start_with("short", short);
+    cluster.run(LEASE);
+    assert_eq!(cluster.served(), [32, 32]);
+    let other = [("node/long".to_owned(), LEASE)].into();
+    assert_eq!(*cluster.node("short").lease.other_leases(), other);
+    cluster.node("long").cut_off = true;
+    cluster.run(LEASE * 3 / 10);
+    assert_eq!(cluster.node("short").lease.silent().count(), 0);
+    cluster.run(LEASE * 3 / 10);
+    assert_eq!(cluster.node("short").lease.silent().count(), 1);
+    assert_eq!(cluster.served(), [32, 32], "it still answers, and nobody else does");
+    cluster.run(LEASE);
+    assert_eq!(cluster.served(), [0, 64]);
+    assert_eq!(row(&cluster, "long").lease, Some(LEASE), "it is kept for who may still watch it");
 }
 
 /// Whoever is alive sees a renewal a tenth of a lease late at most, and looks again when it is time.

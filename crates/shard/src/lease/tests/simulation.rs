@@ -1,6 +1,6 @@
 //! Several nodes under random faults. Requests reach the store late or never, writes are applied
 //! after they were reported as failed, shards close slowly, processes are paused, killed, restarted
-//! and asked to leave, and no two clocks agree. At no moment may a shard be served by two nodes whose
+//! and asked to leave, no two clocks agree, and leases differ. At no moment may a shard be served by two nodes whose
 //! leases are valid by their own clocks; when the faults end, all shards are served, in fair shares.
 
 use std::{collections::BTreeMap, time::Duration};
@@ -10,7 +10,7 @@ use abide_store::rows::RegistryRow;
 
 use super::cluster::{LEASE, Registry, options};
 use crate::{
-    lease::{Lease, LeaseMessage, LeaseOutput},
+    lease::{Lease, LeaseMessage, LeaseOptions, LeaseOutput},
     queue::tests::random::Random,
 };
 
@@ -76,8 +76,9 @@ impl Simulation {
     fn start(&mut self, name: &'static str) {
         self.incarnations += 1;
         let speed = 950 + self.random.below(101);
+        let lease = self.random.one_of(&[LEASE / 2, LEASE]);
         let process = Process {
-            lease: Lease::new(options(name, self.incarnations)),
+            lease: Lease::new(LeaseOptions { lease, ..options(name, self.incarnations) }),
             clock: (speed, Duration::from_secs(self.random.below(1_000))),
             paused_until: 0,
             flights: Vec::new(),
