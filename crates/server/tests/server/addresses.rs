@@ -24,6 +24,7 @@ use tokio::{
 use tonic::Code;
 
 use crate::{
+    network::get,
     observed::ObservedStore,
     support::{self, config, server, target},
 };
@@ -200,6 +201,18 @@ async fn clients_and_workers_leave_a_server_that_is_cut_off_from_its_store() {
     assert_eq!(first.engine().figures().workers, 0);
     assert_eq!(second.engine().figures().workers, 1);
     worker.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_is_not_ready_while_it_is_cut_off_from_its_store() {
+    let way = Arc::new(ObservedStore::of(&Arc::default()));
+    let server = start(node(0, None), &way).await;
+    let probe = async || get(server.http_address(), "/readyz").await;
+    assert!(probe().await.starts_with("HTTP/1.1 200"));
+    way.cut_off();
+    while !probe().await.starts_with("HTTP/1.1 503") {}
+    way.mend();
+    while !probe().await.starts_with("HTTP/1.1 200") {}
 }
 
 /// It could tell nothing new, and does not know for how long.

@@ -41,6 +41,11 @@ impl ObservedStore {
         self.cut_off.store(true, Ordering::SeqCst);
     }
 
+    /// All is well again.
+    pub(crate) fn mend(&self) {
+        self.cut_off.store(false, Ordering::SeqCst);
+    }
+
     fn is_cut_off(&self) -> bool {
         self.cut_off.load(Ordering::SeqCst)
     }
