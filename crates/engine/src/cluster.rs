@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -15,7 +15,7 @@ use abide_shard::{
     lease::{Lease, LeaseOptions},
     neighbours::Neighbours,
 };
-use tokio::sync::{Notify, futures::Notified};
+use tokio::sync::{Notify, futures::Notified, watch};
 
 use crate::{
     clock::since_boot,
@@ -40,7 +40,7 @@ pub(crate) struct Cluster {
     /// Until when the lease is good, in nanoseconds of [`since_boot`].
     good_until: AtomicU64,
     /// The lease was good when it was last looked at.
-    was_good: AtomicBool,
+    was_good: watch::Sender<bool>,
     /// Rows of nodes that have missed renewals.
     silent: Mutex<BTreeSet<String>>,
     /// How long a call waits for a shard that nobody serves.
@@ -55,7 +55,7 @@ impl Cluster {
             neighbours: Mutex::new(Neighbours::new(address.clone())),
             waiting: ShardId::all().map(|shard| (shard, Notify::new())).collect(),
             good_until: AtomicU64::new(0),
-            was_good: AtomicBool::new(false),
+            was_good: watch::Sender::new(false),
             silent: Mutex::default(),
             // So long it takes others to find out that a node is dead, and a little more.
             patience: *lease + *lease / 5,
@@ -95,7 +95,13 @@ impl Cluster {
     /// The lease was good at the last of these looks and is good no more.
     pub(crate) fn lease_lost(&self) -> bool {
         let good = self.trusted();
-        self.was_good.swap(good, Ordering::SeqCst) && !good
+        self.was_good.send_replace(good) && !good
+    }
+
+    /// Waits until the lease is seen to be good, or to be good no more.
+    pub(crate) async fn until_lease(&self, good: bool) {
+        // The sender lives as long as `self`, so waiting cannot fail.
+        drop(self.was_good.subscribe().wait_for(|was_good| *was_good == good).await);
     }
 
     /// How much longer the lease is good.

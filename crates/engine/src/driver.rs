@@ -241,7 +241,7 @@ impl Driver {
 
     /// Offers work. A match with it is taken next, without a way around.
     fn offer(&mut self, offer: QueueMessage) {
-        for output in self.node.ask_queues(offer) {
+        for output in self.node.ask_queues(offer, None) {
             match output {
                 QueueOutput::Match(offer, worker) if offer.shard == self.id => {
                     self.matched.push_back(Message::Matched(offer, worker));

@@ -114,6 +114,22 @@ impl Engine {
         self.node.all_opened().await;
     }
 
+    /// Waits until the engine cannot speak for any run, because its lease was lost. One that is alone
+    /// always can.
+    pub async fn lease_lost(&self) {
+        match &self.node.cluster {
+            Some(cluster) => cluster.until_lease(false).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until the lease is good, as it may be again after it was lost.
+    pub async fn lease_good(&self) {
+        if let Some(cluster) = &self.node.cluster {
+            cluster.until_lease(true).await;
+        }
+    }
+
     /// Finishes what is in flight and stops: what was acknowledged is durable, waiting callers are
     /// told that the engine cannot be reached, and the streams of workers end. A node of a cluster
     /// [leaves](Self::leave) first.

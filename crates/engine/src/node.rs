@@ -191,16 +191,38 @@ impl Node {
 
     /// Tells the queues, and tells shards what they answer.
     pub(crate) fn queue(&self, message: QueueMessage) {
-        for output in self.ask_queues(message) {
+        for output in self.ask_queues(message, None) {
             self.pass_on(output);
         }
     }
 
-    /// Tells the queues; what they answer must be passed on.
-    pub(crate) fn ask_queues(&self, message: QueueMessage) -> Vec<QueueOutput> {
+    /// Tells the queues, perhaps what another node wants to borrow; what they answer must be passed on.
+    /// Only what they say of credit is said here, before anybody else speaks to them: other nodes must
+    /// hear last what was true last, or they wait for credit of which they were told long ago.
+    pub(crate) fn ask_queues(
+        &self,
+        message: QueueMessage,
+        borrower: Option<&str>,
+    ) -> Vec<QueueOutput> {
         let mut queues = lock(&self.queues);
         queues.handle(message);
-        std::iter::from_fn(|| queues.poll()).collect()
+        let outputs = std::iter::from_fn(|| queues.poll());
+        outputs.filter_map(|output| self.tell_of_credit(borrower, output)).collect()
+    }
+
+    fn tell_of_credit(&self, borrower: Option<&str>, output: QueueOutput) -> Option<QueueOutput> {
+        match (output, borrower) {
+            (QueueOutput::Spare { queue, build, credits }, _) => {
+                self.broadcast(&PeerMessage::Spare { queue, build, credits });
+                None
+            }
+            (QueueOutput::Declined(offer), Some(node)) => {
+                // If it cannot be told, it offers the work again by itself.
+                self.send(node, PeerMessage::Declined(offer));
+                None
+            }
+            (other, _) => Some(other),
+        }
     }
 
     /// Tells shards what the queues answered.
@@ -213,11 +235,8 @@ impl Node {
                 self.post_all(&Message::NewBuild(queue, build));
             }
             QueueOutput::Pass(offer, node) => self.pass(&node, offer),
-            // Only what was borrowed is declined, and who borrowed it is told at once.
-            QueueOutput::Declined(_) => {}
-            QueueOutput::Spare { queue, build, credits } => {
-                self.broadcast(&PeerMessage::Spare { queue, build, credits });
-            }
+            // Other nodes were told of credit at once.
+            QueueOutput::Declined(_) | QueueOutput::Spare { .. } => {}
         }
     }
 
@@ -250,12 +269,12 @@ impl Node {
     /// ended by that, though its end may not have been noticed yet.
     pub(crate) fn connect(&self, session: &SessionId) -> (u64, Stream) {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let (stream, replaced) = {
-            let mut streams = lock(&self.sessions);
-            streams.opened += 1;
-            let stream = streams.opened;
-            (stream, streams.open.insert(session.clone(), (stream, sender)).is_some())
-        };
+        // Held to the end here and wherever a stream ends, so that all hear of streams in the order in
+        // which they came and went.
+        let mut streams = lock(&self.sessions);
+        streams.opened += 1;
+        let stream = streams.opened;
+        let replaced = streams.open.insert(session.clone(), (stream, sender)).is_some();
         let moved =
             self.cluster.as_ref().is_some_and(|cluster| cluster.neighbours().came_home(session));
         if replaced || moved {
@@ -267,20 +286,18 @@ impl Node {
 
     /// A stream has ended.
     pub(crate) fn disconnect(&self, session: &SessionId, stream: u64) {
-        {
-            let mut streams = lock(&self.sessions);
-            if streams.open.get(session).is_none_or(|(open, _)| *open != stream) {
-                return;
-            }
+        let mut streams = lock(&self.sessions);
+        if streams.open.get(session).is_some_and(|(open, _)| *open == stream) {
             streams.open.remove(session);
+            self.lose(session);
+            self.broadcast(&PeerMessage::SessionLost(session.clone()));
         }
-        self.lose(session);
-        self.broadcast(&PeerMessage::SessionLost(session.clone()));
     }
 
     /// The session is connected to another node: the stream that it had here has ended.
     pub(crate) fn superseded(&self, session: &SessionId) -> bool {
-        let ended = lock(&self.sessions).open.remove(session).is_some();
+        let mut streams = lock(&self.sessions);
+        let ended = streams.open.remove(session).is_some();
         if ended {
             self.lose(session);
         }
@@ -325,8 +342,8 @@ impl Node {
 
     /// The streams of all workers end.
     pub(crate) fn disconnect_all(&self) {
-        let ended = std::mem::take(&mut lock(&self.sessions).open);
-        for session in ended.into_keys() {
+        let mut streams = lock(&self.sessions);
+        for session in std::mem::take(&mut streams.open).into_keys() {
             self.lose(&session);
             self.broadcast(&PeerMessage::SessionLost(session));
         }
@@ -482,4 +499,97 @@ struct Streams {
 /// The data behind these locks is whole whenever they are released, also by a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            OnceLock, Weak,
+            atomic::{AtomicUsize, Ordering},
+        },
+        time::Duration,
+    };
+
+    use abide_core::call::{Call, QueueKey, RunTarget};
+    use abide_core::run::Description;
+    use abide_shard::lease::LeaseOptions;
+    use abide_store::memory::MemoryStore;
+
+    use super::*;
+    use crate::{
+        clock::SystemClock,
+        peers::{PeerAnswer, Peers},
+    };
+
+    /// Links that see whether anybody else could speak to the queues while something is said of credit.
+    #[derive(Default)]
+    struct Witness {
+        node: OnceLock<Weak<Node>>,
+        said: AtomicUsize,
+    }
+
+    impl Peers for Witness {
+        fn keep(&self, _: BTreeSet<String>) {}
+
+        fn call(&self, _: &str, _: Call) -> PeerAnswer<CallReply> {
+            Box::pin(async { Err(CallError::NotServed) })
+        }
+
+        fn describe(&self, _: &str, _: RunTarget) -> PeerAnswer<Description> {
+            Box::pin(async { Err(CallError::NotServed) })
+        }
+
+        fn send(&self, _: &str, message: PeerMessage) -> bool {
+            if let PeerMessage::Spare { .. } | PeerMessage::Declined(_) = message {
+                let node = self.node.get().and_then(Weak::upgrade).unwrap();
+                assert!(node.queues.try_lock().is_err(), "something newer could be said first");
+                self.said.fetch_add(1, Ordering::Relaxed);
+            }
+            true
+        }
+    }
+
+    /// A node that hears an older word last thinks for ever that nothing is left.
+    #[test]
+    fn other_nodes_hear_last_of_credit_what_was_true_last() {
+        let witness = Arc::<Witness>::default();
+        let lease = LeaseOptions {
+            node: "near".into(),
+            incarnation: 1,
+            address: "near".into(),
+            lease: Duration::from_secs(5),
+        };
+        let peers = Arc::clone(&witness) as Arc<dyn Peers>;
+        let membership = Membership { lease, peers };
+        let store = Arc::new(MemoryStore::default());
+        let (clock, limits) = (Arc::new(SystemClock), Limits::default());
+        let node = Arc::new(Node::new(store, clock, limits, "near".into(), 1, Some(&membership)));
+        witness.node.set(Arc::downgrade(&node)).unwrap();
+        let nodes = ["near".to_owned(), "far".into()].into();
+        let cluster = node.cluster.as_ref().unwrap();
+        cluster.neighbours().read(&BTreeMap::new(), &nodes, Duration::ZERO);
+        node.reached_node("far");
+        let queue = QueueKey {
+            namespace: "default".into(),
+            queue: "queue".into(),
+            kind: WorkKind::Workflow,
+        };
+        let offer = Offer {
+            queue: queue.clone(),
+            shard: ShardId::new(1).unwrap(),
+            workflow: abide_core::ids::WorkflowKey {
+                namespace: "default".into(),
+                workflow: "workflow".into(),
+            },
+            run: abide_core::ids::RunId::MIN,
+            work: abide_shard::message::Work::Workflow,
+            prefer: None,
+            except: BTreeSet::new(),
+        };
+        node.hear("far", PeerMessage::Offer(offer));
+        let worker = Worker { session: "worker".into(), identity: "worker".into(), build: None };
+        node.queue(QueueMessage::Credit { queue, worker, credits: 1 });
+        assert_eq!(witness.said.load(Ordering::Relaxed), 2, "declined, then lent");
+    }
 }

@@ -95,7 +95,8 @@ impl Node {
         cluster.neighbours().answered(node, &offer);
         if self.connected(&worker.session) {
             self.send(node, PeerMessage::Unmatched(offer.clone(), worker));
-            return self.declined(node, offer);
+            // The other node has credit left, of which it thinks that it is known here.
+            return self.offer_again(offer);
         }
         let moved = cluster.neighbours().welcome(&worker.session, node);
         if moved {
@@ -106,13 +107,9 @@ impl Node {
 
     /// Another node passes an offer on, and is told what came of it, whoever serves the shard by now.
     fn lend(&self, node: &str, offer: Offer) {
-        for output in self.ask_queues(QueueMessage::Borrow(offer)) {
+        for output in self.ask_queues(QueueMessage::Borrow(offer), Some(node)) {
             match output {
                 QueueOutput::Match(offer, worker) => self.tell_match(node, offer, worker),
-                // If it cannot be told, it offers the work again by itself.
-                QueueOutput::Declined(offer) => {
-                    self.send(node, PeerMessage::Declined(offer));
-                }
                 other => self.pass_on(other),
             }
         }
@@ -145,6 +142,13 @@ impl Node {
         }
     }
 
+    /// The work has nobody yet, and has not moved meanwhile.
+    fn offer_again(&self, offer: Offer) {
+        if self.serves(offer.shard) {
+            self.queue(QueueMessage::Offer(offer));
+        }
+    }
+
     /// A node sends work for a worker here. Work that was not waited for, because the match was given
     /// up with a link, or for a worker that has gone, goes back with all else that the worker has.
     fn take(&self, node: &str, worker: Worker, dispatch: Dispatch) {
@@ -173,10 +177,12 @@ impl Node {
     /// There is a link to another node, new or anew.
     pub(crate) fn reached_node(&self, node: &str) {
         let Some(cluster) = &self.cluster else { return };
-        let early = cluster.neighbours().linked(node);
-        self.lent(node, early);
-        for session in self.sessions() {
-            self.send(node, PeerMessage::SessionCame(session));
+        loop {
+            let early = cluster.neighbours().linked(node);
+            if early.is_empty() {
+                break;
+            }
+            self.lent(node, early);
         }
         self.meet_again(node);
     }
@@ -203,9 +209,13 @@ impl Node {
         self.meet_again(node);
     }
 
-    /// Says again what the other node must know, and what may be lost.
+    /// Says again what the other node must know, and what may be lost. It has forgotten which workers are
+    /// connected here, whichever link is new; who presents its attempts must be known before.
     fn meet_again(&self, node: &str) {
         let Some(cluster) = &self.cluster else { return };
+        for session in self.sessions() {
+            self.send(node, PeerMessage::SessionCame(session));
+        }
         let open = self.open_shards();
         if !open.is_empty() {
             self.send(node, PeerMessage::Opened(open));
@@ -226,8 +236,8 @@ impl Node {
         for session in workers {
             self.post_all(&Message::SessionLost(session));
         }
-        for offer in offers.into_iter().filter(|offer| self.serves(offer.shard)) {
-            self.queue(QueueMessage::Offer(offer));
+        for offer in offers {
+            self.offer_again(offer);
         }
         for (offer, worker) in lent {
             self.queue(QueueMessage::Unmatched(offer, worker));
@@ -254,5 +264,135 @@ impl Node {
         };
         // Whoever sent it sends it again when the shard is in memory elsewhere.
         drop(self.post(shard, Post::Message(message)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{Arc, Mutex},
+        time::Duration,
+    };
+
+    use abide_core::{
+        call::{Call, CallError, CallReply, QueueKey, RunTarget, WorkKind},
+        ids::WorkflowKey,
+        limits::Limits,
+        run::Description,
+    };
+    use abide_shard::lease::LeaseOptions;
+    use abide_store::memory::MemoryStore;
+
+    use super::*;
+    use crate::{
+        clock::SystemClock,
+        cluster::Membership,
+        peers::{PeerAnswer, Peers},
+    };
+
+    /// Links to whom it may concern, which keep what was said.
+    #[derive(Default)]
+    struct Said(Mutex<Vec<String>>);
+
+    impl Said {
+        fn take(&self) -> Vec<String> {
+            std::mem::take(&mut *self.0.lock().unwrap())
+        }
+    }
+
+    impl Peers for Said {
+        fn keep(&self, _: BTreeSet<String>) {}
+
+        fn call(&self, _: &str, _: Call) -> PeerAnswer<CallReply> {
+            Box::pin(async { Err(CallError::NotServed) })
+        }
+
+        fn describe(&self, _: &str, _: RunTarget) -> PeerAnswer<Description> {
+            Box::pin(async { Err(CallError::NotServed) })
+        }
+
+        fn send(&self, node: &str, message: PeerMessage) -> bool {
+            let what = match message {
+                PeerMessage::Offer(offer) => format!("offer {}", offer.workflow.workflow),
+                PeerMessage::Unmatched(_, worker) => format!("unmatched {}", worker.session),
+                PeerMessage::SessionCame(session) => format!("came {session}"),
+                PeerMessage::SessionLost(session) => format!("lost {session}"),
+                other => format!("{other:?}"),
+            };
+            self.0.lock().unwrap().push(format!("{node}: {what}"));
+            true
+        }
+    }
+
+    /// A node, and what it says to the other one, which is called `far`.
+    fn node() -> (Node, Arc<Said>) {
+        let said = Arc::<Said>::default();
+        let lease = LeaseOptions {
+            node: "near".into(),
+            incarnation: 1,
+            address: "near".into(),
+            lease: Duration::from_secs(5),
+        };
+        let peers = Arc::clone(&said) as Arc<dyn Peers>;
+        let membership = Membership { lease, peers };
+        let store = Arc::new(MemoryStore::default());
+        let (clock, limits) = (Arc::new(SystemClock), Limits::default());
+        let node = Node::new(store, clock, limits, "near".into(), 1, Some(&membership));
+        let nodes = ["near".to_owned(), "far".into()].into();
+        node.cluster.as_ref().unwrap().neighbours().read(
+            &Default::default(),
+            &nodes,
+            Duration::ZERO,
+        );
+        node.reached_node("far");
+        (node, said)
+    }
+
+    fn queue() -> QueueKey {
+        QueueKey { namespace: "default".into(), queue: "queue".into(), kind: WorkKind::Workflow }
+    }
+
+    fn offer(workflow: &str, shard: ShardId) -> Offer {
+        let workflow = WorkflowKey { namespace: "default".into(), workflow: workflow.into() };
+        Offer {
+            queue: queue(),
+            shard,
+            workflow,
+            run: abide_core::ids::RunId::MIN,
+            work: Work::Workflow,
+            prefer: None,
+            except: BTreeSet::new(),
+        }
+    }
+
+    /// Else the next work waits here for ever, though the other node has workers for it.
+    #[test]
+    fn what_a_node_lends_is_not_forgotten_when_one_of_its_workers_has_moved() {
+        let (node, said) = node();
+        let shard = ShardId::new(1).unwrap();
+        let _posts = node.serve(shard);
+        node.hear("far", PeerMessage::Spare { queue: queue(), build: None, credits: 3 });
+        node.queue(QueueMessage::Offer(offer("a", shard)));
+        assert_eq!(said.take(), ["far: offer a"]);
+        let (_, _stream) = node.connect(&"mover".into());
+        assert_eq!(said.take(), ["far: came mover"]);
+        let mover = Worker { session: "mover".into(), identity: "mover".into(), build: None };
+        node.hear("far", PeerMessage::Matched(offer("a", shard), mover));
+        assert_eq!(said.take(), ["far: unmatched mover", "far: offer a"]);
+        node.queue(QueueMessage::Offer(offer("b", shard)));
+        assert_eq!(said.take(), ["far: offer b"], "one credit was not used");
+    }
+
+    /// A node that could not reach this one for a moment has forgotten its workers, and must hear of
+    /// their end.
+    #[test]
+    fn who_begins_a_link_is_told_of_the_workers_that_are_here() {
+        let (node, said) = node();
+        let (stream, _given) = node.connect(&"worker".into());
+        said.take();
+        node.called_by_node("far");
+        assert_eq!(said.take(), ["far: came worker"]);
+        node.disconnect(&"worker".into(), stream);
+        assert_eq!(said.take(), ["far: lost worker"]);
     }
 }

@@ -185,7 +185,11 @@ async fn answer(
     mut operation: Operation,
 ) -> Result<Answer, CallError> {
     if let Operation::History(request) = &mut operation {
-        await_events(handler, request).await?;
+        let awaited = await_events(handler, request).await;
+        if awaited.is_err() {
+            handler.calls.count(&awaited);
+        }
+        awaited?;
     }
     // The semaphore is never closed.
     let _place = if is_page(&operation) { pages.acquire().await.ok() } else { None };

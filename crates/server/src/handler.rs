@@ -35,7 +35,7 @@ pub(crate) struct Handler {
     pub(crate) stopping: watch::Receiver<bool>,
     streams: Arc<Semaphore>,
     /// How calls of clients ended.
-    calls: Arc<Results>,
+    pub(crate) calls: Arc<Results>,
     /// How completions of workers ended.
     pub(crate) completions: Arc<Results>,
 }
@@ -117,9 +117,10 @@ impl Handler {
     }
 
     /// Whether whoever follows a run asks again: its shard is being opened anew, here or elsewhere, and
-    /// nothing that the caller did is at fault. Waits before it says so.
+    /// nothing that the caller did is at fault. Waits before it says so. A server that has lost its lease
+    /// may be cut off from its store for long, and the caller can follow the run at another.
     pub(crate) async fn goes_on(&self, failed: &CallError) -> bool {
-        let goes_on = failed.passing() && !self.engine.stopping();
+        let goes_on = failed.passing() && self.engine.joined() && !self.engine.stopping();
         if goes_on {
             tokio::time::sleep(REOPENING).await;
         }

@@ -39,7 +39,10 @@ async fn readyz(State(probes): State<Probes>) -> (StatusCode, &'static str) {
     if *probes.ready.borrow() {
         (StatusCode::OK, "ready\n")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "not ready: shards are being read or the server stops\n")
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "not ready: shards are being read, the lease is lost, or the server stops\n",
+        )
     }
 }
 

@@ -293,21 +293,38 @@ fn read(path: &Path) -> Result<Vec<u8>, ServerError> {
     fs::read(path).map_err(|error| ServerError::TlsFile { path: path.to_owned(), error })
 }
 
-/// Tells probes when the engine is ready, and when the server stops.
+/// Tells probes when the engine is ready, when it has lost its lease, and when the server stops.
 async fn announce(
     engine: Arc<Engine>,
     health: HealthReporter,
     ready: watch::Sender<bool>,
     leaving: watch::Receiver<bool>,
 ) {
-    engine.ready().await;
-    health.set_serving::<AbideServer<Service>>().await;
-    health.set_serving::<WorkersServer<Workers>>().await;
-    ready.send_replace(true);
+    let ended = async {
+        tokio::select! {
+            () = stopped(leaving) => {}
+            _ = engine.failed() => {}
+        }
+    };
+    let follow_lease = async {
+        loop {
+            engine.lease_good().await;
+            engine.ready().await;
+            health.set_serving::<AbideServer<Service>>().await;
+            health.set_serving::<WorkersServer<Workers>>().await;
+            ready.send_replace(true);
+            engine.lease_lost().await;
+            say_not_ready(&health, &ready).await;
+        }
+    };
     tokio::select! {
-        () = stopped(leaving) => {}
-        _ = engine.failed() => {}
+        () = ended => {}
+        () = follow_lease => {}
     }
+    say_not_ready(&health, &ready).await;
+}
+
+async fn say_not_ready(health: &HealthReporter, ready: &watch::Sender<bool>) {
     ready.send_replace(false);
     health.set_not_serving::<AbideServer<Service>>().await;
     health.set_not_serving::<WorkersServer<Workers>>().await;

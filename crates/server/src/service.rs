@@ -142,6 +142,7 @@ impl Abide for Service {
         request: Request<wire::GetHistoryRequest>,
     ) -> Result<Response<GetHistoryResponse>, Status> {
         let page = history::page(&self.0, request.into_inner()).await;
+        self.0.calls.count(&page);
         page.map(Response::new).map_err(status)
     }
 
@@ -179,6 +180,7 @@ impl Abide for Service {
         request: Request<wire::GetWaitRequest>,
     ) -> Result<Response<wire::ShownWait>, Status> {
         let wait = waits::one(&self.0, request.into_inner()).await;
+        self.0.calls.count(&wait);
         wait.map(Response::new).map_err(status)
     }
 

@@ -187,10 +187,14 @@ impl Neighbours {
         None
     }
 
-    /// There is a link to a node; gives what it has lent already.
+    /// There is a link to a node; gives what it has lent already. To be said until that is nothing: what
+    /// the node lends meanwhile is kept, so that the last of it is used last.
     pub fn linked(&mut self, node: &str) -> Vec<Spare> {
-        self.linked.insert(node.to_owned());
-        let early = self.early.remove(node).unwrap_or_default().into_iter();
+        let early = self.early.remove(node).unwrap_or_default();
+        if early.is_empty() {
+            self.linked.insert(node.to_owned());
+        }
+        let early = early.into_iter();
         early.map(|((queue, build), credits)| Spare { queue, build, credits }).collect()
     }
 
@@ -362,6 +366,8 @@ mod tests {
         assert_eq!(neighbours.lends("a", spare(3)), None);
         assert_eq!(neighbours.lends("a", spare(2)), None);
         assert_eq!(neighbours.linked("a"), [spare(2)], "what it said last");
+        assert_eq!(neighbours.lends("a", spare(5)), None, "the other is not used yet");
+        assert_eq!(neighbours.linked("a"), [spare(5)]);
         assert_eq!(neighbours.linked("a"), []);
         assert_eq!(neighbours.lends("a", spare(1)), Some(spare(1)));
         neighbours.unlinked("a");

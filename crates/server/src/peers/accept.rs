@@ -4,7 +4,7 @@
 use std::{
     collections::HashMap,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
 
@@ -29,21 +29,32 @@ use super::{
 };
 use crate::{
     frame::{READ_FRAMES, WRITTEN_BYTES, WRITTEN_ITEMS},
-    handler::{Handler, over, status},
+    handler::{Handler, status},
 };
 
 /// The service of other nodes.
 pub(crate) struct Accept {
     handler: Handler,
-    latest: Latest,
+    latest: Arc<Mutex<Latest>>,
 }
 
-/// The newest link of each node. What comes on an older one, whose end was not noticed yet, is too late.
-type Latest = Arc<Mutex<HashMap<String, u64>>>;
+/// The newest link of each node, while there is one. What comes on an older one, whose end was not
+/// noticed yet, is too late.
+#[derive(Default)]
+struct Latest {
+    begun: u64,
+    links: HashMap<String, u64>,
+}
+
+impl Latest {
+    fn is(&self, node: &str, number: u64) -> bool {
+        self.links.get(node) == Some(&number)
+    }
+}
 
 impl Accept {
     pub(crate) fn new(handler: Handler) -> Self {
-        Self { handler, latest: Latest::default() }
+        Self { handler, latest: Arc::default() }
     }
 }
 
@@ -66,12 +77,14 @@ impl peers_server::Peers for Accept {
             return Err(status(InvalidField::new("hello.protocol_version", problem)));
         }
         let number = {
-            let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-            let number = latest.entry(hello.address.clone()).or_default();
-            *number += 1;
-            *number
+            let mut latest = lock(&self.latest);
+            latest.begun += 1;
+            let number = latest.begun;
+            latest.links.insert(hello.address.clone(), number);
+            // Held meanwhile, so that the end of an older link is not told after this.
+            self.handler.engine.called(&hello.address);
+            number
         };
-        self.handler.engine.called(&hello.address);
         Ok(Response::new(Listening {
             handler: self.handler.clone(),
             node: hello.address,
@@ -93,7 +106,7 @@ pub(crate) struct Listening {
     node: String,
     /// Which of the node's links it is.
     number: u64,
-    latest: Latest,
+    latest: Arc<Mutex<Latest>>,
     said: Streaming<PeerFrame>,
     /// The node may say more.
     saying: bool,
@@ -107,8 +120,7 @@ pub(crate) struct Listening {
 impl Listening {
     /// The node has begun no other link since.
     fn is_latest(&self) -> bool {
-        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        latest.get(&self.node) == Some(&self.number)
+        lock(&self.latest).is(&self.node, self.number)
     }
 
     /// Reads what the node has said, if it has.
@@ -152,7 +164,8 @@ impl Listening {
             let engine = &self.handler.engine;
             wire::called(call, || engine.new_run_id()).map_err(CallError::from)
         } else {
-            Err(over("calls of the link", limit))
+            // No caller of the other node is at fault for what all of them wait for.
+            Err(CallError::Overloaded)
         };
         let call = perform(Arc::clone(&self.handler.engine), number, called);
         let (handle, registration) = AbortHandle::new_pair();
@@ -200,7 +213,9 @@ impl Stream for Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        if self.is_latest() {
+        let mut latest = lock(&self.latest);
+        if latest.is(&self.node, self.number) {
+            latest.links.remove(&self.node);
             self.handler.engine.hung_up(&self.node);
         }
     }
@@ -235,6 +250,11 @@ async fn answer(engine: &Engine, operation: Operation) -> Result<Reply, CallErro
             Err(InvalidField::new("call", "is nothing that nodes ask each other").into())
         }
     }
+}
+
+/// What is behind the lock is whole whenever it is released, also by a panic.
+fn lock(latest: &Mutex<Latest>) -> MutexGuard<'_, Latest> {
+    latest.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn missing() -> InvalidField {

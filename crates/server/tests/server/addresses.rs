@@ -12,6 +12,7 @@ use std::{
 };
 
 use abide::{Client, ClientError, Worker, prelude::*};
+use abide_proto::generated::FollowHistoryRequest;
 use abide_sdk::grpc::{GrpcOptions, GrpcTransport};
 use abide_server::{Config, NodeConfig, Server};
 use abide_store::{Store, memory::MemoryStore};
@@ -20,10 +21,12 @@ use tokio::{
     sync::watch,
     task::JoinHandle,
 };
+use tonic::Code;
 
 use crate::{
+    network::get,
     observed::ObservedStore,
-    support::{config, server},
+    support::{self, config, server, target},
 };
 
 #[activity]
@@ -198,6 +201,37 @@ async fn clients_and_workers_leave_a_server_that_is_cut_off_from_its_store() {
     assert_eq!(first.engine().figures().workers, 0);
     assert_eq!(second.engine().figures().workers, 1);
     worker.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_is_not_ready_while_it_is_cut_off_from_its_store() {
+    let way = Arc::new(ObservedStore::of(&Arc::default()));
+    let server = start(node(0, None), &way).await;
+    let probe = async || get(server.http_address(), "/readyz").await;
+    assert!(probe().await.starts_with("HTTP/1.1 200"));
+    way.cut_off();
+    while !probe().await.starts_with("HTTP/1.1 503") {}
+    way.mend();
+    while !probe().await.starts_with("HTTP/1.1 200") {}
+}
+
+/// It could tell nothing new, and does not know for how long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_follows_a_run_at_a_server_that_is_cut_off_from_its_store_is_told() {
+    let store = Arc::new(MemoryStore::default());
+    let way = Arc::new(ObservedStore::of(&store));
+    let (first, second) = (start(node(0, None), &way).await, start(node(1, None), &store).await);
+    let ada = client(&options([second.grpc_address()])).start::<Visit>("ada", "ada".into()).await;
+    let ada = ada.unwrap();
+    let request = FollowHistoryRequest { target: Some(target("ada").into()), after: 0 };
+    let followed = support::client(&first).await.follow_history(request).await;
+    let mut followed = followed.unwrap().into_inner();
+    assert!(followed.message().await.unwrap().is_some());
+    way.cut_off();
+    ada.signal(Visit::leave, ()).await.unwrap();
+    let told = tokio::time::timeout(Duration::from_secs(20), followed.message()).await;
+    let told = told.expect("it is not left alone").expect_err("the server cannot read it");
+    assert_eq!(told.code(), Code::Unavailable, "{told}");
 }
 
 /// Visits from several callers at a time, until they are stopped. Each of them must succeed.

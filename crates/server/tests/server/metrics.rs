@@ -2,7 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use abide_core::{call::CallError, list::WaitFilter, program::Node, run::Close};
+use abide_core::{
+    call::{CallError, HistoryRequest},
+    list::WaitFilter,
+    program::Node,
+    run::Close,
+};
+use abide_proto::generated::GetHistoryRequest;
 use abide_sdk::{Client, transport::Transport};
 use abide_server::{Config, NodeConfig, Server};
 use abide_store::{Store, memory::MemoryStore};
@@ -10,7 +16,7 @@ use abide_store::{Store, memory::MemoryStore};
 use crate::{
     network::get,
     support::{
-        activity, closed, config, programs, server_with_clock, spawn_worker, start, target,
+        activity, client, closed, config, programs, server_with_clock, spawn_worker, start, target,
         transport,
     },
 };
@@ -53,12 +59,19 @@ async fn figures_grow_with_what_happens() {
 
     start(&*transport, "tea", "tea").await;
     assert_eq!(transport.describe(target("nobody")).await.err(), Some(CallError::NotFound));
+    for follow in [None, Some(0)] {
+        let request = HistoryRequest { target: target("nobody"), from: 0, follow };
+        assert_eq!(transport.history(request).await.err(), Some(CallError::NotFound));
+    }
+    let mut single = client(&server).await;
+    let unknown = GetHistoryRequest { target: Some(target("nobody").into()), ..Default::default() };
+    assert!(single.get_history(unknown).await.is_err());
     until(&server, "abide_tasks_waiting{kind=\"workflow\"}", 1.0).await;
     check(
         &server,
         [
             ("abide_calls_total{result=\"ok\"}", 1.0),
-            ("abide_calls_total{result=\"not_found\"}", 1.0),
+            ("abide_calls_total{result=\"not_found\"}", 4.0),
             ("abide_transitions_total", 1.0),
             ("abide_streams", 1.0),
         ],

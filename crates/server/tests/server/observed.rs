@@ -35,9 +35,15 @@ impl ObservedStore {
         Self { kept: Arc::clone(kept), ..Self::default() }
     }
 
-    /// Nothing can be committed any more, and nodes can neither read nor write their rows.
+    /// Nothing can be committed any more, no log can be read, and nodes can neither read nor write their
+    /// rows.
     pub(crate) fn cut_off(&self) {
         self.cut_off.store(true, Ordering::SeqCst);
+    }
+
+    /// All is well again.
+    pub(crate) fn mend(&self) {
+        self.cut_off.store(false, Ordering::SeqCst);
     }
 
     fn is_cut_off(&self) -> bool {
@@ -96,6 +102,9 @@ impl Store for ObservedStore {
         after: u64,
         limit: usize,
     ) -> Pending<'_, Vec<LogRow>> {
+        if self.is_cut_off() {
+            return Box::pin(ready(Err(ReadError::Unavailable("cut off".into()))));
+        }
         self.log_reads.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
             // As with a store on disk, the answer is not there at once.

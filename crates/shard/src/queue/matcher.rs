@@ -22,7 +22,7 @@ use abide_core::{
 use super::{
     QueueOutput,
     builds::Builds,
-    offers::{Name, Offers, Urgency},
+    offers::{Name, Offers, Urgency, allowed},
     workers::Workers,
 };
 use crate::message::Offer;
@@ -93,9 +93,11 @@ impl Matcher {
             self.told.clear();
             return;
         };
-        let build = self.workers.ready(&session).and_then(|worker| worker.build.clone());
-        if let Some(told) = self.told.get_mut(&build) {
-            *told = told.saturating_sub(1);
+        // Who borrows may have thought of any build that the work allows.
+        for (build, told) in &mut self.told {
+            if allowed(build.as_ref(), &offer.except) {
+                *told = told.saturating_sub(1);
+            }
         }
         self.hand_out(offer, &session);
     }

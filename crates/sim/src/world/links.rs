@@ -78,11 +78,12 @@ impl World {
             link.ready = true;
         }
         self.trace.note(None, || format!("{:>12} node {node} is linked to {to}", self.now));
-        let early = self.nodes[node].neighbours.linked(&name(to));
-        self.lent(node, to, early)?;
-        let sessions: Vec<_> = self.nodes[node].streams.keys().cloned().collect();
-        for session in sessions {
-            self.say(node, to, PeerMessage::SessionCame(session));
+        loop {
+            let early = self.nodes[node].neighbours.linked(&name(to));
+            if early.is_empty() {
+                break;
+            }
+            self.lent(node, to, early)?;
         }
         self.meet_again(node, to)
     }

@@ -114,7 +114,11 @@ impl World {
         neighbours.answered(&name(from), &offer);
         if streams.contains_key(&taker.session) {
             self.say(node, from, PeerMessage::Unmatched(offer.clone(), taker));
-            return self.declined(node, from, offer);
+            // The other node has credit left, of which it thinks that it is known here.
+            return match self.nodes[node].shards.contains_key(&offer.shard) {
+                true => self.tell_queues(node, QueueMessage::Offer(offer)),
+                false => Ok(()),
+            };
         }
         if neighbours.welcome(&taker.session, &name(from)) {
             self.tell_shards(node, &Message::SessionLost(taker.session.clone()));
@@ -214,6 +218,10 @@ impl World {
 
     /// Says again what the other node must know, and what may be lost.
     pub(super) fn meet_again(&mut self, node: NodeId, other: NodeId) -> Checked {
+        let sessions: Vec<_> = self.nodes[node].streams.keys().cloned().collect();
+        for session in sessions {
+            self.say(node, other, PeerMessage::SessionCame(session));
+        }
         let shards = &self.nodes[node].shards;
         let in_memory =
             |slot: &SlotId| self.slots.get(slot).is_some_and(|slot| slot.machine.is_open());

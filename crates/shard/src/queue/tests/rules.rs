@@ -419,3 +419,21 @@ fn who_is_declined_is_told_of_other_builds_again() {
     let declined = bench.handle(QueueMessage::Borrow(refused.clone()));
     assert_eq!(declined, [QueueOutput::Declined(refused), told]);
 }
+
+/// Who borrows chose by what it was told of one build, and got a worker of another.
+#[test]
+fn a_borrowed_credit_counts_for_each_build_that_may_have_been_meant() {
+    let mut bench = Bench::new(10);
+    bench.handle(QueueMessage::NodeCame);
+    bench.credit(built("a", "x"), 2);
+    bench.credit(built("b", "y"), 2);
+    let borrow = |bench: &mut Bench, offer| bench.handle(QueueMessage::Borrow(offer));
+    assert_eq!(borrow(&mut bench, task(1)), [matched(task(1), built("a", "x"))]);
+    let told = |build: &str, credits| QueueOutput::Spare {
+        queue: queue("orders"),
+        build: Some(build.into()),
+        credits,
+    };
+    let taken = matched(task(2), built("b", "y"));
+    assert_eq!(borrow(&mut bench, task(2)), [taken, told("x", 1), told("y", 1)]);
+}
