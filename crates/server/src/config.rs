@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     fmt,
     net::{Ipv4Addr, SocketAddr},
+    ops::RangeInclusive,
     path::PathBuf,
     time::Duration,
 };
@@ -89,31 +90,53 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
+    /// Refuses what would harm a cluster, before anything is opened.
+    pub(crate) fn check(&self) -> Result<(), ServerError> {
+        self.lease_time()?;
+        if let Some(address) = &self.advertise {
+            check_reachable(address)?;
+        }
+        match &self.name {
+            Some(name) if name.trim().is_empty() || name.contains(char::is_control) => {
+                Err(ServerError::NodeName(name.clone()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The lease of a node that listens here.
     pub(crate) fn lease(&self, listens: SocketAddr) -> Result<LeaseOptions, ServerError> {
+        self.check()?;
         let address = self.advertise.clone().unwrap_or_else(|| listens.to_string());
-        let nowhere =
-            address.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_unspecified());
-        if nowhere || !address.contains(':') {
-            return Err(ServerError::Advertise(address));
-        }
+        check_reachable(&address)?;
         Ok(LeaseOptions {
             node: self.name.clone().unwrap_or_else(|| address.clone()),
             incarnation: Uuid::new_v4().as_u64_pair().0,
             address,
-            lease: self.lease_time(),
+            lease: self.lease_time()?,
         })
     }
 
     /// How long the lease lasts.
-    pub(crate) fn lease_time(&self) -> Duration {
+    pub(crate) fn lease_time(&self) -> Result<Duration, ServerError> {
         let lease = self.lease_ms.map_or(LeaseOptions::LEASE, Duration::from_millis);
-        lease.max(SHORTEST_LEASE)
+        if LEASES.contains(&lease) { Ok(lease) } else { Err(ServerError::Lease(lease)) }
     }
 }
 
-/// A lease that is shorter would be lost to a slow commit.
-const SHORTEST_LEASE: Duration = Duration::from_millis(200);
+/// Refuses an address that means another place on each machine, or no place at all.
+fn check_reachable(address: &str) -> Result<(), ServerError> {
+    let nowhere = address.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_unspecified());
+    let has_port = |(host, port): (&str, &str)| !host.is_empty() && port.parse::<u16>().is_ok();
+    if nowhere || !address.rsplit_once(':').is_some_and(has_port) {
+        return Err(ServerError::Advertise(address.to_owned()));
+    }
+    Ok(())
+}
+
+/// A lease that is shorter would be lost to a slow commit; with a longer one, nobody would take over from
+/// a node that has died.
+const LEASES: RangeInclusive<Duration> = Duration::from_millis(200)..=Duration::from_secs(3600);
 
 /// The address of a database: `postgres://user:password@host:port/database`.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]

@@ -1,6 +1,6 @@
 //! Why a server could not start, or stopped.
 
-use std::{io, net::SocketAddr, path::PathBuf};
+use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
 /// Why a server could not start, or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +43,14 @@ pub enum ServerError {
         "other nodes cannot reach {0}: say by --advertise at which host and port they find this one"
     )]
     Advertise(String),
+    /// Nobody could tell this node from others by its name.
+    #[error("{0:?} is no name for a node: it needs characters that can be seen, on one line")]
+    NodeName(String),
+    /// The lease is too short to be kept, or too long to be of use.
+    #[error(
+        "a lease of {0:?} is refused: it lasts from 200 milliseconds to an hour, 5 seconds by default"
+    )]
+    Lease(Duration),
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] abide_store_sqlite::OpenError),

@@ -56,7 +56,9 @@ impl Server {
     /// Starts a server on the database that is configured, else on the store of its data folder.
     pub async fn open(config: Config) -> Result<Self, ServerError> {
         let (data, address) = (config.data.clone(), config.store.clone());
-        let lease = config.node.clone().unwrap_or_default().lease_time();
+        let node = config.node.clone().unwrap_or_default();
+        node.check()?;
+        let lease = node.lease_time()?;
         let open = move || match address {
             Some(address) => open_database(&address, lease),
             None => open_file(&data),

@@ -32,6 +32,10 @@ impl Address {
             None => ("", rest),
         };
         let (hosts, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        if hosts.contains('@') {
+            // What stands before it may be the end of a password, which messages would show as a host.
+            return Err(refused("an @ in user or password is written as %40"));
+        }
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut tls = Settings::default();
         let mut others = Vec::new();
@@ -42,7 +46,7 @@ impl Address {
         }
         let others = others.join("&");
         let read = |host: &str| config(&format!("postgres://{user}{host}{path}?{others}"));
-        let hosts = hosts.split(',').map(read).collect::<Result<_, _>>()?;
+        let hosts = hosts.split(',').map(str::trim).map(read).collect::<Result<_, _>>()?;
         tls.check().map_err(|reason| refused(&reason))?;
         Ok(Self { hosts, tls })
     }
@@ -98,7 +102,8 @@ mod tests {
 
     #[test]
     fn each_host_is_reached_with_the_same_user_and_database() {
-        let read = Address::read("postgresql://me:pw@one:1,[::1]:2,three/things?user=you").unwrap();
+        let read =
+            Address::read("postgresql://me:pw@one:1, [::1]:2,three /things?user=you").unwrap();
         let hosts: Vec<_> =
             read.hosts.iter().map(|host| (host.get_hosts(), host.get_ports())).collect();
         let tcp = |name: &str| Host::Tcp(name.to_owned());
@@ -132,6 +137,8 @@ mod tests {
         let cases = [
             ("host=one", "does not begin with postgres://"),
             ("postgres:///things", "names no host"),
+            ("postgres://me@one,/things", "names no host"),
+            ("postgres://me:p@ss@host/things", "%40"),
             ("postgres://host?sslmode=allow", "sslmode"),
             ("postgres://host?sslmode=prefer&sslrootcert=x", "sslrootcert"),
             ("postgres://host?sslmode=verify-ca", "sslrootcert"),

@@ -149,13 +149,15 @@ fn borrowed<'a>(params: impl Iterator<Item = &'a Param<'a>>) -> Vec<&'a (dyn ToS
 }
 
 /// The tables are small when statements are first planned and large later. All of them are found by
-/// their keys, so the planner is told to use no other way, whatever its statistics say.
+/// their keys, so the planner is told to use no other way, whatever its statistics say. Warnings are asked
+/// for because one of them is all that is heard of a commit that did not wait for its standby.
 fn settings(options: &Options) -> String {
     let millis = |duration: Duration| duration.as_millis().max(1);
     format!(
         "SET statement_timeout = {}; SET lock_timeout = {}; \
          SET idle_in_transaction_session_timeout = {}; \
          SET search_path = {}; SET client_encoding = 'UTF8'; \
+         SET client_min_messages = warning; \
          SET default_transaction_isolation = 'read committed'; \
          SET jit = off; SET enable_seqscan = off; SET enable_hashjoin = off; \
          SET enable_mergejoin = off; \

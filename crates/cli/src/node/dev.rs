@@ -59,7 +59,7 @@ impl Dev {
         };
         config.namespaces.extend(common.namespace.clone());
         let mut stop = Stop::listen()?;
-        let mut server = start(config).await?;
+        let Some(mut server) = start(config, &mut stop).await? else { return Ok(()) };
         let demo = if self.no_demo {
             None
         } else {

@@ -12,10 +12,12 @@ use std::io::ErrorKind;
 use abide_server::{Config, Server, ServerError};
 use abide_store_sqlite::OpenError;
 
+use self::stop::Stop;
 use crate::failed::Failed;
 
-/// Starts an engine and its listeners, and waits until it has everything in memory.
-async fn start(config: Config) -> Result<Server, Failed> {
+/// Starts an engine and its listeners, and waits until it has everything in memory. That may take for
+/// ever, as with a name that another node has: one that is told to stop meanwhile ends, and there is none.
+async fn start(config: Config, stop: &mut Stop) -> Result<Option<Server>, Failed> {
     let (grpc, data) = (config.grpc_address, config.data.clone());
     let server = Server::open(config).await.map_err(|error| match error {
         ServerError::Listen { address, error } if error.kind() == ErrorKind::AddrInUse => {
@@ -32,6 +34,10 @@ async fn start(config: Config) -> Result<Server, Failed> {
         .hint("stop the other engine, or choose another folder with --data DIR"),
         other => Failed::refused(other),
     })?;
-    server.ready().await;
-    Ok(server)
+    tokio::select! {
+        () = server.ready() => return Ok(Some(server)),
+        () = stop.told() => {}
+    }
+    stop.unless_told_again(server.shutdown()).await.map_err(Failed::refused)?;
+    Ok(None)
 }

@@ -34,7 +34,7 @@ impl Serve {
         let mut stop = Stop::listen()?;
         let scheme = if config.tls.is_some() { "https" } else { "http" };
         let data = config.store_place();
-        let mut server = start(config).await?;
+        let Some(mut server) = start(config, &mut stop).await? else { return Ok(()) };
         let (grpc, http) = (server.grpc_address(), server.http_address());
         output.say(
             &json!({

@@ -1,5 +1,6 @@
 //! A node is killed and stays away until the others have all its runs. Runs that were started before
-//! are called at the moment of the kill: the answers say how long the failover took. They also sleep, so that some of their timers fall due while nobody has them.
+//! are called at the moment of the kill: the answers say how long the failover took. They also sleep, so
+//! that some of their timers fall due while nobody has them.
 
 use std::time::{Duration, Instant};
 
