@@ -63,6 +63,7 @@ impl Shard {
     pub(super) fn carry_on(&mut self, run: RunId, todo: Todo) {
         match todo {
             Todo::Call(ticket, call) => self.serve(run, ticket, call),
+            Todo::Scanned(scan) => self.start_unless_passed(run, *scan),
             Todo::Matched(offer, worker) => self.start_work(run, offer, worker),
             Todo::Due(at, timer) => self.fall_due(run, at, timer),
             Todo::LookAgain(timer) => self.look_again(run, timer),

@@ -45,6 +45,8 @@ pub(super) enum Reading {
 #[derive(Clone, Debug)]
 pub(super) enum Todo {
     Call(Ticket, Box<Call>),
+    /// A start whose key no older run has.
+    Scanned(Box<StartScan>),
     Matched(Offer, Worker),
     Due(Timestamp, TimerKey),
     LookAgain(TimerKey),
@@ -299,6 +301,14 @@ impl Shard {
                 }
                 _ => self.reply(ticket, Err(error.clone())),
             },
+            Todo::Scanned(scan) => {
+                let (ticket, start) = scan.into_call();
+                self.without_run(
+                    run,
+                    Todo::Call(ticket, Box::new(Call::Start(Box::new(start)))),
+                    error,
+                );
+            }
             Todo::Matched(offer, worker) => self.emit(Output::Unmatched(offer, worker)),
             Todo::Deliver(envelope) if *error == CallError::NotFound => {
                 self.deliver_nowhere(*envelope);
@@ -385,6 +395,7 @@ impl Todo {
     fn workflow(&self) -> Option<&WorkflowKey> {
         match self {
             Self::Call(_, call) => Some(call.place().0),
+            Self::Scanned(scan) => Some(scan.workflow()),
             Self::Deliver(envelope) => Some(&envelope.effect.target.workflow),
             Self::Matched(..)
             | Self::Due(..)
@@ -402,6 +413,7 @@ impl Todo {
     pub(super) fn wants_head(&self) -> bool {
         match self {
             Self::Call(_, call) => call.place().1.is_none(),
+            Self::Scanned(_) => true,
             Self::Deliver(envelope) => envelope.effect.target.run.is_none(),
             Self::Matched(..)
             | Self::Due(..)

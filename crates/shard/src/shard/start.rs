@@ -3,7 +3,7 @@
 use abide_core::{
     call::{Call, CallError, ConflictPolicy, StartCall, Ticket},
     event::{Body, ReusePolicy, RunTerminated},
-    ids::RunId,
+    ids::{RunId, WorkflowKey},
     run::{Close, Decision, Input, Run, Signal, StartRun, Status},
 };
 use abide_store::{WorkflowRuns, rows::RunRow};
@@ -11,12 +11,24 @@ use abide_store::{WorkflowRuns, rows::RunRow};
 use super::{Reading, Shard, Todo};
 use crate::message::Fetch;
 
-/// A look through older runs for the key of a start.
-#[derive(Debug)]
+/// A look through the runs before `head` for the key of a start.
+#[derive(Clone, Debug)]
 pub(super) struct StartScan {
     ticket: Ticket,
     start: StartCall,
     head: RunId,
+}
+
+impl StartScan {
+    /// The workflow that is to be started.
+    pub(super) const fn workflow(&self) -> &WorkflowKey {
+        &self.start.workflow
+    }
+
+    /// The start, as it was called.
+    pub(super) fn into_call(self) -> (Ticket, StartCall) {
+        (self.ticket, self.start)
+    }
 }
 
 /// What a start does, given the current run.
@@ -75,15 +87,22 @@ impl Shard {
                 let before = row.ordinal;
                 self.scan_starts(scan, before);
             }
-            _ if self.cache.head(&scan.start.workflow) == Some(scan.head) => {
-                self.start_over(scan.head, scan.ticket, scan.start);
-            }
-            // Another run became the current one meanwhile: look again.
+            // The current run may have left memory meanwhile. What was read still counts then: to read it
+            // again might go on for ever.
             _ => {
                 let workflow = scan.start.workflow.clone();
-                let call = Box::new(Call::Start(Box::new(scan.start)));
-                self.with_head(&workflow, Todo::Call(scan.ticket, call));
+                self.with_head(&workflow, Todo::Scanned(Box::new(scan)));
             }
+        }
+    }
+
+    /// No run before the one that was current has the key. If another run is the current one now, it
+    /// is looked for again.
+    pub(super) fn start_unless_passed(&mut self, head: RunId, scan: StartScan) {
+        if head == scan.head {
+            self.start_over(head, scan.ticket, scan.start);
+        } else {
+            self.start(head, scan.ticket, scan.start);
         }
     }
 

@@ -208,3 +208,16 @@ fn a_start_that_read_the_current_run_before_another_began_looks_again() {
     assert_eq!(world.describe("w").ordinal, 3);
     assert_eq!(world.tables.runs(&RunFilter::default(), 9).len(), 3);
 }
+
+#[test]
+fn a_start_comes_to_its_end_although_no_run_stays_in_memory() {
+    let mut world =
+        World::with_limits(Limits { cached_runs: 0, page_rows: 1, ..Limits::default() });
+    for key in ["one", "two"] {
+        start(&mut world, |call| call.key = Some(key.into())).unwrap();
+        close(&mut world, Ask::CompleteRun(Vec::new()));
+    }
+    // All older runs are read for the key, and the current one has left memory by then.
+    start(&mut world, |call| call.key = Some("three".into())).unwrap();
+    assert_eq!(world.describe("w").ordinal, 3);
+}

@@ -3,7 +3,7 @@
 
 use super::{
     World,
-    nodes::{NodeEvent, NodeId, name, number},
+    nodes::{Node, NodeEvent, NodeId, name, number},
     peers::PeerMessage,
 };
 use crate::{
@@ -166,7 +166,9 @@ impl World {
             let link = self.links.get(&(*from, *to));
             from == to || link.is_some_and(|link| link.ready && link.broken_at.is_none())
         };
-        self.disturbed < since && pairs.into_iter().all(|pair| whole(&pair))
+        self.disturbed < since
+            && self.nodes.iter().all(Node::reachable)
+            && pairs.into_iter().all(|pair| whole(&pair))
     }
 
     /// Tells a node something, in order. `false` if it cannot be reached.

@@ -27,6 +27,9 @@ use crate::{
     trace::brief,
 };
 
+/// Within which time the lease of a node that stood still goes on, after all else does.
+const LEASE_WAKES: Micros = 20 * MILLIS;
+
 /// Which node.
 pub(crate) type NodeId = usize;
 
@@ -243,7 +246,7 @@ impl World {
         self.plan_in(later, Event::Start(node));
     }
 
-    /// The node goes on with everything that waited.
+    /// The node goes on with everything that waited. Its lease may be the last to notice.
     pub(super) fn thaw(&mut self, node: NodeId, process: u64) {
         let thawed = &mut self.nodes[node];
         if thawed.process != process || !thawed.frozen {
@@ -253,8 +256,11 @@ impl World {
         thawed.frozen = false;
         let held = std::mem::take(&mut thawed.held);
         self.trace.note(None, || format!("{:>12} node {node} goes on", self.now));
+        let lease_at = self.now + self.rng.below(LEASE_WAKES);
         for event in held {
-            self.schedule.plan(self.now, event);
+            let of_lease =
+                matches!(event, Event::Node(_, _, NodeEvent::Lease(_) | NodeEvent::Tick(_)));
+            self.schedule.plan(if of_lease { lease_at } else { self.now }, event);
         }
     }
 

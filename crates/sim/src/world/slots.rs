@@ -347,7 +347,7 @@ impl World {
     }
 
     /// Some time after the end of a session in which no node and no link was in trouble, no machine holds
-    /// a task for it, unless it closes and hears of nothing.
+    /// a task for it, unless it closes and hears of nothing, or the task is still on its way to it.
     pub(super) fn session_is_over(&self, session: &SessionId, since: Micros) -> Checked {
         if !self.all_linked_since(since) {
             return Ok(());
@@ -357,7 +357,8 @@ impl World {
             for story in of_shard {
                 let run = slot.machine.peek(story.run.id);
                 let turn = run.and_then(|run| run.volatile.turn.as_ref());
-                if turn.is_some_and(|turn| turn.session == *session) {
+                let holds = turn.is_some_and(|turn| turn.session == *session);
+                if holds && !slot.has_match(session, story.run.id) {
                     let what = format!("{session} is gone and has its task");
                     return Err(Violation::of(Check::Sessions, story.run.id, what));
                 }
@@ -388,6 +389,11 @@ impl Slot {
             }
             None => Ok(()),
         }
+    }
+
+    /// A match of the run with the session has led to nothing yet.
+    fn has_match(&self, session: &SessionId, run: RunId) -> bool {
+        self.matches.iter().any(|(offer, taker)| taker.session == *session && offer.run == run)
     }
 
     /// A match led to something.

@@ -32,7 +32,7 @@ pub(crate) const QUEUE: &str = "queue";
 const CREDITS: usize = 3;
 
 /// How soon all shards know that a session is over, if no node and no link is in trouble.
-const TOLD_WITHIN: Micros = SECOND;
+const TOLD_WITHIN: Micros = 200 * MILLIS;
 
 /// A worker: a process that has one session at a time.
 pub(crate) struct Worker {
@@ -74,8 +74,8 @@ pub(crate) enum WorkerEvent {
     Present(ShardId),
     /// It notices that nobody answers on its stream.
     StreamDead(u64),
-    /// The process begins anew, with another session.
-    Restart(Build),
+    /// The process begins.
+    Begin,
 }
 
 /// What a worker asked a shard for.
@@ -136,7 +136,7 @@ impl World {
                 }
                 _ => Ok(()),
             },
-            WorkerEvent::Restart(build) => self.restart(index, build),
+            WorkerEvent::Begin => self.begin_worker(index),
         }
     }
 
@@ -303,25 +303,24 @@ impl World {
         self.tell_gone(index)
     }
 
-    /// The process dies and another takes its place.
+    /// The process dies and another takes its place. Whatever was planned for the old one is void.
     pub(super) fn kill(&mut self, index: usize, build: Build) -> Checked {
+        self.tell_gone(index)?;
+        let (session, number) = self.next_session();
         let Some(worker) = self.workers.get_mut(index) else { return Ok(()) };
-        worker.connected = false;
-        let (session, number) = (worker.session.clone(), worker.session_number);
+        let gone = std::mem::replace(worker, Worker::new(session, number, build));
         let back = self.rng.between(MILLIS, SECOND);
-        self.plan_in(back, Event::Worker(index, number, WorkerEvent::Restart(build)));
+        self.plan_in(back, Event::Worker(index, number, WorkerEvent::Begin));
         if self.leased() {
-            self.plan_in(TOLD_WITHIN, Event::SessionOver(session, self.now));
+            self.plan_in(TOLD_WITHIN, Event::SessionOver(gone.session, self.now));
         }
-        self.tell_gone(index)
+        Ok(())
     }
 
-    fn restart(&mut self, index: usize, build: Build) -> Checked {
-        let (session, session_number) = self.next_session();
+    fn begin_worker(&mut self, index: usize) -> Checked {
         // Whoever was to come with other code comes too late.
-        let build = if self.calm { Build::Right } else { build };
-        if let Some(worker) = self.workers.get_mut(index) {
-            *worker = Worker::new(session, session_number, build);
+        if let Some(worker) = self.workers.get_mut(index).filter(|_| self.calm) {
+            worker.build = Build::Right;
         }
         self.connect(index)
     }
@@ -338,7 +337,7 @@ impl World {
         for index in 0..self.workers.len() {
             let back = self.rng.between(MILLIS, 2 * SECOND);
             let worker = self.workers.get_mut(index).filter(|worker| worker.node == node);
-            if let Some(worker) = worker {
+            if let Some(worker) = worker.filter(|worker| worker.connected) {
                 worker.connected = false;
                 let number = worker.session_number;
                 self.plan_in(back, Event::Worker(index, number, WorkerEvent::Connect));
