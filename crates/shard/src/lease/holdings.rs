@@ -127,10 +127,6 @@ impl Holdings {
         self.0.get(&shard) == Some(&Hold::Open)
     }
 
-    pub(super) fn any_open(&self) -> bool {
-        self.0.values().any(|hold| *hold == Hold::Open)
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
