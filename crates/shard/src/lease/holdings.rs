@@ -127,6 +127,11 @@ impl Holdings {
         self.0.get(&shard) == Some(&Hold::Open)
     }
 
+    /// Some shard is open or has not finished closing.
+    pub(super) fn any_served(&self) -> bool {
+        self.0.values().any(|hold| matches!(hold, Hold::Open | Hold::Closing))
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -229,7 +229,7 @@ impl Lease {
     /// When to say [`LeaseMessage::Tick`], should nothing else happen before.
     pub fn wake_at(&self) -> Option<Duration> {
         let good = self.term.filter(|term| term.covers(self.seen_at));
-        let lapse_at = good.filter(|_| !self.holdings.is_empty()).map(|term| term.until);
+        let lapse_at = good.filter(|_| self.holdings.any_served()).map(|term| term.until);
         self.next_round_at().into_iter().chain(lapse_at).min()
     }
 
