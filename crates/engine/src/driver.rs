@@ -1,6 +1,9 @@
 //! One task per shard. It takes what comes, lets the machine step, and carries out what it asks for.
 //! It waits for posts, for the store's answers and for the time at once.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     future::Future,
@@ -9,7 +12,7 @@ use std::{
 };
 
 use abide_core::{
-    call::{CallError, Ticket},
+    call::{CallError, Dispatch, Ticket, Worker},
     ids::ShardId,
     time::Timestamp,
 };
@@ -158,6 +161,7 @@ impl Driver {
     fn take(&mut self, post: Post) {
         match post {
             Post::Answer(message) => self.step(message),
+            Post::Lapsed => self.lapse(),
             _ if self.closing => self.turn_away(post),
             Post::Message(message) => self.step(message),
             Post::Call(ticket, call, answer) => {
@@ -182,8 +186,23 @@ impl Driver {
             }
             Post::Message(Message::Matched(offer, worker)) => self.node.unmatched(offer, worker),
             // A caller of an engine that is alone is told by the end of the way back.
-            Post::Call(..) | Post::Answer(_) | Post::Message(_) | Post::Forget(_) | Post::Close => {
-            }
+            Post::Call(..)
+            | Post::Answer(_)
+            | Post::Message(_)
+            | Post::Forget(_)
+            | Post::Close
+            | Post::Lapsed => {}
+        }
+    }
+
+    /// The lease is over: another node may have the shard, which closes here. Whoever waits is told at
+    /// once, because the store may be long in answering a node that is cut off from it.
+    fn lapse(&mut self) {
+        self.closing = true;
+        self.node.shard_closed(self.id);
+        for answer in std::mem::take(&mut self.callers).into_values() {
+            // What was asked for may have happened.
+            drop(answer.send((Err(CallError::Reset), self.node.gauge.begin())));
         }
     }
 
@@ -219,7 +238,7 @@ impl Driver {
                 }
             }
             Output::Offer(offer) => self.offer(QueueMessage::Offer(offer)),
-            Output::Dispatch(worker, dispatch) => node.dispatch(&worker, *dispatch),
+            Output::Dispatch(worker, dispatch) => self.dispatch(worker, *dispatch),
             Output::Unmatched(offer, worker) => node.unmatched(offer, worker),
             Output::Deliver(shard, envelope) => {
                 node.reach(shard, PeerMessage::Deliver(shard, envelope));
@@ -236,6 +255,18 @@ impl Driver {
                 node.halted(self.id, &why);
                 self.halted = true;
             }
+        }
+    }
+
+    /// Gives work out, unless another owner may have its result by now. Then the worker has its credit
+    /// back, and the shard closes, because it believes that the work is under way.
+    fn dispatch(&mut self, worker: Worker, dispatch: Dispatch) {
+        if self.node.trusted() {
+            return self.node.dispatch(&worker, dispatch);
+        }
+        self.lapse();
+        if let Some(offer) = self.shard.credit_of(&dispatch) {
+            self.node.unmatched(offer, worker);
         }
     }
 

@@ -43,6 +43,8 @@ pub(crate) enum Post {
     Forget(Ticket),
     /// Finish what is in flight, then end.
     Close,
+    /// The same, but the lease is over: nobody waits for the answer.
+    Lapsed,
 }
 
 /// What all parts of one engine share.
@@ -156,8 +158,16 @@ impl Node {
             cluster.standing(lease);
         }
         if self.cluster.as_ref().is_some_and(Cluster::lease_lost) {
-            // Whatever cut this node off need not cut its workers off from others.
+            // Whatever cut this node off need not cut its workers and callers off from others.
             self.disconnect_all();
+            self.lapse_all();
+        }
+    }
+
+    fn lapse_all(&self) {
+        let shards = self.shards.read().unwrap_or_else(PoisonError::into_inner);
+        for sender in shards.values() {
+            drop(sender.send((Post::Lapsed, self.gauge.begin())));
         }
     }
 

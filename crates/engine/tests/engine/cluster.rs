@@ -8,7 +8,7 @@ use std::{
 };
 
 use abide_core::{
-    call::{Call, CallReply, Dispatch, TaskCompletion, WorkKind, Worker},
+    call::{Call, CallError, CallReply, Dispatch, TaskCompletion, WorkKind, Worker},
     command::Ask,
     event::SignalReceived,
     ids::RunId,
@@ -147,6 +147,36 @@ async fn calls_wait_for_a_shard_that_moves() {
     }
     stop.send_replace(true);
     assert!(caller.await.expect("no call failed") > 0);
+}
+
+/// A commit of the node never comes back, so its shard never ends there.
+#[tokio::test]
+async fn callers_at_a_node_without_a_store_are_told_when_its_lease_is_over() {
+    let cluster = Cluster::of(2).await;
+    let [good, cut_off] = &*cluster.engines else { panic!("two") };
+    let mut id = String::new();
+    for n in 0.. {
+        id = format!("run-{n}");
+        start(good, &id, "patient").await;
+        if cut_off.describe_here(target(&id)).await.is_ok() {
+            break;
+        }
+    }
+    let signal = || {
+        let signal = SignalReceived { name: "go".into(), ..SignalReceived::default() };
+        Call::Signal(target(&id), signal, Default::default())
+    };
+    cluster.cables[1].cut();
+    let answers = tokio::join!(
+        cut_off.call_here(signal()),
+        cut_off.call_here(Call::AwaitClose(target(&id))),
+        good.call(signal()),
+    );
+    for answer in [answers.0, answers.1, answers.2] {
+        assert!(matches!(answer, Err(CallError::Reset)), "{answer:?}");
+    }
+    insist(good, signal()).await;
+    assert!(good.describe_here(target(&id)).await.is_ok(), "it has taken the run");
 }
 
 /// What was under way on a link that breaks is not waited for, whichever direction it is.

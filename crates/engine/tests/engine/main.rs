@@ -1,5 +1,6 @@
 //! The engine drives the true machines on a true store. Workers here run interpreted programs.
 
+mod cable;
 mod cluster;
 mod recovery;
 mod runs;

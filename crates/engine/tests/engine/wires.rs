@@ -19,6 +19,8 @@ use abide_engine::{
 use abide_store::{Store, memory::MemoryStore};
 use tokio::{sync::mpsc, task::AbortHandle};
 
+use crate::cable::Cable;
+
 /// The lease of nodes here: long enough for a machine that has much else to do.
 const LEASE: Duration = Duration::from_secs(2);
 
@@ -129,6 +131,8 @@ pub(crate) struct Cluster {
     store: Arc<MemoryStore>,
     switchboard: Arc<Switchboard>,
     pub(crate) engines: Vec<Arc<Engine>>,
+    /// The ways of the engines to the store.
+    pub(crate) cables: Vec<Arc<Cable>>,
     plugs: Vec<Arc<Plug>>,
     started: u64,
 }
@@ -136,8 +140,8 @@ pub(crate) struct Cluster {
 impl Cluster {
     pub(crate) async fn of(count: usize) -> Self {
         let (store, switchboard) = (Arc::default(), Arc::default());
-        let (engines, plugs) = (Vec::new(), Vec::new());
-        let mut cluster = Self { store, switchboard, engines, plugs, started: 0 };
+        let (engines, cables, plugs) = (Vec::new(), Vec::new(), Vec::new());
+        let mut cluster = Self { store, switchboard, engines, cables, plugs, started: 0 };
         for _ in 0..count {
             cluster.join().await;
         }
@@ -170,11 +174,13 @@ impl Cluster {
             ..Limits::default()
         };
         let options = Options { name: address.clone(), limits, membership, ..Options::default() };
-        let store = Arc::clone(&self.store) as Arc<dyn Store>;
+        let cable = Arc::new(Cable::new(&self.store));
+        let store = Arc::clone(&cable) as Arc<dyn Store>;
         let engine = Arc::new(Engine::start(store, options));
         self.switchboard.connect(address, &engine);
         engine.ready().await;
         self.engines.push(engine);
+        self.cables.push(cable);
         self.plugs.push(plug);
     }
 
@@ -183,6 +189,7 @@ impl Cluster {
         let newest = self.engines.pop().expect("an engine");
         assert_eq!(Arc::strong_count(&newest), 1, "nobody keeps it");
         drop(newest);
+        self.cables.pop();
         let dead = self.plugs.pop().expect("its plug");
         for plug in &self.plugs {
             plug.end(&dead.own);
@@ -193,6 +200,7 @@ impl Cluster {
     pub(crate) async fn leave_newest(&mut self) {
         self.engines.last().expect("an engine").shutdown().await;
         self.engines.pop();
+        self.cables.pop();
         self.plugs.pop();
     }
 

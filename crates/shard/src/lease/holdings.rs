@@ -127,8 +127,9 @@ impl Holdings {
         self.0.get(&shard) == Some(&Hold::Open)
     }
 
-    pub(super) fn any_open(&self) -> bool {
-        self.0.values().any(|hold| *hold == Hold::Open)
+    /// Some shard is open or has not finished closing.
+    pub(super) fn any_served(&self) -> bool {
+        self.0.values().any(|hold| matches!(hold, Hold::Open | Hold::Closing))
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -228,7 +228,8 @@ impl Lease {
 
     /// When to say [`LeaseMessage::Tick`], should nothing else happen before.
     pub fn wake_at(&self) -> Option<Duration> {
-        let lapse_at = self.term.filter(|_| self.holdings.any_open()).map(|term| term.until);
+        let good = self.term.filter(|term| term.covers(self.seen_at));
+        let lapse_at = good.filter(|_| self.holdings.any_served()).map(|term| term.until);
         self.next_round_at().into_iter().chain(lapse_at).min()
     }
 

@@ -253,6 +253,20 @@ fn an_expelled_node_returns_only_when_its_shards_are_released() {
     assert_eq!(cluster.served(), [32, 32]);
 }
 
+/// Somebody may wait for an answer of a shard whose commits take long.
+#[test]
+fn a_node_that_only_closes_shards_still_looks_when_its_lease_is_over() {
+    let mut cluster = Cluster::of(&["a"]);
+    let node = cluster.node("a");
+    node.lease.handle(node.clock, LeaseMessage::Leave);
+    let asked = drain(&mut node.lease).pop();
+    assert!(matches!(asked, Some(LeaseOutput::PutRegistry(_))), "{asked:?}");
+    let until = node.lease.good_until().unwrap();
+    assert_eq!(node.lease.wake_at(), Some(until), "the store may never answer");
+    node.lease.handle(until, LeaseMessage::Tick);
+    assert_eq!(node.lease.wake_at(), None);
+}
+
 #[test]
 fn a_renewal_counts_from_when_it_was_asked_for() {
     let mut lease = Lease::new(options("a", 1));

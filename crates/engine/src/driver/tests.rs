@@ -1,0 +1,102 @@
+//! A driver whose node woke up after its lease was over, before the lease has looked at the clock.
+
+use std::{collections::BTreeSet, future::ready, time::Duration};
+
+use abide_core::{
+    call::{Call, CallReply, ConflictPolicy, QueueKey, RunTarget, StartCall, WorkKind, Worker},
+    event::RunSpec,
+    ids::{RunId, WorkflowKey},
+    limits::Limits,
+    run::Description,
+};
+use abide_shard::{lease::LeaseOptions, message::Offer, message::Work as OfferedWork};
+use abide_store::memory::MemoryStore;
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::{
+    clock::SystemClock,
+    cluster::Membership,
+    peers::{PeerAnswer, Peers},
+    session::Given,
+};
+
+/// Nobody is reached.
+struct Nobody;
+
+impl Peers for Nobody {
+    fn keep(&self, _nodes: BTreeSet<String>) {}
+
+    fn call(&self, _node: &str, _call: Call) -> PeerAnswer<CallReply> {
+        Box::pin(ready(Err(CallError::NotServed)))
+    }
+
+    fn describe(&self, _node: &str, _target: RunTarget) -> PeerAnswer<Description> {
+        Box::pin(ready(Err(CallError::NotServed)))
+    }
+
+    fn send(&self, _node: &str, _message: PeerMessage) -> bool {
+        false
+    }
+}
+
+/// A node of a cluster that has no lease yet, or none any more.
+fn node_without_lease() -> Node {
+    let lease = LeaseOptions {
+        node: "zombie".into(),
+        incarnation: 1,
+        address: "zombie:7233".into(),
+        lease: Duration::from_secs(5),
+    };
+    let membership = Membership { lease, peers: Arc::new(Nobody) };
+    let (store, clock) = (Arc::new(MemoryStore::default()), Arc::new(SystemClock));
+    Node::new(store, clock, Limits::default(), "zombie".into(), 1, Some(&membership))
+}
+
+fn start(workflow: &WorkflowKey, run: RunId) -> Call {
+    Call::Start(Box::new(StartCall {
+        workflow: workflow.clone(),
+        run,
+        spec: RunSpec {
+            workflow_type: "hello".into(),
+            queue: "queue".into(),
+            ..RunSpec::default()
+        },
+        identity: "test".into(),
+        key: None,
+        conflict: ConflictPolicy::Reject,
+        reuse: Default::default(),
+        begin: Default::default(),
+        signal: None,
+        update: None,
+    }))
+}
+
+#[tokio::test]
+async fn a_node_whose_lease_is_over_gives_nothing_out_and_its_worker_keeps_its_credit() {
+    let node = Arc::new(node_without_lease());
+    let workflow = WorkflowKey { namespace: "default".into(), workflow: "run".into() };
+    let run = RunId::from_parts(node.clock.now(), 1);
+    let shard = workflow.slot().shard();
+    let queue =
+        QueueKey { namespace: "default".into(), queue: "queue".into(), kind: WorkKind::Workflow };
+    let worker = Worker { session: "one".into(), identity: "one".into(), build: None };
+    let (stream, mut given) = node.connect(&worker.session);
+    let credit = QueueMessage::Credit { queue: queue.clone(), worker: worker.clone(), credits: 1 };
+    node.queue_for(&worker.session, stream, credit);
+
+    let driver = Driver::new(shard, Arc::clone(&node), node.serve(shard));
+    let (answer, reply) = oneshot::channel();
+    node.post(shard, Post::Call(1, Box::new(start(&workflow, run)), answer));
+    assert_eq!(driver.run().await, shard, "the shard closes by itself");
+
+    let (reply, _) = reply.await.expect("the caller is told");
+    assert!(matches!(reply, Err(CallError::Reset)), "{reply:?}");
+    while let Ok((given, _)) = given.try_recv() {
+        assert!(!matches!(given, Given::Work(_)), "{given:?}");
+    }
+    let (work, except) = (OfferedWork::Workflow, BTreeSet::new());
+    let offer = Offer { queue, shard, workflow, run, work, prefer: None, except };
+    let outputs = node.ask_queues(QueueMessage::Offer(offer.clone()));
+    assert_eq!(outputs, [QueueOutput::Match(offer, worker)]);
+}
