@@ -32,7 +32,7 @@ pub(crate) const QUEUE: &str = "queue";
 const CREDITS: usize = 3;
 
 /// How soon all shards know that a session is over, if no node and no link is in trouble.
-const TOLD_WITHIN: Micros = 200 * MILLIS;
+const TOLD_WITHIN: Micros = SECOND;
 
 /// A worker: a process that has one session at a time.
 pub(crate) struct Worker {
