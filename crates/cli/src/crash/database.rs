@@ -35,9 +35,21 @@ impl Database {
         if host.is_empty() || host.contains([',', '%']) {
             return Err(refuse("must name one host, which each node reaches by a proxy"));
         }
+        // Within TLS nobody could see which message is a commit, and so lose the answer to it.
+        let mut settings = after.split_once('?').map_or("", |(_, query)| query).split('&');
+        let tls = settings.find_map(|setting| setting.strip_prefix("sslmode="));
+        let after = match tls {
+            Some("disable") => after.to_owned(),
+            Some(_) => {
+                return Err(refuse("asks for TLS, and the proxy of each node must see commits"));
+            }
+            None => {
+                format!("{after}{}sslmode=disable", if after.contains('?') { '&' } else { '?' })
+            }
+        };
         let port_said = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         let place = if port_said { host.to_owned() } else { format!("{host}:{DEFAULT_PORT}") };
-        Ok(Self { before: format!("{scheme}://{user}"), place, after: after.to_owned() })
+        Ok(Self { before: format!("{scheme}://{user}"), place, after })
     }
 
     /// The same database, reached at another place.
@@ -56,14 +68,17 @@ mod tests {
             let database = Database::parse(address).unwrap();
             assert_eq!((database.place.as_str(), database.at("p:1").as_str()), (place, moved));
         };
-        check("postgres://u:p@db:77/x?a=b", "db:77", "postgres://u:p@p:1/x?a=b");
-        check("postgresql://db/x", "db:5432", "postgresql://p:1/x");
-        check("postgres://u@db", "db:5432", "postgres://u@p:1");
+        check("postgres://u:p@db:77/x?a=b", "db:77", "postgres://u:p@p:1/x?a=b&sslmode=disable");
+        check("postgresql://db/x", "db:5432", "postgresql://p:1/x?sslmode=disable");
+        check("postgres://u@db", "db:5432", "postgres://u@p:1?sslmode=disable");
+        let plain = "postgres://p:1/x?sslmode=disable&a=b";
+        check("postgres://db/x?sslmode=disable&a=b", "db:5432", plain);
     }
 
     #[test]
     fn other_addresses_are_refused_without_showing_a_password() {
-        for address in ["mysql://u:secret@db/x", "postgres://u:secret@a,b/x", "secret"] {
+        let tls = "postgres://u:secret@db/x?sslmode=require";
+        for address in ["mysql://u:secret@db/x", "postgres://u:secret@a,b/x", "secret", tls] {
             let failed = Database::parse(address).map(drop).unwrap_err().to_string();
             assert!(failed.contains("postgres://user:password") && !failed.contains("secret"));
         }
