@@ -104,16 +104,27 @@ impl Neighbours {
         nodes: &BTreeSet<String>,
         read_at: Duration,
     ) -> Changes {
+        // Rows are read often, and most often there is nothing new in them.
+        let settled = self.heard.is_empty() && self.owners == *owners;
+        let moved = if settled { BTreeSet::new() } else { self.rearrange(owners, read_at) };
+        let others = nodes.iter().filter(|node| **node != self.own).cloned().collect();
+        let nodes = (self.nodes != others).then(|| others.clone());
+        self.nodes = others;
+        Changes { moved, nodes }
+    }
+
+    /// Takes over where shards are, and answers which of them have moved.
+    fn rearrange(
+        &mut self,
+        owners: &BTreeMap<ShardId, String>,
+        read_at: Duration,
+    ) -> BTreeSet<ShardId> {
         let before: Vec<_> = ShardId::all().map(|shard| self.place(shard).cloned()).collect();
         self.owners.clone_from(owners);
         self.heard.retain(|_, (heard_at, _)| *heard_at >= read_at);
         let places = ShardId::all().zip(before);
         let moved = places.filter(|(shard, before)| self.place(*shard) != before.as_ref());
-        let moved = moved.map(|(shard, _)| shard).collect();
-        let others = nodes.iter().filter(|node| **node != self.own).cloned().collect();
-        let nodes = (self.nodes != others).then(|| others.clone());
-        self.nodes = others;
-        Changes { moved, nodes }
+        moved.map(|(shard, _)| shard).collect()
     }
 
     /// A node has these shards in memory.

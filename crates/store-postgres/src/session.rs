@@ -182,11 +182,24 @@ pub(crate) fn boxed<'a, T>(piece: impl Future<Output = T> + Send + 'a) -> Piece<
     Box::pin(piece)
 }
 
-/// Sends all pieces in this order without waiting for answers between them, then waits for all.
-pub(crate) async fn flight<T>(mut pieces: Vec<Piece<'_, T>>) -> Vec<T> {
-    let mut answers: Vec<Option<T>> = pieces.iter().map(|_| None).collect();
+/// Sends all pieces in this order without waiting for answers between them, then waits for all. Nothing
+/// is sent behind a piece that fails before it is sent, so the answers may be fewer, with its failure last.
+pub(crate) async fn flight<T, E>(mut pieces: Vec<Piece<'_, Result<T, E>>>) -> Vec<Result<T, E>> {
+    let mut answers: Vec<Option<Result<T, E>>> = Vec::new();
     poll_fn(|context| {
-        for (piece, answer) in pieces.iter_mut().zip(&mut answers) {
+        let sent = answers.len();
+        while answers.len() < pieces.len() {
+            let answer = match pieces[answers.len()].as_mut().poll(context) {
+                Poll::Ready(answer) => Some(answer),
+                Poll::Pending => None,
+            };
+            let failed = matches!(answer, Some(Err(_)));
+            answers.push(answer);
+            if failed {
+                pieces.truncate(answers.len());
+            }
+        }
+        for (piece, answer) in pieces.iter_mut().zip(&mut answers).take(sent) {
             if answer.is_none()
                 && let Poll::Ready(value) = piece.as_mut().poll(context)
             {
@@ -306,4 +319,41 @@ pub(crate) async fn within<T>(
 ) -> Result<T, Fault> {
     let silent = |_| Err(Fault::Passing(format!("the database did not answer in {patience:?}")));
     timeout(patience, work).await.unwrap_or_else(silent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Sent = Arc<Mutex<Vec<u8>>>;
+    type Answer = Result<u8, &'static str>;
+
+    /// A piece that is sent when it is first looked at, and answered when it is looked at again.
+    fn piece(name: u8, sent: &Sent) -> Piece<'static, Answer> {
+        let (sent, mut waits) = (Arc::clone(sent), true);
+        boxed(poll_fn(move |context| {
+            if std::mem::take(&mut waits) {
+                sent.lock().unwrap().push(name);
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Poll::Ready(Ok(name))
+        }))
+    }
+
+    #[test]
+    fn all_pieces_are_sent_before_the_first_is_answered() {
+        let sent = Sent::default();
+        let answers = pollster::block_on(flight(vec![piece(1, &sent), piece(2, &sent)]));
+        assert_eq!((answers, &*sent.lock().unwrap()), (vec![Ok(1), Ok(2)], &vec![1, 2]));
+    }
+
+    #[test]
+    fn nothing_is_sent_behind_what_cannot_be_sent() {
+        let sent = Sent::default();
+        let unsent = boxed(async { Err("too long") });
+        let pieces = vec![piece(1, &sent), unsent, piece(2, &sent)];
+        let answers = pollster::block_on(flight(pieces));
+        assert_eq!((answers, &*sent.lock().unwrap()), (vec![Ok(1), Err("too long")], &vec![1]));
+    }
 }

@@ -36,6 +36,9 @@ impl Member {
 
 type Members = BTreeMap<String, Member>;
 
+/// Which node each shard should be with.
+type Shares<'a> = BTreeMap<ShardId, &'a str>;
+
 impl Lease {
     pub(super) fn survey(&mut self, rows: &[RegistryRow]) {
         let members: Members = rows
@@ -57,7 +60,13 @@ impl Lease {
             .filter_map(|(name, member)| Some((name.clone(), member.lease()?)))
             .filter(|(_, lease)| *lease != own_lease)
             .collect();
-        self.addresses = addresses(&members);
+        // Nodes read often and shards rarely move.
+        let addresses = addresses(&members);
+        let known = self.addresses.iter().map(|(shard, node)| (*shard, node.as_str()));
+        if !known.eq(addresses.iter().map(|(shard, node)| (*shard, *node))) {
+            let owned = addresses.into_iter().map(|(shard, node)| (shard, node.to_owned()));
+            self.addresses = owned.collect();
+        }
         self.nodes = nodes(&members);
         match self.standing {
             Standing::Outside => self.join(&members),
@@ -100,8 +109,9 @@ impl Lease {
         };
         let was_unsure = std::mem::take(&mut self.unsure);
         let valid = self.may_answer(self.seen_at);
+        let shares = shares(members);
         if valid && !self.leaving {
-            self.rearrange(members);
+            self.rearrange(members, &shares);
         }
         self.adopt(own);
         let relist = own.row.as_ref().is_some_and(|row| row.shards != self.holdings.shards());
@@ -112,7 +122,7 @@ impl Lease {
         }
         self.dead = self.expired(members);
         if self.dead.is_empty() {
-            self.rest(members);
+            self.rest(members, &shares);
         } else {
             self.ask_expulsion();
         }
@@ -144,8 +154,7 @@ impl Lease {
         }
     }
 
-    fn rearrange(&mut self, members: &Members) {
-        let shares = shares(members);
+    fn rearrange(&mut self, members: &Members, shares: &Shares<'_>) {
         let name = self.row_name();
         for shard in ShardId::all() {
             let taken = members.iter().any(|(other, member)| *other != name && member.lists(shard));
@@ -176,12 +185,10 @@ impl Lease {
 
     /// Sets the time of the next round: soon while shards are still to come or to be taken over, and
     /// when the first of the others may turn out to be dead.
-    fn rest(&mut self, members: &Members) {
+    fn rest(&mut self, members: &Members, shares: &Shares<'_>) {
         let name = self.row_name();
         let settled = !self.leaving
-            && shares(members)
-                .iter()
-                .all(|(shard, node)| *node != name || self.holdings.open(*shard));
+            && shares.iter().all(|(shard, node)| *node != name || self.holdings.open(*shard));
         self.settled |= settled;
         let pause = match (self.curious, settled) {
             (true, _) => Duration::ZERO,
@@ -195,7 +202,7 @@ impl Lease {
     }
 }
 
-fn shares(members: &Members) -> BTreeMap<ShardId, &str> {
+fn shares(members: &Members) -> Shares<'_> {
     let listed: BTreeMap<&str, &BTreeSet<ShardId>> = members
         .iter()
         .filter(|(_, member)| member.in_state(NodeState::Alive))
@@ -209,11 +216,11 @@ fn nodes(members: &Members) -> BTreeSet<String> {
     present.filter_map(|member| Some(member.row.as_ref()?.address.clone())).collect()
 }
 
-fn addresses(members: &Members) -> BTreeMap<ShardId, String> {
+fn addresses(members: &Members) -> BTreeMap<ShardId, &str> {
     let mut addresses = BTreeMap::new();
     for row in members.values().filter_map(|member| member.row.as_ref()) {
         for shard in &row.shards {
-            addresses.entry(*shard).or_insert_with(|| row.address.clone());
+            addresses.entry(*shard).or_insert(row.address.as_str());
         }
     }
     addresses

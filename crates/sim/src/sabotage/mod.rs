@@ -142,7 +142,7 @@ bugs! {
         "The news of a child's close is answered but not taken in.",
     WrongChildOutcome "wrong-child-outcome" 100
         "A parent is told another outcome of its child than the recorded one.",
-    IgnoredParentClose "ignored-parent-close" 200
+    IgnoredParentClose "ignored-parent-close" 500
         "What a closed parent does to its children is answered but not done.",
     LostSuccessor "lost-successor" 100
         "A run closes, and the run that follows it is not written.",

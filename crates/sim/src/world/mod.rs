@@ -2,13 +2,13 @@
 //! virtual; what happens next is the earliest planned thing. A driver of the machines as the engine is
 //! one, with trouble added.
 //!
-//! - `nodes`: processes with leases, queues and clocks of their own.
-//! - `slots`: machines of shards, live ones and zombies; messages in, outputs out.
+//! - `nodes`, `leases`: processes with leases, queues and clocks of their own.
+//! - `slots`, `outputs`: machines of shards, live ones and zombies; messages in, outputs out.
 //! - `store`: commits and reads, and how they fail.
 //! - `posts`: messages to the shards of a node.
 //! - `links`, `peers`: the links between nodes, and what they tell each other.
 //! - `calls`: the way of a call to the node that serves its shard.
-//! - `workers`, `turns`, `locals`, `attempts`: sessions, workflow tasks, activities.
+//! - `workers`, `streams`, `credits`, `turns`, `locals`, `attempts`: sessions, workflow tasks, activities.
 //! - `clients`, `requests`, `moves`, `helpers`: who asks, and what for.
 //! - `faults`: crashes, takeovers, clock jumps, lost sessions.
 //! - `ending`: the trouble stops, everything settles, and is judged.
@@ -41,25 +41,30 @@ use crate::{
 mod attempts;
 mod calls;
 mod clients;
+mod credits;
 mod ending;
 mod faults;
 mod helpers;
+mod leases;
 mod links;
 mod locals;
 mod moves;
 mod nodes;
+mod outputs;
 mod peers;
 mod posts;
 mod requests;
 mod slots;
 mod store;
+mod streams;
 mod turns;
 mod workers;
 
 use calls::Asked;
 use clients::Operation;
+use leases::RegistryRequest;
 use links::Link;
-use nodes::{Node, NodeEvent, NodeId, RegistryRequest};
+use nodes::{Node, NodeEvent, NodeId};
 use slots::{Slot, SlotId};
 use workers::{Worker, WorkerEvent};
 

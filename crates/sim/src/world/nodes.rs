@@ -2,7 +2,7 @@
 //! machine says which shards a node serves, as in the engine; a node that is alone needs no lease.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
@@ -11,20 +11,17 @@ use abide_core::{
     ids::{SessionId, ShardId},
 };
 use abide_shard::{
-    lease::{Lease, LeaseMessage, LeaseOptions, LeaseOutput, NODE_PREFIX},
+    lease::{Lease, LeaseMessage, LeaseOptions},
     message::Message,
     neighbours::Neighbours,
     queue::{QueueMessage, Queues},
 };
-use abide_store::rows::RegistryRow;
 
 use super::{Event, World, peers::PeerMessage, slots::SlotId};
 use crate::{
-    checks::{Check, Checked, Violation},
+    checks::Checked,
     names::shards,
     schedule::{MILLIS, Micros},
-    settings::delay,
-    trace::brief,
 };
 
 /// Within which time the lease of a node that stood still goes on, after all else does.
@@ -53,7 +50,7 @@ pub(crate) struct Node {
     /// How fast its clock runs, in thousandths, and what it shows at the beginning.
     clock: (u64, Micros),
     /// When its lease is to look at the clock.
-    tick_at: Option<Micros>,
+    pub(super) tick_at: Option<Micros>,
     /// It stands still. What happens to it meanwhile waits.
     pub(super) frozen: bool,
     pub(super) held: Vec<Event>,
@@ -93,12 +90,6 @@ pub(crate) enum NodeEvent {
     Heard { from: NodeId, message: Box<PeerMessage> },
 }
 
-/// What the registry is asked for.
-pub(crate) enum RegistryRequest {
-    Read,
-    Put(RegistryRow),
-}
-
 impl Node {
     /// A node that is not there yet.
     pub(super) fn new(clock: (u64, Micros), offers_max: usize) -> Self {
@@ -121,12 +112,12 @@ impl Node {
     }
 
     /// What its clock shows.
-    fn monotonic(&self, now: Micros) -> Duration {
+    pub(super) fn monotonic(&self, now: Micros) -> Duration {
         Duration::from_micros(self.clock.1 + now * self.clock.0 / 1000)
     }
 
     /// When its clock shows this.
-    fn when(&self, monotonic: Duration) -> Micros {
+    pub(super) fn when(&self, monotonic: Duration) -> Micros {
         let micros = Micros::try_from(monotonic.as_micros()).unwrap_or(Micros::MAX);
         (micros.saturating_sub(self.clock.1).saturating_mul(1000)).div_ceil(self.clock.0)
     }
@@ -153,7 +144,7 @@ impl Node {
     }
 
     /// It answers for the shard, by its own clock.
-    fn answers_for(&self, shard: ShardId, now: Micros) -> bool {
+    pub(super) fn answers_for(&self, shard: ShardId, now: Micros) -> bool {
         let serves = self.lease.as_ref().is_some_and(|lease| lease.serves(shard));
         serves && self.trusted(now)
     }
@@ -349,187 +340,6 @@ impl World {
             },
             NodeEvent::Heard { from, message } => self.hear(node, from, *message),
         }
-    }
-
-    /// A worker's stream begins. One that its session had before, here or elsewhere, has ended by that.
-    fn stream_begins(
-        &mut self,
-        node: NodeId,
-        session: SessionId,
-        stream: u64,
-        worker: usize,
-    ) -> Checked {
-        let begun = &mut self.nodes[node];
-        let replaced = begun.streams.insert(session.clone(), (stream, worker)).is_some();
-        if begun.neighbours.came_home(&session) || replaced {
-            self.lose_session(node, &session)?;
-        }
-        self.broadcast(node, &PeerMessage::SessionCame(session));
-        Ok(())
-    }
-
-    fn stream_ends(&mut self, node: NodeId, session: SessionId) -> Checked {
-        self.nodes[node].streams.remove(&session);
-        self.lose_session(node, &session)?;
-        if !self.saboteur.keeps_session_lost() {
-            self.broadcast(node, &PeerMessage::SessionLost(session));
-        }
-        Ok(())
-    }
-
-    /// The session is connected to another node: the stream that it had here has ended.
-    pub(super) fn superseded(
-        &mut self,
-        node: NodeId,
-        session: &SessionId,
-    ) -> Result<bool, Violation> {
-        let Some((stream, worker)) = self.nodes[node].streams.remove(session) else {
-            return Ok(false);
-        };
-        self.end_stream(worker, session, stream);
-        self.lose_session(node, session)?;
-        Ok(true)
-    }
-
-    /// What a session had here on a stream that has ended is lost.
-    fn lose_session(&mut self, node: NodeId, session: &SessionId) -> Checked {
-        self.nodes[node].neighbours.forget_lent(session);
-        self.tell_queues(node, QueueMessage::Gone(session.clone()))?;
-        self.tell_shards(node, &Message::SessionLost(session.clone()));
-        Ok(())
-    }
-
-    /// Something happens to the lease of a node; what it asks for is carried out.
-    pub(super) fn lease(&mut self, node: NodeId, message: LeaseMessage) -> Checked {
-        let monotonic = self.nodes[node].monotonic(self.now);
-        let read = matches!(message, LeaseMessage::Registry(_));
-        let mut messages = VecDeque::from([message]);
-        let mut left = false;
-        while let Some(message) = messages.pop_front() {
-            self.trace
-                .note(None, || format!("{:>12} lease {node} <- {}", self.now, brief(&message)));
-            let Some(lease) = &mut self.nodes[node].lease else { return Ok(()) };
-            lease.handle(monotonic, message);
-            let outputs: Vec<_> = std::iter::from_fn(|| lease.poll()).collect();
-            for output in outputs {
-                match output {
-                    LeaseOutput::ReadRegistry => self.ask_registry(node, RegistryRequest::Read),
-                    LeaseOutput::PutRegistry(row) => {
-                        let row = self.saboteur.row(row);
-                        self.ask_registry(node, RegistryRequest::Put(row));
-                    }
-                    // The world has few shards. The others are served by doing nothing.
-                    LeaseOutput::Close(shard) if !shards().any(|known| known == shard) => {
-                        messages.push_back(LeaseMessage::ShardReleased(shard));
-                    }
-                    LeaseOutput::Open(shard) if !shards().any(|known| known == shard) => {}
-                    LeaseOutput::Open(shard) => self.open_at(node, shard)?,
-                    LeaseOutput::Close(_) if self.saboteur.ignores_close() => {}
-                    LeaseOutput::Close(shard) => {
-                        if self.close_at(node, shard)? {
-                            messages.push_back(LeaseMessage::ShardReleased(shard));
-                        }
-                    }
-                    LeaseOutput::Tell => self.broadcast(node, &PeerMessage::Look),
-                    LeaseOutput::Left => left = true,
-                }
-            }
-        }
-        if read {
-            self.look_around(node)?;
-        }
-        self.plan_lease_tick(node);
-        self.no_shard_is_served_twice()?;
-        if left {
-            self.kill_node(node)?;
-            self.start_later(node);
-        }
-        Ok(())
-    }
-
-    fn plan_lease_tick(&mut self, node: NodeId) {
-        let planned = self.nodes[node].tick_at;
-        let Some(lease) = &self.nodes[node].lease else { return };
-        let Some(wake_at) = lease.wake_at() else { return };
-        let at = self.nodes[node].when(wake_at).max(self.now + MILLIS);
-        if planned.is_none_or(|planned| planned > at || planned <= self.now) {
-            self.nodes[node].tick_at = Some(at);
-            self.plan_at_node(node, at - self.now, NodeEvent::Tick(at));
-        }
-    }
-
-    fn no_shard_is_served_twice(&self) -> Checked {
-        for shard in shards() {
-            let answers = |node: &&Node| {
-                let kept = self.saboteur.ignores_close() && node.shards.contains_key(&shard);
-                node.up && (node.answers_for(shard, self.now) || kept)
-            };
-            if self.nodes.iter().filter(answers).count() > 1 {
-                let what = format!("shard {shard} is served by two nodes with good leases");
-                return Err(Violation::new(Check::Leases, what));
-            }
-        }
-        Ok(())
-    }
-
-    /// The rows were read: where shards are, and which nodes there are.
-    fn look_around(&mut self, node: NodeId) -> Checked {
-        let Node { lease: Some(lease), neighbours, .. } = &mut self.nodes[node] else {
-            return Ok(());
-        };
-        let before = neighbours.nodes().clone();
-        neighbours.read(lease.addresses(), lease.nodes(), lease.read_at());
-        let others = neighbours.nodes().clone();
-        for came in others.difference(&before).filter_map(|name| number(name)) {
-            self.plan_at_node(node, MILLIS, NodeEvent::Dial(came));
-        }
-        for gone in before.difference(&others).filter_map(|name| number(name)) {
-            self.give_up_link(node, gone)?;
-        }
-        Ok(())
-    }
-
-    fn ask_registry(&mut self, node: NodeId, request: RegistryRequest) {
-        let slow = self.trouble(self.settings.odds.row_slow);
-        let later = delay(&mut self.rng, 4 * MILLIS, slow);
-        let process = self.nodes[node].process;
-        self.plan_in(later, Event::Registry(node, process, request));
-    }
-
-    /// The store gets to a request about nodes' rows. Its node may be gone by now.
-    pub(super) fn carry_out_registry(
-        &mut self,
-        node: NodeId,
-        process: u64,
-        request: RegistryRequest,
-    ) {
-        let fails = self.cut_off(node) || self.trouble(self.settings.odds.row_fails);
-        let answer = match request {
-            RegistryRequest::Read if fails => LeaseMessage::ReadFailed,
-            RegistryRequest::Read => {
-                let rows = self.tables.registry(NODE_PREFIX);
-                LeaseMessage::Registry(self.saboteur.rows(&name(node), rows))
-            }
-            RegistryRequest::Put(row) if fails => {
-                if self.rng.chance(500) {
-                    let later = self.rng.below(self.settings.lease);
-                    self.plan_in(later, Event::LateRow(row));
-                }
-                LeaseMessage::WriteFailed
-            }
-            RegistryRequest::Put(row) => {
-                let written = self.tables.put_registry(row);
-                LeaseMessage::Written(written)
-            }
-        };
-        let slow = self.trouble(self.settings.odds.row_slow);
-        let later = delay(&mut self.rng, 2 * MILLIS, slow);
-        self.plan_in(later, Event::Node(node, process, NodeEvent::Lease(answer)));
-    }
-
-    /// The node cannot reach the store.
-    pub(super) fn cut_off(&self, node: NodeId) -> bool {
-        self.nodes[node].cut_until > self.now
     }
 
     /// A node that workers and clients can turn to.

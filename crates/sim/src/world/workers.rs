@@ -3,23 +3,20 @@
 use std::collections::BTreeMap;
 
 use abide_core::{
-    call::{Call as Request, CallError, CallReply, Dispatch, QueueKey, WorkKind, Worker as Taker},
+    call::{Call as Request, CallError, CallReply, Dispatch, WorkKind, Worker as Taker},
     ids::{BuildId, EventNumber, RunId, SessionId, ShardId, StartId},
 };
-use abide_shard::queue::QueueMessage;
 
 use super::{
     Event, World,
     attempts::Held,
     calls::Caller,
     nodes::{Node, NodeEvent, NodeId},
-    peers,
     turns::Answer,
 };
 use crate::{
-    checks::{Check, Checked, Violation},
+    checks::Checked,
     code::Machine,
-    names::NAMESPACE,
     programs::Build,
     schedule::{MILLIS, Micros, SECOND},
     settings::delay,
@@ -40,15 +37,15 @@ pub(crate) struct Worker {
     /// Counts sessions of the world: what belongs to an older one is void.
     pub(super) session_number: u64,
     pub(super) build: Build,
-    connected: bool,
+    pub(super) connected: bool,
     /// The node that it is connected to, or was last.
     pub(super) node: NodeId,
     /// Names its stream: what belongs to an older one is void.
-    stream: u64,
+    pub(super) stream: u64,
     /// How much more work it takes, as it said on this stream.
-    credits: BTreeMap<WorkKind, usize>,
+    pub(super) credits: BTreeMap<WorkKind, usize>,
     /// What it took on streams that have ended: a match that was under way then may come to the new one.
-    stale: BTreeMap<WorkKind, usize>,
+    pub(super) stale: BTreeMap<WorkKind, usize>,
     /// Runs in memory, least recently used first.
     pub(super) cache: Vec<(RunId, Machine)>,
     /// Turns that were answered, until the server has taken them.
@@ -170,81 +167,6 @@ impl World {
         Ok(())
     }
 
-    /// The worker can take more.
-    pub(super) fn credit(&mut self, index: usize, kind: WorkKind, credits: usize) -> Checked {
-        let Some(worker) = self.workers.get_mut(index).filter(|worker| worker.connected) else {
-            return Ok(());
-        };
-        *worker.credits.entry(kind).or_default() += credits;
-        let (session, stream, node) = (worker.session.clone(), worker.stream, worker.node);
-        let message = QueueMessage::Credit { queue: queue(kind), worker: worker.taker(), credits };
-        self.tell_node(node, NodeEvent::Credit { session, stream, message })
-    }
-
-    fn take_work(&mut self, index: usize, stream: u64, dispatch: Dispatch) -> Checked {
-        let Some(worker) = self.workers.get_mut(index) else { return Ok(()) };
-        if !worker.connected || worker.stream != stream {
-            return Ok(());
-        }
-        let kind = match &dispatch {
-            Dispatch::Workflow { .. } | Dispatch::Query { .. } => WorkKind::Workflow,
-            Dispatch::Activity { .. } => WorkKind::Activity,
-        };
-        if !peers::eager(&dispatch) {
-            let credits = worker.credits.get_mut(&kind).filter(|credits| **credits > 0);
-            let stale = worker.stale.get_mut(&kind).filter(|credits| **credits > 0);
-            let Some(credits) = credits.or(stale) else {
-                let what = format!("{} got more than it asked for: {kind:?}", worker.session);
-                return Err(Violation::new(Check::Credits, what));
-            };
-            *credits -= 1;
-        }
-        match dispatch {
-            Dispatch::Workflow { token, given, last_event, recent } => {
-                self.take_turn(index, token, &given, last_event, recent)
-            }
-            Dispatch::Query { token, last_event, .. } => self.take_query(index, token, last_event),
-            Dispatch::Activity { token, given, eager } => {
-                self.take_attempt(index, token, &given, eager);
-                Ok(())
-            }
-        }
-    }
-
-    /// The queues know of all that workers can take, when nothing is under way.
-    pub(super) fn no_credit_is_lost(&self) -> Checked {
-        for worker in self.workers.iter().filter(|worker| worker.connected) {
-            for (kind, credits) in &worker.credits {
-                let queues = &self.nodes[worker.node].queues;
-                let known = queues.credits_of(&queue(*kind), &worker.session);
-                if known < *credits {
-                    let session = &worker.session;
-                    let what = format!("{session} takes {credits} of {kind:?}, {known} are known");
-                    return Err(Violation::new(Check::Credits, what));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The queues of a node never know of more credit than workers gave.
-    pub(super) fn no_credit_is_made_up(&self, node: NodeId) -> Checked {
-        let Node { streams, queues, .. } = &self.nodes[node];
-        for (session, (stream, worker)) in streams {
-            let worker = self.workers.get(*worker).filter(|worker| worker.stream == *stream);
-            let Some(worker) = worker else { continue };
-            for (kind, credits) in &worker.credits {
-                let stale = worker.stale.get(kind).copied().unwrap_or_default();
-                let known = queues.credits_of(&queue(*kind), session);
-                if known > credits + stale {
-                    let what = format!("{session} takes {credits} of {kind:?}, {known} are known");
-                    return Err(Violation::new(Check::Credits, what));
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// A worker asks for something of a shard, by the node that it is connected to.
     pub(super) fn worker_asks(&mut self, index: usize, request: Request, call: Call) {
         let Some(worker) = self.workers.get(index) else { return };
@@ -291,18 +213,6 @@ impl World {
         }
     }
 
-    /// The stream breaks. The process goes on, and comes back with the same session.
-    pub(super) fn lose_stream(&mut self, index: usize) -> Checked {
-        let grace = self.settings.limits.session_grace;
-        let grace = Micros::try_from(grace.as_micros()).unwrap_or(SECOND);
-        let Some(worker) = self.workers.get_mut(index) else { return Ok(()) };
-        worker.connected = false;
-        let number = worker.session_number;
-        let back = self.rng.between(MILLIS, grace * 2);
-        self.plan_in(back, Event::Worker(index, number, WorkerEvent::Connect));
-        self.tell_gone(index)
-    }
-
     /// The process dies and another takes its place. Whatever was planned for the old one is void.
     pub(super) fn kill(&mut self, index: usize, build: Build) -> Checked {
         self.tell_gone(index)?;
@@ -325,49 +235,6 @@ impl World {
         self.connect(index)
     }
 
-    /// The server's side of a stream ends.
-    fn tell_gone(&mut self, index: usize) -> Checked {
-        let Some(worker) = self.workers.get(index) else { return Ok(()) };
-        let (session, stream) = (worker.session.clone(), worker.stream);
-        self.tell_node(worker.node, NodeEvent::Disconnected { session, stream })
-    }
-
-    /// The streams at a node end with its process, which tells nobody.
-    pub(super) fn cut_streams_of(&mut self, node: NodeId) {
-        for index in 0..self.workers.len() {
-            let back = self.rng.between(MILLIS, 2 * SECOND);
-            let worker = self.workers.get_mut(index).filter(|worker| worker.node == node);
-            if let Some(worker) = worker.filter(|worker| worker.connected) {
-                worker.connected = false;
-                let number = worker.session_number;
-                self.plan_in(back, Event::Worker(index, number, WorkerEvent::Connect));
-            }
-        }
-    }
-
-    /// A node ends the stream of a worker, which notices.
-    pub(super) fn end_stream(&mut self, index: usize, session: &SessionId, stream: u64) {
-        let worker = self.workers.get(index).filter(|worker| worker.session == *session);
-        if let Some(number) = worker.map(|worker| worker.session_number) {
-            let event = WorkerEvent::StreamDead(stream);
-            self.plan_in(MILLIS, Event::Worker(index, number, event));
-        }
-    }
-
-    /// Those at a node that stands still may notice it.
-    pub(super) fn worry_about(&mut self, node: NodeId) {
-        for index in 0..self.workers.len() {
-            let later = self.rng.below(2 * SECOND);
-            let notices = self.rng.chance(500);
-            let Some(worker) = self.workers.get(index) else { continue };
-            if worker.node == node && worker.connected && notices {
-                let event = WorkerEvent::StreamDead(worker.stream);
-                let number = worker.session_number;
-                self.plan_in(later, Event::Worker(index, number, event));
-            }
-        }
-    }
-
     /// A shard has a new owner, or its owner begins anew: the workers at a node present what they hold
     /// there.
     pub(super) fn ask_for_attempts(&mut self, node: NodeId, shard: ShardId) {
@@ -388,11 +255,6 @@ impl World {
     pub(super) fn workers_of(&self, build: Build) -> usize {
         self.workers.iter().filter(|worker| worker.build == build).count()
     }
-}
-
-/// The queue of a kind of work.
-fn queue(kind: WorkKind) -> QueueKey {
-    QueueKey { namespace: NAMESPACE.into(), queue: QUEUE.into(), kind }
 }
 
 impl Worker {
@@ -418,7 +280,7 @@ impl Worker {
     }
 
     /// As shards and queues know it.
-    fn taker(&self) -> Taker {
+    pub(super) fn taker(&self) -> Taker {
         let build = match self.build {
             Build::Right => BuildId::from("right"),
             Build::Before => BuildId::from("before"),

@@ -80,12 +80,18 @@ async fn write(session: &Session, plan: &Plan<'_>, patience: Duration) -> Result
         .map(|call| boxed(async { session.execute(call).await.map(drop) }))
         .collect();
     pieces.push(boxed(session.run("COMMIT")));
+    let whole = pieces.len();
     // What was said before the commit is not about it.
     session.was_hasty();
     let Ok(mut answers) = tokio::time::timeout(patience, flight(pieces)).await else {
         session.spoil();
         return Err(Fault::Unknown(format!("no answer to the commit in {patience:?}")));
     };
+    if answers.len() < whole {
+        // A statement could not even be sent, and neither was the commit.
+        roll_back(session).await;
+        return Ok(answers.into_iter().collect::<Result<(), Error>>()?);
+    }
     let committed = answers.pop().unwrap_or(Ok(()));
     answers.into_iter().collect::<Result<(), Error>>().map_err(fault::before_commit)?;
     committed.map_err(fault::of_commit)?;

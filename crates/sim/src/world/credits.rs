@@ -1,0 +1,97 @@
+//! How much work workers take: what they say, what queues know of it, and that neither is more or less.
+
+use abide_core::call::{Dispatch, QueueKey, WorkKind};
+use abide_shard::queue::QueueMessage;
+
+use super::{
+    World,
+    nodes::{Node, NodeEvent, NodeId},
+    peers,
+    workers::QUEUE,
+};
+use crate::{
+    checks::{Check, Checked, Violation},
+    names::NAMESPACE,
+};
+
+impl World {
+    /// The worker can take more.
+    pub(super) fn credit(&mut self, index: usize, kind: WorkKind, credits: usize) -> Checked {
+        let Some(worker) = self.workers.get_mut(index).filter(|worker| worker.connected) else {
+            return Ok(());
+        };
+        *worker.credits.entry(kind).or_default() += credits;
+        let (session, stream, node) = (worker.session.clone(), worker.stream, worker.node);
+        let message = QueueMessage::Credit { queue: queue(kind), worker: worker.taker(), credits };
+        self.tell_node(node, NodeEvent::Credit { session, stream, message })
+    }
+
+    pub(super) fn take_work(&mut self, index: usize, stream: u64, dispatch: Dispatch) -> Checked {
+        let Some(worker) = self.workers.get_mut(index) else { return Ok(()) };
+        if !worker.connected || worker.stream != stream {
+            return Ok(());
+        }
+        let kind = match &dispatch {
+            Dispatch::Workflow { .. } | Dispatch::Query { .. } => WorkKind::Workflow,
+            Dispatch::Activity { .. } => WorkKind::Activity,
+        };
+        if !peers::eager(&dispatch) {
+            let credits = worker.credits.get_mut(&kind).filter(|credits| **credits > 0);
+            let stale = worker.stale.get_mut(&kind).filter(|credits| **credits > 0);
+            let Some(credits) = credits.or(stale) else {
+                let what = format!("{} got more than it asked for: {kind:?}", worker.session);
+                return Err(Violation::new(Check::Credits, what));
+            };
+            *credits -= 1;
+        }
+        match dispatch {
+            Dispatch::Workflow { token, given, last_event, recent } => {
+                self.take_turn(index, token, &given, last_event, recent)
+            }
+            Dispatch::Query { token, last_event, .. } => self.take_query(index, token, last_event),
+            Dispatch::Activity { token, given, eager } => {
+                self.take_attempt(index, token, &given, eager);
+                Ok(())
+            }
+        }
+    }
+
+    /// The queues know of all that workers can take, when nothing is under way.
+    pub(super) fn no_credit_is_lost(&self) -> Checked {
+        for worker in self.workers.iter().filter(|worker| worker.connected) {
+            for (kind, credits) in &worker.credits {
+                let queues = &self.nodes[worker.node].queues;
+                let known = queues.credits_of(&queue(*kind), &worker.session);
+                if known < *credits {
+                    let session = &worker.session;
+                    let what = format!("{session} takes {credits} of {kind:?}, {known} are known");
+                    return Err(Violation::new(Check::Credits, what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The queues of a node never know of more credit than workers gave.
+    pub(super) fn no_credit_is_made_up(&self, node: NodeId) -> Checked {
+        let Node { streams, queues, .. } = &self.nodes[node];
+        for (session, (stream, worker)) in streams {
+            let worker = self.workers.get(*worker).filter(|worker| worker.stream == *stream);
+            let Some(worker) = worker else { continue };
+            for (kind, credits) in &worker.credits {
+                let stale = worker.stale.get(kind).copied().unwrap_or_default();
+                let known = queues.credits_of(&queue(*kind), session);
+                if known > credits + stale {
+                    let what = format!("{session} takes {credits} of {kind:?}, {known} are known");
+                    return Err(Violation::new(Check::Credits, what));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The queue of a kind of work.
+fn queue(kind: WorkKind) -> QueueKey {
+    QueueKey { namespace: NAMESPACE.into(), queue: QUEUE.into(), kind }
+}

@@ -1,0 +1,160 @@
+//! The leases of nodes: which shards each serves, as the true lease machine says by the rows of all nodes.
+
+use std::collections::VecDeque;
+
+use abide_shard::lease::{LeaseMessage, LeaseOutput, NODE_PREFIX};
+use abide_store::rows::RegistryRow;
+
+use super::{
+    Event, World,
+    nodes::{Node, NodeEvent, NodeId, name, number},
+    peers::PeerMessage,
+};
+use crate::{
+    checks::{Check, Checked, Violation},
+    names::shards,
+    schedule::MILLIS,
+    settings::delay,
+    trace::brief,
+};
+
+/// What the registry is asked for.
+pub(crate) enum RegistryRequest {
+    Read,
+    Put(RegistryRow),
+}
+
+impl World {
+    /// Something happens to the lease of a node; what it asks for is carried out.
+    pub(super) fn lease(&mut self, node: NodeId, message: LeaseMessage) -> Checked {
+        let monotonic = self.nodes[node].monotonic(self.now);
+        let read = matches!(message, LeaseMessage::Registry(_));
+        let mut messages = VecDeque::from([message]);
+        let mut left = false;
+        while let Some(message) = messages.pop_front() {
+            self.trace
+                .note(None, || format!("{:>12} lease {node} <- {}", self.now, brief(&message)));
+            let Some(lease) = &mut self.nodes[node].lease else { return Ok(()) };
+            lease.handle(monotonic, message);
+            let outputs: Vec<_> = std::iter::from_fn(|| lease.poll()).collect();
+            for output in outputs {
+                match output {
+                    LeaseOutput::ReadRegistry => self.ask_registry(node, RegistryRequest::Read),
+                    LeaseOutput::PutRegistry(row) => {
+                        let row = self.saboteur.row(row);
+                        self.ask_registry(node, RegistryRequest::Put(row));
+                    }
+                    // The world has few shards. The others are served by doing nothing.
+                    LeaseOutput::Close(shard) if !shards().any(|known| known == shard) => {
+                        messages.push_back(LeaseMessage::ShardReleased(shard));
+                    }
+                    LeaseOutput::Open(shard) if !shards().any(|known| known == shard) => {}
+                    LeaseOutput::Open(shard) => self.open_at(node, shard)?,
+                    LeaseOutput::Close(_) if self.saboteur.ignores_close() => {}
+                    LeaseOutput::Close(shard) => {
+                        if self.close_at(node, shard)? {
+                            messages.push_back(LeaseMessage::ShardReleased(shard));
+                        }
+                    }
+                    LeaseOutput::Tell => self.broadcast(node, &PeerMessage::Look),
+                    LeaseOutput::Left => left = true,
+                }
+            }
+        }
+        if read {
+            self.look_around(node)?;
+        }
+        self.plan_lease_tick(node);
+        self.no_shard_is_served_twice()?;
+        if left {
+            self.kill_node(node)?;
+            self.start_later(node);
+        }
+        Ok(())
+    }
+
+    fn plan_lease_tick(&mut self, node: NodeId) {
+        let planned = self.nodes[node].tick_at;
+        let Some(lease) = &self.nodes[node].lease else { return };
+        let Some(wake_at) = lease.wake_at() else { return };
+        let at = self.nodes[node].when(wake_at).max(self.now + MILLIS);
+        if planned.is_none_or(|planned| planned > at || planned <= self.now) {
+            self.nodes[node].tick_at = Some(at);
+            self.plan_at_node(node, at - self.now, NodeEvent::Tick(at));
+        }
+    }
+
+    fn no_shard_is_served_twice(&self) -> Checked {
+        for shard in shards() {
+            let answers = |node: &&Node| {
+                let kept = self.saboteur.ignores_close() && node.shards.contains_key(&shard);
+                node.up && (node.answers_for(shard, self.now) || kept)
+            };
+            if self.nodes.iter().filter(answers).count() > 1 {
+                let what = format!("shard {shard} is served by two nodes with good leases");
+                return Err(Violation::new(Check::Leases, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows were read: where shards are, and which nodes there are.
+    fn look_around(&mut self, node: NodeId) -> Checked {
+        let Node { lease: Some(lease), neighbours, .. } = &mut self.nodes[node] else {
+            return Ok(());
+        };
+        let before = neighbours.nodes().clone();
+        neighbours.read(lease.addresses(), lease.nodes(), lease.read_at());
+        let others = neighbours.nodes().clone();
+        for came in others.difference(&before).filter_map(|name| number(name)) {
+            self.plan_at_node(node, MILLIS, NodeEvent::Dial(came));
+        }
+        for gone in before.difference(&others).filter_map(|name| number(name)) {
+            self.give_up_link(node, gone)?;
+        }
+        Ok(())
+    }
+
+    fn ask_registry(&mut self, node: NodeId, request: RegistryRequest) {
+        let slow = self.trouble(self.settings.odds.row_slow);
+        let later = delay(&mut self.rng, 4 * MILLIS, slow);
+        let process = self.nodes[node].process;
+        self.plan_in(later, Event::Registry(node, process, request));
+    }
+
+    /// The store gets to a request about nodes' rows. Its node may be gone by now.
+    pub(super) fn carry_out_registry(
+        &mut self,
+        node: NodeId,
+        process: u64,
+        request: RegistryRequest,
+    ) {
+        let fails = self.cut_off(node) || self.trouble(self.settings.odds.row_fails);
+        let answer = match request {
+            RegistryRequest::Read if fails => LeaseMessage::ReadFailed,
+            RegistryRequest::Read => {
+                let rows = self.tables.registry(NODE_PREFIX);
+                LeaseMessage::Registry(self.saboteur.rows(&name(node), rows))
+            }
+            RegistryRequest::Put(row) if fails => {
+                if self.rng.chance(500) {
+                    let later = self.rng.below(self.settings.lease);
+                    self.plan_in(later, Event::LateRow(row));
+                }
+                LeaseMessage::WriteFailed
+            }
+            RegistryRequest::Put(row) => {
+                let written = self.tables.put_registry(row);
+                LeaseMessage::Written(written)
+            }
+        };
+        let slow = self.trouble(self.settings.odds.row_slow);
+        let later = delay(&mut self.rng, 2 * MILLIS, slow);
+        self.plan_in(later, Event::Node(node, process, NodeEvent::Lease(answer)));
+    }
+
+    /// The node cannot reach the store.
+    pub(super) fn cut_off(&self, node: NodeId) -> bool {
+        self.nodes[node].cut_until > self.now
+    }
+}
