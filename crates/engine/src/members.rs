@@ -28,6 +28,8 @@ pub(crate) struct Members {
     drivers: JoinSet<ShardId>,
     /// Leases of other nodes that differ from this one's, as far as somebody was warned.
     warned_of: BTreeMap<String, Duration>,
+    /// Somebody was told that the node's name is taken.
+    told_of_name: bool,
 }
 
 /// What a message to the lease led to.
@@ -52,7 +54,14 @@ impl Members {
         lease: Lease,
         said: mpsc::UnboundedReceiver<LeaseMessage>,
     ) -> Self {
-        Self { node, lease, said, drivers: JoinSet::new(), warned_of: BTreeMap::new() }
+        Self {
+            node,
+            lease,
+            said,
+            drivers: JoinSet::new(),
+            warned_of: BTreeMap::new(),
+            told_of_name: false,
+        }
     }
 
     /// Begins at once, so that the shards of a node that is alone take calls from here on; then goes on
@@ -80,7 +89,21 @@ impl Members {
         let step = self.carry_out();
         self.node.arrived(&self.lease);
         self.warn_of_other_leases();
+        self.warn_of_name();
         step
+    }
+
+    /// Says once that the node waits for its name.
+    fn warn_of_name(&mut self) {
+        let taken = self.lease.name_taken();
+        if taken && !self.told_of_name {
+            tracing::warn!(
+                node = self.node.name,
+                "another process of this name has a lease: this one waits until it is over, and for ever \
+                 if two are started under one name"
+            );
+        }
+        self.told_of_name = taken;
     }
 
     /// Says once of each node that its lease differs, which delays takeovers and is rarely meant.

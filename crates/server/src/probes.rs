@@ -41,7 +41,7 @@ async fn readyz(State(probes): State<Probes>) -> (StatusCode, &'static str) {
     } else {
         (
             StatusCode::SERVICE_UNAVAILABLE,
-            "not ready: shards are being read, the lease is lost, or the server stops\n",
+            "not ready: shards are being read, the lease is lost, the name is another server's, or the server stops\n",
         )
     }
 }

@@ -97,6 +97,6 @@ async fn a_node_whose_lease_is_over_gives_nothing_out_and_its_worker_keeps_its_c
     }
     let (work, except) = (OfferedWork::Workflow, BTreeSet::new());
     let offer = Offer { queue, shard, workflow, run, work, prefer: None, except };
-    let outputs = node.ask_queues(QueueMessage::Offer(offer.clone()));
+    let outputs = node.ask_queues(QueueMessage::Offer(offer.clone()), None);
     assert_eq!(outputs, [QueueOutput::Match(offer, worker)]);
 }

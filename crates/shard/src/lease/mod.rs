@@ -103,6 +103,8 @@ pub struct Lease {
     nodes: BTreeSet<String>,
     /// Rows of other nodes whose leases have another length than this one's.
     other_leases: BTreeMap<String, Duration>,
+    /// Another process seems to be alive under this node's name.
+    name_taken: bool,
     request: Option<Request>,
     round_at: Duration,
     seen_at: Duration,
@@ -191,6 +193,7 @@ impl Lease {
             addresses: BTreeMap::new(),
             nodes: BTreeSet::new(),
             other_leases: BTreeMap::new(),
+            name_taken: false,
             request: None,
             round_at: Duration::ZERO,
             seen_at: Duration::ZERO,
@@ -267,6 +270,12 @@ impl Lease {
     /// them: nobody renews them.
     pub fn silent(&self) -> impl Iterator<Item = &str> {
         self.watches.silent()
+    }
+
+    /// The node waits outside because another process seems to be alive under its name: its own former
+    /// one until its lease is over, or one that somebody else has started.
+    pub const fn name_taken(&self) -> bool {
+        self.name_taken
     }
 
     /// Names of the rows of other nodes whose leases have another length than this one's, and that

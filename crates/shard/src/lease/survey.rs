@@ -87,6 +87,7 @@ impl Lease {
                 || self.wrote(own)
                 || self.watches.left(&name) == Some(Duration::ZERO)
         });
+        self.name_taken = !free;
         if free {
             self.version = own.map_or(0, |own| own.version);
             self.ask_renewal();

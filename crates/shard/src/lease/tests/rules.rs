@@ -202,6 +202,7 @@ fn a_second_process_of_the_same_name_never_joins() {
         while let Some(output) = twin.poll() {
             assert_eq!(output, LeaseOutput::ReadRegistry);
             twin.handle(monotonic, LeaseMessage::Registry(cluster.registry.rows()));
+            assert!(twin.name_taken());
         }
     }
     assert_eq!(cluster.served(), [64]);
