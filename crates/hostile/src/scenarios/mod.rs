@@ -1,0 +1,41 @@
+//! All that is played, one file each.
+
+mod many_links;
+
+use std::{pin::Pin, time::Duration};
+
+use tokio::time::timeout;
+
+use crate::{Arena, Finding, Report};
+
+/// A scenario that takes longer than this has found something that hangs.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Something that strangers may try.
+#[derive(Debug)]
+pub struct Scenario {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// What is done, in a sentence.
+    pub plays: &'static str,
+    play: fn(&Arena) -> Play<'_>,
+}
+
+/// A scenario that is being played.
+type Play<'a> = Pin<Box<dyn Future<Output = Result<Report, Finding>> + Send + 'a>>;
+
+/// All scenarios.
+pub const ALL: &[Scenario] = &[Scenario {
+    name: "many-links",
+    plays: "failures of very many links, in every message that can hold one",
+    play: |arena| Box::pin(many_links::play(arena)),
+}];
+
+impl Scenario {
+    /// Plays it in an arena of its own.
+    pub async fn play(&self) -> Result<Report, Finding> {
+        let arena = Arena::new()?;
+        let played = timeout(LIMIT, (self.play)(&arena)).await;
+        played.unwrap_or_else(|_| Err(Finding::new(format!("it takes more than {LIMIT:?}"))))
+    }
+}

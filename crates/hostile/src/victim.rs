@@ -1,0 +1,146 @@
+//! A true server as a process of its own: this same program, started again as `serve`.
+
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use abide_server::Config;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::TcpStream,
+    process::{Child, ChildStdout, Command},
+    time::timeout,
+};
+use tonic::transport::{Channel, Endpoint};
+
+use crate::{Bytes, Finding, Honest, serve::SERVE};
+
+/// How long a server may take to be ready, and to answer its probes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server process. It is killed when it is dropped.
+#[derive(Debug)]
+pub struct Victim {
+    process: Child,
+    /// Kept open: who watches the server has not gone.
+    _output: BufReader<ChildStdout>,
+    pid: u32,
+    grpc: SocketAddr,
+    http: SocketAddr,
+    log: PathBuf,
+}
+
+impl Victim {
+    /// Starts a server whose configuration and log are files of this name.
+    pub(crate) async fn start(name: &Path, config: &Config) -> Result<Self, Finding> {
+        let (config_file, log) = (name.with_extension("toml"), name.with_extension("log"));
+        fs::write(&config_file, toml::to_string(config)?)?;
+        let mut process = Command::new(std::env::current_exe()?)
+            .arg(SERVE)
+            .arg(&config_file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(fs::File::create(&log)?)
+            .kill_on_drop(true)
+            .spawn()?;
+        let said = process.stdout.take().ok_or_else(|| Finding::new("no output to read"))?;
+        let mut output = BufReader::new(said);
+        let mut line = String::new();
+        timeout(PATIENCE, output.read_line(&mut line)).await??;
+        let mut addresses = line.split_whitespace().map(str::parse);
+        let (Some(grpc), Some(http)) = (addresses.next(), addresses.next()) else {
+            let log = fs::read_to_string(&log)?;
+            return Err(Finding::new(format!("the server did not start: {log}")));
+        };
+        let pid = process.id().ok_or_else(|| Finding::new("the server ended at once"))?;
+        Ok(Self { process, _output: output, pid, grpc: grpc?, http: http?, log })
+    }
+
+    /// Where gRPC listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.grpc
+    }
+
+    /// Where HTTP listens.
+    pub const fn http_address(&self) -> SocketAddr {
+        self.http
+    }
+
+    /// The process.
+    pub const fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Memory that the process occupies; nothing where the system does not tell.
+    pub fn rss(&self) -> Bytes {
+        self.status("VmRSS:")
+    }
+
+    /// The most memory that it has ever occupied.
+    pub fn peak_rss(&self) -> Bytes {
+        self.status("VmHWM:")
+    }
+
+    fn status(&self, field: &str) -> Bytes {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix(field));
+        let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+        Bytes(kilobytes.unwrap_or(0_u64) * 1024)
+    }
+
+    /// All that it has logged.
+    pub fn log(&self) -> String {
+        fs::read(&self.log).map_or_else(
+            |error| format!("the log cannot be read: {error}"),
+            |log| String::from_utf8_lossy(&log).into_owned(),
+        )
+    }
+
+    /// A connection of its own.
+    pub async fn channel(&self) -> Result<Channel, Finding> {
+        let endpoint = Endpoint::from_shared(format!("http://{}", self.grpc))?;
+        Ok(endpoint.connect_timeout(PATIENCE).connect().await?)
+    }
+
+    /// An honest client on a connection of its own.
+    pub async fn honest(&self) -> Result<Honest, Finding> {
+        Ok(Honest::new(self.channel().await?))
+    }
+
+    /// What the HTTP listener answers, as in `get("/metrics")`.
+    pub async fn get(&self, path: &str) -> Result<String, Finding> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: victim\r\nConnection: close\r\n\r\n");
+        let mut answer = String::new();
+        let asked = async {
+            let mut stream = TcpStream::connect(self.http).await?;
+            stream.write_all(request.as_bytes()).await?;
+            stream.read_to_string(&mut answer).await
+        };
+        timeout(PATIENCE, asked).await??;
+        Ok(answer)
+    }
+
+    /// A finding if the process has ended, or if anything in it has panicked.
+    pub fn check(&mut self) -> Result<(), Finding> {
+        let log = self.log();
+        if let Some(status) = self.process.try_wait()? {
+            let end: Vec<_> = log.lines().rev().take(5).collect();
+            let end = end.into_iter().rev().collect::<Vec<_>>().join("\n");
+            return Err(Finding::new(format!("the server died ({status}): {end}")));
+        }
+        match log.lines().find(|line| line.contains("panicked at")) {
+            Some(line) => Err(Finding::new(format!("the server panicked: {line}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks it a last time, and ends it by force.
+    pub async fn end(mut self) -> Result<(), Finding> {
+        self.check()?;
+        Ok(self.process.kill().await?)
+    }
+}
