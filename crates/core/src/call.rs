@@ -188,13 +188,11 @@ impl Call {
     }
 }
 
-/// The start of a run.
+/// The start of a run. It names no run: the engine draws the id, and the key tells a repeat.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartCall {
     /// The workflow.
     pub workflow: WorkflowKey,
-    /// Id of the run, should it be started.
-    pub run: RunId,
     /// What it runs.
     pub spec: RunSpec,
     /// Who asks.

@@ -135,6 +135,13 @@ impl RunId {
         Self::from_parts(at, u128::from(half(0)) << 64 | u128::from(half(1)))
     }
 
+    /// Whether this is the id that [`Self::of_child`] derives, at whatever time: nobody can name the id of
+    /// another run as that of its child.
+    pub fn is_child_of(&self, parent: RunId, initiated: EventNumber) -> bool {
+        let millis = u64::try_from(self.0.as_u128() >> 80).unwrap_or_default();
+        *self == Self::of_child(parent, initiated, Timestamp::from_unix_millis(millis))
+    }
+
     /// The id that stands on every attempt of the activity scheduled by event `scheduled`.
     pub fn execution_id(&self, scheduled: EventNumber) -> ExecutionId {
         format!("{self}:{scheduled}").into()
@@ -279,6 +286,8 @@ mod tests {
         assert_eq!(child.0.get_version_num(), 7);
         assert_eq!(child, RunId::of_child(parent, 5, at));
         assert_ne!(child, RunId::of_child(parent, 6, at));
+        assert!(child.is_child_of(parent, 5));
+        assert!(!child.is_child_of(parent, 6) && !parent.is_child_of(parent, 5));
         assert_eq!(child.to_string(), "01a3185c-507b-7474-8983-0b45af911120");
     }
 }

@@ -381,11 +381,6 @@ impl Engine {
         Err(InvalidField::new("namespace", problem).into())
     }
 
-    /// A fresh run id.
-    pub fn new_run_id(&self) -> RunId {
-        RunId::from_parts(self.node.clock.now(), Uuid::new_v4().as_u128())
-    }
-
     /// How the engine stands and what it has done, for those who watch it.
     pub fn figures(&self) -> Figures {
         self.node.figures()

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use crate::{
     attempt,
-    field::{Inside, case, enumeration, missing, part, word},
+    field::{Inside, case, enumeration, part, word},
     generated::{
         self as wire, numbered_call::Call as Asked, start_run_request::Begin as BeginWire,
     },
@@ -192,7 +192,7 @@ impl From<StartCall> for wire::StartRunRequest {
     fn from(start: StartCall) -> Self {
         Self {
             workflow: start.workflow.to_wire(),
-            run: Some(start.run.to_wire()),
+            run: None,
             spec: start.spec.to_wire(),
             identity: start.identity,
             key: start.key.to_wire(),
@@ -209,12 +209,14 @@ impl TryFrom<wire::StartRunRequest> for StartCall {
     type Error = InvalidField;
 
     fn try_from(wire: wire::StartRunRequest) -> Result<Self, InvalidField> {
-        let run = wire.run.ok_or_else(|| missing("run"))?;
+        if wire.run.is_some() {
+            let problem = "must be absent: the engine draws the ids of runs, and a key makes a repeat the same start";
+            return Err(InvalidField::new("run", problem));
+        }
         let signal = wire.signal.map(SignalReceived::try_from).transpose();
         let update = wire.update.map(StartUpdate::try_from).transpose();
         Ok(Self {
             workflow: word("workflow", wire.workflow)?,
-            run: word("run", run)?,
             spec: word("spec", wire.spec)?,
             identity: wire.identity,
             key: word("key", wire.key)?,

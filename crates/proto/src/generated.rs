@@ -248,8 +248,6 @@ impl ::prost::Name for ActivityReady {
 pub struct ActivityRunning {
     #[prost(message, optional, tag = "1")]
     pub at: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
-    #[prost(string, tag = "2")]
-    pub session: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub identity: ::prost::alloc::string::String,
     /// The worker has left the attempt to somebody else.
@@ -1064,7 +1062,7 @@ impl ::prost::Name for Signal {
 pub struct StartRunRequest {
     #[prost(message, optional, tag = "1")]
     pub workflow: ::core::option::Option<::abide_core::codec::generated::WorkflowKey>,
-    /// Id of the run, should it be started; drawn by the server if absent.
+    /// Must be absent: the engine draws the ids of runs, and the key makes a repeat the same start.
     #[prost(bytes = "bytes", optional, tag = "2")]
     pub run: ::core::option::Option<::prost::bytes::Bytes>,
     #[prost(message, optional, tag = "3")]

@@ -2,8 +2,6 @@
 
 use abide_core::{
     call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget},
-    codec::Wire,
-    ids::RunId,
     limits::InvalidField,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     node::NodeListing,
@@ -86,16 +84,9 @@ pub fn operation_to_wire(operation: Operation) -> Result<Asked, InvalidField> {
     })
 }
 
-/// The operation that a message asks for. A start that does not name its run gets an id from `new_run`.
-pub fn operation_from_wire(
-    asked: Asked,
-    new_run: impl FnOnce() -> RunId,
-) -> Result<Operation, InvalidField> {
+/// The operation that a message asks for.
+pub fn operation_from_wire(asked: Asked) -> Result<Operation, InvalidField> {
     Ok(match asked {
-        Asked::Start(mut start) => {
-            start.run.get_or_insert_with(|| new_run().to_wire());
-            Operation::Call(from_wire(Asked::Start(start))?)
-        }
         Asked::Describe(request) => Operation::Describe(part("target", request.target)?),
         Asked::History(request) => Operation::History(request.try_into()?),
         Asked::ListRuns(request) => Operation::Runs(request.try_into()?),

@@ -6,7 +6,8 @@ use abide_core::{
     limits::InvalidField,
     list::RunStatus,
     run::{
-        Close, Description, Liveness, Phase, ResumeSource, ShownActivity, ShownChild, TaskTrouble,
+        Close, Description, Liveness, ResumeSource, ShownActivity, ShownChild, ShownPhase,
+        TaskTrouble,
     },
 };
 
@@ -207,22 +208,23 @@ impl TryFrom<wire::ShownActivity> for ShownActivity {
     }
 }
 
-impl From<Phase> for shown_activity::Phase {
-    fn from(phase: Phase) -> Self {
+impl From<ShownPhase> for shown_activity::Phase {
+    fn from(phase: ShownPhase) -> Self {
         match phase {
-            Phase::Ready { since } => Self::Ready(wire::ActivityReady { since: since.to_wire() }),
-            Phase::Started { at, session, identity, detached } => {
-                let (at, session) = (at.to_wire(), session.to_wire());
-                Self::Started(wire::ActivityRunning { at, session, identity, detached })
+            ShownPhase::Ready { since } => {
+                Self::Ready(wire::ActivityReady { since: since.to_wire() })
             }
-            Phase::Backoff { until } => {
+            ShownPhase::Started { at, identity, detached } => {
+                Self::Started(wire::ActivityRunning { at: at.to_wire(), identity, detached })
+            }
+            ShownPhase::Backoff { until } => {
                 Self::Backoff(wire::ActivityBackoff { until: until.to_wire() })
             }
         }
     }
 }
 
-impl TryFrom<shown_activity::Phase> for Phase {
+impl TryFrom<shown_activity::Phase> for ShownPhase {
     type Error = InvalidField;
 
     fn try_from(wire: shown_activity::Phase) -> Result<Self, InvalidField> {
@@ -232,7 +234,6 @@ impl TryFrom<shown_activity::Phase> for Phase {
             }
             shown_activity::Phase::Started(started) => Self::Started {
                 at: word("started.at", started.at)?,
-                session: word("started.session", started.session)?,
                 identity: started.identity,
                 detached: started.detached,
             },

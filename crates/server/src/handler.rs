@@ -61,7 +61,7 @@ impl Handler {
 
     /// What a message asks for.
     pub(crate) fn operation(&self, asked: Asked) -> Result<Operation, CallError> {
-        let operation = operation_from_wire(asked, || self.engine.new_run_id());
+        let operation = operation_from_wire(asked);
         let operation = operation.map_err(CallError::from);
         if operation.is_err() {
             self.calls.count(&operation);

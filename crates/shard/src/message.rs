@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use abide_core::{
     call::{Call, CallError, CallReply, Dispatch, QueueKey, Ticket, Worker},
-    effect::{Answer, Effect},
+    effect::{Action, Answer, Effect},
     event::RunReference,
     ids::{BuildId, EventNumber, RunId, SessionId, ShardId, WorkflowKey},
     time::Timestamp,
@@ -200,6 +200,18 @@ pub struct Envelope {
     pub key: EffectKey,
     /// What is done to whom.
     pub effect: Effect,
+}
+
+impl Envelope {
+    /// Whether its source can have asked for it: a child, and the id of its run, are the source's own.
+    pub fn makes_sense(&self) -> bool {
+        let Action::StartChild(start) = &self.effect.action else { return true };
+        let initiated = start.parent.initiated;
+        self.effect.initiated == Some(initiated)
+            && self.effect.target.workflow == start.child.workflow
+            && start.parent.run == self.key.source()
+            && start.run.is_child_of(self.key.run, initiated)
+    }
 }
 
 impl EffectKey {

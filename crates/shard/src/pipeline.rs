@@ -30,6 +30,8 @@ pub struct Pipeline {
 struct Group {
     writes: Vec<Write>,
     runs: BTreeSet<RunId>,
+    /// Those of them that begin.
+    begun: BTreeSet<RunId>,
     after: Vec<Output>,
     sealed: bool,
 }
@@ -46,6 +48,7 @@ impl Pipeline {
             self.open.push_back(Group::default());
         }
         if let Some(group) = self.open.back_mut() {
+            group.begun.extend(writes.iter().filter_map(begun));
             group.writes.extend(writes);
             group.runs.extend(run);
         }
@@ -111,6 +114,11 @@ impl Pipeline {
         self.flight.iter().flat_map(|flight| &flight.runs).copied().collect()
     }
 
+    /// The run's first row is in flight.
+    pub fn begins(&self, run: RunId) -> bool {
+        self.flight.as_ref().is_some_and(|flight| flight.begun.contains(&run))
+    }
+
     /// Everything that waits for a commit, in order.
     pub fn take_waiting(&mut self) -> Vec<Output> {
         let groups = self.flight.take().into_iter().chain(self.open.drain(..));
@@ -120,6 +128,14 @@ impl Pipeline {
     /// Number of the first batch that is not on its way.
     fn first_open(&self) -> BatchNumber {
         self.committed + 1 + u64::from(self.flight.is_some())
+    }
+}
+
+/// The run that begins with this write, if one does.
+fn begun(write: &Write) -> Option<RunId> {
+    match write {
+        Write::AppendLog(row) if row.sequence == 1 => Some(row.run),
+        _ => None,
     }
 }
 

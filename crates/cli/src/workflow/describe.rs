@@ -2,7 +2,7 @@
 
 use abide_core::{
     effect::RunOutcome,
-    run::{Description, Phase, ShownActivity, ShownWait, TaskTrouble},
+    run::{Description, ShownActivity, ShownPhase, ShownWait, TaskTrouble},
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -135,14 +135,14 @@ fn activities(activities: &[ShownActivity]) -> Table {
     let mut table = Table::new(["activity", "attempt", "stands", "last failure"]);
     for activity in activities {
         let stands = match &activity.phase {
-            Phase::Ready { since } => format!("ready since {}", relative(*since, now)),
-            Phase::Started { at, detached: true, .. } => {
+            ShownPhase::Ready { since } => format!("ready since {}", relative(*since, now)),
+            ShownPhase::Started { at, detached: true, .. } => {
                 format!("started {}, left to somebody outside", relative(*at, now))
             }
-            Phase::Started { at, identity, .. } => {
+            ShownPhase::Started { at, identity, .. } => {
                 format!("started {} by {identity}", relative(*at, now))
             }
-            Phase::Backoff { until } => format!("next attempt {}", relative(*until, now)),
+            ShownPhase::Backoff { until } => format!("next attempt {}", relative(*until, now)),
         };
         table.row([
             format!("{} ({})", activity.activity_type, activity.activity),
@@ -220,12 +220,12 @@ fn object(run: &Description) -> Value {
     })
 }
 
-const fn phase(phase: &Phase) -> &'static str {
+const fn phase(phase: &ShownPhase) -> &'static str {
     match phase {
-        Phase::Ready { .. } => "ready",
-        Phase::Started { detached: true, .. } => "detached",
-        Phase::Started { .. } => "started",
-        Phase::Backoff { .. } => "backoff",
+        ShownPhase::Ready { .. } => "ready",
+        ShownPhase::Started { detached: true, .. } => "detached",
+        ShownPhase::Started { .. } => "started",
+        ShownPhase::Backoff { .. } => "backoff",
     }
 }
 

@@ -97,13 +97,38 @@ pub struct ShownActivity {
     /// Which attempt runs or comes next, from 1.
     pub attempt: u32,
     /// Where it stands.
-    pub phase: Phase,
+    pub phase: ShownPhase,
     /// Why the last attempt failed.
     pub last_failure: Option<Failure>,
     /// Details of the last heartbeat.
     pub heartbeat: Option<Payloads>,
     /// Code asked for it to be cancelled.
     pub cancel_requested: bool,
+}
+
+/// Where a pending activity stands. Its worker is shown by identity: the session is a secret, by which
+/// others could answer in the worker's place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShownPhase {
+    /// It waits for a worker.
+    Ready {
+        /// Since when.
+        since: Timestamp,
+    },
+    /// A worker has it.
+    Started {
+        /// Since when.
+        at: Timestamp,
+        /// The worker's identity.
+        identity: String,
+        /// The worker has left the attempt to somebody else.
+        detached: bool,
+    },
+    /// It waits for its next attempt.
+    Backoff {
+        /// Until when.
+        until: Timestamp,
+    },
 }
 
 /// A pending child.
@@ -224,10 +249,22 @@ impl ShownActivity {
             activity_type: activity.spec.activity_type.clone(),
             queue: activity.spec.queue.clone(),
             attempt: activity.attempt,
-            phase: activity.phase.clone(),
+            phase: ShownPhase::of(&activity.phase),
             last_failure: activity.last_failure.clone(),
             heartbeat: activity.heartbeat.clone(),
             cancel_requested: activity.cancel_requested,
+        }
+    }
+}
+
+impl ShownPhase {
+    fn of(phase: &Phase) -> Self {
+        match phase {
+            Phase::Ready { since } => Self::Ready { since: *since },
+            Phase::Started { at, identity, detached, session: _ } => {
+                Self::Started { at: *at, identity: identity.clone(), detached: *detached }
+            }
+            Phase::Backoff { until } => Self::Backoff { until: *until },
         }
     }
 }

@@ -35,7 +35,7 @@ mod waiting;
 
 pub use activity::ActivityGiven;
 pub use apply::FoldError;
-pub use describe::{Description, ShownActivity, ShownChild, TaskTrouble};
+pub use describe::{Description, ShownActivity, ShownChild, ShownPhase, TaskTrouble};
 pub use due::TimerKey;
 pub use input::*;
 pub use keys::Keys;

@@ -53,10 +53,9 @@ fn node_without_lease() -> Node {
     Node::new(store, clock, Limits::default(), "zombie".into(), 1, Some(&membership))
 }
 
-fn start(workflow: &WorkflowKey, run: RunId) -> Call {
+fn start(workflow: &WorkflowKey) -> Call {
     Call::Start(Box::new(StartCall {
         workflow: workflow.clone(),
-        run,
         spec: RunSpec {
             workflow_type: "hello".into(),
             queue: "queue".into(),
@@ -87,7 +86,7 @@ async fn a_node_whose_lease_is_over_gives_nothing_out_and_its_worker_keeps_its_c
 
     let driver = Driver::new(shard, Arc::clone(&node), node.serve(shard));
     let (answer, reply) = oneshot::channel();
-    node.post(shard, Post::Call(1, Box::new(start(&workflow, run)), answer));
+    node.post(shard, Post::Call(1, Box::new(start(&workflow)), answer));
     assert_eq!(driver.run().await, shard, "the shard closes by itself");
 
     let (reply, _) = reply.await.expect("the caller is told");

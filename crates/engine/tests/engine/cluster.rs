@@ -30,7 +30,7 @@ async fn insist(engine: &Engine, call: Call) -> CallReply {
 }
 
 async fn start(engine: &Engine, id: &str, workflow_type: &str) {
-    insist(engine, Call::Start(Box::new(start_call(engine, id, workflow_type)))).await;
+    insist(engine, Call::Start(Box::new(start_call(id, workflow_type)))).await;
 }
 
 async fn closed(engine: &Engine, id: &str) -> Close {

@@ -206,7 +206,7 @@ async fn an_engine_whose_shards_were_taken_says_that_it_failed() {
     former.ready().await;
     let owner = Engine::start(store, Options { name: "other".into(), ..Options::default() });
     owner.ready().await;
-    let call = Call::Start(Box::new(start_call(&former, "hello", "hello")));
+    let call = Call::Start(Box::new(start_call("hello", "hello")));
     former.call(call).await.expect_err("another engine owns the shard");
     assert!(!former.failed().await.is_empty());
     start(&owner, "hello", "hello").await;

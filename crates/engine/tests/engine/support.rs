@@ -26,10 +26,9 @@ pub(crate) fn target(id: &str) -> RunTarget {
     RunTarget { workflow: workflow(id), run: None }
 }
 
-pub(crate) fn start_call(engine: &Engine, id: &str, workflow_type: &str) -> StartCall {
+pub(crate) fn start_call(id: &str, workflow_type: &str) -> StartCall {
     StartCall {
         workflow: workflow(id),
-        run: engine.new_run_id(),
         spec: RunSpec {
             workflow_type: workflow_type.into(),
             queue: "queue".into(),
@@ -46,7 +45,7 @@ pub(crate) fn start_call(engine: &Engine, id: &str, workflow_type: &str) -> Star
 }
 
 pub(crate) async fn start(engine: &Engine, id: &str, workflow_type: &str) -> RunId {
-    let call = Call::Start(Box::new(start_call(engine, id, workflow_type)));
+    let call = Call::Start(Box::new(start_call(id, workflow_type)));
     match engine.call(call).await {
         Ok(CallReply::Started { run, .. }) => run,
         other => panic!("not started: {other:?}"),

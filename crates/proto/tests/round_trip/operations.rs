@@ -19,8 +19,8 @@ use abide_core::{
     node::{NodeListing, NodeStanding},
     retry::RetryState,
     run::{
-        Close, Description, Liveness, Movable, Phase, Refusal, Resolution, ResumeSource,
-        ShownActivity, ShownChild, ShownWait, Stage, TaskTrouble, WaitKey,
+        Close, Description, Liveness, Movable, Refusal, Resolution, ResumeSource, ShownActivity,
+        ShownChild, ShownPhase, ShownWait, Stage, TaskTrouble, WaitKey,
     },
     time::Timestamp,
 };
@@ -40,7 +40,7 @@ use crate::{
 fn check_operation(operation: Operation) {
     let call = operation_to_wire(operation.clone()).expect("a client's");
     let numbered = over_the_wire(&NumberedCall { number: 9, call: Some(call) });
-    let back = operation_from_wire(numbered.call.expect("a call"), || run(99));
+    let back = operation_from_wire(numbered.call.expect("a call"));
     let back = back.expect("it makes sense");
     assert_eq!(format!("{back:?}"), format!("{operation:?}"));
 }
@@ -56,7 +56,6 @@ fn starts() {
     let start = |conflict, reuse, begin, full: bool| {
         Call::Start(Box::new(StartCall {
             workflow: workflow(),
-            run: run(1),
             spec: run_spec(),
             identity: "shop".into(),
             key: full.then(|| "k".into()),
@@ -191,10 +190,9 @@ fn lists_and_histories() {
 }
 
 #[test]
-fn a_start_without_run_id_is_given_one() {
+fn a_start_that_names_its_run_is_refused() {
     let mut request: abide_proto::generated::StartRunRequest = StartCall {
         workflow: workflow(),
-        run: run(1),
         spec: run_spec(),
         identity: "shop".into(),
         key: None,
@@ -205,12 +203,11 @@ fn a_start_without_run_id_is_given_one() {
         update: None,
     }
     .into();
-    request.run = None;
-    let asked = abide_proto::generated::numbered_call::Call::Start(request);
-    match operation_from_wire(asked, || run(2)).expect("it makes sense") {
-        Operation::Call(Call::Start(start)) => assert_eq!(start.run, run(2)),
-        other => panic!("not a start: {other:?}"),
-    }
+    let asked = |request| abide_proto::generated::numbered_call::Call::Start(request);
+    assert!(operation_from_wire(asked(request.clone())).is_ok());
+    request.run = Some(run(1).as_bytes().to_vec().into());
+    let refused = operation_from_wire(asked(request)).expect_err("the engine draws ids");
+    assert_eq!(refused.field, "run");
 }
 
 fn check_reply(reply: Reply) {
@@ -304,8 +301,8 @@ fn replies() {
     replies.into_iter().map(Reply::Call).for_each(check_reply);
 }
 
-fn started(detached: bool) -> Phase {
-    Phase::Started { at: time(2), session: "s".into(), identity: "w".into(), detached }
+fn started(detached: bool) -> ShownPhase {
+    ShownPhase::Started { at: time(2), identity: "w".into(), detached }
 }
 
 #[test]
@@ -327,10 +324,10 @@ fn reports_on_attempts() {
 #[test]
 fn descriptions() {
     let phases = [
-        Phase::Ready { since: time(1) },
+        ShownPhase::Ready { since: time(1) },
         started(false),
         started(true),
-        Phase::Backoff { until: time(3) },
+        ShownPhase::Backoff { until: time(3) },
     ];
     let activities = phases.map(|phase| ShownActivity {
         activity: "1".into(),

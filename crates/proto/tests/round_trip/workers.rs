@@ -120,7 +120,6 @@ fn calls_of_clients_are_no_completions() {
     assert_eq!(completion_to_wire(Call::AwaitClose(target())), None);
     let start = StartCall {
         workflow: crate::values::workflow(),
-        run: run(1),
         spec: run_spec(),
         identity: String::new(),
         key: None,

@@ -10,12 +10,11 @@ use std::{
 use abide_core::{
     call::{Begin, Call, CallReply, ConflictPolicy, StartCall},
     event::{ReusePolicy, RunSpec, SignalReceived},
-    ids::{Key, RunId, WorkflowId},
+    ids::{Key, WorkflowId},
     payload::Payloads,
     retry::RetryPolicy,
     time::Timestamp,
 };
-use uuid::Uuid;
 
 use super::{Client, ClientError, WorkflowHandle, repeat::fresh_key};
 use crate::{
@@ -45,7 +44,6 @@ impl<W> Start<W> {
             let queue = DEFAULT_QUEUE.into();
             Box::new(StartCall {
                 workflow,
-                run: RunId::new(Uuid::now_v7()),
                 spec: RunSpec { workflow_type, queue, input, ..RunSpec::default() },
                 identity,
                 key: None,

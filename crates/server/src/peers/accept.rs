@@ -161,8 +161,7 @@ impl Listening {
     fn begin(&mut self, PeerCall { number, call }: PeerCall) {
         let limit = self.handler.bounds.calls_per_stream;
         let called = if self.running.len() < limit {
-            let engine = &self.handler.engine;
-            wire::called(call, || engine.new_run_id()).map_err(CallError::from)
+            wire::called(call).map_err(CallError::from)
         } else {
             // No caller of the other node is at fault for what all of them wait for.
             Err(CallError::Overloaded)

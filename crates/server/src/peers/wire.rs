@@ -3,7 +3,7 @@
 use abide_core::{
     call::{Call, CallError, CallReply, QueueKey, Worker},
     codec::{self, Wire},
-    ids::{RunId, SessionId, ShardId},
+    ids::{SessionId, ShardId},
     limits::InvalidField,
 };
 use abide_engine::peers::PeerMessage;
@@ -65,16 +65,13 @@ pub(super) enum Called {
     Worker(Call),
 }
 
-/// What another node calls for. It has named the run of a start, so none gets an id from `new_run`.
-pub(super) fn called(
-    call: Option<peer_call::Call>,
-    new_run: impl FnOnce() -> RunId,
-) -> Result<Called, InvalidField> {
+/// What another node calls for.
+pub(super) fn called(call: Option<peer_call::Call>) -> Result<Called, InvalidField> {
     let missing = || InvalidField::new("call", "has no known case set");
     Ok(match call.ok_or_else(missing)? {
         peer_call::Call::Client(call) => {
             let asked = call.call.ok_or_else(missing)?;
-            Called::Client(operation_from_wire(asked, new_run)?)
+            Called::Client(operation_from_wire(asked)?)
         }
         peer_call::Call::Worker(wire::PeerCompletion { completion, session }) => {
             let completion = completion.and_then(|completion| completion.completion);

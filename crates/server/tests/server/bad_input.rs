@@ -48,7 +48,7 @@ async fn check(server: &Server, call: Call, field: &str, problem: &str) {
 }
 
 fn started(change: impl FnOnce(&mut StartCall)) -> Call {
-    let mut start = start_call("hello", "hello", 1);
+    let mut start = start_call("hello", "hello");
     change(&mut start);
     Call::Start(Box::new(start))
 }
@@ -91,7 +91,7 @@ async fn payloads_over_the_bound() {
 async fn a_request_over_the_message_bound() {
     let bounds = Bounds { message_bytes: 4096, ..Bounds::default() };
     let server = server(Config { bounds, ..config() }).await;
-    let mut request: wire::StartRunRequest = start_call("hello", "hello", 1).into();
+    let mut request: wire::StartRunRequest = start_call("hello", "hello").into();
     request.identity = "x".repeat(5000);
     let status = client(&server).await.start_run(request).await.expect_err("too large");
     assert_field(&status, "request", "the limit is 4096");
@@ -258,10 +258,10 @@ async fn messages_that_are_malformed() {
     let mut client = client(&server).await;
     let missing = client.start_run(wire::StartRunRequest::default()).await;
     assert_field(&missing.expect_err("nothing is there"), "workflow", "is missing");
-    let mut request: wire::StartRunRequest = start_call("hello", "hello", 1).into();
+    let mut request: wire::StartRunRequest = start_call("hello", "hello").into();
     request.run = Some(b"short".as_slice().into());
     assert_field(&client.start_run(request).await.expect_err("no run id"), "run", "16 bytes");
-    let mut request: wire::StartRunRequest = start_call("hello", "hello", 1).into();
+    let mut request: wire::StartRunRequest = start_call("hello", "hello").into();
     request.conflict = 77;
     assert_field(&client.start_run(request).await.expect_err("no policy"), "conflict", "77");
     let token = b"forged".as_slice().into();
@@ -425,7 +425,7 @@ async fn updates_that_cannot_be() {
         Call::AwaitUpdate { target: target("w"), update: "".into(), until: UpdateWait::Admitted };
     check(&server, unnamed, "update id", "empty").await;
 
-    let request = wire::StartRunRequest::from(start_call("hello", "hello", 1));
+    let request = wire::StartRunRequest::from(start_call("hello", "hello"));
     let error = client(&server).await.update_with_start(request).await.expect_err("no update");
     assert_eq!(error.code(), Code::InvalidArgument);
     assert_eq!(from_status(&error), InvalidField::new("update", "is missing").into());

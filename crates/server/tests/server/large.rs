@@ -148,7 +148,7 @@ async fn a_call_that_is_too_large_fails_alone() {
         async move { transport.call(Call::AwaitClose(target("waited-for"))).await }
     });
     let starts = (0..=OTHERS).map(|n| {
-        let mut call = start_call(&format!("hello-{n}"), "hello", n as u128);
+        let mut call = start_call(&format!("hello-{n}"), "hello");
         if n == 0 {
             call.spec.input = vec![Payload::new("x".repeat(2 * MESSAGE_BYTES))];
         }

@@ -29,8 +29,7 @@ fn wire_target(id: &str) -> Option<wire::RunTarget> {
 }
 
 async fn start_run(client: &mut AbideClient<Channel>, id: &str, workflow_type: &str) {
-    let mut request: wire::StartRunRequest = start_call(id, workflow_type, 0).into();
-    request.run = None;
+    let request: wire::StartRunRequest = start_call(id, workflow_type).into();
     let started = client.start_run(request).await.expect("it starts").into_inner();
     assert!(started.started && started.run.len() == 16);
 }
@@ -95,7 +94,7 @@ async fn signal_with_start_cancel_pause_and_terminate() {
     let worker = spawn_worker(&transport, "one", &programs).await;
     let mut client = client(&server).await;
 
-    let mut request: wire::StartRunRequest = start_call("waiter", "waiter", 0).into();
+    let mut request: wire::StartRunRequest = start_call("waiter", "waiter").into();
     let without = client.signal_with_start(request.clone()).await.expect_err("no signal");
     assert_eq!(without.message(), "signal is missing");
     request.signal = Some(wire::Signal { name: "go".into(), ..Default::default() });
@@ -295,7 +294,7 @@ async fn an_update_comes_with_a_start_and_is_looked_up() {
             request,
             until: UpdateWait::Completed,
         })),
-        ..start_call("waiter", "waiter", 7)
+        ..start_call("waiter", "waiter")
     }
     .into();
     let first = client.update_with_start(start.clone()).await.expect("both").into_inner();

@@ -81,10 +81,9 @@ pub(crate) fn target(id: &str) -> RunTarget {
 }
 
 /// A start of the workflow `id`, in queue `queue`.
-pub(crate) fn start_call(id: &str, workflow_type: &str, number: u128) -> StartCall {
+pub(crate) fn start_call(id: &str, workflow_type: &str) -> StartCall {
     StartCall {
         workflow: workflow(id),
-        run: RunId::from_parts(Default::default(), number),
         spec: RunSpec {
             workflow_type: workflow_type.into(),
             queue: "queue".into(),
@@ -101,8 +100,7 @@ pub(crate) fn start_call(id: &str, workflow_type: &str, number: u128) -> StartCa
 }
 
 pub(crate) async fn start(transport: &dyn Transport, id: &str, workflow_type: &str) -> RunId {
-    let number = id.bytes().fold(0, |number, byte| number * 251 + u128::from(byte));
-    let call = Call::Start(Box::new(start_call(id, workflow_type, number)));
+    let call = Call::Start(Box::new(start_call(id, workflow_type)));
     match transport.call(call).await {
         Ok(CallReply::Started { run, .. }) => run,
         other => panic!("not started: {other:?}"),

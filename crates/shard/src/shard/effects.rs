@@ -11,7 +11,7 @@ use abide_core::{
 };
 use abide_store::{Write, rows::InboxRow};
 
-use super::{Reading, Shard, Todo, start::child_may_start};
+use super::{Reading, Shard, Todo, open::REFUSALS_MAX, start::child_may_start};
 use crate::{
     alarm::Alarm,
     message::{EffectKey, Envelope, Fetch, Output},
@@ -29,9 +29,10 @@ impl Shard {
         self.pipeline.push(None, vec![Write::DeleteInbox { source, number }]);
     }
 
-    /// Another run does something to a workflow of this shard: first, was it done before?
+    /// Another run does something to a workflow of this shard: first, was it done before? What no run can
+    /// have asked for is left without an answer.
     pub(super) fn deliver(&mut self, envelope: Envelope) {
-        if self.incoming.insert(envelope.key.clone()) {
+        if envelope.makes_sense() && self.incoming.insert(envelope.key.clone()) {
             let fetch = Fetch::Inbox(envelope.key.run, envelope.key.number);
             self.fetch(Reading::Inbox(Box::new(envelope)), fetch);
         }
@@ -112,6 +113,10 @@ impl Shard {
 
     fn start_child(&mut self, envelope: Envelope, start: StartChild, ordinal: u64) {
         let run = start.run;
+        if self.unstarted.get(&run).is_some_and(|count| *count >= REFUSALS_MAX) {
+            let answer = Answer::Failed(DeliveryFailure::AlreadyExists);
+            return self.answer_effect(None, envelope, answer);
+        }
         let child = StartRun {
             ordinal,
             parent: Some(start.parent),

@@ -107,6 +107,8 @@ pub struct Shard {
     incoming: BTreeSet<EffectKey>,
     /// How often the store refused writes of a run that it was given alone.
     refused: BTreeMap<RunId, u32>,
+    /// How often it refused to begin a run: one of that id may be there, which is not at fault.
+    unstarted: BTreeMap<RunId, u32>,
     /// Commits that must succeed before messages share a batch again.
     alone_for: u32,
     /// Where the last search for tasks that were left as rows ended, by queue.
@@ -152,6 +154,7 @@ impl Shard {
             outgoing: Outgoing::default(),
             incoming: BTreeSet::new(),
             refused: BTreeMap::new(),
+            unstarted: BTreeMap::new(),
             alone_for: 0,
             refilled: BTreeMap::new(),
             resend_set: false,
@@ -286,6 +289,13 @@ impl Shard {
     fn context<'a>(moment: &Moment, limits: &'a Limits) -> Context<'a> {
         let next_run = RunId::from_parts(moment.now, moment.entropy);
         Context { now: moment.now, next_run, limits }
+    }
+
+    /// A new id for a run.
+    fn draw_run(&mut self) -> RunId {
+        let run = Self::context(&self.moment, &self.limits).next_run;
+        self.stir();
+        run
     }
 
     /// Randomness is used once: the next id of the same message is another one.

@@ -128,7 +128,9 @@ impl Shard {
     fn suspect(&mut self) {
         if self.alone_for > 0 {
             for run in self.pipeline.runs_in_flight() {
-                *self.refused.entry(run).or_default() += 1;
+                let begins = self.pipeline.begins(run);
+                let refused = if begins { &mut self.unstarted } else { &mut self.refused };
+                *refused.entry(run).or_default() += 1;
             }
         }
         self.alone_for = ALONE_COMMITS;

@@ -117,14 +117,15 @@ impl Shard {
             Verdict::Use => self.use_existing(head, ticket, start),
             Verdict::Begin => self.begin_called(ticket, start, ordinal),
             Verdict::Replace => {
-                let reason = format!("replaced by run {}", start.run);
+                let run = self.draw_run();
+                let reason = format!("replaced by run {run}");
                 let terminated = RunTerminated {
                     reason,
                     identity: start.identity.clone(),
                     ..RunTerminated::default()
                 };
                 match self.judge(head, Input::Terminate(terminated)) {
-                    Ok(decision) => self.replace(head, decision, ticket, start),
+                    Ok(decision) => self.replace(head, decision, ticket, (run, start)),
                     Err(error) => self.reply(ticket, Err(error)),
                 }
             }
@@ -162,22 +163,29 @@ impl Shard {
     }
 
     fn begin_called(&mut self, ticket: Ticket, mut start: StartCall, ordinal: u64) {
-        let (workflow, run, update) = (start.workflow.clone(), start.run, start.update.take());
-        self.begin(self.called(start, ordinal));
+        let (workflow, run, update) =
+            (start.workflow.clone(), self.draw_run(), start.update.take());
+        self.begin(self.called(run, start, ordinal));
         self.start_done((run, true), ticket, workflow, update);
     }
 
     /// The new run follows before anything that waited for the old one looks for the current run.
-    fn replace(&mut self, head: RunId, decision: Decision, ticket: Ticket, mut start: StartCall) {
-        let (workflow, run, update) = (start.workflow.clone(), start.run, start.update.take());
+    fn replace(
+        &mut self,
+        head: RunId,
+        decision: Decision,
+        ticket: Ticket,
+        (run, mut start): (RunId, StartCall),
+    ) {
+        let (workflow, update) = (start.workflow.clone(), start.update.take());
         let ordinal = self.cache.peek(head).map_or(0, |entry| entry.run.ordinal) + 1;
-        let successor = Some(Box::new(self.called(start, ordinal)));
+        let successor = Some(Box::new(self.called(run, start, ordinal)));
         self.record(head, [Decision { successor, ..decision }]);
         self.start_done((run, true), ticket, workflow, update);
     }
 
     /// The run that a call asks for.
-    fn called(&self, start: StartCall, ordinal: u64) -> StartRun {
+    fn called(&self, run: RunId, start: StartCall, ordinal: u64) -> StartRun {
         let received_at = self.now();
         let signal = start.signal.map(|mut signal| {
             signal.received_at = received_at;
@@ -188,7 +196,7 @@ impl Shard {
             identity: start.identity,
             key: start.key,
             inputs: signal.into_iter().collect(),
-            ..StartRun::new(start.workflow, start.run, start.spec)
+            ..StartRun::new(start.workflow, run, start.spec)
         }
         .beginning(start.begin.first_task_at(received_at), received_at)
     }

@@ -9,7 +9,7 @@ use abide_core::{
 use abide_shard::message::Message;
 use abide_store::{CommitError, Write};
 
-use crate::harness::{Reads, World, shard_of, target, worker};
+use crate::harness::{Reads, World, same_shard, shard_of, target, worker};
 
 #[test]
 fn a_start_is_answered_and_offered_only_after_its_commit() {
@@ -39,14 +39,6 @@ fn a_call_that_comes_before_the_shard_is_in_memory_waits_for_it() {
     assert!(world.replies.is_empty(), "the claim is durable, the start is not");
     world.commit(Ok(()));
     assert!(matches!(world.replies.remove(&ticket), Some(Ok(CallReply::Started { .. }))));
-}
-
-/// Another workflow id on the shard of this one.
-fn same_shard(id: &str) -> String {
-    (0..)
-        .map(|n| format!("other-{n}"))
-        .find(|other| shard_of(other) == shard_of(id))
-        .expect("there are more ids than shards")
 }
 
 #[test]

@@ -1,16 +1,19 @@
 //! What a run does to another workflow happens once, whatever is lost on the way.
 
+use std::time::Duration;
+
 use abide_core::{
     call::Call,
     command::Ask,
-    effect::Action,
-    event::{ChildSpec, ParentClosePolicy, RunSpec, Target},
+    effect::{Action, Effect, StartChild},
+    event::{ChildSpec, Parent, ParentClosePolicy, RunSpec, Target},
     ids::RunId,
     limits::Limits,
 };
 use abide_shard::message::{EffectKey, Envelope, Message};
+use abide_store::{CommitError, RunFilter, Write};
 
-use crate::harness::{Reads, World, shard_of, target, workflow};
+use crate::harness::{Reads, World, same_shard, shard_of, target, workflow};
 
 fn child(id: &str, parent_close: ParentClosePolicy) -> Ask {
     Ask::StartChild(Box::new(ChildSpec {
@@ -66,7 +69,7 @@ fn a_repeated_delivery_is_answered_from_the_inbox_and_changes_nothing() {
     let mut world = World::new();
     let run = world.start("w");
     let key = EffectKey { workflow: workflow("source"), run: RunId::MAX, number: 1 };
-    let effect = abide_core::effect::Effect {
+    let effect = Effect {
         target: Target { workflow: workflow("w"), run: None, child: None },
         action: Action::Signal { name: "s".into(), input: Vec::new(), header: Default::default() },
         initiated: Some(9),
@@ -83,6 +86,58 @@ fn a_repeated_delivery_is_answered_from_the_inbox_and_changes_nothing() {
     assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled", "SignalReceived"]);
     world.pass(Limits::default().confirmed_retention);
     assert!(world.tables.inbox(shard_of("w"), RunId::MAX, 1).is_none());
+}
+
+#[test]
+fn no_child_is_started_under_the_id_of_another_run() {
+    let mut world = World::new();
+    let victim = world.start("victim");
+    let intruder = same_shard("victim");
+    let key = EffectKey { workflow: workflow("source"), run: RunId::MAX, number: 1 };
+    let Ask::StartChild(spec) = child(&intruder, ParentClosePolicy::Abandon) else {
+        unreachable!()
+    };
+    let start = |run| {
+        let parent = Parent { run: key.source(), initiated: 5 };
+        let start = StartChild { run, child: (*spec).clone(), root: key.source(), parent };
+        let target = Target { workflow: workflow(&intruder), run: None, child: None };
+        let effect =
+            Effect { target, action: Action::StartChild(Box::new(start)), initiated: Some(5) };
+        Message::Deliver(Box::new(Envelope { key: key.clone(), effect }))
+    };
+    world.send(shard_of("victim"), start(victim));
+    assert_eq!(world.tables.runs(&RunFilter::default(), 9).len(), 1);
+    assert_eq!(world.tables.shard(shard_of("victim")).epoch, 1, "the shard was not reset");
+    assert!(world.signal("victim", "a").is_ok());
+    world.send(shard_of("victim"), start(RunId::of_child(RunId::MAX, 5, world.now)));
+    assert_eq!(world.tables.runs(&RunFilter::default(), 9).len(), 2, "its own id it may have");
+}
+
+#[test]
+fn a_child_that_the_store_never_lets_begin_is_reported_as_failed() {
+    let mut world = World::new();
+    let parent = world.start("parent");
+    let token = world.take_task();
+    world.commit_at_once = false;
+    let commands = vec![child("kid", ParentClosePolicy::Abandon).into()];
+    let completion = abide_core::call::TaskCompletion { commands, ..Default::default() };
+    world.call(shard_of("parent"), Call::CompleteTask(token, Box::new(completion)));
+    let kid = shard_of("kid");
+    for _ in 0..20 {
+        while let Some(batch) = world.commits.front() {
+            let begins =
+                |write: &Write| matches!(write, Write::AppendLog(row) if row.sequence == 1);
+            let refused = batch.shard == kid && batch.writes.iter().any(begins);
+            world.commit(if refused {
+                Err(CommitError::log_row_exists(parent, 1))
+            } else {
+                Ok(())
+            });
+        }
+        world.pass(Duration::from_secs(30));
+    }
+    assert!(world.history("parent", parent).contains(&"ChildStartFailed"));
+    assert!(empty_boxes(&world));
 }
 
 #[test]

@@ -248,15 +248,29 @@ impl World {
     }
 
     pub(crate) fn start(&mut self, id: &str) -> RunId {
-        let call = start_call(id, &mut self.entropy);
+        let call = self.start_call(id);
         match self.ask(shard_of(id), Call::Start(Box::new(call))) {
             Ok(CallReply::Started { run, started: true }) => run,
             other => panic!("not started: {other:?}"),
         }
     }
 
-    pub(crate) fn start_call(&mut self, id: &str) -> StartCall {
-        start_call(id, &mut self.entropy)
+    pub(crate) fn start_call(&self, id: &str) -> StartCall {
+        StartCall {
+            workflow: workflow(id),
+            spec: RunSpec {
+                workflow_type: "type".into(),
+                queue: "queue".into(),
+                ..RunSpec::default()
+            },
+            identity: "client".into(),
+            key: None,
+            conflict: ConflictPolicy::Reject,
+            reuse: Default::default(),
+            begin: Default::default(),
+            signal: None,
+            update: None,
+        }
     }
 
     pub(crate) fn signal(&mut self, id: &str, key: &str) -> Result<CallReply, CallError> {
@@ -314,22 +328,6 @@ impl World {
     }
 }
 
-fn start_call(id: &str, entropy: &mut u128) -> StartCall {
-    *entropy += 1;
-    StartCall {
-        workflow: workflow(id),
-        run: RunId::from_parts(Timestamp::from_unix_millis(1_800_000_000_000), *entropy),
-        spec: RunSpec { workflow_type: "type".into(), queue: "queue".into(), ..RunSpec::default() },
-        identity: "client".into(),
-        key: None,
-        conflict: ConflictPolicy::Reject,
-        reuse: Default::default(),
-        begin: Default::default(),
-        signal: None,
-        update: None,
-    }
-}
-
 pub(crate) fn workflow(id: &str) -> WorkflowKey {
     WorkflowKey { namespace: "default".into(), workflow: id.into() }
 }
@@ -340,6 +338,14 @@ pub(crate) fn target(id: &str) -> RunTarget {
 
 pub(crate) fn shard_of(id: &str) -> ShardId {
     workflow(id).slot().shard()
+}
+
+/// Another workflow id on the shard of this one.
+pub(crate) fn same_shard(id: &str) -> String {
+    (0..)
+        .map(|n| format!("other-{n}"))
+        .find(|other| shard_of(other) == shard_of(id))
+        .expect("there are more ids than shards")
 }
 
 pub(crate) fn worker(session: &str) -> Worker {

@@ -113,15 +113,16 @@ fn a_repeated_start_finds_its_run_also_before_that_is_committed() {
             ..world.start_call("w")
         })
         .into();
-    for call in &calls {
-        world.call(shard_of("w"), Call::Start(Box::new(call.clone())));
-    }
+    let first = world.call(shard_of("w"), Call::Start(Box::new(calls[0].clone())));
+    world.call(shard_of("w"), Call::Start(Box::new(calls[1].clone())));
     let again = world.call(shard_of("w"), Call::Start(Box::new(calls[0].clone())));
     world.commit(Ok(()));
     world.commit(Ok(()));
-    let reply = world.replies.remove(&again).expect("it is answered");
-    let found = matches!(reply, Ok(CallReply::Started { run, .. }) if run == calls[0].run);
-    assert!(found, "{reply:?}");
+    let mut told = |ticket| match world.replies.remove(&ticket) {
+        Some(Ok(CallReply::Started { run, .. })) => run,
+        other => panic!("not started: {other:?}"),
+    };
+    assert_eq!(told(first), told(again));
     assert_eq!(world.tables.runs(&RunFilter::default(), 9).len(), 3);
 }
 
@@ -132,10 +133,12 @@ fn an_open_run_can_be_replaced_in_one_batch() {
     world.commit_at_once = false;
     let mut call = world.start_call("w");
     call.conflict = ConflictPolicy::TerminateExisting;
-    let new = call.run;
-    world.call(shard_of("w"), Call::Start(Box::new(call)));
+    let started = world.call(shard_of("w"), Call::Start(Box::new(call)));
     world.commit(Ok(()));
     assert!(world.commits.is_empty());
+    let Some(Ok(CallReply::Started { run: new, .. })) = world.replies.remove(&started) else {
+        panic!("not started");
+    };
     assert_eq!(world.history("w", old), ["RunStarted", "TaskScheduled", "RunTerminated"]);
     assert_eq!(world.history("w", new), ["RunStarted", "TaskScheduled"]);
 }

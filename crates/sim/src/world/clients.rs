@@ -77,13 +77,7 @@ impl World {
         };
         let floor = if self.leased() { Floor::of(&self.ledger, &call) } else { None };
         let attempts = self.operations.get(index).map_or(1, |operation| operation.attempts);
-        let mut call = Box::new(self.saboteur.repeated(*call, attempts));
-        if let Call::Start(start) = &mut *call
-            && attempts > 1
-        {
-            // A repeated start is told by its key; its run would have another id.
-            start.run = RunId::from_parts(self.clock(), self.rng.entropy());
-        }
+        let call = Box::new(self.saboteur.repeated(*call, attempts));
         let later = delay(&mut self.rng, 5 * MILLIS, false);
         let ticket = self.call_at(entry, later, Caller::Client(index), call);
         if let Some(operation) = self.operations.get_mut(index) {

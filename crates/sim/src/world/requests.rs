@@ -5,7 +5,7 @@ use std::time::Duration;
 use abide_core::{
     call::{Begin, Call, ConflictPolicy, Query, RunTarget, StartCall, StartUpdate, UpdateWait},
     event::{RunPaused, RunSpec, RunUnpaused, SignalReceived, UpdateRequest},
-    ids::{Key, RunId},
+    ids::Key,
     payload::{Extension, Payload},
     retry::RetryPolicy,
 };
@@ -86,7 +86,6 @@ impl World {
     }
 
     fn draw_start(&mut self, number: usize) -> Call {
-        let clock = self.clock();
         let rng = &mut self.rng;
         let names = Names::get();
         let workflow = key(rng.pick(&names.roots).map_or("", |name| name));
@@ -100,7 +99,6 @@ impl World {
             true => Begin::After(Duration::from_millis(rng.between(0, 4000))),
             false => Begin::AtOnce,
         };
-        let run = RunId::from_parts(clock, rng.entropy());
         let spec = draw_spec(rng);
         let signal = rng.chance(200).then(|| Key::from(format!("start-signal{number}")));
         let signal = signal.map(|key| self.draw_signal(key));
@@ -108,7 +106,6 @@ impl World {
         let update = update.then(|| Box::new(self.draw_start_update(number)));
         Call::Start(Box::new(StartCall {
             workflow,
-            run,
             spec,
             identity: "client".into(),
             key: Some(Key::from(format!("start{number}"))),

@@ -9,7 +9,7 @@ use crate::{
         samples::{everything_of, inbox_row, log_row, outbox_row, run, run_row, shard, time},
         try_commit,
     },
-    rows::ShardRow,
+    rows::{RunRow, ShardRow},
 };
 
 pub(super) const CHECKS: &[Check] = checks![
@@ -17,6 +17,7 @@ pub(super) const CHECKS: &[Check] = checks![
     an_empty_batch_is_committed,
     a_refused_batch_leaves_no_trace,
     a_log_row_is_refused_twice_in_one_batch,
+    a_run_cannot_begin_under_the_id_of_another,
     a_deleted_run_may_be_logged_again,
     writes_of_a_batch_keep_their_order,
     batches_keep_the_order_of_calls,
@@ -66,6 +67,24 @@ fn a_log_row_is_refused_twice_in_one_batch(store: &dyn Store) {
     assert!(matches!(refused, Err(CommitError::Refused(_))), "{refused:?}");
     assert!(read(store.log(shard(1), run(1), 0, 10)).is_empty());
     commit(store, shard(1), vec![row()]);
+}
+
+/// Nothing of the run that has the id is written over, although all but the first row of a log is
+/// replaced by writes of the same key.
+fn a_run_cannot_begin_under_the_id_of_another(store: &dyn Store) {
+    commit(store, shard(1), everything_of(run(1)));
+    let rows = read(store.log(shard(1), run(1), 0, 10));
+    let intruder = RunRow { workflow: "intruder".into(), ordinal: 1, ..run_row(run(1)) };
+    let writes = vec![
+        Write::PutRun(intruder),
+        Write::DeleteOutbox { run: run(1), number: 1 },
+        Write::AppendLog(log_row(run(1), 1)),
+    ];
+    let refused = try_commit(store, shard(1), 0, writes);
+    assert_eq!(refused, Err(CommitError::log_row_exists(run(1), 1)));
+    assert_eq!(read(store.run(shard(1), run(1))), Some(run_row(run(1))));
+    assert_eq!(read(store.log(shard(1), run(1), 0, 10)), rows);
+    assert_eq!(read(store.outbox(shard(1), None, 10)).len(), 1);
 }
 
 fn a_deleted_run_may_be_logged_again(store: &dyn Store) {

@@ -1,0 +1,134 @@
+//! What one client or worker cannot do to the runs of another.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use abide_core::{
+    call::{Call, CallError, Dispatch, RunTarget, TaskCompletion, TaskToken, WorkKind, Worker},
+    command::{Ask, Command},
+    event::{ActivitySpec, RunTerminated, SignalReceived},
+    ids::WorkflowKey,
+    list::RunFilter,
+};
+use abide_proto::{error, generated as wire};
+use abide_sdk::transport::{Session, Transport};
+use abide_server::{Config, Server};
+use abide_store::memory::MemoryStore;
+use prost::Message as _;
+
+use crate::support::{
+    client, config, next_work, queue, server, start, start_call, target, transport,
+};
+
+/// A server with the namespaces `default` and `other`.
+async fn two_namespaces() -> Server {
+    let namespaces = BTreeSet::from(["default".to_owned(), "other".to_owned()]);
+    let config = Config { namespaces, ..config() };
+    Server::start(config, Arc::new(MemoryStore::default())).await.expect("it starts")
+}
+
+fn in_namespace(namespace: &str, id: &str) -> WorkflowKey {
+    WorkflowKey { namespace: namespace.into(), workflow: id.into() }
+}
+
+fn signal(target: RunTarget) -> Call {
+    let signal = SignalReceived { name: "go".into(), ..SignalReceived::default() };
+    Call::Signal(target, signal, Default::default())
+}
+
+fn terminate(target: RunTarget) -> Call {
+    let RunTerminated { reason, identity, details, key } = RunTerminated::default();
+    Call::Terminate { target, reason, identity, details, key }
+}
+
+/// A session of its own secret, which takes work of one queue of `default`.
+async fn connect(transport: &dyn Transport, session: &str) -> Box<dyn Session> {
+    let worker =
+        Worker { session: session.into(), identity: "worker".into(), build: Some("build".into()) };
+    let session = transport.connect(worker, Vec::new()).await.expect("the worker connects");
+    for kind in [WorkKind::Workflow, WorkKind::Activity] {
+        session.sender().credit(queue(kind), 10);
+    }
+    session
+}
+
+async fn next_task(session: &mut Box<dyn Session>) -> TaskToken {
+    match next_work(session).await {
+        Dispatch::Workflow { token, .. } => token,
+        other => panic!("not a workflow task: {other:?}"),
+    }
+}
+
+async fn complete(session: &dyn Session, token: TaskToken, asks: Vec<Ask>) {
+    let commands = asks.into_iter().map(Command::from).collect();
+    let completion = TaskCompletion { commands, ..TaskCompletion::default() };
+    let call = Call::CompleteTask(token, Box::new(completion));
+    session.sender().call(call).await.expect("the completion is taken");
+}
+
+#[tokio::test]
+async fn a_start_that_names_the_run_of_another_is_refused_and_changes_nothing() {
+    let server = server(config()).await;
+    let (transport, mut client) = (transport(&server), client(&server).await);
+    let victim = start(&*transport, "victim", "hello").await;
+    for number in 0..100 {
+        let mut request: wire::StartRunRequest =
+            start_call(&format!("intruder-{number}"), "hello").into();
+        request.run = Some(victim.as_bytes().to_vec().into());
+        let status = client.start_run(request).await.expect_err("the engine draws ids");
+        let refused = error::from_status(&status);
+        assert!(
+            matches!(&refused, CallError::Invalid(invalid) if invalid.field == "run"),
+            "{refused}"
+        );
+    }
+    assert_eq!(transport.count_runs(RunFilter::default()).await, Ok(1));
+    transport.call(signal(target("victim"))).await.expect("its owner goes on");
+}
+
+#[tokio::test]
+async fn a_run_is_found_in_its_own_namespace_only() {
+    let server = two_namespaces().await;
+    let transport = transport(&server);
+    let mut call = start_call("hidden", "hello");
+    call.workflow = in_namespace("other", "hidden");
+    transport.call(Call::Start(Box::new(call))).await.expect("it starts");
+    let there = RunTarget { workflow: in_namespace("other", "hidden"), run: None };
+    let run = transport.describe(there).await.expect("it is there").run;
+    for id in ["hidden", "other"] {
+        let here = RunTarget { workflow: in_namespace("default", id), run: Some(run) };
+        assert_eq!(transport.describe(here.clone()).await, Err(CallError::NotFound));
+        for call in [signal(here.clone()), terminate(here.clone()), Call::AwaitClose(here)] {
+            assert_eq!(transport.call(call).await.expect_err("hidden"), CallError::NotFound);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_description_does_not_show_the_session_of_a_worker() {
+    let server = server(config()).await;
+    let transport = transport(&server);
+    let mut session = connect(&*transport, "secret-session").await;
+    start(&*transport, "hello", "hello").await;
+    let token = next_task(&mut session).await;
+    let activity = ActivitySpec {
+        activity: "a".into(),
+        activity_type: "greet".into(),
+        queue: String::new(),
+        input: Vec::new(),
+        header: Default::default(),
+        schedule_to_close: None,
+        schedule_to_start: None,
+        start_to_close: Some(std::time::Duration::from_secs(60)),
+        heartbeat: None,
+        retry: None,
+        delivery: Default::default(),
+        retry_of: None,
+    };
+    complete(&*session, token, vec![Ask::ScheduleActivity(activity)]).await;
+    assert!(matches!(next_work(&mut session).await, Dispatch::Activity { .. }));
+    let request = wire::DescribeRunRequest { target: Some(target("hello").into()) };
+    let shown = client(&server).await.describe_run(request).await.expect("it is there");
+    let bytes = shown.into_inner().encode_to_vec();
+    let shows = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(shows("worker") && !shows("secret-session"));
+}
