@@ -24,6 +24,13 @@ impl Builder {
         self
     }
 
+    /// Lets runs of the namespace `from` start children in the namespace `into`, and signal, cancel and
+    /// terminate workflows there. By default only runs of the same namespace can.
+    pub fn accept(mut self, into: impl Into<NamespaceId>, from: impl Into<NamespaceId>) -> Self {
+        self.options.borders.accept(into.into(), from.into());
+        self
+    }
+
     /// Sets all bounds.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.options.limits = limits;

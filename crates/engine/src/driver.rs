@@ -66,7 +66,8 @@ impl Driver {
     ) -> Self {
         Self {
             id,
-            shard: Shard::new(id, node.owner.clone(), Arc::clone(&node.limits)),
+            shard: Shard::new(id, node.owner.clone(), Arc::clone(&node.limits))
+                .with_borders(Arc::clone(&node.borders)),
             node,
             callers: BTreeMap::new(),
             posts,

@@ -17,7 +17,10 @@ use abide_core::{
     run::Description,
     time::Timestamp,
 };
-use abide_shard::lease::{Lease, LeaseMessage, LeaseOptions};
+use abide_shard::{
+    borders::Borders,
+    lease::{Lease, LeaseMessage, LeaseOptions},
+};
 use abide_store::{ReadError, Store};
 use tokio::{
     sync::{Mutex, mpsc, oneshot, watch},
@@ -50,6 +53,8 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// The namespaces that exist; calls to others are refused.
     pub namespaces: BTreeSet<NamespaceId>,
+    /// Which of them accept commands from which others; by default none does.
+    pub borders: Borders,
     /// How the engine takes part in a cluster; none if no other process can reach its store.
     pub membership: Option<Membership>,
 }
@@ -64,6 +69,7 @@ impl Default for Options {
             limits: Limits::default(),
             clock: Arc::new(SystemClock),
             namespaces: BTreeSet::from([DEFAULT_NAMESPACE.into()]),
+            borders: Borders::default(),
             membership: None,
         }
     }
@@ -86,7 +92,7 @@ impl Engine {
     /// Starts an engine on a store. All shards are its own, or, in a cluster, its share of them. Needs
     /// a tokio runtime.
     pub fn start(store: Arc<dyn Store>, options: Options) -> Self {
-        let Options { name, limits, clock, namespaces, membership } = options;
+        let Options { name, limits, clock, namespaces, borders, membership } = options;
         let alone = || LeaseOptions {
             node: name.clone(),
             incarnation: Uuid::new_v4().as_u64_pair().0,
@@ -95,7 +101,8 @@ impl Engine {
         };
         let lease = membership.as_ref().map_or_else(alone, |membership| membership.lease.clone());
         let (incarnation, others) = (lease.incarnation, membership.as_ref());
-        let node = Arc::new(Node::new(store, clock, limits, name, incarnation, others));
+        let node = Node::new(store, clock, limits, name, incarnation, others);
+        let node = Arc::new(node.with_borders(borders));
         let lease = match membership {
             Some(_) => Lease::new(lease),
             None => Lease::alone(lease),

@@ -28,7 +28,7 @@ mod session;
 mod talk;
 mod way;
 
-pub use abide_shard::lease::LeaseOptions;
+pub use abide_shard::{borders::Borders, lease::LeaseOptions};
 pub use cluster::Membership;
 pub use engine::{DEFAULT_NAMESPACE, Engine, Options};
 pub use figures::{CommitTimes, Figures, StoreFault};

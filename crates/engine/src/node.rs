@@ -11,6 +11,7 @@ use abide_core::{
     limits::Limits,
 };
 use abide_shard::{
+    borders::Borders,
     lease::Lease,
     message::{Halt, Message, Offer},
     queue::{QueueMessage, QueueOutput, Queues},
@@ -52,6 +53,7 @@ pub(crate) struct Node {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Arc<Limits>,
+    pub(crate) borders: Arc<Borders>,
     /// The node's name, the same after a restart.
     pub(crate) name: String,
     /// Who owns shards in the store: no other process, not even of the same node, has this name.
@@ -88,6 +90,7 @@ impl Node {
             counters: Counters::default(),
             clock,
             limits: Arc::new(limits),
+            borders: Arc::default(),
             owner: format!("{name}#{incarnation:016x}"),
             name,
             cluster: membership.map(Cluster::new),
@@ -98,6 +101,12 @@ impl Node {
             arrival: watch::Sender::default(),
             failed: watch::Sender::new(None),
         }
+    }
+
+    /// Lets commands through between namespaces.
+    pub(crate) fn with_borders(mut self, borders: Borders) -> Self {
+        self.borders = Arc::new(borders);
+        self
     }
 
     /// A shard is served here from now on; gives what comes for it.

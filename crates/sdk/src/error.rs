@@ -172,6 +172,10 @@ pub(crate) const fn delivery_message(cause: DeliveryFailure) -> &'static str {
         DeliveryFailure::AlreadyExists => "a workflow of that id exists already",
         DeliveryFailure::LimitExceeded => "it is at one of its limits",
         DeliveryFailure::NamespaceNotFound => "there is no such namespace",
+        DeliveryFailure::NamespaceRefused => {
+            "its namespace does not accept commands from this one; its configuration can allow it: \
+             accepts_from"
+        }
     }
 }
 

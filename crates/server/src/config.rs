@@ -1,7 +1,7 @@
 //! What a configuration file can say, and every bound of the network side with its reason.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     net::{Ipv4Addr, SocketAddr},
     ops::RangeInclusive,
@@ -9,7 +9,8 @@ use std::{
     time::Duration,
 };
 
-use abide_engine::LeaseOptions;
+use abide_core::ids::NamespaceId;
+use abide_engine::{Borders, LeaseOptions};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -31,6 +32,8 @@ pub struct Config {
     pub node: Option<NodeConfig>,
     /// The namespaces that exist.
     pub namespaces: BTreeSet<String>,
+    /// What is said of single namespaces.
+    pub namespace: BTreeMap<String, NamespaceConfig>,
     /// Milliseconds that a worker whose stream was lost has to come back for the activities that it
     /// runs; after that they go to others.
     pub worker_grace_ms: u64,
@@ -49,6 +52,7 @@ impl Default for Config {
             store: None,
             node: None,
             namespaces: BTreeSet::from([abide_engine::DEFAULT_NAMESPACE.to_owned()]),
+            namespace: BTreeMap::new(),
             worker_grace_ms: 5_000,
             tls: None,
             bounds: Bounds::default(),
@@ -60,6 +64,22 @@ impl Config {
     /// Reads a configuration in TOML.
     pub fn from_toml(text: &str) -> Result<Self, ServerError> {
         Ok(toml::from_str(text)?)
+    }
+
+    /// Which namespaces accept commands from which others.
+    pub(crate) fn borders(&self) -> Result<Borders, ServerError> {
+        let known = |name: &String| match self.namespaces.contains(name) {
+            true => Ok(NamespaceId::from(name.as_str())),
+            false => Err(ServerError::Namespace(name.clone())),
+        };
+        let mut borders = Borders::default();
+        for (into, NamespaceConfig { accepts_from }) in &self.namespace {
+            let into = known(into)?;
+            for from in accepts_from {
+                borders.accept(into.clone(), known(from)?);
+            }
+        }
+        Ok(borders)
     }
 
     /// The server is, or may become, one of several.
@@ -75,6 +95,14 @@ impl Config {
             None => self.data.display().to_string(),
         }
     }
+}
+
+/// What is said of one namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NamespaceConfig {
+    /// The namespaces whose runs may start children here, and signal, cancel and terminate workflows.
+    pub accepts_from: BTreeSet<String>,
 }
 
 /// A server as one of several on the same database.
@@ -244,6 +272,8 @@ mod tests {
             grpc_address = "0.0.0.0:9000"
             namespaces = ["default", "billing"]
             store = "postgres://abide:secret@db/abide"
+            [namespace.billing]
+            accepts_from = ["default"]
             [tls]
             certificate = "server.pem"
             key = "server.key"
@@ -256,6 +286,17 @@ mod tests {
         assert!(!format!("{config:?}").contains("secret"));
         assert_eq!(config.tls.expect("TLS").client_ca, None);
         assert_eq!(config.bounds, Bounds { connections: 5, ..Bounds::default() });
+    }
+
+    #[test]
+    fn only_namespaces_that_exist_accept_commands_and_only_from_others_that_do() {
+        let borders = |text: &str| Config::from_toml(text).expect("a good file").borders();
+        let both = "namespaces = ['a', 'b']\n";
+        assert!(borders(&format!("{both}[namespace.a]\naccepts_from = ['b']")).is_ok());
+        for text in ["[namespace.c]", "[namespace.a]\naccepts_from = ['c']"] {
+            let refused = borders(&format!("{both}{text}")).expect_err("there is no c");
+            assert!(refused.to_string().contains("\"c\""), "{refused}");
+        }
     }
 
     #[test]

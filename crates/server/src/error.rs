@@ -46,6 +46,9 @@ pub enum ServerError {
     /// Nobody could tell this node from others by its name.
     #[error("{0:?} is no name for a node: it needs characters that can be seen, on one line")]
     NodeName(String),
+    /// Something is said of a namespace that does not exist.
+    #[error("the configuration speaks of the namespace {0:?}, which is not one of `namespaces`")]
+    Namespace(String),
     /// The lease is too short to be kept, or too long to be of use.
     #[error(
         "a lease of {0:?} is refused: it lasts from 200 milliseconds to an hour, 5 seconds by default"

@@ -32,6 +32,6 @@ mod size;
 mod waits;
 mod workers;
 
-pub use config::{Bounds, Config, NodeConfig, StoreAddress, Tls};
+pub use config::{Bounds, Config, NamespaceConfig, NodeConfig, StoreAddress, Tls};
 pub use error::ServerError;
 pub use server::Server;

@@ -76,7 +76,12 @@ impl Server {
         let namespaces = config.namespaces.iter().map(|name| NamespaceId::from(name.as_str()));
         let session_grace = Duration::from_millis(config.worker_grace_ms);
         let limits = Limits { session_grace, ..Limits::default() };
-        let options = Options { namespaces: namespaces.collect(), limits, ..Options::default() };
+        let options = Options {
+            namespaces: namespaces.collect(),
+            borders: config.borders()?,
+            limits,
+            ..Options::default()
+        };
         let listeners = Listeners::bind(&config).await?;
         if !config.clustered() {
             let engine = Arc::new(Engine::start(store, options));

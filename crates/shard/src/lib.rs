@@ -3,6 +3,7 @@
 //! - [`message`]: everything that can happen to a shard and everything that it can ask for.
 //! - [`shard`]: the machine that owns runs; [`cache`], [`alarm`] and [`rows`] are its parts.
 //! - [`pipeline`]: one commit in flight per shard; nothing leaves before what it rests on is durable.
+//! - [`borders`]: which namespaces take commands of which others.
 //! - [`queue`]: matches offers with workers' credit.
 //! - [`lease`]: which node owns which shard; [`neighbours`]: what it knows of the others.
 //!
@@ -12,6 +13,7 @@
 #![warn(missing_docs)]
 
 pub mod alarm;
+pub mod borders;
 pub mod cache;
 pub mod lease;
 pub mod message;

@@ -207,8 +207,7 @@ impl Envelope {
     pub fn makes_sense(&self) -> bool {
         let Action::StartChild(start) = &self.effect.action else { return true };
         let initiated = start.parent.initiated;
-        self.effect.initiated == Some(initiated)
-            && self.effect.target.workflow == start.child.workflow
+        self.effect.target.workflow == start.child.workflow
             && start.parent.run == self.key.source()
             && start.run.is_child_of(self.key.run, initiated)
     }

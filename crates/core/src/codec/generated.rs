@@ -1850,6 +1850,7 @@ pub enum DeliveryFailure {
     AlreadyExists = 3,
     LimitExceeded = 4,
     NamespaceNotFound = 5,
+    NamespaceRefused = 6,
 }
 impl DeliveryFailure {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1864,6 +1865,7 @@ impl DeliveryFailure {
             Self::AlreadyExists => "DELIVERY_FAILURE_ALREADY_EXISTS",
             Self::LimitExceeded => "DELIVERY_FAILURE_LIMIT_EXCEEDED",
             Self::NamespaceNotFound => "DELIVERY_FAILURE_NAMESPACE_NOT_FOUND",
+            Self::NamespaceRefused => "DELIVERY_FAILURE_NAMESPACE_REFUSED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1875,6 +1877,7 @@ impl DeliveryFailure {
             "DELIVERY_FAILURE_ALREADY_EXISTS" => Some(Self::AlreadyExists),
             "DELIVERY_FAILURE_LIMIT_EXCEEDED" => Some(Self::LimitExceeded),
             "DELIVERY_FAILURE_NAMESPACE_NOT_FOUND" => Some(Self::NamespaceNotFound),
+            "DELIVERY_FAILURE_NAMESPACE_REFUSED" => Some(Self::NamespaceRefused),
             _ => None,
         }
     }

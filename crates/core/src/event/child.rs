@@ -230,4 +230,6 @@ pub enum DeliveryFailure {
     LimitExceeded,
     /// The namespace does not exist.
     NamespaceNotFound,
+    /// The target's namespace does not accept commands from the namespace of the source.
+    NamespaceRefused,
 }

@@ -3,26 +3,33 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use abide_core::{
-    call::{Call, CallError, Dispatch, RunTarget, TaskCompletion, TaskToken, WorkKind, Worker},
+    call::{
+        Call, CallError, Dispatch, HistoryRequest, RunTarget, TaskCompletion, TaskToken, WorkKind,
+        Worker,
+    },
     command::{Ask, Command},
-    event::{ActivitySpec, RunTerminated, SignalReceived},
+    event::{
+        ActivitySpec, CancelMode, DeliveryFailure, Fact, RunTerminated, SignalReceived, Target,
+    },
     ids::WorkflowKey,
     list::RunFilter,
 };
 use abide_proto::{error, generated as wire};
 use abide_sdk::transport::{Session, Transport};
-use abide_server::{Config, Server};
+use abide_server::{Config, NamespaceConfig, Server};
 use abide_store::memory::MemoryStore;
 use prost::Message as _;
 
 use crate::support::{
-    client, config, next_work, queue, server, start, start_call, target, transport,
+    client, config, decode, next_work, queue, server, start, start_call, target, transport,
 };
 
-/// A server with the namespaces `default` and `other`.
-async fn two_namespaces() -> Server {
+/// A server with the namespaces `default` and `other`, of which `other` accepts commands from these.
+async fn two_namespaces(accepts_from: &[&str]) -> Server {
     let namespaces = BTreeSet::from(["default".to_owned(), "other".to_owned()]);
-    let config = Config { namespaces, ..config() };
+    let accepts_from = accepts_from.iter().map(|name| (*name).to_owned()).collect();
+    let other = ("other".to_owned(), NamespaceConfig { accepts_from });
+    let config = Config { namespaces, namespace: [other].into(), ..config() };
     Server::start(config, Arc::new(MemoryStore::default())).await.expect("it starts")
 }
 
@@ -87,7 +94,7 @@ async fn a_start_that_names_the_run_of_another_is_refused_and_changes_nothing() 
 
 #[tokio::test]
 async fn a_run_is_found_in_its_own_namespace_only() {
-    let server = two_namespaces().await;
+    let server = two_namespaces(&[]).await;
     let transport = transport(&server);
     let mut call = start_call("hidden", "hello");
     call.workflow = in_namespace("other", "hidden");
@@ -131,4 +138,39 @@ async fn a_description_does_not_show_the_session_of_a_worker() {
     let bytes = shown.into_inner().encode_to_vec();
     let shows = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
     assert!(shows("worker") && !shows("secret-session"));
+}
+
+/// A worker of `default` tries to terminate a workflow of `other`. Answers whether it could.
+async fn terminated_from_outside(accepts_from: &[&str]) -> bool {
+    let server = two_namespaces(accepts_from).await;
+    let transport = transport(&server);
+    let mut call = start_call("victim", "hello");
+    call.workflow = in_namespace("other", "victim");
+    transport.call(Call::Start(Box::new(call))).await.expect("it starts");
+    let mut session = connect(&*transport, "session").await;
+    start(&*transport, "source", "hello").await;
+    let token = next_task(&mut session).await;
+    let target = Target { workflow: in_namespace("other", "victim"), run: None, child: None };
+    let (mode, reason) = (CancelMode::Terminate, String::new());
+    complete(&*session, token, vec![Ask::CancelExternal { target, mode, reason }]).await;
+    // What became of the command comes as the next task.
+    let token = next_task(&mut session).await;
+    let asked = RunTarget { workflow: token.workflow.clone(), run: Some(token.run) };
+    let request = HistoryRequest { target: asked, from: 0, follow: None };
+    let events = decode(transport.history(request).await.expect("it is there").rows);
+    let refused = events.iter().any(|event| {
+        matches!(&event.body.fact, Fact::ExternalCancelFailed(failed)
+            if failed.cause == DeliveryFailure::NamespaceRefused)
+    });
+    let victim = RunTarget { workflow: in_namespace("other", "victim"), run: None };
+    let open = transport.describe(victim).await.expect("it is there").closed_at.is_none();
+    assert_eq!(open, refused);
+    !open
+}
+
+#[tokio::test]
+async fn a_worker_does_nothing_to_another_namespace_unless_that_accepts_it() {
+    assert!(!terminated_from_outside(&[]).await);
+    assert!(!terminated_from_outside(&["other"]).await);
+    assert!(terminated_from_outside(&["default"]).await);
 }

@@ -47,6 +47,10 @@ impl Shard {
             }
             return;
         }
+        if !self.borders.admit(&envelope.key.workflow.namespace, &envelope.effect) {
+            let answer = Answer::Failed(DeliveryFailure::NamespaceRefused);
+            return self.answer_effect(None, envelope, answer);
+        }
         let target = envelope.effect.target.clone();
         let todo = Todo::Deliver(Box::new(envelope));
         match target.run {

@@ -26,6 +26,7 @@ use abide_store::rows::TaskKey;
 
 use crate::{
     alarm::Alarms,
+    borders::Borders,
     cache::Cache,
     message::{EffectKey, Message, Output},
     pipeline::Pipeline,
@@ -70,6 +71,7 @@ pub struct Shard {
     id: ShardId,
     owner: String,
     limits: Arc<Limits>,
+    borders: Arc<Borders>,
     moment: Moment,
     state: State,
     /// The store said that somebody else has the shard; whether that is so, its row will tell.
@@ -161,7 +163,15 @@ impl Shard {
             sweep_after: None,
             fired: 0,
             limits,
+            borders: Arc::default(),
         }
+    }
+
+    /// Lets commands through between namespaces; by default none.
+    #[must_use]
+    pub fn with_borders(mut self, borders: Arc<Borders>) -> Self {
+        self.borders = borders;
+        self
     }
 
     /// Handles one message. Drain [`Self::poll`] after it.

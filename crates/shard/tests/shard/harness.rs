@@ -21,6 +21,7 @@ use abide_core::{
     time::Timestamp,
 };
 use abide_shard::{
+    borders::Borders,
     message::{Fetch, Fetched, Halt, Message, Offer, Output},
     shard::{Moment, Shard},
 };
@@ -55,6 +56,7 @@ pub(crate) struct World {
     pub(crate) fuse: Option<(usize, Crash)>,
     tickets: Ticket,
     limits: Arc<Limits>,
+    pub(crate) borders: Arc<Borders>,
 }
 
 /// What loses its memory in a crash.
@@ -103,6 +105,7 @@ impl World {
             outputs: 0,
             fuse: None,
             limits: Arc::new(limits),
+            borders: Arc::default(),
         }
     }
 
@@ -110,7 +113,8 @@ impl World {
     pub(crate) fn send(&mut self, shard: ShardId, message: Message) {
         if !self.shards.contains_key(&shard) {
             let limits = Arc::clone(&self.limits);
-            self.shards.insert(shard, Shard::new(shard, self.owner, limits));
+            let machine = Shard::new(shard, self.owner, limits);
+            self.shards.insert(shard, machine.with_borders(Arc::clone(&self.borders)));
             self.deliver(shard, Message::Open);
         }
         self.deliver(shard, message);

@@ -4,6 +4,7 @@ mod cuts;
 mod durability;
 mod effects;
 mod harness;
+mod namespaces;
 mod races;
 mod starts;
 mod timers;
