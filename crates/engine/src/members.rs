@@ -90,7 +90,20 @@ impl Members {
         self.node.arrived(&self.lease);
         self.warn_of_other_leases();
         self.warn_of_name();
+        self.fail_beside_stranger();
         step
+    }
+
+    /// There may be only one node, and it is another.
+    fn fail_beside_stranger(&self) {
+        if let Some(row) = self.lease.stranger() {
+            let name = row.strip_prefix(NODE_PREFIX).unwrap_or(row);
+            self.node.fail(format!(
+                "another server, {name:?}, is alive on this database, and the two cannot speak with each \
+                 other: all servers of a database need the same secret, which `abide nodes secret` makes \
+                 and --secret-file names"
+            ));
+        }
     }
 
     /// Says once that the node waits for its name.

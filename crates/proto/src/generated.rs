@@ -5375,6 +5375,9 @@ pub struct PeerFrame {
     pub abandoned: ::prost::alloc::vec::Vec<u64>,
     #[prost(message, repeated, tag = "4")]
     pub messages: ::prost::alloc::vec::Vec<PeerMessage>,
+    /// In the second frame: the caller knows the secret. An HMAC with SHA-256 over both addresses and nonces.
+    #[prost(bytes = "bytes", tag = "5")]
+    pub proof: ::prost::bytes::Bytes,
 }
 impl ::prost::Name for PeerFrame {
     const NAME: &'static str = "PeerFrame";
@@ -5389,12 +5392,15 @@ impl ::prost::Name for PeerFrame {
 /// Who opened the link.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PeerHello {
-    /// 1 is the version described here.
+    /// 2 is the version described here.
     #[prost(uint32, tag = "1")]
     pub protocol_version: u32,
     /// Where the node is reached, which is what it is known by.
     #[prost(string, tag = "2")]
     pub address: ::prost::alloc::string::String,
+    /// 32 random bytes.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub nonce: ::prost::bytes::Bytes,
 }
 impl ::prost::Name for PeerHello {
     const NAME: &'static str = "PeerHello";
@@ -5495,11 +5501,17 @@ impl ::prost::Name for PeerEvents {
         "/abide.v1.PeerEvents".into()
     }
 }
-/// The answers of the other node. The first frame is empty and comes at once.
+/// The answers of the other node. The first frame holds the challenge, the second the proof.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PeerAnswers {
     #[prost(message, repeated, tag = "1")]
     pub answers: ::prost::alloc::vec::Vec<PeerAnswer>,
+    /// 32 random bytes, for the caller to prove that it knows the secret.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub challenge: ::prost::bytes::Bytes,
+    /// The node that is called knows the secret, too.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub proof: ::prost::bytes::Bytes,
 }
 impl ::prost::Name for PeerAnswers {
     const NAME: &'static str = "PeerAnswers";
@@ -5871,7 +5883,9 @@ pub mod peers_client {
             self
         }
         /// The link from one node to another. What the caller says goes in order; calls are answered in any
-        /// order. Each node has a link to each other one.
+        /// order. Each node has a link to each other one. It begins with a proof on both sides that they know
+        /// the secret of their cluster: hello, challenge, proof of the caller, proof of the node that is called.
+        /// Nothing else is read before that.
         pub async fn link(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::PeerFrame>,
@@ -5916,7 +5930,9 @@ pub mod peers_server {
             + std::marker::Send
             + 'static;
         /// The link from one node to another. What the caller says goes in order; calls are answered in any
-        /// order. Each node has a link to each other one.
+        /// order. Each node has a link to each other one. It begins with a proof on both sides that they know
+        /// the secret of their cluster: hello, challenge, proof of the caller, proof of the node that is called.
+        /// Nothing else is read before that.
         async fn link(
             &self,
             request: tonic::Request<tonic::Streaming<super::PeerFrame>>,

@@ -14,7 +14,7 @@ use abide_engine::{Borders, LeaseOptions};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{ServerError, connection::Silence};
+use crate::{ServerError, connection::Silence, secret::Secret};
 
 /// How a server runs. What a file leaves out has the default.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -115,6 +115,11 @@ pub struct NodeConfig {
     pub advertise: Option<String>,
     /// Milliseconds that a node may be silent before others take its runs; the same on all nodes.
     pub lease_ms: Option<u64>,
+    /// The secret that all nodes share. It is never written.
+    #[serde(skip_serializing)]
+    pub secret: Option<Secret>,
+    /// A file that holds the secret, unless `secret` does.
+    pub secret_file: Option<PathBuf>,
 }
 
 impl NodeConfig {
@@ -124,12 +129,24 @@ impl NodeConfig {
         if let Some(address) = &self.advertise {
             check_reachable(address)?;
         }
-        match &self.name {
-            Some(name) if name.trim().is_empty() || name.contains(char::is_control) => {
-                Err(ServerError::NodeName(name.clone()))
-            }
-            _ => Ok(()),
+        if let Some(name) = &self.name
+            && (name.trim().is_empty() || name.contains(char::is_control))
+        {
+            return Err(ServerError::NodeName(name.clone()));
         }
+        self.shared_secret().map(drop)
+    }
+
+    /// The secret that all nodes share. None if the server is not told to be one of several: it is the
+    /// only one of its database then.
+    pub(crate) fn shared_secret(&self) -> Result<Option<Secret>, ServerError> {
+        let secret = match (&self.secret, &self.secret_file) {
+            (Some(secret), _) => secret.clone(),
+            (None, Some(path)) => Secret::read(path)?,
+            (None, None) if self.name.is_none() && self.advertise.is_none() => return Ok(None),
+            (None, None) => return Err(ServerError::NoSecret),
+        };
+        secret.check().map(Some)
     }
 
     /// The lease of a node that listens here.
@@ -141,6 +158,16 @@ impl NodeConfig {
             node: self.name.clone().unwrap_or_else(|| address.clone()),
             incarnation: Uuid::new_v4().as_u64_pair().0,
             address,
+            lease: self.lease_time()?,
+        })
+    }
+
+    /// The lease of a node that keeps to itself, and listens here.
+    pub(crate) fn lease_alone(&self, listens: SocketAddr) -> Result<LeaseOptions, ServerError> {
+        Ok(LeaseOptions {
+            node: listens.to_string(),
+            incarnation: Uuid::new_v4().as_u64_pair().0,
+            address: String::new(),
             lease: self.lease_time()?,
         })
     }
@@ -297,6 +324,31 @@ mod tests {
             let refused = borders(&format!("{both}{text}")).expect_err("there is no c");
             assert!(refused.to_string().contains("\"c\""), "{refused}");
         }
+    }
+
+    #[test]
+    fn the_secret_of_the_nodes_is_never_shown() {
+        let secret = Secret::draw();
+        let text = format!("[node]\nname = 'one'\nsecret = '{}'", secret.0);
+        let config = Config::from_toml(&text).expect("a good file");
+        let shown = toml::to_string(&config).expect("it can be written");
+        assert!(!format!("{config:?}{shown}").contains(&secret.0));
+        let node = config.node.expect("a node");
+        assert_eq!(node.shared_secret().expect("a good secret"), Some(secret));
+    }
+
+    #[test]
+    fn one_of_several_nodes_needs_a_secret_that_cannot_be_guessed() {
+        let one = NodeConfig { name: Some("one".into()), ..NodeConfig::default() };
+        let refused = one.check().expect_err("it has none");
+        assert!(refused.to_string().contains("abide nodes secret"), "{refused}");
+        let short = NodeConfig { secret: Some(Secret("short".into())), ..one.clone() };
+        assert!(matches!(short.check(), Err(ServerError::ShortSecret { bytes: 5, .. })));
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), format!("{}\n", Secret::draw().0)).expect("it is written");
+        let named = NodeConfig { secret_file: Some(file.path().into()), ..one };
+        assert!(named.check().is_ok());
+        assert_eq!(NodeConfig::default().shared_secret().expect("it is alone"), None);
     }
 
     #[test]

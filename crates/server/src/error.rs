@@ -38,6 +38,36 @@ pub enum ServerError {
          data folder serves one process"
     )]
     Alone,
+    /// Nobody else must be able to speak as a node.
+    #[error(
+        "several servers on one database need a secret that they share, so that nobody else can speak as \
+         one of them: make one by `abide nodes secret > node.secret`, give the file to all of them, and say \
+         --secret-file node.secret; a server that is the only one needs none, and neither --node nor \
+         --advertise"
+    )]
+    NoSecret,
+    /// The secret can be guessed.
+    #[error(
+        "the secret of the nodes has {bytes} bytes and needs {least} at least: make one by `abide nodes \
+         secret`"
+    )]
+    ShortSecret {
+        /// How many it has.
+        bytes: usize,
+        /// How many it needs.
+        least: usize,
+    },
+    /// The file of the secret cannot be read.
+    #[error(
+        "the secret of the nodes cannot be read from {}: {error}; make one by `abide nodes secret`",
+        path.display()
+    )]
+    SecretFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// Other nodes cannot reach this address.
     #[error(
         "other nodes cannot reach {0}: say by --advertise at which host and port they find this one"

@@ -6,7 +6,7 @@ use abide_core::{
     call::{Call, CallError, QueueKey},
     ids::NamespaceId,
     limits::Exceeded,
-    node::NodeListing,
+    node::{NodeListing, NodeStanding},
     run::Refusal,
 };
 use abide_engine::Engine;
@@ -108,9 +108,10 @@ impl Handler {
     async fn nodes(&self) -> Result<Vec<NodeListing>, CallError> {
         let mut nodes = self.engine.nodes().await?;
         // A node that is alone tells nobody where it is; whoever asks has found it here.
-        if let [alone] = &mut *nodes
-            && alone.address.is_empty()
-        {
+        let alone = |node: &&mut NodeListing| {
+            node.address.is_empty() && node.standing == NodeStanding::Alive
+        };
+        if let Some(alone) = nodes.iter_mut().find(alone) {
             alone.address = self.listens.to_string();
         }
         Ok(nodes)

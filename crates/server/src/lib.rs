@@ -25,6 +25,7 @@ mod history;
 mod metrics;
 mod peers;
 mod probes;
+mod secret;
 mod server;
 mod service;
 mod session;
@@ -34,4 +35,5 @@ mod workers;
 
 pub use config::{Bounds, Config, NamespaceConfig, NodeConfig, StoreAddress, Tls};
 pub use error::ServerError;
+pub use secret::Secret;
 pub use server::Server;

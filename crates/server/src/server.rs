@@ -26,7 +26,7 @@ use crate::{
     Bounds, Config, ServerError, StoreAddress, Tls,
     connection::Entrance,
     handler::Handler,
-    peers::{Accept, PeerLinks},
+    peers::{Accept, NoPeers, PeerLinks, ProofKey},
     probes::{self, Probes},
     service::Service,
     size::Reworded,
@@ -85,28 +85,37 @@ impl Server {
         let listeners = Listeners::bind(&config).await?;
         if !config.clustered() {
             let engine = Arc::new(Engine::start(store, options));
-            return Self::serve_on(listeners, config, engine).await;
+            return Self::serve_on(listeners, config, engine, None).await;
         }
         let node = config.node.clone().unwrap_or_default();
+        let Some(secret) = node.shared_secret()? else {
+            let lease = node.lease_alone(listeners.grpc_address()?)?;
+            let (name, peers) = (lease.node.clone(), Arc::new(NoPeers) as Arc<dyn Peers>);
+            let membership = Some(Membership { lease, peers });
+            let engine = Arc::new(Engine::start(store, Options { name, membership, ..options }));
+            return Self::serve_on(listeners, config, engine, None).await;
+        };
         let lease = node.lease(listeners.grpc_address()?)?;
         let tls = config.tls.as_ref().map(client_tls).transpose()?;
-        let peers = Arc::new(PeerLinks::new(lease.address.clone(), tls));
+        let (own, key) = (lease.address.clone(), ProofKey::new(&secret));
+        let peers = Arc::new(PeerLinks::new(own.clone(), key.clone(), tls));
         let name = lease.node.clone();
         let membership = Some(Membership { lease, peers: Arc::clone(&peers) as Arc<dyn Peers> });
         let engine = Arc::new(Engine::start(store, Options { name, membership, ..options }));
         peers.set_engine(Arc::downgrade(&engine));
-        Self::serve_on(listeners, config, engine).await
+        Self::serve_on(listeners, config, engine, Some((own, key))).await
     }
 
     /// Starts a server around an engine, which the server stops when it is stopped.
     pub async fn serve(config: Config, engine: Arc<Engine>) -> Result<Self, ServerError> {
-        Self::serve_on(Listeners::bind(&config).await?, config, engine).await
+        Self::serve_on(Listeners::bind(&config).await?, config, engine, None).await
     }
 
     async fn serve_on(
         listeners: Listeners,
         config: Config,
         engine: Arc<Engine>,
+        node: Option<(String, ProofKey)>,
     ) -> Result<Self, ServerError> {
         let (grpc_address, http_address) = (listeners.grpc_address()?, listeners.http_address()?);
         let Listeners { grpc, http } = listeners;
@@ -118,7 +127,8 @@ impl Server {
             Handler::new(engine, bounds, grpc_address, stopping.clone())
         };
         let mut listeners = JoinSet::new();
-        let health = serve_grpc(&mut listeners, grpc, &config, &handler)?;
+        let nodes = node.map(|(own, key)| Accept::new(handler.clone(), own, key));
+        let health = serve_grpc(&mut listeners, grpc, &config, &handler, nodes)?;
         let router = {
             let (ready, handler) = (ready.clone(), handler.clone());
             probes::router(Probes { ready, grpc_address, handler })
@@ -230,6 +240,7 @@ fn serve_grpc(
     listener: TcpListener,
     config: &Config,
     handler: &Handler,
+    nodes: Option<Accept>,
 ) -> Result<HealthReporter, ServerError> {
     let bounds = &config.bounds;
     let (reporter, health) = tonic_health::server::health_reporter();
@@ -257,8 +268,8 @@ fn serve_grpc(
             WorkersServer::new(Workers(handler.clone()))
                 .max_decoding_message_size(bounds.message_bytes),
         ))
-        .add_optional_service(config.clustered().then(|| {
-            PeersServer::new(Accept::new(handler.clone()))
+        .add_optional_service(nodes.map(|nodes| {
+            PeersServer::new(nodes)
                 .max_decoding_message_size(bounds.message_bytes.saturating_mul(PEER_FACTOR))
         }));
     let entrance = Entrance::new(listener, bounds.connections, bounds.silence());

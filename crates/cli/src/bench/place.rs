@@ -5,6 +5,7 @@ use std::{path::Path, process::Stdio, sync::Arc};
 
 use abide::{Client, WorkerError};
 use abide_embedded::Embedded;
+use abide_server::Secret;
 use abide_store_sqlite::{Counts, Options, SqliteStore};
 use serde_json::Value;
 use tokio::{
@@ -142,10 +143,14 @@ pub(super) async fn spawn_server(data: &Path) -> Result<(Child, String), Failed>
 }
 
 /// The same for one of several servers on a database.
-pub(super) async fn spawn_node(store: &str, name: &str) -> Result<(Child, String), Failed> {
+pub(super) async fn spawn_node(
+    store: &str,
+    name: &str,
+    secret: &Secret,
+) -> Result<(Child, String), Failed> {
     let mut command = serve()?;
-    // A password has no place among arguments, which everybody on the machine sees.
-    command.env("ABIDE_STORE", store).args(["--node", name]);
+    // Secrets have no place among arguments, which everybody on the machine sees.
+    command.env("ABIDE_STORE", store).env("ABIDE_NODE_SECRET", &secret.0).args(["--node", name]);
     spawn_listening(command).await
 }
 

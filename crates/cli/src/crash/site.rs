@@ -11,6 +11,7 @@ use abide::{
     Client,
     grpc::{GrpcOptions, GrpcTransport},
 };
+use abide_server::Secret;
 
 use super::{
     check::Finding,
@@ -77,8 +78,9 @@ impl Site {
     async fn try_start(folder: &Path, layout: &Layout) -> io::Result<Self> {
         std::fs::write(folder.join(CONFIG), WORKER_GRACE)?;
         let mut nodes = Vec::new();
+        let secret = Secret::draw();
         for number in 1..=layout.nodes {
-            nodes.push(Node::start(folder, number, layout).await?);
+            nodes.push(Node::start(folder, number, layout, &secret).await?);
         }
         let mut site = Self { nodes, workers: Vec::new(), lease: layout.lease };
         let urls = site.urls();
@@ -113,7 +115,12 @@ impl Site {
 }
 
 impl Node {
-    async fn start(folder: &Path, number: usize, layout: &Layout) -> io::Result<Self> {
+    async fn start(
+        folder: &Path,
+        number: usize,
+        layout: &Layout,
+        secret: &Secret,
+    ) -> io::Result<Self> {
         let address = free_address()?;
         let mut arguments = words(["serve", "--json", "--address", address.as_str(), "--http"]);
         arguments.extend(words([free_address()?.as_str(), "--config"]));
@@ -124,6 +131,7 @@ impl Node {
             let way = Proxy::start(database.place.clone()).await?;
             // In the environment, because the address may hold a password.
             environment.push(("ABIDE_STORE", database.at(way.address())));
+            environment.push(("ABIDE_NODE_SECRET", secret.0.clone()));
             arguments.extend(words(["--lease", &layout.lease.as_secs().to_string()]));
             proxy = Some(way);
         } else {

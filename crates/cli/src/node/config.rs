@@ -1,9 +1,9 @@
 //! Configuration in layers: a flag wins over the environment, that over the file, that over the
 //! default. Flags and environment come together from the command line.
 
-use std::{collections::BTreeSet, fs, path::PathBuf};
+use std::{collections::BTreeSet, env, fs, path::PathBuf};
 
-use abide_server::{Config, StoreAddress, Tls};
+use abide_server::{Config, Secret, StoreAddress, Tls};
 use clap::Args;
 
 use super::address;
@@ -35,6 +35,9 @@ pub(super) struct Layers {
     /// Seconds that a server may be silent before others take its runs [default: 5]
     #[arg(long, hide_env_values = true, env = "ABIDE_LEASE", value_name = "SECONDS")]
     lease: Option<u64>,
+    /// A file with the secret that all servers on one database share; see `abide nodes secret`
+    #[arg(long, hide_env_values = true, env = "ABIDE_NODE_SECRET_FILE", value_name = "FILE")]
+    secret_file: Option<PathBuf>,
     /// Where HTTP listens [default: 127.0.0.1:8233]
     #[arg(long, hide_env_values = true, env = "ABIDE_HTTP", value_name = "ADDRESS")]
     http: Option<String>,
@@ -100,6 +103,17 @@ impl Layers {
             node.name = self.node.or(node.name.take());
             node.advertise = self.advertise.or(node.advertise.take());
             node.lease_ms = self.lease.map(|lease| lease.saturating_mul(1000)).or(node.lease_ms);
+        }
+        if let Some(path) = self.secret_file {
+            let node = config.node.get_or_insert_default();
+            (node.secret, node.secret_file) = (None, Some(path));
+        }
+        // A secret has no place among arguments, which everybody on the machine sees. It is not for a server
+        // on a file, which may share the environment.
+        if let Ok(secret) = env::var("ABIDE_NODE_SECRET")
+            && (config.store.is_some() || config.node.is_some())
+        {
+            config.node.get_or_insert_default().secret = Some(Secret(secret));
         }
         if !self.namespaces.is_empty() {
             config.namespaces = BTreeSet::from_iter(self.namespaces);

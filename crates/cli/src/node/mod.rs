@@ -7,7 +7,7 @@ pub(crate) mod dev;
 pub(crate) mod serve;
 mod stop;
 
-use std::io::ErrorKind;
+use std::{io::ErrorKind, sync::Arc};
 
 use abide_server::{Config, Server, ServerError};
 use abide_store_sqlite::OpenError;
@@ -34,8 +34,10 @@ async fn start(config: Config, stop: &mut Stop) -> Result<Option<Server>, Failed
         .hint("stop the other engine, or choose another folder with --data DIR"),
         other => Failed::refused(other),
     })?;
+    let engine = Arc::clone(server.engine());
     tokio::select! {
         () = server.ready() => return Ok(Some(server)),
+        reason = engine.failed() => return Err(Failed::refused(ServerError::Engine(reason))),
         () = stop.told() => {}
     }
     stop.unless_told_again(server.shutdown()).await.map_err(Failed::refused)?;

@@ -1,6 +1,7 @@
 //! `abide nodes`: the servers of a cluster.
 
 mod list;
+mod secret;
 
 use clap::Subcommand;
 
@@ -10,12 +11,14 @@ use crate::{connection::Common, failed::Failed};
 #[derive(Subcommand)]
 pub(crate) enum Command {
     List(list::List),
+    Secret(secret::MakeSecret),
 }
 
 impl Command {
     pub(crate) async fn run(self, common: &Common) -> Result<(), Failed> {
         match self {
             Self::List(command) => command.run(common).await,
+            Self::Secret(command) => command.run(common),
         }
     }
 }

@@ -59,6 +59,14 @@ pub(crate) struct Engine {
     pub(crate) ready: Value,
 }
 
+/// A command that serves as one of several nodes.
+pub(crate) fn node(database: &str) -> Command {
+    let mut command = abide();
+    command.env("ABIDE_NODE_SECRET", "a secret that all nodes of these tests share");
+    command.args(["serve", "--store", database, "--lease", "1"]);
+    command
+}
+
 impl Engine {
     /// `abide dev` on free ports, with its data in this folder.
     pub(crate) fn dev(data: &Path) -> Self {
@@ -70,6 +78,18 @@ impl Engine {
         let mut command = abide();
         command.args(arguments).args(["--json", "--address", "127.0.0.1:0"]);
         Self::spawn(command.args(["--http", "127.0.0.1:0"]))
+    }
+
+    /// Starts one of several servers on a database, all of which share a secret.
+    pub(crate) fn node(database: &str, words: &[&str]) -> Self {
+        let mut command = node(database);
+        Self::spawn(command.args(words).args([
+            "--json",
+            "--address",
+            "127.0.0.1:0",
+            "--http",
+            "127.0.0.1:0",
+        ]))
     }
 
     /// Starts an engine by this command, which asks for JSON, and waits until it is ready.

@@ -8,7 +8,7 @@ use std::{
 use abide_postgres_fixture::for_test;
 use serde_json::{Value, json};
 
-use crate::harness::{Engine, Ran, abide, compare, fresh};
+use crate::harness::{Engine, Ran, abide, compare, fresh, node};
 
 /// Nodes by name, with their states.
 fn states(engine: &Engine) -> Vec<(Value, Value)> {
@@ -29,8 +29,7 @@ fn an_engine_on_a_file_is_one_node_that_serves_everything() {
 fn a_server_that_left_is_shown_as_gone() {
     let Some(server) = for_test("a_server_that_left_is_shown_as_gone") else { return };
     let database = server.database("nodes");
-    let serve =
-        |name| Engine::start(["serve", "--store", &database, "--lease", "1", "--node", name]);
+    let serve = |name| Engine::node(&database, &["--node", name]);
     let (one, two) = (serve("one"), serve("two"));
     assert_eq!(states(&one), [("one".into(), "alive".into()), ("two".into(), "alive".into())]);
     assert_eq!(states(&one), states(&two));
@@ -45,11 +44,10 @@ fn a_server_that_waits_for_its_name_ends_when_it_is_told() {
     let test = "a_server_that_waits_for_its_name_ends_when_it_is_told";
     let Some(server) = for_test(test) else { return };
     let database = server.database("nodes-waiting");
-    let one = Engine::start(["serve", "--store", &database, "--lease", "1", "--node", "one"]);
+    let one = Engine::node(&database, &["--node", "one"]);
     let http = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut second = abide();
-    second.args(["serve", "--store", &database, "--lease", "1", "--node", "one"]);
-    second.args(["--address", "127.0.0.1:0", "--http", &http.to_string()]);
+    let mut second = node(&database);
+    second.args(["--node", "one", "--address", "127.0.0.1:0", "--http", &http.to_string()]);
     let mut second = second.stdout(Stdio::null()).spawn().expect("the binary runs");
     while TcpStream::connect(http).is_err() {
         assert_eq!(second.try_wait().expect("it can be looked at"), None, "it waits");
@@ -73,4 +71,49 @@ fn names_and_leases_that_would_harm_a_cluster_are_refused() {
     refused(&["--node", ""], "is no name for a node");
     refused(&["--node", "one\ntwo"], "is no name for a node");
     refused(&["--advertise", "one:port"], "cannot reach one:port");
+    refused(&["--node", "one"], "abide nodes secret");
+    refused(&["--advertise", "one:7233"], "abide nodes secret");
+    refused(&["--secret-file", "/nowhere"], "cannot be read from /nowhere");
+}
+
+#[test]
+fn a_secret_is_made_by_a_command_and_read_from_a_file() {
+    let test = "a_secret_is_made_by_a_command_and_read_from_a_file";
+    let made = || Ran::of(abide().args(["nodes", "secret"])).good();
+    assert!(made().trim().len() >= 64 && made() != made());
+    let Some(server) = for_test(test) else { return };
+    let database = server.database("nodes-secret");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("node.secret");
+    std::fs::write(&file, made()).unwrap();
+    let serve = |name| {
+        let file = file.to_str().unwrap();
+        let words = ["serve", "--store", &database, "--lease", "1", "--secret-file", file];
+        Engine::start(words.into_iter().chain(["--node", name]))
+    };
+    let (one, two) = (serve("one"), serve("two"));
+    for number in 0..8 {
+        one.run(&format!("workflow start --type t --id run-{number}")).good();
+        two.run(&format!("workflow describe run-{number}")).good();
+    }
+}
+
+#[test]
+fn a_second_server_on_a_database_needs_a_secret() {
+    let test = "a_second_server_on_a_database_needs_a_secret";
+    let Some(server) = for_test(test) else { return };
+    let database = server.database("nodes-alone");
+    let first = Engine::start(["serve", "--store", &database, "--lease", "1"]);
+    for mut second in [abide(), node(&database)] {
+        if second.get_args().next().is_none() {
+            second.args(["serve", "--store", &database, "--lease", "1"]);
+        }
+        let said =
+            Ran::of(second.args(["--address", "127.0.0.1:0", "--http", "127.0.0.1:0"])).bad(1);
+        assert!(said.contains("abide nodes secret"), "{said}");
+    }
+    first.run("workflow start --type t --id run").good();
+    let alone = first.json("nodes list");
+    assert_eq!(alone.len(), 1);
+    assert_eq!(alone[0]["address"], first.address.trim_start_matches("http://"));
 }

@@ -30,7 +30,7 @@ fn two_servers_share_the_runs_and_one_takes_over_when_the_other_is_killed() {
     let test = "two_servers_share_the_runs_and_one_takes_over_when_the_other_is_killed";
     let Some(server) = for_test(test) else { return };
     let address = server.database("shared");
-    let serve = || Engine::start(["serve", "--store", &address, "--lease", "1"]);
+    let serve = || Engine::node(&address, &[]);
     let (first, second) = (serve(), serve());
     for number in 0..8 {
         let engine = if number % 2 == 0 { &first } else { &second };

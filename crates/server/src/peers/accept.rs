@@ -1,30 +1,36 @@
 //! The end of a link at the node that was called: what the other says goes to the engine, in order;
-//! its calls are answered in any order. The link is one machine that is polled by its connection.
+//! its calls are answered in any order, once the other has proven to be a node. The link is one machine
+//! that is polled by its connection.
 
 use std::{
     collections::HashMap,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
+    time::Duration,
 };
 
 use abide_core::{call::CallError, limits::InvalidField};
 use abide_engine::Engine;
 use abide_proto::{
-    generated::{PeerAnswer, PeerAnswers, PeerCall, PeerFrame, peers_server},
+    generated::{PeerAnswer, PeerAnswers, PeerCall, PeerFrame, PeerHello, peers_server},
     operation::{Operation, Reply},
 };
 use futures_util::{
-    FutureExt as _, Stream, StreamExt as _,
-    future::{AbortHandle, Abortable, BoxFuture},
-    stream::FuturesUnordered,
+    FutureExt as _, Stream, StreamExt as _, TryFutureExt as _,
+    future::{AbortHandle, Abortable, BoxFuture, ready},
+    stream::{self, FuturesUnordered},
 };
 use prost::Message as _;
-use tokio::{sync::OwnedSemaphorePermit, time::timeout};
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    time::{Instant, timeout},
+};
 use tonic::{Request, Response, Status, Streaming, async_trait};
 
 use super::{
     PROTOCOL_VERSION,
+    proof::{self, End, NONCE_BYTES, ProofKey, Terms},
     wire::{self, Called},
 };
 use crate::{
@@ -33,8 +39,12 @@ use crate::{
 };
 
 /// The service of other nodes.
+#[derive(Clone)]
 pub(crate) struct Accept {
     handler: Handler,
+    /// Where this node is reached.
+    own: String,
+    key: ProofKey,
     latest: Arc<Mutex<Latest>>,
 }
 
@@ -44,6 +54,8 @@ pub(crate) struct Accept {
 struct Latest {
     begun: u64,
     links: HashMap<String, u64>,
+    /// When somebody was last warned of a caller without the secret.
+    warned_at: Option<Instant>,
 }
 
 impl Latest {
@@ -52,51 +64,117 @@ impl Latest {
     }
 }
 
+/// How often the log tells of callers that do not know the secret: anybody can be one.
+const WARNINGS: Duration = Duration::from_secs(10);
+
+/// Bytes of an address, more than any name of a host with its port has.
+const ADDRESS_BYTES_MAX: usize = 300;
+
 impl Accept {
-    pub(crate) fn new(handler: Handler) -> Self {
-        Self { handler, latest: Arc::default() }
+    pub(crate) fn new(handler: Handler, own: String, key: ProofKey) -> Self {
+        Self { handler, own, key, latest: Arc::default() }
     }
-}
 
-#[async_trait]
-impl peers_server::Peers for Accept {
-    type LinkStream = Listening;
+    /// The next frame of a caller that is not known yet.
+    async fn heard(&self, said: &mut Streaming<PeerFrame>) -> Result<PeerFrame, Status> {
+        let heard = timeout(self.handler.bounds.hello_timeout(), said.message()).await;
+        heard.map_err(|_| status(missing()))??.ok_or_else(|| status(missing()))
+    }
 
-    async fn link(
-        &self,
-        request: Request<Streaming<PeerFrame>>,
-    ) -> Result<Response<Listening>, Status> {
-        let place = self.handler.stream()?;
-        let mut said = request.into_inner();
-        let first = timeout(self.handler.bounds.hello_timeout(), said.message()).await;
-        let first = first.map_err(|_| status(missing()))??;
-        let hello = first.and_then(|frame| frame.hello).ok_or_else(|| status(missing()))?;
-        if hello.protocol_version != PROTOCOL_VERSION {
-            let problem =
-                format!("is {}, and this node speaks {PROTOCOL_VERSION}", hello.protocol_version);
-            return Err(status(InvalidField::new("hello.protocol_version", problem)));
+    /// What is to be signed by the caller that said this.
+    fn terms(&self, hello: PeerHello) -> Result<Terms, InvalidField> {
+        let PeerHello { protocol_version, address, nonce } = hello;
+        if protocol_version != PROTOCOL_VERSION {
+            let problem = format!("is {protocol_version}, and this node speaks {PROTOCOL_VERSION}");
+            return Err(InvalidField::new("hello.protocol_version", problem));
         }
+        if address.len() > ADDRESS_BYTES_MAX {
+            let problem = format!("has {} bytes, the limit is {ADDRESS_BYTES_MAX}", address.len());
+            return Err(InvalidField::new("hello.address", problem));
+        }
+        if nonce.len() != NONCE_BYTES {
+            let problem = format!("has {} bytes instead of {NONCE_BYTES}", nonce.len());
+            return Err(InvalidField::new("hello.nonce", problem));
+        }
+        let called = self.own.clone();
+        let (caller_nonce, called_nonce) = (nonce.to_vec(), proof::nonce());
+        Ok(Terms { caller: address, called, caller_nonce, called_nonce })
+    }
+
+    /// Begins the link of a caller that proves to be a node. Until then it changes nothing, so that nobody
+    /// else can take the place of a node's link.
+    async fn begin(
+        self,
+        terms: Terms,
+        mut said: Streaming<PeerFrame>,
+        place: OwnedSemaphorePermit,
+    ) -> Result<impl Stream<Item = Result<PeerAnswers, Status>>, Status> {
+        let PeerFrame { proof, .. } = self.heard(&mut said).await?;
+        if !terms.proven(&self.key, End::Caller, &proof) {
+            return Err(self.stranger(&terms.caller));
+        }
+        let proof = terms.sign(&self.key, End::Called).into();
+        let node = terms.caller;
         let number = {
             let mut latest = lock(&self.latest);
             latest.begun += 1;
             let number = latest.begun;
-            latest.links.insert(hello.address.clone(), number);
+            latest.links.insert(node.clone(), number);
             // Held meanwhile, so that the end of an older link is not told after this.
-            self.handler.engine.called(&hello.address);
+            self.handler.engine.called(&node);
             number
         };
-        Ok(Response::new(Listening {
-            handler: self.handler.clone(),
-            node: hello.address,
+        let listening = Listening {
+            handler: self.handler,
+            node,
             number,
-            latest: Arc::clone(&self.latest),
+            latest: self.latest,
             said,
             saying: true,
-            welcomed: false,
             running: FuturesUnordered::new(),
             open: HashMap::new(),
             _place: place,
-        }))
+        };
+        Ok(once(PeerAnswers { proof, ..PeerAnswers::default() }).chain(listening))
+    }
+
+    /// Refuses a caller that does not know the secret.
+    fn stranger(&self, address: &str) -> Status {
+        let mut latest = lock(&self.latest);
+        if latest.warned_at.is_none_or(|at| at.elapsed() >= WARNINGS) {
+            latest.warned_at = Some(Instant::now());
+            tracing::warn!(
+                ?address,
+                "somebody says to be a node and does not know the secret: if it is one, give it the \
+                 same secret as this node"
+            );
+        }
+        Status::unauthenticated(
+            "this node has another secret: all nodes of a cluster need the same",
+        )
+    }
+}
+
+fn once(answers: PeerAnswers) -> impl Stream<Item = Result<PeerAnswers, Status>> {
+    stream::once(ready(Ok(answers)))
+}
+
+#[async_trait]
+impl peers_server::Peers for Accept {
+    type LinkStream = Pin<Box<dyn Stream<Item = Result<PeerAnswers, Status>> + Send>>;
+
+    async fn link(
+        &self,
+        request: Request<Streaming<PeerFrame>>,
+    ) -> Result<Response<Self::LinkStream>, Status> {
+        let place = self.handler.stream()?;
+        let mut said = request.into_inner();
+        let hello = self.heard(&mut said).await?.hello.ok_or_else(|| status(missing()))?;
+        let terms = self.terms(hello).map_err(status)?;
+        let challenge = terms.called_nonce.clone().into();
+        let begun = self.clone().begin(terms, said, place).try_flatten_stream();
+        let link = once(PeerAnswers { challenge, ..PeerAnswers::default() }).chain(begun);
+        Ok(Response::new(Box::pin(link)))
     }
 }
 
@@ -110,7 +188,6 @@ pub(crate) struct Listening {
     said: Streaming<PeerFrame>,
     /// The node may say more.
     saying: bool,
-    welcomed: bool,
     running: FuturesUnordered<BoxFuture<'static, Option<PeerAnswer>>>,
     /// Calls that may be abandoned.
     open: HashMap<u64, AbortHandle>,
@@ -194,15 +271,10 @@ impl Stream for Listening {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
-        if !this.welcomed {
-            // The frame that says that the link is there.
-            this.welcomed = true;
-            return Poll::Ready(Some(Ok(PeerAnswers::default())));
-        }
         this.poll_said(context);
         let answers = this.poll_answers(context);
         match (answers.is_empty(), this.saying) {
-            (false, _) => Poll::Ready(Some(Ok(PeerAnswers { answers }))),
+            (false, _) => Poll::Ready(Some(Ok(PeerAnswers { answers, ..PeerAnswers::default() }))),
             (true, true) => Poll::Pending,
             // Whoever has hung up waits for no answer.
             (true, false) => Poll::Ready(None),
@@ -257,5 +329,5 @@ fn lock(latest: &Mutex<Latest>) -> MutexGuard<'_, Latest> {
 }
 
 fn missing() -> InvalidField {
-    InvalidField::new("hello", "must be in the first frame")
+    InvalidField::new("hello", "must be in the first frame, and the proof in the second")
 }

@@ -22,18 +22,40 @@ use abide_proto::{
 };
 use futures_util::Stream;
 use prost::Message as _;
-use tokio::sync::{Notify, mpsc, oneshot, watch};
-use tonic::{Status, transport::Endpoint};
+use tokio::{
+    sync::{Notify, mpsc, oneshot, watch},
+    time::timeout,
+};
+use tonic::{
+    Code, Status, Streaming,
+    transport::{Channel, Endpoint},
+};
 
-use super::{PROTOCOL_VERSION, wire};
+use super::{
+    PROTOCOL_VERSION,
+    proof::{self, End, ProofKey, Terms},
+    wire,
+};
 use crate::frame::{WRITTEN_BYTES, WRITTEN_ITEMS};
 
 /// The pauses before a broken link is begun again, each twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
+/// A node that is there takes part in the greeting much sooner.
+const GREETING: Duration = Duration::from_secs(5);
+
 /// How much may wait to be written. A node that does not read for so long is not there.
 const WAITING_MAX: usize = 100_000;
+
+/// Who speaks with whom.
+pub(super) struct Ends {
+    /// Where this node is reached.
+    pub(super) own: String,
+    /// Where the other is.
+    pub(super) node: String,
+    pub(super) key: ProofKey,
+}
 
 /// The link to one other node.
 pub(super) struct Link {
@@ -55,16 +77,16 @@ struct Line {
 
 /// What is said to the other node.
 enum Said {
+    Proof(Vec<u8>),
     Call(Box<PeerCall>),
     Abandon(u64),
     Message(Box<PeerMessage>),
 }
 
 impl Link {
-    /// Begins a link from the node at `own`, and keeps it.
+    /// Begins a link, and keeps it.
     pub(super) fn keep(
-        own: String,
-        node: String,
+        ends: Ends,
         place: Endpoint,
         mut engine: watch::Receiver<Weak<Engine>>,
     ) -> Self {
@@ -74,13 +96,21 @@ impl Link {
             let started = engine.wait_for(|engine| engine.strong_count() > 0).await;
             let Some(engine) = started.ok().map(|engine| engine.clone()) else { return };
             let mut pause = FIRST_PAUSE;
+            let mut told = false;
             loop {
-                let ended = exchange(&own, &node, place.clone(), &engine, &kept).await;
+                let ended = exchange(&ends, place.clone(), &engine, &kept).await;
+                let node = &ends.node;
+                let strange = ended.code() == Code::Unauthenticated;
+                if strange && !told {
+                    let reason = ended.message();
+                    tracing::error!(node, reason, "another node does not take this one for a node");
+                }
+                told = strange;
                 if end(&kept) {
                     pause = FIRST_PAUSE;
                     tracing::warn!(node, reason = %ended, "the link to another node is broken");
                     if let Some(engine) = engine.upgrade() {
-                        engine.unlinked(&node);
+                        engine.unlinked(node);
                     }
                 }
                 tokio::time::sleep(pause).await;
@@ -163,8 +193,7 @@ impl Drop for Waiting {
 
 /// Speaks with the other node until the link breaks, and says why it did.
 async fn exchange(
-    own: &str,
-    node: &str,
+    ends: &Ends,
     place: Endpoint,
     engine: &Weak<Engine>,
     line: &Mutex<Line>,
@@ -176,11 +205,9 @@ async fn exchange(
         let (say, said) = mpsc::unbounded_channel();
         let count = Arc::<AtomicUsize>::default();
         let written = Arc::clone(&count);
-        let frames = Frames { own: Some(own.to_owned()), said, taken: VecDeque::new(), count };
-        let mut client = PeersClient::new(channel).max_decoding_message_size(usize::MAX);
-        let mut answers = client.link(frames).await?.into_inner();
-        let welcome = answers.message().await?;
-        welcome.ok_or_else(|| Status::unavailable("the other node ended the link"))?;
+        let begun = timeout(GREETING, begin(ends, channel, (&say, said), count)).await;
+        let mut answers =
+            begun.map_err(|_| Status::unavailable("the other node says nothing"))??;
         {
             let mut line = lock(line);
             line.say = Some(say);
@@ -188,9 +215,9 @@ async fn exchange(
             line.full = Arc::clone(&full);
         }
         if let Some(engine) = engine.upgrade() {
-            engine.linked(node);
+            engine.linked(&ends.node);
         }
-        while let Some(PeerAnswers { answers }) = answers.message().await? {
+        while let Some(PeerAnswers { answers, .. }) = answers.message().await? {
             let callers: Vec<_> = {
                 let mut line = lock(line);
                 let numbers = answers.iter().map(|answer| answer.number);
@@ -209,6 +236,36 @@ async fn exchange(
         ended = connected => ended.err().unwrap_or_else(|| Status::ok("it ended")),
         () = full.notified() => Status::resource_exhausted("the other node does not read"),
     }
+}
+
+/// Opens the link: each node proves to the other that it knows the secret. Nothing is said before.
+async fn begin(
+    Ends { own, node, key }: &Ends,
+    channel: Channel,
+    (say, said): (&mpsc::UnboundedSender<Said>, mpsc::UnboundedReceiver<Said>),
+    count: Arc<AtomicUsize>,
+) -> Result<Streaming<PeerAnswers>, Status> {
+    let caller_nonce = proof::nonce();
+    let hello = PeerHello {
+        protocol_version: PROTOCOL_VERSION,
+        address: own.clone(),
+        nonce: caller_nonce.clone().into(),
+    };
+    let frames = Frames { hello: Some(hello), said, taken: VecDeque::new(), count };
+    let mut client = PeersClient::new(channel).max_decoding_message_size(usize::MAX);
+    let mut answers = client.link(frames).await?.into_inner();
+    let gone = || Status::unavailable("the other node ended the link");
+    let PeerAnswers { challenge, .. } = answers.message().await?.ok_or_else(gone)?;
+    let (caller, called) = (own.clone(), node.clone());
+    let called_nonce = challenge.to_vec();
+    let terms = Terms { caller, called, caller_nonce, called_nonce };
+    // A link that has ended says so below.
+    drop(say.send(Said::Proof(terms.sign(key, End::Caller))));
+    let PeerAnswers { proof, .. } = answers.message().await?.ok_or_else(gone)?;
+    if !terms.proven(key, End::Called, &proof) {
+        return Err(Status::unauthenticated("it does not know the secret of this node"));
+    }
+    Ok(answers)
 }
 
 /// The link is broken: nobody is answered any more. Whether it had been there.
@@ -230,7 +287,7 @@ fn unreachable() -> CallError {
 /// Frames of what is said, the first with the hello. They end with the link.
 struct Frames {
     /// Who says it, until it was said.
-    own: Option<String>,
+    hello: Option<PeerHello>,
     said: mpsc::UnboundedReceiver<Said>,
     /// What was taken from there and is not written yet.
     taken: VecDeque<Said>,
@@ -242,9 +299,8 @@ impl Stream for Frames {
     type Item = PeerFrame;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<PeerFrame>> {
-        if let Some(address) = self.own.take() {
-            let hello = Some(PeerHello { protocol_version: PROTOCOL_VERSION, address });
-            return Poll::Ready(Some(PeerFrame { hello, ..PeerFrame::default() }));
+        if let Some(hello) = self.hello.take() {
+            return Poll::Ready(Some(PeerFrame { hello: Some(hello), ..PeerFrame::default() }));
         }
         if self.taken.is_empty() {
             let mut taken = Vec::new();
@@ -259,8 +315,14 @@ impl Stream for Frames {
         while bytes < WRITTEN_BYTES
             && let Some(said) = self.taken.pop_front()
         {
+            // The proof was not counted: it goes before anything that waits.
+            if let Said::Proof(proof) = said {
+                frame.proof = proof.into();
+                break;
+            }
             self.count.fetch_sub(1, Ordering::Relaxed);
             match said {
+                Said::Proof(_) => {}
                 Said::Call(call) => {
                     bytes += call.encoded_len();
                     frame.calls.push(*call);

@@ -1,9 +1,10 @@
 //! Several servers on one database are one cluster: each serves its share of the shards and speaks with
-//! the others. `link` is the way to one other node, `accept` the end of the way from one, `wire` what
-//! travels.
+//! the others. `link` is the way to one other node, `accept` the end of the way from one, `proof` how they
+//! know each other, `wire` what travels.
 
 mod accept;
 mod link;
+mod proof;
 mod wire;
 
 use std::{
@@ -28,11 +29,11 @@ use abide_proto::{
 use tokio::sync::watch;
 use tonic::transport::{ClientTlsConfig, Endpoint};
 
-pub(crate) use self::accept::Accept;
-use self::link::Link;
+use self::link::{Ends, Link};
+pub(crate) use self::{accept::Accept, proof::ProofKey};
 
 /// The version of the nodes' protocol that is spoken here.
-const PROTOCOL_VERSION: u32 = 1;
+const PROTOCOL_VERSION: u32 = 2;
 
 /// A node that is there accepts a connection much sooner.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -44,6 +45,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// The links of a node to all others.
 pub(crate) struct PeerLinks {
     own: String,
+    key: ProofKey,
     tls: Option<ClientTlsConfig>,
     /// Who hears of the others; known as soon as it has been started.
     engine: watch::Sender<Weak<Engine>>,
@@ -52,8 +54,8 @@ pub(crate) struct PeerLinks {
 
 impl PeerLinks {
     /// The links of the node that is reached at `own`.
-    pub(crate) fn new(own: String, tls: Option<ClientTlsConfig>) -> Self {
-        Self { own, tls, engine: watch::Sender::new(Weak::new()), links: Mutex::default() }
+    pub(crate) fn new(own: String, key: ProofKey, tls: Option<ClientTlsConfig>) -> Self {
+        Self { own, key, tls, engine: watch::Sender::new(Weak::new()), links: Mutex::default() }
     }
 
     /// The engine that is to hear of the others. It may have asked for links already.
@@ -67,7 +69,8 @@ impl PeerLinks {
             tracing::error!(node, "the address of another node makes no sense");
         }
         let engine = self.engine.subscribe();
-        Some(Link::keep(self.own.clone(), node.to_owned(), place?, engine))
+        let ends = Ends { own: self.own.clone(), node: node.to_owned(), key: self.key.clone() };
+        Some(Link::keep(ends, place?, engine))
     }
 
     fn endpoint(&self, node: &str) -> Option<Endpoint> {
@@ -144,6 +147,25 @@ impl Peers for PeerLinks {
 
     fn send(&self, node: &str, message: PeerMessage) -> bool {
         lock(&self.links).get(node).is_some_and(|link| link.send(message))
+    }
+}
+
+/// A node that keeps to itself.
+pub(crate) struct NoPeers;
+
+impl Peers for NoPeers {
+    fn keep(&self, _: BTreeSet<String>) {}
+
+    fn call(&self, _: &str, _: Call) -> PeerAnswer<CallReply> {
+        Box::pin(async { Err(CallError::NotServed) })
+    }
+
+    fn describe(&self, _: &str, _: RunTarget) -> PeerAnswer<Description> {
+        Box::pin(async { Err(CallError::NotServed) })
+    }
+
+    fn send(&self, _: &str, _: PeerMessage) -> bool {
+        false
     }
 }
 

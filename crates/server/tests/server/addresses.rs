@@ -14,7 +14,7 @@ use std::{
 use abide::{Client, ClientError, Worker, prelude::*};
 use abide_proto::generated::FollowHistoryRequest;
 use abide_sdk::grpc::{GrpcOptions, GrpcTransport};
-use abide_server::{Config, NodeConfig, Server};
+use abide_server::{Config, Server};
 use abide_store::{Store, memory::MemoryStore};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -26,7 +26,7 @@ use tonic::Code;
 use crate::{
     network::get,
     observed::ObservedStore,
-    support::{self, config, server, target},
+    support::{self, config, node_config, server, target},
 };
 
 #[activity]
@@ -127,8 +127,7 @@ impl Proxy {
 }
 
 fn node(number: usize, grpc_address: Option<SocketAddr>) -> Config {
-    let name = Some(format!("node-{number}"));
-    let node = NodeConfig { name, lease_ms: Some(1_000), ..NodeConfig::default() };
+    let node = node_config(&format!("node-{number}"));
     let free = config();
     let grpc_address = grpc_address.unwrap_or(free.grpc_address);
     // Work that was lost on its way to a worker is given again soon.

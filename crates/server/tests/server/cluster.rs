@@ -13,7 +13,7 @@ use abide_server::{Config, NodeConfig, Server, ServerError};
 use abide_store::{Store, memory::MemoryStore};
 use tokio::{task::JoinSet, time::Instant};
 
-use crate::support::{self, config, target, transport};
+use crate::support::{self, config, node_config, target, transport};
 
 #[activity]
 async fn greet(name: String) -> String {
@@ -54,12 +54,7 @@ impl Party {
 }
 
 fn node(number: usize) -> Config {
-    let node = NodeConfig {
-        name: Some(format!("node-{number}")),
-        lease_ms: Some(1_000),
-        ..NodeConfig::default()
-    };
-    Config { node: Some(node), ..config() }
+    Config { node: Some(node_config(&format!("node-{number}"))), ..config() }
 }
 
 async fn servers(store: &Arc<MemoryStore>, count: usize) -> Vec<Server> {
@@ -154,9 +149,13 @@ async fn a_node_says_what_it_lacks() {
     assert!(matches!(refused, ServerError::Alone), "{refused}");
     let advertise = Some("0.0.0.0:7233".into());
     let everywhere =
-        Config { node: Some(NodeConfig { advertise, ..NodeConfig::default() }), ..config() };
+        Config { node: Some(NodeConfig { advertise, ..node_config("node") }), ..config() };
     let refused = Server::start(everywhere, Arc::new(MemoryStore::default())).await.err().unwrap();
     assert!(refused.to_string().contains("--advertise"), "{refused}");
+    let open =
+        Config { node: Some(NodeConfig { secret: None, ..node_config("node") }), ..config() };
+    let refused = Server::start(open, Arc::new(MemoryStore::default())).await.err().unwrap();
+    assert!(matches!(refused, ServerError::NoSecret), "{refused}");
 }
 
 /// Whoever waits for a run, or follows its history, learns nothing of its moves from node to node.

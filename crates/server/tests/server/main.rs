@@ -15,6 +15,7 @@ mod observed;
 mod operations;
 mod overload;
 mod refused;
+mod strangers;
 mod support;
 mod waits;
 mod workers;

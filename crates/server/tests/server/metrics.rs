@@ -10,14 +10,14 @@ use abide_core::{
 };
 use abide_proto::generated::GetHistoryRequest;
 use abide_sdk::{Client, transport::Transport};
-use abide_server::{Config, NodeConfig, Server};
+use abide_server::{Config, Server};
 use abide_store::{Store, memory::MemoryStore};
 
 use crate::{
     network::get,
     support::{
-        activity, client, closed, config, programs, server_with_clock, spawn_worker, start, target,
-        transport,
+        activity, client, closed, config, node_config, programs, server_with_clock, spawn_worker,
+        start, target, transport,
     },
 };
 
@@ -108,7 +108,7 @@ async fn figures_grow_with_what_happens() {
 }
 
 async fn node(name: &str, store: &Arc<MemoryStore>) -> Server {
-    let node = NodeConfig { name: Some(name.into()), lease_ms: Some(1_000), advertise: None };
+    let node = node_config(name);
     let config = Config { node: Some(node), ..config() };
     let server = Server::start(config, Arc::clone(store) as Arc<dyn Store>).await;
     let server = server.expect("it starts");

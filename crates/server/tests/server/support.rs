@@ -25,7 +25,7 @@ use abide_sdk::{
     grpc::{GrpcOptions, GrpcTransport},
     transport::{Given, Session, SessionSender, Transport},
 };
-use abide_server::{Config, Server};
+use abide_server::{Config, NodeConfig, Secret, Server};
 use abide_store::memory::MemoryStore;
 use bytes::Bytes;
 use tokio::task::JoinHandle;
@@ -37,6 +37,16 @@ pub(crate) type Programs = Arc<BTreeMap<String, Program>>;
 pub(crate) fn config() -> Config {
     let free = (Ipv4Addr::LOCALHOST, 0).into();
     Config { grpc_address: free, http_address: free, ..Config::default() }
+}
+
+/// A node of a cluster: all of them share this secret.
+pub(crate) fn node_config(name: &str) -> NodeConfig {
+    NodeConfig {
+        name: Some(name.into()),
+        lease_ms: Some(1_000),
+        secret: Some(Secret("a secret of thirty-two bytes or more".into())),
+        ..NodeConfig::default()
+    }
 }
 
 /// A server on a store in memory, whose time stands still.

@@ -5,6 +5,7 @@
 //! | standing | input | becomes |
 //! |---|---|---|
 //! | outside | a read; its row is absent, gone, its own or expired | outside, writes its row |
+//! | outside | a read; a node is alive that it cannot speak with | outside, until that one has gone |
 //! | outside | its row was written | member |
 //! | member | its row was renewed | member, for another lease |
 //! | member | somebody else wrote its row | outside; all shards close |
@@ -105,6 +106,8 @@ pub struct Lease {
     other_leases: BTreeMap<String, Duration>,
     /// Another process seems to be alive under this node's name.
     name_taken: bool,
+    /// The row of a node that is alive, and with which this one cannot share the shards.
+    stranger: Option<String>,
     request: Option<Request>,
     round_at: Duration,
     seen_at: Duration,
@@ -194,6 +197,7 @@ impl Lease {
             nodes: BTreeSet::new(),
             other_leases: BTreeMap::new(),
             name_taken: false,
+            stranger: None,
             request: None,
             round_at: Duration::ZERO,
             seen_at: Duration::ZERO,
@@ -276,6 +280,12 @@ impl Lease {
     /// one until its lease is over, or one that somebody else has started.
     pub const fn name_taken(&self) -> bool {
         self.name_taken
+    }
+
+    /// The row of a node that is alive and keeps this one outside: the two cannot speak with each other,
+    /// because one of them has no address.
+    pub fn stranger(&self) -> Option<&str> {
+        self.stranger.as_deref()
     }
 
     /// Names of the rows of other nodes whose leases have another length than this one's, and that

@@ -10,7 +10,7 @@ pub struct LeaseOptions {
     pub node: String,
     /// Differs with every process, so that a node knows its own writes.
     pub incarnation: u64,
-    /// Where other nodes reach it.
+    /// Where other nodes reach it; empty if it keeps to itself, and then no other may be there.
     pub address: String,
     /// How long a node may be silent before others take its shards. Who watches a node with another
     /// lease waits for the longer of both.

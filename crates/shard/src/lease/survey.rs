@@ -75,11 +75,20 @@ impl Lease {
         }
     }
 
-    /// Writes this node's row, unless another process seems to be alive under its name.
+    /// Writes this node's row, unless another process seems to be alive under its name, or one with which
+    /// it cannot share the shards.
     fn join(&mut self, members: &Members) {
         if self.leaving {
             return;
         }
+        if let Some(name) = self.stranger_among(members).cloned() {
+            let pause = self.options.retry_pause();
+            self.round_at =
+                self.seen_at + self.watches.left(&name).map_or(pause, |left| pause.min(left));
+            self.stranger = self.watches.renewed(&name).then_some(name);
+            return;
+        }
+        self.stranger = None;
         let name = self.row_name();
         let own = members.get(&name);
         let free = own.is_none_or(|own| {
@@ -108,6 +117,11 @@ impl Lease {
             self.fence();
             return;
         };
+        // Two that joined at one time: one of them goes.
+        if self.stranger_among(members).is_some_and(|name| *name < self.row_name()) {
+            self.fence();
+            return;
+        }
         let was_unsure = std::mem::take(&mut self.unsure);
         let valid = self.may_answer(self.seen_at);
         let shares = shares(members);
@@ -184,6 +198,17 @@ impl Lease {
             .filter(move |(name, member)| **name != own && !member.in_state(NodeState::Gone))
     }
 
+    /// Another node that may be alive and cannot be spoken with, because it or this one keeps to itself.
+    fn stranger_among<'a>(&self, members: &'a Members) -> Option<&'a String> {
+        let apart = |member: &Member| {
+            let row = member.row.as_ref();
+            self.options.address.is_empty() || row.is_some_and(|row| row.address.is_empty())
+        };
+        let alive = |name: &String| self.watches.left(name) != Some(Duration::ZERO);
+        let mut others = self.others(members);
+        others.find(|(name, member)| apart(member) && alive(name)).map(|(name, _)| name)
+    }
+
     /// Sets the time of the next round: soon while shards are still to come or to be taken over, and
     /// when the first of the others may turn out to be dead.
     fn rest(&mut self, members: &Members, shares: &Shares<'_>) {
@@ -214,7 +239,8 @@ fn shares(members: &Members) -> Shares<'_> {
 
 fn nodes(members: &Members) -> BTreeSet<String> {
     let present = members.values().filter(|member| !member.in_state(NodeState::Gone));
-    present.filter_map(|member| Some(member.row.as_ref()?.address.clone())).collect()
+    let addresses = present.filter_map(|member| Some(member.row.as_ref()?.address.clone()));
+    addresses.filter(|address| !address.is_empty()).collect()
 }
 
 fn addresses(members: &Members) -> BTreeMap<ShardId, &str> {

@@ -19,6 +19,8 @@ struct Watch {
     lease: Duration,
     seen_at: Duration,
     unchanged: Duration,
+    /// It was seen to change: somebody renews it.
+    renewed: bool,
 }
 
 /// What is known of each row.
@@ -36,14 +38,15 @@ impl Watches {
     ) {
         let mut before = std::mem::take(&mut self.0);
         for Sight { name, version, lease } in rows {
-            let unchanged = match before.remove(name) {
+            let (unchanged, renewed) = match before.remove(name) {
                 Some(watch) if watch.version == version => {
                     let since = monotonic.saturating_sub(watch.seen_at);
-                    watch.unchanged + since.min(watched_max)
+                    (watch.unchanged + since.min(watched_max), watch.renewed)
                 }
-                Some(_) | None => Duration::ZERO,
+                Some(_) => (Duration::ZERO, true),
+                None => (Duration::ZERO, false),
             };
-            let watch = Watch { version, lease, seen_at: monotonic, unchanged };
+            let watch = Watch { version, lease, seen_at: monotonic, unchanged, renewed };
             self.0.insert(name.to_owned(), watch);
         }
     }
@@ -52,6 +55,11 @@ impl Watches {
     pub(super) fn silent(&self) -> impl Iterator<Item = &str> {
         let long = self.0.iter().filter(|(_, watch)| watch.unchanged >= watch.lease / 2);
         long.map(|(name, _)| name.as_str())
+    }
+
+    /// The row was seen to change.
+    pub(super) fn renewed(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|watch| watch.renewed)
     }
 
     /// How much longer the row must stay as it is to have been seen unchanged for a whole lease.
@@ -80,5 +88,6 @@ mod tests {
         assert_eq!(watches.silent().collect::<Vec<_>>(), ["silent"]);
         let left = ["renewed", "silent", "patient"].map(|name| watches.left(name));
         assert_eq!(left, [4, 2, 3].map(|seconds| Some(seconds * second)));
+        assert!(watches.renewed("renewed") && !watches.renewed("silent"));
     }
 }

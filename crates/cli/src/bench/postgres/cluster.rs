@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use abide::Client;
 use abide_core::ids::ShardId;
+use abide_server::Secret;
 use tokio::{process::Child, time::sleep};
 
 use super::database::Database;
@@ -23,6 +24,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// The servers of one database. They end when this is dropped.
 pub(super) struct Cluster<'a> {
     database: &'a Database,
+    /// What the servers know each other by.
+    secret: Secret,
     nodes: Vec<Node>,
     workers: Vec<Child>,
 }
@@ -36,7 +39,8 @@ struct Node {
 impl<'a> Cluster<'a> {
     /// Starts so many servers, and waits until each has its share.
     pub(super) async fn start(database: &'a Database, count: usize) -> Result<Self, Failed> {
-        let mut cluster = Self { database, nodes: Vec::new(), workers: Vec::new() };
+        let mut cluster =
+            Self { database, secret: Secret::draw(), nodes: Vec::new(), workers: Vec::new() };
         for number in 1..=count {
             cluster.join(format!("node-{number}")).await?;
         }
@@ -45,7 +49,7 @@ impl<'a> Cluster<'a> {
     }
 
     async fn join(&mut self, name: String) -> Result<(), Failed> {
-        let (process, url) = spawn_node(&self.database.address, &name).await?;
+        let (process, url) = spawn_node(&self.database.address, &name, &self.secret).await?;
         self.nodes.push(Node { name, process, url });
         Ok(())
     }

@@ -208,6 +208,50 @@ fn a_second_process_of_the_same_name_never_joins() {
     assert_eq!(cluster.served(), [64]);
 }
 
+/// The options of a node that keeps to itself.
+fn hermit(node: &str) -> LeaseOptions {
+    LeaseOptions { address: String::new(), ..options(node, 1) }
+}
+
+#[test]
+fn a_node_that_keeps_to_itself_and_any_other_keep_each_other_out() {
+    let (social, hermit) = (|node: &str| options(node, 1), hermit);
+    let pairs =
+        [(social("a"), hermit("b")), (hermit("a"), social("b")), (hermit("a"), hermit("b"))];
+    for (first, second) in pairs {
+        let mut cluster = Cluster::default();
+        cluster.start_with("a", first);
+        cluster.run(LEASE);
+        assert_eq!(cluster.served(), [64]);
+        cluster.start_with("b", second);
+        assert_eq!(cluster.node("b").lease.stranger(), None, "it may be dead");
+        cluster.run(3 * LEASE);
+        assert_eq!(cluster.served(), [64, 0]);
+        assert_eq!(cluster.node("b").lease.stranger(), Some("node/a"));
+        cluster.nodes.remove("a");
+        cluster.run(2 * LEASE);
+        assert_eq!(cluster.served(), [64], "the other has died");
+        assert_eq!(cluster.node("b").lease.stranger(), None);
+    }
+}
+
+#[test]
+fn of_two_nodes_that_keep_to_themselves_and_join_at_one_time_one_stays() {
+    let mut cluster = Cluster::default();
+    let mut late = Lease::new(hermit("b"));
+    late.handle(Duration::ZERO, LeaseMessage::Tick);
+    assert_eq!(drain(&mut late), [LeaseOutput::ReadRegistry]);
+    late.handle(Duration::ZERO, LeaseMessage::Registry(cluster.registry.rows()));
+    let [LeaseOutput::PutRegistry(row)] = &drain(&mut late)[..] else { panic!("it joins") };
+    cluster.start_with("a", hermit("a"));
+    assert!(cluster.registry.put(row.clone()));
+    late.handle(Duration::ZERO, LeaseMessage::Written(true));
+    late.handle(Duration::ZERO, LeaseMessage::Registry(cluster.registry.rows()));
+    assert!(!late.may_answer(Duration::ZERO), "it has given way");
+    cluster.run(3 * LEASE);
+    assert_eq!(cluster.served(), [64]);
+}
+
 #[test]
 fn a_paused_node_answers_nothing_and_finds_its_renewal_refused() {
     let mut cluster = Cluster::of(&["a", "b"]);
