@@ -186,6 +186,19 @@ impl Call {
             Self::ReportAttempt(name, _) => name.place(),
         }
     }
+
+    /// The call changes nothing, so it may be made any number of times.
+    pub const fn reads_only(&self) -> bool {
+        matches!(
+            self,
+            Self::Describe(_)
+                | Self::AwaitClose(_)
+                | Self::AwaitEvents(..)
+                | Self::AwaitWaits(..)
+                | Self::AwaitUpdate { .. }
+                | Self::Query { .. }
+        )
+    }
 }
 
 /// The start of a run. It names no run: the engine draws the id, and the key tells a repeat.

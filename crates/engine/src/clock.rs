@@ -3,6 +3,7 @@
 mod bell;
 
 use std::{
+    fmt,
     future::Future,
     pin::Pin,
     sync::{LazyLock, Mutex},
@@ -81,6 +82,47 @@ pub(crate) fn since_boot() -> Duration {
     let time = rustix::time::clock_gettime(clock);
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+/// The clock was set: it shows another time than it would if time had only passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// By how much.
+    pub by: Duration,
+    /// It shows a later time now.
+    pub forwards: bool,
+}
+
+impl Step {
+    /// Both may well be one step that was seen twice, a moment apart.
+    pub(crate) fn resembles(&self, other: &Self) -> bool {
+        self.forwards == other.forwards && self.by.abs_diff(other.by) < STEP
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.forwards { '+' } else { '-' };
+        write!(formatter, "{sign}{:.3}s", self.by.as_secs_f64())
+    }
+}
+
+/// A clock that is off by less was corrected, and not set.
+const STEP: Duration = Duration::from_secs(1);
+
+/// Notices that a clock was set, by comparing it with time that only passes.
+#[derive(Debug, Default)]
+pub(crate) struct Steps(Option<(Timestamp, Duration)>);
+
+impl Steps {
+    /// What the clock shows now, and how much time has passed since the machine was started.
+    pub(crate) fn look(&mut self, shown: Timestamp, passed: Duration) -> Option<Step> {
+        let (shown_before, passed_before) = self.0.replace((shown, passed))?;
+        let expected = shown_before.saturating_add(passed.saturating_sub(passed_before));
+        let (ahead, behind) = (shown.saturating_since(expected), expected.saturating_since(shown));
+        let step = Step { by: ahead.max(behind), forwards: ahead > behind };
+        (step.by >= STEP).then_some(step)
+    }
 }
 
 impl Clock for SystemClock {
@@ -194,6 +236,22 @@ impl Drop for Alarm<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_is_told_from_one_that_goes_on() {
+        let shown = |millis: u64| Timestamp::from_unix_millis(1_800_000_000_000 + millis);
+        let mut steps = Steps::default();
+        let mut look = |millis, passed| {
+            let step = steps.look(shown(millis), Duration::from_millis(passed));
+            step.map(|step| step.to_string())
+        };
+        assert_eq!(look(0, 50_000), None, "there is nothing to compare it with");
+        assert_eq!(look(10_000, 60_000), None);
+        assert_eq!(look(11_900, 61_000), None, "it was corrected");
+        assert_eq!(look(3_612_900, 62_000).as_deref(), Some("+3600.000s"));
+        assert_eq!(look(3_613_900, 63_000), None, "it goes on from there");
+        assert_eq!(look(14_900, 64_000).as_deref(), Some("-3600.000s"));
+    }
 
     #[tokio::test]
     async fn a_running_sleep_is_kept_if_it_cannot_end_late() {

@@ -27,8 +27,8 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
-    clock::{Sleep, since_boot},
-    figures::{StoreFault, transitions},
+    clock::{Sleep, Steps, since_boot},
+    figures::transitions,
     gauge::Work,
     node::{Answer, Node, Post},
     peers::PeerMessage,
@@ -86,12 +86,14 @@ impl Driver {
         let mut end = End { node: Arc::clone(&node), well: false };
         let mut under_way = UnderWay::new();
         let mut sleep: Option<Sleep<'_>> = None;
+        let mut steps = Steps::default();
         self.step(Message::Open);
         loop {
             // A shard that closes only waits for what is under way.
             let wake_at = self.shard.wake_at().filter(|_| !self.closing);
             let wake_at = wake_at.unwrap_or(Timestamp::NEVER);
-            if wake_at <= node.clock.now() {
+            let now = node.clock.now();
+            if node.clock_set(&mut steps, now) || wake_at <= now {
                 self.step(Message::Tick);
                 // The store can work while others have their turn.
                 self.ask_store(&node, &mut under_way);
@@ -145,13 +147,16 @@ impl Driver {
                         let answer = committed.await;
                         let took = since_boot().saturating_sub(begun);
                         node.counters.committed(took, transitions, &answer);
+                        if let Err(error) = &answer {
+                            node.watch.commit_failed(id, error);
+                        }
                         (Message::Committed(answer), work)
                     })
                 }
                 Request::Fetch(ticket, fetch) => Box::pin(async move {
                     let answer = read(&*node.store, id, fetch).await;
-                    if answer.is_err() {
-                        node.counters.fault(StoreFault::Read);
+                    if let Err(error) = &answer {
+                        node.read_failed(error);
                     }
                     (Message::Fetched(ticket, answer), work)
                 }),
@@ -256,6 +261,7 @@ impl Driver {
                 node.halted(self.id, &why);
                 self.halted = true;
             }
+            Output::Notice(notice) => node.notice(self.id, &notice),
         }
     }
 

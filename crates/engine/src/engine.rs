@@ -33,13 +33,14 @@ use crate::{
     cluster::{Cluster, Membership},
     figures::Figures,
     gauge::Gauge,
+    health::Health,
     history,
     members::Members,
     node::{Node, Post},
     nodes,
     peers::{PeerAnswer, PeerMessage},
     session::Session,
-    way::{Place, Way, reads_only},
+    way::{Place, Way},
 };
 
 /// How an engine runs.
@@ -177,7 +178,7 @@ impl Engine {
         let (workflow, _) = call.place();
         self.check_namespace(&workflow.namespace)?;
         let Some(cluster) = &self.node.cluster else { return self.call_here(call).await };
-        let mut way = Way::new(cluster, workflow.slot().shard(), reads_only(&call));
+        let mut way = Way::new(cluster, workflow.slot().shard(), call.reads_only());
         loop {
             let asked = match self.place(cluster, way.shard) {
                 Place::Here => self.call_here(call.clone()).await,
@@ -277,7 +278,7 @@ impl Engine {
         };
         let limit = self.node.limits.page_rows;
         let page = history::page(&*self.node.store, shard, run, from, limit).await;
-        let (rows, more) = page.map_err(unreadable)?;
+        let (rows, more) = page.map_err(|error| self.unreadable(&error))?;
         let next = rows.last().map_or(from, |row| row.sequence);
         let with_events = rows.into_iter().map(|row| row.events).filter(|row| !row.is_empty());
         Ok(HistoryPage { run, rows: with_events.collect(), next, more, closed })
@@ -293,18 +294,18 @@ impl Engine {
         let reply = self.call(Call::AwaitEvents(target, 0)).await?;
         let CallReply::History { run, .. } = reply else { return Err(CallError::NotFound) };
         let from = history::seek(&*self.node.store, shard, run, event).await;
-        Ok((run, from.map_err(unreadable)?))
+        Ok((run, from.map_err(|error| self.unreadable(&error))?))
     }
 
     /// Runs over all shards, newest first.
     pub async fn runs(&self, filter: RunFilter, limit: usize) -> Result<Vec<RunRow>, CallError> {
         let limit = limit.min(self.node.limits.page_rows);
-        self.node.store.runs(filter, limit).await.map_err(unreadable)
+        self.node.store.runs(filter, limit).await.map_err(|error| self.unreadable(&error))
     }
 
     /// How many runs pass the filter.
     pub async fn count_runs(&self, filter: RunFilter) -> Result<u64, CallError> {
-        self.node.store.count_runs(filter).await.map_err(unreadable)
+        self.node.store.count_runs(filter).await.map_err(|error| self.unreadable(&error))
     }
 
     /// Waits over all shards, by their end, and whether there may be more. A page of large rows ends
@@ -316,7 +317,7 @@ impl Engine {
     ) -> Result<(Vec<WaitRow>, bool), CallError> {
         let limits = &self.node.limits;
         let limit = limit.min(limits.page_rows);
-        let rows = self.node.store.waits(filter, limit).await.map_err(unreadable)?;
+        let rows = self.node.store.waits(filter, limit).await.map_err(|error| self.unreadable(&error))?;
         let read = rows.len();
         let mut room = limits.page_bytes;
         let rows = rows.into_iter().map(|(_, row)| row).enumerate();
@@ -332,7 +333,7 @@ impl Engine {
 
     /// The nodes that serve the runs of the store, by name.
     pub async fn nodes(&self) -> Result<Vec<NodeListing>, CallError> {
-        nodes::list(&self.node).await.map_err(unreadable)
+        nodes::list(&self.node).await.map_err(|error| self.unreadable(&error))
     }
 
     /// Another node says something.
@@ -393,6 +394,16 @@ impl Engine {
         self.node.figures()
     }
 
+    /// What is wrong with the engine, for those who run it.
+    pub fn health(&self) -> Health {
+        self.node.health()
+    }
+
+    fn unreadable(&self, error: &ReadError) -> CallError {
+        self.node.read_failed(error);
+        CallError::Unavailable(error.to_string())
+    }
+
     /// What is under way.
     pub fn gauge(&self) -> &Gauge {
         &self.node.gauge
@@ -428,8 +439,4 @@ impl Drop for Caller<'_> {
 
 fn stopped() -> CallError {
     CallError::Unavailable("it has stopped".into())
-}
-
-fn unreadable(error: ReadError) -> CallError {
-    CallError::Unavailable(error.to_string())
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use abide_store::{Batch, CommitError, Write};
+use abide_store::{Batch, CommitError, ReadError, Write};
 
 /// Upper bounds by which commits are counted: from a fast disk to a database in trouble.
 const COMMIT_BOUNDS: [Duration; 12] = [
@@ -55,6 +55,14 @@ pub struct Figures {
     pub commits: CommitTimes,
     /// What went wrong with the store, how often.
     pub faults: Vec<(StoreFault, u64)>,
+    /// Shards that only read, because the store takes no writes.
+    pub read_only: usize,
+    /// Runs that are left alone because the store refused their writes twice.
+    pub set_aside: usize,
+    /// How often a run could not be read.
+    pub unreadable: u64,
+    /// How often the clock was set.
+    pub clock_steps: u64,
 }
 
 /// How long commits took that the store has answered, well or not.
@@ -69,7 +77,7 @@ pub struct CommitTimes {
 }
 
 /// What can go wrong with a store, as an engine sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StoreFault {
     /// Another node had taken the shard.
     Stale,
@@ -77,34 +85,48 @@ pub enum StoreFault {
     Refused,
     /// Nothing was written, and it may be tried again.
     Unavailable,
+    /// Nothing was written because the disk is full.
+    Full,
     /// Nobody knows whether it was written.
     Unknown,
     /// The store takes no more writes.
     Stopped,
     /// Something could not be read.
     Read,
+    /// What is stored is damaged.
+    Damaged,
     /// The rows of nodes could not be read or written.
     Registry,
 }
 
 impl StoreFault {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Stale,
         Self::Refused,
         Self::Unavailable,
+        Self::Full,
         Self::Unknown,
         Self::Stopped,
         Self::Read,
+        Self::Damaged,
         Self::Registry,
     ];
 
-    const fn of(failed: &CommitError) -> Self {
+    pub(crate) const fn of(failed: &CommitError) -> Self {
         match failed {
             CommitError::Stale { .. } => Self::Stale,
             CommitError::Refused(_) => Self::Refused,
             CommitError::Unavailable(_) => Self::Unavailable,
+            CommitError::Full(_) => Self::Full,
             CommitError::Unknown(_) => Self::Unknown,
             CommitError::Stopped(_) => Self::Stopped,
+        }
+    }
+
+    pub(crate) const fn of_read(failed: &ReadError) -> Self {
+        match failed {
+            ReadError::Unavailable(_) => Self::Read,
+            ReadError::Corrupt(_) => Self::Damaged,
         }
     }
 }
@@ -116,6 +138,8 @@ pub(crate) struct Counters {
     pub(crate) forwarded: Counter,
     pub(crate) timers_fired: Counter,
     pub(crate) transitions: Counter,
+    pub(crate) unreadable: Counter,
+    pub(crate) clock_steps: Counter,
     /// Commits by the first bound that they kept; the last took longer than all.
     commits: [Counter; COMMIT_BOUNDS.len() + 1],
     commit_nanos: Counter,

@@ -6,6 +6,7 @@
 //! - [`clock`]: real time, or time that a test moves.
 //! - [`Gauge`]: what is under way, for tests that move time.
 //! - [`Figures`]: what is counted, for those who watch.
+//! - [`Health`]: what is wrong, for those who run it.
 //! - `history`: pages of a run's log.
 //! - `driver`: one task per shard: fetch, step, commit, deliver.
 //! - `members`: which shards are served here; with [`Membership`], one node of several.
@@ -19,6 +20,7 @@ mod driver;
 mod engine;
 mod figures;
 mod gauge;
+mod health;
 mod history;
 mod members;
 mod node;
@@ -33,4 +35,5 @@ pub use cluster::Membership;
 pub use engine::{DEFAULT_NAMESPACE, Engine, Options};
 pub use figures::{CommitTimes, Figures, StoreFault};
 pub use gauge::{Gauge, Work};
+pub use health::{ClockStep, Health, StoreTrouble};
 pub use session::{Credits, Given, Session};

@@ -9,21 +9,23 @@ use abide_core::{
     call::{CallError, CallReply, Dispatch, Ticket, WorkKind, Worker},
     ids::{SessionId, ShardId},
     limits::Limits,
+    time::Timestamp,
 };
 use abide_shard::{
     borders::Borders,
     lease::Lease,
-    message::{Halt, Message, Offer},
+    message::{Halt, Message, Notice, Offer},
     queue::{QueueMessage, QueueOutput, Queues},
 };
-use abide_store::Store;
+use abide_store::{ReadError, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
-    clock::Clock,
+    clock::{Clock, Steps, since_boot},
     cluster::{Cluster, Membership},
-    figures::{Counters, Figures},
+    figures::{Counters, Figures, StoreFault},
     gauge::{Gauge, Work},
+    health::{Health, Watch},
     peers::PeerMessage,
     session::Given,
 };
@@ -61,6 +63,8 @@ pub(crate) struct Node {
     pub(crate) gauge: Gauge,
     /// What is counted for those who watch.
     pub(crate) counters: Counters,
+    /// What is wrong.
+    pub(crate) watch: Watch,
     /// The others, if there may be any.
     pub(crate) cluster: Option<Cluster>,
     /// The way to each shard that is served here.
@@ -88,6 +92,7 @@ impl Node {
             store,
             gauge: Gauge::new(clock.moved_by_hand()),
             counters: Counters::default(),
+            watch: Watch::default(),
             clock,
             limits: Arc::new(limits),
             borders: Arc::default(),
@@ -124,6 +129,7 @@ impl Node {
 
     /// A shard is served here no more.
     pub(crate) fn release(&self, shard: ShardId) {
+        self.watch.released(shard);
         self.shards.write().unwrap_or_else(PoisonError::into_inner).remove(&shard);
         self.settled_in(shard);
     }
@@ -141,6 +147,7 @@ impl Node {
     /// How the node stands, and what it has done.
     pub(crate) fn figures(&self) -> Figures {
         let Counters { given, forwarded, timers_fired, transitions, .. } = &self.counters;
+        let (read_only, set_aside) = self.watch.counts();
         let waiting = |kind| lock(&self.queues).waiting(kind);
         let (nodes, links) = self.cluster.as_ref().map(Cluster::others).unwrap_or_default();
         Figures {
@@ -158,7 +165,39 @@ impl Node {
             transitions: transitions.get(),
             commits: self.counters.commit_times(),
             faults: self.counters.faults(),
+            read_only,
+            set_aside,
+            unreadable: self.counters.unreadable.get(),
+            clock_steps: self.counters.clock_steps.get(),
         }
+    }
+
+    /// What is wrong with the node.
+    pub(crate) fn health(&self) -> Health {
+        Health { failed: self.failed.borrow().clone(), ..self.watch.health() }
+    }
+
+    /// The store could not be read.
+    pub(crate) fn read_failed(&self, error: &ReadError) {
+        self.counters.fault(StoreFault::of_read(error));
+        self.watch.read_failed(error);
+    }
+
+    /// A shard says what an operator should know.
+    pub(crate) fn notice(&self, shard: ShardId, notice: &Notice) {
+        self.counters.unreadable.add(u64::from(matches!(notice, Notice::Unreadable(..))));
+        self.watch.notice(shard, notice);
+    }
+
+    /// Whether the clock was set since somebody looked at it last. One that a test moves is not.
+    pub(crate) fn clock_set(&self, steps: &mut Steps, now: Timestamp) -> bool {
+        if self.clock.moved_by_hand() {
+            return false;
+        }
+        let step = steps.look(now, since_boot());
+        let news = step.is_some_and(|step| self.watch.clock_set(step));
+        self.counters.clock_steps.add(u64::from(news));
+        step.is_some()
     }
 
     /// How the node's lease stands.
@@ -381,6 +420,7 @@ impl Node {
     /// A shard is in memory anew: it knows neither who has which attempt nor what was sent to it.
     pub(crate) fn shard_opened(&self, shard: ShardId) {
         lock(&self.open).insert(shard);
+        self.watch.opened(shard);
         self.settled_in(shard);
         let shards = BTreeSet::from([shard]);
         self.ask_for_attempts(&shards);
@@ -416,14 +456,10 @@ impl Node {
     /// A shard was lost. One that another node has taken may come back; a node that is alone has no
     /// business losing one.
     pub(crate) fn halted(&self, shard: ShardId, why: &Halt) {
-        match why {
-            Halt::Taken(_) if self.cluster.is_some() => {
-                tracing::warn!(%shard, %why, "another node has taken a shard");
-            }
-            Halt::Taken(_) | Halt::Stopped(_) => {
-                tracing::error!(%shard, %why, "a shard has stopped");
-                self.fail(why.to_string());
-            }
+        let taken_by_another = matches!(why, Halt::Taken(_)) && self.cluster.is_some();
+        self.watch.halted(shard, why, taken_by_another);
+        if !taken_by_another {
+            self.fail(why.to_string());
         }
     }
 

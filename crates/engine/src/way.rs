@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use abide_core::{
-    call::{Call, CallError},
-    ids::ShardId,
-};
+use abide_core::{call::CallError, ids::ShardId};
 use tokio::{
     sync::futures::Notified,
     time::{Instant, timeout_at},
@@ -75,17 +72,4 @@ impl<'a> Way<'a> {
             _ => false,
         }
     }
-}
-
-/// The call changes nothing, so it may be made any number of times.
-pub(crate) const fn reads_only(call: &Call) -> bool {
-    matches!(
-        call,
-        Call::Describe(_)
-            | Call::AwaitClose(_)
-            | Call::AwaitEvents(..)
-            | Call::AwaitWaits(..)
-            | Call::AwaitUpdate { .. }
-            | Call::Query { .. }
-    )
 }

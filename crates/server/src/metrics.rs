@@ -92,7 +92,20 @@ pub(crate) fn text(handler: &Handler) -> String {
     for (fault, count) in &figures.faults {
         page.sample("abide_store_faults_total", Some(("kind", fault_name(*fault))), count);
     }
+    trouble(&mut page, &figures);
     page.0
+}
+
+/// What a person should look at, unless it is zero.
+fn trouble(page: &mut Page, figures: &Figures) {
+    let help = "Shards that only read, because the store takes no writes.";
+    page.one("abide_shards_read_only", "gauge", help, figures.read_only);
+    let help = "Runs that are left alone because the store refused their writes twice.";
+    page.one("abide_runs_set_aside", "gauge", help, figures.set_aside);
+    let help = "How often a run could not be read.";
+    page.one("abide_runs_unreadable_total", "counter", help, figures.unreadable);
+    let help = "How often the clock was set by a second or more.";
+    page.one("abide_clock_steps_total", "counter", help, figures.clock_steps);
 }
 
 /// Where the server stands among others.
@@ -137,14 +150,16 @@ fn commits(page: &mut Page, times: &CommitTimes) {
     page.sample(&format!("{name}_count"), None, times.count);
 }
 
-const fn fault_name(fault: StoreFault) -> &'static str {
+pub(crate) const fn fault_name(fault: StoreFault) -> &'static str {
     match fault {
         StoreFault::Stale => "stale",
         StoreFault::Refused => "refused",
         StoreFault::Unavailable => "unavailable",
+        StoreFault::Full => "full",
         StoreFault::Unknown => "unknown",
         StoreFault::Stopped => "stopped",
         StoreFault::Read => "read",
+        StoreFault::Damaged => "damaged",
         StoreFault::Registry => "registry",
     }
 }

@@ -1,8 +1,9 @@
 //! The HTTP listener: probes for orchestrators of processes, figures for monitoring, and a page that says
 //! where the API is.
 
-use std::net::SocketAddr;
+use std::{fmt::Write as _, net::SocketAddr};
 
+use abide_engine::{ClockStep, Health, StoreTrouble};
 use axum::{
     Router,
     extract::State,
@@ -35,15 +36,44 @@ pub(crate) fn router(probes: Probes) -> Router {
         .with_state(probes)
 }
 
-async fn readyz(State(probes): State<Probes>) -> (StatusCode, &'static str) {
-    if *probes.ready.borrow() {
-        (StatusCode::OK, "ready\n")
+/// Whether calls may be sent here, and below that what is wrong, one line for each.
+async fn readyz(State(probes): State<Probes>) -> (StatusCode, String) {
+    let (serving, health) = (*probes.ready.borrow(), probes.handler.engine.health());
+    if serving && health.takes_writes() {
+        (StatusCode::OK, format!("ready\n{}", wrong(&health)))
     } else {
-        (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "not ready: shards are being read, the lease is lost, the name is another server's, or the server stops\n",
-        )
+        let why = if serving { "" } else { NOT_SERVING };
+        (StatusCode::SERVICE_UNAVAILABLE, format!("not ready\n{why}{}", wrong(&health)))
     }
+}
+
+const NOT_SERVING: &str = "shards: not served: they are being read, the lease is lost, the name is \
+    another server's, or the server stops\n";
+
+/// What is wrong, each as its name and its state.
+fn wrong(health: &Health) -> String {
+    let mut lines = String::new();
+    let mut line = |name: &str, state: String| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(lines, "{name}: {}", state.replace('\n', " "));
+    };
+    if let Some(why) = &health.failed {
+        line("engine", format!("failed: {why}"));
+    }
+    if let Some(StoreTrouble { fault, reason, shards }) = &health.store {
+        let kind = metrics::fault_name(*fault);
+        line("store", format!("{kind}: {reason}; {shards} shards take no writes, reads go on"));
+    }
+    if let Some(damage) = &health.damage {
+        line("store", format!("damaged: {damage}"));
+    }
+    if health.set_aside > 0 {
+        line("runs", format!("set aside: {}, because the store refused their writes", health.set_aside));
+    }
+    if let Some(ClockStep { step, ago }) = health.clock {
+        line("clock", format!("set: by {step}, {} s ago", ago.as_secs()));
+    }
+    lines
 }
 
 async fn figures(State(probes): State<Probes>) -> ([(HeaderName, &'static str); 1], String) {
@@ -58,4 +88,36 @@ async fn landing(State(probes): State<Probes>) -> Html<String> {
          Figures: <a href=\"/metrics\">/metrics</a>.</p>",
         probes.grpc_address
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use abide_engine::{StoreFault, clock::Step};
+
+    use super::*;
+
+    #[test]
+    fn each_thing_that_is_wrong_has_a_line() {
+        assert_eq!(wrong(&Health::default()), "");
+        let step = Step { by: Duration::from_secs(3600), forwards: false };
+        let health = Health {
+            failed: Some("store stopped: i/o error".into()),
+            store: Some(StoreTrouble {
+                fault: StoreFault::Full,
+                reason: "the disk of the store is full".into(),
+                shards: 64,
+            }),
+            damage: Some("store corrupt:\na page".into()),
+            set_aside: 2,
+            clock: Some(ClockStep { step, ago: Duration::from_secs(42) }),
+        };
+        let expected = "engine: failed: store stopped: i/o error\n\
+            store: full: the disk of the store is full; 64 shards take no writes, reads go on\n\
+            store: damaged: store corrupt: a page\n\
+            runs: set aside: 2, because the store refused their writes\n\
+            clock: set: by -3600.000s, 42 s ago\n";
+        assert_eq!(wrong(&health), expected);
+    }
 }

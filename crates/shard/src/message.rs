@@ -78,6 +78,20 @@ pub enum Output {
     Closed,
     /// The shard cannot be served here any more.
     Halted(Halt),
+    /// An operator should know of it; nothing waits for it.
+    Notice(Notice),
+}
+
+/// What an operator should know of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The store takes no writes, which passes: until the shard is opened again it only reads.
+    ReadOnly(CommitError),
+    /// The store refused the writes of this run twice: it is left alone until the shard is served by
+    /// another process.
+    SetAside(RunId, String),
+    /// The log of this run cannot be read.
+    Unreadable(RunId, String),
 }
 
 /// Why a shard cannot be served here any more.

@@ -19,7 +19,9 @@ pub(crate) enum Fault {
     Passing(String),
     /// Nothing was written because transactions met. The same may succeed at once.
     Met(String),
-    /// Nothing was written, and waiting a moment will not help: no room, too slow, no permission.
+    /// Nothing was written, because there is no room.
+    Full(String),
+    /// Nothing was written, and waiting a moment will not help: too slow, no permission.
     Unavailable(String),
     /// The connection was lost after the commit was sent.
     Unknown(String),
@@ -73,6 +75,7 @@ impl Fault {
                 | SqlState::WRONG_OBJECT_TYPE
                 | SqlState::DATA_CORRUPTED
                 | SqlState::INDEX_CORRUPTED => Self::Corrupt(text),
+                SqlState::DISK_FULL => Self::Full(text),
                 _ => Self::Unavailable(text),
             },
         }
@@ -98,6 +101,7 @@ impl Fault {
             Self::Refused(error) => error.to_string(),
             Self::Passing(text)
             | Self::Met(text)
+            | Self::Full(text)
             | Self::Unavailable(text)
             | Self::Unknown(text)
             | Self::Corrupt(text) => text.clone(),
@@ -110,6 +114,7 @@ impl Fault {
             Self::Corrupt(text) => ReadError::Corrupt(text),
             Self::Passing(text)
             | Self::Met(text)
+            | Self::Full(text)
             | Self::Unavailable(text)
             | Self::Unknown(text) => ReadError::Unavailable(text),
             Self::Refused(error) => ReadError::Unavailable(error.to_string()),
@@ -123,6 +128,7 @@ impl Fault {
             Self::Passing(text) | Self::Met(text) | Self::Unavailable(text) => {
                 CommitError::Unavailable(text)
             }
+            Self::Full(text) => CommitError::Full(text),
             Self::Unknown(text) => CommitError::Unknown(text),
             Self::Corrupt(text) => CommitError::Stopped(text),
         }
@@ -212,7 +218,8 @@ mod tests {
         let ended = ["57P01", "57P02", "57P03", "57P05", "25P03"];
         let elsewhere = ["25006", "53300", "25P02", "26000", "0A000"];
         check(Fault::Passing, &[lost.as_slice(), &ended, &elsewhere].concat());
-        let no_room = ["53000", "53100", "53200", "53400"];
+        check(Fault::Full, &["53100"]);
+        let no_room = ["53000", "53200", "53400"];
         let too_slow = ["57014", "55P03"];
         let not_allowed = ["42501", "28000", "28P01", "3D000", "57P04"];
         let broken = ["58030", "XX000"];
@@ -240,6 +247,8 @@ mod tests {
             assert_eq!(fault.clone().for_writer(), unavailable);
             assert_eq!(fault.for_reader(), ReadError::Unavailable(text()));
         }
+        assert_eq!(Fault::Full(text()).for_writer(), CommitError::Full(text()));
+        assert_eq!(Fault::Full(text()).for_reader(), ReadError::Unavailable(text()));
         assert_eq!(Fault::Unknown(text()).for_writer(), CommitError::Unknown(text()));
         assert_eq!(Fault::Corrupt(text()).for_writer(), CommitError::Stopped(text()));
         assert_eq!(Fault::Corrupt(text()).for_reader(), ReadError::Corrupt(text()));

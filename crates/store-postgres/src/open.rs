@@ -185,6 +185,7 @@ fn failed(options: &Options, fault: Fault) -> OpenError {
         Fault::Corrupt(reason) => OpenError::Corrupt { place, reason },
         Fault::Passing(reason)
         | Fault::Met(reason)
+        | Fault::Full(reason)
         | Fault::Unavailable(reason)
         | Fault::Unknown(reason) => OpenError::Unavailable { place, reason },
         Fault::Refused(error) => OpenError::Corrupt { place, reason: error.to_string() },

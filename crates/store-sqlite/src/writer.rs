@@ -145,9 +145,8 @@ impl Writer {
         let error = match outcome {
             Ok(answers) => return answers,
             Err(Fault::Refused(error)) => error,
-            Err(Fault::Full(reason) | Fault::Unavailable(reason)) => {
-                CommitError::Unavailable(reason)
-            }
+            Err(Fault::Full(reason)) => CommitError::Full(reason),
+            Err(Fault::Unavailable(reason)) => CommitError::Unavailable(reason),
             Err(Fault::Io(reason)) => {
                 self.stopped = Some(reason.clone());
                 CommitError::Unknown(reason)

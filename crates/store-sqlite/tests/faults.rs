@@ -171,9 +171,9 @@ fn a_full_disk_loses_nothing_and_passes() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(refused, CommitError::Unavailable(_)), "{refused:?}");
+    assert!(matches!(refused, CommitError::Full(_)), "{refused:?}");
     let again = append(&store, next, 3000);
-    assert!(matches!(again, Err(CommitError::Unavailable(_))), "{again:?}");
+    assert!(matches!(again, Err(CommitError::Full(_))), "{again:?}");
     assert_eq!(sequences(&store), (1..next).collect::<Vec<_>>());
     bench.disk.set_capacity(usize::MAX);
     assert_eq!(append(&store, next, 3000), Ok(()), "space has returned");
@@ -197,7 +197,7 @@ fn a_batch_too_large_for_the_disk_spares_its_neighbours() {
     let pending: Vec<_> =
         (0..20).map(|number| send(number, if number == 7 { 2 << 20 } else { 10 })).collect();
     for (number, answer) in pending.into_iter().map(pollster::block_on).enumerate() {
-        let unavailable = matches!(answer, Err(CommitError::Unavailable(_)));
-        assert_eq!((answer.is_ok(), unavailable), (number != 7, number == 7), "{answer:?}");
+        let full = matches!(answer, Err(CommitError::Full(_)));
+        assert_eq!((answer.is_ok(), full), (number != 7, number == 7), "{answer:?}");
     }
 }

@@ -21,6 +21,9 @@ pub enum CommitError {
     /// Nothing was written; the same batch may succeed later.
     #[error("store unavailable: {0}")]
     Unavailable(String),
+    /// Nothing was written, because there is no room; the same batch may succeed when there is.
+    #[error("the disk of the store is full: {0}")]
+    Full(String),
     /// The writes may or may not be there. Claim the shard anew, then read.
     #[error("outcome of the commit unknown: {0}")]
     Unknown(String),
@@ -30,6 +33,11 @@ pub enum CommitError {
 }
 
 impl CommitError {
+    /// Nothing was written, and the store may take the same later.
+    pub const fn passes(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Full(_))
+    }
+
     /// The refusal of a log row that is there already, in the words that every backend uses.
     pub fn log_row_exists(run: RunId, sequence: u64) -> Self {
         Self::Refused(format!("run {run} already has a log row {sequence}"))

@@ -138,7 +138,9 @@ fn cron_run(run: &Run, context: &Context<'_>) -> Option<Next> {
     if run.cancel_requested {
         return None;
     }
-    let at = cron::next_after(run.spec.cron.as_deref()?, context.now)?;
+    // A clock that was set back must not bring a time of the schedule twice.
+    let after = context.now.max(run.last_time);
+    let at = cron::next_after(run.spec.cron.as_deref()?, after)?;
     let in_time = run.expires_at.is_none_or(|expires_at| at < expires_at);
     in_time.then_some(Next { initiator: Initiator::Cron, at: Some(at) })
 }

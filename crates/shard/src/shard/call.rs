@@ -19,12 +19,18 @@ use crate::{message::Fetch, validate};
 
 impl Shard {
     pub(super) fn receive_call(&mut self, ticket: Ticket, call: Call) {
-        self.calls.insert(ticket);
-        match self.state {
-            State::Open => {}
-            State::Halted => return self.reply(ticket, Err(CallError::NotServed)),
-            State::Closed | State::Reading | State::Claiming => {
+        self.calls.insert(ticket, call.reads_only().then(|| Box::new(call.clone())));
+        match (self.state, &self.read_only) {
+            (State::Open, _) => {}
+            (State::Halted, _) => return self.reply(ticket, Err(CallError::NotServed)),
+            (State::Closed | State::Reading | State::Claiming, None) => {
                 return self.await_opening(ticket, call);
+            }
+            (State::Closed | State::Reading | State::Claiming, Some(why)) => {
+                if !call.reads_only() && !matches!(call, Call::AnswerQuery(..)) {
+                    let unavailable = CallError::Unavailable(why.clone());
+                    return self.reply(ticket, Err(unavailable));
+                }
             }
         }
         if let Err(error) = validate::check(&call, &self.limits, self.now()) {

@@ -20,7 +20,7 @@ use abide_store::{
 use super::{Shard, backlog::Refill, repair::Repair, start::StartScan};
 use crate::{
     cache::Entry,
-    message::{EffectKey, Envelope, Fetch, Fetched, Offer, Output},
+    message::{EffectKey, Envelope, Fetch, Fetched, Notice, Offer, Output},
 };
 
 /// What a read is for.
@@ -122,6 +122,18 @@ impl Shard {
     /// A read that fails drops the shard, as a failed commit does: there is one way to recover.
     fn read_failed(&mut self, reading: Reading, error: ReadError) {
         match (reading, error) {
+            (Reading::Shard, _) if self.read_only.is_some() => self.close(),
+            (Reading::Snapshot(run) | Reading::Log(run), ReadError::Unavailable(why))
+                if self.read_only.is_some() =>
+            {
+                self.load_failed(run, &CallError::Unavailable(why));
+            }
+            (Reading::Head(workflow), ReadError::Unavailable(why)) if self.read_only.is_some() => {
+                let search = self.heads.remove(&workflow);
+                for todo in search.into_iter().flat_map(|search| search.parked) {
+                    self.without_run(None, todo, &CallError::Unavailable(why.clone()));
+                }
+            }
             (Reading::Snapshot(run) | Reading::Log(run), ReadError::Corrupt(reason)) => {
                 self.load_failed(run, &CallError::Unreadable { run, reason });
             }
@@ -250,7 +262,7 @@ impl Shard {
         let mut entry = Entry::new(run, true);
         entry.snapshot_rows = load.snapshot_rows;
         self.cache.insert(entry);
-        if buffered {
+        if buffered && self.read_only.is_none() {
             self.decide_quietly(id, Input::Recover);
         }
         for todo in load.parked {
@@ -287,6 +299,9 @@ impl Shard {
 
     fn load_failed(&mut self, run: RunId, error: &CallError) {
         let Some(load) = self.loads.remove(&run) else { return };
+        if let CallError::Unreadable { run, reason } = error {
+            self.emit(Output::Notice(Notice::Unreadable(*run, reason.clone())));
+        }
         for todo in load.parked {
             self.without_run(Some(run), todo, error);
         }

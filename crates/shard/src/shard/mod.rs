@@ -13,6 +13,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
+    time::Duration,
 };
 
 use abide_core::{
@@ -28,7 +29,7 @@ use crate::{
     alarm::Alarms,
     borders::Borders,
     cache::Cache,
-    message::{EffectKey, Message, Output},
+    message::{EffectKey, Message, Output, Work},
     pipeline::Pipeline,
 };
 
@@ -65,6 +66,10 @@ pub struct Moment {
     pub entropy: u128,
 }
 
+/// From here on, a clock that goes back was set, and is not merely corrected: what memory means to do
+/// later would come late by as much.
+const CLOCK_SET: Duration = Duration::from_secs(1);
+
 /// One shard.
 #[derive(Debug)]
 pub struct Shard {
@@ -76,6 +81,9 @@ pub struct Shard {
     state: State,
     /// The store said that somebody else has the shard; whether that is so, its row will tell.
     fenced: Option<String>,
+    /// Why the store takes no writes, while that is so. Meanwhile the shard is not open, but answers calls
+    /// that change nothing.
+    read_only: Option<String>,
     opened_at: Timestamp,
     /// The shard's epoch: the incarnation in ids of task starts.
     epoch: u64,
@@ -84,8 +92,8 @@ pub struct Shard {
     outputs: VecDeque<Output>,
     tickets: Ticket,
     reads: BTreeMap<Ticket, Reading>,
-    /// Calls that have no answer yet.
-    calls: BTreeSet<Ticket>,
+    /// Calls that have no answer yet. One that changes nothing is kept, to be served again.
+    calls: BTreeMap<Ticket, Option<Box<Call>>>,
     /// Starts that are done, of calls that wait for an update too.
     begun: BTreeMap<Ticket, Begun>,
     /// Calls that came before the shard was in memory.
@@ -132,6 +140,7 @@ impl Shard {
             moment,
             state: State::Closed,
             fenced: None,
+            read_only: None,
             opened_at: Timestamp::EPOCH,
             epoch: 0,
             starts: 0,
@@ -139,7 +148,7 @@ impl Shard {
             outputs: VecDeque::new(),
             tickets: 0,
             reads: BTreeMap::new(),
-            calls: BTreeSet::new(),
+            calls: BTreeMap::new(),
             begun: BTreeMap::new(),
             early: Vec::new(),
             cache: Cache::default(),
@@ -176,8 +185,10 @@ impl Shard {
 
     /// Handles one message. Drain [`Self::poll`] after it.
     pub fn handle(&mut self, moment: Moment, message: Message) {
-        // A clock that jumps back must not make anything early or out of order.
-        self.moment = Moment { now: moment.now.max(self.moment.now), ..moment };
+        let before = std::mem::replace(&mut self.moment, moment).now;
+        if before.saturating_since(moment.now) >= CLOCK_SET && self.state != State::Halted {
+            self.clock_set_back();
+        }
         match message {
             Message::Open => self.open(),
             Message::Call(ticket, call) => self.receive_call(ticket, *call),
@@ -225,10 +236,19 @@ impl Shard {
         self.state == State::Open
     }
 
-    /// What comes while the shard is not in memory: the sender tries again or learns of it later.
+    /// What comes while the shard is not in memory: the sender tries again or learns of it later. Queries
+    /// need no more than that the store can be read.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "what changes anything is declined")]
     fn decline(&mut self, message: Message) {
-        if let Message::Matched(offer, worker) = message {
-            self.emit(Output::Unmatched(offer, worker));
+        let reads = self.read_only.is_some();
+        match message {
+            Message::Matched(offer, worker) if reads && matches!(offer.work, Work::Query(_)) => {
+                self.matched(offer, worker);
+            }
+            Message::Matched(offer, worker) => self.emit(Output::Unmatched(offer, worker)),
+            Message::SessionLost(session) if reads => self.take_back_queries(&session),
+            Message::Refill(_) if reads => self.reoffer_queries(),
+            _ => {}
         }
     }
 
@@ -237,12 +257,12 @@ impl Shard {
         while let Some((run, todo)) = self.woken.pop_front() {
             self.carry_on_woken(run, todo);
         }
-        if self.state != State::Open {
-            return;
-        }
         self.pipeline.seal();
         let pipeline = &self.pipeline;
         self.cache.shrink(self.limits.cached_runs, |batch| pipeline.durable(batch));
+        if self.state != State::Open {
+            return;
+        }
         if let Some(batch) = self.pipeline.take_batch() {
             self.commit(batch);
         }
@@ -258,7 +278,7 @@ impl Shard {
         let (begun, reply) = self.with_start(ticket, reply);
         match begun {
             Some(run) => self.reply_after(run, ticket, reply),
-            None if self.calls.remove(&ticket) => self.emit(Output::Reply(ticket, reply)),
+            None if self.calls.remove(&ticket).is_some() => self.emit(Output::Reply(ticket, reply)),
             None => {}
         }
     }
@@ -266,7 +286,7 @@ impl Shard {
     /// Answers a call once everything known of the run is durable.
     fn reply_after(&mut self, run: RunId, ticket: Ticket, reply: Result<CallReply, CallError>) {
         let (_, reply) = self.with_start(ticket, reply);
-        if self.calls.contains(&ticket) {
+        if self.calls.contains_key(&ticket) {
             self.emit_after(run, Output::Reply(ticket, reply));
         }
     }
@@ -281,7 +301,7 @@ impl Shard {
     /// Lets an output out whose batch is durable.
     fn release(&mut self, output: Output) {
         match &output {
-            Output::Reply(ticket, _) if !self.calls.remove(ticket) => return,
+            Output::Reply(ticket, _) if self.calls.remove(ticket).is_none() => return,
             Output::Answer(_, key, _) => {
                 self.incoming.remove(key);
             }

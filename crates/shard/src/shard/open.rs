@@ -6,24 +6,33 @@
 //! | Closed | Open | Reading |
 //! | Reading | shard row | Claiming: the epoch is raised before anything else is read |
 //! | Claiming | committed | Open |
-//! | Claiming, Open | commit failed or unknown, read failed | Closed, to be opened again |
+//! | Claiming, Open | commit refused or unknown, read failed | Closed, to be opened again |
+//! | Claiming, Open | the store takes no writes | Closed, read-only, to be opened again |
+//! | any but Halted | the clock was set back | Closed, to be opened again |
 //! | Claiming, Open | stale epoch | Reading |
 //! | Reading, after a stale epoch | shard row of another owner | Halted |
 //! | any | store stopped | Halted |
+//!
+//! While the store takes no writes, memory holds nothing that is not stored, and calls that change nothing
+//! are served. All others are refused at once. The claim that is tried again and again finds out when the
+//! store takes writes, and then everything is read afresh.
 //!
 //! A stale epoch may be of this shard's own making: a claim of unknown outcome that was applied late. Who
 //! owns the row tells, because no two processes have the same name as owners.
 
 use std::time::Duration;
 
-use abide_core::{call::CallError, retry::RetryPolicy};
+use abide_core::{
+    call::{Call, CallError, Ticket},
+    retry::RetryPolicy,
+};
 use abide_store::{Batch, CommitError, Write, rows::ShardRow};
 
 use super::{Load, Outgoing, Reading, Shard};
 use crate::{
     alarm::{Alarm, Alarms},
     cache::Cache,
-    message::{Fetch, Halt, Output},
+    message::{Fetch, Halt, Notice, Output},
     pipeline::Pipeline,
 };
 
@@ -106,9 +115,12 @@ impl Shard {
             (_, Err(error @ CommitError::Stopped(_))) => {
                 self.halt(Halt::Stopped(error.to_string()));
             }
+            (State::Claiming | State::Open, Err(error)) if error.passes() => {
+                self.read_only(&error);
+            }
             (State::Claiming | State::Open, Err(error)) => {
-                if matches!(error, CommitError::Refused(_)) {
-                    self.suspect();
+                if let CommitError::Refused(reason) = error {
+                    self.suspect(&reason);
                 }
                 self.reset();
             }
@@ -125,18 +137,25 @@ impl Shard {
     }
 
     /// The store refused a batch. Whose fault it is shows only if a message was committed alone.
-    fn suspect(&mut self) {
+    fn suspect(&mut self, reason: &str) {
         if self.alone_for > 0 {
             for run in self.pipeline.runs_in_flight() {
                 let begins = self.pipeline.begins(run);
                 let refused = if begins { &mut self.unstarted } else { &mut self.refused };
-                *refused.entry(run).or_default() += 1;
+                let refusals = refused.entry(run).or_default();
+                *refusals += 1;
+                if !begins && *refusals == REFUSALS_MAX {
+                    self.emit(Output::Notice(Notice::SetAside(run, reason.to_owned())));
+                }
             }
         }
         self.alone_for = ALONE_COMMITS;
     }
 
     fn opened(&mut self) {
+        if self.read_only.is_some() {
+            self.wait_for_opening();
+        }
         self.state = State::Open;
         self.opened_at = self.now();
         self.starts = 0;
@@ -147,7 +166,7 @@ impl Shard {
         let sweep_at = self.now().saturating_add(self.limits.sweep_interval);
         self.alarms.set(sweep_at, Alarm::Sweep);
         for (ticket, call) in std::mem::take(&mut self.early) {
-            if self.calls.contains(&ticket) {
+            if self.calls.contains_key(&ticket) {
                 self.receive_call(ticket, call);
             }
         }
@@ -155,14 +174,67 @@ impl Shard {
 
     /// Forgets everything; callers repeat what they did not hear of.
     pub(super) fn reset(&mut self) {
-        for ticket in std::mem::take(&mut self.calls) {
+        for (ticket, _) in std::mem::take(&mut self.calls) {
             self.emit(Output::Reply(ticket, Err(CallError::Reset)));
         }
-        if self.state == State::Open {
+        self.drop_memory();
+        self.close();
+    }
+
+    /// The store takes no writes for now. Nothing was written, so those who asked for a change are told
+    /// that at once, and those who only ask are answered from what is stored.
+    fn read_only(&mut self, error: &CommitError) {
+        self.emit(Output::Notice(Notice::ReadOnly(error.clone())));
+        let why = error.to_string();
+        if let Some(before) = &mut self.read_only {
+            *before = why;
+            return self.close();
+        }
+        self.turn_away_writers(&CallError::Unavailable(why.clone()));
+        let readers = self.readers();
+        self.drop_memory();
+        self.read_only = Some(why);
+        self.close();
+        for (ticket, call) in readers {
+            self.receive_call(ticket, call);
+        }
+    }
+
+    /// The clock was set back. What memory means to do at some time counts from a time that has not come
+    /// yet, so it is dropped; what is stored is due by the true time.
+    pub(super) fn clock_set_back(&mut self) {
+        self.turn_away_writers(&CallError::Reset);
+        self.wait_for_opening();
+        self.close();
+    }
+
+    /// Forgets everything. Those who only ask wait until the shard is open.
+    fn wait_for_opening(&mut self) {
+        let readers = self.readers();
+        self.drop_memory();
+        self.early = readers;
+    }
+
+    fn turn_away_writers(&mut self, error: &CallError) {
+        let writers = self.calls.extract_if(.., |_, kept| kept.is_none());
+        for (ticket, _) in writers.collect::<Vec<_>>() {
+            self.emit(Output::Reply(ticket, Err(error.clone())));
+        }
+    }
+
+    /// Calls without an answer that change nothing.
+    fn readers(&self) -> Vec<(Ticket, Call)> {
+        let kept = self.calls.iter().filter_map(|(ticket, call)| Some((*ticket, call.as_ref()?)));
+        kept.map(|(ticket, call)| (ticket, (**call).clone())).collect()
+    }
+
+    /// Nothing is in memory any more, but those who wait for answers.
+    fn drop_memory(&mut self) {
+        if self.state == State::Open || self.read_only.is_some() {
             self.give_back();
             self.emit(Output::Closed);
         }
-        self.state = State::Closed;
+        self.read_only = None;
         self.begun.clear();
         self.early.clear();
         self.woken.clear();
@@ -180,6 +252,11 @@ impl Shard {
         self.incoming.clear();
         self.refilled.clear();
         self.resend_set = false;
+    }
+
+    /// The shard is opened again by itself.
+    pub(super) fn close(&mut self) {
+        self.state = State::Closed;
         self.resets += 1;
         self.alarms.set(self.now().saturating_add(self.reopen_delay()), Alarm::Reopen);
     }
@@ -200,11 +277,13 @@ impl Shard {
         }
     }
 
-    /// The first reset is repeated at once; a store that keeps failing is asked less often.
+    /// The first reset is repeated at once; a store that keeps failing is asked less often, and one that
+    /// lacks room every second.
     fn reopen_delay(&self) -> Duration {
+        let most = Duration::from_secs(if self.read_only.is_some() { 1 } else { 5 });
         let policy = RetryPolicy {
             initial_interval: Duration::from_millis(50),
-            maximum_interval: Duration::from_secs(5),
+            maximum_interval: most,
             ..RetryPolicy::default()
         };
         if self.resets <= 1 { Duration::ZERO } else { policy.delay_after(self.resets - 1) }

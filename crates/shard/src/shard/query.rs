@@ -54,6 +54,11 @@ impl Shard {
             return self.reply(ticket, Err(error));
         }
         if run.open() && (run.news_pending() || run.completed == 0) {
+            // No task can change anything, so there is nothing to wait for.
+            if let Some(why) = self.read_only.clone() {
+                self.queries.remove(&ticket);
+                self.reply(ticket, Err(CallError::Unavailable(why)));
+            }
             return;
         }
         let queue = QueueKey {

@@ -6,7 +6,7 @@ use abide_core::{
     limits::Limits,
     run::Refusal,
 };
-use abide_shard::message::Message;
+use abide_shard::message::{Message, Notice};
 use abide_store::{CommitError, Write};
 
 use crate::harness::{Reads, World, same_shard, shard_of, target, worker};
@@ -61,7 +61,7 @@ fn inputs_that_come_while_a_commit_is_in_flight_join_the_next_batch() {
     );
 }
 
-fn signal_call(key: &str) -> Call {
+pub(crate) fn signal_call(key: &str) -> Call {
     let signal = abide_core::event::SignalReceived {
         name: "signal".into(),
         key: Some(key.into()),
@@ -71,14 +71,14 @@ fn signal_call(key: &str) -> Call {
 }
 
 #[test]
-fn a_failed_commit_resets_the_shard_and_callers_repeat_with_their_key() {
+fn a_commit_of_unknown_outcome_resets_the_shard_and_callers_repeat_with_their_key() {
     let mut world = World::new();
     let run = world.start("w");
     world.commit_at_once = false;
     let first = world.call(shard_of("w"), signal_call("a"));
     let second = world.call(shard_of("w"), signal_call("b"));
     world.commit_at_once = true;
-    world.commit(Err(CommitError::Unavailable("the disk is full".into())));
+    world.commit(Err(CommitError::Unknown("the connection was lost".into())));
     for ticket in [first, second] {
         assert!(matches!(world.replies.remove(&ticket), Some(Err(CallError::Reset))));
     }
@@ -115,6 +115,7 @@ fn a_run_whose_writes_are_refused_twice_is_set_aside() {
         world.pass(std::time::Duration::from_secs(5));
     }
     assert_eq!(world.signal("w", "a").unwrap_err(), CallError::SetAside(run));
+    assert_eq!(world.notices, [Notice::SetAside(run, "a row is too large".into())]);
 }
 
 #[test]

@@ -22,7 +22,7 @@ use abide_core::{
 };
 use abide_shard::{
     borders::Borders,
-    message::{Fetch, Fetched, Halt, Message, Offer, Output},
+    message::{Fetch, Fetched, Halt, Message, Notice, Offer, Output},
     shard::{Moment, Shard},
 };
 use abide_store::{Batch, CommitError, ReadError, WaitFilter, memory::Tables, rows::LogRow};
@@ -38,6 +38,9 @@ pub(crate) struct World {
     pub(crate) commits: VecDeque<Batch>,
     /// Commits are answered at once.
     pub(crate) commit_at_once: bool,
+    /// What the store answers to every commit, if it takes none.
+    pub(crate) trouble: Option<CommitError>,
+    pub(crate) notices: Vec<Notice>,
     pub(crate) reads: Reads,
     /// Answers of the store that wait for [`World::answer_read`].
     held: VecDeque<(ShardId, Message)>,
@@ -92,6 +95,8 @@ impl World {
             shards: BTreeMap::new(),
             commits: VecDeque::new(),
             commit_at_once: true,
+            trouble: None,
+            notices: Vec::new(),
             reads: Reads::Answered,
             held: VecDeque::new(),
             replies: BTreeMap::new(),
@@ -153,7 +158,8 @@ impl World {
                 return Some(answer);
             }
             Output::Commit(batch) if self.commit_at_once => {
-                let result = self.tables.apply(&batch);
+                let trouble = self.trouble.clone();
+                let result = trouble.map_or_else(|| self.tables.apply(&batch), Err);
                 return Some((id, Message::Committed(result)));
             }
             Output::Commit(batch) => self.commits.push_back(batch),
@@ -172,6 +178,7 @@ impl World {
             Output::Confirm(shard, key) => return Some((shard, Message::Confirmed(key))),
             Output::Opened | Output::Closed => {}
             Output::Halted(reason) => self.halted.push(reason),
+            Output::Notice(notice) => self.notices.push(notice),
         }
         None
     }

@@ -1,11 +1,13 @@
 //! What a shard does, one rule per test, on the store in memory.
 
+mod clocks;
 mod cuts;
 mod durability;
 mod effects;
 mod harness;
 mod namespaces;
 mod races;
+mod read_only;
 mod starts;
 mod timers;
 mod updates;

@@ -101,6 +101,8 @@ checks! {
     LogDense = "log is dense",
     /// Times of events never run backwards and are never in the future.
     Times = "times are monotonic",
+    /// A run starts at the time that its node's clock shows.
+    Starts = "runs start at the true time",
     /// Order of events: starts, completions, commands, inputs, close.
     Order = "order of events",
     /// A timer fires once, not early, and not after it was cancelled.

@@ -120,6 +120,8 @@ bugs! {
         "A snapshot has the state of the one before it.",
     ClockAhead "clock-ahead" 50
         "A machine is woken with a clock that is ahead, so timers fire early.",
+    ClockNeverBack "clock-never-back" 50
+        "A machine holds on to the latest time that a clock has shown.",
     OldDeadline "old-deadline" 100
         "A timer that was moved later fires with the deadline that it began with.",
     Oversleeping "oversleeping" 100
@@ -223,6 +225,8 @@ pub struct Saboteur {
     rng: Rng,
     /// Outputs that leave a machine before their time.
     early: Vec<Output>,
+    /// The latest time that a clock has shown.
+    latest: Timestamp,
     /// Commits that were answered before they were written, by machine.
     answered: BTreeMap<u32, u32>,
     snapshots: BTreeMap<RunId, Bytes>,
@@ -238,6 +242,7 @@ impl Saboteur {
             bug,
             rng: Rng::new(seed ^ 0x5ab0_7a6e),
             early: Vec::new(),
+            latest: Timestamp::EPOCH,
             answered: BTreeMap::new(),
             snapshots: BTreeMap::new(),
             deadlines: waits::Deadlines::new(),
@@ -265,7 +270,8 @@ impl Saboteur {
         if tick && self.strikes(Bug::ClockAhead) {
             return clock.saturating_add(std::time::Duration::from_secs(2));
         }
-        clock
+        self.latest = self.latest.max(clock);
+        if self.bug == Some(Bug::ClockNeverBack) { self.latest } else { clock }
     }
 }
 

@@ -200,7 +200,7 @@ impl World {
         start: u32,
         result: &Result<CallReply, CallError>,
     ) -> Checked {
-        if let Err(CallError::Reset | CallError::NotServed | CallError::Overloaded) = result {
+        if result.as_ref().is_err_and(CallError::passing) {
             self.try_again(index, run, scheduled, start);
             return Ok(());
         }

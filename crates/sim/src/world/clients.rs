@@ -122,7 +122,7 @@ impl World {
         if self.trouble(self.settings.odds.reply_lost) {
             return self.retry(index);
         }
-        if let Err(CallError::Reset | CallError::NotServed | CallError::Overloaded) = result {
+        if result.as_ref().is_err_and(CallError::passing) {
             return self.retry(index);
         }
         let Some(operation) = self.operations.get_mut(index) else { return Ok(()) };

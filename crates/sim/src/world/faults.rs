@@ -20,7 +20,7 @@ impl World {
             return Ok(());
         }
         self.counts.faults += 1;
-        match self.rng.weighted(&[10, 2, 2, 4, 3]) {
+        match self.rng.weighted(&[10, 2, 2, 4, 3, 2]) {
             0 if self.leased() => self.break_a_node(),
             0 => self.break_the_node(),
             1 => {
@@ -37,7 +37,13 @@ impl World {
                 let index = self.rng.index(self.workers.len());
                 self.lose_stream(index)
             }
-            _ => self.replace_worker(),
+            4 => self.replace_worker(),
+            _ => {
+                let later = self.rng.between(100 * MILLIS, 8 * SECOND);
+                self.full_until = self.now + later;
+                self.trace.note(None, || format!("{:>12} the disk is full", self.now));
+                Ok(())
+            }
         }
     }
 
@@ -131,6 +137,7 @@ impl World {
 
     /// No node is in trouble any more.
     pub(super) fn heal(&mut self) {
+        self.full_until = 0;
         self.cuts.clear();
         for node in 0..self.nodes.len() {
             self.nodes[node].cut_until = 0;

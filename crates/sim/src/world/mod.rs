@@ -164,6 +164,8 @@ pub struct World {
     reopening: BTreeSet<ShardId>,
     /// Runs whose writes were refused by chance.
     refused: BTreeSet<RunId>,
+    /// The store has no room for anything until then.
+    full_until: Micros,
     /// When clocks were set since trouble is over, and to what.
     clock_set: Vec<(Micros, Micros)>,
 }
@@ -244,6 +246,7 @@ impl World {
             trace,
             reopening: BTreeSet::new(),
             refused: BTreeSet::new(),
+            full_until: 0,
             clock_set: Vec::new(),
         };
         world.begin();

@@ -71,6 +71,8 @@ impl World {
                 self.tell_queues(node, QueueMessage::ShardClosed(shard))
             }
             Output::Closed => Ok(()),
+            // Nobody reads the log of a world.
+            Output::Notice(_) => Ok(()),
             Output::Halted(reason) => {
                 self.trace.note(None, || format!("shard {shard}#{id} halted: {reason}"));
                 self.drop_slot(id)

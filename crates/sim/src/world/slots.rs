@@ -1,11 +1,12 @@
 //! Machines of shards: the owner of each shard, and zombies that do not know yet that they are none.
 //! Messages go in, outputs come out and are carried on.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use abide_core::{
     call::Worker as Taker,
     ids::{RunId, SessionId, ShardId},
+    time::Timestamp,
 };
 use abide_shard::{
     lease::LeaseMessage,
@@ -39,7 +40,12 @@ pub(crate) struct Slot {
     pub(super) closing: bool,
     /// Matches that it has neither dispatched nor given back.
     matches: Vec<(Offer, Taker)>,
+    /// What the clock showed at its last messages.
+    moments: VecDeque<Timestamp>,
 }
+
+/// No more messages than this wait for one commit.
+const MOMENTS_MAX: usize = 2000;
 
 impl World {
     /// Takes a shard into memory at a node.
@@ -59,6 +65,7 @@ impl World {
             under_way: 0,
             closing: false,
             matches: Vec::new(),
+            moments: VecDeque::new(),
         };
         self.slots.insert(id, slot);
         if let Some(former) = self.nodes[node].shards.insert(shard, id) {
@@ -204,6 +211,7 @@ impl World {
         let Some(slot) = self.slots.get_mut(&id) else { return Ok(()) };
         self.counts.messages += 1;
         self.counts.inputs += u64::from(is_input(&message));
+        slot.look(clock);
         let shard = slot.shard;
         self.trace.note(run_of(&message), || {
             format!("{:>12} shard {shard}#{id} <- {}", self.now, brief(&message))
@@ -274,6 +282,18 @@ impl World {
 }
 
 impl Slot {
+    /// Its clock showed this at one of its last messages.
+    pub(super) fn saw(&self, moment: Timestamp) -> bool {
+        self.moments.contains(&moment)
+    }
+
+    fn look(&mut self, clock: Timestamp) {
+        if self.moments.len() >= MOMENTS_MAX {
+            self.moments.pop_front();
+        }
+        self.moments.push_back(clock);
+    }
+
     /// Every match led to work for the worker, or gave its credit back.
     pub(super) fn no_match_is_left(&self) -> Checked {
         match self.matches.first() {

@@ -3,6 +3,7 @@
 use abide_core::{
     call::Ticket,
     codec,
+    event::Fact,
     ids::{RunId, ShardId},
     note::Record,
 };
@@ -25,6 +26,7 @@ impl World {
     /// A machine asks for a commit.
     pub(super) fn begin_commit(&mut self, id: SlotId, batch: Batch) -> Checked {
         self.one_commit(id)?;
+        self.runs_start_at_the_true_time(id, &batch)?;
         let batch = self.saboteur.batch(batch);
         if self.saboteur.answers_early(id) {
             self.plan_in(0, Event::ToSlot(id, Message::Committed(Ok(()))));
@@ -46,6 +48,8 @@ impl World {
         let cut = self.slots.get(&id).is_some_and(|slot| self.cut_off(slot.node));
         let answer = if cut {
             Err(CommitError::Unavailable("cut off".into()))
+        } else if self.now < self.full_until {
+            Err(CommitError::Full("for a while".into()))
         } else if self.saboteur.loses(&batch) {
             Ok(())
         } else if self.may_refuse(&batch) && self.trouble(refused) {
@@ -104,6 +108,21 @@ impl World {
             if self.now > due + LATE {
                 let what = format!("a timer due at {fire_at} fired {} µs late", self.now - due);
                 return Err(Violation::of(Check::Punctual, *run, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// A new run begins at a time that its node's clock showed, whatever the clock has shown before.
+    fn runs_start_at_the_true_time(&self, id: SlotId, batch: &Batch) -> Checked {
+        let Some(slot) = self.slots.get(&id) else { return Ok(()) };
+        for write in &batch.writes {
+            let Write::AppendLog(row) = write else { continue };
+            let events = codec::decode_events(row.events.clone()).unwrap_or_default();
+            let started = events.iter().find(|event| matches!(event.body.fact, Fact::RunStarted(_)));
+            if let Some(event) = started.filter(|event| !slot.saw(event.time)) {
+                let what = format!("it started at {}, which no clock showed then", event.time);
+                return Err(Violation::of(Check::Starts, row.run, what));
             }
         }
         Ok(())

@@ -1,0 +1,311 @@
+//! What is wrong with an engine, for people who run it. Each kind is logged in one line that is not
+//! repeated too often, and can be asked for while it lasts. Nothing is ever decided by it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use abide_core::ids::ShardId;
+use abide_shard::message::{Halt, Notice};
+use abide_store::{CommitError, ReadError};
+
+use crate::{
+    clock::{Step, since_boot},
+    figures::StoreFault,
+};
+
+/// Two lines of one kind are at least this far apart: often enough for a person who looks, seldom enough
+/// for the disk of the log.
+const BETWEEN_LINES: Duration = Duration::from_secs(10);
+
+/// For so long it is shown that the clock was set.
+const CLOCK_SHOWN: Duration = Duration::from_secs(600);
+
+/// How an engine stands. All is well if everything is absent or zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Why the engine cannot serve all of its shards any more.
+    pub failed: Option<String>,
+    /// The store takes no writes, which may pass.
+    pub store: Option<StoreTrouble>,
+    /// Something in the store could not be read because it is damaged: the last thing that was seen.
+    pub damage: Option<String>,
+    /// Runs that are left alone because the store refused their writes twice.
+    pub set_aside: usize,
+    /// The clock was set a while ago.
+    pub clock: Option<ClockStep>,
+}
+
+impl Health {
+    /// The engine can acknowledge what it is asked to keep.
+    pub const fn takes_writes(&self) -> bool {
+        self.failed.is_none() && self.store.is_none()
+    }
+}
+
+/// Why the store takes no writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreTrouble {
+    /// The kind of trouble.
+    pub fault: StoreFault,
+    /// What the store said.
+    pub reason: String,
+    /// How many shards only read because of it.
+    pub shards: usize,
+}
+
+/// The clock was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockStep {
+    /// By how much, and where to.
+    pub step: Step,
+    /// How long ago.
+    pub ago: Duration,
+}
+
+/// What the parts of an engine say is wrong.
+#[derive(Debug, Default)]
+pub(crate) struct Watch(Mutex<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    read_only: BTreeSet<ShardId>,
+    trouble: Option<(StoreFault, String)>,
+    damage: Option<String>,
+    set_aside: BTreeMap<ShardId, usize>,
+    clock: Option<(Step, Duration)>,
+    said: BTreeMap<Topic, Said>,
+}
+
+/// What lines are about. Each has a rate of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Topic {
+    Store(StoreFault),
+    SetAside,
+    Unreadable,
+    Halted,
+}
+
+/// When a line was last said, and how many were not said since.
+#[derive(Debug)]
+struct Said {
+    at: Duration,
+    held_back: u64,
+}
+
+impl Watch {
+    /// The store did not take a commit. That it takes none for now is told by the shard.
+    pub(crate) fn commit_failed(&self, shard: ShardId, error: &CommitError) {
+        let fault = StoreFault::of(error);
+        if !matches!(fault, StoreFault::Refused | StoreFault::Unknown) {
+            return;
+        }
+        if let Some(held_back) = self.seen().may_say(Topic::Store(fault), since_boot()) {
+            tracing::warn!(%shard, %error, held_back, "a commit failed: its shard is read again");
+        }
+    }
+
+    /// The store could not be read.
+    pub(crate) fn read_failed(&self, error: &ReadError) {
+        let fault = StoreFault::of_read(error);
+        let mut seen = self.seen();
+        if fault == StoreFault::Damaged {
+            seen.damage = Some(error.to_string());
+        }
+        let Some(held_back) = seen.may_say(Topic::Store(fault), since_boot()) else { return };
+        drop(seen);
+        match error {
+            ReadError::Corrupt(_) => {
+                tracing::error!(%error, held_back, "the store is damaged: restore a backup");
+            }
+            ReadError::Unavailable(_) => {
+                tracing::warn!(%error, held_back, "the store cannot be read");
+            }
+        }
+    }
+
+    /// A shard says what an operator should know.
+    pub(crate) fn notice(&self, shard: ShardId, notice: &Notice) {
+        match notice {
+            Notice::ReadOnly(error) => self.read_only(shard, error),
+            Notice::SetAside(run, reason) => {
+                let mut seen = self.seen();
+                *seen.set_aside.entry(shard).or_default() += 1;
+                let Some(held_back) = seen.may_say(Topic::SetAside, since_boot()) else { return };
+                tracing::error!(
+                    %run, %shard, reason, held_back,
+                    "a run is set aside: the store refused its writes twice; a restart tries it again"
+                );
+            }
+            Notice::Unreadable(run, reason) => {
+                let Some(held_back) = self.seen().may_say(Topic::Unreadable, since_boot()) else {
+                    return;
+                };
+                tracing::error!(%run, %shard, reason, held_back, "a run cannot be read");
+            }
+        }
+    }
+
+    fn read_only(&self, shard: ShardId, error: &CommitError) {
+        let mut seen = self.seen();
+        let fault = StoreFault::of(error);
+        seen.read_only.insert(shard);
+        seen.trouble = Some((fault, error.to_string()));
+        if let Some(held_back) = seen.may_say(Topic::Store(fault), since_boot()) {
+            tracing::warn!(
+                %error, held_back,
+                "the store takes no writes: changes are refused, reads go on, and it is tried again"
+            );
+        }
+    }
+
+    /// A shard is in memory, so the store took its claim.
+    pub(crate) fn opened(&self, shard: ShardId) {
+        let mut seen = self.seen();
+        if seen.read_only.remove(&shard) && seen.read_only.is_empty() {
+            seen.trouble = None;
+            tracing::info!("the store takes writes again");
+        }
+    }
+
+    /// A shard is served here no more.
+    pub(crate) fn released(&self, shard: ShardId) {
+        let mut seen = self.seen();
+        seen.set_aside.remove(&shard);
+        if seen.read_only.remove(&shard) && seen.read_only.is_empty() {
+            seen.trouble = None;
+        }
+    }
+
+    /// A shard was lost: whether a line should say so.
+    pub(crate) fn halted(&self, shard: ShardId, why: &Halt, taken_by_another: bool) {
+        let Some(held_back) = self.seen().may_say(Topic::Halted, since_boot()) else { return };
+        if taken_by_another {
+            tracing::warn!(%shard, %why, held_back, "another node has taken a shard");
+        } else {
+            tracing::error!(%shard, %why, held_back, "a shard has stopped");
+        }
+    }
+
+    /// A driver saw that the clock was set; all of them will. Gives whether it is news.
+    pub(crate) fn clock_set(&self, step: Step) -> bool {
+        let now = since_boot();
+        let mut seen = self.seen();
+        let told = |(before, at): &(Step, Duration)| {
+            before.resembles(&step) && now.saturating_sub(*at) < BETWEEN_LINES
+        };
+        if seen.clock.as_ref().is_some_and(told) {
+            return false;
+        }
+        seen.clock = Some((step, now));
+        tracing::warn!(
+            by = %step,
+            "the clock was set: timers are judged by the time that it shows now"
+        );
+        true
+    }
+
+    /// How many shards only read, and how many runs are set aside.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let seen = self.seen();
+        (seen.read_only.len(), seen.set_aside.values().sum())
+    }
+
+    /// How the engine stands, but for whether it has failed.
+    pub(crate) fn health(&self) -> Health {
+        let seen = self.seen();
+        let store = seen.trouble.clone().map(|(fault, reason)| {
+            let shards = seen.read_only.len();
+            StoreTrouble { fault, reason, shards }
+        });
+        let clock = seen.clock.map(|(step, at)| {
+            let ago = since_boot().saturating_sub(at);
+            ClockStep { step, ago }
+        });
+        Health {
+            failed: None,
+            store,
+            damage: seen.damage.clone(),
+            set_aside: seen.set_aside.values().sum(),
+            clock: clock.filter(|clock| clock.ago < CLOCK_SHOWN),
+        }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        // What is behind the lock is whole whenever it is released.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seen {
+    /// Whether a line may be said now; then how many of its kind were held back since the last one.
+    fn may_say(&mut self, topic: Topic, now: Duration) -> Option<u64> {
+        match self.said.get_mut(&topic) {
+            Some(said) if now.saturating_sub(said.at) < BETWEEN_LINES => {
+                said.held_back += 1;
+                None
+            }
+            before => {
+                let held_back = before.map_or(0, |said| said.held_back);
+                self.said.insert(topic, Said { at: now, held_back: 0 });
+                Some(held_back)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shard(number: u8) -> ShardId {
+        ShardId::new(number).unwrap()
+    }
+
+    fn full() -> CommitError {
+        CommitError::Full("no space left".into())
+    }
+
+    #[test]
+    fn a_line_is_not_repeated_too_often_and_counts_what_was_not_said() {
+        let mut seen = Seen::default();
+        let at = |seconds| Duration::from_secs(seconds);
+        assert_eq!(seen.may_say(Topic::SetAside, at(100)), Some(0));
+        assert_eq!(seen.may_say(Topic::SetAside, at(101)), None);
+        assert_eq!(seen.may_say(Topic::SetAside, at(109)), None);
+        assert_eq!(seen.may_say(Topic::Halted, at(109)), Some(0), "another topic");
+        assert_eq!(seen.may_say(Topic::SetAside, at(110)), Some(2));
+        assert_eq!(seen.may_say(Topic::SetAside, at(120)), Some(0));
+    }
+
+    #[test]
+    fn the_store_is_in_trouble_until_the_last_shard_takes_writes_again() {
+        let watch = Watch::default();
+        for number in [1, 2] {
+            watch.notice(shard(number), &Notice::ReadOnly(full()));
+        }
+        let store = watch.health().store.unwrap();
+        assert_eq!((store.fault, store.shards), (StoreFault::Full, 2));
+        assert!(store.reason.contains("no space left"), "{}", store.reason);
+        watch.opened(shard(1));
+        assert!(!watch.health().takes_writes());
+        watch.opened(shard(2));
+        assert_eq!(watch.health(), Health::default());
+        watch.notice(shard(1), &Notice::ReadOnly(full()));
+        watch.released(shard(1));
+        assert_eq!(watch.health(), Health::default(), "another node has the shard");
+    }
+
+    #[test]
+    fn one_step_of_the_clock_is_told_once_though_all_drivers_see_it() {
+        let watch = Watch::default();
+        let step = Step { by: Duration::from_secs(3600), forwards: true };
+        assert!(watch.clock_set(step));
+        let nearly = Step { by: Duration::from_millis(3_600_400), forwards: true };
+        assert!(!watch.clock_set(nearly));
+        assert!(watch.clock_set(Step { forwards: false, ..step }), "it was set back");
+        assert_eq!(watch.health().clock.unwrap().step.to_string(), "-3600.000s");
+    }
+}
