@@ -317,7 +317,8 @@ impl Engine {
     ) -> Result<(Vec<WaitRow>, bool), CallError> {
         let limits = &self.node.limits;
         let limit = limit.min(limits.page_rows);
-        let rows = self.node.store.waits(filter, limit).await.map_err(|error| self.unreadable(&error))?;
+        let rows =
+            self.node.store.waits(filter, limit).await.map_err(|error| self.unreadable(&error))?;
         let read = rows.len();
         let mut room = limits.page_bytes;
         let rows = rows.into_iter().map(|(_, row)| row).enumerate();

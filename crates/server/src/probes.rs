@@ -68,7 +68,10 @@ fn wrong(health: &Health) -> String {
         line("store", format!("damaged: {damage}"));
     }
     if health.set_aside > 0 {
-        line("runs", format!("set aside: {}, because the store refused their writes", health.set_aside));
+        line(
+            "runs",
+            format!("set aside: {}, because the store refused their writes", health.set_aside),
+        );
     }
     if let Some(ClockStep { step, ago }) = health.clock {
         line("clock", format!("set: by {step}, {} s ago", ago.as_secs()));

@@ -3,6 +3,7 @@
 //! - [`Options`]: where the file is and how it is kept; each has a default with its reason.
 //! - [`SqliteStore`]: the handle. One thread writes, a few read; dropping it finishes what is queued.
 //! - `open`: lock, checks, migrations. A file that is not ours, or newer than we are, keeps its content.
+//! - `mark`: what tells a store that lost its files from a new one.
 //! - `writer`: group commit. All batches that wait, of whatever shard, go into one transaction.
 //! - `readers`: connections that only read, each on its own thread.
 //! - `tables`: one file per table with its SQL.
@@ -13,6 +14,7 @@
 #![warn(missing_docs)]
 
 mod fault;
+mod mark;
 mod open;
 mod options;
 mod readers;

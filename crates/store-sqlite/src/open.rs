@@ -10,7 +10,12 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, config::DbConfig};
 
-use crate::{Options, fault::Fault};
+use crate::{
+    Options,
+    fault::Fault,
+    mark::{Mark, beside, private},
+    tables::log,
+};
 
 /// Stands in the file's header and tells our files from others: "Abid" in ASCII.
 const APPLICATION_ID: i64 = 0x4162_6964;
@@ -55,6 +60,20 @@ pub enum OpenError {
         /// What is wrong with it.
         reason: String,
     },
+    /// There was a store, and its files are missing, empty or less than they were.
+    #[error(
+        "{}: {what}. Nothing was changed. Put the missing files back, or a backup; to go on with what is \
+         here, or with a new store, remove {} first",
+        .path.display(), .remove.display()
+    )]
+    Lost {
+        /// The file.
+        path: PathBuf,
+        /// What is missing.
+        what: String,
+        /// The file that says so. Without it the store is opened as it is.
+        remove: PathBuf,
+    },
     /// The file system refused; opening may succeed later.
     #[error("{} cannot be opened: {reason}", .path.display())]
     Unavailable {
@@ -84,17 +103,10 @@ pub(crate) struct Lock(#[expect(dead_code, reason = "closing the file releases t
 /// Takes the lock. It is a file of its own: closing any handle of the database itself would drop the
 /// locks that SQLite holds on it.
 pub(crate) fn lock(path: &Path) -> Result<Lock, OpenError> {
-    let unavailable = |error: io::Error| OpenError::Unavailable {
-        path: path.to_owned(),
-        reason: format!("its lock file: {error}"),
-    };
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(PathBuf::from(name))
+    let unavailable = |error: io::Error| unavailable(path, "its lock file", &error);
+    let mut options = File::options();
+    let file = private(options.create(true).truncate(false).write(true))
+        .open(beside(path, ".lock"))
         .map_err(unavailable)?;
     match file.try_lock() {
         Ok(()) => Ok(Lock(file)),
@@ -106,8 +118,15 @@ pub(crate) fn lock(path: &Path) -> Result<Lock, OpenError> {
 /// The connection that writes, on a file whose schema is up to date.
 pub(crate) fn writer(options: &Options) -> Result<Connection, OpenError> {
     let failed = |error| failed(&options.path, error);
+    let marked = match options.file_layer {
+        Some(_) => None,
+        None => look(&options.path)?,
+    };
     let mut connection = connect(options).map_err(failed)?;
     let version = version(&connection, &options.path)?;
+    if let Some(rows) = marked {
+        check_rows(&connection, &options.path, version, rows)?;
+    }
     prepare(&connection, options).map_err(failed)?;
     begin_log(&connection, &options.path)?;
     if options.file_layer.is_none() {
@@ -115,10 +134,76 @@ pub(crate) fn writer(options: &Options) -> Result<Connection, OpenError> {
     }
     empty_log(&connection, &options.path)?;
     migrate(&mut connection, version).map_err(failed)?;
-    if version == 0 && options.file_layer.is_none() {
-        sync_directory(&options.path)?;
-    }
     Ok(connection)
+}
+
+/// Marks the store, whose writer has opened it. A file layer of a test knows nothing of other files.
+pub(crate) fn mark(options: &Options, connection: &Connection) -> Result<Option<Mark>, OpenError> {
+    if options.file_layer.is_some() {
+        return Ok(None);
+    }
+    let rows = log::last(connection).map_err(|error| failed(&options.path, error))?;
+    let mark = Mark::make(&options.path, rows)
+        .map_err(|error| unavailable(&options.path, "its mark", &error))?;
+    sync_directory(&options.path)?;
+    Ok(Some(mark))
+}
+
+/// Looks at the files before anything is opened: SQLite would make those that are missing, and would
+/// delete a log without its file. Makes the file of a new store; gives what the mark says.
+fn look(path: &Path) -> Result<Option<u64>, OpenError> {
+    let unavailable = |error| unavailable(path, "its files", &error);
+    let length = |path: &Path| match path.metadata() {
+        Ok(metadata) => Ok(Some(metadata.len())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    };
+    let log = beside(path, "-wal");
+    let file_bytes = length(path).map_err(unavailable)?;
+    let log_bytes = length(&log).map_err(unavailable)?.unwrap_or_default();
+    let marked = Mark::read(path).map_err(unavailable)?;
+    if file_bytes.is_none_or(|bytes| bytes == 0) {
+        let gone = if file_bytes.is_none() { "it is missing" } else { "it is empty" };
+        let (what, remove) = match marked {
+            Some(_) => (format!("{gone}, though a store was here"), Mark::path_of(path)),
+            None if log_bytes > 0 => (format!("{gone}, though its log is here"), log),
+            None => {
+                let mut options = File::options();
+                private(options.create(true).append(true)).open(path).map_err(unavailable)?;
+                return Ok(None);
+            }
+        };
+        return Err(OpenError::Lost { path: path.to_owned(), what, remove });
+    }
+    Ok(marked)
+}
+
+/// The store has all rows that its mark speaks of. Only reads.
+fn check_rows(
+    connection: &Connection,
+    path: &Path,
+    version: i64,
+    rows: u64,
+) -> Result<(), OpenError> {
+    let what = if version == 0 {
+        "it holds no store, though one was here".to_owned()
+    } else {
+        let found = log::last(connection).map_err(|error| failed(path, error))?;
+        if found >= rows {
+            return Ok(());
+        }
+        let log = beside(path, "-wal");
+        format!(
+            "its log of runs ends with row {found} and had {rows}: the file is older than it was, or {} \
+             was removed or cut",
+            log.display()
+        )
+    };
+    Err(OpenError::Lost { path: path.to_owned(), what, remove: Mark::path_of(path) })
+}
+
+fn unavailable(path: &Path, what: &str, error: &io::Error) -> OpenError {
+    OpenError::Unavailable { path: path.to_owned(), reason: format!("{what}: {error}") }
 }
 
 /// A connection that only reads.
@@ -216,12 +301,7 @@ fn rewrite_log(connection: &mut Connection, path: &Path) -> Result<(), OpenError
     let _alone = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(|error| failed(path, error))?;
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    rewrite(Path::new(&log)).map_err(|error| OpenError::Unavailable {
-        path: path.to_owned(),
-        reason: format!("its log: {error}"),
-    })
+    rewrite(&beside(path, "-wal")).map_err(|error| unavailable(path, "its log", &error))
 }
 
 fn rewrite(path: &Path) -> io::Result<()> {
@@ -268,10 +348,8 @@ fn sync_directory(path: &Path) -> Result<(), OpenError> {
         return Ok(());
     }
     let directory = File::open(path.parent().unwrap_or(path));
-    directory.and_then(|directory| directory.sync_all()).map_err(|error| OpenError::Unavailable {
-        path: path.to_owned(),
-        reason: format!("its directory: {error}"),
-    })
+    let synced = directory.and_then(|directory| directory.sync_all());
+    synced.map_err(|error| unavailable(path, "its directory", &error))
 }
 
 #[cfg(test)]

@@ -53,8 +53,9 @@ impl SqliteStore {
         let connections =
             (0..options.readers.max(1)).map(|_| open::reader(options)).collect::<Result<_, _>>()?;
         let for_lists = vec![open::reader(options)?];
-        let writer =
-            Writer::new(connection, options).map_err(|error| open::failed(&options.path, error))?;
+        let mark = open::mark(options, &connection)?;
+        let writer = Writer::new(connection, options, mark)
+            .map_err(|error| open::failed(&options.path, error))?;
         Ok(Self {
             counter: writer.counter(),
             readers: Readers::start(connections).map_err(|error| unavailable(error.to_string()))?,

@@ -15,6 +15,7 @@ use rusqlite::Connection;
 use crate::{
     Options,
     fault::{self, Fault},
+    mark::Mark,
     tables,
     writer::epochs::Epochs,
 };
@@ -52,13 +53,20 @@ pub(crate) struct Writer {
     checkpoint: Checkpoint,
     group_batches_max: usize,
     counter: Arc<Counter>,
+    /// The last row of the log, as the open transaction leaves it, and what is told of it beside the file.
+    log_row: u64,
+    mark: Option<Mark>,
     /// Why nothing is written any more: after a failed write or sync nobody knows what the disk holds,
     /// and the next sync would not tell.
     stopped: Option<String>,
 }
 
 impl Writer {
-    pub(crate) fn new(mut connection: Connection, options: &Options) -> rusqlite::Result<Self> {
+    pub(crate) fn new(
+        mut connection: Connection,
+        options: &Options,
+        mark: Option<Mark>,
+    ) -> rusqlite::Result<Self> {
         let log_pages = Arc::new(AtomicU32::new(0));
         let seen = Arc::clone(&log_pages);
         connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages: i32| {
@@ -72,6 +80,8 @@ impl Writer {
             checkpoint: Checkpoint::new(log_pages, options.checkpoint_bytes, page_bytes),
             group_batches_max: options.group_batches_max.max(1),
             counter: Arc::default(),
+            log_row: mark.as_ref().map_or(0, Mark::rows),
+            mark,
             stopped: None,
             connection,
         })
@@ -173,7 +183,10 @@ impl Writer {
     fn whole_transaction(&mut self, group: &[Work], undo: Undo) -> Result<Vec<Answer>, Fault> {
         let outcome = self.transaction(group, undo);
         match &outcome {
-            Ok(_) => self.epochs.settle(),
+            Ok(_) => {
+                self.epochs.settle();
+                self.note_rows();
+            }
             Err(_) => self.roll_back()?,
         }
         outcome
@@ -188,6 +201,10 @@ impl Writer {
                 Undo::Batch => self.apply_or_undo(work)?,
             });
         }
+        // The mark never says more than there is: it is lowered before a commit, and raised after it.
+        if self.mark.as_ref().is_some_and(|mark| self.log_row < mark.rows()) {
+            self.note_rows();
+        }
         self.connection
             .prepare_cached("COMMIT")
             .and_then(|mut statement| statement.execute([]))
@@ -200,6 +217,7 @@ impl Writer {
     /// cannot be ended leaves nothing to go on with.
     fn roll_back(&mut self) -> Result<(), Fault> {
         self.epochs.revert();
+        self.log_row = self.mark.as_ref().map_or(0, Mark::rows);
         if self.connection.is_autocommit() {
             return Ok(());
         }
@@ -210,11 +228,11 @@ impl Writer {
     /// A batch that is refused is undone by itself. Other errors may have ended the transaction and with
     /// it the savepoint, and undo the group.
     fn apply_or_undo(&mut self, work: &Work) -> Result<Answer, Fault> {
-        let epochs = self.epochs.clone();
+        let (epochs, log_row) = (self.epochs.clone(), self.log_row);
         self.execute("SAVEPOINT batch")?;
         let outcome = self.apply(work);
         if let Err(Fault::Refused(error)) = outcome {
-            self.epochs = epochs;
+            (self.epochs, self.log_row) = (epochs, log_row);
             self.execute("ROLLBACK TO batch")?;
             self.execute("RELEASE batch")?;
             return Ok(Err(error));
@@ -243,7 +261,22 @@ impl Writer {
         if let Write::Claim { epoch, .. } = write {
             self.epochs.raise(shard, *epoch).map_err(Fault::Refused)?;
         }
-        tables::write(&self.connection, shard, write)
+        tables::write(&self.connection, shard, write)?;
+        match write {
+            Write::AppendLog(_) => {
+                self.log_row = u64::try_from(self.connection.last_insert_rowid()).unwrap_or(0);
+            }
+            Write::DeleteRun(_) => self.log_row = tables::log::last(&self.connection)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Says beside the file how many rows the log has.
+    fn note_rows(&mut self) {
+        if let Some(mark) = &mut self.mark {
+            mark.note(self.log_row);
+        }
     }
 
     fn execute(&self, sql: &str) -> Result<(), Fault> {

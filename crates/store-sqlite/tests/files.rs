@@ -2,7 +2,10 @@
 //! left when a store ends.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use abide_core::{
     ids::{RunId, ShardId},
@@ -166,6 +169,176 @@ fn a_damaged_file_is_not_read_as_something_else() {
             assert!(matches!(read, Err(ReadError::Corrupt(_))), "{read:?}");
         }
     }
+}
+
+/// Starts a store with rows that are in the log alone, and ends it as a kill would: nothing is copied.
+fn killed(path: &Path, rows: u64) -> Vec<(PathBuf, Vec<u8>)> {
+    let store = open(path).unwrap();
+    for sequence in 1..=rows {
+        pollster::block_on(store.commit(append(sequence))).unwrap();
+    }
+    let files = ["", "-wal", ".mark"].map(|suffix| {
+        let file = PathBuf::from(format!("{}{suffix}", path.display()));
+        let bytes = fs::read(&file).unwrap();
+        (file, bytes)
+    });
+    drop(store);
+    for (file, bytes) in &files {
+        fs::write(file, bytes).unwrap();
+    }
+    files.into()
+}
+
+/// The store is refused, its files are left as they are, and without its mark it opens.
+fn lost(path: &Path, remove: &str, left: usize) {
+    let before = contents(path);
+    let error = refused(path);
+    let OpenError::Lost { remove: named, .. } = &error else { panic!("{error:?}") };
+    let text = error.to_string();
+    for part in ["Nothing was changed", "backup", remove, &path.display().to_string()] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(contents(path) == before, "nothing was changed");
+    assert_eq!(refused(path), error, "and it is refused again");
+    fs::remove_file(named).unwrap();
+    let store = open(path).unwrap();
+    assert_eq!(pollster::block_on(store.log(shard(), run(), 0, 1000)).unwrap().len(), left);
+}
+
+/// What the files hold. SQLite makes an empty log where there is none.
+fn contents(path: &Path) -> [Vec<u8>; 3] {
+    ["", "-wal", ".mark"]
+        .map(|suffix| fs::read(format!("{}{suffix}", path.display())).unwrap_or_default())
+}
+
+fn wal(path: &Path) -> PathBuf {
+    PathBuf::from(format!("{}-wal", path.display()))
+}
+
+#[test]
+fn a_store_whose_file_is_gone_is_not_taken_for_a_new_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    killed(&path, 20);
+    fs::remove_file(&path).unwrap();
+    fs::remove_file(wal(&path)).unwrap();
+    lost(&path, ".mark", 0);
+}
+
+#[test]
+fn a_log_without_its_file_is_kept_though_nothing_says_that_there_was_a_store() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    killed(&path, 20);
+    fs::remove_file(directory.path().join("store.mark")).unwrap();
+    for empty in [false, true] {
+        if empty {
+            fs::write(&path, "").unwrap();
+        } else {
+            fs::remove_file(&path).unwrap();
+        }
+        let log = fs::read(wal(&path)).unwrap();
+        let error = refused(&path);
+        assert!(matches!(error, OpenError::Lost { .. }), "{error:?}");
+        assert!(error.to_string().contains("store-wal"), "{error}");
+        assert_eq!(fs::read(wal(&path)).unwrap(), log);
+    }
+}
+
+#[test]
+fn a_store_whose_file_was_emptied_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    killed(&path, 20);
+    fs::write(&path, "").unwrap();
+    fs::remove_file(wal(&path)).unwrap();
+    lost(&path, ".mark", 0);
+}
+
+#[test]
+fn a_store_whose_log_was_removed_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    drop(open(&path).unwrap());
+    killed(&path, 20);
+    fs::remove_file(wal(&path)).unwrap();
+    lost(&path, ".mark", 0);
+}
+
+#[test]
+fn a_store_whose_log_was_cut_is_refused_and_one_that_is_whole_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    drop(open(&path).unwrap());
+    let files = killed(&path, 20);
+    let whole = files[1].1.len();
+    for bytes in [whole - 1, whole / 2, whole / 3, 100] {
+        for (file, content) in &files {
+            fs::write(file, content).unwrap();
+        }
+        fs::write(wal(&path), &files[1].1[..bytes]).unwrap();
+        let error = refused(&path);
+        assert!(matches!(error, OpenError::Lost { .. }), "cut at {bytes}: {error:?}");
+    }
+    for (file, content) in &files {
+        fs::write(file, content).unwrap();
+    }
+    let store = open(&path).unwrap();
+    assert_eq!(pollster::block_on(store.log(shard(), run(), 0, 1000)).unwrap().len(), 20);
+    pollster::block_on(store.commit(append(21))).unwrap();
+}
+
+/// A backup that was put into the place of the store is older than its mark.
+#[test]
+fn a_backup_is_opened_when_the_mark_was_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    drop(killed(&path, 5));
+    drop(open(&path).unwrap());
+    let backup = fs::read(&path).unwrap();
+    let store = open(&path).unwrap();
+    pollster::block_on(store.commit(append(6))).unwrap();
+    drop(store);
+    fs::write(&path, backup).unwrap();
+    lost(&path, ".mark", 5);
+}
+
+#[test]
+fn rows_that_were_refused_or_deleted_are_not_missed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = open(&path).unwrap();
+    pollster::block_on(store.commit(append(1))).unwrap();
+    let twice = Batch { writes: [append(2).writes, append(2).writes].concat(), ..append(2) };
+    let answers: Vec<_> = [append(3), twice, append(4)].map(|batch| store.commit(batch)).into();
+    let answers: Vec<_> =
+        answers.into_iter().map(|answer| pollster::block_on(answer).is_ok()).collect();
+    assert_eq!(answers, [true, false, true]);
+    drop(store);
+    let store = open(&path).unwrap();
+    let delete = Batch { writes: vec![Write::DeleteRun(run())], ..append(1) };
+    pollster::block_on(store.commit(delete)).unwrap();
+    drop(store);
+    open(&path).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn files_are_for_their_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let store = open(&path).unwrap();
+    pollster::block_on(store.commit(append(1))).unwrap();
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory.path()).unwrap() {
+        let entry = entry.unwrap();
+        assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{entry:?}");
+        names.push(entry.file_name().into_string().unwrap());
+    }
+    names.sort();
+    assert_eq!(names, ["store", "store-shm", "store-wal", "store.lock", "store.mark"]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The engine drives the true machines on a true store. Workers here run interpreted programs.
 
 mod cable;
+mod clocks;
 mod cluster;
 mod recovery;
 mod runs;

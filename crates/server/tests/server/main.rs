@@ -6,6 +6,7 @@ extern crate abide_sdk as abide;
 mod addresses;
 mod bad_input;
 mod cluster;
+mod full_disk;
 mod isolation;
 mod large;
 mod metrics;

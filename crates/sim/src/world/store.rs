@@ -119,7 +119,8 @@ impl World {
         for write in &batch.writes {
             let Write::AppendLog(row) = write else { continue };
             let events = codec::decode_events(row.events.clone()).unwrap_or_default();
-            let started = events.iter().find(|event| matches!(event.body.fact, Fact::RunStarted(_)));
+            let started =
+                events.iter().find(|event| matches!(event.body.fact, Fact::RunStarted(_)));
             if let Some(event) = started.filter(|event| !slot.saw(event.time)) {
                 let what = format!("it started at {}, which no clock showed then", event.time);
                 return Err(Violation::of(Check::Starts, row.run, what));

@@ -36,6 +36,12 @@ pub(crate) fn delete(connection: &Connection, shard: ShardId, run: RunId) -> Res
     execute(connection, SQL, params![run.as_bytes(), shard.number()]).map(drop)
 }
 
+/// The number of the last row, which grows with each one that is added; zero without any.
+pub(crate) fn last(connection: &Connection) -> Result<u64> {
+    let mut statement = connection.prepare_cached("SELECT ifnull(max(rowid), 0) FROM log")?;
+    statement.query_row([], |row| row.number(0))
+}
+
 pub(crate) fn page(
     connection: &Connection,
     shard: ShardId,

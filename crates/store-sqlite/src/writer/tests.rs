@@ -31,7 +31,7 @@ fn bench(layer: &str) -> Bench {
     options.page_bytes = 4096;
     options.writer_cache_bytes = 40 << 10;
     options.checkpoint_bytes = 200 << 10;
-    let mut writer = Writer::new(open::writer(&options).unwrap(), &options).unwrap();
+    let mut writer = Writer::new(open::writer(&options).unwrap(), &options, None).unwrap();
     assert_eq!(writer.answers(&[append(0, 10)]), [Ok(true)]);
     Bench { disk, options, writer, _directory: directory }
 }
@@ -73,7 +73,7 @@ fn check(bench: &mut Bench, group: &str, expected: &str) {
     let letter = |answer: &Answer| match answer {
         Ok(_) => '+',
         Err(CommitError::Refused(_) | CommitError::Stale { .. }) => 'r',
-        Err(CommitError::Unavailable(_)) => 'u',
+        Err(CommitError::Unavailable(_) | CommitError::Full(_)) => 'u',
         Err(CommitError::Unknown(_)) => '?',
         Err(CommitError::Stopped(_)) => 'x',
     };

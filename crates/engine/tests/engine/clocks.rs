@@ -1,0 +1,95 @@
+//! An engine whose clock is set forwards and back again.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use abide_core::{program::Node, run::Close, time::Timestamp};
+use abide_engine::{
+    Engine, Options,
+    clock::{Clock, Sleep, SystemClock},
+};
+use abide_store::memory::MemoryStore;
+use tokio::time::timeout;
+
+use crate::support::{closed, connect, history, programs, start, work, workflow};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// The system's clock, ahead by so many milliseconds.
+#[derive(Default)]
+struct SetClock(AtomicU64);
+
+impl SetClock {
+    fn set_ahead(&self, by: Duration) {
+        self.0.store(u64::try_from(by.as_millis()).unwrap(), SeqCst);
+    }
+
+    fn ahead(&self) -> Duration {
+        Duration::from_millis(self.0.load(SeqCst))
+    }
+
+    /// When the system's clock shows what this one calls `at`.
+    fn by_the_system(&self, at: Timestamp) -> Timestamp {
+        let since = at.saturating_since(Timestamp::EPOCH);
+        if at.never() { at } else { Timestamp::EPOCH.saturating_add(since - self.ahead()) }
+    }
+}
+
+impl Clock for SetClock {
+    fn now(&self) -> Timestamp {
+        SystemClock.now().saturating_add(self.ahead())
+    }
+
+    fn sleep_until(&self, until: Timestamp) -> Sleep<'_> {
+        SystemClock.sleep_until(self.by_the_system(until))
+    }
+
+    fn suffices(&self, sleep: &Sleep<'_>, until: Timestamp) -> bool {
+        SystemClock.suffices(sleep, self.by_the_system(until))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_starts_after_the_clock_was_set_back_has_the_true_time_and_sleeps_no_longer() {
+    let clock = Arc::new(SetClock::default());
+    let options = Options { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..Options::default() };
+    let engine = Arc::new(Engine::start(Arc::new(MemoryStore::default()), options));
+    let programs = programs([("nap", vec![Node::Sleep(Duration::from_millis(300))])]);
+    let worker = tokio::spawn(work(Arc::clone(&engine), connect(&engine, "worker"), programs));
+    let nap = async |id: &str| {
+        let run = start(&engine, id, "nap").await;
+        let ended = timeout(Duration::from_secs(60), closed(&engine, id)).await;
+        assert_eq!(ended.expect("it ends in time"), (run, Close::Completed));
+        let times = history(&engine, &workflow(id), run).await;
+        let times: Vec<_> = times.into_iter().map(|event| event.time).collect();
+        assert!(times.is_sorted(), "{times:?}");
+        times
+    };
+    let set = async |ahead, expected: &str| {
+        clock.set_ahead(ahead);
+        // Shards notice by themselves, also those that have nothing to do.
+        while engine
+            .health()
+            .clock
+            .is_none_or(|clock| !clock.step.to_string().starts_with(expected))
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    nap("before").await;
+    set(HOUR, "+3").await;
+    let ahead = nap("meanwhile").await;
+    set(Duration::ZERO, "-3").await;
+    assert_eq!(engine.figures().clock_steps, 2, "all shards saw it, and it counts once");
+    let begun = SystemClock.now();
+    for number in 0..10 {
+        let times = nap(&format!("after-{number}")).await;
+        assert!(begun <= times[0] && times[0] < ahead[0], "{times:?}");
+    }
+    worker.abort();
+}

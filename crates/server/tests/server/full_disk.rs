@@ -1,0 +1,109 @@
+//! A server whose disk is full refuses what it cannot keep, at once and in plain words, shows what it has,
+//! says so to those who watch it, and goes on by itself when there is room.
+
+use std::{sync::Arc, time::Duration};
+
+use abide_core::{
+    call::{Call, CallError, CallReply, HistoryRequest, Query},
+    event::SignalReceived,
+    list::RunFilter,
+    program::Node,
+    run::Close,
+};
+use abide_sdk::transport::Transport;
+use abide_server::Server;
+use abide_sqlite_disk::Disk;
+use abide_store::Store;
+use abide_store_sqlite::{Options, SqliteStore};
+use tokio::time::timeout;
+
+use crate::{
+    network::get,
+    support::{closed, config, programs, spawn_worker, start, start_call, target, transport},
+};
+
+/// No call of a server with a full disk takes longer.
+const AT_ONCE: Duration = Duration::from_secs(2);
+
+/// A server on a disk of its own, which can be made full.
+struct Bench {
+    disk: Disk,
+    server: Server,
+    _folder: tempfile::TempDir,
+}
+
+async fn bench(layer: &str) -> Bench {
+    let disk = Disk::register(layer);
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = Options::new(folder.path().join("store"));
+    options.file_layer = Some(layer.to_owned());
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&options).unwrap());
+    let server = Server::start(config(), store).await.unwrap();
+    server.ready().await;
+    Bench { disk, server, _folder: folder }
+}
+
+async fn readyz(server: &Server) -> String {
+    get(server.http_address(), "/readyz").await
+}
+
+fn signal(id: &str, key: &str) -> Call {
+    let signal =
+        SignalReceived { name: "go".into(), key: Some(key.into()), ..SignalReceived::default() };
+    Call::Signal(target(id), signal, Default::default())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_a_full_disk_nothing_hangs_reads_go_on_and_all_goes_on_when_there_is_room() {
+    let Bench { disk, server, _folder } = bench("server-full").await;
+    let transport = transport(&server);
+    let programs =
+        programs([("wait", vec![Node::WaitSignal { name: "go".into(), timeout: None }])]);
+    let worker = spawn_worker(&transport, "worker", &programs).await;
+    let ids: Vec<_> = (0..20).map(|number| format!("good-{number}")).collect();
+    for id in &ids {
+        start(&*transport, id, "wait").await;
+        // The first task is done, and leaves it waiting.
+        server.engine().call(Call::AwaitEvents(target(id), 3)).await.unwrap();
+    }
+    disk.set_capacity(disk.used());
+    let mut acknowledged = Vec::new();
+    for number in 0..220_u128 {
+        let id = format!("new-{number}");
+        let call = Call::Start(Box::new(start_call(&id, "wait", number)));
+        match timeout(AT_ONCE, transport.call(call)).await.expect("it is answered at once") {
+            Ok(CallReply::Started { .. }) => acknowledged.push(id),
+            Err(CallError::Unavailable(why)) => assert!(why.contains("full"), "{why}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(acknowledged.len() < 220, "the disk is not full");
+    let probe = readyz(&server).await;
+    assert!(probe.starts_with("HTTP/1.1 503") && probe.contains("\nstore: full: "), "{probe}");
+    for id in &ids {
+        let described = timeout(AT_ONCE, transport.describe(target(id))).await.expect("at once");
+        assert!(described.is_ok(), "{described:?}");
+        let request = HistoryRequest { target: target(id), from: 0, follow: None };
+        let history = timeout(AT_ONCE, transport.history(request)).await.expect("at once");
+        assert!(!history.unwrap().rows.is_empty());
+        let query = Query { name: "trace".into(), input: Vec::new() };
+        let asked = transport.call(Call::Query { target: target(id), query });
+        let answer = timeout(AT_ONCE, asked).await.expect("at once");
+        assert!(matches!(answer, Ok(CallReply::Query(_))), "{answer:?}");
+    }
+    let counted = timeout(AT_ONCE, transport.count_runs(RunFilter::default())).await;
+    let known = ids.len() + acknowledged.len();
+    assert_eq!(counted.expect("at once"), Ok(u64::try_from(known).unwrap()));
+
+    disk.set_capacity(usize::MAX);
+    while !readyz(&server).await.starts_with("HTTP/1.1 200") {}
+    for id in ids.iter().chain(&acknowledged) {
+        let done = transport.call(signal(id, "go")).await;
+        assert!(matches!(done, Ok(CallReply::Done { repeat: false, .. })), "{done:?}");
+        assert_eq!(closed(&*transport, id).await, Close::Completed);
+    }
+    let page = get(server.http_address(), "/metrics").await;
+    assert!(page.contains("\nabide_shards_read_only 0\n"), "{page}");
+    assert!(!page.contains("abide_store_faults_total{kind=\"full\"} 0\n"), "{page}");
+    worker.abort();
+}
