@@ -68,9 +68,9 @@ async fn on_a_full_disk_nothing_hangs_reads_go_on_and_all_goes_on_when_there_is_
     }
     disk.set_capacity(disk.used());
     let mut acknowledged = Vec::new();
-    for number in 0..220_u128 {
+    for number in 0..220 {
         let id = format!("new-{number}");
-        let call = Call::Start(Box::new(start_call(&id, "wait", number)));
+        let call = Call::Start(Box::new(start_call(&id, "wait")));
         match timeout(AT_ONCE, transport.call(call)).await.expect("it is answered at once") {
             Ok(CallReply::Started { .. }) => acknowledged.push(id),
             Err(CallError::Unavailable(why)) => assert!(why.contains("full"), "{why}"),
