@@ -26,7 +26,7 @@ struct SetClock(AtomicU64);
 
 impl SetClock {
     fn set_ahead(&self, by: Duration) {
-        self.0.store(u64::try_from(by.as_millis()).unwrap(), SeqCst);
+        self.0.store(u64::try_from(by.as_millis()).expect("it is short"), SeqCst);
     }
 
     fn ahead(&self) -> Duration {

@@ -34,11 +34,11 @@ struct Bench {
 
 async fn bench(layer: &str) -> Bench {
     let disk = Disk::register(layer);
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a folder");
     let mut options = Options::new(folder.path().join("store"));
     options.file_layer = Some(layer.to_owned());
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&options).unwrap());
-    let server = Server::start(config(), store).await.unwrap();
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&options).expect("it opens"));
+    let server = Server::start(config(), store).await.expect("it starts");
     server.ready().await;
     Bench { disk, server, _folder: folder }
 }

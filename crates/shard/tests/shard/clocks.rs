@@ -21,7 +21,7 @@ fn after_a_jump() -> (World, RunId) {
     let run = world.start("old");
     let true_time = world.now;
     world.pass(HOUR);
-    world.signal("old", "ahead").unwrap();
+    world.signal("old", "ahead").expect("it is taken");
     world.now = true_time;
     world.pass(Duration::ZERO);
     // The shard is opened again by an alarm of that moment.
@@ -31,13 +31,15 @@ fn after_a_jump() -> (World, RunId) {
 
 fn events(world: &World, id: &str, run: RunId) -> Vec<Event> {
     let rows = world.tables.log(shard_of(id), run, 0, usize::MAX);
-    rows.into_iter().flat_map(|row| codec::decode_events(row.events).unwrap()).collect()
+    rows.into_iter().flat_map(|row| codec::decode_events(row.events).expect("it decodes")).collect()
 }
 
 /// Another workflow id on the shard of "old".
 fn beside_old() -> String {
     let ids = (0..).map(|n| format!("new-{n}"));
-    ids.into_iter().find(|id| shard_of(id) == shard_of("old")).unwrap()
+    ids.into_iter()
+        .find(|id| shard_of(id) == shard_of("old"))
+        .expect("there are more ids than shards")
 }
 
 #[test]
