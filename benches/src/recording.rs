@@ -107,6 +107,7 @@ impl Recorder {
             retry: Some(Default::default()),
             delivery: Default::default(),
             retry_of: None,
+            attempt: 0,
         }));
         let scheduled = self.run.last_event + 2 + u64::try_from(asks.len()).unwrap_or_default();
         let take = StartActivity {

@@ -170,6 +170,9 @@ fn hint(error: &ClientError, id: &str) -> Option<String> {
         ClientError::Refused(Refusal::RunClosed) => {
             "`abide workflow list --status running` shows the open ones"
         }
+        ClientError::Refused(Refusal::KeyReused(_)) => {
+            "a repeat is the same in every part; use another key, or another update id, for anything else"
+        }
         ClientError::Refused(Refusal::UnknownUpdate(_)) => {
             "a rejected update leaves no trace; an id belongs to the current run and those before it \
              that continued as new"

@@ -83,6 +83,8 @@ pub enum Call {
         request: UpdateRequest,
         /// How far to wait.
         until: UpdateWait,
+        /// Wait also while the run's code does not fit its history, until that is repaired.
+        wait_while_blocked: bool,
     },
     /// Look an update up by its id, without asking for it, and wait until it is at least so far.
     AwaitUpdate {
@@ -92,6 +94,8 @@ pub enum Call {
         update: UpdateId,
         /// How far to wait.
         until: UpdateWait,
+        /// Wait also while the run's code does not fit its history, until that is repaired.
+        wait_while_blocked: bool,
     },
     /// Ask for a query.
     Query {
@@ -233,6 +237,8 @@ pub struct StartUpdate {
     pub request: UpdateRequest,
     /// How far to wait.
     pub until: UpdateWait,
+    /// Wait also while the run's code does not fit its history, until that is repaired.
+    pub wait_while_blocked: bool,
 }
 
 /// When the code of a new run begins, by the engine's clock.

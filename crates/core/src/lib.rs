@@ -1,6 +1,6 @@
 //! The pure heart of Abide: the vocabulary and two machines that share one log.
 //!
-//! - Words: [`ids`], [`time`], [`payload`], [`failure`], [`retry`], [`cron`], [`limits`].
+//! - Words: [`ids`], [`time`], [`payload`], [`digest`], [`failure`], [`retry`], [`cron`], [`limits`].
 //! - Tables: [`event`] (what happened), [`note`] (what else the log keeps), [`command`] (what code
 //!   asks for), [`effect`] (what a run does to other workflows).
 //! - Borders: [`call`] (what an engine is asked), [`list`] (which runs and waits it shows),
@@ -18,6 +18,7 @@ pub mod call;
 pub mod codec;
 pub mod command;
 pub mod cron;
+pub mod digest;
 pub mod effect;
 pub mod event;
 pub mod failure;

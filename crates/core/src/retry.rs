@@ -107,7 +107,7 @@ pub enum RetryState {
     Timeout,
     /// The policy allows no further attempt.
     MaximumAttemptsReached,
-    /// There is no policy, or its retries are the worker's business.
+    /// There is no policy, or its retries are recorded by whoever started the run.
     #[default]
     PolicyNotSet,
     /// Cancellation was asked for.
@@ -124,11 +124,8 @@ pub enum Verdict {
 }
 
 impl RetryPolicy {
-    /// Judges the failure of attempt number `attempt` (from 1).
+    /// Judges the failure of attempt number `attempt` (from 1), whoever makes the next one.
     pub fn judge(&self, attempt: u32, failure: &Failure) -> Verdict {
-        if self.recorded {
-            return Verdict::Stop(RetryState::PolicyNotSet);
-        }
         if self.forbids(failure) {
             return Verdict::Stop(RetryState::NonRetryableFailure);
         }
@@ -145,7 +142,11 @@ impl RetryPolicy {
             if delay >= self.maximum_interval || self.backoff_permille <= 1000 {
                 break;
             }
-            delay = delay.saturating_mul(self.backoff_permille) / 1000;
+            let next = delay.saturating_mul(self.backoff_permille) / 1000;
+            if next == delay {
+                break;
+            }
+            delay = next;
         }
         let delay =
             if self.maximum_interval.is_zero() { delay } else { delay.min(self.maximum_interval) };

@@ -1,7 +1,7 @@
 //! Calls of the core as messages: those of clients here, those of workers in `worker`.
 
 use abide_core::{
-    call::{Begin, Call, ConflictPolicy, Query, StartCall, StartUpdate, UpdateWait},
+    call::{Begin, Call, ConflictPolicy, Query, RunTarget, StartCall, StartUpdate, UpdateWait},
     codec::Wire,
     event::{ReusePolicy, RunPaused, RunUnpaused, SignalReceived},
     limits::InvalidField,
@@ -50,16 +50,15 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
             let (target, key) = (Some(target.into()), key.to_wire());
             Asked::Unpause(wire::PauseRunRequest { target, reason, identity, key })
         }
-        Call::Update { target, update, request, until } => Asked::Update(wire::UpdateRunRequest {
-            target: Some(target.into()),
-            update: update.to_wire(),
-            request: request.to_wire(),
-            until: wire::UpdateWait::from(until).into(),
-        }),
-        Call::AwaitUpdate { target, update, until } => {
+        Call::Update { target, update, request, until, wait_while_blocked } => {
+            let update = StartUpdate { update, request, until, wait_while_blocked };
+            Asked::Update(update_to_wire(target, update))
+        }
+        Call::AwaitUpdate { target, update, until, wait_while_blocked } => {
             let (target, until) = (Some(target.into()), wire::UpdateWait::from(until).into());
             let update = update.to_wire();
-            Asked::AwaitUpdate(wire::AwaitUpdateRequest { target, update, until })
+            let request = wire::AwaitUpdateRequest { target, update, until, wait_while_blocked };
+            Asked::AwaitUpdate(request)
         }
         Call::Query { target, query: Query { name, input } } => {
             let (target, input) = (Some(target.into()), input.to_wire());
@@ -98,6 +97,16 @@ pub(crate) fn to_wire(call: Call) -> Option<Asked> {
     })
 }
 
+fn update_to_wire(target: RunTarget, update: StartUpdate) -> wire::UpdateRunRequest {
+    wire::UpdateRunRequest {
+        target: Some(target.into()),
+        update: update.update.to_wire(),
+        request: update.request.to_wire(),
+        until: wire::UpdateWait::from(update.until).into(),
+        wait_while_blocked: update.wait_while_blocked,
+    }
+}
+
 /// The timer, which is empty if the name of a wait stands in its place.
 fn movable_to_wire(what: Movable) -> (String, Option<Bytes>) {
     match what {
@@ -124,11 +133,13 @@ pub(crate) fn from_wire(asked: Asked) -> Result<Call, InvalidField> {
             update: word("update", request.update)?,
             request: word("request", request.request)?,
             until: case::<_, wire::UpdateWait>("until", request.until)?,
+            wait_while_blocked: request.wait_while_blocked,
         },
         Asked::AwaitUpdate(request) => Call::AwaitUpdate {
             target: part("target", request.target)?,
             update: word("update", request.update)?,
             until: case::<_, wire::UpdateWait>("until", request.until)?,
+            wait_while_blocked: request.wait_while_blocked,
         },
         Asked::Cancel(request) => Call::RequestCancel {
             target: part("target", request.target)?,
@@ -238,6 +249,7 @@ impl From<StartUpdate> for wire::StartUpdate {
             update: asked.update.to_wire(),
             request: asked.request.to_wire(),
             until: wire::UpdateWait::from(asked.until).into(),
+            wait_while_blocked: asked.wait_while_blocked,
         }
     }
 }
@@ -250,6 +262,7 @@ impl TryFrom<wire::StartUpdate> for StartUpdate {
             update: word("update", wire.update)?,
             request: word("request", wire.request)?,
             until: case::<_, wire::UpdateWait>("until", wire.until)?,
+            wait_while_blocked: wire.wait_while_blocked,
         })
     }
 }

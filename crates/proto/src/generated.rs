@@ -853,6 +853,9 @@ pub struct Refusal {
     /// The update at fault.
     #[prost(string, optional, tag = "60")]
     pub update: ::core::option::Option<::prost::alloc::string::String>,
+    /// The key at fault.
+    #[prost(string, optional, tag = "80")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
 }
 impl ::prost::Name for Refusal {
     const NAME: &'static str = "Refusal";
@@ -967,6 +970,8 @@ pub enum RefusalCode {
     UnknownActivity = 50,
     NoAttempt = 51,
     UnknownUpdate = 60,
+    /// The key, or the id of the update, was used before for something else.
+    KeyReused = 80,
 }
 impl RefusalCode {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -998,6 +1003,7 @@ impl RefusalCode {
             Self::UnknownActivity => "REFUSAL_CODE_UNKNOWN_ACTIVITY",
             Self::NoAttempt => "REFUSAL_CODE_NO_ATTEMPT",
             Self::UnknownUpdate => "REFUSAL_CODE_UNKNOWN_UPDATE",
+            Self::KeyReused => "REFUSAL_CODE_KEY_REUSED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1026,6 +1032,7 @@ impl RefusalCode {
             "REFUSAL_CODE_UNKNOWN_ACTIVITY" => Some(Self::UnknownActivity),
             "REFUSAL_CODE_NO_ATTEMPT" => Some(Self::NoAttempt),
             "REFUSAL_CODE_UNKNOWN_UPDATE" => Some(Self::UnknownUpdate),
+            "REFUSAL_CODE_KEY_REUSED" => Some(Self::KeyReused),
             _ => None,
         }
     }
@@ -1116,6 +1123,9 @@ pub struct StartUpdate {
     pub request: ::core::option::Option<::abide_core::codec::generated::UpdateRequest>,
     #[prost(enumeration = "UpdateWait", tag = "3")]
     pub until: i32,
+    /// Wait also while the run's code does not fit its history; else that is answered at once.
+    #[prost(bool, tag = "80")]
+    pub wait_while_blocked: bool,
 }
 impl ::prost::Name for StartUpdate {
     const NAME: &'static str = "StartUpdate";
@@ -1249,6 +1259,9 @@ pub struct UpdateRunRequest {
     pub request: ::core::option::Option<::abide_core::codec::generated::UpdateRequest>,
     #[prost(enumeration = "UpdateWait", tag = "4")]
     pub until: i32,
+    /// Wait also while the run's code does not fit its history; else that is answered at once.
+    #[prost(bool, tag = "80")]
+    pub wait_while_blocked: bool,
 }
 impl ::prost::Name for UpdateRunRequest {
     const NAME: &'static str = "UpdateRunRequest";
@@ -1269,6 +1282,9 @@ pub struct AwaitUpdateRequest {
     pub update: ::prost::alloc::string::String,
     #[prost(enumeration = "UpdateWait", tag = "3")]
     pub until: i32,
+    /// Wait also while the run's code does not fit its history; else that is answered at once.
+    #[prost(bool, tag = "80")]
+    pub wait_while_blocked: bool,
 }
 impl ::prost::Name for AwaitUpdateRequest {
     const NAME: &'static str = "AwaitUpdateRequest";

@@ -49,6 +49,9 @@ impl From<Refusal> for wire::Refusal {
             Refusal::UnknownUpdate(update) => {
                 Self { update: Some(update.to_wire()), ..plain(RefusalCode::UnknownUpdate) }
             }
+            Refusal::KeyReused(key) => {
+                Self { key: Some(key.to_wire()), ..plain(RefusalCode::KeyReused) }
+            }
             Refusal::Paused => plain(RefusalCode::Paused),
             Refusal::NotPaused => plain(RefusalCode::NotPaused),
             Refusal::Held => plain(RefusalCode::Held),
@@ -118,6 +121,7 @@ impl TryFrom<wire::Refusal> for Refusal {
             RefusalCode::UnknownUpdate => {
                 Self::UnknownUpdate(wire.update.unwrap_or_default().into())
             }
+            RefusalCode::KeyReused => Self::KeyReused(wire.key.unwrap_or_default().into()),
             RefusalCode::Paused => Self::Paused,
             RefusalCode::NotPaused => Self::NotPaused,
             RefusalCode::Held => Self::Held,

@@ -65,6 +65,7 @@ impl TestAttempt {
             retry: None,
             delivery: Delivery::default(),
             retry_of: None,
+            attempt: 0,
         };
         let given = ActivityGiven {
             spec,

@@ -81,7 +81,7 @@ pub struct ChildFailure {
     pub workflow: WorkflowId,
     /// Why it failed.
     pub failure: Failure,
-    /// Why it was not tried again by the engine.
+    /// Why it was not tried again, by the engine or by the run itself.
     pub retry_state: RetryState,
     /// Set if the child was never started.
     pub not_started: Option<DeliveryFailure>,

@@ -36,6 +36,7 @@ pub fn project(run: &Run, part: &Touch) -> Vec<Row> {
         Touch::Deadlines => [TimerKey::FirstTask, TimerKey::Deadline]
             .iter()
             .filter_map(|key| due_row(run, key))
+            .chain(wait_row(run, &WaitKey::Begin))
             .collect(),
         Touch::Task => workflow_task(run).into_iter().collect(),
         Touch::Timer(timer) => timer_rows(run, timer),

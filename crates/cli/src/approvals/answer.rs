@@ -72,6 +72,9 @@ struct Sender {
     /// Makes repeats of this answer the same answer
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
+    /// Wait also while the workflow's code does not fit its history, until that is repaired
+    #[arg(long)]
+    wait_while_blocked: bool,
 }
 
 impl Decide {
@@ -109,7 +112,10 @@ impl Sender {
             "comment": self.comment, "key": self.key,
         });
         let input = answer.to_payload().map_err(Failed::usage)?;
-        let update = target.handle(&client).update_untyped(update, Vec::from_iter(input));
+        let mut update = target.handle(&client).update_untyped(update, Vec::from_iter(input));
+        if self.wait_while_blocked {
+            update = update.wait_while_blocked();
+        }
         let told = payloads(&update.await.map_err(|error| target.failed(error))?);
         common.output().say(
             &json!({ "workflow": target.id, "request": request, step: value, "answer": told }),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use abide::{
     ClientError, ReusePolicy,
-    client::{Start as Asked, StartedWithUpdate, Untyped, WorkflowHandle},
+    client::{Start as Asked, StartWithUpdate, StartedWithUpdate, Untyped, WorkflowHandle},
 };
 use abide_core::{call::ConflictPolicy, payload::Payloads};
 use clap::{Args, ValueEnum};
@@ -74,6 +74,9 @@ pub(crate) struct Start {
     /// Makes repeats of this update the same update
     #[arg(long, value_name = "ID", requires = "update")]
     update_id: Option<String>,
+    /// Wait for the update also while the code of an open run does not fit its history
+    #[arg(long, requires = "update")]
+    wait_while_blocked: bool,
     /// Wait for the result and print it
     #[arg(short, long)]
     wait: bool,
@@ -132,7 +135,16 @@ impl Start {
             start = start.with_signal_untyped(name, signal);
         }
         let started = match self.update {
-            Some(name) => Started::with_update(start, name, update_input, self.update_id).await?,
+            Some(name) => {
+                let mut start = start.with_update_untyped(name, update_input);
+                if let Some(id) = self.update_id {
+                    start = start.id(id);
+                }
+                if self.wait_while_blocked {
+                    start = start.wait_while_blocked();
+                }
+                Started::with_update(start).await?
+            }
             None => Started::alone(start).await?,
         };
         let output = common.output();
@@ -159,16 +171,7 @@ impl Started {
         Ok(Self { handle, new, update: None })
     }
 
-    async fn with_update(
-        start: Asked<Untyped>,
-        name: String,
-        input: Payloads,
-        id: Option<String>,
-    ) -> Result<Self, Failed> {
-        let mut start = start.with_update_untyped(name, input);
-        if let Some(id) = id {
-            start = start.id(id);
-        }
+    async fn with_update(start: StartWithUpdate<Untyped, Payloads>) -> Result<Self, Failed> {
         let StartedWithUpdate { workflow, started, update } = start.outcome().await?;
         Ok(Self { handle: workflow, new: started, update: Some(update) })
     }

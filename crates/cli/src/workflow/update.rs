@@ -23,6 +23,9 @@ pub(crate) struct Update {
     /// Wait only until the workflow has accepted it
     #[arg(long)]
     no_wait: bool,
+    /// Wait also while the workflow's code does not fit its history, until that is repaired
+    #[arg(long)]
+    wait_while_blocked: bool,
 }
 
 impl Update {
@@ -32,6 +35,9 @@ impl Update {
         let mut update = self.target.handle(&client).update_untyped(self.name, input);
         if let Some(id) = self.update_id {
             update = update.id(id);
+        }
+        if self.wait_while_blocked {
+            update = update.wait_while_blocked();
         }
         let (id, output) = (&self.target.id, common.output());
         let failed = |error| self.target.failed(error);

@@ -24,12 +24,18 @@ pub(crate) struct UpdateResult {
     /// Say how far it is, and do not wait
     #[arg(long)]
     no_wait: bool,
+    /// Wait also while the workflow's code does not fit its history, until that is repaired
+    #[arg(long)]
+    wait_while_blocked: bool,
 }
 
 impl UpdateResult {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let client = common.client().await?;
-        let update = self.target.handle(&client).update_by_id_untyped(self.update.as_str());
+        let mut update = self.target.handle(&client).update_by_id_untyped(self.update.as_str());
+        if self.wait_while_blocked {
+            update = update.wait_while_blocked();
+        }
         let state = match self.no_wait {
             true => update.poll().await,
             false => update.result().await.map(UpdateState::Completed),

@@ -21,6 +21,7 @@ messages! {
         retry,
         delivery,
         retry_of,
+        attempt,
     }
     ActivityStarted { scheduled, attempt, at, identity, last_failure }
     ActivityCompleted { scheduled, result, identity }

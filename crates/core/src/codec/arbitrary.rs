@@ -13,6 +13,7 @@ use bytes::Bytes;
 use proptest::prelude::{Strategy, any as any_value};
 
 use crate::{
+    digest::Digest,
     event::{Body, Event, Fact},
     failure::Failure,
     ids::RunId,
@@ -154,6 +155,12 @@ impl Sample for u32 {
     fn sample(source: &mut Source) -> Self {
         let number = source.number();
         Self::try_from(number).unwrap_or(Self::MAX)
+    }
+}
+
+impl Sample for Digest {
+    fn sample(source: &mut Source) -> Self {
+        Self::from_number(u64::sample(source))
     }
 }
 

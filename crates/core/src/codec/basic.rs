@@ -11,6 +11,7 @@ use super::{
     wire::Wire,
 };
 use crate::{
+    digest::Digest,
     ids::{
         ActivityId, BuildId, ExecutionId, Key, NamespaceId, RunId, SessionId, StartId, TimerId,
         UpdateId, WaitId, WorkflowId, WorkflowKey,
@@ -86,6 +87,16 @@ impl Wire<Bytes> for RunId {
 
     fn from_wire(wire: Bytes) -> Result<Self, DecodeError> {
         Ok(Self::from_slice(&wire).ok_or(Problem::Invalid("not the 16 bytes of a run id"))?)
+    }
+}
+
+impl Wire<u64> for Digest {
+    fn to_wire(&self) -> u64 {
+        self.number()
+    }
+
+    fn from_wire(wire: u64) -> Result<Self, DecodeError> {
+        Ok(Self::from_number(wire))
     }
 }
 

@@ -354,6 +354,9 @@ pub struct PreviousRun {
     pub pause_keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(string, repeated, tag = "10")]
     pub unpause_keys: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What each of the signal keys was used for, in the same order: a digest, or zero where it is not known.
+    #[prost(fixed64, repeated, tag = "11")]
+    pub signal_digests: ::prost::alloc::vec::Vec<u64>,
 }
 /// Where the outcome of an update stands.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -362,6 +365,9 @@ pub struct CompletedUpdate {
     pub update: ::prost::alloc::string::String,
     #[prost(bytes = "bytes", tag = "2")]
     pub run: ::prost::bytes::Bytes,
+    /// Digest of what was asked for; zero if it is not known.
+    #[prost(fixed64, tag = "3")]
+    pub asked: u64,
 }
 /// A child's parent.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -598,6 +604,9 @@ pub struct ActivitySpec {
     pub delivery: i32,
     #[prost(string, optional, tag = "12")]
     pub retry_of: ::core::option::Option<::prost::alloc::string::String>,
+    /// For a recorded retry: which attempt this is, from 2; zero for the first.
+    #[prost(uint32, tag = "13")]
+    pub attempt: u32,
 }
 /// The attempt that closed the activity began.
 #[derive(Clone, PartialEq, ::prost::Message)]

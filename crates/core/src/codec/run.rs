@@ -49,8 +49,9 @@ messages! {
         cancel_keys,
         pause_keys,
         unpause_keys,
+        signal_digests,
     }
-    CompletedUpdate { update, run }
+    CompletedUpdate { update, run, asked }
     Parent { run, initiated }
     RunReference { workflow, run }
     RunCompleted { result, next_run }

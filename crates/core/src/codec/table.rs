@@ -2,9 +2,17 @@
 //! names each field or case once; from it come both directions of the conversion and, for tests, a
 //! generator of values. A field or case that is missing in a table does not compile.
 
-/// `Name { field, ... }`: a struct and the message of the same name and fields.
+/// `Name { field, ... }`: a struct and the message of the same name and fields, which is always written.
 macro_rules! messages {
     ($($name:ident { $($field:ident),* $(,)? })*) => { $(
+        $crate::codec::table::message!($name { $($field),* });
+        $crate::codec::table::required!($name, $crate::codec::generated::$name);
+    )* };
+}
+
+/// A struct and the message of the same name and fields. The concept file says what its absence means.
+macro_rules! message {
+    ($name:ident { $($field:ident),* $(,)? }) => {
         impl $crate::codec::wire::Wire<$crate::codec::generated::$name> for $name {
             fn to_wire(&self) -> $crate::codec::generated::$name {
                 let Self { $($field),* } = self;
@@ -23,15 +31,13 @@ macro_rules! messages {
             }
         }
 
-        $crate::codec::table::required!($name, $crate::codec::generated::$name);
-
         #[cfg(test)]
         impl $crate::codec::arbitrary::Sample for $name {
             fn sample(source: &mut $crate::codec::arbitrary::Source) -> Self {
                 Self { $($field: source.part(stringify!($field)),)* }
             }
         }
-    )* };
+    };
 }
 
 /// A message that is always written where its type stands without `Option`.
@@ -175,4 +181,4 @@ macro_rules! union {
     };
 }
 
-pub(super) use {enumerations, messages, required, union};
+pub(super) use {enumerations, message, messages, required, union};

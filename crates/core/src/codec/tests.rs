@@ -12,7 +12,9 @@ use super::{
 };
 use crate::{
     effect::Action,
-    event::{ActivityFailed, Fact, Outcome, RunPaused, UpdateCompleted, UpdateRequest},
+    event::{
+        ActivityFailed, Fact, Guards, Outcome, RunPaused, TimerSpec, UpdateCompleted, UpdateRequest,
+    },
     failure::Failure,
     payload::Payload,
     time::Timestamp,
@@ -240,4 +242,19 @@ fn damage_is_said_to_be_damage() {
         decode_answer(Bytes::new()).unwrap_err(),
         "answer: it is missing, although it is always written; restore the bytes from a backup",
     );
+}
+
+/// Code of others that guards nothing leaves the message out.
+#[test]
+fn a_timer_without_guards_is_read() {
+    let spec = TimerSpec {
+        timer: "t".into(),
+        fire_at: Timestamp::EPOCH,
+        origin: None,
+        details: None,
+        guards: Guards::default(),
+    };
+    let wire: generated::TimerSpec = spec.to_wire();
+    assert!(wire.guards.is_some(), "we write it");
+    assert_eq!(TimerSpec::from_wire(generated::TimerSpec { guards: None, ..wire }), Ok(spec));
 }

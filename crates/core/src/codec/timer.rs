@@ -1,6 +1,11 @@
 //! Timers.
 
-use super::table::{messages, union};
+use super::{
+    error::DecodeError,
+    generated,
+    table::{message, messages, union},
+    wire::Wire,
+};
 use crate::event::{
     Approval, Guards, Mover, Origin, TimerCancelled, TimerFired, TimerRescheduled, TimerSpec,
     TimerStarted, WaitDetails,
@@ -11,10 +16,22 @@ messages! {
     TimerSpec { timer, fire_at, origin, details, guards }
     WaitDetails { subject, actors, data, approval }
     Approval { request, update, choices }
-    Guards { not_after, max_extensions }
     TimerRescheduled { timer, fire_at, by }
     TimerFired { timer, started, fire_at }
     TimerCancelled { timer, started }
+}
+
+message!(Guards { not_after, max_extensions });
+
+/// We always write them; code of others that guards nothing may leave them out.
+impl Wire<Option<generated::Guards>> for Guards {
+    fn to_wire(&self) -> Option<generated::Guards> {
+        Some(self.to_wire())
+    }
+
+    fn from_wire(wire: Option<generated::Guards>) -> Result<Self, DecodeError> {
+        wire.map_or_else(|| Ok(Self::default()), Self::from_wire)
+    }
 }
 
 union! {

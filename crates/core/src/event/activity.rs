@@ -51,6 +51,8 @@ pub struct ActivitySpec {
     pub delivery: Delivery,
     /// For a recorded retry: the execution id of the first attempt.
     pub retry_of: Option<ExecutionId>,
+    /// For a recorded retry: which attempt this is, from 2; zero for the first.
+    pub attempt: u32,
 }
 
 /// How often one attempt may reach a worker.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    digest::Digest,
     failure::Failure,
     ids::{EventNumber, Key, NamespaceId, RunId, UpdateId, WorkflowId, WorkflowKey},
     payload::{PayloadMap, Payloads},
@@ -97,6 +98,8 @@ pub struct PreviousRun {
     pub pause_keys: Vec<Key>,
     /// Keys of the ends of pauses.
     pub unpause_keys: Vec<Key>,
+    /// What each of the signal keys was used for, in the same order; none in logs of older versions.
+    pub signal_digests: Vec<Digest>,
 }
 
 /// Where the outcome of an update stands.
@@ -106,6 +109,8 @@ pub struct CompletedUpdate {
     pub update: UpdateId,
     /// The run that completed it.
     pub run: RunId,
+    /// What was asked for.
+    pub asked: Digest,
 }
 
 /// Why a run followed another.

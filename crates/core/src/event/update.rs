@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    digest::Digest,
     failure::Failure,
     ids::{EventNumber, UpdateId},
     payload::{PayloadMap, Payloads},
@@ -20,6 +21,13 @@ pub struct UpdateRequest {
     pub header: PayloadMap,
     /// Who asks.
     pub identity: String,
+}
+
+impl UpdateRequest {
+    /// What tells it from another request.
+    pub fn digest(&self) -> Digest {
+        Digest::of_message(&self.name, &self.input)
+    }
 }
 
 /// An update was carried over from another run, to be delivered again.

@@ -8,7 +8,6 @@ use super::{
 use crate::{
     command::Ask,
     event::{ActivitySpec, ChildSpec, Origin, ParentClosePolicy, ReusePolicy, RunSpec},
-    failure::Failure,
     ids::{ActivityId, ExecutionId, TimerId, WorkflowId},
     payload::PayloadMap,
     retry::{RetryPolicy, Verdict},
@@ -53,7 +52,7 @@ impl Attempt<ActivityId, Option<ExecutionId>> {
             AttemptState::Waiting(timer) => {
                 if context.fired.remove(timer) {
                     self.number += 1;
-                    let activity = call.schedule(self.first.clone(), context);
+                    let activity = call.schedule(self.first.clone(), self.number, context);
                     self.state = AttemptState::Running(activity);
                 }
                 false
@@ -93,6 +92,7 @@ impl Activity {
     pub(super) fn schedule(
         &self,
         retry_of: Option<ExecutionId>,
+        attempt: u32,
         context: &mut Context,
     ) -> ActivityId {
         let activity = ActivityId::from(context.next_id("activity"));
@@ -109,6 +109,7 @@ impl Activity {
             retry: self.retry.clone(),
             delivery: self.delivery,
             retry_of,
+            attempt,
         }));
         activity
     }
@@ -154,14 +155,9 @@ fn retry_timer(
     context: &mut Context,
 ) -> Option<TimerId> {
     let failure = outcome.as_ref().err()?;
-    let delay = match carried_out(policy?, attempt, failure) {
+    let delay = match policy?.judge(attempt, failure) {
         Verdict::After(delay) => delay,
         Verdict::Stop(_) => return None,
     };
     Some(context.start_timer(Some(delay), origin))
-}
-
-/// Judges by the policy although its retries are not the server's business.
-fn carried_out(policy: &RetryPolicy, attempt: u32, failure: &Failure) -> Verdict {
-    RetryPolicy { recorded: false, ..policy.clone() }.judge(attempt, failure)
 }

@@ -160,7 +160,7 @@ fn begin(node: &Node, context: &mut Context) -> Live {
             open_wait(condition, deadline, context)
         }
         Node::Activity(activity) => {
-            let state = AttemptState::Running(activity.schedule(None, context));
+            let state = AttemptState::Running(activity.schedule(None, 0, context));
             Live::Activity(Attempt { number: 1, first: None, state })
         }
         Node::Child(child) => {

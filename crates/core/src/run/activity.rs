@@ -222,6 +222,8 @@ fn verdict(activity: &Activity, failure: &Failure, now: Timestamp) -> Verdict {
             let next = now.saturating_add(delay);
             match activity.schedule_to_close_at() {
                 Some(limit) if next >= limit => Verdict::Stop(RetryState::Timeout),
+                // The next attempt is an activity of its own, which code schedules.
+                _ if policy.recorded => Verdict::Stop(RetryState::InProgress),
                 _ => Verdict::After(delay),
             }
         }
@@ -426,7 +428,7 @@ impl Run {
             spec,
             execution: scheduled.execution.clone(),
             scheduled_at: event.time,
-            attempt: 1,
+            attempt: scheduled.spec.attempt.max(1),
             starts: 0,
             losses: 0,
             phase: Phase::Ready { since: event.time },
@@ -484,7 +486,7 @@ impl Activity {
                 }
             }
             Note::AttemptEnded(ended) => {
-                self.attempt += u32::from(ended.counted);
+                self.attempt = self.attempt.saturating_add(ended.counted.into());
                 self.losses = if ended.counted { 0 } else { self.losses + 1 };
                 self.last_failure = Some(ended.failure.clone());
                 if let Some(details) = &ended.heartbeat {

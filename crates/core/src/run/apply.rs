@@ -3,6 +3,7 @@
 
 use super::{Extent, Run, Touch};
 use crate::{
+    digest::Digest,
     event::{Event, Fact},
     note::{Note, Record},
 };
@@ -151,7 +152,7 @@ impl Run {
             Note::UpdateRejected { update, failure } => self.apply_rejected(update, failure),
             Note::EffectSettled { number, .. } => self.settle_effect(*number),
             Note::Repaired { .. } => self.apply_repaired(),
-            Note::CancelRepeated { key } => self.cancel_keys.insert(key),
+            Note::CancelRepeated { key } => self.cancel_keys.insert(key, Digest::UNKNOWN),
         }
     }
 

@@ -29,6 +29,7 @@ impl Run {
         #[expect(clippy::wildcard_enum_match_arm, reason = "most inputs leave no mark")]
         match fact {
             Fact::RunCancelRequested(_) if buffered => self.cancel_requested = true,
+            Fact::RunPaused(_) | Fact::RunUnpaused(_) => self.touch(Touch::Run),
             Fact::TimerFired(fired) => self.mark_firing(&fired.timer, buffered),
             Fact::TimerRescheduled(moved) => {
                 self.mark_moved(&moved.timer, buffered.then_some(moved.fire_at));

@@ -120,10 +120,12 @@ pub(super) fn decide_closed(
             Ok(draft.finish(Reply::Done))
         }
         Input::EffectAnswered { .. } => Ok(draft.finish(Reply::Repeat)),
-        Input::AdmitUpdate { update, .. } => match draft.run.update_stage(&update) {
-            Some(stage) => Ok(draft.finish(Reply::Update(stage))),
-            None => Err(Refusal::RunClosed),
-        },
+        Input::AdmitUpdate { update, request, .. } => {
+            match draft.run.asked_before(&update, &request)? {
+                Some(stage) => Ok(draft.finish(Reply::Update(stage))),
+                None => Err(Refusal::RunClosed),
+            }
+        }
         Input::Deliver { .. } => {
             Ok(draft.finish(Reply::Delivered(Answer::Failed(DeliveryFailure::Closed))))
         }

@@ -104,7 +104,7 @@ fn admit_again(run: &Run, update: &UpdateId, bodies: &[Body]) -> Option<Body> {
             let Fact::UpdateAccepted(accepted) = &body.fact else { return None };
             (accepted.update == *update).then(|| again(&accepted.request, &body.extension))
         }),
-        Update::Completed(_) | Update::Rejected(_) => None,
+        Update::Completed { .. } | Update::Rejected { .. } => None,
     }
 }
 
@@ -119,6 +119,8 @@ fn retry_or_cron(
     }
     let verdict = match &run.spec.retry {
         None => Verdict::Stop(RetryState::PolicyNotSet),
+        // Its retries are the business of whoever started the run.
+        Some(policy) if policy.recorded => Verdict::Stop(RetryState::PolicyNotSet),
         Some(policy) => policy.judge(run.attempt, failure),
     };
     match verdict {
@@ -160,17 +162,22 @@ fn follow(draft: &mut Draft<'_>, next: Next, failure: Option<Failure>, result: O
 fn previous(run: &Run, context: &Context<'_>, initiator: Initiator) -> PreviousRun {
     let mut completed_updates = run.carried_updates.clone();
     let completed = run.updates.iter().filter(|(_, update)| update.over());
-    completed_updates
-        .extend(completed.map(|(id, _)| CompletedUpdate { update: id.clone(), run: run.id }));
+    completed_updates.extend(completed.map(|(id, update)| CompletedUpdate {
+        update: id.clone(),
+        run: run.id,
+        asked: update.asked(),
+    }));
     let limits = context.limits;
     let completed_updates =
         newest(&completed_updates, limits, |completed| completed.update.as_str().len());
+    let signal_keys = run.signal_keys.carried(limits);
     PreviousRun {
         run: run.id,
         initiator,
         failure: None,
         last_result: run.last_result.clone(),
-        signal_keys: run.signal_keys.carried(limits),
+        signal_digests: run.signal_keys.digests(&signal_keys),
+        signal_keys,
         reschedule_keys: run.reschedule_keys.carried(limits),
         completed_updates,
         cancel_keys: run.cancel_keys.carried(limits),

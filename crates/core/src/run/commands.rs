@@ -259,12 +259,12 @@ impl Ledger<'_> {
     fn check_unanswered(&self, update: &UpdateId) -> Result<(), String> {
         let before = matches!(
             self.run.updates.get(update),
-            Some(Update::Accepted { .. } | Update::Completed(_))
+            Some(Update::Accepted { .. } | Update::Completed { .. })
         );
         if before || self.accepted.touched(update) {
             return Err(format!("update {update} was accepted before"));
         }
-        let rejected = matches!(self.run.updates.get(update), Some(Update::Rejected(_)));
+        let rejected = matches!(self.run.updates.get(update), Some(Update::Rejected { .. }));
         if rejected || self.rejected.contains(update) {
             return Err(format!("update {update} was rejected before"));
         }
@@ -416,10 +416,7 @@ fn fact(
             let scheduled = draft.run.activity_ids.get(&id).copied().unwrap_or_default();
             ActivityCancelRequested { scheduled, task_completed }.into()
         }
-        Ask::StartTimer(mut spec) => {
-            spec.origin.get_or_insert(Origin::CreateTimer);
-            TimerStarted { spec, task_completed }.into()
-        }
+        Ask::StartTimer(spec) => TimerStarted { spec, task_completed }.into(),
         Ask::RescheduleTimer { timer, fire_at } => {
             TimerRescheduled { timer, fire_at, by: Mover::Code }.into()
         }

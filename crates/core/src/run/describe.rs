@@ -148,7 +148,7 @@ impl Run {
     /// How the run stands, as lists show it.
     pub fn shown_status(&self) -> RunStatus {
         match self.status {
-            Status::Open if self.paused => RunStatus::Paused,
+            Status::Open if self.paused_with_buffer() => RunStatus::Paused,
             Status::Open if self.replay_blocked() => RunStatus::ReplayBlocked,
             Status::Open => RunStatus::Running,
             Status::Closed { how, .. } => match how {

@@ -72,6 +72,8 @@ pub enum Input {
         update: UpdateId,
         /// What is asked for.
         request: UpdateRequest,
+        /// The caller waits also while the run's code does not fit its history.
+        wait_while_blocked: bool,
     },
     /// A worker takes an activity.
     StartActivity(StartActivity),
@@ -363,6 +365,9 @@ pub enum Refusal {
     /// The run has no such update, or code rejected it, which leaves no trace.
     #[error("there is no update {0} in this run")]
     UnknownUpdate(UpdateId),
+    /// The key, or the id of the update, was used before for something else.
+    #[error("key {0:?} was used before, for a request with other content")]
+    KeyReused(Key),
     /// The run is paused already.
     #[error("the run is paused already")]
     Paused,

@@ -1,17 +1,23 @@
 //! Idempotency keys. A key is a field of the record that its input caused, so it is durable with it and
 //! needs no table; each operation has keys of its own. They are remembered as long as the run is kept
 //! and carried over to the runs that follow it. A repeat is answered and changes nothing, also when the
-//! run has been closed since.
+//! run has been closed since. A digest of what was asked for stands beside the keys of signals and of
+//! moves: a key that comes back with something else is refused. The other operations have no content
+//! beside a reason. A new run numbers its timers from the start, so what a move was about is not carried over.
 //!
 //! Repairing has no key: it invents nothing, so doing it twice is doing it once.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Input, Run};
+use super::{Input, Movable, Refusal, RescheduleTimer, Run, WaitKey};
 use crate::{
-    event::{Fact, Mover, PreviousRun},
+    digest::Digest,
+    event::{
+        Fact, Mover, PreviousRun, RunCancelRequested, RunPaused, RunUnpaused, SignalReceived,
+        TimerRescheduled,
+    },
     ids::Key,
     limits::Limits,
 };
@@ -20,29 +26,30 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Keys {
     in_order: Vec<Key>,
-    known: BTreeSet<Key>,
+    known: BTreeMap<Key, Digest>,
 }
 
 impl Keys {
-    /// These keys, oldest first.
-    pub fn of(keys: &[Key]) -> Self {
+    /// These keys, oldest first, and what they were used for as far as that is known.
+    pub fn of(keys: &[Key], digests: &[Digest]) -> Self {
         let mut known = Self::default();
-        for key in keys {
-            known.insert(key);
+        let digests = digests.iter().copied().chain(std::iter::repeat(Digest::UNKNOWN));
+        for (key, asked) in keys.iter().zip(digests) {
+            known.insert(key, asked);
         }
         known
     }
 
-    /// Remembers a key.
-    pub fn insert(&mut self, key: &Key) {
-        if self.known.insert(key.clone()) {
+    /// Remembers a key, and what it was used for.
+    pub fn insert(&mut self, key: &Key, asked: Digest) {
+        if self.known.insert(key.clone(), asked).is_none() {
             self.in_order.push(key.clone());
         }
     }
 
     /// The key was seen.
     pub fn contains(&self, key: &Key) -> bool {
-        self.known.contains(key)
+        self.known.contains_key(key)
     }
 
     /// How many there are.
@@ -58,6 +65,11 @@ impl Keys {
     /// The newest keys that the next run takes over, oldest first.
     pub(super) fn carried(&self, limits: &Limits) -> Vec<Key> {
         newest(&self.in_order, limits, |key| key.as_str().len())
+    }
+
+    /// What these keys were used for.
+    pub(super) fn digests(&self, keys: &[Key]) -> Vec<Digest> {
+        keys.iter().map(|key| self.known.get(key).copied().unwrap_or_default()).collect()
     }
 }
 
@@ -79,7 +91,7 @@ pub(super) fn newest<T: Clone>(
 
 impl Run {
     /// The input was taken before, by this run or by one that it follows.
-    pub(super) fn took_before(&self, input: &Input) -> bool {
+    pub(super) fn took_before(&self, input: &Input) -> Result<bool, Refusal> {
         let (known, key) = match input {
             Input::Signal(signal) => (&self.signal_keys, &signal.signal.key),
             Input::RescheduleTimer(reschedule) => (&self.reschedule_keys, &reschedule.key),
@@ -87,7 +99,7 @@ impl Run {
             Input::Pause(paused) => (&self.pause_keys, &paused.key),
             Input::Unpause(unpaused) => (&self.unpause_keys, &unpaused.key),
             Input::Terminate(terminated) => {
-                return terminated.key.is_some() && terminated.key == self.terminate_key;
+                return Ok(terminated.key.is_some() && terminated.key == self.terminate_key);
             }
             Input::StartTask(_)
             | Input::CompleteTask(_)
@@ -104,40 +116,72 @@ impl Run {
             | Input::LoseAttempt { .. }
             | Input::Due { .. }
             | Input::Deliver { .. }
-            | Input::EffectAnswered { .. } => return false,
+            | Input::EffectAnswered { .. } => return Ok(false),
         };
-        key.as_ref().is_some_and(|key| known.contains(key))
+        let Some((key, taken)) = key.as_ref().and_then(|key| known.known.get_key_value(key)) else {
+            return Ok(false);
+        };
+        if taken.differs(self.asked(input)) {
+            return Err(Refusal::KeyReused(key.clone()));
+        }
+        Ok(true)
+    }
+
+    /// What an input asks for, if that can differ between two inputs of its kind.
+    fn asked(&self, input: &Input) -> Digest {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "other inputs have no content")]
+        match input {
+            Input::Signal(input) => Digest::of_message(&input.signal.name, &input.signal.input),
+            Input::RescheduleTimer(RescheduleTimer { what, fire_at, .. }) => {
+                let timer = match what {
+                    Movable::Timer(timer) | Movable::Wait(WaitKey::Timer(timer)) => Some(timer),
+                    Movable::Wait(WaitKey::Condition(wait)) => {
+                        self.waits.get(wait).and_then(|wait| wait.spec.timer.as_ref())
+                    }
+                    Movable::Wait(WaitKey::Activity(_) | WaitKey::Begin) => None,
+                };
+                timer.map_or(Digest::UNKNOWN, |timer| Digest::of_move(timer, *fire_at))
+            }
+            _ => Digest::UNKNOWN,
+        }
     }
 
     /// Remembers the key of a fact, whether it is numbered or waits in the buffer.
     pub(super) fn remember_key(&mut self, fact: &Fact) {
         #[expect(clippy::wildcard_enum_match_arm, reason = "other facts have no key of this kind")]
-        let (known, key) = match fact {
-            Fact::SignalReceived(signal) => (&mut self.signal_keys, &signal.key),
-            Fact::RunCancelRequested(request) => (&mut self.cancel_keys, &request.key),
-            Fact::RunPaused(paused) => (&mut self.pause_keys, &paused.key),
-            Fact::RunUnpaused(unpaused) => (&mut self.unpause_keys, &unpaused.key),
-            Fact::TimerRescheduled(moved) => match &moved.by {
-                Mover::Outside { key, .. } => (&mut self.reschedule_keys, key),
-                Mover::Code => return,
-            },
+        let (known, key, asked) = match fact {
+            Fact::SignalReceived(SignalReceived { name, input, key: Some(key), .. }) => {
+                (&mut self.signal_keys, key, Digest::of_message(name, input))
+            }
+            Fact::TimerRescheduled(TimerRescheduled {
+                timer,
+                fire_at,
+                by: Mover::Outside { key: Some(key), .. },
+            }) => (&mut self.reschedule_keys, key, Digest::of_move(timer, *fire_at)),
+            Fact::RunCancelRequested(RunCancelRequested { key: Some(key), .. }) => {
+                (&mut self.cancel_keys, key, Digest::UNKNOWN)
+            }
+            Fact::RunPaused(RunPaused { key: Some(key), .. }) => {
+                (&mut self.pause_keys, key, Digest::UNKNOWN)
+            }
+            Fact::RunUnpaused(RunUnpaused { key: Some(key), .. }) => {
+                (&mut self.unpause_keys, key, Digest::UNKNOWN)
+            }
             Fact::RunTerminated(terminated) => {
                 self.terminate_key.clone_from(&terminated.key);
                 return;
             }
             _ => return,
         };
-        if let Some(key) = key {
-            known.insert(key);
-        }
+        known.insert(key, asked);
     }
 
     /// Takes over the keys of the runs before.
     pub(super) fn inherit_keys(&mut self, previous: &PreviousRun) {
-        self.signal_keys = Keys::of(&previous.signal_keys);
-        self.reschedule_keys = Keys::of(&previous.reschedule_keys);
-        self.cancel_keys = Keys::of(&previous.cancel_keys);
-        self.pause_keys = Keys::of(&previous.pause_keys);
-        self.unpause_keys = Keys::of(&previous.unpause_keys);
+        self.signal_keys = Keys::of(&previous.signal_keys, &previous.signal_digests);
+        self.reschedule_keys = Keys::of(&previous.reschedule_keys, &[]);
+        self.cancel_keys = Keys::of(&previous.cancel_keys, &[]);
+        self.pause_keys = Keys::of(&previous.pause_keys, &[]);
+        self.unpause_keys = Keys::of(&previous.unpause_keys, &[]);
     }
 }

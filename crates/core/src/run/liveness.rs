@@ -97,7 +97,7 @@ impl Run {
             (self.activities.values().any(|a| running(&a.phase)), ResumeSource::Activity),
             (!self.children.is_empty() || !self.externals.is_empty(), ResumeSource::Child),
             (waits_for_input || (idle && self.completed > 0), ResumeSource::Input),
-            (self.paused || self.replay_blocked(), ResumeSource::Operator),
+            (self.paused_with_buffer() || self.replay_blocked(), ResumeSource::Operator),
         ];
         let open = self.open();
         sources.into_iter().filter(|(holds, _)| open && *holds).map(|(_, source)| source).collect()

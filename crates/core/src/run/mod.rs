@@ -53,7 +53,7 @@ use draft::Draft;
 
 /// Judges an input. On `Ok` the run has changed as the records say; on `Err` it has not changed.
 pub fn decide(run: &mut Run, context: &Context<'_>, input: Input) -> Result<Decision, Refusal> {
-    if run.took_before(&input) {
+    if run.took_before(&input)? {
         return Ok(Draft::new(run, context).finish(Reply::Repeat));
     }
     if !run.open() {
@@ -73,7 +73,9 @@ pub fn decide(run: &mut Run, context: &Context<'_>, input: Input) -> Result<Deci
         Input::Terminate(terminated) => Ok(cancel::terminate(draft, terminated)),
         Input::Pause(paused) => pause::pause(draft, paused),
         Input::Unpause(unpaused) => pause::unpause(draft, unpaused),
-        Input::AdmitUpdate { update, request } => update::admit(draft, update, request),
+        Input::AdmitUpdate { update, request, wait_while_blocked } => {
+            update::admit(draft, update, request, wait_while_blocked)
+        }
         Input::StartActivity(start) => activity::start(draft, start),
         Input::ResolveActivity(resolution) => activity::resolve(draft, resolution),
         Input::Heartbeat { scheduled, start, details } => {

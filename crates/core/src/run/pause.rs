@@ -34,8 +34,9 @@ impl Run {
         }
     }
 
-    /// Inputs are judged on the state with the buffer.
-    fn paused_with_buffer(&self) -> bool {
+    /// The run is paused, or will be as soon as the task in flight ends: inputs are judged on this, and
+    /// people are shown it.
+    pub fn paused_with_buffer(&self) -> bool {
         self.buffer
             .iter()
             .rev()

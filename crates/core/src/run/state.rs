@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{buffer, keys::Keys, volatile::Volatile};
 use crate::{
+    digest::Digest,
     effect::{Effect, RunOutcome},
     event::{
         ActivitySpec, Blocked, Body, ChildSpec, CompletedUpdate, Mover, Outcome, Parent,
@@ -317,11 +318,23 @@ pub enum Update {
     Accepted {
         /// The event of that.
         number: EventNumber,
+        /// What was asked for.
+        asked: Digest,
     },
     /// It has its outcome.
-    Completed(Outcome),
+    Completed {
+        /// What came of it.
+        outcome: Outcome,
+        /// What was asked for.
+        asked: Digest,
+    },
     /// Carried over from another run, and rejected by the code of this one.
-    Rejected(Failure),
+    Rejected {
+        /// Why.
+        failure: Failure,
+        /// What was asked for.
+        asked: Digest,
+    },
 }
 
 impl Update {
@@ -329,7 +342,17 @@ impl Update {
     pub const fn over(&self) -> bool {
         match self {
             Self::Admitted(_) | Self::Accepted { .. } => false,
-            Self::Completed(_) | Self::Rejected(_) => true,
+            Self::Completed { .. } | Self::Rejected { .. } => true,
+        }
+    }
+
+    /// What was asked for.
+    pub fn asked(&self) -> Digest {
+        match self {
+            Self::Admitted(request) => request.digest(),
+            Self::Accepted { asked, .. }
+            | Self::Completed { asked, .. }
+            | Self::Rejected { asked, .. } => *asked,
         }
     }
 }

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     command::Ask,
     event::{
-        Body, Event, Fact, RunTerminated, TaskCompleted, TaskFailed, TaskFailureCause,
+        Blocked, Body, Event, Fact, RunTerminated, TaskCompleted, TaskFailed, TaskFailureCause,
         TaskScheduled, TaskStarted, TaskTimedOut, UpdateRequest,
     },
     failure::{Failure, TimeoutKind},
@@ -223,6 +223,7 @@ pub(super) fn fail(draft: Draft<'_>, input: FailTask) -> Result<Decision, Refusa
 fn end_failed(mut draft: Draft<'_>, turn: Turn, input: FailTask) -> Decision {
     // Inputs that came meanwhile make the next task a normal one, so history must show this one.
     let retry_again = matches!(draft.run.task, Task::Retry(_)) && draft.run.buffer.is_empty();
+    let blocked = input.blocked.is_some();
     if retry_again {
         let Turn { attempt, build, .. } = turn;
         let FailTask { cause, failure, blocked, .. } = input;
@@ -236,7 +237,7 @@ fn end_failed(mut draft: Draft<'_>, turn: Turn, input: FailTask) -> Decision {
         let Turn { identity, build, .. } = turn;
         draft.event(TaskFailed { scheduled, started, cause, failure, identity, build, blocked });
     }
-    end_turn(draft)
+    end_turn(draft, blocked)
 }
 
 pub(super) fn time_out(mut draft: Draft<'_>, start: StartId) -> Result<Decision, Refusal> {
@@ -249,7 +250,7 @@ pub(super) fn time_out(mut draft: Draft<'_>, start: StartId) -> Result<Decision,
     let scheduled = write_start(&mut draft, &turn);
     let started = draft.run.last_event;
     draft.event(TaskTimedOut { scheduled, started });
-    Ok(end_turn(draft))
+    Ok(end_turn(draft, false))
 }
 
 /// The worker is gone: the task goes back at once, slower from the third time on.
@@ -260,18 +261,22 @@ pub(super) fn lose(draft: Draft<'_>, start: StartId) -> Result<Decision, Refusal
     if lost >= 3 {
         draft.run.volatile.task_not_before = Some(draft.now().saturating_add(backoff(lost - 2)));
     }
-    Ok(end_turn(draft))
+    Ok(end_turn(draft, false))
 }
 
 /// The run was read from the store: a start that was under way is gone.
 pub(super) fn recover(draft: Draft<'_>) -> Decision {
-    end_turn(draft)
+    end_turn(draft, false)
 }
 
-fn end_turn(mut draft: Draft<'_>) -> Decision {
+fn end_turn(mut draft: Draft<'_>, blocked: bool) -> Decision {
     draft.run.volatile.turn = None;
     buffer::release(&mut draft);
     draft.wake();
+    // Inputs that came meanwhile are shown to the code at once, and updates with them.
+    if blocked && matches!(draft.run.task, Task::Retry(_)) {
+        draft.run.withdraw_updates();
+    }
     draft.run.touch(Touch::Task);
     draft.finish(Reply::Done)
 }
@@ -372,9 +377,17 @@ impl Run {
         }
     }
 
+    /// How the run's code does not fit its history, if it does not.
+    pub fn blocked(&self) -> Option<&Blocked> {
+        match &self.task {
+            Task::Retry(retry) => retry.blocked.as_ref(),
+            Task::Idle | Task::Scheduled { .. } => None,
+        }
+    }
+
     /// The run's code does not fit its history.
     pub fn replay_blocked(&self) -> bool {
-        matches!(&self.task, Task::Retry(retry) if retry.blocked.is_some())
+        self.blocked().is_some()
     }
 
     fn current_turn(&self, start: StartId) -> Result<Turn, Refusal> {
@@ -395,8 +408,9 @@ impl Run {
         #[expect(clippy::wildcard_enum_match_arm, reason = "called for tasks only")]
         match &event.body.fact {
             Fact::TaskScheduled(_) => {
-                if self.first_task_at.take().is_some() {
+                if self.first_task_at.is_some() {
                     self.touch(Touch::Deadlines);
+                    self.first_task_at = None;
                 }
                 self.task = Task::Scheduled { number: event.number };
                 self.unseen = false;

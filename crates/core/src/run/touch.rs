@@ -1,6 +1,6 @@
 //! Which parts of a run a decision changed. The shard projects just those to rows.
 
-use super::Run;
+use super::{Run, WaitKey};
 use crate::ids::{EventNumber, TimerId, WaitId};
 
 /// A part of a run that has rows.
@@ -24,7 +24,12 @@ pub enum Touch {
 
 impl Run {
     pub(super) fn touch(&mut self, part: Touch) {
-        if matches!(part, Touch::Timer(_) | Touch::Wait(_) | Touch::Activity(_)) {
+        let waits = match part {
+            Touch::Timer(_) | Touch::Wait(_) | Touch::Activity(_) => true,
+            Touch::Deadlines => self.shown_wait(&WaitKey::Begin).is_some(),
+            Touch::Run | Touch::Task | Touch::Effect(_) => false,
+        };
+        if waits {
             // The row is counted when it is complete.
             self.waits_row = self.log_rows + 1;
         }

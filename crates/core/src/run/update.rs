@@ -5,6 +5,7 @@
 //! | unknown | a caller asks | admitted, in memory: the caller repeats after a crash |
 //! | admitted | code accepts | accepted (event) |
 //! | admitted | code rejects, or does not answer | gone; only the caller is told |
+//! | admitted, caller does not wait for a repair | code does not fit history | gone; the caller is told so |
 //! | accepted | code completes | completed (event), kept for repeats |
 //!
 //! An outcome that is too large becomes a failure that says so, in history too: replay compares only
@@ -15,6 +16,7 @@
 
 use super::{Admitted, Decision, Refusal, Reply, Run, Update, draft::Draft};
 use crate::{
+    digest::Digest,
     event::{Event, Fact, Outcome, UpdateAccepted, UpdateCompleted, UpdateRequest},
     failure::{Failure, FailureKind},
     ids::{RunId, UpdateId},
@@ -42,8 +44,12 @@ pub(super) fn admit(
     draft: Draft<'_>,
     update: UpdateId,
     request: UpdateRequest,
+    wait_while_blocked: bool,
 ) -> Result<Decision, Refusal> {
-    if let Some(stage) = draft.run.update_stage(&update) {
+    if let Some(stage) = draft.run.asked_before(&update, &request)? {
+        if let Some(admitted) = draft.run.volatile.admitted.get_mut(&update) {
+            admitted.wait_while_blocked |= wait_while_blocked;
+        }
         return Ok(draft.finish(Reply::Update(stage)));
     }
     let (run, limits) = (&*draft.run, draft.context.limits);
@@ -56,7 +62,8 @@ pub(super) fn admit(
     draft.room()?;
     let order = draft.run.volatile.admissions;
     draft.run.volatile.admissions += 1;
-    draft.run.volatile.admitted.insert(update, Admitted { order, request });
+    let admitted = Admitted { order, request, wait_while_blocked };
+    draft.run.volatile.admitted.insert(update, admitted);
     Ok(draft.finish(Reply::Update(Stage::Admitted)))
 }
 
@@ -75,8 +82,8 @@ pub(super) fn complete(draft: &Draft<'_>, update: UpdateId, outcome: Outcome) ->
         Outcome::Failed(failure) => Outcome::Failed(fit(limits, &update, failure)),
     };
     let accepted = match draft.run.updates.get(&update) {
-        Some(Update::Accepted { number }) => *number,
-        Some(Update::Admitted(_) | Update::Completed(_) | Update::Rejected(_)) | None => 0,
+        Some(Update::Accepted { number, .. }) => *number,
+        Some(Update::Admitted(_) | Update::Completed { .. } | Update::Rejected { .. }) | None => 0,
     };
     UpdateCompleted { update, accepted, outcome }.into()
 }
@@ -122,17 +129,40 @@ pub(super) fn reject_unanswered(draft: &mut Draft<'_>, sent: &[UpdateId]) {
 }
 
 impl Run {
+    /// Code cannot judge updates before it is repaired: those whose callers do not wait for that are gone.
+    pub(super) fn withdraw_updates(&mut self) {
+        self.volatile.admitted.retain(|_, admitted| admitted.wait_while_blocked);
+    }
+
     /// Where an update stands, if it is known.
     pub fn update_stage(&self, update: &UpdateId) -> Option<Stage> {
         let carried = || self.carried_updates.iter().find(|carried| carried.update == *update);
         match self.updates.get(update) {
             Some(Update::Admitted(_)) => Some(Stage::Admitted),
             Some(Update::Accepted { .. }) => Some(Stage::Accepted),
-            Some(Update::Completed(outcome)) => Some(Stage::Completed(outcome.clone())),
-            Some(Update::Rejected(failure)) => Some(Stage::Rejected(failure.clone())),
+            Some(Update::Completed { outcome, .. }) => Some(Stage::Completed(outcome.clone())),
+            Some(Update::Rejected { failure, .. }) => Some(Stage::Rejected(failure.clone())),
             None if self.volatile.admitted.contains_key(update) => Some(Stage::Admitted),
             None => carried().map(|carried| Stage::CompletedIn(carried.run)),
         }
+    }
+
+    /// Where an update stands that was asked for before; its id cannot be used for another one.
+    pub(super) fn asked_before(
+        &self,
+        update: &UpdateId,
+        request: &UpdateRequest,
+    ) -> Result<Option<Stage>, Refusal> {
+        let carried = || self.carried_updates.iter().find(|carried| carried.update == *update);
+        let asked = match (self.updates.get(update), self.volatile.admitted.get(update)) {
+            (Some(known), _) => known.asked(),
+            (None, Some(admitted)) => admitted.request.digest(),
+            (None, None) => carried().map(|carried| carried.asked).unwrap_or_default(),
+        };
+        if asked.differs(request.digest()) {
+            return Err(Refusal::KeyReused(update.as_str().into()));
+        }
+        Ok(self.update_stage(update))
     }
 
     pub(super) fn admitted_in_order(&self) -> Vec<(UpdateId, UpdateRequest)> {
@@ -149,11 +179,13 @@ impl Run {
                 self.updates.insert(admitted.update.clone(), Update::Admitted(request));
             }
             Fact::UpdateAccepted(accepted) => {
-                let update = Update::Accepted { number: event.number };
+                let asked = accepted.request.digest();
+                let update = Update::Accepted { number: event.number, asked };
                 self.updates.insert(accepted.update.clone(), update);
             }
             Fact::UpdateCompleted(completed) => {
-                let update = Update::Completed(completed.outcome.clone());
+                let asked = self.asked_for(&completed.update);
+                let update = Update::Completed { outcome: completed.outcome.clone(), asked };
                 self.updates.insert(completed.update.clone(), update);
             }
             _ => {}
@@ -161,6 +193,12 @@ impl Run {
     }
 
     pub(super) fn apply_rejected(&mut self, update: &UpdateId, failure: &Failure) {
-        self.updates.insert(update.clone(), Update::Rejected(failure.clone()));
+        let (failure, asked) = (failure.clone(), self.asked_for(update));
+        self.updates.insert(update.clone(), Update::Rejected { failure, asked });
+    }
+
+    /// What an update that has an event asks for.
+    fn asked_for(&self, update: &UpdateId) -> Digest {
+        self.updates.get(update).map(Update::asked).unwrap_or_default()
     }
 }

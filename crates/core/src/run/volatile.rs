@@ -50,6 +50,8 @@ pub struct Admitted {
     pub order: u64,
     /// What the caller asks for.
     pub request: UpdateRequest,
+    /// A caller waits also while the run's code does not fit its history.
+    pub wait_while_blocked: bool,
 }
 
 /// A started workflow task. It becomes TaskStarted when it closes.

@@ -23,6 +23,8 @@ pub enum WaitKey {
     Condition(WaitId),
     /// The next attempt of the activity that this event scheduled.
     Activity(EventNumber),
+    /// The beginning of the run itself: it is the next attempt of a child.
+    Begin,
 }
 
 /// One thing that a run waits for.
@@ -67,11 +69,13 @@ impl WaitKey {
             Self::Timer(_) => b't',
             Self::Condition(_) => b'c',
             Self::Activity(_) => b'a',
+            Self::Begin => b'b',
         });
         match self {
             Self::Timer(timer) => bytes.put_slice(timer.as_str().as_bytes()),
             Self::Condition(wait) => bytes.put_slice(wait.as_str().as_bytes()),
             Self::Activity(scheduled) => bytes.put_slice(scheduled.to_string().as_bytes()),
+            Self::Begin => {}
         }
         bytes.freeze()
     }
@@ -84,6 +88,7 @@ impl WaitKey {
             b't' => Some(Self::Timer(rest.into())),
             b'c' => Some(Self::Condition(rest.into())),
             b'a' => rest.parse().ok().map(Self::Activity),
+            b'b' if rest.is_empty() => Some(Self::Begin),
             _ => None,
         }
     }
@@ -96,6 +101,7 @@ impl fmt::Display for WaitKey {
             Self::Timer(timer) => timer.fmt(f),
             Self::Condition(wait) => wait.fmt(f),
             Self::Activity(scheduled) => write!(f, "activity-{scheduled}"),
+            Self::Begin => f.write_str("begin"),
         }
     }
 }
@@ -106,7 +112,7 @@ impl Run {
         let conditions = self.waits.keys().cloned().map(WaitKey::Condition);
         let timers = self.timers.keys().cloned().map(WaitKey::Timer);
         let activities = self.activities.keys().copied().map(WaitKey::Activity);
-        let keys = conditions.chain(timers).chain(activities);
+        let keys = conditions.chain(timers).chain(activities).chain([WaitKey::Begin]);
         keys.filter_map(|key| self.shown_wait(&key)).collect()
     }
 
@@ -119,6 +125,7 @@ impl Run {
             WaitKey::Timer(id) => self.timers.get(id).and_then(|timer| self.shown_timer(timer)),
             WaitKey::Condition(id) => self.shown_condition(id),
             WaitKey::Activity(scheduled) => self.shown_attempt(*scheduled),
+            WaitKey::Begin => self.shown_begin(),
         }
     }
 
@@ -153,7 +160,7 @@ impl Run {
                 let timer = wait.spec.timer.clone().ok_or_else(endless)?;
                 if wait.passed.is_some() { Err(Refusal::TimerFired(timer)) } else { Ok(timer) }
             }
-            WaitKey::Activity(_) => Err(endless()),
+            WaitKey::Activity(_) | WaitKey::Begin => Err(endless()),
         }
     }
 
@@ -230,6 +237,26 @@ impl Run {
             details: None,
         })
     }
+
+    /// The run is the next attempt of a child, and its code has not begun. All attempts that the engine
+    /// makes have the workflow id of the first.
+    fn shown_begin(&self) -> Option<ShownWait> {
+        let until = self.first_task_at.filter(|_| self.attempt > 1 && self.parent.is_some())?;
+        let workflow = self.workflow.workflow.clone();
+        Some(ShownWait {
+            key: WaitKey::Begin,
+            kind: WaitKind::ChildRetry,
+            name: workflow.to_string(),
+            origin: Some(Origin::ChildWorkflowRetry { workflow }),
+            timer: None,
+            since: self.started_at,
+            until,
+            guards: Guards::default(),
+            moves: 0,
+            moved_by: None,
+            details: None,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -243,11 +270,12 @@ mod tests {
             WaitKey::Timer("t-ü".into()),
             WaitKey::Condition("t-ü".into()),
             WaitKey::Activity(7),
+            WaitKey::Begin,
         ];
         for key in keys {
             assert_eq!(WaitKey::from_bytes(&key.to_bytes()), Some(key));
         }
-        for bad in [&b""[..], b"ax", b"t\xff", b"z"] {
+        for bad in [&b""[..], b"ax", b"bx", b"t\xff", b"z"] {
             assert_eq!(WaitKey::from_bytes(bad), None);
         }
     }

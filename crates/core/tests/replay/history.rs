@@ -332,6 +332,7 @@ pub(crate) fn activity_spec(activity: &str, activity_type: &str) -> ActivitySpec
         retry: None,
         delivery: Delivery::AtLeastOnce,
         retry_of: None,
+        attempt: 0,
     }
 }
 

@@ -1,10 +1,12 @@
 //! Activities: attempts are notes, the schedule and the end are events. Delivery, losses, heartbeats,
 //! cancellation.
 
+use std::time::Duration;
+
 use abide_core::{
     command::Ask,
     event::{ActivitySpec, Delivery, Fact},
-    failure::FailureKind,
+    failure::{Failure, FailureKind},
     note::Note,
     retry::{RetryPolicy, RetryState},
     run::{Input, Phase, Refusal, Reply, Resolution},
@@ -187,13 +189,65 @@ fn a_failure_may_forbid_retries_or_choose_the_delay() {
     assert_eq!(failed(&world).1, RetryState::NonRetryableFailure);
 }
 
+/// A recorded retry of a policy of three attempts.
+fn recorded(attempt: u32) -> impl FnOnce(&mut ActivitySpec) {
+    move |spec| {
+        spec.retry = Some(RetryPolicy { recorded: true, ..policy_of(3) });
+        spec.attempt = attempt;
+    }
+}
+
 /// They are timers in history, made by the worker.
 #[test]
 fn recorded_retries_are_not_made_by_the_server() {
-    let recorded = RetryPolicy { recorded: true, ..policy() };
-    let mut world = started(|spec| spec.retry = Some(recorded));
+    let mut world = started(recorded(0));
     assert_eq!(world.fail_activity("a").names[1], "ActivityFailed");
-    assert_eq!(failed(&world).1, RetryState::PolicyNotSet);
+    assert_eq!(failed(&world).1, RetryState::InProgress, "code goes on with the next attempt");
+}
+
+#[test]
+fn a_recorded_retry_knows_which_attempt_it_is() {
+    let mut world = started(recorded(2));
+    assert_eq!(world.run.activity_given(world.scheduled("a")).unwrap().attempt, 2);
+    world.fail_activity("a");
+    let Fact::ActivityStarted(start) = world.fact("ActivityStarted") else { panic!() };
+    assert_eq!((start.attempt, failed(&world).1), (2, RetryState::InProgress));
+    let first = started(recorded(0));
+    assert_eq!(first.run.activity_given(first.scheduled("a")).unwrap().attempt, 1);
+}
+
+#[test]
+fn the_last_recorded_retry_says_why_no_other_follows() {
+    let mut world = started(recorded(3));
+    world.fail_activity("a");
+    assert_eq!(failed(&world).1, RetryState::MaximumAttemptsReached);
+
+    let mut world = started(recorded(1));
+    let fatal = Failure { non_retryable: true, ..failure("fatal") };
+    world.resolve("a", Resolution::Failed(fatal));
+    assert_eq!(failed(&world).1, RetryState::NonRetryableFailure);
+
+    let mut world = started(|spec| {
+        recorded(1)(spec);
+        spec.schedule_to_close = Some(seconds(1));
+    });
+    world.fail_activity("a");
+    assert_eq!(failed(&world).1, RetryState::Timeout, "the next attempt would be too late");
+}
+
+/// The number comes from a worker, so it may be anything.
+#[test]
+fn an_absurd_attempt_number_does_no_harm() {
+    let mut world = started(|spec| {
+        spec.retry = Some(RetryPolicy {
+            initial_interval: Duration::ZERO,
+            maximum_interval: Duration::MAX,
+            ..policy()
+        });
+        spec.attempt = u32::MAX;
+    });
+    world.fail_activity("a");
+    assert_eq!(world.activity("a").attempt, u32::MAX);
 }
 
 /// The worker said that it failed, so trying again is no second effect.

@@ -132,6 +132,7 @@ pub(crate) fn activity_spec(activity: &str) -> ActivitySpec {
         retry: None,
         delivery: Delivery::AtLeastOnce,
         retry_of: None,
+        attempt: 0,
     }
 }
 

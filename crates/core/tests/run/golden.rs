@@ -8,6 +8,7 @@ use abide_core::{
     codec::{self, Row},
     event::{Event, Fact, Origin},
     note::{Note, Record},
+    program::Program,
 };
 use bytes::Bytes;
 
@@ -29,17 +30,17 @@ fn histories_are_written_as_recorded() {
 
 #[test]
 fn recorded_histories_replay_at_every_cut() {
-    for scenario in scenarios::all() {
-        let rows = parse(&fs::read_to_string(file(scenario.name)).unwrap());
+    for (name, program) in programs() {
+        let rows = parse(&fs::read_to_string(file(name)).unwrap());
         let events: Vec<_> = rows.iter().flat_map(events).collect();
-        worker::check_cuts(&scenario.program, &events);
+        worker::check_cuts(&program, &events);
     }
 }
 
 /// A file without scenario would no longer be replayed.
 #[test]
 fn every_recorded_history_has_its_scenario() {
-    let names: Vec<_> = scenarios::all().iter().map(|scenario| scenario.name).collect();
+    let names: Vec<_> = programs().into_iter().map(|(name, _)| name).collect();
     for entry in fs::read_dir(folder()).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap();
@@ -54,6 +55,12 @@ fn a_file_is_read_as_it_was_written() {
         let (World { log, .. }, _) = scenario.play();
         assert_eq!(parse(&print(&log)), log);
     }
+}
+
+/// The programs of all recorded histories.
+fn programs() -> Vec<(&'static str, Program)> {
+    let written = scenarios::all().into_iter().map(|scenario| (scenario.name, scenario.program));
+    written.chain(scenarios::older()).collect()
 }
 
 fn folder() -> PathBuf {
@@ -133,7 +140,9 @@ fn about(fact: &Fact) -> String {
             format!(" {} execution={}", scheduled.spec.activity, scheduled.execution)
         }
         Fact::ActivityStarted(started) => format!(" attempt={}", started.attempt),
-        Fact::ActivityFailed(failed) => format!(" {}", failed.failure.message),
+        Fact::ActivityFailed(failed) => {
+            format!(" {} {:?}", failed.failure.message, failed.retry_state)
+        }
         Fact::ChildInitiated(initiated) => {
             let spec = &initiated.child;
             format!(" {} retry_of={:?}", spec.workflow.workflow, spec.retry_of)

@@ -2,9 +2,10 @@
 
 use abide_core::{
     command::{Ask, ContinueAsNew},
-    event::{RunCancelRequested, RunPaused, RunTerminated, RunUnpaused},
+    event::{RunCancelRequested, RunPaused, RunTerminated, RunUnpaused, SignalReceived},
     ids::Key,
-    run::{Input, Refusal, Reply},
+    payload::Extension,
+    run::{Input, Movable, Refusal, Reply, RescheduleTimer, Signal, WaitKey},
 };
 
 use crate::{build::*, world::World};
@@ -116,4 +117,99 @@ fn operations_do_not_share_their_keys() {
     let input = world.signal_input("go", Some("once"));
     world.take(input);
     assert_eq!(world.take(pause()).reply, Reply::Done);
+}
+
+/// A signal with a key, and with this in it.
+fn signal(name: &str, text: &str) -> Input {
+    let (name, input) = (name.into(), payloads(text));
+    let signal = SignalReceived { name, input, key: key(), ..SignalReceived::default() };
+    Input::Signal(Box::new(Signal { signal, extension: Extension::new() }))
+}
+
+/// The very same is a repeat; the same key with anything else is refused.
+#[track_caller]
+fn knows_the_signal(world: &mut World) {
+    assert_eq!(world.take(signal("pay", "10")).reply, Reply::Repeat);
+    for other in [signal("pay", "20"), signal("ship", "10")] {
+        assert_eq!(world.refused(other), Refusal::KeyReused("once".into()));
+    }
+}
+
+#[test]
+fn a_key_that_comes_back_with_another_signal_is_refused() {
+    let mut world = World::after([timer("t", 60)]);
+    world.take(signal("pay", "10"));
+    knows_the_signal(&mut world);
+    world.crash();
+    knows_the_signal(&mut world);
+    world.terminate();
+    knows_the_signal(&mut world);
+}
+
+#[test]
+fn a_signal_in_the_buffer_keeps_its_key_from_another() {
+    let mut world = World::after([timer("t", 60)]);
+    world.signal("go");
+    world.start_task();
+    world.take(signal("pay", "10"));
+    knows_the_signal(&mut world);
+    world.crash();
+    knows_the_signal(&mut world);
+}
+
+#[test]
+fn the_next_run_of_the_chain_knows_what_a_key_was_used_for() {
+    let mut world = World::after([]);
+    world.take(signal("pay", "10"));
+    let next = ContinueAsNew { spec: spec(), signals: Vec::new(), updates: Vec::new() };
+    let took = world.task([Ask::ContinueAsNew(Box::new(next))]);
+    let mut next = world.successor(&took);
+    knows_the_signal(&mut next);
+    next.crash();
+    knows_the_signal(&mut next);
+}
+
+/// Logs from before digests were kept say only that the key was used.
+#[test]
+fn a_key_whose_use_is_not_known_is_a_repeat() {
+    let mut world = World::after([]);
+    world.take(signal("pay", "10"));
+    let next = ContinueAsNew { spec: spec(), signals: Vec::new(), updates: Vec::new() };
+    let mut took = world.task([Ask::ContinueAsNew(Box::new(next))]);
+    let successor = took.decision.successor.as_mut().unwrap();
+    successor.previous.as_mut().unwrap().signal_digests.clear();
+    let mut next = world.successor(&took);
+    assert_eq!(next.take(signal("pay", "20")).reply, Reply::Repeat);
+}
+
+#[test]
+fn a_key_that_comes_back_with_another_move_is_refused() {
+    let mut world = World::after([timer("t", 60), timer("u", 60)]);
+    let moved = || World::move_input("t", at(90), Some("once"));
+    world.take(moved());
+    for _ in 0..2 {
+        assert_eq!(world.take(moved()).reply, Reply::Repeat);
+        for other in [("t", 91), ("u", 90)] {
+            let other = World::move_input(other.0, at(other.1), Some("once"));
+            assert_eq!(world.refused(other), Refusal::KeyReused("once".into()));
+        }
+        world.crash();
+    }
+}
+
+/// A wait is moved by its own name, which is that of its timer here.
+#[test]
+fn a_move_may_be_repeated_by_the_name_of_the_wait() {
+    let mut world = World::after([open_wait("w", Some("t")), deadline("t", 60)]);
+    world.take(World::move_input("t", at(90), Some("once")));
+    let by_wait = |due| {
+        let what = Movable::Wait(WaitKey::Condition("w".into()));
+        let (identity, key) = ("operator".into(), key());
+        Input::RescheduleTimer(RescheduleTimer { what, fire_at: at(due), identity, key })
+    };
+    assert_eq!(world.take(by_wait(90)).reply, Reply::Repeat);
+    assert_eq!(world.refused(by_wait(91)), Refusal::KeyReused("once".into()));
+    world.signal("go");
+    world.task([cancel_timer("t"), Ask::SatisfyWait("w".into())]);
+    assert_eq!(world.take(by_wait(90)).reply, Reply::Repeat, "the wait is over");
 }

@@ -1,7 +1,10 @@
 //! Pause: inputs are recorded, timers fire into history, running attempts go on, a started task may
 //! complete; nothing new is scheduled or handed out.
 
-use abide_core::run::{Input, Liveness, Refusal, Reply, ResumeSource, Task};
+use abide_core::{
+    list::RunStatus,
+    run::{Input, Liveness, Refusal, Reply, ResumeSource, Task, Touch},
+};
 
 use crate::{build::*, world::World};
 
@@ -124,4 +127,29 @@ fn a_paused_run_may_be_terminated() {
 #[test]
 fn an_operator_can_end_a_pause() {
     assert!(paused().run.resume_sources().contains(&ResumeSource::Operator));
+}
+
+/// What was acknowledged is shown, also while a task is in flight and the event is not numbered yet.
+#[test]
+fn a_pause_during_a_task_is_shown_at_once() {
+    let mut world = World::after([timer("t", 10)]);
+    world.signal("go");
+    world.start_task();
+    assert_eq!(world.pause().names, ["InputBuffered"]);
+    assert!(world.run.take_touched().contains(&Touch::Run), "lists show it too");
+    let described = world.run.describe();
+    assert_eq!((described.status, described.liveness), (RunStatus::Paused, Liveness::TaskRunning));
+    assert!(described.resume_sources.contains(&ResumeSource::Operator));
+    world.request_cancel();
+    world.move_timer("t", 30);
+    let described = world.run.describe();
+    assert!(described.cancel_requested);
+    assert_eq!(described.waits[0].until, at(30));
+
+    world.unpause();
+    assert_eq!(world.run.describe().status, RunStatus::Running);
+    world.pause();
+    world.complete([]);
+    let described = world.run.describe();
+    assert_eq!((described.status, described.liveness), (RunStatus::Paused, Liveness::Paused));
 }

@@ -254,7 +254,8 @@ impl Play {
         self.updates += u64::from(!choice.is_multiple_of(4));
         let name = if choice.is_multiple_of(3) { "reject" } else { "set" };
         let update = format!("update-{}", self.updates).into();
-        Input::AdmitUpdate { update, request: request(name) }
+        let wait_while_blocked = choice.is_multiple_of(2);
+        Input::AdmitUpdate { update, request: request(name), wait_while_blocked }
     }
 
     fn end_activity(&self, scheduled: EventNumber, choice: u8) -> Input {

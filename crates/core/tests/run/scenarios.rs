@@ -48,6 +48,12 @@ pub(crate) fn all() -> Vec<Scenario> {
     groups.into_iter().flatten().collect()
 }
 
+/// Histories that older versions wrote, by the names of their files, and the programs that must still
+/// fit them. The first one has no attempt numbers on recorded retries.
+pub(crate) fn older() -> [(&'static str, Program); 1] {
+    [("activity-retry-recorded", Program::new(retried_activity(true)))]
+}
+
 /// Runs the tasks there are, then goes to a moment at which a timer is due.
 fn until_due(world: &mut World, worker: &mut Worker, moment: u64, timer: &str) {
     worker.drain(world);
@@ -188,7 +194,7 @@ fn retries() -> Vec<Scenario> {
             world.start_activity("activity-1");
             world.complete_activity("activity-1");
         }),
-        Scenario::new("activity-retry-recorded", retried_activity(true), |world, worker| {
+        Scenario::new("activity-retry-counted", retried_activity(true), |world, worker| {
             worker.drain(world);
             world.start_activity("activity-1");
             world.go_to(5);

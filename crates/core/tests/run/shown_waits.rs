@@ -3,13 +3,16 @@
 use abide_core::{
     codec,
     command::Ask,
-    event::{Approval, Guards, Mover, Origin, WaitDetails},
+    event::{Approval, Guards, Mover, Origin, Parent, RunSpec, WaitDetails},
     list::{WaitEnd, WaitKind},
-    run::{Input, Movable, Refusal, RescheduleTimer, ShownWait, WaitKey},
+    run::{Input, Movable, Refusal, RescheduleTimer, ShownWait, StartRun, TimerKey, WaitKey},
     time::Timestamp,
 };
 
-use crate::{build::*, world::World};
+use crate::{
+    build::*,
+    world::{World, start_run},
+};
 
 fn approval() -> WaitDetails {
     let approval = Approval {
@@ -234,4 +237,46 @@ fn a_move_while_code_describes_the_wait_is_kept() {
     let wait = only(&world);
     assert_eq!((wait.until, wait.moves), (at(50), 1));
     assert_eq!(wait.details.unwrap().actors, ["bert"]);
+}
+
+/// A child that failed and is tried again by the engine.
+fn retried_child() -> World {
+    let parent = Parent { run: other(), initiated: 5 };
+    let spec = RunSpec { retry: Some(policy()), ..spec() };
+    let mut world = World::begin(StartRun { spec, parent: Some(parent), ..start_run() });
+    world.go_to(5);
+    let took = world.task([Ask::FailRun(failure("boom"))]);
+    world.successor(&took)
+}
+
+#[test]
+fn the_next_attempt_of_a_child_is_a_wait_with_its_origin() {
+    let mut world = retried_child();
+    let wait = only(&world);
+    let workflow = world.run.workflow.workflow.clone();
+    assert_eq!((&wait.key, wait.kind), (&WaitKey::Begin, WaitKind::ChildRetry));
+    assert_eq!(wait.name, workflow.to_string());
+    assert_eq!(wait.origin, Some(Origin::ChildWorkflowRetry { workflow }));
+    assert_eq!((wait.since, wait.until, wait.timer.clone()), (at(5), at(6), None));
+    let row = world.run.wait_row(&wait.key).expect("a row");
+    assert_eq!((row.kind, row.name, row.until), (wait.kind, wait.name, wait.until));
+    let refused = world.refused(move_wait(WaitKey::Begin, 50));
+    assert_eq!(refused, Refusal::EndlessWait("begin".into()));
+
+    world.crash();
+    world.go_to(6);
+    world.due(TimerKey::FirstTask);
+    assert_eq!(world.run.shown_waits(), []);
+    assert_eq!(world.run.waits_row, world.run.log_rows, "who follows the waits is told");
+}
+
+/// A start delay has no origin, and a run that nobody's code called is no child's retry.
+#[test]
+fn only_the_retry_of_a_child_waits_for_its_beginning() {
+    let parent = Some(Parent { run: other(), initiated: 5 });
+    let delayed = World::begin(StartRun { first_task_at: Some(at(60)), parent, ..start_run() });
+    assert_eq!(delayed.run.shown_waits(), []);
+    let mut alone = World::with(RunSpec { retry: Some(policy()), ..spec() });
+    let took = alone.task([Ask::FailRun(failure("boom"))]);
+    assert_eq!(alone.successor(&took).run.shown_waits(), []);
 }

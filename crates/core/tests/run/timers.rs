@@ -3,6 +3,7 @@
 use abide_core::{
     command::Ask,
     event::{Fact, Guards, Mover, Origin},
+    list::WaitKind,
     run::{Input, Liveness, Refusal, Reply, TimerKey},
     time::Timestamp,
 };
@@ -95,14 +96,6 @@ fn every_origin_is_kept() {
         world.go_to(10);
         assert_eq!(world.fire("t").names[0], "TimerFired");
     }
-}
-
-/// We always set it.
-#[test]
-fn a_timer_without_origin_is_a_sleep() {
-    let world = World::after([Ask::StartTimer(timer_spec("t", at(10), None))]);
-    let Fact::TimerStarted(started) = world.last_fact() else { panic!() };
-    assert_eq!(started.spec.origin, Some(Origin::CreateTimer));
 }
 
 /// The sentinel has no row in the due index.
@@ -259,4 +252,14 @@ fn a_closed_run_has_nothing_due() {
     assert_eq!(world.fire("t").reply, Reply::NotDue);
     assert_eq!(world.refused(World::move_input("t", at(50), None)), Refusal::RunClosed);
     assert_eq!(world.refused(Input::RequestCancel(Default::default())), Refusal::RunClosed);
+}
+
+/// Code of other SDKs, or older code, may not say why a timer exists. The engine does not make it up.
+#[test]
+fn a_timer_without_origin_stays_without() {
+    let world = World::after([Ask::StartTimer(timer_spec("t", at(10), None))]);
+    let Fact::TimerStarted(started) = world.last_fact() else { panic!() };
+    assert_eq!(started.spec.origin, None);
+    let wait = world.run.shown_waits().remove(0);
+    assert_eq!((wait.kind, wait.origin), (WaitKind::Timer, None));
 }

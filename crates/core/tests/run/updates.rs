@@ -2,8 +2,8 @@
 //! whose only cause is an update is scheduled in memory.
 
 use abide_core::{
-    command::Ask,
-    event::{Body, Fact, Outcome, UpdateAdmitted},
+    command::{Ask, ContinueAsNew},
+    event::{Body, Fact, Outcome, UpdateAdmitted, UpdateRequest},
     failure::{Failure, FailureKind},
     limits::Limits,
     payload::Payload,
@@ -310,4 +310,83 @@ fn an_update_may_fail() {
     let fails = Ask::CompleteUpdate { update: "u".into(), outcome: outcome.clone() };
     world.task([accept("u"), fails]);
     assert_eq!(world.update("u"), Stage::Completed(outcome));
+}
+
+/// The same id with something else.
+fn other(update: &str) -> Input {
+    let request = UpdateRequest { input: payloads("2"), ..request("set") };
+    Input::AdmitUpdate { update: update.into(), request, wait_while_blocked: false }
+}
+
+#[test]
+fn an_id_that_comes_back_with_another_update_is_refused_at_every_stage() {
+    let reused = Refusal::KeyReused("u".into());
+    let mut world = asked();
+    assert_eq!(world.refused(other("u")), reused);
+    world.task([accept("u")]);
+    assert_eq!(world.refused(other("u")), reused);
+    world.crash();
+    assert_eq!(world.refused(other("u")), reused);
+    world.signal("go");
+    world.task([complete_update("u")]);
+    assert_eq!(world.refused(other("u")), reused);
+    world.terminate();
+    assert_eq!(world.refused(other("u")), reused);
+    assert!(matches!(world.update("u"), Stage::Completed(_)), "the same is a repeat");
+}
+
+#[test]
+fn a_carried_update_keeps_its_id_from_another() {
+    let reused = Refusal::KeyReused("u".into());
+    let mut world = carried();
+    assert_eq!(world.refused(other("u")), reused);
+    world.task([reject("u")]);
+    world.crash();
+    assert_eq!(world.refused(other("u")), reused);
+}
+
+#[test]
+fn the_next_run_knows_what_a_completed_update_asked_for() {
+    let mut world = asked();
+    world.task([accept("u"), complete_update("u")]);
+    world.signal("go");
+    let next = ContinueAsNew { spec: spec(), signals: Vec::new(), updates: Vec::new() };
+    let took = world.task([Ask::ContinueAsNew(Box::new(next))]);
+    let mut next = world.successor(&took);
+    assert_eq!(next.refused(other("u")), Refusal::KeyReused("u".into()));
+    assert_eq!(next.update("u"), Stage::CompletedIn(world.run.id));
+}
+
+/// Code cannot judge them before it is repaired, and their callers are told so.
+#[test]
+fn updates_are_withdrawn_when_the_run_is_blocked_unless_a_caller_waits() {
+    let mut world = asked();
+    let patient = |update: &str| {
+        let (update, request) = (update.into(), request("set"));
+        Input::AdmitUpdate { update, request, wait_while_blocked: true }
+    };
+    world.take(patient("v"));
+    world.update("w");
+    world.take(patient("w"));
+    world.start_task();
+    world.block_task();
+    assert_eq!(world.run.update_stage(&"u".into()), None);
+    assert_eq!(world.run.update_stage(&"v".into()), Some(Stage::Admitted));
+    assert_eq!(world.run.update_stage(&"w".into()), Some(Stage::Admitted));
+    world.start_with("build-2").unwrap();
+    let given = world.run.volatile.turn.as_ref().unwrap();
+    assert_eq!(given.updates, ["v".into(), "w".into()]);
+}
+
+/// The next task shows the signal to the code, and the update with it.
+#[test]
+fn an_update_stays_when_something_new_makes_the_code_run_at_once() {
+    let mut world = asked();
+    world.start_task();
+    world.signal("go");
+    world.block_task();
+    assert_eq!(world.run.update_stage(&"u".into()), Some(Stage::Admitted));
+    world.start_task();
+    world.block_task();
+    assert_eq!(world.run.update_stage(&"u".into()), None);
 }

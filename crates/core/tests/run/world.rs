@@ -334,7 +334,8 @@ impl World {
     }
 
     pub(crate) fn update_input(update: &str) -> Input {
-        Input::AdmitUpdate { update: update.into(), request: request("set") }
+        let (update, request) = (update.into(), request("set"));
+        Input::AdmitUpdate { update, request, wait_while_blocked: false }
     }
 
     /// Asks for an update and says where it stands.

@@ -36,6 +36,7 @@ fn every_error() -> Vec<CallError> {
         Refusal::TooLate { fire_at: time(1), not_after: time(2) },
         Refusal::TooManyMoves { limit: 4 },
         Refusal::UnknownUpdate("u".into()),
+        Refusal::KeyReused("k".into()),
         Refusal::Paused,
         Refusal::NotPaused,
         Refusal::Held,

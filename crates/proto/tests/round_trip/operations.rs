@@ -65,7 +65,8 @@ fn starts() {
             signal: full.then(signal),
             update: full.then(|| {
                 let (update, until) = ("u1".into(), UpdateWait::Accepted);
-                Box::new(StartUpdate { update, request: update_request(), until })
+                let request = update_request();
+                Box::new(StartUpdate { update, request, until, wait_while_blocked: true })
             }),
         }))
     };
@@ -84,14 +85,21 @@ fn messages() {
         update: "u1".into(),
         request: update_request(),
         until,
+        wait_while_blocked: until == UpdateWait::Completed,
+    };
+    let look_up = |until| Call::AwaitUpdate {
+        target: target(),
+        update: "u1".into(),
+        until,
+        wait_while_blocked: until == UpdateWait::Completed,
     };
     check_calls([
         Call::Signal(target(), signal(), extension()),
         update(UpdateWait::Admitted),
         update(UpdateWait::Accepted),
         update(UpdateWait::Completed),
-        Call::AwaitUpdate { target: target(), update: "u1".into(), until: UpdateWait::Admitted },
-        Call::AwaitUpdate { target: target(), update: "u1".into(), until: UpdateWait::Completed },
+        look_up(UpdateWait::Admitted),
+        look_up(UpdateWait::Completed),
         Call::Query { target: target(), query: Query { name: "q".into(), input: payloads() } },
         Call::AwaitClose(target()),
         Call::AwaitWaits(target(), 12),

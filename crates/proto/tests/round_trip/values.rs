@@ -108,6 +108,7 @@ pub(crate) fn activity_spec() -> ActivitySpec {
         retry: Some(RetryPolicy::default()),
         delivery: Delivery::AtMostOnce,
         retry_of: Some("execution".into()),
+        attempt: 2,
     }
 }
 

@@ -155,8 +155,10 @@ async fn timer_origin_12_a_sleep_stands_where_code_has_the_optional_timer() {
     for origin in [Some(Origin::CreateTimer), None] {
         let site = Site::open().await;
         let handle = old_run(&site, "sleep").await;
-        let asked = timer("timer-1", site.now() + seconds(5), origin);
+        let asked = timer("timer-1", site.now() + seconds(5), origin.clone());
         OldWorker::connect(site.engine()).task([asked]).await;
+        let recorded = timers(&handle.history().await.unwrap()).remove(0);
+        assert_eq!(recorded.origin, origin, "the engine does not make one up");
         let worker = site.work(today);
         site.pass(seconds(5));
         completed(&handle, "payload").await;

@@ -10,6 +10,7 @@ use abide::{Timestamp, Worker, prelude::*};
 use abide_core::{
     event::{Event, Fact, Origin},
     list::{WaitFilter, WaitKind},
+    retry::RetryState,
 };
 use abide_sdk_testing::{TestEnvironment, record, replay_history};
 
@@ -138,6 +139,55 @@ async fn timer_origin_03_and_04_an_activity_retry_names_the_execution_of_every_a
     assert_eq!(named, vec![execution; 2], "and so does every delay between them");
 }
 
+/// Which attempts of its activities a history has, and what it says about the next one of each failure.
+fn attempts(history: &[Event]) -> (Vec<u32>, Vec<RetryState>) {
+    let (mut attempts, mut states) = (Vec::new(), Vec::new());
+    for event in history {
+        match &event.body.fact {
+            Fact::ActivityStarted(started) => attempts.push(started.attempt),
+            Fact::ActivityFailed(failed) => states.push(failed.retry_state),
+            _ => {}
+        }
+    }
+    (attempts, states)
+}
+
+/// Says which attempt it is, and fails.
+#[activity]
+async fn count(ctx: ActivityContext) -> Result<(), ActivityError> {
+    Err(ActivityError::new(ctx.attempt().to_string()))
+}
+
+/// Gives what each attempt has said, and why there was no further one.
+#[derive(Default)]
+struct Counted;
+
+#[workflow]
+impl Counted {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<String> {
+        match ctx.activity(count, ()).retry(recorded()).await {
+            Err(Error::Activity(failed)) => {
+                Ok(format!("{} {:?}", failed.failure.message, failed.retry_state))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn recorded_retries_are_counted_and_say_what_follows() {
+    use RetryState::{InProgress, MaximumAttemptsReached};
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Counted>().activity(count)).await.unwrap();
+    let counted = env.client().start::<Counted>("counted", ()).await.unwrap();
+    assert_eq!(counted.result().await.unwrap(), "3 MaximumAttemptsReached");
+    let history = counted.history().await.unwrap();
+    let expected = (vec![1, 2, 3], vec![InProgress, InProgress, MaximumAttemptsReached]);
+    assert_eq!(attempts(&history), expected);
+    replay_history::<Counted>(history).unwrap();
+}
+
 /// Retries that the engine makes are no timers of the run, but their delay is a wait that says as much.
 #[tokio::test]
 async fn a_retry_that_the_engine_makes_shows_the_same_origin_while_it_waits() {
@@ -211,6 +261,69 @@ async fn timer_origin_05_and_06_a_child_retry_always_names_the_first_child() {
         })
         .collect();
     assert_eq!(children, ["shipment-7", "shipment-7-attempt-2", "shipment-7-attempt-3"]);
+}
+
+/// Gives why there was no other attempt.
+#[derive(Default)]
+struct Bankrupt;
+
+#[workflow]
+impl Bankrupt {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<String> {
+        let twice = recorded().maximum_attempts(2);
+        match ctx.child::<Shipment>("shipment-8", ()).retry(twice).await {
+            Err(Error::Child(failed)) => Ok(format!("{:?}", failed.retry_state)),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_last_recorded_retry_of_a_child_says_why_no_other_follows() {
+    let env = TestEnvironment::new().await;
+    env.worker(|worker| worker.workflow::<Bankrupt>().workflow::<Shipment>()).await.unwrap();
+    let shop = env.client().start::<Bankrupt>("bankrupt", ()).await.unwrap();
+    assert_eq!(shop.result().await.unwrap(), "MaximumAttemptsReached");
+}
+
+/// A child that the engine tries again.
+#[derive(Default)]
+struct Depot;
+
+#[workflow]
+impl Depot {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<String> {
+        let policy = RetryPolicy::default().maximum_attempts(2);
+        ctx.child::<Shipment>("shipment-9", ()).retry(policy).await
+    }
+}
+
+/// The retry is the child's next run, which has the id of the first and waits for its beginning.
+#[tokio::test]
+async fn a_retry_of_a_child_that_the_engine_makes_shows_its_origin_while_it_waits() {
+    let site = Site::open().await;
+    let worker =
+        site.work(|worker| worker.workflow::<Depot>().workflow::<Shipment>().max_cached_runs(0));
+    let depot = site.client().start::<Depot>("depot", ()).await.unwrap();
+    let filter = WaitFilter { kind: Some(WaitKind::ChildRetry), ..WaitFilter::default() };
+    let wait = loop {
+        match site.client().waits(filter.clone(), 10).await.unwrap().pop() {
+            Some(wait) => break wait,
+            None => tokio::task::yield_now().await,
+        }
+    };
+    assert_eq!((wait.name.as_str(), wait.until), ("shipment-9", add(site.now(), 1)));
+    let child = site.client().handle::<Shipment>("shipment-9");
+    let described = child.describe().await.unwrap();
+    let workflow = "shipment-9".into();
+    assert_eq!(described.waits[0].origin, Some(Origin::ChildWorkflowRetry { workflow }));
+    assert_eq!((described.attempt, described.begins_at), (2, Some(wait.until)));
+    site.pass(seconds(1));
+    depot.result().await.expect_err("it fails twice");
+    assert_eq!(site.client().waits(filter, 10).await.unwrap(), []);
+    worker.kill().await;
 }
 
 #[tokio::test]

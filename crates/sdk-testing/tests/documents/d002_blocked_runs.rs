@@ -63,6 +63,11 @@ macro_rules! approval {
             #[signal]
             fn done();
 
+            #[update]
+            fn amend(&mut self) {
+                self.looks += 1;
+            }
+
             #[query]
             fn ready(&self) -> bool {
                 self.ready
@@ -140,9 +145,10 @@ async fn blocked<Old: Workflow, New: Workflow>() -> Blocked {
     assert_eq!(description.liveness, Liveness::ReplayBlocked);
     assert!(description.resume_sources.contains(&ResumeSource::Operator));
     let blocked = trouble.blocked.unwrap();
-    // A query is told the same.
-    let told = handle.query_untyped("ready", Vec::new()).await;
-    assert_eq!(told, Err(ClientError::Blocked(Box::new(blocked.clone()))));
+    // A query and an update are told the same.
+    let error = ClientError::Blocked(Box::new(blocked.clone()));
+    assert_eq!(handle.query_untyped("ready", Vec::new()).await, Err(error.clone()));
+    assert_eq!(handle.update_untyped("change", Vec::new()).await, Err(error));
     worker.kill().await;
     blocked
 }
@@ -257,6 +263,27 @@ async fn a_blocked_run_goes_on_with_the_same_build_when_it_is_repaired() {
     handle.repair().await.unwrap();
     handle.result_untyped().await.unwrap();
     worker.kill().await;
+}
+
+/// Who would rather wait than be told that the run is blocked gets the outcome of the repaired code.
+#[tokio::test]
+async fn an_update_may_wait_until_a_blocked_run_is_repaired() {
+    let site = Site::open().await;
+    let handle = begin::<Approval>(&site).await;
+    let wrong = site.work_as("wrong", |worker| worker.workflow::<OtherKey>());
+    handle.signal_untyped("look", Vec::new()).await.unwrap();
+    until(&handle, |fact| matches!(fact, Fact::TaskFailed(_))).await;
+    let told = handle.update_untyped("amend", Vec::new()).id("u").await;
+    assert!(matches!(told, Err(ClientError::Blocked(_))), "{told:?}");
+    let update = handle.update_untyped("amend", Vec::new()).id("u").wait_while_blocked();
+    let update = tokio::spawn(update.into_future());
+    while !site.run("approval-1").await.volatile.admitted.contains_key(&"u".into()) {
+        tokio::task::yield_now().await;
+    }
+    let right = site.work_as("right", |worker| worker.workflow::<Approval>());
+    update.await.unwrap().unwrap();
+    wrong.kill().await;
+    right.kill().await;
 }
 
 #[tokio::test]

@@ -66,6 +66,7 @@ pub(crate) fn activity(id: &str, activity_type: &str) -> Ask {
         retry: None,
         delivery: Delivery::AtLeastOnce,
         retry_of: None,
+        attempt: 0,
     })
 }
 

@@ -184,8 +184,10 @@ async fn an_id_is_one_update() {
     assert_eq!(tab.update(Tab::pay, 5).id("invoice-12").await.unwrap(), 5);
     assert_eq!(tab.update(Tab::pay, 5).id("invoice-12").await.unwrap(), 5);
     check("the same id again", &tab).await;
-    assert_eq!(tab.update(Tab::pay_later, 9).id("invoice-12").await.unwrap(), 5);
-    check("the same id with another name and other arguments", &tab).await;
+    let reused = ClientError::Refused(Refusal::KeyReused("invoice-12".into()));
+    assert_eq!(tab.update(Tab::pay, 9).id("invoice-12").await.unwrap_err(), reused);
+    assert_eq!(tab.update(Tab::pay_later, 5).id("invoice-12").await.unwrap_err(), reused);
+    check("the same id with another name or other arguments", &tab).await;
     assert_eq!(tab.update_by_id(Tab::pay, "invoice-12").result().await.unwrap(), 5);
     check("it is looked up by its id", &tab).await;
     tab.signal(Tab::close, "done".into()).await.unwrap();
@@ -294,8 +296,10 @@ async fn an_unfinished_update_goes_along_when_the_run_continues_as_new() {
     assert_eq!(update.result().await.unwrap(), 7, "the state does not go along");
     let tab = env.client().handle::<Tab>("tab");
     check("the run continues as new while the handler runs", &tab).await;
-    assert_eq!(tab.update(Tab::pay_later, 9).id("later").await.unwrap(), 7);
-    assert_eq!(tab.update(Tab::pay, 9).id("done").await.unwrap(), done);
+    assert_eq!(tab.update(Tab::pay_later, 7).id("later").await.unwrap(), 7);
+    assert_eq!(tab.update(Tab::pay, 5).id("done").await.unwrap(), done);
+    let reused = ClientError::Refused(Refusal::KeyReused("done".into()));
+    assert_eq!(tab.update(Tab::pay, 9).id("done").await.unwrap_err(), reused);
     check("its id was used before the run continued as new", &tab).await;
 }
 

@@ -90,9 +90,7 @@ struct Ending {
 impl LocalActivity {
     /// Judges the failure of attempt number `attempt`, so long after the first one began.
     pub fn judge(&self, attempt: u32, failure: Failure, elapsed: Duration) -> LocalVerdict {
-        // The run makes the retries itself anyway, whatever the policy says of them.
-        let policy = RetryPolicy { recorded: false, ..self.retry.clone() };
-        let delay = match policy.judge(attempt, &failure) {
+        let delay = match self.retry.judge(attempt, &failure) {
             Verdict::Stop(state) => return LocalVerdict::Ends(LocalEnd::Failed(failure, state)),
             Verdict::After(delay) => delay,
         };

@@ -30,6 +30,7 @@ pub struct Update<O> {
     name: String,
     input: Result<Payloads, PayloadError>,
     decode: Decode<O>,
+    wait_while_blocked: bool,
 }
 
 impl<O> Update<O> {
@@ -40,13 +41,22 @@ impl<O> Update<O> {
         input: Result<Payloads, PayloadError>,
         decode: impl Fn(Payloads) -> Result<O, PayloadError> + Send + Sync + 'static,
     ) -> Self {
-        Self { client, target, id: None, name, input, decode: Arc::new(decode) }
+        let decode = Arc::new(decode);
+        Self { client, target, id: None, name, input, decode, wait_while_blocked: false }
     }
 
-    /// Makes repeats of this update the same update, whatever its name and arguments; by default every
-    /// one has an id of its own.
+    /// Makes repeats of this update the same update; by default every one has an id of its own. An id that
+    /// was used with another name or other arguments is refused as `KeyReused`.
     pub fn id(mut self, id: impl Into<UpdateId>) -> Self {
         self.id = Some(id.into());
+        self
+    }
+
+    /// Waits also while the run's code does not fit its history, until that is repaired. Without it the
+    /// call fails at once with [`ClientError::Blocked`], and an update that the workflow had not accepted
+    /// is not made.
+    pub const fn wait_while_blocked(mut self) -> Self {
+        self.wait_while_blocked = true;
         self
     }
 
@@ -54,17 +64,19 @@ impl<O> Update<O> {
     pub async fn start(self) -> Result<UpdateHandle<O>, ClientError> {
         let (client, decode, target) =
             (self.client.clone(), self.decode.clone(), self.target.clone());
+        let wait_while_blocked = self.wait_while_blocked;
         let (id, call) = self.call(UpdateWait::Accepted)?;
         let (run, _) = stage(client.wait(call).await?)?;
         let target = RunTarget { run: Some(run), ..target };
-        Ok(UpdateHandle::new(client, target, id, decode))
+        Ok(UpdateHandle { wait_while_blocked, ..UpdateHandle::new(client, target, id, decode) })
     }
 
     fn call(self, until: UpdateWait) -> Result<(UpdateId, Call), ClientError> {
         let update = self.id.unwrap_or_else(fresh_id);
         let request = request(&self.client, self.name, self.input?);
-        let (id, target) = (update.clone(), self.target);
-        Ok((id, Call::Update { target, update, request, until }))
+        let (id, target, wait_while_blocked) =
+            (update.clone(), self.target, self.wait_while_blocked);
+        Ok((id, Call::Update { target, update, request, until, wait_while_blocked }))
     }
 }
 
@@ -88,6 +100,7 @@ pub struct UpdateHandle<O> {
     target: RunTarget,
     id: UpdateId,
     decode: Decode<O>,
+    wait_while_blocked: bool,
 }
 
 /// How far an update is that has neither failed nor been rejected.
@@ -103,7 +116,15 @@ pub enum UpdateState<O> {
 
 impl<O> UpdateHandle<O> {
     pub(super) fn new(client: Client, target: RunTarget, id: UpdateId, decode: Decode<O>) -> Self {
-        Self { client, target, id, decode }
+        Self { client, target, id, decode, wait_while_blocked: false }
+    }
+
+    /// Waits also while the run's code does not fit its history, until that is repaired; see
+    /// [`Update::wait_while_blocked`].
+    #[must_use]
+    pub fn wait_while_blocked(mut self) -> Self {
+        self.wait_while_blocked = true;
+        self
     }
 
     /// The update's id.
@@ -127,7 +148,8 @@ impl<O> UpdateHandle<O> {
 
     async fn wait(&self, until: UpdateWait) -> Result<Stage, ClientError> {
         let (target, update) = (self.target.clone(), self.id.clone());
-        let call = Call::AwaitUpdate { target, update, until };
+        let wait_while_blocked = self.wait_while_blocked;
+        let call = Call::AwaitUpdate { target, update, until, wait_while_blocked };
         Ok(stage(self.client.wait(call).await?)?.1)
     }
 }

@@ -33,6 +33,7 @@ pub struct StartWithUpdate<W, O> {
     name: String,
     input: Result<Payloads, PayloadError>,
     decode: Decode<O>,
+    wait_while_blocked: bool,
 }
 
 /// A run that is there, and what it made of the update.
@@ -87,12 +88,19 @@ impl<W, O> StartWithUpdate<W, O> {
         input: Result<Payloads, PayloadError>,
         decode: Decode<O>,
     ) -> Self {
-        Self { start, id: None, name, input, decode }
+        Self { start, id: None, name, input, decode, wait_while_blocked: false }
     }
 
     /// Makes repeats of this update the same update; by default every one has an id of its own.
     pub fn id(mut self, id: impl Into<UpdateId>) -> Self {
         self.id = Some(id.into());
+        self
+    }
+
+    /// Waits also while the code of a run that was open does not fit its history, until that is repaired;
+    /// see [`Update::wait_while_blocked`](super::Update::wait_while_blocked).
+    pub fn wait_while_blocked(mut self) -> Self {
+        self.wait_while_blocked = true;
         self
     }
 
@@ -112,7 +120,9 @@ impl<W, O> StartWithUpdate<W, O> {
         let (client, mut call) = self.start.keyed()?;
         let update = self.id.unwrap_or_else(fresh_id);
         let request = request(&client, self.name, self.input?);
-        call.update = Some(Box::new(StartUpdate { update: update.clone(), request, until }));
+        let (id, wait_while_blocked) = (update.clone(), self.wait_while_blocked);
+        let asked = StartUpdate { update: id, request, until, wait_while_blocked };
+        call.update = Some(Box::new(asked));
         let (run, started, told) = loop {
             match client.wait(Call::Start(call.clone())).await? {
                 CallReply::StartedWithUpdate { run, started, update } => match *update {
@@ -126,7 +136,8 @@ impl<W, O> StartWithUpdate<W, O> {
         let workflow = client.handle_of(call.workflow.workflow.clone(), Some(run));
         let handle = |(run, stage)| {
             let target = RunTarget { workflow: call.workflow, run: Some(run) };
-            (UpdateHandle::new(client, target, update, self.decode), stage)
+            let handle = UpdateHandle::new(client, target, update, self.decode);
+            (if wait_while_blocked { handle.wait_while_blocked() } else { handle }, stage)
         };
         let update = told.map_err(ClientError::from).and_then(stage).map(handle);
         Ok(StartedWithUpdate { workflow, started, update })

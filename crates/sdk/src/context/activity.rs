@@ -61,6 +61,7 @@ impl<O> ActivityCall<O> {
             retry: Some(RetryPolicy::default()),
             delivery: Delivery::AtLeastOnce,
             retry_of: None,
+            attempt: 0,
         };
         let on_cancel = OnCancel::default();
         Self { board, spec, unsendable, on_cancel, attempt: 0, began: None, output: PhantomData }
@@ -124,7 +125,6 @@ impl<O> ActivityCall<O> {
     /// Whether there is another attempt, if the run makes its retries itself.
     fn recorded_retry(&self, failure: &Failure) -> Option<Verdict> {
         let policy = self.spec.retry.as_ref().filter(|policy| policy.recorded)?;
-        let policy = RetryPolicy { recorded: false, ..policy.clone() };
         Some(match policy.judge(self.attempt, failure) {
             Verdict::After(delay) if self.time_left().is_some_and(|left| left <= delay) => {
                 Verdict::Stop(RetryState::Timeout)
@@ -147,10 +147,13 @@ impl<O> ActivityCall<O> {
             }
             Err(failed) => failed,
         };
-        // One that was cancelled is not tried again.
+        // The engine says why there is no other attempt, or leaves the question to the run.
         let verdict = match retry_state {
-            RetryState::CancelRequested => None,
-            _ => self.recorded_retry(&failure),
+            RetryState::InProgress | RetryState::PolicyNotSet => self.recorded_retry(&failure),
+            RetryState::NonRetryableFailure
+            | RetryState::Timeout
+            | RetryState::MaximumAttemptsReached
+            | RetryState::CancelRequested => None,
         };
         let retry_state = match verdict {
             Some(Verdict::After(_)) if self.board.refuses() => RetryState::CancelRequested,
@@ -160,9 +163,8 @@ impl<O> ActivityCall<O> {
                 let next = self.board.now().saturating_add(delay);
                 return Progress::Waits(self.board.start_timer(next, origin, Terms::default()));
             }
-            // The engine leaves the question to the run.
-            Some(Verdict::Stop(reason)) if retry_state == RetryState::PolicyNotSet => reason,
-            _ => retry_state,
+            Some(Verdict::Stop(reason)) => reason,
+            None => retry_state,
         };
         Progress::Done(Err(self.failed(failure, retry_state)))
     }
@@ -195,7 +197,9 @@ impl<O: Data> Operation for ActivityCall<O> {
         }
         self.attempt += 1;
         self.began.get_or_insert(self.board.now());
-        let spec = ActivitySpec { schedule_to_close: self.time_left(), ..self.spec.clone() };
+        let attempt = if self.spec.retry_of.is_some() { self.attempt } else { 0 };
+        let schedule_to_close = self.time_left();
+        let spec = ActivitySpec { attempt, schedule_to_close, ..self.spec.clone() };
         let (activity, wait) = self.board.schedule_activity(spec, self.on_cancel);
         self.spec.activity = activity;
         Progress::Waits(wait)

@@ -150,7 +150,6 @@ impl<C: Workflow> ChildCall<C> {
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         if policy.recorded {
             let first = self.link.workflow.clone();
-            let policy = RetryPolicy { recorded: false, ..policy };
             self.retries = Some(Retries { policy, attempts: 1, first });
         } else {
             self.spec.spec.retry = Some(policy);
@@ -213,39 +212,39 @@ impl<C: Workflow> Operation for ChildCall<C> {
             self.link.workflow = workflow;
             return self.begin();
         }
-        let outcome = self.link.closed(&answer);
+        let mut outcome = self.link.closed(&answer);
+        let (Err(Error::Child(failed)), Some(retries)) = (&mut outcome, &self.retries) else {
+            return Progress::Done(outcome);
+        };
         // One that was asked to cancel itself is not wanted again, however it ended.
         if self.link.board.refuses() || self.link.cancel_asked() {
             return Progress::Done(outcome);
         }
-        match (&outcome, &self.retries) {
-            (Err(Error::Child(failed)), Some(retries)) => match retries.judge(failed) {
-                Some((delay, origin)) => {
-                    let board = &self.link.board;
-                    let next = board.now().saturating_add(delay);
-                    Progress::Waits(board.start_timer(next, origin, Terms::default()))
-                }
-                None => Progress::Done(outcome),
-            },
-            _ => Progress::Done(outcome),
+        match retries.judge(failed) {
+            Verdict::After(delay) => {
+                let board = &self.link.board;
+                let origin = Origin::ChildWorkflowRetry { workflow: retries.first.clone() };
+                let next = board.now().saturating_add(delay);
+                Progress::Waits(board.start_timer(next, origin, Terms::default()))
+            }
+            // What the run knows of its retries, the child does not.
+            Verdict::Stop(reason) => {
+                failed.retry_state = reason;
+                Progress::Done(outcome)
+            }
         }
     }
 }
 
 impl Retries {
-    /// The delay before the next attempt, if there is one.
-    fn judge(&self, failed: &ChildFailure) -> Option<(Duration, Origin)> {
+    /// The delay before the next attempt, or why there is none.
+    fn judge(&self, failed: &ChildFailure) -> Verdict {
         // A child that could not be started would not be startable the next time, and one that was
         // cancelled is not wanted again.
         if failed.not_started.is_some() || failed.failure.kind == FailureKind::Cancelled {
-            return None;
+            return Verdict::Stop(failed.retry_state);
         }
-        match self.policy.judge(self.attempts, &failed.failure) {
-            Verdict::After(delay) => {
-                Some((delay, Origin::ChildWorkflowRetry { workflow: self.first.clone() }))
-            }
-            Verdict::Stop(_) => None,
-        }
+        self.policy.judge(self.attempts, &failed.failure)
     }
 
     /// The id of the next attempt.

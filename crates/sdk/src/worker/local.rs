@@ -241,6 +241,7 @@ impl Attempts {
             retry: Some(retry.clone()),
             delivery: Delivery::AtLeastOnce,
             retry_of: None,
+            attempt: 0,
         };
         let given = ActivityGiven {
             spec,

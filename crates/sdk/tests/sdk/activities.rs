@@ -82,6 +82,7 @@ fn context(beats: &Arc<Beats>, cancel: &CancelToken) -> ActivityContext {
         retry: None,
         delivery: Delivery::AtLeastOnce,
         retry_of: None,
+        attempt: 0,
     };
     let given = ActivityGiven {
         spec,

@@ -164,7 +164,8 @@ impl<W: Workflow> World<W> {
         self.updates += 1;
         let id = format!("update-{}", self.updates);
         let request = UpdateRequest { name: name.into(), input, ..UpdateRequest::default() };
-        self.take(Input::AdmitUpdate { update: id.as_str().into(), request });
+        let (update, wait_while_blocked) = (id.as_str().into(), false);
+        self.take(Input::AdmitUpdate { update, request, wait_while_blocked });
         self.work();
         id
     }

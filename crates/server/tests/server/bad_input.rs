@@ -409,7 +409,12 @@ async fn updates_that_cannot_be() {
     let server = server(config()).await;
     let update = |change: fn(&mut StartUpdate)| {
         let request = UpdateRequest { name: "pay".into(), ..UpdateRequest::default() };
-        let mut update = StartUpdate { update: "u".into(), request, until: UpdateWait::Completed };
+        let mut update = StartUpdate {
+            update: "u".into(),
+            request,
+            until: UpdateWait::Completed,
+            wait_while_blocked: false,
+        };
         change(&mut update);
         started(|start| start.update = Some(Box::new(update)))
     };
@@ -421,18 +426,19 @@ async fn updates_that_cannot_be() {
         update.request.input = vec![Payload::new(vec![0; (2 << 20) + 1])];
     };
     check(&server, update(large), "update input", "2097152").await;
-    let unnamed =
-        Call::AwaitUpdate { target: target("w"), update: "".into(), until: UpdateWait::Admitted };
+    let look_up = |workflow: &str, update: &str| Call::AwaitUpdate {
+        target: target(workflow),
+        update: update.into(),
+        until: UpdateWait::Completed,
+        wait_while_blocked: false,
+    };
+    let unnamed = look_up("w", "");
     check(&server, unnamed, "update id", "empty").await;
 
     let request = wire::StartRunRequest::from(start_call("hello", "hello"));
     let error = client(&server).await.update_with_start(request).await.expect_err("no update");
     assert_eq!(error.code(), Code::InvalidArgument);
     assert_eq!(from_status(&error), InvalidField::new("update", "is missing").into());
-    let lost = Call::AwaitUpdate {
-        target: target("nobody"),
-        update: "u".into(),
-        until: UpdateWait::Completed,
-    };
+    let lost = look_up("nobody", "u");
     assert_eq!(transport(&server).call(lost).await.expect_err("no run"), CallError::NotFound);
 }

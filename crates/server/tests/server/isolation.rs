@@ -130,6 +130,7 @@ async fn a_description_does_not_show_the_session_of_a_worker() {
         retry: None,
         delivery: Default::default(),
         retry_of: None,
+        attempt: 0,
     };
     complete(&*session, token, vec![Ask::ScheduleActivity(activity)]).await;
     assert!(matches!(next_work(&mut session).await, Dispatch::Activity { .. }));

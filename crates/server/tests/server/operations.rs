@@ -49,6 +49,7 @@ async fn signals_updates_and_queries() {
         update: "update-1".into(),
         request: Some(request),
         until: wire::UpdateWait::Unspecified.into(),
+        wait_while_blocked: false,
     };
     let answer = client.update_run(update.clone()).await.expect("it is answered").into_inner();
     assert!(matches!(answer.stage, Some(WireStage::Completed(_))), "{answer:?}");
@@ -270,6 +271,7 @@ async fn an_update_waits_for_acceptance_only() {
         update: "update".into(),
         request: UpdateRequest { name: "change".into(), ..UpdateRequest::default() },
         until: UpdateWait::Accepted,
+        wait_while_blocked: false,
     };
     match transport.call(call).await {
         Ok(CallReply::Update { run: of, stage: Stage::Accepted | Stage::Completed(_) }) => {
@@ -293,6 +295,7 @@ async fn an_update_comes_with_a_start_and_is_looked_up() {
             update: "u".into(),
             request,
             until: UpdateWait::Completed,
+            wait_while_blocked: false,
         })),
         ..start_call("waiter", "waiter")
     }
@@ -309,6 +312,7 @@ async fn an_update_comes_with_a_start_and_is_looked_up() {
         target: wire_target("waiter"),
         update: update.into(),
         until: wire::UpdateWait::Completed.into(),
+        wait_while_blocked: false,
     };
     let found = client.await_update(look_up("u")).await.expect("it is known").into_inner();
     assert_eq!(found.stage, update.stage);

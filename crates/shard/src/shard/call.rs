@@ -254,10 +254,9 @@ impl Shard {
         let Some(entry) = self.cache.peek(run) else { return BTreeSet::new() };
         let accepted =
             command.updates.iter().filter_map(|update| match entry.run.updates.get(update) {
-                Some(Update::Accepted { number }) => Some(*number),
-                Some(Update::Admitted(_) | Update::Completed(_) | Update::Rejected(_)) | None => {
-                    None
-                }
+                Some(Update::Accepted { number, .. }) => Some(*number),
+                Some(Update::Admitted(_) | Update::Completed { .. } | Update::Rejected { .. })
+                | None => None,
             });
         command.signals.iter().copied().chain(accepted).collect()
     }

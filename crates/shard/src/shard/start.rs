@@ -1,10 +1,10 @@
 //! Starts: at most one open run per workflow id, one run per key, and policies for what exists.
 
 use abide_core::{
-    call::{Call, CallError, ConflictPolicy, StartCall, Ticket},
+    call::{Call, CallError, ConflictPolicy, StartCall, StartUpdate, Ticket},
     event::{Body, ReusePolicy, RunTerminated},
     ids::{RunId, WorkflowKey},
-    run::{Close, Decision, Input, Run, Signal, StartRun, Status},
+    run::{Close, Decision, Input, Refusal, Reply, Run, Signal, StartRun, Status},
 };
 use abide_store::{WorkflowRuns, rows::RunRow};
 
@@ -51,7 +51,7 @@ impl Shard {
         self.begin_called(ticket, start, 1);
     }
 
-    /// There is a current run.
+    /// There is a current run, or an older one that has the key.
     pub(super) fn start(&mut self, head: RunId, ticket: Ticket, start: StartCall) {
         let Some(entry) = self.cache.peek(head) else { return };
         let repeat = start.key.is_some() && entry.run.key == start.key;
@@ -61,7 +61,7 @@ impl Shard {
         let ordinal = entry.run.ordinal;
         // The store does not have the runs yet that are not committed; they are in memory.
         if let Some(run) = self.cache.run_of_start(&start.workflow, start.key.as_ref()) {
-            return self.start_done((run, true), ticket, start.workflow, start.update);
+            return self.with_run(run, Todo::Call(ticket, Box::new(Call::Start(Box::new(start)))));
         }
         self.scan_starts(StartScan { ticket, start, head }, ordinal);
     }
@@ -79,8 +79,8 @@ impl Shard {
     pub(super) fn start_scanned(&mut self, scan: StartScan, rows: Vec<RunRow>) {
         let key = scan.start.key.as_ref().map(|key| key.as_str());
         if let Some(row) = rows.iter().find(|row| row.start_key.as_deref() == key) {
-            let StartCall { workflow, update, .. } = scan.start;
-            return self.start_done((row.run, true), scan.ticket, workflow, update);
+            let call = Box::new(Call::Start(Box::new(scan.start)));
+            return self.with_run(row.run, Todo::Call(scan.ticket, call));
         }
         match rows.last() {
             Some(row) if rows.len() >= self.limits.page_rows => {
@@ -111,9 +111,10 @@ impl Shard {
         let Some(entry) = self.cache.peek(head) else { return };
         let ordinal = entry.run.ordinal + 1;
         match judge(&entry.run, &start) {
-            Verdict::Repeat => {
-                self.start_done((head, true), ticket, start.workflow, start.update);
-            }
+            Verdict::Repeat => match reused_key(&entry.run, &start) {
+                Some(refusal) => self.reply_after(head, ticket, Err(refusal.into())),
+                None => self.start_done((head, true), ticket, start.workflow, start.update),
+            },
             Verdict::Use => self.use_existing(head, ticket, start),
             Verdict::Begin => self.begin_called(ticket, start, ordinal),
             Verdict::Replace => {
@@ -137,8 +138,8 @@ impl Shard {
     }
 
     fn use_existing(&mut self, head: RunId, ticket: Ticket, start: StartCall) {
-        if let Some(input) = self.message_of(&start) {
-            match self.decide(head, input) {
+        if let Some(taken) = self.bring_message(head, &start) {
+            match taken {
                 Err(error) if Self::busy(&error) => {
                     let call = Box::new(Call::Start(Box::new(start)));
                     return self.park_busy(head, Todo::Call(ticket, call));
@@ -151,15 +152,20 @@ impl Shard {
         self.start_done((head, false), ticket, start.workflow, start.update);
     }
 
-    /// What comes with the start, as an input to the run that is used.
-    fn message_of(&self, start: &StartCall) -> Option<Input> {
-        if let Some(update) = &start.update {
-            let (update, request) = (update.update.clone(), update.request.clone());
-            return Some(Input::AdmitUpdate { update, request });
+    /// Gives what comes with the start to the run that is used.
+    fn bring_message(
+        &mut self,
+        head: RunId,
+        start: &StartCall,
+    ) -> Option<Result<Reply, CallError>> {
+        if let Some(asked) = start.update.as_deref().cloned() {
+            let StartUpdate { update, request, wait_while_blocked, .. } = asked;
+            return Some(self.admit(head, update, request, wait_while_blocked));
         }
         let mut signal = start.signal.clone()?;
         signal.received_at = self.now();
-        Some(Input::Signal(Box::new(Signal { signal, extension: Default::default() })))
+        let signal = Signal { signal, extension: Default::default() };
+        Some(self.decide(head, Input::Signal(Box::new(signal))))
     }
 
     fn begin_called(&mut self, ticket: Ticket, mut start: StartCall, ordinal: u64) {
@@ -219,6 +225,13 @@ fn judge(head: &Run, start: &StartCall) -> Verdict {
         }
         Status::Closed { how, .. } => reuse(how, start.reuse),
     }
+}
+
+/// The run was started with the same key, but as something else.
+fn reused_key(run: &Run, start: &StartCall) -> Option<Refusal> {
+    let same =
+        run.spec.workflow_type == start.spec.workflow_type && run.spec.input == start.spec.input;
+    start.key.clone().filter(|_| !same).map(Refusal::KeyReused)
 }
 
 /// The run has what comes with the start, so the call is a repeat of one that used the run.

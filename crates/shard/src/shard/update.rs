@@ -3,6 +3,7 @@
 
 use abide_core::{
     call::{Call, CallError, CallReply, RunTarget, StartUpdate, Ticket, UpdateWait},
+    event::UpdateRequest,
     ids::{RunId, UpdateId, WorkflowKey},
     run::{Close, Input, Refusal, Reply, Run, Stage, Status},
 };
@@ -19,8 +20,10 @@ pub(super) struct Begun {
 impl Shard {
     /// Asks for an update, and waits until it is so far.
     pub(super) fn update(&mut self, run: RunId, ticket: Ticket, call: Box<Call>) {
-        let Call::Update { update, request, .. } = (*call).clone() else { return };
-        match self.decide(run, Input::AdmitUpdate { update, request }) {
+        let Call::Update { update, request, wait_while_blocked, .. } = (*call).clone() else {
+            return;
+        };
+        match self.admit(run, update, request, wait_while_blocked) {
             Ok(Reply::Update(Stage::CompletedIn(earlier))) => {
                 self.with_run(earlier, Todo::Call(ticket, Box::new(at_run(*call, earlier))))
             }
@@ -35,8 +38,25 @@ impl Shard {
                     None => self.reply(ticket, Err(Refusal::RunClosed.into())),
                 }
             }
-            Err(error) => self.reply(ticket, Err(error)),
+            Err(error) => self.reply_after(run, ticket, Err(error)),
         }
+    }
+
+    /// Asks the run for an update. One whose code does not fit its history cannot judge it before it is
+    /// repaired, which not every caller wants to wait for.
+    pub(super) fn admit(
+        &mut self,
+        run: RunId,
+        update: UpdateId,
+        request: UpdateRequest,
+        wait_while_blocked: bool,
+    ) -> Result<Reply, CallError> {
+        let entry = self.cache.peek(run).filter(|_| !wait_while_blocked);
+        let new = entry.filter(|entry| entry.run.update_stage(&update).is_none());
+        if let Some(blocked) = new.and_then(|entry| entry.run.blocked()) {
+            return Err(CallError::Blocked(Box::new(blocked.clone())));
+        }
+        self.decide(run, Input::AdmitUpdate { update, request, wait_while_blocked })
     }
 
     /// Waits until an update is so far that was asked for before, by whomever.
@@ -73,9 +93,9 @@ impl Shard {
             return self.reply_after(run, ticket, Ok(CallReply::Started { run, started }));
         };
         self.begun.insert(ticket, Begun { run, started });
-        let StartUpdate { update, request, until } = *update;
+        let StartUpdate { update, request, until, wait_while_blocked } = *update;
         let target = RunTarget { workflow, run: Some(run) };
-        let call = Call::Update { target, update, request, until };
+        let call = Call::Update { target, update, request, until, wait_while_blocked };
         self.with_run(run, Todo::Call(ticket, Box::new(call)));
     }
 
@@ -111,6 +131,7 @@ pub(super) fn answer(
     run: &Run,
     update: &UpdateId,
     until: UpdateWait,
+    wait_while_blocked: bool,
 ) -> Option<Result<CallReply, CallError>> {
     let at = |stage| Some(Ok(CallReply::Update { run: run.id, stage }));
     let (how, next_run) = match run.status {
@@ -119,11 +140,15 @@ pub(super) fn answer(
     };
     let stage = run.update_stage(update);
     let accepted = matches!(stage, Some(Stage::Accepted));
+    let blocked = run.blocked().filter(|_| !wait_while_blocked);
     match (stage, how) {
         (Some(stage @ Stage::Completed(_)), _) => at(stage),
         (Some(Stage::Rejected(failure)), _) => Some(Ok(CallReply::UpdateRejected(failure))),
         (Some(stage @ Stage::Accepted), _) if until == UpdateWait::Accepted => at(stage),
         (Some(stage), None) if until == UpdateWait::Admitted => at(stage),
+        (_, None) if blocked.is_some() => {
+            blocked.map(|blocked| Err(CallError::Blocked(Box::new(blocked.clone()))))
+        }
         (Some(_), None) => None,
         (None, None) => Some(Err(CallError::Reset)),
         // The next run has the update, or gets it now; but not what another try began.
@@ -136,11 +161,11 @@ pub(super) fn answer(
 pub(super) fn at_run(call: Call, run: RunId) -> Call {
     let at = |target: RunTarget| RunTarget { run: Some(run), ..target };
     match call {
-        Call::Update { target, update, request, until } => {
-            Call::Update { target: at(target), update, request, until }
+        Call::Update { target, update, request, until, wait_while_blocked } => {
+            Call::Update { target: at(target), update, request, until, wait_while_blocked }
         }
-        Call::AwaitUpdate { target, update, until } => {
-            Call::AwaitUpdate { target: at(target), update, until }
+        Call::AwaitUpdate { target, update, until, wait_while_blocked } => {
+            Call::AwaitUpdate { target: at(target), update, until, wait_while_blocked }
         }
         other => other,
     }

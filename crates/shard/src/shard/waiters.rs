@@ -129,15 +129,15 @@ impl Until {
             }
             Self::Waits(after) => waits(run, *after, news).map(Ok),
             Self::Update(call) => {
-                let (Call::Update { update, until, .. } | Call::AwaitUpdate { update, until, .. }) =
-                    &**call
+                let (Call::Update { update, until, wait_while_blocked, .. }
+                | Call::AwaitUpdate { update, until, wait_while_blocked, .. }) = &**call
                 else {
                     return None;
                 };
                 if let Some((_, failure)) = news.rejected.iter().find(|(id, _)| id == update) {
                     return Some(Ok(CallReply::UpdateRejected(failure.clone())));
                 }
-                update::answer(run, update, *until)
+                update::answer(run, update, *until, *wait_while_blocked)
             }
         }
     }

@@ -9,7 +9,7 @@ use abide_core::{
 use abide_shard::message::{Message, Notice};
 use abide_store::{CommitError, Write};
 
-use crate::harness::{Reads, World, same_shard, shard_of, target, worker};
+use crate::harness::{Reads, World, same_shard, shard_of, signal, target, worker};
 
 #[test]
 fn a_start_is_answered_and_offered_only_after_its_commit() {
@@ -62,12 +62,7 @@ fn inputs_that_come_while_a_commit_is_in_flight_join_the_next_batch() {
 }
 
 pub(crate) fn signal_call(key: &str) -> Call {
-    let signal = abide_core::event::SignalReceived {
-        name: "signal".into(),
-        key: Some(key.into()),
-        ..Default::default()
-    };
-    Call::Signal(target("w"), signal, Default::default())
+    Call::Signal(target("w"), signal(key), Default::default())
 }
 
 #[test]

@@ -285,13 +285,7 @@ impl World {
     }
 
     pub(crate) fn signal(&mut self, id: &str, key: &str) -> Result<CallReply, CallError> {
-        let signal = SignalReceived {
-            name: "signal".into(),
-            key: Some(key.into()),
-            input: vec![Payload::new(key.to_owned())],
-            ..SignalReceived::default()
-        };
-        self.ask(shard_of(id), Call::Signal(target(id), signal, Default::default()))
+        self.ask(shard_of(id), Call::Signal(target(id), signal(key), Default::default()))
     }
 
     /// A worker takes the last offer.
@@ -363,6 +357,16 @@ pub(crate) fn worker(session: &str) -> Worker {
     Worker { session: session.into(), identity: "worker".into(), build: Some("build".into()) }
 }
 
+/// A signal with this key and the same text.
+pub(crate) fn signal(key: &str) -> SignalReceived {
+    SignalReceived {
+        name: "signal".into(),
+        key: Some(key.into()),
+        input: vec![Payload::new(key.to_owned())],
+        ..SignalReceived::default()
+    }
+}
+
 pub(crate) fn timer(id: &str, fire_at: Timestamp) -> Ask {
     Ask::StartTimer(TimerSpec {
         timer: id.into(),
@@ -387,5 +391,6 @@ pub(crate) fn activity(id: &str, delivery: Delivery) -> Ask {
         retry: Some(Default::default()),
         delivery,
         retry_of: None,
+        attempt: 0,
     })
 }

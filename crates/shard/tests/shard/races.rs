@@ -57,7 +57,13 @@ fn signal_with_start(world: &mut World) -> u64 {
 }
 
 fn update(request: &UpdateRequest, until: UpdateWait) -> Call {
-    Call::Update { target: target("w"), update: "u".into(), request: request.clone(), until }
+    Call::Update {
+        target: target("w"),
+        update: "u".into(),
+        request: request.clone(),
+        until,
+        wait_while_blocked: false,
+    }
 }
 
 fn running(world: &World) -> usize {

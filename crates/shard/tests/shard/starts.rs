@@ -7,6 +7,8 @@ use abide_core::{
     command::{Ask, ContinueAsNew},
     event::{ReusePolicy, SignalReceived},
     limits::Limits,
+    payload::Payload,
+    run::Refusal,
     time::Timestamp,
 };
 
@@ -223,4 +225,59 @@ fn a_start_comes_to_its_end_although_no_run_stays_in_memory() {
     // All older runs are read for the key, and the current one has left memory by then.
     start(&mut world, |call| call.key = Some("three".into())).unwrap();
     assert_eq!(world.describe("w").ordinal, 3);
+}
+
+/// Refused, because the key was used for something else.
+#[track_caller]
+fn key_is_reused(reply: Result<CallReply, CallError>) {
+    assert_eq!(reply.expect_err("the key was used"), Refusal::KeyReused("one".into()).into());
+}
+
+#[test]
+fn a_key_that_comes_back_with_another_start_is_refused() {
+    let mut world = World::new();
+    let keyed = |call: &mut StartCall| call.key = Some("one".into());
+    let other_input = |call: &mut StartCall| {
+        keyed(call);
+        call.spec.input = vec![Payload::new("other")];
+    };
+    let other_type = |call: &mut StartCall| {
+        keyed(call);
+        call.spec.workflow_type = "other".into();
+    };
+    start(&mut world, keyed).unwrap();
+    for _ in 0..2 {
+        key_is_reused(start(&mut world, other_input));
+        key_is_reused(start(&mut world, other_type));
+        start(&mut world, keyed).expect("the same is a repeat");
+        world.crash();
+    }
+    // The run that has the key is no longer the current one.
+    start(&mut world, |call| call.conflict = ConflictPolicy::TerminateExisting).unwrap();
+    for _ in 0..2 {
+        key_is_reused(start(&mut world, other_input));
+        key_is_reused(start(&mut world, other_type));
+        start(&mut world, keyed).expect("the same is a repeat");
+        world.crash();
+    }
+    assert_eq!(world.tables.runs(&RunFilter::default(), 9).len(), 2);
+}
+
+#[test]
+fn a_signal_with_start_whose_key_was_used_for_another_is_refused() {
+    let mut world = World::new();
+    let signalled = |world: &mut World, text: &'static str| {
+        start(world, |call| {
+            call.conflict = ConflictPolicy::UseExisting;
+            call.signal = Some(SignalReceived {
+                name: "hello".into(),
+                input: vec![Payload::new(text)],
+                key: Some("one".into()),
+                ..SignalReceived::default()
+            });
+        })
+    };
+    signalled(&mut world, "first").unwrap();
+    key_is_reused(signalled(&mut world, "second"));
+    signalled(&mut world, "first").expect("the same is a repeat");
 }

@@ -23,8 +23,12 @@ fn request() -> UpdateRequest {
 
 /// A start with the update `u`, under keys of its own.
 fn start_call(world: &mut World) -> StartCall {
-    let asked =
-        StartUpdate { update: "u".into(), request: request(), until: UpdateWait::Completed };
+    let asked = StartUpdate {
+        update: "u".into(),
+        request: request(),
+        until: UpdateWait::Completed,
+        wait_while_blocked: false,
+    };
     StartCall {
         key: Some("start".into()),
         conflict: ConflictPolicy::UseExisting,
@@ -39,7 +43,8 @@ fn call(world: &mut World, start: &StartCall) -> Ticket {
 
 fn look_up(world: &mut World, until: UpdateWait) -> Ticket {
     let (target, update) = (target("w"), "u".into());
-    world.call(shard_of("w"), Call::AwaitUpdate { target, update, until })
+    let call = Call::AwaitUpdate { target, update, until, wait_while_blocked: false };
+    world.call(shard_of("w"), call)
 }
 
 fn poll(world: &mut World) -> Result<Stage, CallError> {

@@ -249,6 +249,7 @@ fn an_update_task_that_is_rejected_leaves_nothing() {
         update: "u".into(),
         request: UpdateRequest { name: "change".into(), ..Default::default() },
         until: UpdateWait::Completed,
+        wait_while_blocked: false,
     };
     let ticket = world.call(shard_of("w"), call);
     let token = world.take_task();

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use abide_core::{
     attempt::{AttemptName, AttemptReport},
     call::{Call, CallError, CallReply, RunTarget, StartCall},
-    event::{Fact, Initiator, Mover},
+    event::{Fact, Initiator, Mover, SignalReceived},
     ids::{EventNumber, Key, RunId, UpdateId, WorkflowKey},
     run::{Resolution, Stage, Update},
 };
@@ -24,7 +24,8 @@ pub const KEYED: &str = "key";
 /// What callers were told and must hold at the end.
 #[derive(Debug, Default)]
 pub struct Promises {
-    signals: BTreeSet<(WorkflowKey, Key)>,
+    /// By workflow, key and text: a key that was used for another signal acknowledges nothing.
+    signals: BTreeSet<(WorkflowKey, Key, Bytes)>,
     starts: BTreeMap<(WorkflowKey, Key), RunId>,
     updates: BTreeMap<(WorkflowKey, UpdateId), Stage>,
     outcomes: Outcomes,
@@ -56,7 +57,7 @@ impl Promises {
                 let story = story(ledger, *run)?;
                 let Some(key) = &signal.key else { return Ok(()) };
                 durable(story, story.run.signal_keys.contains(key), "the signal")?;
-                self.signals.insert((target.workflow.clone(), key.clone()));
+                self.signals.insert((target.workflow.clone(), key.clone(), text(signal)));
                 Ok(())
             }
             (Call::RequestCancel { key, .. }, CallReply::Done { run, .. }) => {
@@ -136,9 +137,11 @@ impl Promises {
             durable(story, story.run.key.as_ref() == Some(key), "the start's key")?;
             self.starts.insert((start.workflow.clone(), key.clone()), run);
         }
-        if let Some(key) = start.signal.as_ref().and_then(|signal| signal.key.clone()) {
-            durable(story, story.run.signal_keys.contains(&key), "the start's signal")?;
-            self.signals.insert((start.workflow.clone(), key));
+        if let Some(signal) = &start.signal
+            && let Some(key) = &signal.key
+        {
+            durable(story, story.run.signal_keys.contains(key), "the start's signal")?;
+            self.signals.insert((start.workflow.clone(), key.clone(), text(signal)));
         }
         Ok(())
     }
@@ -195,8 +198,10 @@ impl Promises {
 
     /// Everything that was acknowledged is in a history.
     pub fn nothing_is_lost(&self, ledger: &Ledger) -> Checked {
-        for (workflow, key) in &self.signals {
-            let has = |story: &Story| signal_keys(story).any(|signal| signal == key);
+        for (workflow, key, said) in &self.signals {
+            let it =
+                |signal: &SignalReceived| signal.key.as_ref() == Some(key) && text(signal) == *said;
+            let has = |story: &Story| signals(story).any(it);
             if !ledger.of_workflow(workflow).any(has) {
                 return Err(lost(format!("signal {key} to {workflow}")));
             }
@@ -343,8 +348,8 @@ fn lost(what: String) -> Violation {
 fn update_fits(story: &Story, update: &UpdateId, stage: &Stage) -> bool {
     let carried = story.run.carried_updates.iter().any(|carried| carried.update == *update);
     match (story.run.updates.get(update), stage) {
-        (Some(Update::Completed(recorded)), Stage::Completed(told)) => recorded == told,
-        (Some(Update::Accepted { .. } | Update::Completed(_)), Stage::Accepted)
+        (Some(Update::Completed { outcome, .. }), Stage::Completed(told)) => outcome == told,
+        (Some(Update::Accepted { .. } | Update::Completed { .. }), Stage::Accepted)
         | (_, Stage::Admitted) => true,
         (None, _) => carried,
         (Some(_), _) => false,
@@ -355,19 +360,21 @@ fn facts(story: &Story) -> impl Iterator<Item = &Fact> {
     story.events.iter().map(|event| &event.body.fact)
 }
 
-fn signal_keys(story: &Story) -> impl Iterator<Item = &Key> {
+fn signals(story: &Story) -> impl Iterator<Item = &SignalReceived> {
     facts(story).filter_map(|fact| match fact {
-        Fact::SignalReceived(signal) => signal.key.as_ref(),
+        Fact::SignalReceived(signal) => Some(signal),
         _ => None,
     })
 }
 
 /// What clients wrote into their signals: each wrote something else, whatever became of the key.
 fn signal_texts(story: &Story) -> impl Iterator<Item = &Bytes> {
-    facts(story).filter_map(|fact| match fact {
-        Fact::SignalReceived(signal) => signal.input.first().map(|payload| &payload.data),
-        _ => None,
-    })
+    signals(story).filter_map(|signal| signal.input.first().map(|payload| &payload.data))
+}
+
+/// What a client wrote into a signal.
+fn text(signal: &SignalReceived) -> Bytes {
+    signal.input.first().map(|payload| payload.data.clone()).unwrap_or_default()
 }
 
 /// Who moved timers from outside.

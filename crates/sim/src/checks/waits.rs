@@ -144,6 +144,8 @@ fn every_effect_has_its_row(story: &Story, stored: &BTreeSet<u64>) -> Checked {
 /// What is open at the end of a history, with what waits in the buffer.
 #[derive(Default)]
 struct OpenWaits<'a> {
+    /// The run is the next attempt of a child: since when it waits for its beginning, and until when.
+    begin: Option<(Timestamp, Timestamp)>,
     timers: BTreeMap<&'a TimerId, OpenTimer<'a>>,
     conditions: BTreeMap<&'a WaitId, OpenCondition<'a>>,
 }
@@ -180,6 +182,10 @@ impl<'a> OpenWaits<'a> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "all others begin and end no wait")]
     fn take(&mut self, event: &'a Event) {
         match &event.body.fact {
+            Fact::RunStarted(started) if started.attempt > 1 && started.parent.is_some() => {
+                self.begin = started.first_task_at.map(|until| (event.time, until));
+            }
+            Fact::TaskScheduled(_) => self.begin = None,
             Fact::TimerStarted(started) => {
                 let spec = &started.spec;
                 let (since, until) = (event.time, spec.fire_at);
@@ -262,7 +268,14 @@ impl<'a> OpenWaits<'a> {
             let timer = wait.spec.timer.as_ref().and_then(|timer| self.timers.get(timer));
             wait.row(story, timer)
         });
-        let rows = timers.chain(conditions).chain(retries(story));
+        let begin = self.begin.map(|(since, until)| WaitRow {
+            kind: WaitKind::ChildRetry,
+            name: story.run.workflow.workflow.to_string(),
+            since,
+            until,
+            ..row_of(story, &WaitKey::Begin)
+        });
+        let rows = timers.chain(conditions).chain(begin).chain(retries(story));
         rows.map(|row| (row.wait.clone(), row)).collect()
     }
 }

@@ -3,7 +3,7 @@
 
 use abide_core::{
     call::{Call, CallError, CallReply, RunTarget, Ticket},
-    event::{RunUnpaused, UpdateRequest},
+    event::{RunUnpaused, SignalReceived, UpdateRequest},
     ids::{EventNumber, RunId, UpdateId, WorkflowKey},
 };
 
@@ -35,6 +35,14 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
+    /// The signal that it sends.
+    pub(super) fn signal(&self) -> Option<(&RunTarget, &SignalReceived)> {
+        match self.call.as_deref()? {
+            Call::Signal(target, signal, _) => Some((target, signal)),
+            _ => None,
+        }
+    }
+
     /// The update that it asks for, alone or with a start.
     pub(super) fn update(&self) -> Option<(&WorkflowKey, &UpdateId, &UpdateRequest)> {
         match self.call.as_deref()? {

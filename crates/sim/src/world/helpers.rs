@@ -95,7 +95,7 @@ impl World {
         }
         let request = UpdateRequest { name: update.into(), input, ..UpdateRequest::default() };
         let (update, until) = (key.as_str().into(), UpdateWait::Completed);
-        Some(Call::Update { target, update, request, until })
+        Some(Call::Update { target, update, request, until, wait_while_blocked: true })
     }
 }
 
@@ -103,5 +103,5 @@ fn vote(number: usize, target: RunTarget) -> Call {
     let input = vec![Payload::new(format!("helper{number}"))];
     let request = UpdateRequest { name: "vote".into(), input, ..UpdateRequest::default() };
     let (update, until) = (format!("help{number}").into(), UpdateWait::Completed);
-    Call::Update { target, update, request, until }
+    Call::Update { target, update, request, until, wait_while_blocked: true }
 }

@@ -37,7 +37,10 @@ impl World {
         let weights = [24, 24, 4, 3, 4, 4, 14, queries, 12, 3, looks, 3, 5, 40];
         match self.rng.weighted(&weights) {
             0 => Some(self.draw_start(number)),
-            1 => Some(Call::Signal(target, self.draw_signal(own), Extension::new())),
+            1 => match self.draw_reused_key(number) {
+                None => Some(Call::Signal(target, self.draw_signal(own), Extension::new())),
+                reused => reused,
+            },
             2 => {
                 let reason = String::from("drawn");
                 Some(Call::RequestCancel { target, reason, identity, key: Some(own) })
@@ -127,12 +130,25 @@ impl World {
         signal(name, key)
     }
 
+    /// By mistake, a client takes the key of another's signal for a signal of its own.
+    fn draw_reused_key(&mut self, number: usize) -> Option<Call> {
+        if !self.rng.chance(100) {
+            return None;
+        }
+        let sent: Vec<_> = self.operations.iter().filter_map(Operation::signal).collect();
+        let (target, sent) = *self.rng.pick(&sent)?;
+        let input = vec![Payload::new(format!("reused{number}"))];
+        let signal = SignalReceived { input, ..sent.clone() };
+        Some(Call::Signal(target.clone(), signal, Extension::new()))
+    }
+
     fn draw_update(&mut self, number: usize, target: RunTarget) -> Call {
         if let Some(repeated) = self.draw_repeated_update() {
             return repeated;
         }
-        let StartUpdate { update, request, until } = self.draw_start_update(number);
-        Call::Update { target, update, request, until }
+        let StartUpdate { update, request, until, wait_while_blocked } =
+            self.draw_start_update(number);
+        Call::Update { target, update, request, until, wait_while_blocked }
     }
 
     fn draw_start_update(&mut self, number: usize) -> StartUpdate {
@@ -151,7 +167,8 @@ impl World {
         let input = vec![Payload::new(input)];
         let request = UpdateRequest { name: name.into(), input, ..UpdateRequest::default() };
         let until = if self.rng.chance(500) { UpdateWait::Accepted } else { UpdateWait::Completed };
-        StartUpdate { update: format!("update{number}").into(), request, until }
+        let (update, wait_while_blocked) = (format!("update{number}").into(), self.rng.chance(500));
+        StartUpdate { update, request, until, wait_while_blocked }
     }
 
     /// Somebody asks for what another asked for already, of whatever run is current by now. Updates that
@@ -165,7 +182,8 @@ impl World {
         let (workflow, update, request) = *self.rng.pick(&asked)?;
         let target = RunTarget { workflow: workflow.clone(), run: None };
         let (update, request) = (update.clone(), request.clone());
-        Some(Call::Update { target, update, request, until: UpdateWait::Completed })
+        let (until, wait_while_blocked) = (UpdateWait::Completed, self.rng.chance(500));
+        Some(Call::Update { target, update, request, until, wait_while_blocked })
     }
 
     /// Somebody looks up what became of an update, which may not have come yet.
@@ -181,7 +199,8 @@ impl World {
             1 => UpdateWait::Accepted,
             _ => UpdateWait::Completed,
         };
-        Some(Call::AwaitUpdate { target: RunTarget { workflow, run }, update, until })
+        let (target, wait_while_blocked) = (RunTarget { workflow, run }, self.rng.chance(500));
+        Some(Call::AwaitUpdate { target, update, until, wait_while_blocked })
     }
 }
 

@@ -1,0 +1,124 @@
+//! Digests of what callers ask for, kept beside idempotency keys: a repeat asks for the same, and a
+//! key that comes back with something else is refused. They are stored, so they never change.
+
+use std::hash::Hasher;
+
+use serde::{Deserialize, Serialize};
+use siphasher::sip::SipHasher24;
+
+use crate::{ids::TimerId, payload::Payload, time::Timestamp};
+
+/// A digest of what a caller asked for: SipHash-2-4 with a zero key over its parts, each after its
+/// length. It finds mistakes, not forgeries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Digest(u64);
+
+impl Digest {
+    /// What was asked for is not known: the record is older than digests, or has no content.
+    pub const UNKNOWN: Self = Self(0);
+
+    /// The digest of a signal, an update or a start: its name and its arguments. Who asks, and headers,
+    /// may differ from one repeat to the next.
+    pub fn of_message(name: &str, input: &[Payload]) -> Self {
+        let mut parts = Parts::default();
+        parts.add(name.as_bytes());
+        for Payload { metadata, data } in input {
+            parts.count(metadata.len());
+            for (name, value) in metadata {
+                parts.add(name.as_bytes());
+                parts.add(value);
+            }
+            parts.add(data);
+        }
+        parts.digest()
+    }
+
+    /// The digest of a move of a timer.
+    pub fn of_move(timer: &TimerId, fire_at: Timestamp) -> Self {
+        let mut parts = Parts::default();
+        parts.add(timer.as_str().as_bytes());
+        parts.add(&fire_at.seconds().to_be_bytes());
+        parts.add(&fire_at.nanos().to_be_bytes());
+        parts.digest()
+    }
+
+    /// The digest that a number stands for in the log; zero is unknown.
+    pub const fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number in the log.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+
+    /// Both are known, and it was something else.
+    pub fn differs(self, other: Self) -> bool {
+        self != Self::UNKNOWN && other != Self::UNKNOWN && self != other
+    }
+}
+
+#[derive(Default)]
+struct Parts(SipHasher24);
+
+impl Parts {
+    fn add(&mut self, part: &[u8]) {
+        self.count(part.len());
+        self.0.write(part);
+    }
+
+    fn count(&mut self, count: usize) {
+        self.0.write(&u64::try_from(count).unwrap_or(u64::MAX).to_be_bytes());
+    }
+
+    /// Never the number that means unknown.
+    fn digest(self) -> Digest {
+        Digest(self.0.finish().max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn payload(encoding: &'static str, data: &'static str) -> Payload {
+        let metadata = [("encoding".to_owned(), encoding.into())].into();
+        Payload { metadata, data: data.into() }
+    }
+
+    /// Digests stand in logs, so these numbers are for ever.
+    #[test]
+    fn digests_are_pinned() {
+        let signal = Digest::of_message("go", &[payload("json", "1"), payload("json", "2")]);
+        let moved = Digest::of_move(&"t".into(), Timestamp::NEVER);
+        assert_eq!(
+            (signal.number(), moved.number()),
+            (17_313_348_093_320_132_686, 11_522_459_079_903_931_858)
+        );
+    }
+
+    #[test]
+    fn every_part_counts_and_parts_do_not_run_together() {
+        let json = |data| payload("json", data);
+        let said = [
+            Digest::of_message("go", &[]),
+            Digest::of_message("g", &[Payload::new("o")]),
+            Digest::of_message("go", &[Payload::default()]),
+            Digest::of_message("go", &[json("12")]),
+            Digest::of_message("go", &[json("1"), json("2")]),
+            Digest::of_message("go", &[json("2"), json("1")]),
+            Digest::of_message("go", &[payload("text", "12")]),
+            Digest::of_move(&"go".into(), Timestamp::EPOCH),
+        ];
+        for (index, one) in said.iter().enumerate() {
+            assert!(said[index + 1..].iter().all(|other| one.differs(*other)), "{index}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_may_be_the_same() {
+        let known = Digest::of_message("go", &[]);
+        assert!(!known.differs(Digest::UNKNOWN) && !Digest::UNKNOWN.differs(known));
+        assert!(!known.differs(known));
+    }
+}
