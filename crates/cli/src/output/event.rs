@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use abide_core::{
-    event::{Fact, Mover, Origin, Outcome, RunSpec, Target},
+    event::{Condition, Fact, Mover, Origin, Outcome, RunSpec, Target},
     payload::PayloadMap,
 };
 use serde_json::{Map, Value, json};
 
 use super::{
+    blocked::blocked,
     failure,
     payload::{payload, payloads},
 };
@@ -55,13 +56,17 @@ fn all_fields(fact: &Fact) -> Value {
         Fact::RunCancelled(event) => json!({ "details": payloads(&event.details) }),
         Fact::RunTerminated(event) => json!({
             "reason": event.reason, "identity": event.identity,
-            "details": payloads(&event.details),
+            "details": payloads(&event.details), "key": shown(&event.key),
         }),
         Fact::RunContinuedAsNew(event) => {
             json!({ "next_run": event.next_run.to_string(), "spec": spec(&event.spec) })
         }
-        Fact::RunPaused(event) => json!({ "reason": event.reason, "identity": event.identity }),
-        Fact::RunUnpaused(event) => json!({ "reason": event.reason, "identity": event.identity }),
+        Fact::RunPaused(event) => json!({
+            "reason": event.reason, "identity": event.identity, "key": shown(&event.key),
+        }),
+        Fact::RunUnpaused(event) => json!({
+            "reason": event.reason, "identity": event.identity, "key": shown(&event.key),
+        }),
         Fact::TaskScheduled(event) => json!({ "queue": event.queue, "attempt": event.attempt }),
         Fact::TaskStarted(event) => {
             json!({ "scheduled": event.scheduled, "identity": event.identity })
@@ -73,8 +78,7 @@ fn all_fields(fact: &Fact) -> Value {
         Fact::TaskFailed(event) => json!({
             "scheduled": event.scheduled, "started": event.started, "cause": word(&event.cause),
             "failure": failure(&event.failure), "identity": event.identity,
-            "expected": event.blocked.as_ref().map(|blocked| &blocked.expected),
-            "recorded": event.blocked.as_ref().map(|blocked| &blocked.recorded),
+            "build": shown(&event.build), "blocked": event.blocked.as_ref().map(blocked),
         }),
         Fact::TaskTimedOut(event) => {
             json!({ "scheduled": event.scheduled, "started": event.started })
@@ -82,6 +86,8 @@ fn all_fields(fact: &Fact) -> Value {
         Fact::ActivityScheduled(event) => json!({
             "activity": event.spec.activity.as_str(), "type": event.spec.activity_type,
             "queue": event.spec.queue, "input": payloads(&event.spec.input),
+            "execution": event.execution.as_str(),
+            "attempt": (event.spec.attempt > 1).then_some(event.spec.attempt),
             "start_to_close": seconds(event.spec.start_to_close),
             "schedule_to_close": seconds(event.spec.schedule_to_close),
             "heartbeat": seconds(event.spec.heartbeat),
@@ -106,14 +112,18 @@ fn all_fields(fact: &Fact) -> Value {
         Fact::ActivityCancelled(event) => {
             json!({ "scheduled": event.scheduled, "details": payloads(&event.details) })
         }
-        Fact::TimerStarted(event) => json!({
-            "timer": event.spec.timer.as_str(), "fire_at": event.spec.fire_at.to_string(),
-            "origin": event.spec.origin.as_ref().map(origin),
-            "subject": event.spec.details.as_ref().map(|details| &details.subject),
-        }),
+        Fact::TimerStarted(event) => {
+            let (key, fingerprint) = condition(event.spec.origin.as_ref());
+            json!({
+                "timer": event.spec.timer.as_str(), "fire_at": event.spec.fire_at.to_string(),
+                "origin": event.spec.origin.as_ref().map(origin),
+                "condition": key, "fingerprint": fingerprint,
+                "subject": event.spec.details.as_ref().map(|details| &details.subject),
+            })
+        }
         Fact::TimerRescheduled(event) => json!({
             "timer": event.timer.as_str(), "fire_at": event.fire_at.to_string(),
-            "by": mover(&event.by),
+            "by": mover(&event.by), "key": mover_key(&event.by),
         }),
         Fact::TimerFired(event) => json!({
             "timer": event.timer.as_str(), "started": event.started,
@@ -124,18 +134,14 @@ fn all_fields(fact: &Fact) -> Value {
         }
         Fact::WaitOpened(event) => json!({
             "wait": event.spec.wait.as_str(), "condition": event.spec.condition.key,
-            "timer": shown(&event.spec.timer),
+            "fingerprint": event.spec.condition.fingerprint, "timer": shown(&event.spec.timer),
         }),
         Fact::WaitDescribed(event) => json!({
             "wait": event.wait.as_str(), "subject": event.details.subject,
             "actors": event.details.actors,
         }),
-        Fact::WaitSatisfied(event) => {
-            json!({ "wait": event.wait.as_str(), "condition": event.condition.key })
-        }
-        Fact::WaitTimedOut(event) => {
-            json!({ "wait": event.wait.as_str(), "condition": event.condition.key })
-        }
+        Fact::WaitSatisfied(event) => ended(event.wait.as_str(), &event.condition),
+        Fact::WaitTimedOut(event) => ended(event.wait.as_str(), &event.condition),
         Fact::WaitCancelled(event) => json!({ "wait": event.wait.as_str() }),
         Fact::SignalReceived(event) => json!({
             "name": event.name, "input": payloads(&event.input), "identity": event.identity,
@@ -169,10 +175,13 @@ fn all_fields(fact: &Fact) -> Value {
         Fact::ChildCompleted(event) => {
             json!({ "initiated": event.initiated, "result": payloads(&event.result) })
         }
-        Fact::ChildFailed(event) => {
-            json!({ "initiated": event.initiated, "failure": failure(&event.failure) })
+        Fact::ChildFailed(event) => json!({
+            "initiated": event.initiated, "failure": failure(&event.failure),
+            "retry_state": word(&event.retry_state),
+        }),
+        Fact::ChildTimedOut(event) => {
+            json!({ "initiated": event.initiated, "retry_state": word(&event.retry_state) })
         }
-        Fact::ChildTimedOut(event) => json!({ "initiated": event.initiated }),
         Fact::ChildCancelled(event) => {
             json!({ "initiated": event.initiated, "details": payloads(&event.details) })
         }
@@ -237,6 +246,32 @@ pub(crate) fn mover(by: &Mover) -> &str {
     match by {
         Mover::Code => "code",
         Mover::Outside { identity, .. } => identity,
+    }
+}
+
+/// Key and fingerprint of the condition that a timer or wait is about.
+pub(crate) fn condition(origin: Option<&Origin>) -> (Option<&str>, Option<&str>) {
+    match origin {
+        Some(Origin::Condition { key, fingerprint }) => (key.as_deref(), fingerprint.as_deref()),
+        Some(
+            Origin::CreateTimer
+            | Origin::ExternalEvent { .. }
+            | Origin::ActivityRetry { .. }
+            | Origin::ChildWorkflowRetry { .. },
+        )
+        | None => (None, None),
+    }
+}
+
+/// The end of a wait for a condition.
+fn ended(wait: &str, Condition { key, fingerprint }: &Condition) -> Value {
+    json!({ "wait": wait, "condition": key, "fingerprint": fingerprint })
+}
+
+fn mover_key(by: &Mover) -> Option<&str> {
+    match by {
+        Mover::Code => None,
+        Mover::Outside { key, .. } => key.as_ref().map(|key| key.as_str()),
     }
 }
 

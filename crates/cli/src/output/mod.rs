@@ -1,5 +1,6 @@
 //! What people and programs read: tables and sentences, or JSON with one object per line.
 
+mod blocked;
 mod event;
 mod failure;
 mod payload;
@@ -14,7 +15,8 @@ use std::{
 use serde::Serialize;
 
 pub(crate) use self::{
-    event::{fields, mover, origin},
+    blocked::{blocked, blocked_lines},
+    event::{condition, fields, mover, origin},
     failure::{failure, failure_lines},
     payload::{payload, payloads},
     table::Table,

@@ -7,7 +7,7 @@ use super::{ended_by, find, object, times, until, waits_for};
 use crate::{
     connection::Common,
     failed::Failed,
-    output::{Table, absolute, mover, origin, payload, relative, system_now},
+    output::{Table, absolute, condition, mover, origin, payload, relative, system_now},
     workflow::Target,
 };
 
@@ -58,6 +58,8 @@ fn facts(wait: &ShownWait) -> Table {
         ("until", until(wait.until, now)),
         ("ended by", ended_by(wait.kind, &wait.name, wait.until)),
     ];
+    let (_, fingerprint) = condition(wait.origin.as_ref());
+    facts.extend(fingerprint.map(|fingerprint| ("fingerprint", fingerprint.to_owned())));
     facts.extend(wait.timer.as_ref().map(|timer| ("timer", timer.to_string())));
     if let Some(not_after) = wait.guards.not_after {
         facts.push(("latest end", absolute(not_after)));

@@ -9,7 +9,7 @@ use abide_core::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::output::{absolute, mover, origin, payload, relative, snake_case};
+use crate::output::{absolute, condition, mover, origin, payload, relative, snake_case};
 
 /// The end of a wait, from here and exactly.
 pub(crate) fn until(at: Timestamp, now: Timestamp) -> String {
@@ -55,9 +55,11 @@ pub(crate) fn ended_by(kind: WaitKind, name: &str, until: Timestamp) -> String {
 
 /// One wait of a run, as programs read it.
 pub(crate) fn object(wait: &ShownWait) -> Value {
+    let (key, fingerprint) = condition(wait.origin.as_ref());
     let mut fields = json!({
         "wait": wait.key.to_string(), "kind": word(&wait.kind), "name": wait.name,
-        "origin": wait.origin.as_ref().map(origin), "since": wait.since.to_string(),
+        "origin": wait.origin.as_ref().map(origin), "condition": key,
+        "fingerprint": fingerprint, "since": wait.since.to_string(),
         "until": finite(wait.until), "ended_by": ends(wait.kind, wait.until),
         "timer": wait.timer.as_ref().map(|timer| timer.as_str()),
         "not_after": wait.guards.not_after.map(|at| at.to_string()),

@@ -12,8 +12,8 @@ use crate::{
     connection::Common,
     failed::Failed,
     output::{
-        Table, absolute, failure, failure_lines, mover, origin, payload, payloads, relative,
-        snake_case, system_now,
+        Table, absolute, blocked, blocked_lines, failure, failure_lines, mover, origin, payload,
+        payloads, relative, snake_case, system_now,
     },
     waits::{ended_by, object as wait_object, times, until, waits_for},
 };
@@ -158,14 +158,18 @@ fn trouble_lines(trouble: &TaskTrouble) -> String {
     let mut text =
         format!("its code failed ({}): {}", word(&trouble.cause), failure_lines(&trouble.failure));
     if let Some(blocked) = &trouble.blocked {
-        text.push_str(&format!(
-            "\n  code does:    {}\n  history has:  {} (event {})",
-            blocked.expected,
-            blocked.recorded.join(", "),
-            blocked.at
-        ));
+        text.push_str(&blocked_lines(blocked));
     }
     text
+}
+
+fn trouble_object(trouble: &TaskTrouble) -> Value {
+    json!({
+        "cause": word(&trouble.cause), "failure": failure(&trouble.failure),
+        "attempt": trouble.attempt, "failed_at": trouble.failed_at.to_string(),
+        "not_before": trouble.not_before.map(|at| at.to_string()),
+        "blocked": trouble.blocked.as_ref().map(blocked),
+    })
 }
 
 fn outcome_text(outcome: &RunOutcome) -> String {
@@ -216,7 +220,7 @@ fn object(run: &Description) -> Value {
         "activities": run.activities.iter().map(activity).collect::<Value>(),
         "children": run.children.iter().map(child).collect::<Value>(),
         "updates": run.updates.iter().map(|id| id.as_str()).collect::<Value>(),
-        "trouble": run.trouble.as_ref().map(trouble_lines),
+        "trouble": run.trouble.as_ref().map(trouble_object),
     })
 }
 

@@ -95,7 +95,7 @@ fn brief(facts: &Map<String, Value>) -> String {
     for (name, value) in facts {
         match value {
             Value::Null => {}
-            Value::Object(inner) if name == "spec" => {
+            Value::Object(inner) if name == "spec" || name == "blocked" => {
                 text.push_str(&brief(inner));
                 text.push(' ');
             }
