@@ -21,7 +21,7 @@ const TABLE: &[&str] = &[
     // `abide bench store` repeats the recorded transitions of the benchmarks, and `abide bench hello`
     // counts the commits of a store that it opens itself.
     "core, store, store-*, shard <- benches <- cli",
-    "core, proto, sdk, server <- hostile",
+    "core, proto, sdk, server, postgres-fixture <- hostile",
     "sqlite-disk",
     "postgres-fixture",
     "xtask",

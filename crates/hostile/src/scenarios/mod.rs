@@ -1,6 +1,9 @@
 //! All that is played, one file each.
 
+mod foreign_namespace;
+mod forged_nodes;
 mod many_links;
+mod taken_ids;
 
 use std::{pin::Pin, time::Duration};
 
@@ -25,11 +28,28 @@ pub struct Scenario {
 type Play<'a> = Pin<Box<dyn Future<Output = Result<Report, Finding>> + Send + 'a>>;
 
 /// All scenarios.
-pub const ALL: &[Scenario] = &[Scenario {
-    name: "many-links",
-    plays: "failures of very many links, in every message that can hold one",
-    play: |arena| Box::pin(many_links::play(arena)),
-}];
+pub const ALL: &[Scenario] = &[
+    Scenario {
+        name: "many-links",
+        plays: "failures of very many links, in every message that can hold one",
+        play: |arena| Box::pin(many_links::play(arena)),
+    },
+    Scenario {
+        name: "taken-ids",
+        plays: "starts that name the run of somebody else",
+        play: |arena| Box::pin(taken_ids::play(arena)),
+    },
+    Scenario {
+        name: "foreign-namespace",
+        plays: "a worker whose run reaches for the workflows of another namespace",
+        play: |arena| Box::pin(foreign_namespace::play(arena)),
+    },
+    Scenario {
+        name: "forged-nodes",
+        plays: "messages of somebody who speaks as a node and does not know the secret",
+        play: |arena| Box::pin(forged_nodes::play(arena)),
+    },
+];
 
 impl Scenario {
     /// Plays it in an arena of its own.
