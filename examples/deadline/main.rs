@@ -52,7 +52,7 @@ pub async fn main() -> anyhow::Result<()> {
     // There is not enough time to decide, so the deadline is moved away.
     let desk = client.start::<Approval>("desk", ("a desk".to_owned(), hours(1))).await?;
     let first = desk.query(Approval::deadline, ()).await?;
-    let tomorrow = engine.engine().now().saturating_add(days(1));
+    let tomorrow = Timestamp::now() + days(1);
     desk.update(Approval::decide_by, tomorrow).await?;
     let second = desk.query(Approval::deadline, ()).await?;
     println!("a desk: the deadline was moved to a later time: {}", second > first);
@@ -64,7 +64,7 @@ pub async fn main() -> anyhow::Result<()> {
     yacht.query(Approval::deadline, ()).await?;
     let waits = yacht.describe().await?.waits;
     let timer = waits.into_iter().find_map(|wait| wait.timer).expect("it waits with a deadline");
-    yacht.reschedule_timer(timer, engine.engine().now().saturating_add(moment)).await?;
+    yacht.reschedule_timer(timer, Timestamp::now() + moment).await?;
     println!("{}", yacht.result().await?);
 
     // But not into the past.

@@ -13,6 +13,7 @@ struct Indexing {
     changes: u32,
     quiet: Deadline,
     latest: Timestamp,
+    refused: Vec<String>,
 }
 
 #[workflow]
@@ -35,9 +36,16 @@ impl Indexing {
         let half_a_minute = ctx.now() + seconds(30);
         ctx.write(|state| {
             state.changes += 1;
-            // Refused only if the time was up already, and then the change is indexed all the same.
-            let _too_late = state.quiet.reset(half_a_minute.min(state.latest));
+            // The sender of a signal gets no answer, so what is refused is kept for those who ask.
+            let moved = state.quiet.reset(half_a_minute.min(state.latest));
+            state.refused.extend(moved.err().map(|refused| refused.to_string()));
         });
+    }
+
+    /// Why changes did not put off the index.
+    #[query]
+    fn refused(&self) -> Vec<String> {
+        self.refused.clone()
     }
 }
 

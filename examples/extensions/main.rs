@@ -10,6 +10,7 @@ struct Auction {
     best: Option<(String, u32)>,
     closing: Deadline,
     last_call: bool,
+    refused: Vec<String>,
 }
 
 #[workflow]
@@ -32,15 +33,24 @@ impl Auction {
             return;
         }
         self.best = Some((name, amount));
-        if !self.last_call {
-            // Refused only if the auction is over, and then it is too late for the bid as well.
-            let _too_late = self.closing.extend(minutes(5));
+        if self.last_call {
+            return;
+        }
+        // The sender of a signal gets no answer, so what is refused is kept for those who ask.
+        if let Err(refused) = self.closing.extend(minutes(5)) {
+            self.refused.push(refused.to_string());
         }
     }
 
     #[signal]
     fn last_call(&mut self) {
         self.last_call = true;
+    }
+
+    /// Why bids got no more time.
+    #[query]
+    fn refused(&self) -> Vec<String> {
+        self.refused.clone()
     }
 }
 

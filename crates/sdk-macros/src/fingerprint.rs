@@ -1,4 +1,9 @@
-//! The fingerprint of a predicate: a hash of its tokens, written so that layout does not count.
+//! The fingerprint of a predicate: a hash of its tokens, written so that layout does not count, nor how
+//! the argument is called.
+//!
+//! It has two parts: with the argument bound by position, and as older versions of this macro wrote it,
+//! with the argument's name, by which histories of older code know the predicate. Where the name cannot
+//! be told from others for certain, there is the second alone.
 //!
 //! Pinned by tests: histories hold these values.
 
@@ -12,6 +17,8 @@ use syn::{
     visit_mut::{self, VisitMut},
 };
 
+use crate::position::by_position;
+
 /// The fingerprint of a closure on the state.
 pub(crate) fn fingerprint(argument: &Pat, body: &Expr) -> String {
     let pattern = match argument {
@@ -20,10 +27,19 @@ pub(crate) fn fingerprint(argument: &Pat, body: &Expr) -> String {
     };
     let mut body = body.clone();
     Layout.visit_expr_mut(&mut body);
+    let by_name = hash(pattern.to_token_stream(), &body);
+    match by_position(pattern, &body) {
+        // No name is empty, so no predicate that is hashed by name has this hash.
+        Some(body) => format!("{}-{by_name}", hash(TokenStream::new(), &body)),
+        None => by_name,
+    }
+}
+
+fn hash(argument: TokenStream, body: &Expr) -> String {
     let mut hasher = SipHasher24::new();
-    write(&mut hasher, pattern.to_token_stream());
+    write(&mut hasher, argument);
     hasher.write(b"|\0");
-    write(&mut hasher, body.into_token_stream());
+    write(&mut hasher, body.to_token_stream());
     format!("{:032x}", hasher.finish128().as_u128())
 }
 
@@ -113,10 +129,64 @@ mod tests {
         fingerprint(&closure.inputs[0], &closure.body)
     }
 
+    /// The part that histories of older code hold.
+    fn by_name(closure: &str) -> String {
+        let fingerprint = of(closure);
+        fingerprint.rsplit_once('-').map_or(fingerprint.clone(), |(_, old)| old.to_owned())
+    }
+
     #[test]
     fn values_are_pinned() {
-        assert_eq!(of("|s| s.paid"), "47944c522715ba365f985f16c0c7a6ae");
-        assert_eq!(of("|s| s.sum(&[1, 2]) > 3"), "c6ebbb051234d566eeb274606fdb1b75");
+        assert_eq!(by_name("|s| s.paid"), "47944c522715ba365f985f16c0c7a6ae");
+        assert_eq!(by_name("|s| s.sum(&[1, 2]) > 3"), "c6ebbb051234d566eeb274606fdb1b75");
+        let both = "12f219d310a9b86ecf24453387b775ed-47944c522715ba365f985f16c0c7a6ae";
+        assert_eq!(of("|s| s.paid"), both);
+        assert_eq!(of("|Order { paid, .. }| *paid"), by_name("|Order { paid, .. }| *paid"));
+    }
+
+    /// The part that does not depend on the argument's name.
+    fn by_position(closure: &str) -> Option<String> {
+        of(closure).split_once('-').map(|(new, _)| new.to_owned())
+    }
+
+    #[test]
+    fn the_name_of_the_argument_does_not_count() {
+        let same = [
+            ("|s| s.paid", "|order| order.paid"),
+            ("|s| s.s && s.paid", "|t| t.s && t.paid"),
+            ("|s| matches!(s.state, A | B)", "|t| matches!(t.state, A | B)"),
+            ("|s| s.all(|x| x.ok && s.on)", "|t| t.all(|x| x.ok && t.on)"),
+            ("|s| check(s)", "|t| check(t)"),
+            ("|s| Both { s }.ok()", "|t| Both { s: t }.ok()"),
+        ];
+        for (one, other) in same {
+            assert!(by_position(one).is_some(), "{one}");
+            assert_eq!(by_position(one), by_position(other), "{one}");
+        }
+        let different = [
+            ("|s| s.s", "|t| t.t"),
+            ("|s| s.paid", "|t| s.paid"),
+            ("|s| check(s, t)", "|t| check(s, t)"),
+        ];
+        for (one, other) in different {
+            assert_ne!(by_position(one), by_position(other), "{one}");
+        }
+    }
+
+    /// Then a changed name blocks the run, as every other change does.
+    #[test]
+    fn an_argument_that_cannot_be_told_from_others_is_hashed_by_name() {
+        let unclear = [
+            "|s| s.all(|s| s.ok)",
+            "|s| { let s = s.paid; s }",
+            "|s| matches!(s.state, Some(s) if s.ok)",
+            "|s| matches!(0..s.len(), _)",
+            "|s| format!(\"{s}\").is_empty()",
+            "|s| matches!(s, A | B)",
+        ];
+        for closure in unclear {
+            assert_eq!(by_position(closure), None, "{closure}");
+        }
     }
 
     #[test]
@@ -156,7 +226,6 @@ mod tests {
             "|s| (s.a || s.b) && s.c",
             "|s| s.a || s.b && s.c",
             "|s| { s.log(); s.paid }",
-            "|order| order.paid",
             "|s| s.name == \"a b\"",
             "|s| s.name == \"ab\"",
         ];

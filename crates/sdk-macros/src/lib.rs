@@ -8,6 +8,7 @@ mod activity;
 mod attribute;
 mod condition;
 mod fingerprint;
+mod position;
 mod signature;
 mod workflow;
 

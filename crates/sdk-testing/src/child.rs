@@ -7,8 +7,10 @@ use abide_core::{
     command::{Ask, Command},
     event::TaskFailureCause,
     failure::{Failure, FailureKind},
+    ids::TimerId,
     payload::Payloads,
     replay::{Code, Step},
+    time::Timestamp,
 };
 use abide_sdk::{
     BoxError, Raised, Workflow,
@@ -74,7 +76,12 @@ impl<W: Workflow> Code for FakeRun<W> {
 }
 
 impl<W: Workflow> WorkflowCode for FakeRun<W> {
-    fn query(&mut self, _name: &str, _input: &Payloads) -> Result<Payloads, Failure> {
+    fn query(
+        &mut self,
+        _name: &str,
+        _input: &Payloads,
+        _moves: Vec<(TimerId, Timestamp)>,
+    ) -> Result<Payloads, Failure> {
         Err(refusal(format!("workflow {} is replaced by the test: it has no queries", W::NAME)))
     }
 

@@ -81,7 +81,7 @@ pub mod prelude {
     pub use crate::{
         ActivityContext, ActivityError, Context, Deadline, Error, OnCancel, Outcome, RetryPolicy,
         Saga, Window, first_success, join, join_all, select,
-        time::{days, hours, minutes, months, seconds, weeks, years},
+        time::{Now as _, days, hours, minutes, months, seconds, weeks, years},
         try_join, try_join_all,
     };
     #[cfg(feature = "macros")]

@@ -6,9 +6,10 @@ use abide_core::{
     command::Command,
     event::TaskFailureCause,
     failure::Failure,
-    ids::{RunId, WorkflowKey},
+    ids::{RunId, TimerId, WorkflowKey},
     payload::Payloads,
     replay::{Code, Step},
+    time::Timestamp,
 };
 
 pub use crate::activity::{ActivityCode, ActivityEnd};
@@ -23,8 +24,15 @@ use crate::{
 
 /// One run's code in memory. Not `Send`: it lives on one workflow thread of the worker.
 pub trait WorkflowCode: Code {
-    /// Answers a query on the state as it is.
-    fn query(&mut self, name: &str, input: &Payloads) -> Result<Payloads, Failure>;
+    /// Answers a query on the state as it is. `moves` are those of
+    /// [`Replay::unseen_moves`](abide_core::replay::Replay::unseen_moves): the answer shows these
+    /// deadlines as moved, although code has not been told.
+    fn query(
+        &mut self,
+        name: &str,
+        input: &Payloads,
+        moves: Vec<(TimerId, Timestamp)>,
+    ) -> Result<Payloads, Failure>;
 
     /// What is to be done about local activities, each thing said once. To be asked when a task is open
     /// and its turn was taken, and again whenever the end of one was told, which is done by

@@ -1,6 +1,34 @@
-//! Lengths of time that read well: `ctx.sleep(days(3))`.
+//! Lengths of time that read well: `ctx.sleep(days(3))`; and the present time, for everything but
+//! workflow code.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+
+use abide_core::time::Timestamp;
+
+use crate::executor;
+
+/// The time of this machine's clock: `Timestamp::now()`, for clients and activities.
+pub trait Now {
+    /// The present time, to the millisecond.
+    ///
+    /// # Panics
+    ///
+    /// In workflow code, which would go another way on replay. There it is `ctx.now()`, the time of the
+    /// task; or a [side effect](crate::Context::side_effect), which is recorded.
+    fn now() -> Self;
+}
+
+impl Now for Timestamp {
+    fn now() -> Self {
+        assert!(
+            !executor::runs_here(),
+            "workflow code reads the time by `ctx.now()`: `Timestamp::now()` differs on replay"
+        );
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let millis = since_epoch.unwrap_or_default().as_millis();
+        Self::from_unix_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+    }
+}
 
 macro_rules! lengths {
     ($($(#[$doc:meta])* $name:ident = $seconds:expr;)+) => {$(
@@ -35,6 +63,14 @@ lengths! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn now_is_between_the_times_before_and_after_it() {
+        let millis = || SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis();
+        let (before, now, after) = (millis(), Timestamp::now(), millis());
+        let now = u128::from(now.unix_millis());
+        assert!(before <= now && now <= after, "{before} {now} {after}");
+    }
 
     #[test]
     fn lengths_add_up() {

@@ -1627,6 +1627,7 @@ impl Initiator {
 pub enum Flag {
     Unspecified = 0,
     OptionalTimers = 1,
+    HistoryOrder = 2,
 }
 impl Flag {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1637,6 +1638,7 @@ impl Flag {
         match self {
             Self::Unspecified => "FLAG_UNSPECIFIED",
             Self::OptionalTimers => "FLAG_OPTIONAL_TIMERS",
+            Self::HistoryOrder => "FLAG_HISTORY_ORDER",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1644,6 +1646,7 @@ impl Flag {
         match value {
             "FLAG_UNSPECIFIED" => Some(Self::Unspecified),
             "FLAG_OPTIONAL_TIMERS" => Some(Self::OptionalTimers),
+            "FLAG_HISTORY_ORDER" => Some(Self::HistoryOrder),
             _ => None,
         }
     }

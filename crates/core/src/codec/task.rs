@@ -25,7 +25,7 @@ messages! {
 }
 
 enumerations! {
-    Flag { OptionalTimers }
+    Flag { OptionalTimers, HistoryOrder }
     TaskFailureCause { WorkerFailure, ReplayBlocked, BadCommand, UnseenInput, Closed, Reset }
     BlockedReason { HistoryShape, ConditionDefinition, FailureResolution }
 }

@@ -58,6 +58,9 @@ pub struct TaskCompleted {
 pub enum Flag {
     /// Waits for a signal without deadline are recorded as timers that never fire.
     OptionalTimers,
+    /// In this task a move of a timer by code counted before what stands in history after the event that
+    /// code made it for: a firing, or a move from outside. Set where that makes a difference.
+    HistoryOrder,
 }
 
 /// The worker could not run the code, or its answer was refused.

@@ -33,7 +33,7 @@ pub struct WaitSpec {
 pub struct Condition {
     /// A stable name for operators.
     pub key: Option<String>,
-    /// A hash of the predicate's tokens.
+    /// A hash of the predicate's tokens; behind a dash perhaps a second one, as older code computed it.
     pub fingerprint: Option<String>,
 }
 

@@ -44,6 +44,8 @@ pub struct Turn<'a> {
     /// The answer to this turn is already in history. Code that is new to a run may change its way
     /// only where this is false.
     pub replaying: bool,
+    /// Moves of timers take effect in the order of history; see [`crate::event::Flag::HistoryOrder`].
+    pub in_order: bool,
     /// What code recorded in this turn, in order, so that it reads the same values again. Code still
     /// asks for each of these markers.
     pub markers: &'a [&'a Marker],

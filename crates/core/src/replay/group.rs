@@ -109,6 +109,8 @@ pub(super) struct Group {
     pub(super) completed: EventNumber,
     /// The task, and all after it, records every wait for a signal.
     pub(super) strict: bool,
+    /// Moves of timers took effect in the order of history.
+    pub(super) in_order: bool,
     /// The events of its commands, in order.
     pub(super) commands: Vec<Event>,
 }
@@ -135,11 +137,13 @@ impl Cutter {
             }
             (Role::Completed(task), None) => {
                 let strict = task.flags.contains(&Flag::OptionalTimers);
+                let in_order = task.flags.contains(&Flag::HistoryOrder);
                 let completed = event.number;
                 let Some(start) = self.start.take() else { return Err(Box::new(event)) };
                 let inputs = self.inputs_before(&start);
                 let commands = Vec::new();
-                self.completed = Some(Group { start, inputs, completed, strict, commands });
+                let group = Group { start, inputs, completed, strict, in_order, commands };
+                self.completed = Some(group);
             }
             (Role::Failed, _) => self.start = None,
             (Role::Command, Some(group)) => group.commands.push(event),
@@ -187,6 +191,11 @@ impl Cutter {
         start.seen = 0;
         self.start = Some(start.clone());
         Some((start, inputs))
+    }
+
+    /// What no task has seen yet.
+    pub(super) fn unseen(&self) -> &[Event] {
+        &self.inputs
     }
 
     fn inputs_before(&mut self, start: &Start) -> Vec<Event> {

@@ -190,12 +190,22 @@ fn compare_timers(code: &TimerSpec, recorded: &TimerSpec) -> Comparison {
 
 /// The key always counts, the fingerprint if history has one.
 fn compare_conditions(code: &Condition, recorded: &Condition) -> Comparison {
-    let other_fingerprint =
-        recorded.fingerprint.is_some() && recorded.fingerprint != code.fingerprint;
-    if recorded.key != code.key || other_fingerprint {
+    let same_predicate = recorded.fingerprint.as_deref().is_none_or(|recorded| {
+        code.fingerprint.as_deref().is_some_and(|code| same_fingerprint(code, recorded))
+    });
+    if recorded.key != code.key || !same_predicate {
         return Comparison::OtherCondition { code: code.clone(), recorded: recorded.clone() };
     }
     Comparison::Same
+}
+
+/// A fingerprint of two parts has the older form of it second, which is all that older histories have.
+fn same_fingerprint(code: &str, recorded: &str) -> bool {
+    match (code.split_once('-'), recorded.split_once('-')) {
+        (Some((code, _)), Some((recorded, _))) => code == recorded,
+        (Some((_, older)), None) => older == recorded,
+        (None, _) => code == recorded,
+    }
 }
 
 const fn same_if(same: bool) -> Comparison {

@@ -9,7 +9,11 @@
 //! what code emits there is what the worker completes it with.
 //!
 //! Commands are compared by kind and identity, never by data. The cancel of something whose end was
-//! already in the same group is withdrawn, live as on replay. Files: [`code`](Code) is the border to
+//! already in the same group is withdrawn, live as on replay. A firing is void if code has moved the
+//! timer past it for an event that stands before; the move is then sent, and arms the timer again. In the
+//! same way a move from outside overtakes the moves of code before it. A task in which that made a
+//! difference has [`Flag::HistoryOrder`]; older tasks are replayed as they were run: every firing stands.
+//! Files: [`code`](Code) is the border to
 //! workflow code, `group` cuts, `route` knows whose event it is, `matching` compares, `float` keeps
 //! the optional timers that older histories lack, `shape` says what identifies a step.
 
@@ -37,7 +41,8 @@ use self::{
 use crate::{
     command::{Ask, Command},
     event::{BlockedReason, Event, Fact, Flag, Marker, MarkerKind, UpdateAdmitted, UpdateRequest},
-    ids::{EventNumber, UpdateId},
+    ids::{EventNumber, TimerId, UpdateId},
+    time::Timestamp,
 };
 
 /// Drives one run's code. Feed it events in order, in any portions; take a turn when a task is open.
@@ -62,6 +67,16 @@ pub struct Replay<C> {
     seen: EventNumber,
     acknowledged: EventNumber,
     failed: Option<Error>,
+}
+
+/// How a task is run.
+struct Rules<'a> {
+    /// What it has recorded.
+    markers: &'a [&'a Marker],
+    /// Its answer is in history.
+    replaying: bool,
+    /// Moves of timers take effect in the order of history.
+    in_order: bool,
 }
 
 /// What a worker completes a task with.
@@ -140,7 +155,7 @@ impl<C: Code> Replay<C> {
             return Err(Error::NoOpenTask);
         }
         let (start, inputs) = self.cutter.open().ok_or(Error::NoOpenTask)?;
-        self.execute(&start, &inputs, &[], false);
+        self.execute(&start, &inputs, Rules { markers: &[], replaying: false, in_order: true });
         for UpdateAdmitted { update, request } in updates {
             self.update(update.clone(), request);
         }
@@ -171,10 +186,18 @@ impl<C: Code> Replay<C> {
         // On a copy: code may still go on in this turn, and end a wait whose timer floats. The timers
         // land for good when the completed task is matched.
         let landed = self.floats.clone().land(self.emitted.clone());
+        let mut flags = BTreeSet::from([Flag::OptionalTimers]);
+        flags.extend(self.route.order_counted().then_some(Flag::HistoryOrder));
         Completion {
             commands: landed.into_iter().map(|command| self.route.translate(command)).collect(),
-            flags: BTreeSet::from([Flag::OptionalTimers]),
+            flags,
         }
+    }
+
+    /// The deadlines that were moved from outside since the last task, by code's ids, in order. Code is
+    /// told with its next task; queries are answered with them at once.
+    pub fn unseen_moves(&self) -> Vec<(TimerId, Timestamp)> {
+        self.cutter.unseen().iter().filter_map(|event| self.route.outside_move(event)).collect()
     }
 
     /// The number of the last event that was fed.
@@ -248,7 +271,9 @@ impl<C: Code> Replay<C> {
     fn replay(&mut self, group: Group) -> Result<(), Error> {
         if self.turned.take() != Some(group.start.number) {
             let markers: Vec<_> = group.commands.iter().filter_map(marker).collect();
-            self.execute(&group.start, &group.inputs, &markers, true);
+            let in_order = group.in_order;
+            let rules = Rules { markers: &markers, replaying: true, in_order };
+            self.execute(&group.start, &group.inputs, rules);
             for event in &group.commands {
                 if let Fact::UpdateAccepted(accepted) = &event.body.fact {
                     self.update(accepted.update.clone(), &accepted.request);
@@ -283,22 +308,27 @@ impl<C: Code> Replay<C> {
     }
 
     /// Delivers what a task saw.
-    fn execute(&mut self, start: &Start, inputs: &[Event], markers: &[&Marker], replaying: bool) {
+    fn execute(&mut self, start: &Start, inputs: &[Event], rules: Rules<'_>) {
+        let Rules { markers, replaying, in_order } = rules;
         let turn = Turn {
             number: start.number,
             now: start.time,
             started: &start.task,
             replaying,
+            in_order,
             markers,
             inputs,
         };
-        let initiated = self.route.begin();
+        let initiated = self.route.begin(start.time);
         self.advance(Step::Turn(turn));
         for step in initiated {
             self.advance(step);
         }
         for event in inputs {
-            self.route.withdraw(event, &mut self.emitted);
+            if in_order && self.route.overtaken(event) {
+                continue;
+            }
+            self.route.withdraw(event, in_order, &mut self.emitted);
             if let Some(step) = self.route.step(event) {
                 self.carry_over(&step);
                 self.advance(step);

@@ -9,6 +9,7 @@ use crate::{
     command::{Ask, Command},
     event::{Condition, DeliveryFailure, Event, Fact, Mover},
     ids::{ActivityId, EventNumber, ExecutionId, RunId, TimerId, UpdateId, WaitId},
+    time::Timestamp,
 };
 
 /// Code's open things and their event numbers.
@@ -27,11 +28,24 @@ pub(super) struct Route {
     initiated: Vec<(u64, EventNumber, RunId)>,
     externals: BTreeMap<EventNumber, u64>,
     externals_count: u64,
-    /// What this turn's commands cancel or move.
-    touched_timers: BTreeSet<TimerId>,
+    /// What this turn's commands cancel, or move and where to: what holds last.
+    touched_timers: BTreeMap<TimerId, Touched>,
     cancelled_activities: BTreeSet<ActivityId>,
+    /// Code's time in this turn.
+    now: Timestamp,
+    /// In this turn it made a difference that moves of timers take effect in the order of history.
+    order_counted: bool,
     admitted_updates: BTreeSet<UpdateId>,
     accepted_updates: BTreeSet<UpdateId>,
+}
+
+/// What a turn has done to a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Touched {
+    /// Code has moved it.
+    MovedTo(Timestamp),
+    /// Code has cancelled it, or somebody outside has moved it since.
+    Otherwise,
 }
 
 impl Route {
@@ -51,12 +65,14 @@ impl Route {
                 self.renamed_timers.remove(&spec.timer);
                 self.open_timers.insert(spec.timer.clone(), None);
             }
-            Ask::RescheduleTimer { timer, .. } => {
-                self.touched_timers.insert(timer.clone());
+            Ask::RescheduleTimer { timer, fire_at } => {
+                self.touched_timers.insert(timer.clone(), Touched::MovedTo(*fire_at));
+                // Code may do so only where the order counts.
+                self.order_counted |= *fire_at < self.now;
                 return self.open_timers.contains_key(timer);
             }
             Ask::CancelTimer(timer) => {
-                self.touched_timers.insert(timer.clone());
+                self.touched_timers.insert(timer.clone(), Touched::Otherwise);
                 return self.open_timers.remove(timer).is_some();
             }
             Ask::AcceptUpdate { update, .. } => {
@@ -105,12 +121,32 @@ impl Route {
         }
     }
 
+    /// The event is a firing that is void: for an event before it, code has moved the timer past the
+    /// time that came.
+    pub(super) fn overtaken(&mut self, event: &Event) -> bool {
+        let Fact::TimerFired(fired) = &event.body.fact else { return false };
+        let timer = self.code_name(&fired.timer);
+        let open = self.open_timers.get(timer) == Some(&Some(fired.started));
+        let touched = self.touched_timers.get(timer);
+        let void = open && matches!(touched, Some(Touched::MovedTo(due)) if *due > fired.fire_at);
+        self.order_counted |= void;
+        void
+    }
+
     /// Drops the commands of this turn that `event` makes void: code cancelled or moved something,
-    /// but the event that closes it was already in history.
-    pub(super) fn withdraw(&self, event: &Event, emitted: &mut Vec<Command>) {
+    /// but the event that closes it was already in history; or code moved a timer that somebody outside
+    /// has moved since.
+    pub(super) fn withdraw(&mut self, event: &Event, in_order: bool, emitted: &mut Vec<Command>) {
+        if let Some((moved, _)) = self.outside_move(event).filter(|_| in_order)
+            && let Some(touched) = self.touched_timers.get_mut(&moved)
+        {
+            *touched = Touched::Otherwise;
+            self.order_counted = true;
+            emitted.retain(|command| !moves(&command.ask, &moved));
+        }
         if let Fact::TimerFired(fired) = &event.body.fact {
             let fired = self.code_name(&fired.timer);
-            if !self.touched_timers.contains(fired) {
+            if !self.touched_timers.contains_key(fired) {
                 return;
             }
             let mut restarted = false;
@@ -161,10 +197,9 @@ impl Route {
                 self.open_timers.remove(&timer);
                 Some(Step::TimerFired { timer, fire_at: fired.fire_at })
             }
-            Fact::TimerRescheduled(moved) if moved.by != Mover::Code => {
-                let timer = self.code_name(&moved.timer).clone();
-                let known = matches!(self.open_timers.get(&timer), Some(Some(_)));
-                known.then_some(Step::TimerRescheduled { timer, fire_at: moved.fire_at })
+            Fact::TimerRescheduled(_) => {
+                let (timer, fire_at) = self.outside_move(event)?;
+                Some(Step::TimerRescheduled { timer, fire_at })
             }
             Fact::ChildStarted(started) => {
                 let child = *self.children.get(&started.initiated)?;
@@ -179,12 +214,27 @@ impl Route {
         }
     }
 
+    /// The timer of code that was moved from outside, and where to.
+    pub(super) fn outside_move(&self, event: &Event) -> Option<(TimerId, Timestamp)> {
+        let Fact::TimerRescheduled(moved) = &event.body.fact else { return None };
+        let timer = self.code_name(&moved.timer);
+        let known = matches!(self.open_timers.get(timer), Some(Some(_)));
+        (known && moved.by != Mover::Code).then(|| (timer.clone(), moved.fire_at))
+    }
+
     /// Begins a turn: gives the children whose number code has not been told.
-    pub(super) fn begin(&mut self) -> Vec<Step<'static>> {
+    pub(super) fn begin(&mut self, now: Timestamp) -> Vec<Step<'static>> {
+        self.now = now;
+        self.order_counted = false;
         self.touched_timers.clear();
         self.cancelled_activities.clear();
         let told = |(child, initiated, run)| Step::ChildInitiated { child, initiated, run };
         std::mem::take(&mut self.initiated).into_iter().map(told).collect()
+    }
+
+    /// In this turn it made a difference that moves of timers take effect in the order of history.
+    pub(super) const fn order_counted(&self) -> bool {
+        self.order_counted
     }
 
     /// Code has been told of this update and has not rejected it.
@@ -223,10 +273,11 @@ impl Route {
 }
 
 fn cancels_or_moves(ask: &Ask, wanted: &TimerId) -> bool {
-    matches!(
-        ask,
-        Ask::CancelTimer(timer) | Ask::RescheduleTimer { timer, .. } if timer == wanted
-    )
+    matches!(ask, Ask::CancelTimer(timer) if timer == wanted) || moves(ask, wanted)
+}
+
+fn moves(ask: &Ask, wanted: &TimerId) -> bool {
+    matches!(ask, Ask::RescheduleTimer { timer, .. } if timer == wanted)
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "all others close no activity")]

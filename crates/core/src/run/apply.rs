@@ -62,9 +62,10 @@ impl Run {
         Ok(())
     }
 
-    /// Counts a log row of the run.
+    /// Counts a log row of the run. A row holds all commands of a task that it completes.
     pub fn logged(&mut self, event_bytes: usize) {
         self.log_rows += 1;
+        self.forget_seen_firings();
         self.history_bytes += u64::try_from(event_bytes).unwrap_or_default();
         if self.log_rows == 1 {
             self.beginning = Extent { events: self.last_event, bytes: self.history_bytes };

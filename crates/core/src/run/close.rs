@@ -210,6 +210,7 @@ impl Run {
         self.status = Status::Closed { how, at: event.time, next_run };
         self.buffer.clear();
         self.timers.clear();
+        self.fired.clear();
         self.waits.clear();
         self.activities.clear();
         self.activity_ids.clear();

@@ -152,10 +152,7 @@ impl Ledger<'_> {
                 self.timers.open(&spec.timer, before, "timer", self.limits.pending_timers)?;
                 self.check_shown(spec.details.as_ref())
             }
-            Ask::RescheduleTimer { timer, .. } => {
-                let open = self.timers.holds(timer, run.timers.contains_key(timer));
-                open.then_some(()).ok_or_else(|| format!("there is no open timer {timer}"))
-            }
+            Ask::RescheduleTimer { timer, .. } => self.check_move(timer),
             Ask::CancelTimer(timer) => {
                 self.timers.close(timer, run.timers.contains_key(timer), "timer")
             }
@@ -200,6 +197,17 @@ impl Ledger<'_> {
             | Ask::CancelRun(_)
             | Ask::ContinueAsNew(_) => Ok(()),
         }
+    }
+
+    /// A timer that is open is moved, or one that fired before the task opens again.
+    fn check_move(&mut self, timer: &TimerId) -> Result<(), String> {
+        if self.timers.holds(timer, self.run.timers.contains_key(timer)) {
+            return Ok(());
+        }
+        let fired = self.run.fired_unseen(timer).filter(|_| !self.timers.touched(timer));
+        let fired = fired.ok_or_else(|| format!("there is no open timer {timer}"))?;
+        self.timers.open(timer, false, "timer", self.limits.pending_timers)?;
+        self.check_shown(fired.spec.details.as_ref())
     }
 
     fn check_activity(&mut self, spec: &ActivitySpec) -> Result<(), String> {

@@ -6,7 +6,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use super::Run;
 
 /// Version of the snapshot format. Raise it with every change of [`Run`] or of a type inside it.
-pub const SNAPSHOT_VERSION: u16 = 8;
+pub const SNAPSHOT_VERSION: u16 = 9;
 
 impl Run {
     /// The durable part of the run.
@@ -21,7 +21,8 @@ impl Run {
 
     /// How many things a snapshot of the run holds, for whoever decides how often one is worth its price.
     pub fn snapshot_items(&self) -> usize {
-        let open = self.timers.len() + self.waits.len() + self.activities.len();
+        let timers = self.timers.len() + self.fired.len();
+        let open = timers + self.waits.len() + self.activities.len();
         let others = self.children.len() + self.externals.len() + self.outbox.len();
         let keys = [
             &self.signal_keys,

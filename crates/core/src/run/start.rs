@@ -159,6 +159,7 @@ impl Run {
             completed: 0,
             buffer: Vec::new(),
             timers: Default::default(),
+            fired: Vec::new(),
             waits: Default::default(),
             activities: Default::default(),
             activity_ids: Default::default(),

@@ -87,6 +87,8 @@ pub struct Run {
     pub buffer: Vec<Body>,
     /// Open timers.
     pub timers: BTreeMap<TimerId, Timer>,
+    /// Timers that fired, until a completed task has seen it: its code may still move them.
+    pub fired: Vec<FiredTimer>,
     /// Open condition waits.
     pub waits: BTreeMap<WaitId, Wait>,
     /// Pending activities, by the event that scheduled them. Boxed, because a map makes room for many
@@ -224,6 +226,15 @@ impl Timer {
     pub fn due(&self) -> Timestamp {
         self.moved_to.unwrap_or(self.spec.fire_at)
     }
+}
+
+/// A timer that fired.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FiredTimer {
+    /// The event of its firing.
+    pub number: EventNumber,
+    /// The timer as it was.
+    pub timer: Timer,
 }
 
 /// An open condition wait.

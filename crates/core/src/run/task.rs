@@ -418,6 +418,7 @@ impl Run {
             }
             Fact::TaskCompleted(_) => {
                 self.task = Task::Idle;
+                self.forget_seen_firings();
                 self.completed = event.number;
                 self.close_refused = false;
                 self.forget_attempts();

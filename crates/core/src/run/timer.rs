@@ -3,12 +3,21 @@
 //! | state | input | becomes |
 //! |---|---|---|
 //! | none | StartTimer | open |
-//! | open | due time came | fired: gone, code is woken |
+//! | open | due time came | fired, code is woken |
 //! | open | CancelTimer | gone |
 //! | open | moved by code or from outside | open with another due time |
 //! | open, firing in the buffer | CancelTimer, or moved later by code | the firing is dropped |
+//! | fired | moved by the code of the task that sees it | open with another due time |
+//! | fired | that task is completed without a move | gone |
+//!
+//! Order in history decides between a move by code and the firing. Code handles what a task saw one by
+//! one; a move that it makes for an event before the firing makes the firing void, and the timer is
+//! armed again. Which event code moved the timer for is the worker's to know, see [`crate::replay`]. A
+//! move from outside stands in history itself, so after a firing it is refused.
 
-use super::{Decision, Movable, Refusal, Reply, RescheduleTimer, Run, Timer, Touch, draft::Draft};
+use super::{
+    Decision, FiredTimer, Movable, Refusal, Reply, RescheduleTimer, Run, Timer, Touch, draft::Draft,
+};
 use crate::{
     event::{Event, Fact, Mover, Origin, TimerFired, TimerRescheduled},
     ids::TimerId,
@@ -45,7 +54,12 @@ pub(super) fn reschedule(
 
 fn check(run: &Run, id: &TimerId, fire_at: Timestamp, now: Timestamp) -> Result<(), Refusal> {
     let Some(timer) = run.timers.get(id) else {
-        return Err(Refusal::UnknownTimer(id.clone()));
+        let refusal = if run.fired_unseen(id).is_some() {
+            Refusal::TimerFired
+        } else {
+            Refusal::UnknownTimer
+        };
+        return Err(refusal(id.clone()));
     };
     if timer.firing {
         return Err(Refusal::TimerFired(id.clone()));
@@ -79,9 +93,14 @@ impl Run {
             Fact::TimerRescheduled(moved) => self.move_timer(moved),
             Fact::TimerFired(fired) => {
                 self.pass_deadline(fired);
-                self.close_timer(&fired.timer);
+                if let Some(timer) = self.close_timer(&fired.timer) {
+                    let timer = Timer { moved_to: None, firing: false, ..timer };
+                    self.fired.push(FiredTimer { number: event.number, timer });
+                }
             }
-            Fact::TimerCancelled(cancelled) => self.close_timer(&cancelled.timer),
+            Fact::TimerCancelled(cancelled) => {
+                self.close_timer(&cancelled.timer);
+            }
             _ => {}
         }
     }
@@ -104,6 +123,7 @@ impl Run {
             moved_to: None,
             firing: false,
         };
+        self.fired.retain(|fired| fired.timer.spec.timer != spec.timer);
         self.timers.insert(spec.timer.clone(), timer);
         self.touch_timer(&spec.timer);
     }
@@ -126,6 +146,7 @@ impl Run {
     }
 
     fn move_timer(&mut self, moved: &TimerRescheduled) {
+        self.arm_again(&moved.timer);
         if let Some(timer) = self.timers.get_mut(&moved.timer) {
             timer.spec.fire_at = moved.fire_at;
             if matches!(moved.by, Mover::Outside { .. }) {
@@ -144,9 +165,36 @@ impl Run {
         }
     }
 
-    fn close_timer(&mut self, id: &TimerId) {
+    fn close_timer(&mut self, id: &TimerId) -> Option<Timer> {
         self.touch_timer(id);
-        self.timers.remove(id);
+        self.timers.remove(id)
+    }
+
+    /// A timer that fired, and whose firing no completed task has seen.
+    pub(super) fn fired_unseen(&self, id: &TimerId) -> Option<&Timer> {
+        let unseen = |fired: &&FiredTimer| fired.number > self.completed;
+        let mut fired = self.fired.iter().filter(unseen).map(|fired| &fired.timer);
+        fired.find(|timer| timer.spec.timer == *id)
+    }
+
+    /// Opens a timer that fired: the task that saw the firing moves it, so the firing is void.
+    fn arm_again(&mut self, id: &TimerId) {
+        let place = self.fired.iter().position(|fired| fired.timer.spec.timer == *id);
+        let Some(FiredTimer { timer, .. }) = place.map(|place| self.fired.remove(place)) else {
+            return;
+        };
+        if let Some(wait) = timer.wait.as_ref().and_then(|wait| self.waits.get_mut(wait)) {
+            wait.passed = None;
+        }
+        self.timers.insert(id.clone(), timer);
+    }
+
+    /// Forgets the timers whose firing a completed task has seen: no later task moves them.
+    pub(super) fn forget_seen_firings(&mut self) {
+        let completed = self.completed;
+        self.fired.retain(|fired| fired.number > completed);
+        // Most runs have none, most of the time.
+        self.fired.shrink_to_fit();
     }
 
     pub(super) fn mark_firing(&mut self, id: &TimerId, firing: bool) {

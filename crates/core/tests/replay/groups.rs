@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, time::Duration};
 use abide_core::{
     command::Ask,
     event::{
-        ActivityCancelled, Condition, Marker, MarkerKind, Origin, TaskTimedOut, UpdateAdmitted,
-        UpdateRequest,
+        ActivityCancelled, Condition, Marker, MarkerKind, Mover, Origin, TaskTimedOut,
+        TimerRescheduled, UpdateAdmitted, UpdateRequest,
     },
     payload::{Payload, PayloadMap},
     program::{Node, Program},
@@ -90,14 +90,89 @@ fn the_cancel_of_an_activity_that_closed_in_the_same_group_is_withdrawn() {
     assert_eq!(history.asks(&program), ["TimerStarted signal-1"]);
 }
 
-/// Code moved a timer in the same group in which it fires: the move is void, the firing is not.
+/// Sleeps, and moves the sleep so many seconds after now when signal A comes.
+fn moved_by_signal(later: u64) -> Program {
+    let moves = vec![Node::signal("A"), Node::Reschedule(Duration::from_secs(later))];
+    Program::new([Node::Join(vec![Node::sleep(5), Node::Sequence(moves)])])
+}
+
+fn sleeping() -> History {
+    History::new().task().sleep("timer-1", 5).optional("signal-1", "A")
+}
+
+/// The message that moves the timer stands before the firing: the move holds, the firing is void.
 #[test]
-fn a_move_of_a_timer_that_fired_in_the_same_group_is_withdrawn() {
-    let moves = Node::Sequence(vec![Node::signal("A"), Node::Reschedule(Duration::from_secs(60))]);
-    let program = Program::new([Node::Join(vec![Node::sleep(5), moves])]);
-    let history = History::new().task().sleep("timer-1", 5).optional("signal-1", "A");
-    let history = history.signal("A", "1").fired("timer-1").open_task();
-    assert_eq!(history.asks(&program), ["TimerCancelled signal-1", "RunCompleted A=1;slept"]);
+fn a_move_for_an_event_before_the_firing_overtakes_it() {
+    let program = moved_by_signal(60);
+    let mut history = sleeping().signal("A", "1").fired("timer-1").open_task();
+    let completion = history.turn(&program);
+    let asks: Vec<_> = completion.commands.iter().map(short).collect();
+    assert_eq!(asks, ["TimerCancelled signal-1", "TimerRescheduled timer-1"]);
+    history.complete_task(completion.flags);
+    completion.commands.iter().for_each(|command| history.record(command));
+    let history = history.fired("timer-1").open_task();
+    assert_eq!(history.asks(&program), ["RunCompleted A=1;slept"]);
+}
+
+/// The other way round: the firing stands, and there is nothing to move.
+#[test]
+fn a_move_for_an_event_after_the_firing_is_too_late() {
+    let history = sleeping().fired("timer-1").signal("A", "1").open_task();
+    let asks = history.asks(&moved_by_signal(60));
+    assert_eq!(asks, ["TimerCancelled signal-1", "RunCompleted slept;A=1"]);
+}
+
+/// The present is later than the time that came, so the timer fires again, at once.
+#[test]
+fn a_move_to_the_present_overtakes_an_earlier_firing() {
+    let history = sleeping().signal("A", "1").fired("timer-1").open_task();
+    let asks = history.asks(&moved_by_signal(0));
+    assert_eq!(asks, ["TimerCancelled signal-1", "TimerRescheduled timer-1"]);
+}
+
+/// A task of code that did not know the rule: its move came to nothing, and the firing counted.
+#[test]
+fn older_histories_keep_the_firing_although_code_moved_the_timer_before() {
+    let history = sleeping().signal("A", "1").fired("timer-1").task().cancelled("signal-1");
+    let history = history.completed();
+    history.replay(&moved_by_signal(60)).unwrap().settle().unwrap();
+}
+
+fn moved_from_outside(history: History, seconds: u64) -> History {
+    let (fire_at, received_at) = (at(history.next() + seconds), at(history.next()));
+    let by = Mover::Outside { identity: String::new(), key: None, received_at };
+    history.add(TimerRescheduled { timer: "timer-1".into(), fire_at, by })
+}
+
+/// Code moves the timer for the signal; after the signal, a client has moved it elsewhere.
+#[test]
+fn a_move_from_outside_overtakes_a_move_by_code_before_it() {
+    let history = moved_from_outside(sleeping().signal("A", "1"), 30).open_task();
+    assert_eq!(history.asks(&moved_by_signal(60)), ["TimerCancelled signal-1"]);
+    let history = moved_from_outside(sleeping().signal("A", "1"), 0);
+    let history = history.fired("timer-1").open_task();
+    let asks = history.asks(&moved_by_signal(60));
+    assert!(asks.last().unwrap().ends_with(";slept"), "the firing stands: {asks:?}");
+}
+
+/// The client was first: code builds on what it did.
+#[test]
+fn a_move_by_code_overtakes_a_move_from_outside_before_it() {
+    let history = moved_from_outside(sleeping(), 30).signal("A", "1").open_task();
+    let asks = history.asks(&moved_by_signal(60));
+    assert_eq!(asks, ["TimerCancelled signal-1", "TimerRescheduled timer-1"]);
+}
+
+#[test]
+fn moves_from_outside_that_no_task_has_seen_can_be_asked_for() {
+    let history = moved_from_outside(sleeping(), 30);
+    let moved = at(history.next() - 1 + 30);
+    let mut replay = history.clone().replay(&moved_by_signal(60)).unwrap();
+    replay.settle().unwrap();
+    assert_eq!(replay.unseen_moves(), [("timer-1".into(), moved)]);
+    replay.feed(history.open_task().events).unwrap();
+    replay.turn(&[]).unwrap();
+    assert_eq!(replay.unseen_moves(), []);
 }
 
 /// An activity without running attempt is cancelled between the events of other commands; its close

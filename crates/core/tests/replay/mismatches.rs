@@ -302,6 +302,22 @@ fn an_absent_fingerprint_compares_the_key_only() {
     assert_eq!(history.asks(&program)[..2], ["TimerCancelled timer-1", "WaitSatisfied"]);
 }
 
+/// A fingerprint of two parts: the first counts, or the second where history has nothing else.
+#[test]
+fn the_older_form_of_a_fingerprint_is_known_too() {
+    let fits = |recorded: &str, code: &str| {
+        let program = Program::new([wait_until(condition(Some("ready"), Some(code)))]);
+        let history = History::new().task().did(opened(condition(Some("ready"), Some(recorded))));
+        let history = history.timer("timer-1", 5, None).open_task();
+        history.replay(&program).is_ok()
+    };
+    assert!(fits("old", "new-old"), "a history of older code");
+    assert!(fits("new-old", "new-other"), "the argument has another name");
+    assert!(!fits("new-old", "other-old"), "another predicate");
+    assert!(!fits("old", "new-other"), "a history of older code, and another predicate");
+    assert!(!fits("new-old", "old"), "the first part counts");
+}
+
 /// Due times, inputs and timeouts are not compared.
 #[test]
 fn data_may_change() {

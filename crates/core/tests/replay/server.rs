@@ -1,6 +1,8 @@
 //! A server in small: writes a history as a worker's turns and drawn inputs make it, so that replay
 //! can be tried on histories that nobody thought of.
 
+use std::collections::BTreeMap;
+
 use abide_core::{
     event::*,
     failure::Failure,
@@ -137,6 +139,7 @@ impl Server {
     /// What is open by history alone.
     fn open(&self) -> Vec<Open> {
         let mut open = Vec::new();
+        let mut timers = BTreeMap::new();
         for Event { number, body, .. } in &self.history.events {
             let mut close = |closed: EventNumber| {
                 open.retain(|open| match open {
@@ -157,6 +160,13 @@ impl Server {
                 Fact::ExternalCancelFailed(failed) => close(failed.initiated),
                 Fact::TimerStarted(started) if !started.spec.optional() => {
                     open.push(Open::Timer(started.spec.timer.clone(), *number));
+                    timers.insert(started.spec.timer.clone(), *number);
+                }
+                // It may have fired: then it is armed again.
+                Fact::TimerRescheduled(moved) if moved.by == Mover::Code => {
+                    let started = timers[&moved.timer];
+                    close(started);
+                    open.push(Open::Timer(moved.timer.clone(), started));
                 }
                 Fact::ActivityScheduled(_) => open.push(Open::Activity(*number)),
                 Fact::ChildInitiated(_) => open.push(Open::Child(*number)),

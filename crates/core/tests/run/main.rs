@@ -14,6 +14,7 @@ mod detached;
 mod golden;
 mod keys;
 mod liveness;
+mod overtaken_firings;
 mod pausing;
 mod random;
 mod scenarios;

@@ -68,6 +68,12 @@ fn until_signal(world: &mut World, worker: &mut Worker, moment: u64, name: &str)
     world.signal(name);
 }
 
+/// A sleep that a signal moves to 100 seconds later.
+fn movable_sleep() -> [Node; 1] {
+    let moves = vec![Node::signal("later"), Node::Reschedule(seconds(100))];
+    [Node::Join(vec![Node::sleep(60), Node::Sequence(moves)])]
+}
+
 fn sleeps() -> Vec<Scenario> {
     vec![
         Scenario::new("sleep-fires", [Node::sleep(60)], |world, worker| {
@@ -78,19 +84,20 @@ fn sleeps() -> Vec<Scenario> {
             [Node::Select(vec![Node::sleep(60), Node::signal("stop")])],
             |world, worker| until_signal(world, worker, 10, "stop"),
         ),
-        Scenario::new(
-            "sleep-moved",
-            [Node::Join(vec![
-                Node::sleep(60),
-                Node::Sequence(vec![Node::signal("later"), Node::Reschedule(seconds(100))]),
-            ])],
-            |world, worker| {
-                until_signal(world, worker, 10, "later");
-                worker.drain(world);
-                world.move_timer("timer-1", 90);
-                until_due(world, worker, 90, "timer-1");
-            },
-        ),
+        Scenario::new("sleep-moved", movable_sleep(), |world, worker| {
+            until_signal(world, worker, 10, "later");
+            worker.drain(world);
+            world.move_timer("timer-1", 90);
+            until_due(world, worker, 90, "timer-1");
+        }),
+        Scenario::new("sleep-firing-overtaken", movable_sleep(), |world, worker| {
+            // No worker is there from the signal until after the firing.
+            until_signal(world, worker, 10, "later");
+            world.go_to(60);
+            world.fire("timer-1");
+            world.go_to(61);
+            until_due(world, worker, 161, "timer-1");
+        }),
     ]
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use abide::{Timestamp, prelude::*};
+use abide::{MoveError, Timestamp, prelude::*};
 use abide_embedded::clock::Clock as _;
 use abide_sdk_testing::TestEnvironment;
 
@@ -96,9 +96,10 @@ impl Approval {
         self.approved = true;
     }
 
-    #[signal]
-    fn extend_deadline(&mut self, to: Timestamp) {
-        let _ = self.deadline.reset(to);
+    /// Whoever asks for more time is told whether it counts.
+    #[update]
+    fn extend_deadline(&mut self, to: Timestamp) -> Result<(), MoveError> {
+        self.deadline.reset(to)
     }
 
     #[query]
@@ -134,7 +135,7 @@ async fn the_deadline_of_a_condition_is_moved_in_place_too() {
     let (first, second) = (at(1), at(3));
     let approval = env.client().start::<Approval>("approval", first).await.unwrap();
     env.skip(Duration::ZERO).await;
-    approval.signal(Approval::extend_deadline, second).await.unwrap();
+    approval.update(Approval::extend_deadline, second).await.unwrap();
     env.skip(hours(2)).await;
     approval.signal(Approval::approve, ()).await.unwrap();
     assert_eq!(approval.result().await.unwrap(), "APPROVED");
@@ -151,6 +152,7 @@ struct MultiExtension {
     timer: Deadline,
     approved: bool,
     rejected: bool,
+    refused: Vec<MoveError>,
 }
 
 #[workflow]
@@ -169,7 +171,7 @@ impl MultiExtension {
     #[signal]
     fn extend_deadline(&mut self, to: Timestamp) {
         if !self.approved && !self.rejected {
-            let _ = self.timer.reset(to);
+            self.refused.extend(self.timer.reset(to).err());
         }
     }
 
@@ -207,6 +209,7 @@ async fn several_extensions_are_taken_until_somebody_has_approved() {
 struct Debounce {
     quiet: Deadline,
     texts: Vec<String>,
+    refused: Vec<MoveError>,
 }
 
 #[workflow]
@@ -224,7 +227,7 @@ impl Debounce {
         let end = ctx.now() + minutes(1);
         ctx.write(|it| {
             it.texts.push(text);
-            let _ = it.quiet.reset(end);
+            it.refused.extend(it.quiet.reset(end).err());
         });
     }
 }

@@ -21,6 +21,7 @@ use crate::{
 #[derive(Default)]
 struct Auction {
     closing: Deadline,
+    refused: Vec<MoveError>,
 }
 
 #[workflow]
@@ -33,10 +34,10 @@ impl Auction {
         Ok(ctx.now())
     }
 
-    /// Each bid leaves another minute.
+    /// Each bid in time leaves another minute.
     #[signal]
     fn bid(&mut self) {
-        let _ = self.closing.extend(minutes(1));
+        self.refused.extend(self.closing.extend(minutes(1)).err());
     }
 
     #[update]
@@ -48,7 +49,7 @@ impl Auction {
     async fn extend_every_minute(ctx: &Context<Self>, times: u32) {
         for _ in 0..times {
             if ctx.sleep(minutes(1)).await.is_ok() {
-                let _ = ctx.read(|auction| auction.closing.extend(minutes(1)));
+                ctx.write(|it| it.refused.extend(it.closing.extend(minutes(1)).err()));
             }
         }
     }
@@ -56,6 +57,12 @@ impl Auction {
     #[query]
     fn closes(&self) -> Option<Timestamp> {
         self.closing.at()
+    }
+
+    /// How many moves of signals were refused.
+    #[query]
+    fn refused(&self) -> usize {
+        self.refused.len()
     }
 }
 
@@ -104,6 +111,7 @@ async fn a_signal_handler_extends_the_deadline_in_place() {
     }
     let end = begun.saturating_add(minutes(8));
     assert_eq!(auction.result().await.unwrap(), end);
+    assert_eq!(auction.query(Auction::refused, ()).await.unwrap(), 0);
     let moves = moves(&auction).await;
     assert_eq!(moves.len(), 3);
     assert_eq!(moves[2], (end, Mover::Code));
@@ -199,7 +207,7 @@ async fn a_moved_deadline_survives_a_restart() {
     let worker = site.work(auctions);
     let auction = site.client().handle::<Auction>("auction");
     let closes = auction.query(Auction::closes, ()).await.unwrap();
-    assert_eq!(closes, Some(begun.saturating_add(hours(1))), "code sees it with its next task");
+    assert_eq!(closes, Some(begun.saturating_add(days(1))), "a query tells it at once");
     auction.signal(Auction::bid, ()).await.unwrap();
     let closes = auction.query(Auction::closes, ()).await.unwrap();
     assert_eq!(closes, Some(begun.saturating_add(days(1) + minutes(1))), "and builds on it");
@@ -334,9 +342,40 @@ async fn a_timer_that_has_fired_cannot_be_moved_even_if_code_has_not_seen_it() {
     until(&auction, |fact| matches!(fact, Fact::TimerFired(_))).await;
     let later = glass.clock.now().saturating_add(hours(1));
     let refused = auction.reschedule_timer("timer-1", later).await;
-    assert_eq!(refused, Err(ClientError::Refused(Refusal::UnknownTimer("timer-1".into()))));
+    assert_eq!(refused, Err(ClientError::Refused(Refusal::TimerFired("timer-1".into()))));
     let worker = glass.work::<Auction>();
     assert_eq!(auction.result().await.unwrap(), glass.clock.now());
+    worker.kill().await;
+}
+
+/// The bid is acknowledged before the deadline, and the worker comes after it: history decides, and it
+/// survives a restart in between.
+#[tokio::test]
+async fn an_acknowledged_extension_counts_although_the_timer_has_fired_before_a_worker_came() {
+    let mut site = Site::open().await;
+    let begun = site.now();
+    let worker = site.work(auctions);
+    let auction = site.client().start::<Auction>("auction", minutes(5)).await.unwrap();
+    until(&auction, started).await;
+    worker.kill().await;
+    auction.signal(Auction::bid, ()).await.unwrap();
+    site.pass(minutes(5));
+    until(&auction, |fact| matches!(fact, Fact::TimerFired(_))).await;
+    site.reopen().await;
+    let worker = site.work(auctions);
+    let auction = site.client().handle::<Auction>("auction");
+    until(&auction, |fact| matches!(fact, Fact::TimerRescheduled(_))).await;
+    let end = begun.saturating_add(minutes(6));
+    assert_eq!(auction.query(Auction::closes, ()).await.unwrap(), Some(end));
+    let wait = auction.waits().await.unwrap().remove(0);
+    assert_eq!(wait.until, end, "the engine waits for it, too");
+    site.pass(minutes(1));
+    assert_eq!(auction.result().await.unwrap(), end);
+    let history = auction.history().await.unwrap();
+    let expected =
+        ["SignalReceived", "TimerFired", "TimerRescheduled", "TimerFired", "RunCompleted"];
+    assert_eq!(names(&history)[2..], expected);
+    replay_history::<Auction>(history).unwrap();
     worker.kill().await;
 }
 

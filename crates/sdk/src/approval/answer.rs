@@ -177,6 +177,6 @@ pub enum Effect {
     Delegated,
     /// The request is withdrawn.
     Withdrawn,
-    /// The deadline had passed. It is kept, and counts if the request is asked again.
+    /// The deadline had passed, without a fallback. It is kept, and counts if the request is asked again.
     Late,
 }

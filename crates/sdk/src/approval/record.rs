@@ -3,7 +3,7 @@
 //! | status | decision | handover | withdrawal | deadline |
 //! |---|---|---|---|---|
 //! | open | counts, or decides | lists show other actors | withdrawn | timed out |
-//! | timed out | kept as late; judged anew when it is asked again | closed | closed | |
+//! | timed out | kept as late; judged again when it is asked again | closed | closed | |
 //! | decided | already decided | already decided | already decided | |
 //! | withdrawn | closed | closed | closed | |
 
@@ -113,6 +113,20 @@ impl Record {
         }
     }
 
+    /// What the sender of an update is told. After a deadline with a fallback the request is decided. A
+    /// decision is still kept as late, for code, but its sender must know that it does not hold.
+    fn told_to_sender(&self, told: Result<Receipt, Refusal>) -> Result<Receipt, Refusal> {
+        match (told, &self.ended, self.decision()) {
+            (Ok(receipt), Some((_, Ending::TimedOut)), Some(decision))
+                if receipt.effect == Effect::Late =>
+            {
+                let (request, decision) = (receipt.request, decision.to_owned());
+                Err(Refusal::AlreadyDecided { request, decision })
+            }
+            (told, ..) => told,
+        }
+    }
+
     /// Takes an answer, or says why not. Either is remembered.
     pub(super) fn take(
         &mut self,
@@ -132,7 +146,10 @@ impl Record {
             },
         };
         self.entries.push(Entry { at: now, way, answer, judgement });
-        told
+        match way {
+            Way::Update => self.told_to_sender(told),
+            Way::Signal | Way::Code => told,
+        }
     }
 
     /// Carries out an answer that came at some time and is allowed.

@@ -99,7 +99,7 @@ pub enum Refusal {
         /// What is wrong with its data.
         problem: String,
     },
-    /// Others were faster.
+    /// Others were faster, or the deadline was, and the fallback holds.
     #[error("already decided: request {request} is over with {decision}")]
     AlreadyDecided {
         /// The request.

@@ -14,8 +14,11 @@ use crate::executor::{Board, Wait};
 /// read it, but not move it.
 ///
 /// Moving it moves the one timer that is there: history gets a TimerRescheduled, and nothing piles up.
-/// Should the timer have fired already when code moves it, although code has not seen it yet, the
-/// firing stands, because it is in history.
+///
+/// Order in history decides. A handler that moves the deadline for a message that came before the timer
+/// fired wins, even if the timer has fired by the time that the handler runs: that firing is void, and
+/// the wait goes on. A message that came after the firing is too late, and the move says so by
+/// [`MoveError::Over`].
 #[derive(Clone, Default)]
 pub struct Deadline {
     timer: Option<(Rc<Board>, TimerId)>,
@@ -37,8 +40,9 @@ impl Deadline {
         self.at().is_some()
     }
 
-    /// Moves the deadline. A deadline that has passed is refused; the present time ends the wait at
-    /// once.
+    /// Moves the deadline. The present time ends the wait at once. A time that has passed is refused,
+    /// unless it is later than the deadline as it stands: an extension for a message that waited long
+    /// for a worker counts too.
     pub fn reset(&self, at: Timestamp) -> Result<(), MoveError> {
         let (board, timer) = self.timer.as_ref().ok_or(MoveError::NoDeadline)?;
         board.move_timer(timer, at)
@@ -68,8 +72,8 @@ pub enum MoveError {
     /// Queries, validators and conditions leave no trace, so they can move nothing.
     #[error("queries, validators and conditions cannot move a deadline; handlers can")]
     OnlyLooking,
-    /// The deadline has come, or nobody waits any more.
-    #[error("the wait is over")]
+    /// Too late: the deadline has come, or nobody waits any more.
+    #[error("too late: the wait is over")]
     Over,
     /// The new deadline has passed already.
     #[error("the deadline {at} has passed already: it is {now}")]

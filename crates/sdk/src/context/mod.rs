@@ -49,7 +49,7 @@ use crate::{
     activity::Activity,
     definition::{SignalDef, Workflow},
     error::{Error, Result},
-    executor::{Board, Cancellation, Kind},
+    executor::{self, Board, Cancellation, Kind},
     payload::{self, Data},
 };
 
@@ -230,7 +230,8 @@ impl<W> Context<W> {
     /// on replay. For what is quick and cannot fail; anything else belongs to an activity.
     #[track_caller]
     pub fn side_effect<T: Data>(&self, make: impl FnOnce() -> T) -> Result<T> {
-        let recorded = self.board().side_effect(|| payload::encode(&make()))?;
+        let recorded =
+            self.board().side_effect(|| executor::outside(|| payload::encode(&make())))?;
         Ok(payload::decode(&recorded).map_err(|error| error.of("value of a side effect"))?)
     }
 

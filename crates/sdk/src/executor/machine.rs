@@ -9,7 +9,7 @@ use abide_core::{
     command::Command,
     event::{Fact, Marker, RunStarted},
     failure::{Failure, FailureKind},
-    ids::{RunId, WorkflowKey},
+    ids::{RunId, TimerId, WorkflowKey},
     payload::Payloads,
     replay::{Code, Step, Turn},
     time::Timestamp,
@@ -59,6 +59,7 @@ impl<W: Workflow> Machine<W> {
         let turn = TurnInfo {
             now: Timestamp::EPOCH,
             replaying: false,
+            in_order: true,
             suggest_continue_as_new: false,
             history: (0, 0),
             messages: 0,
@@ -71,6 +72,7 @@ impl<W: Workflow> Machine<W> {
         self.turn = TurnInfo {
             now: turn.now,
             replaying: turn.replaying,
+            in_order: turn.in_order,
             suggest_continue_as_new: turn.started.suggest_continue_as_new,
             history: (turn.number, turn.started.history_bytes),
             messages: turn.inputs.iter().filter(|event| handled::<W>(&event.body.fact)).count(),
@@ -153,7 +155,12 @@ impl<W: Workflow> Code for Machine<W> {
 }
 
 impl<W: Workflow> WorkflowCode for Machine<W> {
-    fn query(&mut self, name: &str, input: &Payloads) -> Result<Payloads, Failure> {
+    fn query(
+        &mut self,
+        name: &str,
+        input: &Payloads,
+        moves: Vec<(TimerId, Timestamp)>,
+    ) -> Result<Payloads, Failure> {
         let Some(running) = &self.running else {
             return Err(failure("the run has not begun"));
         };
@@ -162,7 +169,9 @@ impl<W: Workflow> WorkflowCode for Machine<W> {
             return Err(unknown::<W>("query", name, names));
         };
         let answer = || running.context.look(|state| query.answer(state, input));
+        running.board.show_moves(moves);
         let answered = self.log_scope().run(|| catch_unwind(AssertUnwindSafe(answer)));
+        running.board.show_moves([]);
         answered.unwrap_or_else(|panic| {
             Err(failure(format!("query {name} panicked: {}", crate::panic::message(&*panic))))
         })

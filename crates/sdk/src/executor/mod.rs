@@ -17,6 +17,7 @@ mod tasks;
 mod waits;
 mod waker;
 
+pub(crate) use self::waker::{outside, runs_here};
 pub use self::{board::LocalWork, machine::Machine, scope::Cancellation};
 pub(crate) use self::{
     board::{Board, Child, Received, Terms},

@@ -15,6 +15,17 @@ thread_local! {
     static ADVANCED: Cell<u64> = const { Cell::new(0) };
 }
 
+/// This thread advances a run: what it executes is workflow code.
+pub(crate) fn runs_here() -> bool {
+    ADVANCED.get() != 0
+}
+
+/// Lets code of a run do once what is recorded: it is no workflow code.
+pub(crate) fn outside<T>(action: impl FnOnce() -> T) -> T {
+    let _outside = Advancing { before: ADVANCED.replace(0) };
+    action()
+}
+
 /// What the wakers of one run share.
 #[derive(Debug)]
 pub(super) struct Guard {

@@ -202,7 +202,8 @@ impl Machine {
 
     /// Answers a query on the state as it is.
     pub(super) fn query(&mut self, name: &str, input: &Payloads) -> Result<Payloads, Failure> {
-        self.replay.code_mut().query(name, input)
+        let moves = self.replay.unseen_moves();
+        self.replay.code_mut().query(name, input, moves)
     }
 
     /// A fault comes before a mismatch: code that was stopped fits no history.

@@ -69,6 +69,24 @@ fn a_late_decision_is_kept_and_reported_by_signal_and_by_update() {
 }
 
 #[test]
+fn a_decision_after_the_fallback_is_told_what_was_decided_and_is_kept() {
+    let fallback = Some(Decision::Reject);
+    let terms = Terms { fallback, then: Some(seconds(9)), ..within_a_minute() };
+    let mut world = World::ask(terms);
+    world.pass(seconds(61));
+    let told = world.update(Expense::decide, approve().key("click-1")).unwrap();
+    let expected = "already decided: request expense is over with reject";
+    assert_eq!(told.unwrap_err(), expected);
+    let again = world.update(Expense::decide, approve().key("click-1")).unwrap();
+    assert_eq!(again.unwrap_err(), expected, "a repeat is told the same");
+    let standing = &world.query(Expense::approvals, ()).requests[0];
+    assert_eq!((standing.status, standing.decision.as_deref()), (Status::TimedOut, Some("reject")));
+    let judged = &standing.entries[0].judgement;
+    assert!(matches!(judged, Judgement::Taken(told) if told.effect == Effect::Late), "{judged:?}");
+    world.check();
+}
+
+#[test]
 fn after_the_deadline_strangers_are_refused_and_nothing_can_be_handed_over() {
     let mut world = World::ask(Terms { then: Some(seconds(9)), ..within_a_minute() });
     world.pass(seconds(60));

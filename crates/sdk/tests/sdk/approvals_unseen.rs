@@ -68,6 +68,23 @@ fn listed(world: &World<Contract>) -> ShownWait {
     waits.remove(0)
 }
 
+/// No worker is there from the request for more time until after the first deadline.
+#[test]
+fn more_time_asked_for_before_the_firing_keeps_the_request_open() {
+    let mut world = World::<Contract>::start(());
+    world.signal_raw("more_time", Vec::new());
+    world.fire_unseen(seconds(60));
+    world.signal_raw("more_time", Vec::new());
+    world.work();
+    assert_eq!(status(&world), Status::Open);
+    let until = world.now().saturating_add(seconds(60));
+    assert_eq!(listed(&world).until, until);
+    assert_eq!(world.query(Contract::approvals, ()).requests[0].deadline, Some(until));
+    let told = world.update(Contract::decide, approve("legal", "ada")).unwrap().unwrap();
+    assert_eq!(told.effect, Effect::Decided);
+    world.check();
+}
+
 #[test]
 fn a_request_that_nobody_looks_at_takes_no_decision_after_its_deadline() {
     let mut world = World::<Contract>::start(());

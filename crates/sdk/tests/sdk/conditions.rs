@@ -12,6 +12,7 @@ use crate::world::{World, seconds};
 struct Order {
     paid: bool,
     deadline: Deadline,
+    moved: Option<Result<Timestamp, MoveError>>,
 }
 
 #[workflow]
@@ -38,6 +39,12 @@ impl Order {
 
     #[signal]
     fn look(&mut self) {}
+
+    /// Asks for an hour more.
+    #[signal]
+    fn wait_longer(&mut self) {
+        self.moved = Some(self.deadline.extend(HOUR));
+    }
 
     #[update]
     fn extend(&mut self, by: Duration) -> Result<Timestamp, MoveError> {
@@ -102,11 +109,37 @@ fn key_and_fingerprint_stand_on_the_wait_and_on_its_timer() {
     let opened = opened.unwrap();
     let condition = opened.condition;
     assert_eq!(condition.key.as_deref(), Some("order.paid"));
-    assert_eq!(condition.fingerprint.as_ref().map(String::len), Some(32));
+    assert_eq!(condition.fingerprint.as_ref().map(String::len), Some(65));
     let expected = Origin::Condition { key: condition.key, fingerprint: condition.fingerprint };
     assert_eq!(origin, Some(expected));
     let details = opened.details.unwrap();
     assert_eq!((details.subject.as_str(), details.actors), ("an order", vec!["anna".to_owned()]));
+}
+
+/// The order is extended before its deadline and paid after it, while no worker is there.
+#[test]
+fn an_extension_before_the_firing_keeps_the_wait_for_a_condition_open() {
+    let mut world = World::<Order>::start(Some(HOUR));
+    world.signal_raw("wait_longer", Vec::new());
+    world.fire_unseen(HOUR);
+    world.work();
+    assert_eq!(world.result(), None);
+    let [wait] = &world.run.shown_waits()[..] else { panic!("one wait") };
+    assert_eq!(Some(wait.until), world.query(Order::due, ()), "it is shown as it is waited for");
+    world.signal(Order::pay, ());
+    assert_eq!(world.result().unwrap(), "paid");
+    let end = ["TimerFired", "TimerRescheduled", "SignalReceived", "TimerCancelled"];
+    assert_eq!(world.history()[4..8], end);
+    world.check();
+
+    let mut world = World::<Order>::start(Some(HOUR));
+    world.signal_raw("wait_longer", Vec::new());
+    world.fire_unseen(HOUR);
+    world.signal_raw("pay", Vec::new());
+    world.pass_unseen(3 * HOUR);
+    world.work();
+    assert_eq!(world.result().unwrap(), "paid", "all of it in one task, long after");
+    world.check();
 }
 
 /// The payment comes while the task that sees the deadline has not begun: both are in one task.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use abide::{Context, Deadline, MoveError, Outcome, Timestamp};
 use abide_core::event::{Fact, Guards, Mover};
 use abide_sdk_macros::{condition, workflow};
+use proptest::prelude::*;
 
 use crate::world::{World, seconds};
 
@@ -78,8 +79,11 @@ fn a_query_tells_the_deadline_also_when_a_client_moved_it() {
     let (begun, first) = (world.now(), world.query(Auction::closes, ()).unwrap());
     assert_eq!(first, begun.saturating_add(seconds(60)));
     let later = begun.saturating_add(seconds(500));
+    world.reschedule("timer-1", begun.saturating_add(seconds(400)));
     world.reschedule("timer-1", later);
-    assert_eq!(world.query(Auction::closes, ()), Some(first), "no task has seen it yet");
+    assert_eq!(world.query(Auction::closes, ()), Some(later), "no task has seen it yet");
+    let kept = world.query_kept("closes").unwrap();
+    assert_eq!(abide::payload::decode::<Option<Timestamp>>(&kept).unwrap(), Some(later));
     world.signal(Auction::bid, ());
     let extended = later.saturating_add(seconds(60));
     assert_eq!(world.query(Auction::closes, ()), Some(extended), "the bid builds on it");
@@ -99,15 +103,225 @@ fn a_timer_that_has_fired_cannot_be_moved() {
     world.check();
 }
 
-/// The bid stands before the firing in the same task: the firing counts, as history has it.
+/// No worker is there from the bid until after the firing.
 #[test]
-fn a_move_that_comes_too_late_changes_nothing() {
+fn a_move_for_a_message_before_the_firing_wins_over_it() {
+    let mut world = World::<Auction>::start(seconds(60));
+    let begun = world.now();
+    world.pass_unseen(seconds(50));
+    world.signal_raw("bid", Vec::new());
+    world.fire_unseen(seconds(10));
+    world.pass_unseen(seconds(5));
+    world.work();
+    let extended = begun.saturating_add(seconds(120));
+    assert_eq!(world.result(), None, "the auction goes on");
+    assert_eq!(world.query(Auction::closes, ()), Some(extended));
+    world.evict();
+    world.pass(seconds(600));
+    assert_eq!(world.result(), Some((1, extended)));
+    let expected =
+        ["SignalReceived", "TimerFired", "TimerRescheduled", "TimerFired", "RunCompleted"];
+    assert_eq!(world.history()[2..], expected);
+    world.check();
+}
+
+/// The extended deadline has passed as well when the worker comes. What history has since then comes
+/// first: a second bid extends what the first has extended.
+#[test]
+fn extensions_count_however_late_the_worker_comes() {
     let mut world = World::<Auction>::start(seconds(60));
     let begun = world.now();
     world.signal_raw("bid", Vec::new());
     world.fire_unseen(seconds(60));
+    world.signal_raw("bid", Vec::new());
+    world.pass_unseen(seconds(100));
     world.work();
-    assert_eq!(world.result(), Some((1, begun.saturating_add(seconds(60)))));
+    assert_eq!(world.query(Auction::closes, ()), Some(begun.saturating_add(seconds(180))));
+    world.pass(seconds(20));
+    assert_eq!(world.result(), Some((2, begun.saturating_add(seconds(180)))));
+    world.check();
+
+    let mut world = World::<Auction>::start(seconds(60));
+    world.signal_raw("bid", Vec::new());
+    world.fire_unseen(seconds(60));
+    world.pass_unseen(seconds(1_000));
+    world.work();
+    world.pass(seconds(0));
+    assert_eq!(world.result(), Some((1, world.now())), "the extended deadline has come as well");
+    let fired = world.history().iter().filter(|name| **name == "TimerFired").count();
+    assert_eq!(fired, 2);
+    world.check();
+}
+
+/// A client moves the deadline after the bid, and is the last to do so.
+#[test]
+fn the_last_move_before_the_firing_holds_whoever_made_it() {
+    let mut world = World::<Auction>::start(seconds(60));
+    let closing = world.now().saturating_add(seconds(80));
+    world.signal_raw("bid", Vec::new());
+    world.reschedule("timer-1", closing);
+    world.work();
+    assert_eq!(world.query(Auction::closes, ()), Some(closing), "as code sees it");
+    let due = world.run.timers.values().map(|timer| timer.due()).collect::<Vec<_>>();
+    assert_eq!(due, [closing], "as the engine does");
+    world.pass(seconds(80));
+    assert_eq!(world.result(), Some((1, closing)));
+    world.check();
+
+    let mut world = World::<Auction>::start(seconds(60));
+    let closing = world.now().saturating_add(seconds(80));
+    world.signal_raw("bid", Vec::new());
+    world.reschedule("timer-1", closing);
+    world.fire_unseen(seconds(80));
+    world.work();
+    assert_eq!(world.result(), Some((1, closing)));
+    world.check();
+}
+
+/// An auction whose deadline anyone may move as often as they like.
+#[derive(Default)]
+struct Unbounded {
+    closing: Deadline,
+    bids: u32,
+}
+
+#[workflow]
+impl Unbounded {
+    #[run]
+    async fn run(ctx: &Context<Self>, time: Duration) -> abide::Result<u32> {
+        let closing = ctx.sleep(time).start();
+        ctx.write(|it| it.closing = closing.deadline());
+        closing.await?;
+        Ok(ctx.read(|it| it.bids))
+    }
+
+    /// Each bid that comes in time leaves another minute.
+    #[signal]
+    fn bid(&mut self) {
+        if self.closing.extend(seconds(60)).is_ok() {
+            self.bids += 1;
+        }
+    }
+
+    #[query]
+    fn closes(&self) -> Option<Timestamp> {
+        self.closing.at()
+    }
+}
+
+/// What happens to an auction.
+#[derive(Clone, Copy, Debug)]
+enum Happening {
+    Bid,
+    /// A client moves the deadline to so many seconds from now.
+    Move(u64),
+    /// Time passes, and what is due by then fires.
+    Pass(u64),
+    Work,
+    Evict,
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        3 => Just(Happening::Bid),
+        1 => (0..150_u64).prop_map(Happening::Move),
+        4 => (1..90_u64).prop_map(Happening::Pass),
+        3 => Just(Happening::Work),
+        1 => Just(Happening::Evict),
+    ]
+}
+
+/// What the order in history says: how many bids came in time, and when the auction closes, or that it
+/// has closed.
+fn by_history(
+    world: &World<Unbounded>,
+    mut closes: Timestamp,
+) -> (u32, Result<Timestamp, Timestamp>) {
+    let mut bids = 0;
+    for event in &world.events {
+        match &event.body.fact {
+            Fact::SignalReceived(_) => {
+                bids += 1;
+                closes = closes.saturating_add(seconds(60));
+            }
+            Fact::TimerRescheduled(moved) if moved.by != Mover::Code => closes = moved.fire_at,
+            Fact::TimerFired(fired) if closes <= fired.fire_at => return (bids, Err(closes)),
+            _ => {}
+        }
+    }
+    (bids, Ok(closes))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn the_order_in_history_decides_whatever_happens(
+        happenings in proptest::collection::vec(happening(), 1..25),
+    ) {
+        let mut world = World::<Unbounded>::start(seconds(60));
+        let first = world.now().saturating_add(seconds(60));
+        for happening in happenings {
+            match happening {
+                Happening::Bid if world.run.open() => world.signal_raw("bid", Vec::new()),
+                Happening::Move(later) if !world.run.timers.is_empty() => {
+                    world.reschedule("timer-1", world.now().saturating_add(seconds(later)));
+                }
+                Happening::Pass(time) => world.fire_what_is_due(seconds(time)),
+                Happening::Work => world.work(),
+                Happening::Evict => world.evict(),
+                Happening::Bid | Happening::Move(_) => {}
+            }
+        }
+        world.work();
+        let (bids, closes) = by_history(&world, first);
+        match closes {
+            Err(_) => prop_assert_eq!(world.result(), Some(bids)),
+            Ok(closes) => {
+                prop_assert_eq!(world.query(Unbounded::closes, ()), Some(closes));
+                prop_assert_eq!(world.run.timers[&"timer-1".into()].due(), closes);
+            }
+        }
+        world.check();
+    }
+}
+
+/// Sleeps twice, and says what came of the moves of its first deadline.
+#[derive(Default)]
+struct Told {
+    first: Deadline,
+    told: Vec<Result<Timestamp, MoveError>>,
+}
+
+#[workflow]
+impl Told {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<Vec<String>> {
+        let first = ctx.sleep(seconds(60)).start();
+        ctx.write(|it| it.first = first.deadline());
+        first.await?;
+        ctx.sleep(seconds(60)).await?;
+        Ok(ctx.read(|it| it.told.iter().map(|told| format!("{told:?}")).collect()))
+    }
+
+    #[signal]
+    fn extend(&mut self) {
+        self.told.push(self.first.extend(seconds(60)));
+    }
+}
+
+#[test]
+fn a_move_for_a_message_after_the_firing_is_told_that_it_is_too_late() {
+    let mut world = World::<Told>::start(());
+    world.fire_unseen(seconds(60));
+    world.signal(Told::extend, ());
+    world.pass(seconds(60));
+    assert_eq!(world.result().unwrap(), ["Err(Over)"]);
+    assert_eq!(MoveError::Over.to_string(), "too late: the wait is over");
     assert!(!world.history().contains(&"TimerRescheduled"));
     world.check();
 }
@@ -158,6 +372,22 @@ fn the_deadline_of_a_signal_is_moved_by_another_branch() {
         _ => None,
     });
     assert_eq!(by, Some(Mover::Code));
+    world.check();
+}
+
+/// The branch wakes up before the deadline in history, and with it in the same task.
+#[test]
+fn a_branch_that_wakes_before_the_firing_moves_the_deadline_past_it() {
+    let mut world = World::<Offer>::start(());
+    let begun = world.now();
+    world.fire_unseen(seconds(5));
+    world.fire_unseen(seconds(5));
+    world.work();
+    assert_eq!(world.result(), None);
+    let due = world.run.timers.values().map(|timer| timer.due()).collect::<Vec<_>>();
+    assert_eq!(due, [begun.saturating_add(seconds(20))]);
+    world.signal(Offer::answer, "yes".into());
+    assert_eq!(world.result().unwrap(), "yes false");
     world.check();
 }
 

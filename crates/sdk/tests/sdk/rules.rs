@@ -7,7 +7,7 @@ use std::{
     task::{Poll, Waker},
 };
 
-use abide::{Context, select};
+use abide::{Context, Timestamp, select, time::Now as _};
 use abide_core::event::TaskFailureCause;
 use abide_sdk_macros::workflow;
 use uuid::Uuid;
@@ -27,6 +27,28 @@ impl Future for Foreign {
         WAKERS.lock().unwrap_or_else(PoisonError::into_inner).push(cx.waker().clone());
         Poll::Pending
     }
+}
+
+/// Reads the clock of the machine.
+#[derive(Default)]
+struct Clock;
+
+#[workflow]
+impl Clock {
+    #[run]
+    async fn run(ctx: &Context<Self>, recorded: bool) -> abide::Result<Timestamp> {
+        if recorded { ctx.side_effect(Timestamp::now) } else { Ok(Timestamp::now()) }
+    }
+}
+
+#[test]
+fn the_clock_of_the_machine_is_read_as_a_side_effect_or_not_at_all() {
+    let world = World::<Clock>::start(true);
+    assert!(world.result().is_some());
+    world.check();
+    let world = World::<Clock>::start(false);
+    let message = &world.faults[0].failure.message;
+    assert!(message.contains("workflow code reads the time by `ctx.now()`"), "{message}");
 }
 
 #[derive(Default)]

@@ -124,9 +124,24 @@ impl<W: Workflow> World<W> {
 
     /// Time passes and one timer fires, but no worker is there yet.
     pub(crate) fn fire_unseen(&mut self, duration: Duration) {
-        self.now = self.now.saturating_add(duration);
+        self.pass_unseen(duration);
         let (_, timer) = self.next_due().unwrap();
         self.take(Input::Due { timer });
+    }
+
+    /// Time passes and what is due by then fires, but no worker is there yet.
+    pub(crate) fn fire_what_is_due(&mut self, duration: Duration) {
+        let end = self.now.saturating_add(duration);
+        while let Some((due, timer)) = self.next_due().filter(|(due, _)| *due <= end) {
+            self.now = self.now.max(due);
+            self.take(Input::Due { timer });
+        }
+        self.now = end;
+    }
+
+    /// Time passes, and nobody does anything.
+    pub(crate) fn pass_unseen(&mut self, duration: Duration) {
+        self.now = self.now.saturating_add(duration);
     }
 
     fn next_due(&self) -> Option<(Timestamp, TimerKey)> {
@@ -179,11 +194,10 @@ impl<W: Workflow> World<W> {
         })
     }
 
-    /// A client moves a timer.
+    /// A client moves a timer. No task follows from it.
     pub(crate) fn reschedule(&mut self, timer: &str, fire_at: Timestamp) {
         let (what, identity, key) = (Movable::Timer(timer.into()), "client".into(), None);
         self.take(Input::RescheduleTimer(RescheduleTimer { what, fire_at, identity, key }));
-        self.work();
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -306,14 +320,16 @@ impl<W: Workflow> World<W> {
     pub(crate) fn query_raw(&self, name: &str, input: &Payloads) -> Result<Payloads, Failure> {
         let mut machine = self.machine(&self.events);
         machine.settle().unwrap();
-        machine.code_mut().query(name, input)
+        let moves = machine.unseen_moves();
+        machine.code_mut().query(name, input, moves)
     }
 
     /// Asks the machine that the worker keeps.
     pub(crate) fn query_kept(&mut self, name: &str) -> Result<Payloads, Failure> {
         let kept = self.kept.as_mut().unwrap();
         kept.feed(self.events.clone()).and_then(|()| kept.settle()).unwrap();
-        kept.code_mut().query(name, &Vec::new())
+        let moves = kept.unseen_moves();
+        kept.code_mut().query(name, &Vec::new(), moves)
     }
 
     // The engine and the worker.

@@ -4,10 +4,11 @@
 use std::borrow::Cow;
 
 use abide_core::{
-    event::{Event, Fact, Origin, WaitOpened},
+    event::{Event, Fact, Mover, Origin, WaitOpened},
     ids::{EventNumber, TimerId},
     payload::Payload,
     run::Run,
+    time::Timestamp,
 };
 
 use super::{
@@ -46,7 +47,7 @@ pub fn first_in_history_wins(story: &Story, steps: &[String]) -> Checked {
         };
         judged.map_err(|what| wrong(story, what))?;
     }
-    Ok(())
+    moves_are_kept(&story.events, steps).map_err(|what| wrong(story, what))
 }
 
 /// How many tasks saw both the firing of a timer and a signal, in one order or the other.
@@ -159,6 +160,54 @@ fn signal_wait(events: &[Event], steps: &[String], timer: &TimerId, name: &str) 
     }
 }
 
+/// Code that was told that its move counts does not see the deadline come that it moved away. Signals
+/// `push` move one, and note which; what stands after a push and before the next task is in its group.
+fn moves_are_kept(events: &[Event], steps: &[String]) -> Judged {
+    let pushes = events.iter().filter(|event| is_push(&event.body.fact));
+    let told = steps.iter().filter_map(|step| step.strip_prefix("push="));
+    for (push, told) in pushes.zip(told) {
+        let Some((timer, moved_to)) = moved(told) else { continue };
+        let after = events.iter().skip_while(|event| event.number <= push.number);
+        let mut seen = after.take_while(|event| !matches!(event.body.fact, Fact::TaskStarted(_)));
+        let next = seen.find(|event| concerns(&event.body.fact, &timer));
+        if let Some(Fact::TimerFired(overtaken)) = next.map(|event| &event.body.fact)
+            && overtaken.fire_at.to_string() != moved_to
+            && firing(events, &timer).is_some_and(|(_, at)| at == overtaken.fire_at)
+            && steps.iter().any(|step| timed_out(step, &timer))
+        {
+            let number = push.number;
+            return Err(format!("signal {number} moved {timer}, and the old deadline came"));
+        }
+    }
+    Ok(())
+}
+
+/// The timer that a push has moved, and where to.
+fn moved(told: &str) -> Option<(TimerId, &str)> {
+    let (timer, how) = told.rsplit_once(", ")?.1.split_once(' ')?;
+    Some((timer.into(), how.strip_prefix("Ok(")?.strip_suffix(')')?))
+}
+
+/// The step waited until this timer fired.
+fn timed_out(step: &str, timer: &TimerId) -> bool {
+    let Some((what, came)) = step.split_once('=') else { return false };
+    let Some((subject, waited)) = what.split_once(' ') else { return false };
+    waited == timer.as_str() && (subject == "sleep" || came == "timed out")
+}
+
+fn is_push(fact: &Fact) -> bool {
+    matches!(fact, Fact::SignalReceived(signal) if signal.name == "push")
+}
+
+/// The event moves the timer, or is its firing.
+fn concerns(fact: &Fact, timer: &TimerId) -> bool {
+    match fact {
+        Fact::TimerFired(fired) => fired.timer == *timer,
+        Fact::TimerRescheduled(moved) => moved.timer == *timer,
+        fact => is_push(fact),
+    }
+}
+
 fn fact(events: &[Event], number: EventNumber) -> Option<&Fact> {
     let index = usize::try_from(number).ok()?.checked_sub(1)?;
     events.get(index).map(|event| &event.body.fact)
@@ -234,20 +283,30 @@ fn reached(events: &[Event], goal: Goal) -> Option<EventNumber> {
     counted.nth(before).map(|event| event.number)
 }
 
-/// The firing of a timer; ids of timers are never used again within a run.
+/// The firing of a timer that counts: code has not moved the timer since. Ids of timers are never used
+/// again within a run.
+fn firing(events: &[Event], timer: &TimerId) -> Option<(EventNumber, Timestamp)> {
+    let last = events.iter().rev().find_map(|event| match &event.body.fact {
+        Fact::TimerFired(fired) if fired.timer == *timer => {
+            Some(Some((event.number, fired.fire_at)))
+        }
+        Fact::TimerRescheduled(moved) if moved.timer == *timer && moved.by == Mover::Code => {
+            Some(None)
+        }
+        _ => None,
+    });
+    last.flatten()
+}
+
 fn fired(events: &[Event], timer: &TimerId) -> Option<EventNumber> {
-    let fires = |event: &&Event| matches!(&event.body.fact, Fact::TimerFired(fired) if fired.timer == *timer);
-    events.iter().find(fires).map(|event| event.number)
+    firing(events, timer).map(|(number, _)| number)
 }
 
 #[cfg(test)]
 mod tests {
-    use abide_core::{
-        event::{
-            Body, Condition, SignalReceived, TimerCancelled, TimerFired, WaitSatisfied, WaitSpec,
-            WaitTimedOut,
-        },
-        time::Timestamp,
+    use abide_core::event::{
+        Body, Condition, SignalReceived, TimerCancelled, TimerFired, TimerRescheduled,
+        WaitSatisfied, WaitSpec, WaitTimedOut,
     };
 
     use super::*;
@@ -270,6 +329,11 @@ mod tests {
 
     fn firing() -> Fact {
         TimerFired { timer: TIMER.into(), started: 1, fire_at: Timestamp::EPOCH }.into()
+    }
+
+    fn armed_again() -> Fact {
+        let fire_at = Timestamp::from_unix_millis(1);
+        TimerRescheduled { timer: TIMER.into(), fire_at, by: Mover::Code }.into()
     }
 
     fn cancelled() -> Fact {
@@ -307,6 +371,9 @@ mod tests {
         assert!(condition(vec![mark(), firing(), satisfied()]));
         assert!(condition(vec![firing(), timed_out()]));
         assert!(condition(vec![firing(), mark(), timed_out()]));
+        assert!(condition(vec![firing(), armed_again(), mark(), cancelled(), satisfied()]));
+        assert!(condition(vec![firing(), armed_again(), firing(), timed_out()]));
+        assert!(!condition(vec![firing(), armed_again(), timed_out()]), "it was armed again");
         assert!(!condition(vec![cancelled(), satisfied()]), "it does not hold");
         assert!(!condition(vec![firing(), mark(), satisfied()]), "the deadline came first");
         assert!(!condition(vec![mark(), firing(), timed_out()]), "it held first");
@@ -330,5 +397,23 @@ mod tests {
         assert!(!receives(vec![firing(), go()], &["go t=1"]), "the deadline came first");
         assert!(!receives(vec![go(), firing()], &["go t=timed out"]), "the signal came first");
         assert!(!receives(vec![go(), firing()], &["go t=timed out", "go u=1"]));
+    }
+
+    /// Judges a sleep whose deadline a push has moved, by the history and what code says of its steps.
+    fn pushes(facts: Vec<Fact>, steps: &[&str]) -> bool {
+        let steps: Vec<_> = steps.iter().map(|step| (*step).to_owned()).collect();
+        moves_are_kept(&history(facts), &steps).is_ok()
+    }
+
+    #[test]
+    fn a_deadline_that_was_moved_away_does_not_come() {
+        let push = || signal("push", "p");
+        let (taken, late) = ("push=p, t Ok(later)", "push=p, t Err(Over)");
+        let slept = "sleep t=over";
+        assert!(pushes(vec![push(), firing()], &[taken]), "it is still waited for");
+        assert!(pushes(vec![push(), firing(), armed_again()], &[taken]));
+        assert!(pushes(vec![firing(), push()], &[slept, late]));
+        assert!(pushes(vec![push(), firing()], &["push=p, t Err(Past)", slept]));
+        assert!(!pushes(vec![push(), firing()], &[taken, slept]), "the old deadline came");
     }
 }

@@ -6,7 +6,7 @@ use abide_core::{
     failure::FailureKind,
     ids::EventNumber,
     note::{AttemptEnded, Note},
-    run::Run,
+    run::{FiredTimer, Run},
     time::Timestamp,
 };
 
@@ -135,13 +135,19 @@ fn timers(run: &Run, event: &Event, latest: Timestamp) -> Checked {
     }
 }
 
-/// An open timer is moved, and from outside only as its guards allow.
+/// An open timer is moved, by code also one that fired before its task; and from outside only as its
+/// guards allow.
 fn move_is_allowed(run: &Run, event: &Event, moved: &TimerRescheduled) -> Checked {
     let wrong = |why: &str| {
         let what = format!("{} of timer {} to {}: {why}", show(event), moved.timer, moved.fire_at);
         Err(Violation::of(Check::Timers, run.id, what))
     };
-    let Some(timer) = run.timers.get(&moved.timer) else { return wrong("it is not open") };
+    let fired = |fired: &FiredTimer| fired.timer.spec.timer == moved.timer;
+    let by_code = moved.by == Mover::Code;
+    let Some(timer) = run.timers.get(&moved.timer) else {
+        let armed_again = by_code && run.fired.iter().any(fired);
+        return if armed_again { Ok(()) } else { wrong("it is not open") };
+    };
     let Mover::Outside { received_at, .. } = &moved.by else { return Ok(()) };
     let guards = timer.spec.guards;
     if moved.fire_at.never() || timer.spec.optional() {

@@ -147,6 +147,8 @@ struct OpenWaits<'a> {
     /// The run is the next attempt of a child: since when it waits for its beginning, and until when.
     begin: Option<(Timestamp, Timestamp)>,
     timers: BTreeMap<&'a TimerId, OpenTimer<'a>>,
+    /// Those that fired: code may arm them again.
+    fired: BTreeMap<&'a TimerId, OpenTimer<'a>>,
     conditions: BTreeMap<&'a WaitId, OpenCondition<'a>>,
 }
 
@@ -191,12 +193,16 @@ impl<'a> OpenWaits<'a> {
                 let (since, until) = (event.time, spec.fire_at);
                 self.timers.insert(&spec.timer, OpenTimer { spec, since, until, firing: false });
             }
-            Fact::TimerRescheduled(moved) => self.moved(&moved.timer, moved.fire_at),
+            Fact::TimerRescheduled(moved) => {
+                self.armed_again(&moved.timer);
+                self.moved(&moved.timer, moved.fire_at);
+            }
             Fact::TimerCancelled(cancelled) => {
                 self.timers.remove(&cancelled.timer);
             }
             Fact::TimerFired(fired) => {
-                self.timers.remove(&fired.timer);
+                let timer = self.timers.remove(&fired.timer);
+                self.fired.extend(timer.map(|timer| (&fired.timer, timer)));
                 let of =
                     |wait: &&mut OpenCondition<'_>| wait.spec.timer.as_ref() == Some(&fired.timer);
                 for wait in self.conditions.values_mut().filter(of) {
@@ -237,6 +243,15 @@ impl<'a> OpenWaits<'a> {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn armed_again(&mut self, timer: &'a TimerId) {
+        let Some(fired) = self.fired.remove(timer) else { return };
+        self.timers.insert(timer, fired);
+        let of = |wait: &&mut OpenCondition<'_>| wait.spec.timer.as_ref() == Some(timer);
+        for wait in self.conditions.values_mut().filter(of) {
+            wait.passed = None;
         }
     }
 

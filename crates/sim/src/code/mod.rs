@@ -123,7 +123,8 @@ impl Machine {
 
     /// What the program's steps came to so far, as the answer to a query.
     pub fn trace(&mut self) -> Result<Payloads, Failure> {
-        self.replay.code_mut().code.query(workflow::TRACE, &Vec::new())
+        let moves = self.replay.unseen_moves();
+        self.replay.code_mut().code.query(workflow::TRACE, &Vec::new(), moves)
     }
 
     /// What the program's steps came to so far, one by one.

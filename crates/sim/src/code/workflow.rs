@@ -182,8 +182,10 @@ impl<const N: usize> Scripted<N> {
     /// Moves the oldest deadline later, by how much its sender does not say.
     fn push(&mut self, text: RawPayload) {
         let sum: u64 = text.0.data.iter().copied().map(u64::from).sum();
-        let pushed = self.oldest_deadline().extend(Duration::from_millis(sum % 8 * 250));
-        self.note(format!("push={}, {pushed:?}", steps::text(&text)));
+        let deadline = self.oldest_deadline();
+        let pushed = deadline.extend(Duration::from_millis(sum % 8 * 250));
+        let timer = deadline.timer_id().map_or("none", |timer| timer.as_str());
+        self.note(format!("push={}, {timer} {pushed:?}", steps::text(&text)));
     }
 
     fn may_vote(&self, voter: &RawPayload) -> Result<(), Raised> {

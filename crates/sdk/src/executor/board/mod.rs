@@ -52,6 +52,8 @@ pub(crate) struct Board {
     looking: Cell<bool>,
     /// Where the task that is being polled last asked for something durable.
     place: Cell<Option<&'static Location<'static>>>,
+    /// Moves from outside that code has not been told, shown to the query that is being answered.
+    shown_moves: RefCell<BTreeMap<TimerId, Timestamp>>,
     /// The handler that runs now.
     handling: RefCell<Option<Rc<str>>>,
     shared: RefCell<Shared>,
@@ -109,6 +111,8 @@ enum ChildCancel {
 pub(in crate::executor) struct TurnInfo {
     pub(in crate::executor) now: Timestamp,
     pub(in crate::executor) replaying: bool,
+    /// Moves of timers take effect in the order of history; in older histories not all did.
+    pub(in crate::executor) in_order: bool,
     pub(in crate::executor) suggest_continue_as_new: bool,
     /// Events and bytes of the history.
     pub(in crate::executor) history: (u64, u64),

@@ -33,6 +33,7 @@ impl Board {
             silent: Cell::new(false),
             looking: Cell::new(false),
             place: Cell::new(None),
+            shown_moves: RefCell::default(),
             handling: RefCell::default(),
             shared: RefCell::default(),
         }

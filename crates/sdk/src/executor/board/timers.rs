@@ -125,10 +125,20 @@ impl Board {
 
     /// When an open timer is due.
     pub(crate) fn due(&self, timer: &TimerId) -> Option<Timestamp> {
-        self.shared.borrow().due.get(timer).copied()
+        let due = self.shared.borrow().due.get(timer).copied()?;
+        Some(self.shown_moves.borrow().get(timer).copied().unwrap_or(due))
     }
 
-    /// Moves the due time of an open timer.
+    /// From here on, a query sees these timers as moved.
+    pub(in crate::executor) fn show_moves(
+        &self,
+        moves: impl IntoIterator<Item = (TimerId, Timestamp)>,
+    ) {
+        *self.shown_moves.borrow_mut() = moves.into_iter().collect();
+    }
+
+    /// Moves the due time of an open timer. A later time than the present one is always good: if it has
+    /// passed as well, the code sees what happened meanwhile first, and then the deadline comes.
     pub(crate) fn move_timer(&self, timer: &TimerId, fire_at: Timestamp) -> Result<(), MoveError> {
         if self.looking() {
             return Err(MoveError::OnlyLooking);
@@ -139,7 +149,7 @@ impl Board {
         if fire_at.never() {
             return Err(MoveError::Never);
         }
-        if fire_at < now {
+        if fire_at < now && (fire_at <= *due || !self.turn.get().in_order) {
             return Err(MoveError::Past { at: fire_at, now });
         }
         if fire_at != *due {
