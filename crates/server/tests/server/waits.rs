@@ -3,16 +3,18 @@
 
 use std::{sync::Arc, time::Duration};
 
+use abide::{Client, Context, Deadline, Timestamp, Worker};
 use abide_core::{call::RunTarget, codec::Wire, event::Condition, ids::RunId, program::Node};
 use abide_engine::{Engine, Options};
 use abide_proto::generated::{self as wire, abide_client::AbideClient};
+use abide_sdk::workflow;
 use abide_server::Server;
 use tonic::{Code, Status, Streaming, transport::Channel};
 
 use crate::{
     observed::ObservedStore,
     support::{
-        client, config, programs, server_with_clock, spawn_worker, start, target, transport,
+        client, config, programs, server, server_with_clock, spawn_worker, start, target, transport,
     },
 };
 
@@ -245,4 +247,43 @@ async fn a_name_that_no_list_shows_is_refused() {
     let mut stream = client.follow_waits(nowhere).await.expect("a stream").into_inner();
     let ended = stream.message().await.expect_err("there is no such run");
     assert_eq!(ended.code(), Code::NotFound);
+}
+
+/// Tells the deadline that it waits for.
+#[derive(Default)]
+struct Offer {
+    deadline: Deadline,
+}
+
+#[workflow]
+impl Offer {
+    #[run]
+    async fn run(ctx: &Context<Self>) -> abide::Result<()> {
+        let wait = ctx.sleep(Duration::from_secs(3600)).start();
+        ctx.write(|offer| offer.deadline = wait.deadline());
+        wait.await
+    }
+
+    #[query]
+    fn deadline(&self) -> Option<Timestamp> {
+        self.deadline.at()
+    }
+}
+
+#[tokio::test]
+async fn a_query_tells_the_deadline_that_a_client_has_moved_before_any_task() {
+    let server = server(config()).await;
+    let client = Client::new(transport(&server));
+    let worker = Worker::new(&client).build_id("test").workflow::<Offer>();
+    let test = async {
+        let offer = client.start::<Offer>("offer", ()).await.expect("it starts");
+        let deadline = || async { offer.query(Offer::deadline, ()).await.expect("an answer") };
+        let first = deadline().await.expect("it waits");
+        let moved = first + Duration::from_secs(3600);
+        offer.reschedule_timer("timer-1", moved).await.expect("it is moved");
+        assert_eq!(deadline().await, Some(moved));
+        offer.terminate("enough").await.expect("it ends");
+    };
+    worker.run_until(test).await.expect("it works");
+    server.shutdown().await.expect("it stops");
 }

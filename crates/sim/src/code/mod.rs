@@ -12,7 +12,7 @@ mod workflow;
 use std::rc::Rc;
 
 use abide_core::{
-    command::Command,
+    command::{Ask, Command},
     event::{Event, Marker, UpdateAdmitted},
     failure::Failure,
     ids::{EventNumber, RunId, WorkflowKey},
@@ -31,7 +31,7 @@ pub use self::{
     scopes::CLEANUP_STEPS,
     workflow::{APPROVERS, HANDLED_SIGNALS, OUTSIDER, begin_world, make_value, waits_for_handlers},
 };
-use crate::programs::Program;
+use crate::programs::{Program, Quirk};
 
 /// A run in the memory of a worker.
 #[derive(Debug)]
@@ -145,7 +145,11 @@ impl Machine {
 
 impl Code for RunCode {
     fn advance(&mut self, step: Step<'_>) -> Vec<Command> {
-        workflow::with_program(&self.program, || self.code.advance(step))
+        let mut asked = workflow::with_program(&self.program, || self.code.advance(step));
+        if self.program.quirk == Some(Quirk::MoveIgnored) {
+            asked.retain(|command| !matches!(command.ask, Ask::RescheduleTimer { .. }));
+        }
+        asked
     }
 }
 

@@ -39,6 +39,8 @@ pub enum Quirk {
     UndoneAtOnce,
     /// One more than allowed is under way.
     BoundIgnored,
+    /// A deadline that the code has moved comes as if it had not.
+    MoveIgnored,
 }
 
 /// What a run does after it was cancelled.

@@ -194,6 +194,8 @@ bugs! {
         "A saga is undone all at once, not the last step first.",
     BoundIgnored "bound-ignored" 200
         "One more than allowed is under way.",
+    FiringBeatsMove "firing-beats-move" 200
+        "A deadline comes although code was told that it has moved it away.",
     WrongOutcome "wrong-outcome" 100
         "The caller of an update is told another outcome than the recorded one.",
     RejectionAsAcceptance "rejection-as-acceptance" 100

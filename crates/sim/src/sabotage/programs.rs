@@ -13,6 +13,7 @@ impl Saboteur {
             Some(Bug::StepNotUndone) => Some(Quirk::StepNotUndone),
             Some(Bug::UndoneAtOnce) => Some(Quirk::UndoneAtOnce),
             Some(Bug::BoundIgnored) => Some(Quirk::BoundIgnored),
+            Some(Bug::FiringBeatsMove) => Some(Quirk::MoveIgnored),
             _ => None,
         }
     }
