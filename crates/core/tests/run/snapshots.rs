@@ -50,6 +50,7 @@ fn samples() -> Vec<(&'static str, Run)> {
     vec![
         ("pending", pending().run),
         ("buffered", buffered().run),
+        ("fired", fired().run),
         ("blocked", blocked().run),
         ("followed", followed().run),
         ("terminated", terminated().run),
@@ -73,6 +74,14 @@ fn timer_of(timer: &str, origin: Origin) -> Ask {
     let guards = Guards { not_after: Some(at(900)), max_extensions: Some(3) };
     let spec = timer_spec(timer, at(600), Some(origin));
     Ask::StartTimer(TimerSpec { details: details(), guards, ..spec })
+}
+
+/// A timer whose firing no task has seen.
+fn fired() -> World {
+    let mut world = World::after([timer_of("t", Origin::CreateTimer)]);
+    world.go_to(600);
+    world.fire("t");
+    world
 }
 
 /// Something open of every kind.
