@@ -12,13 +12,13 @@ use std::{
 };
 
 use abide_core::{
-    call::{CallError, Dispatch, Ticket, Worker},
+    call::{CallError, Ticket},
     ids::ShardId,
     time::Timestamp,
 };
 use abide_shard::{
     message::{Fetch, Fetched, Message, Output},
-    queue::{QueueMessage, QueueOutput},
+    node::NodeInput,
     shard::{Moment, Shard},
 };
 use abide_store::{Batch, ReadError, Store, WaitFilter};
@@ -31,7 +31,6 @@ use crate::{
     figures::transitions,
     gauge::Work,
     node::{Answer, Node, Post},
-    peers::PeerMessage,
 };
 
 pub(crate) struct Driver {
@@ -45,8 +44,8 @@ pub(crate) struct Driver {
     matched: VecDeque<Message>,
     /// What the store is asked next.
     requests: VecDeque<Request>,
-    closing: bool,
-    halted: bool,
+    /// The shard is not served here any more.
+    ended: bool,
 }
 
 /// What a shard asks of the store.
@@ -73,13 +72,11 @@ impl Driver {
             posts,
             matched: VecDeque::new(),
             requests: VecDeque::new(),
-            closing: false,
-            halted: false,
+            ended: false,
         }
     }
 
-    /// Runs until the shard is closed and everything in flight has come back, or it is lost. Gives the
-    /// shard. What comes while it closes is turned away.
+    /// Runs until the shard is released or lost. Gives the shard. What comes after that is turned away.
     pub(crate) async fn run(mut self) -> ShardId {
         let node = Arc::clone(&self.node);
         let mut work = node.gauge.begin();
@@ -89,9 +86,7 @@ impl Driver {
         let mut steps = Steps::default();
         self.step(Message::Open);
         loop {
-            // A shard that closes only waits for what is under way.
-            let wake_at = self.shard.wake_at().filter(|_| !self.closing);
-            let wake_at = wake_at.unwrap_or(Timestamp::NEVER);
+            let wake_at = self.shard.wake_at().unwrap_or(Timestamp::NEVER);
             let now = node.clock.now();
             if node.clock_set(&mut steps, now) || wake_at <= now {
                 self.step(Message::Tick);
@@ -100,7 +95,7 @@ impl Driver {
                 tokio::task::yield_now().await;
             }
             self.ask_store(&node, &mut under_way);
-            if self.halted || self.closing && under_way.is_empty() {
+            if self.ended {
                 break;
             }
             // The shard is idle from when its alarm is set until it takes something.
@@ -109,7 +104,7 @@ impl Driver {
             drop(work);
             let (next, _work) = tokio::select! {
                 biased;
-                Some((answer, work)) = under_way.next() => (Some(Post::Answer(answer)), Some(work)),
+                Some((answer, work)) = under_way.next() => (Some(Post::Message(answer)), Some(work)),
                 post = self.posts.recv() => match post {
                     Some((post, work)) => (Some(post), Some(work)),
                     None => break,
@@ -125,7 +120,6 @@ impl Driver {
                 self.take(post);
             }
         }
-        node.shard_closed(self.id);
         self.posts.close();
         while let Ok((post, _work)) = self.posts.try_recv() {
             self.turn_away(post);
@@ -166,9 +160,6 @@ impl Driver {
 
     fn take(&mut self, post: Post) {
         match post {
-            Post::Answer(message) => self.step(message),
-            Post::Lapsed => self.lapse(),
-            _ if self.closing => self.turn_away(post),
             Post::Message(message) => self.step(message),
             Post::Call(ticket, call, answer) => {
                 self.callers.insert(ticket, answer);
@@ -179,36 +170,18 @@ impl Driver {
                     self.step(Message::Forget(ticket));
                 }
             }
-            Post::Close => self.closing = true,
         }
     }
 
-    /// The shard takes nothing any more. Whatever it was is repeated to its next owner, or was a call of
-    /// which nothing has come.
+    /// The shard has ended. Whatever it was is repeated to its next owner, or was a call of which
+    /// nothing has come.
     fn turn_away(&self, post: Post) {
         match post {
-            Post::Call(_, _, answer) if self.node.cluster.is_some() => {
+            Post::Call(_, _, answer) => {
                 drop(answer.send((Err(CallError::NotServed), self.node.gauge.begin())));
             }
-            Post::Message(Message::Matched(offer, worker)) => self.node.unmatched(offer, worker),
-            // A caller of an engine that is alone is told by the end of the way back.
-            Post::Call(..)
-            | Post::Answer(_)
-            | Post::Message(_)
-            | Post::Forget(_)
-            | Post::Close
-            | Post::Lapsed => {}
-        }
-    }
-
-    /// The lease is over: another node may have the shard, which closes here. Whoever waits is told at
-    /// once, because the store may be long in answering a node that is cut off from it.
-    fn lapse(&mut self) {
-        self.closing = true;
-        self.node.shard_closed(self.id);
-        for answer in std::mem::take(&mut self.callers).into_values() {
-            // What was asked for may have happened.
-            drop(answer.send((Err(CallError::Reset), self.node.gauge.begin())));
+            Post::Message(message) => self.node.tell(NodeInput::Undelivered(self.id, message)),
+            Post::Forget(_) => {}
         }
     }
 
@@ -216,7 +189,8 @@ impl Driver {
         let mut next = Some(message);
         while let Some(message) = next {
             let entropy = Uuid::new_v4().as_u128();
-            let moment = Moment { now: self.node.clock.now(), entropy };
+            let trusted = self.node.trusted();
+            let moment = Moment { now: self.node.clock.now(), entropy, trusted };
             self.shard.handle(moment, message);
             while let Some(output) = self.shard.poll() {
                 self.carry_out(output);
@@ -236,56 +210,23 @@ impl Driver {
             Output::Commit(batch) => self.requests.push_back(Request::Commit(batch)),
             Output::Reply(ticket, reply) => {
                 if let Some(answer) = self.callers.remove(&ticket) {
-                    // What is remembered may be old if others can own the shard by now. What was asked
-                    // for may have happened, though.
-                    let reply = if node.trusted() { reply } else { Err(CallError::Reset) };
                     // A caller that has gone needs no answer.
                     drop(answer.send((reply, node.gauge.begin())));
                 }
             }
-            Output::Offer(offer) => self.offer(QueueMessage::Offer(offer)),
-            Output::Dispatch(worker, dispatch) => self.dispatch(worker, *dispatch),
-            Output::Unmatched(offer, worker) => node.unmatched(offer, worker),
-            Output::Deliver(shard, envelope) => {
-                node.reach(shard, PeerMessage::Deliver(shard, envelope));
-            }
-            Output::Answer(shard, key, answer) => {
-                node.reach(shard, PeerMessage::Answered(shard, key, answer));
-            }
-            Output::Confirm(shard, key) => node.reach(shard, PeerMessage::Confirmed(shard, key)),
-            Output::Opened => node.shard_opened(self.id),
-            Output::Closed => node.shard_closed(self.id),
+            Output::Offer(offer) => node.offer(offer, &mut self.matched),
+            Output::Dispatch(worker, work) => node.tell(NodeInput::Dispatch(worker, work)),
+            Output::Unmatched(offer, worker) => node.tell(NodeInput::Unmatched(offer, worker)),
+            Output::Mail(shard, mail) => node.tell(NodeInput::Mail(shard, mail)),
+            Output::Opened => node.opened(self.id),
+            Output::Closed => node.tell(NodeInput::Closed(self.id)),
+            Output::Released => self.ended = true,
             Output::Halted(why) => {
-                node.shard_closed(self.id);
                 node.settled_in(self.id);
                 node.halted(self.id, &why);
-                self.halted = true;
+                self.ended = true;
             }
             Output::Notice(notice) => node.notice(self.id, &notice),
-        }
-    }
-
-    /// Gives work out, unless another owner may have its result by now. Then the worker has its credit
-    /// back, and the shard closes, because it believes that the work is under way.
-    fn dispatch(&mut self, worker: Worker, dispatch: Dispatch) {
-        if self.node.trusted() {
-            return self.node.dispatch(&worker, dispatch);
-        }
-        self.lapse();
-        if let Some(offer) = self.shard.credit_of(&dispatch) {
-            self.node.unmatched(offer, worker);
-        }
-    }
-
-    /// Offers work. A match with it is taken next, without a way around.
-    fn offer(&mut self, offer: QueueMessage) {
-        for output in self.node.ask_queues(offer, None) {
-            match output {
-                QueueOutput::Match(offer, worker) if offer.shard == self.id => {
-                    self.matched.push_back(Message::Matched(offer, worker));
-                }
-                other => self.node.pass_on(other),
-            }
         }
     }
 }

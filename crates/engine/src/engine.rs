@@ -20,8 +20,10 @@ use abide_core::{
 use abide_shard::{
     borders::Borders,
     lease::{Lease, LeaseMessage, LeaseOptions},
+    node::NodeInput,
 };
 use abide_store::{ReadError, Store};
+use futures_util::future::BoxFuture;
 use tokio::{
     sync::{Mutex, mpsc, oneshot, watch},
     task::JoinSet,
@@ -30,7 +32,7 @@ use uuid::Uuid;
 
 use crate::{
     clock::{Clock, SystemClock},
-    cluster::{Cluster, Membership},
+    cluster::Membership,
     figures::Figures,
     gauge::Gauge,
     health::Health,
@@ -102,13 +104,14 @@ impl Engine {
         };
         let lease = membership.as_ref().map_or_else(alone, |membership| membership.lease.clone());
         let (incarnation, others) = (lease.incarnation, membership.as_ref());
-        let node = Node::new(store, clock, limits, name, incarnation, others);
+        let (say, said) = mpsc::unbounded_channel();
+        let times = (clock, limits);
+        let node = Node::new(store, times, name, incarnation, others, say.clone());
         let node = Arc::new(node.with_borders(borders));
         let lease = match membership {
             Some(_) => Lease::new(lease),
             None => Lease::alone(lease),
         };
-        let (say, said) = mpsc::unbounded_channel();
         let mut members = JoinSet::new();
         members.spawn(Members::new(Arc::clone(&node), lease, said).run());
         let (members, stopping) = (Mutex::new(members), watch::Sender::new(false));
@@ -146,7 +149,7 @@ impl Engine {
             self.leave().await;
         }
         self.stopping.send_replace(true);
-        self.node.disconnect_all();
+        self.node.tell(NodeInput::EndStreams);
         self.release().await;
     }
 
@@ -155,7 +158,7 @@ impl Engine {
     /// anything to.
     pub async fn leave(&self) {
         if self.node.cluster.is_some() {
-            self.node.withdraw_all();
+            self.node.tell(NodeInput::WithdrawAll);
             self.release().await;
         }
     }
@@ -178,22 +181,44 @@ impl Engine {
         let (workflow, _) = call.place();
         self.check_namespace(&workflow.namespace)?;
         let Some(cluster) = &self.node.cluster else { return self.call_here(call).await };
-        let mut way = Way::new(cluster, workflow.slot().shard(), call.reads_only());
+        let (shard, repeatable) = (workflow.slot().shard(), call.reads_only());
+        self.at_owner(shard, repeatable, |place| match place {
+            Place::Here => Box::pin(self.call_here(call.clone())),
+            Place::At(node) => {
+                let answer = cluster.peers.call(&node, call.clone());
+                if repeatable { Box::pin(self.unless_stopped(answer)) } else { answer }
+            }
+        })
+        .await
+    }
+
+    /// Asks the node that serves the shard. What is served here needs nobody to tell the way.
+    async fn at_owner<'a, T>(
+        &'a self,
+        shard: ShardId,
+        repeatable: bool,
+        ask: impl Fn(Place) -> BoxFuture<'a, Result<T, CallError>>,
+    ) -> Result<T, CallError> {
+        let mut asked = match self.node.serves(shard) {
+            true => ask(Place::Here).await,
+            false => Err(CallError::NotServed),
+        };
+        let mut way = Way::new(&self.node, self.ticket(), shard, repeatable);
         loop {
-            let asked = match self.place(cluster, way.shard) {
-                Place::Here => self.call_here(call.clone()).await,
-                Place::At(node) => {
-                    self.node.counters.forwarded.add(1);
-                    let answer = cluster.peers.call(&node, call.clone());
-                    if way.repeatable { self.unless_stopped(answer).await } else { answer.await }
-                }
-                Place::Nowhere => Err(CallError::NotServed),
-            };
             match asked {
-                Err(failed) if !self.stopping() => way.wait(failed).await?,
+                Err(failed) if !self.stopping() => {
+                    let place = way.after(failed).await?;
+                    let elsewhere = matches!(place, Place::At(_));
+                    self.node.counters.forwarded.add(u64::from(elsewhere));
+                    asked = ask(place).await;
+                }
                 answer => return answer,
             }
         }
+    }
+
+    fn ticket(&self) -> Ticket {
+        self.tickets.fetch_add(1, Ordering::Relaxed)
     }
 
     /// What a run elsewhere is waited for may be long in coming, and whoever waits can do so at another
@@ -206,31 +231,30 @@ impl Engine {
         }
     }
 
-    fn place(&self, cluster: &Cluster, shard: ShardId) -> Place {
-        if self.node.serves(shard) {
-            return Place::Here;
-        }
-        cluster.owner(shard).map_or(Place::Nowhere, Place::At)
-    }
-
     /// Makes a call, if this node serves the run.
     pub async fn call_here(&self, call: Call) -> Result<CallReply, CallError> {
         let (workflow, _) = call.place();
         self.check_namespace(&workflow.namespace)?;
         let shard = workflow.slot().shard();
-        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+        let ticket = self.ticket();
         let (answer, reply) = oneshot::channel();
         let turned_away = self.node.post(shard, Post::Call(ticket, Box::new(call), answer));
-        if turned_away.is_some() && self.node.cluster.is_some() {
-            return Err(CallError::NotServed);
+        if turned_away.is_some() {
+            return Err(self.not_served());
         }
-        // Else the end of the way back tells that there is no shard.
-        drop(turned_away);
         let mut caller = Caller { node: &self.node, shard, ticket, waits: true };
         let answered = reply.await;
         caller.waits = false;
         let (reply, _work) = answered.map_err(|_| stopped())?;
-        reply
+        reply.map_err(|error| match error {
+            CallError::NotServed => self.not_served(),
+            error => error,
+        })
+    }
+
+    /// The shard is not served here. Nobody else serves those of an engine that is alone.
+    fn not_served(&self) -> CallError {
+        if self.node.cluster.is_some() { CallError::NotServed } else { stopped() }
     }
 
     /// Waits until the engine cannot serve all of its shards any more, and says why: its store has
@@ -243,21 +267,11 @@ impl Engine {
     /// Shows a run, which may be served by another node.
     pub async fn describe(&self, target: RunTarget) -> Result<Description, CallError> {
         let Some(cluster) = &self.node.cluster else { return self.describe_here(target).await };
-        let mut way = Way::new(cluster, target.workflow.slot().shard(), true);
-        loop {
-            let asked = match self.place(cluster, way.shard) {
-                Place::Here => self.describe_here(target.clone()).await,
-                Place::At(node) => {
-                    self.node.counters.forwarded.add(1);
-                    cluster.peers.describe(&node, target.clone()).await
-                }
-                Place::Nowhere => Err(CallError::NotServed),
-            };
-            match asked {
-                Err(failed) if !self.stopping() => way.wait(failed).await?,
-                answer => return answer,
-            }
-        }
+        self.at_owner(target.workflow.slot().shard(), true, |place| match place {
+            Place::Here => Box::pin(self.describe_here(target.clone())),
+            Place::At(node) => cluster.peers.describe(&node, target.clone()),
+        })
+        .await
     }
 
     /// Shows a run, if this node serves it.
@@ -339,33 +353,29 @@ impl Engine {
 
     /// Another node says something.
     pub fn hear(&self, node: &str, message: PeerMessage) {
-        if let PeerMessage::Look = message {
-            // A node that has left needs to see nothing.
-            drop(self.lease.send(LeaseMessage::Look));
-        }
-        self.node.hear(node, message);
+        self.node.tell(NodeInput::Heard(node.to_owned(), message));
     }
 
     /// There is a link to another node, new or anew.
     pub fn linked(&self, node: &str) {
         tracing::info!(node, "another node is there");
-        self.node.reached_node(node);
+        self.node.tell(NodeInput::Linked(node.to_owned()));
     }
 
     /// There is a link from another node, new or anew: what it said before may have been lost.
     pub fn called(&self, node: &str) {
-        self.node.called_by_node(node);
+        self.node.tell(NodeInput::Called(node.to_owned()));
     }
 
     /// The link from another node is gone.
     pub fn hung_up(&self, node: &str) {
-        self.node.lost_node(node);
+        self.node.tell(NodeInput::HungUp(node.to_owned()));
     }
 
     /// The link to another node is gone.
     pub fn unlinked(&self, node: &str) {
         tracing::info!(node, "another node cannot be reached");
-        self.node.missed_node(node);
+        self.node.tell(NodeInput::Unlinked(node.to_owned()));
     }
 
     /// The engine may speak for its runs, and goes on doing so: it is alone, or its lease is good and it
@@ -376,7 +386,7 @@ impl Engine {
 
     /// Connects a worker. What it is given arrives on the session.
     pub fn connect(&self, worker: Worker) -> Session {
-        let stream = self.node.connect(&worker.session);
+        let stream = self.node.connect(worker.session.clone());
         Session::new(Arc::clone(&self.node), worker, stream)
     }
 

@@ -10,7 +10,7 @@
 //! - `history`: pages of a run's log.
 //! - `driver`: one task per shard: fetch, step, commit, deliver.
 //! - `members`: which shards are served here; with [`Membership`], one node of several.
-//! - [`peers`]: what nodes tell each other.
+//! - [`peers`]: the way to other nodes.
 
 #![warn(missing_docs)]
 
@@ -27,13 +27,12 @@ mod node;
 mod nodes;
 pub mod peers;
 mod session;
-mod talk;
 mod way;
 
-pub use abide_shard::{borders::Borders, lease::LeaseOptions};
+pub use abide_shard::{borders::Borders, lease::LeaseOptions, node::Given};
 pub use cluster::Membership;
 pub use engine::{DEFAULT_NAMESPACE, Engine, Options};
 pub use figures::{CommitTimes, Figures, StoreFault};
 pub use gauge::{Gauge, Work};
 pub use health::{ClockStep, Health, StoreTrouble};
-pub use session::{Credits, Given, Session};
+pub use session::{Credits, Session};

@@ -4,7 +4,11 @@
 use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use abide_core::ids::ShardId;
-use abide_shard::lease::{Lease, LeaseMessage, LeaseOutput, NODE_PREFIX};
+use abide_shard::{
+    lease::{Lease, LeaseMessage, LeaseOutput, NODE_PREFIX},
+    message::Message,
+    node::NodeInput,
+};
 use abide_store::rows::RegistryRow;
 use tokio::{sync::mpsc, task::JoinSet};
 
@@ -13,7 +17,6 @@ use crate::{
     driver::Driver,
     figures::StoreFault,
     node::{Node, Post},
-    peers::PeerMessage,
 };
 
 /// A lease of a node that is alone asks for nothing by itself, so it may sleep long.
@@ -172,8 +175,15 @@ impl Members {
                     let posts = self.node.serve(shard);
                     self.drivers.spawn(Driver::new(shard, Arc::clone(&self.node), posts).run());
                 }
-                LeaseOutput::Close(shard) => drop(self.node.post(shard, Post::Close)),
-                LeaseOutput::Tell => self.node.broadcast(&PeerMessage::Look),
+                LeaseOutput::Close(shard) => {
+                    drop(self.node.post(shard, Post::Message(Message::Close)));
+                }
+                LeaseOutput::Lost => {
+                    // Whatever cut this node off need not cut its workers and callers off from others.
+                    self.node.tell(NodeInput::EndStreams);
+                    self.node.post_all(&Message::Lapse);
+                }
+                LeaseOutput::Tell => self.node.tell(NodeInput::RowsChanged),
                 LeaseOutput::Left => step.left = true,
             }
         }

@@ -1,21 +1,26 @@
-//! What all parts of one engine share: the store, the clock, the queues, the way to each shard.
+//! What all parts of one engine share: the store, the clock, the way to each shard, and the node machine
+//! behind one lock. What the machine asks for is carried out in order before anybody else speaks to it.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use abide_core::{
-    call::{CallError, CallReply, Dispatch, Ticket, WorkKind, Worker},
+    call::{CallError, CallReply, Ticket, WorkKind},
     ids::{SessionId, ShardId},
     limits::Limits,
     time::Timestamp,
 };
 use abide_shard::{
     borders::Borders,
-    lease::Lease,
+    lease::{Lease, LeaseMessage},
     message::{Halt, Message, Notice, Offer},
-    queue::{QueueMessage, QueueOutput, Queues},
+    node::{Given, Node as Machine, NodeInput, NodeOutput},
 };
 use abide_store::{ReadError, Store};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -26,8 +31,7 @@ use crate::{
     figures::{Counters, Figures, StoreFault},
     gauge::{Gauge, Work},
     health::{Health, Watch},
-    peers::PeerMessage,
-    session::Given,
+    way::Ways,
 };
 
 /// An answer on its way to its caller. It is under way until the caller has it.
@@ -38,17 +42,17 @@ pub(crate) type Answer = oneshot::Sender<(Result<CallReply, CallError>, Work)>;
 pub(crate) enum Post {
     /// For the machine.
     Message(Message),
-    /// What the store answered the machine.
-    Answer(Message),
     /// A call, with the way back.
     Call(Ticket, Box<abide_core::call::Call>, Answer),
     /// Nobody waits for the answer any more.
     Forget(Ticket),
-    /// Finish what is in flight, then end.
-    Close,
-    /// The same, but the lease is over: nobody waits for the answer.
-    Lapsed,
 }
+
+/// What comes on the stream of a session.
+pub(crate) type Stream = mpsc::UnboundedReceiver<(Given, Work)>;
+
+/// The other end of it. The stream ends when this is dropped.
+pub(crate) type StreamHandle = mpsc::UnboundedSender<(Given, Work)>;
 
 /// What all parts of one engine share.
 pub(crate) struct Node {
@@ -67,27 +71,45 @@ pub(crate) struct Node {
     pub(crate) watch: Watch,
     /// The others, if there may be any.
     pub(crate) cluster: Option<Cluster>,
+    /// What the lease is told.
+    lease: mpsc::UnboundedSender<LeaseMessage>,
     /// The way to each shard that is served here.
     shards: RwLock<BTreeMap<ShardId, mpsc::UnboundedSender<(Post, Work)>>>,
-    queues: Mutex<Queues>,
-    sessions: Mutex<Streams>,
-    /// Shards that are in memory here.
-    open: Mutex<BTreeSet<ShardId>>,
+    state: Mutex<State>,
+    streams_opened: AtomicU64,
     arrival: watch::Sender<Arrival>,
     /// Why the engine cannot serve all of its shards any more.
     failed: watch::Sender<Option<String>>,
 }
 
+/// The machine, and those who wait for what it says.
+struct State {
+    machine: Machine<StreamHandle>,
+    ways: Ways,
+}
+
+/// Matches of work that a shard has just offered: they go back to its driver at once.
+struct Own<'a> {
+    shard: ShardId,
+    messages: &'a mut VecDeque<Message>,
+}
+
 impl Node {
     pub(crate) fn new(
         store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
-        limits: Limits,
+        (clock, limits): (Arc<dyn Clock>, Limits),
         name: String,
         incarnation: u64,
         membership: Option<&Membership>,
+        lease: mpsc::UnboundedSender<LeaseMessage>,
     ) -> Self {
-        let queues = Mutex::new(Queues::new(limits.queued_offers));
+        let address = membership.map(|membership| membership.lease.address.clone());
+        let patience = membership.map(|membership| membership.lease.patience());
+        let machine = Machine::new(
+            address.unwrap_or_default(),
+            limits.queued_offers,
+            patience.unwrap_or_default(),
+        );
         Self {
             store,
             gauge: Gauge::new(clock.moved_by_hand()),
@@ -99,10 +121,10 @@ impl Node {
             owner: format!("{name}#{incarnation:016x}"),
             name,
             cluster: membership.map(Cluster::new),
+            lease,
             shards: RwLock::default(),
-            queues,
-            sessions: Mutex::default(),
-            open: Mutex::default(),
+            state: Mutex::new(State { machine, ways: Ways::default() }),
+            streams_opened: AtomicU64::default(),
             arrival: watch::Sender::default(),
             failed: watch::Sender::new(None),
         }
@@ -114,6 +136,97 @@ impl Node {
         self
     }
 
+    /// Something happens to the node.
+    pub(crate) fn tell(&self, input: NodeInput<StreamHandle>) {
+        self.step(input, None, |_| {});
+    }
+
+    /// A shard offers work. A match with it is put behind `matched`, without a way around.
+    pub(crate) fn offer(&self, offer: Offer, matched: &mut VecDeque<Message>) {
+        let own = Own { shard: offer.shard, messages: matched };
+        self.step(NodeInput::Offer(offer), Some(own), |_| {});
+    }
+
+    /// Something happens to a call, whose caller is among those who wait from now on.
+    pub(crate) fn tell_of_call(
+        &self,
+        input: NodeInput<StreamHandle>,
+        wait: impl FnOnce(&mut Ways),
+    ) {
+        self.step(input, None, wait);
+    }
+
+    /// How long it is until the machine wants to look at the clock.
+    pub(crate) fn until_tick(&self) -> Option<Duration> {
+        let wake_at = lock(&self.state).machine.wake_at();
+        wake_at.map(|at| at.saturating_sub(since_boot()))
+    }
+
+    /// Lets the machine take an input, and carries out what it asks for before anybody else speaks to
+    /// it. Nothing of it blocks. Links are kept afterwards: that an old one ends is told at once.
+    fn step(
+        &self,
+        input: NodeInput<StreamHandle>,
+        mut own: Option<Own<'_>>,
+        wait: impl FnOnce(&mut Ways),
+    ) {
+        // A node that is alone waits for nothing.
+        let now = self.cluster.as_ref().map_or(Duration::ZERO, |_| since_boot());
+        let mut links = None;
+        let mut state = lock(&self.state);
+        let State { machine, ways } = &mut *state;
+        wait(ways);
+        machine.handle(now, input);
+        while let Some(output) = machine.poll() {
+            match output {
+                NodeOutput::ToShard(shard, message) => match &mut own {
+                    Some(own) if own.shard == shard => own.messages.push_back(message),
+                    _ => {
+                        let refused = self.post(shard, Post::Message(message));
+                        if let Some(Post::Message(message)) = refused {
+                            machine.handle(now, NodeInput::Undelivered(shard, message));
+                        }
+                    }
+                },
+                NodeOutput::TryHere(..) | NodeOutput::Forward(..) | NodeOutput::Refuse(..) => {
+                    ways.show(output);
+                }
+                NodeOutput::KeepLinks(nodes) => links = Some(nodes),
+                other => self.carry_out(other),
+            }
+        }
+        drop(state);
+        if let (Some(cluster), Some(links)) = (&self.cluster, links) {
+            cluster.peers.keep(links);
+        }
+    }
+
+    /// Does what the machine asks for and what leads to nothing else.
+    fn carry_out(&self, output: NodeOutput<StreamHandle>) {
+        match output {
+            NodeOutput::ToShards(message) => self.post_all(&message),
+            NodeOutput::ToPeer(node, message) => {
+                if let Some(cluster) = &self.cluster {
+                    cluster.peers.send(&node, message);
+                }
+            }
+            NodeOutput::ToWorker(stream, given) => {
+                let work = matches!(given, Given::Work(_));
+                // The machine hears of the end of a stream before nobody listens any more.
+                let sent = stream.send((given, self.gauge.begin())).is_ok();
+                self.counters.given.add(u64::from(work && sent));
+            }
+            NodeOutput::EndStream(stream) => drop(stream),
+            // A node that has left needs to see nothing.
+            NodeOutput::Look => drop(self.lease.send(LeaseMessage::Look)),
+            NodeOutput::ToShard(..)
+            | NodeOutput::KeepLinks(_)
+            | NodeOutput::TryHere(..)
+            | NodeOutput::Forward(..)
+            | NodeOutput::Refuse(..) => {}
+        }
+    }
+
     /// A shard is served here from now on; gives what comes for it.
     pub(crate) fn serve(&self, shard: ShardId) -> mpsc::UnboundedReceiver<(Post, Work)> {
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -121,9 +234,7 @@ impl Node {
             arrival.unopened.insert(shard);
         });
         self.shards.write().unwrap_or_else(PoisonError::into_inner).insert(shard, sender);
-        if let Some(cluster) = &self.cluster {
-            cluster.moved(shard);
-        }
+        self.tell(NodeInput::Serve(shard));
         receiver
     }
 
@@ -131,6 +242,7 @@ impl Node {
     pub(crate) fn release(&self, shard: ShardId) {
         self.watch.released(shard);
         self.shards.write().unwrap_or_else(PoisonError::into_inner).remove(&shard);
+        self.tell(NodeInput::Released(shard));
         self.settled_in(shard);
     }
 
@@ -148,17 +260,18 @@ impl Node {
     pub(crate) fn figures(&self) -> Figures {
         let Counters { given, forwarded, timers_fired, transitions, .. } = &self.counters;
         let (read_only, set_aside) = self.watch.counts();
-        let waiting = |kind| lock(&self.queues).waiting(kind);
-        let (nodes, links) = self.cluster.as_ref().map(Cluster::others).unwrap_or_default();
+        let shards = self.shards_served();
+        let state = lock(&self.state);
+        let machine = &state.machine;
         Figures {
-            shards: self.shards_served(),
+            shards,
             joined: self.trusted(),
             lease_left: self.cluster.as_ref().map(Cluster::lease_left),
-            nodes,
-            links,
-            workers: lock(&self.sessions).open.len(),
-            tasks_waiting: waiting(WorkKind::Workflow),
-            activities_waiting: waiting(WorkKind::Activity),
+            nodes: machine.nodes().len(),
+            links: machine.links(),
+            workers: machine.workers(),
+            tasks_waiting: machine.waiting(WorkKind::Workflow),
+            activities_waiting: machine.waiting(WorkKind::Activity),
             given: given.get(),
             forwarded: forwarded.get(),
             timers_fired: timers_fired.get(),
@@ -200,22 +313,12 @@ impl Node {
         step.is_some()
     }
 
-    /// How the node's lease stands.
+    /// How the node's lease stands, and where the shards are as far as it knows.
     pub(crate) fn standing(&self, lease: &Lease) {
         if let Some(cluster) = &self.cluster {
             cluster.standing(lease);
-        }
-        if self.cluster.as_ref().is_some_and(Cluster::lease_lost) {
-            // Whatever cut this node off need not cut its workers and callers off from others.
-            self.disconnect_all();
-            self.lapse_all();
-        }
-    }
-
-    fn lapse_all(&self) {
-        let shards = self.shards.read().unwrap_or_else(PoisonError::into_inner);
-        for sender in shards.values() {
-            drop(sender.send((Post::Lapsed, self.gauge.begin())));
+            let (owners, nodes) = (lease.addresses().clone(), lease.nodes().clone());
+            self.tell(NodeInput::Rows { owners, nodes, read_at: lease.read_at() });
         }
     }
 
@@ -247,196 +350,24 @@ impl Node {
         }
     }
 
-    /// Tells the queues, and tells shards what they answer.
-    pub(crate) fn queue(&self, message: QueueMessage) {
-        for output in self.ask_queues(message, None) {
-            self.pass_on(output);
-        }
-    }
-
-    /// Tells the queues, perhaps what another node wants to borrow; what they answer must be passed on.
-    /// Only what they say of credit is said here, before anybody else speaks to them: other nodes must
-    /// hear last what was true last, or they wait for credit of which they were told long ago.
-    pub(crate) fn ask_queues(
-        &self,
-        message: QueueMessage,
-        borrower: Option<&str>,
-    ) -> Vec<QueueOutput> {
-        let mut queues = lock(&self.queues);
-        queues.handle(message);
-        let outputs = std::iter::from_fn(|| queues.poll());
-        outputs.filter_map(|output| self.tell_of_credit(borrower, output)).collect()
-    }
-
-    fn tell_of_credit(&self, borrower: Option<&str>, output: QueueOutput) -> Option<QueueOutput> {
-        match (output, borrower) {
-            (QueueOutput::Spare { queue, build, credits }, _) => {
-                self.broadcast(&PeerMessage::Spare { queue, build, credits });
-                None
-            }
-            (QueueOutput::Declined(offer), Some(node)) => {
-                // If it cannot be told, it offers the work again by itself.
-                self.send(node, PeerMessage::Declined(offer));
-                None
-            }
-            (other, _) => Some(other),
-        }
-    }
-
-    /// Tells shards what the queues answered.
-    pub(crate) fn pass_on(&self, output: QueueOutput) {
-        match output {
-            QueueOutput::Match(offer, worker) => self.matched(offer, worker),
-            QueueOutput::Refill(queue) => self.post_all(&Message::Refill(queue)),
-            QueueOutput::NewBuild(queue, build) => {
-                self.broadcast(&PeerMessage::NewBuild(queue.clone(), build.clone()));
-                self.post_all(&Message::NewBuild(queue, build));
-            }
-            QueueOutput::Pass(offer, node) => self.pass(&node, offer),
-            // Other nodes were told of credit at once.
-            QueueOutput::Declined(_) | QueueOutput::Spare { .. } => {}
-        }
-    }
-
-    /// A shard that is served here may have a worker. Offers of a shard that has moved are void.
-    pub(crate) fn matched(&self, offer: Offer, worker: Worker) {
-        let shard = offer.shard;
-        let post = Post::Message(Message::Matched(offer, worker));
-        if let Some(Post::Message(Message::Matched(offer, worker))) = self.post(shard, post) {
-            self.unmatched(offer, worker);
-        }
-    }
-
-    /// A match came to nothing: the worker has its credit back, wherever it is connected.
-    pub(crate) fn unmatched(&self, offer: Offer, worker: Worker) {
-        match self.home_of(&worker.session) {
-            // If it cannot be told, it gives the credit back by itself when the link begins anew.
-            Some(node) => {
-                self.send(&node, PeerMessage::Unmatched(offer, worker));
-            }
-            None => self.queue(QueueMessage::Unmatched(offer, worker)),
-        }
-    }
-
-    /// The other node to which a worker is connected.
-    fn home_of(&self, session: &SessionId) -> Option<String> {
-        self.cluster.as_ref()?.neighbours().home_of(session).cloned()
-    }
-
-    /// Opens a stream for the session. A stream that the session had before, here or elsewhere, has
-    /// ended by that, though its end may not have been noticed yet.
-    pub(crate) fn connect(&self, session: &SessionId) -> (u64, Stream) {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        // Held to the end here and wherever a stream ends, so that all hear of streams in the order in
-        // which they came and went.
-        let mut streams = lock(&self.sessions);
-        streams.opened += 1;
-        let stream = streams.opened;
-        let replaced = streams.open.insert(session.clone(), (stream, sender)).is_some();
-        let moved =
-            self.cluster.as_ref().is_some_and(|cluster| cluster.neighbours().came_home(session));
-        if replaced || moved {
-            self.lose(session);
-        }
-        self.broadcast(&PeerMessage::SessionCame(session.clone()));
+    /// Opens a stream for the session. One that it had before, here or elsewhere, has ended by that.
+    pub(crate) fn connect(&self, session: SessionId) -> (u64, Stream) {
+        let (handle, receiver) = mpsc::unbounded_channel();
+        let stream = self.streams_opened.fetch_add(1, Ordering::Relaxed);
+        self.tell(NodeInput::StreamOpened { session, stream, handle });
         (stream, receiver)
-    }
-
-    /// A stream has ended.
-    pub(crate) fn disconnect(&self, session: &SessionId, stream: u64) {
-        let mut streams = lock(&self.sessions);
-        if streams.open.get(session).is_some_and(|(open, _)| *open == stream) {
-            streams.open.remove(session);
-            self.lose(session);
-            self.broadcast(&PeerMessage::SessionLost(session.clone()));
-        }
-    }
-
-    /// The session is connected to another node: the stream that it had here has ended.
-    pub(crate) fn superseded(&self, session: &SessionId) -> bool {
-        let mut streams = lock(&self.sessions);
-        let ended = streams.open.remove(session).is_some();
-        if ended {
-            self.lose(session);
-        }
-        ended
-    }
-
-    /// Tells the queues something about a stream's credit, unless the stream has ended or was replaced.
-    pub(crate) fn queue_for(&self, session: &SessionId, stream: u64, message: QueueMessage) {
-        // Held meanwhile, so that the end of the stream comes after this.
-        let streams = lock(&self.sessions);
-        let open = streams.open.get(session).is_some_and(|(open, _)| *open == stream);
-        if open && !streams.withdrawn {
-            self.queue(message);
-        }
-    }
-
-    /// What the session had here on a stream that has ended is lost.
-    fn lose(&self, session: &SessionId) {
-        if let Some(cluster) = &self.cluster {
-            cluster.neighbours().forget_lent(session);
-        }
-        self.queue(QueueMessage::Gone(session.clone()));
-        self.post_all(&Message::SessionLost(session.clone()));
-    }
-
-    /// Workers get nothing more here; what they have they may still answer.
-    pub(crate) fn withdraw_all(&self) {
-        let sessions: Vec<_> = {
-            let mut streams = lock(&self.sessions);
-            streams.withdrawn = true;
-            streams.open.keys().cloned().collect()
-        };
-        for session in sessions {
-            self.queue(QueueMessage::Gone(session));
-        }
     }
 
     /// Workers get nothing more here.
     pub(crate) fn withdrawn(&self) -> bool {
-        lock(&self.sessions).withdrawn
+        lock(&self.state).machine.withdrawn()
     }
 
-    /// The streams of all workers end.
-    pub(crate) fn disconnect_all(&self) {
-        let mut streams = lock(&self.sessions);
-        for session in std::mem::take(&mut streams.open).into_keys() {
-            self.lose(&session);
-            self.broadcast(&PeerMessage::SessionLost(session));
-        }
-    }
-
-    /// The session is connected here.
-    pub(crate) fn connected(&self, session: &SessionId) -> bool {
-        lock(&self.sessions).open.contains_key(session)
-    }
-
-    /// The sessions that are connected here.
-    pub(crate) fn sessions(&self) -> Vec<SessionId> {
-        lock(&self.sessions).open.keys().cloned().collect()
-    }
-
-    /// A shard is in memory anew: it knows neither who has which attempt nor what was sent to it.
-    pub(crate) fn shard_opened(&self, shard: ShardId) {
-        lock(&self.open).insert(shard);
+    /// A shard is in memory, and knows neither who has which attempt nor what was sent to it.
+    pub(crate) fn opened(&self, shard: ShardId) {
         self.watch.opened(shard);
         self.settled_in(shard);
-        let shards = BTreeSet::from([shard]);
-        self.ask_for_attempts(&shards);
-        self.broadcast(&PeerMessage::Opened(shards.clone()));
-        self.post_all(&Message::SendAgain(shards));
-    }
-
-    /// A shard is not in memory any more: its offers are void.
-    pub(crate) fn shard_closed(&self, shard: ShardId) {
-        lock(&self.open).remove(&shard);
-        self.queue(QueueMessage::ShardClosed(shard));
-    }
-
-    /// The shards that are in memory here.
-    pub(crate) fn open_shards(&self) -> BTreeSet<ShardId> {
-        lock(&self.open).clone()
+        self.tell(NodeInput::Opened(shard));
     }
 
     /// A shard is in memory for the first time, or will never be.
@@ -477,56 +408,6 @@ impl Node {
         let arrived = |arrival: &Arrival| arrival.settled && arrival.unopened.is_empty();
         drop(arrival.wait_for(arrived).await);
     }
-
-    /// Workers that are connected here present their attempts of these shards.
-    pub(crate) fn ask_for_attempts(&self, shards: &BTreeSet<ShardId>) {
-        for (_, sender) in lock(&self.sessions).open.values() {
-            self.ask_for_attempts_of(sender, shards);
-        }
-    }
-
-    /// The same for one worker.
-    pub(crate) fn ask_one_for_attempts(&self, session: &SessionId, shards: &BTreeSet<ShardId>) {
-        if let Some((_, sender)) = lock(&self.sessions).open.get(session) {
-            self.ask_for_attempts_of(sender, shards);
-        }
-    }
-
-    fn ask_for_attempts_of(
-        &self,
-        sender: &mpsc::UnboundedSender<(Given, Work)>,
-        shards: &BTreeSet<ShardId>,
-    ) {
-        for shard in shards {
-            // A worker that has gone has nothing to present.
-            drop(sender.send((Given::PresentAttempts(*shard), self.gauge.begin())));
-        }
-    }
-
-    /// Gives work to a worker; one that is gone or cannot be reached loses it as if its stream had
-    /// ended.
-    pub(crate) fn dispatch(&self, worker: &Worker, dispatch: Dispatch) {
-        let session = &worker.session;
-        let given = match self.home_of(session) {
-            Some(node) => {
-                let message = PeerMessage::Dispatch(worker.clone(), Box::new(dispatch));
-                self.send(&node, message)
-            }
-            None => self.give(session, dispatch),
-        };
-        if !given {
-            self.post_all(&Message::SessionLost(session.clone()));
-        }
-    }
-
-    /// Gives work to a worker that is connected here; `false` if it is not.
-    pub(crate) fn give(&self, session: &SessionId, dispatch: Dispatch) -> bool {
-        let given = lock(&self.sessions).open.get(session).is_some_and(|(_, sender)| {
-            sender.send((Given::Work(dispatch), self.gauge.begin())).is_ok()
-        });
-        self.counters.given.add(u64::from(given));
-        given
-    }
 }
 
 /// How far a node is from having its share in memory.
@@ -538,35 +419,19 @@ struct Arrival {
     unopened: BTreeSet<ShardId>,
 }
 
-/// What comes on the stream of a session.
-pub(crate) type Stream = mpsc::UnboundedReceiver<(Given, Work)>;
-
-/// The open streams of sessions. A session has one; streams are numbered, because the end of an old
-/// one may be noticed after a new one was opened.
-#[derive(Default)]
-struct Streams {
-    open: BTreeMap<SessionId, (u64, mpsc::UnboundedSender<(Given, Work)>)>,
-    opened: u64,
-    /// Nobody gets credit any more.
-    withdrawn: bool,
-}
-
-/// The data behind these locks is whole whenever they are released, also by a panic.
+/// The data behind the lock is whole whenever it is released, also by a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        sync::{
-            OnceLock, Weak,
-            atomic::{AtomicUsize, Ordering},
-        },
-        time::Duration,
+    use std::sync::{
+        OnceLock, Weak,
+        atomic::{AtomicUsize, Ordering},
     };
 
-    use abide_core::call::{Call, QueueKey, RunTarget};
+    use abide_core::call::{Call, QueueKey, RunTarget, Worker};
     use abide_core::run::Description;
     use abide_shard::lease::LeaseOptions;
     use abide_store::memory::MemoryStore;
@@ -574,10 +439,10 @@ mod tests {
     use super::*;
     use crate::{
         clock::SystemClock,
-        peers::{PeerAnswer, Peers},
+        peers::{PeerAnswer, PeerMessage, Peers},
     };
 
-    /// Links that see whether anybody else could speak to the queues while something is said of credit.
+    /// Links that see whether anybody else could speak to the machine while something is said.
     #[derive(Default)]
     struct Witness {
         node: OnceLock<Weak<Node>>,
@@ -585,7 +450,11 @@ mod tests {
     }
 
     impl Peers for Witness {
-        fn keep(&self, _: BTreeSet<String>) {}
+        fn keep(&self, nodes: BTreeSet<String>) {
+            let node = self.node.get().and_then(Weak::upgrade).unwrap();
+            assert!(node.state.try_lock().is_ok(), "the end of a link could not be told");
+            assert_eq!(nodes, BTreeSet::from(["far".into()]));
+        }
 
         fn call(&self, _: &str, _: Call) -> PeerAnswer<CallReply> {
             Box::pin(async { Err(CallError::NotServed) })
@@ -595,13 +464,12 @@ mod tests {
             Box::pin(async { Err(CallError::NotServed) })
         }
 
-        fn send(&self, _: &str, message: PeerMessage) -> bool {
-            if let PeerMessage::Spare { .. } | PeerMessage::Declined(_) = message {
+        fn send(&self, _: &str, message: PeerMessage) {
+            if let PeerMessage::Spare { .. } = message {
                 let node = self.node.get().and_then(Weak::upgrade).unwrap();
-                assert!(node.queues.try_lock().is_err(), "something newer could be said first");
+                assert!(node.state.try_lock().is_err(), "something newer could be said first");
                 self.said.fetch_add(1, Ordering::Relaxed);
             }
-            true
         }
     }
 
@@ -618,33 +486,23 @@ mod tests {
         let peers = Arc::clone(&witness) as Arc<dyn Peers>;
         let membership = Membership { lease, peers };
         let store = Arc::new(MemoryStore::default());
-        let (clock, limits) = (Arc::new(SystemClock), Limits::default());
-        let node = Arc::new(Node::new(store, clock, limits, "near".into(), 1, Some(&membership)));
+        let clock = Arc::new(SystemClock) as Arc<dyn Clock>;
+        let (say, _said) = mpsc::unbounded_channel();
+        let times = (clock, Limits::default());
+        let node = Node::new(store, times, "near".into(), 1, Some(&membership), say);
+        let node = Arc::new(node);
         witness.node.set(Arc::downgrade(&node)).unwrap();
         let nodes = ["near".to_owned(), "far".into()].into();
-        let cluster = node.cluster.as_ref().unwrap();
-        cluster.neighbours().read(&BTreeMap::new(), &nodes, Duration::ZERO);
-        node.reached_node("far");
+        node.tell(NodeInput::Rows { owners: BTreeMap::new(), nodes, read_at: Duration::ZERO });
+        node.tell(NodeInput::Linked("far".into()));
         let queue = QueueKey {
             namespace: "default".into(),
             queue: "queue".into(),
             kind: WorkKind::Workflow,
         };
-        let offer = Offer {
-            queue: queue.clone(),
-            shard: ShardId::new(1).unwrap(),
-            workflow: abide_core::ids::WorkflowKey {
-                namespace: "default".into(),
-                workflow: "workflow".into(),
-            },
-            run: abide_core::ids::RunId::MIN,
-            work: abide_shard::message::Work::Workflow,
-            prefer: None,
-            except: BTreeSet::new(),
-        };
-        node.hear("far", PeerMessage::Offer(offer));
+        let (stream, _given) = node.connect("worker".into());
         let worker = Worker { session: "worker".into(), identity: "worker".into(), build: None };
-        node.queue(QueueMessage::Credit { queue, worker, credits: 1 });
-        assert_eq!(witness.said.load(Ordering::Relaxed), 2, "declined, then lent");
+        node.tell(NodeInput::Credit { stream, queue, worker, credits: 1 });
+        assert_eq!(witness.said.load(Ordering::Relaxed), 1);
     }
 }

@@ -6,26 +6,13 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use abide_core::call::{QueueKey, Worker};
+use abide_shard::node::{Given, NodeInput};
+
 use crate::{
     gauge::Work,
     node::{Node, Stream},
 };
-use abide_core::{
-    call::{Dispatch, QueueKey, Worker},
-    ids::ShardId,
-};
-use abide_shard::queue::QueueMessage;
-
-/// What a worker is given.
-#[derive(Debug)]
-pub enum Given {
-    /// Work.
-    Work(Dispatch),
-    /// The shard was taken into memory anew: the worker presents the attempts of its runs that it
-    /// still has, by [`Call::PresentAttempt`](abide_core::call::Call::PresentAttempt), within the
-    /// session's grace.
-    PresentAttempts(ShardId),
-}
 
 /// A connected worker.
 pub struct Session {
@@ -84,22 +71,20 @@ pub struct Credits {
 impl Credits {
     /// So much more work of a queue.
     pub fn give(&self, queue: QueueKey, credits: usize) {
-        let worker = self.worker.clone();
-        self.tell(QueueMessage::Credit { queue, worker, credits });
+        let (stream, worker) = (self.stream, self.worker.clone());
+        self.node.tell(NodeInput::Credit { stream, queue, worker, credits });
     }
 
     /// Takes back all that was given: nothing follows but what is on its way.
     pub fn withdraw(&self) {
-        self.tell(QueueMessage::Gone(self.worker.session.clone()));
-    }
-
-    fn tell(&self, message: QueueMessage) {
-        self.node.queue_for(&self.worker.session, self.stream, message);
+        let (session, stream) = (self.worker.session.clone(), self.stream);
+        self.node.tell(NodeInput::Withdraw { session, stream });
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.node.disconnect(&self.worker.session, self.stream);
+        let (session, stream) = (self.worker.session.clone(), self.stream);
+        self.node.tell(NodeInput::StreamEnded { session, stream });
     }
 }

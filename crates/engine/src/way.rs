@@ -1,75 +1,97 @@
-//! The way of a call to the node that serves its shard, which may be on its way itself.
+//! The way of a call to the node that serves its shard, which may be on its way itself. Where to try, when
+//! to try again and when to give up is for the node machine to say.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use abide_core::{call::CallError, ids::ShardId};
-use tokio::{
-    sync::futures::Notified,
-    time::{Instant, timeout_at},
+use abide_core::{
+    call::{CallError, Ticket},
+    ids::ShardId,
 };
+use abide_shard::node::{NodeInput, NodeOutput};
+use tokio::{sync::oneshot, time::timeout};
 
-use crate::cluster::Cluster;
+use crate::node::{Node, StreamHandle};
 
-/// Where a shard is.
+/// Where a call is to be tried.
+#[derive(Debug)]
 pub(crate) enum Place {
-    /// It is served by this node.
+    /// At this node.
     Here,
-    /// By another one.
+    /// At another one.
     At(String),
-    /// By nobody, as far as this node knows.
-    Nowhere,
 }
 
-/// How long a node is left in peace that said that it does not serve a shard, should nothing be heard of
-/// the shard meanwhile.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Calls that wait for a place to be tried at.
+#[derive(Default)]
+pub(crate) struct Ways(BTreeMap<Ticket, oneshot::Sender<Result<Place, CallError>>>);
 
-/// The way of one call.
+impl Ways {
+    /// The machine says where a call is to be tried, or that it is not. A caller that has gone needs no
+    /// answer.
+    pub(crate) fn show(&mut self, output: NodeOutput<StreamHandle>) {
+        let (ticket, place) = match output {
+            NodeOutput::TryHere(ticket) => (ticket, Ok(Place::Here)),
+            NodeOutput::Forward(ticket, node) => (ticket, Ok(Place::At(node))),
+            NodeOutput::Refuse(ticket, error) => (ticket, Err(error)),
+            _ => return,
+        };
+        if let Some(waiting) = self.0.remove(&ticket) {
+            drop(waiting.send(place));
+        }
+    }
+}
+
+/// The way of one call. It ends when this is dropped.
 pub(crate) struct Way<'a> {
-    cluster: &'a Cluster,
-    pub(crate) shard: ShardId,
-    /// The call may be made any number of times.
-    pub(crate) repeatable: bool,
-    /// When the last try began, and a way to learn that the shard has moved since.
-    tried_at: Instant,
-    moved: Option<Notified<'a>>,
-    /// Until when it is tried.
-    until: Option<Instant>,
+    node: &'a Node,
+    ticket: Ticket,
+    shard: ShardId,
+    repeatable: bool,
+    begun: bool,
 }
 
 impl<'a> Way<'a> {
-    pub(crate) fn new(cluster: &'a Cluster, shard: ShardId, repeatable: bool) -> Self {
-        let moved = cluster.until_moved(shard);
-        Self { cluster, shard, repeatable, tried_at: Instant::now(), moved, until: None }
+    pub(crate) const fn new(
+        node: &'a Node,
+        ticket: Ticket,
+        shard: ShardId,
+        repeatable: bool,
+    ) -> Self {
+        Self { node, ticket, shard, repeatable, begun: false }
     }
 
-    /// Waits until it is worth trying again. Gives the failure back if that cannot be, or if it was
-    /// tried for long enough.
-    pub(crate) async fn wait(&mut self, failed: CallError) -> Result<(), CallError> {
-        if !self.may_repeat(&failed) {
-            return Err(failed);
+    /// Where to try after this failure, as soon as that is worth it. Gives the failure back if that
+    /// cannot be, or if it was tried for long enough.
+    pub(crate) async fn after(&mut self, error: CallError) -> Result<Place, CallError> {
+        let Self { ticket, shard, repeatable, .. } = *self;
+        let input = match std::mem::replace(&mut self.begun, true) {
+            false => NodeInput::Route { ticket, shard, repeatable, error },
+            true => NodeInput::Failed { ticket, error },
+        };
+        let (say, mut said) = oneshot::channel();
+        self.node.tell_of_call(input, |ways| drop(ways.0.insert(ticket, say)));
+        if let Ok(place) = said.try_recv() {
+            return place;
         }
-        let (now, patience) = (Instant::now(), self.cluster.patience());
-        // A call may have waited for its run for long before its shard moved.
-        self.until = self.until.filter(|_| now < self.tried_at + patience);
-        let until = *self.until.get_or_insert(now + patience);
-        if now >= until {
-            return Err(failed);
+        loop {
+            let pause = self.node.until_tick().unwrap_or(LONGEST_PAUSE);
+            match timeout(pause, &mut said).await {
+                Ok(place) => return place.unwrap_or(Err(CallError::NotServed)),
+                Err(_) => self.node.tell(NodeInput::Tick),
+            }
         }
-        if let Some(moved) = self.moved.take() {
-            drop(timeout_at(until.min(now + PAUSE), moved).await);
-        }
-        self.tried_at = Instant::now();
-        self.moved = self.cluster.until_moved(self.shard);
-        Ok(())
     }
+}
 
-    /// What was not served has not happened. Of anything else that passes nobody knows.
-    fn may_repeat(&self, failed: &CallError) -> bool {
-        match failed {
-            CallError::NotServed => true,
-            CallError::Reset | CallError::Unavailable(_) => self.repeatable,
-            _ => false,
+/// The machine has said something by then, or wants to look at the clock.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+impl Drop for Way<'_> {
+    fn drop(&mut self) {
+        if self.begun {
+            let ticket = self.ticket;
+            let end = |ways: &mut Ways| drop(ways.0.remove(&ticket));
+            self.node.tell_of_call(NodeInput::Abandon(ticket), end);
         }
     }
 }

@@ -39,14 +39,15 @@ pub enum Message {
     NewBuild(QueueKey, BuildId),
     /// A worker's stream ended. Its tasks go back; its attempts have a grace.
     SessionLost(SessionId),
-    /// Another shard delivers an effect.
-    Deliver(Box<Envelope>),
-    /// An effect of this shard has its answer.
-    Answered(EffectKey, Answer),
-    /// The source of an effect has recorded its answer.
-    Confirmed(EffectKey),
+    /// Another shard says something.
+    Mail(Mail),
     /// What was sent to these shards may be lost: they, or the way to them, begin anew.
     SendAgain(BTreeSet<ShardId>),
+    /// Another node is to have the shard: finish what is in flight and take nothing more.
+    Close,
+    /// The lease is over, and another node may have the shard already: tell all callers at once that
+    /// what they asked for may have happened, and take nothing more.
+    Lapse,
     /// Time passed.
     Tick,
 }
@@ -66,16 +67,14 @@ pub enum Output {
     Dispatch(Worker, Box<Dispatch>),
     /// A match came to nothing: the worker has its credit back.
     Unmatched(Offer, Worker),
-    /// Deliver an effect to the shard of its target.
-    Deliver(ShardId, Box<Envelope>),
-    /// Tell the source shard what became of its effect.
-    Answer(ShardId, EffectKey, Answer),
-    /// Tell the target shard that the answer is recorded.
-    Confirm(ShardId, EffectKey),
+    /// Tell another shard, wherever that is.
+    Mail(ShardId, Mail),
     /// The shard is in memory: workers may present their attempts.
     Opened,
     /// The shard's memory was dropped: its offers are void. It is opened again by itself.
     Closed,
+    /// The shard was closed and nothing of it is in flight: another node may have it.
+    Released,
     /// The shard cannot be served here any more.
     Halted(Halt),
     /// An operator should know of it; nothing waits for it.
@@ -205,6 +204,33 @@ pub struct EffectKey {
     pub run: RunId,
     /// Its number in the source's outbox.
     pub number: u64,
+}
+
+/// What shards tell each other. It may be lost, and is then said again.
+#[derive(Clone, Debug)]
+pub enum Mail {
+    /// An effect for a workflow of yours.
+    Deliver(Box<Envelope>),
+    /// What became of an effect of yours.
+    Answered(EffectKey, Answer),
+    /// The answer to your effect on me is recorded: it need not be kept.
+    Confirmed(EffectKey),
+}
+
+impl Mail {
+    /// The effect that it is about.
+    pub fn key(&self) -> &EffectKey {
+        match self {
+            Self::Deliver(envelope) => &envelope.key,
+            Self::Answered(key, _) | Self::Confirmed(key) => key,
+        }
+    }
+}
+
+impl From<Mail> for Message {
+    fn from(mail: Mail) -> Self {
+        Self::Mail(mail)
+    }
 }
 
 /// An effect on its way to its target.

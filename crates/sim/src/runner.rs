@@ -186,6 +186,10 @@ mod tests {
             Bug::CleanupTwice,
             Bug::LocalValueChanged,
             Bug::EarlyTakeover,
+            Bug::LostCredit,
+            Bug::MatchedTwice,
+            Bug::UntoldSpare,
+            Bug::OldStream,
         ];
         for bug in bugs {
             let seeds = bug.found_within();

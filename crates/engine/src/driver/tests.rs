@@ -9,16 +9,19 @@ use abide_core::{
     limits::Limits,
     run::Description,
 };
-use abide_shard::{lease::LeaseOptions, message::Offer, message::Work as OfferedWork};
+use abide_shard::{
+    lease::LeaseOptions,
+    message::{Offer, Work as OfferedWork},
+    node::Given,
+};
 use abide_store::memory::MemoryStore;
 use tokio::sync::oneshot;
 
 use super::*;
 use crate::{
-    clock::SystemClock,
+    clock::{Clock, SystemClock},
     cluster::Membership,
-    peers::{PeerAnswer, Peers},
-    session::Given,
+    peers::{PeerAnswer, PeerMessage, Peers},
 };
 
 /// Nobody is reached.
@@ -35,9 +38,7 @@ impl Peers for Nobody {
         Box::pin(ready(Err(CallError::NotServed)))
     }
 
-    fn send(&self, _node: &str, _message: PeerMessage) -> bool {
-        false
-    }
+    fn send(&self, _node: &str, _message: PeerMessage) {}
 }
 
 /// A node of a cluster that has no lease yet, or none any more.
@@ -49,8 +50,10 @@ fn node_without_lease() -> Node {
         lease: Duration::from_secs(5),
     };
     let membership = Membership { lease, peers: Arc::new(Nobody) };
-    let (store, clock) = (Arc::new(MemoryStore::default()), Arc::new(SystemClock));
-    Node::new(store, clock, Limits::default(), "zombie".into(), 1, Some(&membership))
+    let (store, clock) =
+        (Arc::new(MemoryStore::default()), Arc::new(SystemClock) as Arc<dyn Clock>);
+    let (say, _) = mpsc::unbounded_channel();
+    Node::new(store, (clock, Limits::default()), "zombie".into(), 1, Some(&membership), say)
 }
 
 fn start(workflow: &WorkflowKey) -> Call {
@@ -80,9 +83,9 @@ async fn a_node_whose_lease_is_over_gives_nothing_out_and_its_worker_keeps_its_c
     let queue =
         QueueKey { namespace: "default".into(), queue: "queue".into(), kind: WorkKind::Workflow };
     let worker = Worker { session: "one".into(), identity: "one".into(), build: None };
-    let (stream, mut given) = node.connect(&worker.session);
-    let credit = QueueMessage::Credit { queue: queue.clone(), worker: worker.clone(), credits: 1 };
-    node.queue_for(&worker.session, stream, credit);
+    let (stream, mut given) = node.connect(worker.session.clone());
+    let credit = (queue.clone(), worker.clone());
+    node.tell(NodeInput::Credit { stream, queue: credit.0, worker: credit.1, credits: 1 });
 
     let driver = Driver::new(shard, Arc::clone(&node), node.serve(shard));
     let (answer, reply) = oneshot::channel();
@@ -96,6 +99,12 @@ async fn a_node_whose_lease_is_over_gives_nothing_out_and_its_worker_keeps_its_c
     }
     let (work, except) = (OfferedWork::Workflow, BTreeSet::new());
     let offer = Offer { queue, shard, workflow, run, work, prefer: None, except };
-    let outputs = node.ask_queues(QueueMessage::Offer(offer.clone()), None);
-    assert_eq!(outputs, [QueueOutput::Match(offer, worker)]);
+    let mut matched = VecDeque::new();
+    node.tell(NodeInput::Serve(shard));
+    node.offer(offer.clone(), &mut matched);
+    let matched = matched.pop_front();
+    assert!(
+        matches!(&matched, Some(Message::Matched(work, taker)) if *work == offer && *taker == worker),
+        "{matched:?}"
+    );
 }

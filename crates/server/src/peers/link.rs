@@ -121,8 +121,8 @@ impl Link {
     }
 
     /// Tells the node something, if it can be reached.
-    pub(super) fn send(&self, message: PeerMessage) -> bool {
-        lock(&self.line).say(Said::Message(Box::new(message)))
+    pub(super) fn send(&self, message: PeerMessage) {
+        lock(&self.line).say(Said::Message(Box::new(message)));
     }
 
     /// Makes a call and waits for the answer.

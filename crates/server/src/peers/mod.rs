@@ -145,8 +145,10 @@ impl Peers for PeerLinks {
         })
     }
 
-    fn send(&self, node: &str, message: PeerMessage) -> bool {
-        lock(&self.links).get(node).is_some_and(|link| link.send(message))
+    fn send(&self, node: &str, message: PeerMessage) {
+        if let Some(link) = lock(&self.links).get(node) {
+            link.send(message);
+        }
     }
 }
 
@@ -164,9 +166,7 @@ impl Peers for NoPeers {
         Box::pin(async { Err(CallError::NotServed) })
     }
 
-    fn send(&self, _: &str, _: PeerMessage) -> bool {
-        false
-    }
+    fn send(&self, _: &str, _: PeerMessage) {}
 }
 
 fn unexpected() -> CallError {

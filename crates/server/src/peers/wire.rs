@@ -19,7 +19,7 @@ use abide_proto::{
         completion_to_wire, credit_from_wire, credit_to_wire, shard_from_wire,
     },
 };
-use abide_shard::message::{EffectKey, Envelope, Offer, Work};
+use abide_shard::message::{EffectKey, Envelope, Mail, Offer, Work};
 
 /// A call for another node, as it travels.
 pub(super) fn call_to_wire(call: Call) -> Result<peer_call::Call, CallError> {
@@ -119,15 +119,19 @@ pub(super) fn reply_from_wire(answer: Option<peer_answer::Answer>) -> Result<Rep
 /// A message, as it travels.
 pub(super) fn message_to_wire(message: PeerMessage) -> wire::PeerMessage {
     let message = match message {
-        PeerMessage::Deliver(shard, envelope) => Message::Deliver(wire::PeerEffect {
+        PeerMessage::Mail(shard, Mail::Deliver(envelope)) => Message::Deliver(wire::PeerEffect {
             effect: codec::encode_effect(&envelope.effect),
             key: Some(key_to_wire(shard, envelope.key)),
         }),
-        PeerMessage::Answered(shard, key, answer) => Message::Answered(wire::PeerEffectAnswer {
-            key: Some(key_to_wire(shard, key)),
-            answer: codec::encode_answer(&answer),
-        }),
-        PeerMessage::Confirmed(shard, key) => Message::Confirmed(key_to_wire(shard, key)),
+        PeerMessage::Mail(shard, Mail::Answered(key, answer)) => {
+            Message::Answered(wire::PeerEffectAnswer {
+                key: Some(key_to_wire(shard, key)),
+                answer: codec::encode_answer(&answer),
+            })
+        }
+        PeerMessage::Mail(shard, Mail::Confirmed(key)) => {
+            Message::Confirmed(key_to_wire(shard, key))
+        }
         PeerMessage::Spare { queue, build, credits } => {
             let credit = Some(credit_to_wire(queue, credits));
             Message::Spare(wire::PeerCredit { credit, build: build.to_wire() })
@@ -162,16 +166,16 @@ pub(super) fn message_from_wire(wire: wire::PeerMessage) -> Result<PeerMessage, 
         Message::Deliver(wire::PeerEffect { key, effect }) => {
             let (shard, key) = key_from_wire(key)?;
             let effect = codec::decode_effect(effect).map_err(|error| unreadable(&error))?;
-            PeerMessage::Deliver(shard, Box::new(Envelope { key, effect }))
+            PeerMessage::Mail(shard, Mail::Deliver(Box::new(Envelope { key, effect })))
         }
         Message::Answered(wire::PeerEffectAnswer { key, answer }) => {
             let (shard, key) = key_from_wire(key)?;
             let answer = codec::decode_answer(answer).map_err(|error| unreadable(&error))?;
-            PeerMessage::Answered(shard, key, answer)
+            PeerMessage::Mail(shard, Mail::Answered(key, answer))
         }
         Message::Confirmed(key) => {
             let (shard, key) = key_from_wire(Some(key))?;
-            PeerMessage::Confirmed(shard, key)
+            PeerMessage::Mail(shard, Mail::Confirmed(key))
         }
         Message::Spare(wire::PeerCredit { credit, build }) => {
             let (queue, credits) = queue_from_wire(credit)?;

@@ -96,6 +96,8 @@ pub struct Lease {
     /// It may or may not have been written.
     unsure: bool,
     term: Option<Term>,
+    /// It was good after the last message.
+    good: bool,
     holdings: Holdings,
     watches: Watches,
     /// Dead nodes whose rows are to be marked.
@@ -146,6 +148,8 @@ pub enum LeaseOutput {
     Open(ShardId),
     /// Stop serving the shard; say [`LeaseMessage::ShardReleased`] when its commits are done.
     Close(ShardId),
+    /// The lease was good and is so no more: nobody is answered, and workers are better off elsewhere.
+    Lost,
     /// Tell all other nodes to look at the rows, which may move shards.
     Tell,
     /// Everything is handed over.
@@ -190,6 +194,7 @@ impl Lease {
             read_at: Duration::ZERO,
             unsure: false,
             term: None,
+            good: false,
             holdings: Holdings::default(),
             watches: Watches::default(),
             dead: Vec::new(),
@@ -226,6 +231,15 @@ impl Lease {
             LeaseMessage::Leave => self.leave(),
         }
         self.proceed();
+        self.notice_loss(monotonic);
+    }
+
+    /// A node that is alone has nobody to lose its shards to.
+    fn notice_loss(&mut self, monotonic: Duration) {
+        let good = self.standing != Standing::Alone && self.may_answer(monotonic);
+        if std::mem::replace(&mut self.good, good) && !good {
+            self.outputs.push_back(LeaseOutput::Lost);
+        }
     }
 
     /// The next thing that the lease asks for.

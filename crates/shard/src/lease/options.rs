@@ -21,6 +21,12 @@ impl LeaseOptions {
     /// A lease that survives a slow store and still moves shards before people give up waiting.
     pub const LEASE: Duration = Duration::from_secs(5);
 
+    /// How long a call waits for a shard that nobody serves: others have found out by then that a node is
+    /// dead, and have taken its shards.
+    pub fn patience(&self) -> Duration {
+        self.lease + self.lease / 5
+    }
+
     /// Five renewals per lease: four may fail.
     pub(super) fn renewal_interval(&self) -> Duration {
         self.lease / 5

@@ -14,7 +14,7 @@ use abide_store::{Write, rows::InboxRow};
 use super::{Reading, Shard, Todo, open::REFUSALS_MAX, start::child_may_start};
 use crate::{
     alarm::Alarm,
-    message::{EffectKey, Envelope, Fetch, Output},
+    message::{EffectKey, Envelope, Fetch, Mail, Output},
 };
 
 impl Shard {
@@ -43,7 +43,7 @@ impl Shard {
             self.incoming.remove(&envelope.key);
             // An answer that only a newer version can read is left for it: the source asks again.
             if let Ok(answer) = codec::decode_answer(row.outcome) {
-                self.emit(Output::Answer(envelope.key.shard(), envelope.key, answer));
+                self.emit(answered(envelope.key, answer));
             }
             return;
         }
@@ -140,7 +140,7 @@ impl Shard {
             outcome: codec::encode_answer(&answer),
         };
         let batch = self.pipeline.push(run, vec![Write::PutInbox(row)]);
-        let output = Output::Answer(envelope.key.shard(), envelope.key, answer);
+        let output = answered(envelope.key, answer);
         if let Some(entry) = run.and_then(|run| self.cache.get(run)) {
             entry.written_in = batch;
         }
@@ -148,4 +148,9 @@ impl Shard {
             self.release(output);
         }
     }
+}
+
+/// Tells the source of an effect what became of it.
+fn answered(key: EffectKey, answer: Answer) -> Output {
+    Output::Mail(key.shard(), Mail::Answered(key, answer))
 }

@@ -3,6 +3,7 @@
 //! shard waits for the batch it rests on.
 //!
 //! - `open`: taking the shard into memory, resets, the end of ownership.
+//! - `close`: handing the shard over, and what is withheld without a lease.
 //! - `load`: finding runs and folding their logs.
 //! - `call`, `start`, `update`, `query`: requests of clients and workers.
 //! - `transition`: one decision and everything that follows from it.
@@ -29,13 +30,14 @@ use crate::{
     alarm::Alarms,
     borders::Borders,
     cache::Cache,
-    message::{EffectKey, Message, Output, Work},
+    message::{EffectKey, Mail, Message, Output, Work},
     pipeline::Pipeline,
 };
 
 mod attempts;
 mod backlog;
 mod call;
+mod close;
 mod due;
 mod effects;
 mod load;
@@ -50,6 +52,7 @@ mod waiters;
 mod work;
 
 use attempts::Attempt;
+use close::Closing;
 use load::{HeadSearch, Load, Reading, Todo};
 use open::State;
 use outbox::Outgoing;
@@ -57,13 +60,16 @@ use query::PendingQuery;
 use update::Begun;
 use waiters::Waiters;
 
-/// The present, and randomness for new ids: machines have neither of their own.
+/// The present, randomness for new ids, and the state of the lease: machines have none of their own.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     /// The present.
     pub now: Timestamp,
     /// Fresh for each message.
     pub entropy: u128,
+    /// The lease is good: no other node can have changed what this one remembers. Without it no answer
+    /// and no work leaves the shard.
+    pub trusted: bool,
 }
 
 /// From here on, a clock that goes back was set, and is not merely corrected: what memory means to do
@@ -79,6 +85,8 @@ pub struct Shard {
     borders: Arc<Borders>,
     moment: Moment,
     state: State,
+    /// How far the shard is from being another node's.
+    closing: Closing,
     /// The store said that somebody else has the shard; whether that is so, its row will tell.
     fenced: Option<String>,
     /// Why the store takes no writes, while that is so. Meanwhile the shard is not open, but answers calls
@@ -133,12 +141,13 @@ pub struct Shard {
 impl Shard {
     /// A shard that is not in memory yet; [`Message::Open`] takes it there.
     pub fn new(id: ShardId, owner: impl Into<String>, limits: Arc<Limits>) -> Self {
-        let moment = Moment { now: Timestamp::EPOCH, entropy: 0 };
+        let moment = Moment { now: Timestamp::EPOCH, entropy: 0, trusted: false };
         Self {
             id,
             owner: owner.into(),
             moment,
             state: State::Closed,
+            closing: Closing::No,
             fenced: None,
             read_only: None,
             opened_at: Timestamp::EPOCH,
@@ -191,19 +200,24 @@ impl Shard {
         }
         match message {
             Message::Open => self.open(),
+            Message::Close => self.hand_over(),
+            Message::Lapse => self.lapse(),
+            Message::Call(ticket, _) if self.closing != Closing::No => {
+                self.emit(Output::Reply(ticket, Err(CallError::NotServed)));
+            }
             Message::Call(ticket, call) => self.receive_call(ticket, *call),
             Message::Forget(ticket) => self.forget(ticket),
             Message::Fetched(ticket, fetched) => self.fetched(ticket, fetched),
             Message::Committed(result) => self.committed(result),
+            _ if !self.is_open() => self.decline(message),
             Message::Tick => self.tick(),
-            _ if self.state != State::Open => self.decline(message),
             Message::Matched(offer, worker) => self.matched(offer, worker),
             Message::Refill(queue) => self.refill(queue),
             Message::NewBuild(queue, _) => self.new_build(queue),
             Message::SessionLost(session) => self.session_lost(&session),
-            Message::Deliver(envelope) => self.deliver(*envelope),
-            Message::Answered(key, answer) => self.effect_answered(key, answer),
-            Message::Confirmed(key) => self.effect_confirmed(&key),
+            Message::Mail(Mail::Deliver(envelope)) => self.deliver(*envelope),
+            Message::Mail(Mail::Answered(key, answer)) => self.effect_answered(key, answer),
+            Message::Mail(Mail::Confirmed(key)) => self.effect_confirmed(&key),
             Message::SendAgain(shards) => self.send_again(&shards),
         }
         self.settle();
@@ -219,8 +233,11 @@ impl Shard {
         std::mem::take(&mut self.fired)
     }
 
-    /// When the shard wants a [`Message::Tick`].
+    /// When the shard wants a [`Message::Tick`]. One that closes only waits for the store.
     pub fn wake_at(&self) -> Option<Timestamp> {
+        if self.closing != Closing::No {
+            return None;
+        }
         let read_at = self.alarms.read_at(self.limits.near_window);
         let read_at = read_at.filter(|_| self.state == State::Open);
         self.alarms.next_at().into_iter().chain(read_at).min()
@@ -231,17 +248,25 @@ impl Shard {
         self.cache.peek(run).map(|entry| &entry.run)
     }
 
-    /// The shard is in memory and serves calls.
-    pub fn is_open(&self) -> bool {
-        self.state == State::Open
+    /// How many calls have no answer yet. For checks.
+    pub fn calls(&self) -> usize {
+        self.calls.len()
     }
 
-    /// What comes while the shard is not in memory: the sender tries again or learns of it later. Queries
-    /// need no more than that the store can be read.
+    /// The shard is in memory and serves calls.
+    pub fn is_open(&self) -> bool {
+        self.state == State::Open && self.closing == Closing::No
+    }
+
+    /// What comes while the shard is not in memory, or closes: the sender tries again or learns of it later.
+    /// Queries need no more than that the store can be read.
     #[expect(clippy::wildcard_enum_match_arm, reason = "what changes anything is declined")]
     fn decline(&mut self, message: Message) {
-        let reads = self.read_only.is_some();
+        let served = self.closing == Closing::No;
+        let reads = served && self.read_only.is_some();
         match message {
+            // It may be time to open again.
+            Message::Tick if served => self.tick(),
             Message::Matched(offer, worker) if reads && matches!(offer.work, Work::Query(_)) => {
                 self.matched(offer, worker);
             }
@@ -257,20 +282,37 @@ impl Shard {
         while let Some((run, todo)) = self.woken.pop_front() {
             self.carry_on_woken(run, todo);
         }
+        if self.closing == Closing::Lapsing {
+            self.lapse();
+        }
         self.pipeline.seal();
         let pipeline = &self.pipeline;
         self.cache.shrink(self.limits.cached_runs, |batch| pipeline.durable(batch));
-        if self.state != State::Open {
-            return;
-        }
-        if let Some(batch) = self.pipeline.take_batch() {
+        if self.state == State::Open
+            && let Some(batch) = self.pipeline.take_batch()
+        {
             self.commit(batch);
         }
-        self.look_ahead();
+        if self.is_open() {
+            self.look_ahead();
+        }
+        self.release_if_idle();
     }
 
+    /// Says what is asked for. Without a good lease, answers and work are withheld.
     fn emit(&mut self, output: Output) {
-        self.outputs.push_back(output);
+        match output {
+            // What is remembered may be old. What was asked for may have happened, unless it was not served.
+            Output::Reply(ticket, reply)
+                if !self.moment.trusted && !matches!(reply, Err(CallError::NotServed)) =>
+            {
+                self.outputs.push_back(Output::Reply(ticket, Err(CallError::Reset)));
+            }
+            Output::Dispatch(worker, dispatch) if !self.moment.trusted => {
+                self.withhold(worker, &dispatch);
+            }
+            output => self.outputs.push_back(output),
+        }
     }
 
     /// Answers a call at once.
@@ -302,7 +344,7 @@ impl Shard {
     fn release(&mut self, output: Output) {
         match &output {
             Output::Reply(ticket, _) if self.calls.remove(ticket).is_none() => return,
-            Output::Answer(_, key, _) => {
+            Output::Mail(_, Mail::Answered(key, _)) => {
                 self.incoming.remove(key);
             }
             Output::Dispatch(worker, dispatch) if self.is_over(dispatch) => {

@@ -11,7 +11,7 @@
 //! | any but Halted | the clock was set back | Closed, to be opened again |
 //! | Claiming, Open | stale epoch | Reading |
 //! | Reading, after a stale epoch | shard row of another owner | Halted |
-//! | any | store stopped | Halted |
+//! | any | store stopped, or closed and idle | Halted |
 //!
 //! While the store takes no writes, memory holds nothing that is not stored, and calls that change nothing
 //! are served. All others are refused at once. The claim that is tried again and again finds out when the
@@ -28,7 +28,7 @@ use abide_core::{
 };
 use abide_store::{Batch, CommitError, Write, rows::ShardRow};
 
-use super::{Load, Outgoing, Reading, Shard};
+use super::{Closing, Load, Outgoing, Reading, Shard};
 use crate::{
     alarm::{Alarm, Alarms},
     cache::Cache,
@@ -47,7 +47,7 @@ pub(super) enum State {
     Claiming,
     /// In memory.
     Open,
-    /// Somebody else's, or the store has stopped.
+    /// Somebody else's, or the store has stopped, or it was released.
     Halted,
 }
 
@@ -60,7 +60,7 @@ const ALONE_COMMITS: u32 = 100;
 
 impl Shard {
     pub(super) fn open(&mut self) {
-        if self.state == State::Closed && !self.committing {
+        if self.state == State::Closed && !self.committing && self.closing == Closing::No {
             self.state = State::Reading;
             self.fetch(Reading::Shard, Fetch::Shard);
         }

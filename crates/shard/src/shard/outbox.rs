@@ -16,7 +16,7 @@ use abide_store::rows::OutboxRow;
 use super::{Reading, Shard, Todo};
 use crate::{
     alarm::Alarm,
-    message::{EffectKey, Envelope, Fetch, Output},
+    message::{EffectKey, Envelope, Fetch, Mail, Output},
 };
 
 /// Effects on their way.
@@ -182,7 +182,7 @@ impl Shard {
     fn send_next(&mut self, lane: &Lane) {
         let Some(envelope) = self.outgoing.next(lane, self.moment.now) else { return };
         let shard = envelope.effect.target.workflow.slot().shard();
-        self.emit_after(lane.0, Output::Deliver(shard, Box::new(envelope)));
+        self.emit_after(lane.0, Output::Mail(shard, Mail::Deliver(Box::new(envelope))));
         self.set_resend();
     }
 
@@ -232,7 +232,8 @@ impl Shard {
             Ok(_) => {
                 self.outgoing.remove(run, number);
                 if let Some(lane) = lane {
-                    self.emit_after(run, Output::Confirm(lane.1.slot().shard(), key));
+                    let confirmed = Mail::Confirmed(key);
+                    self.emit_after(run, Output::Mail(lane.1.slot().shard(), confirmed));
                     self.send_next(&lane);
                 }
             }

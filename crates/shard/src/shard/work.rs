@@ -196,7 +196,7 @@ impl Shard {
 
     /// The credit that a worker gave for work which does not reach it: the queue, and an offer of it. None
     /// if it gave none.
-    pub fn credit_of(&self, dispatch: &Dispatch) -> Option<Offer> {
+    pub(super) fn credit_of(&self, dispatch: &Dispatch) -> Option<Offer> {
         if matches!(dispatch, Dispatch::Activity { eager: true, .. }) {
             // A worker's own slot, no credit of the queue.
             return None;

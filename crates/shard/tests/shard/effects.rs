@@ -10,7 +10,7 @@ use abide_core::{
     ids::RunId,
     limits::Limits,
 };
-use abide_shard::message::{EffectKey, Envelope, Message};
+use abide_shard::message::{EffectKey, Envelope, Mail, Message};
 use abide_store::{CommitError, RunFilter, Write};
 
 use crate::harness::{Reads, World, same_shard, shard_of, target, workflow};
@@ -76,13 +76,13 @@ fn a_repeated_delivery_is_answered_from_the_inbox_and_changes_nothing() {
     };
     for _ in 0..3 {
         let envelope = Envelope { key: key.clone(), effect: effect.clone() };
-        world.send(shard_of("w"), Message::Deliver(Box::new(envelope)));
+        world.send(shard_of("w"), Mail::Deliver(Box::new(envelope)).into());
     }
     assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled", "SignalReceived"]);
     assert!(world.tables.inbox(shard_of("w"), RunId::MAX, 1).is_some());
-    world.send(shard_of("w"), Message::Confirmed(key.clone()));
+    world.send(shard_of("w"), Mail::Confirmed(key.clone()).into());
     // A repeat that was sent before the confirmation may come after it.
-    world.send(shard_of("w"), Message::Deliver(Box::new(Envelope { key, effect })));
+    world.send(shard_of("w"), Mail::Deliver(Box::new(Envelope { key, effect })).into());
     assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled", "SignalReceived"]);
     world.pass(Limits::default().confirmed_retention);
     assert!(world.tables.inbox(shard_of("w"), RunId::MAX, 1).is_none());
@@ -103,7 +103,7 @@ fn no_child_is_started_under_the_id_of_another_run() {
         let target = Target { workflow: workflow(&intruder), run: None, child: None };
         let effect =
             Effect { target, action: Action::StartChild(Box::new(start)), initiated: Some(5) };
-        Message::Deliver(Box::new(Envelope { key: key.clone(), effect }))
+        Message::from(Mail::Deliver(Box::new(Envelope { key: key.clone(), effect })))
     };
     world.send(shard_of("victim"), start(victim));
     assert_eq!(world.tables.runs(&RunFilter::default(), 9).len(), 1);

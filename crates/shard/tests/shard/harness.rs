@@ -22,7 +22,7 @@ use abide_core::{
 };
 use abide_shard::{
     borders::Borders,
-    message::{Fetch, Fetched, Halt, Message, Notice, Offer, Output},
+    message::{Fetch, Fetched, Halt, Mail, Message, Notice, Offer, Output},
     shard::{Moment, Shard},
 };
 use abide_store::{Batch, CommitError, ReadError, WaitFilter, memory::Tables, rows::LogRow};
@@ -48,6 +48,10 @@ pub(crate) struct World {
     pub(crate) offers: Vec<Offer>,
     pub(crate) dispatches: Vec<Dispatch>,
     pub(crate) halted: Vec<Halt>,
+    /// How many shards were released.
+    pub(crate) released: usize,
+    /// The lease is good.
+    pub(crate) trusted: bool,
     /// How many effects were sent to other shards.
     pub(crate) delivered: usize,
     /// Matches that came to nothing.
@@ -103,6 +107,8 @@ impl World {
             offers: Vec::new(),
             dispatches: Vec::new(),
             halted: Vec::new(),
+            released: 0,
+            trusted: true,
             delivered: 0,
             unmatched: 0,
             tickets: 0,
@@ -129,7 +135,7 @@ impl World {
         let mut messages = VecDeque::from([(id, message)]);
         while let Some((id, message)) = messages.pop_front() {
             self.entropy += 1;
-            let moment = Moment { now: self.now, entropy: self.entropy };
+            let moment = Moment { now: self.now, entropy: self.entropy, trusted: self.trusted };
             let Some(shard) = self.shards.get_mut(&id) else { continue };
             shard.handle(moment, message);
             while let Some(output) = self.shards.get_mut(&id).and_then(Shard::poll) {
@@ -167,16 +173,15 @@ impl World {
             Output::Offer(offer) => self.offers.push(offer),
             Output::Dispatch(_, dispatch) => self.dispatches.push(*dispatch),
             Output::Unmatched(..) => self.unmatched += 1,
-            Output::Deliver(shard, envelope) => {
-                self.delivered += 1;
-                self.ensure(shard);
-                return Some((shard, Message::Deliver(envelope)));
+            Output::Mail(shard, mail) => {
+                if matches!(mail, Mail::Deliver(_)) {
+                    self.delivered += 1;
+                    self.ensure(shard);
+                }
+                return Some((shard, mail.into()));
             }
-            Output::Answer(shard, key, answer) => {
-                return Some((shard, Message::Answered(key, answer)));
-            }
-            Output::Confirm(shard, key) => return Some((shard, Message::Confirmed(key))),
             Output::Opened | Output::Closed => {}
+            Output::Released => self.released += 1,
             Output::Halted(reason) => self.halted.push(reason),
             Output::Notice(notice) => self.notices.push(notice),
         }

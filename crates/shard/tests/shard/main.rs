@@ -2,6 +2,7 @@
 
 mod blocked;
 mod clocks;
+mod closing;
 mod cuts;
 mod durability;
 mod effects;

@@ -12,7 +12,7 @@ use abide_core::{
     ids::RunId,
     limits::Limits,
 };
-use abide_shard::message::{EffectKey, Envelope, Message};
+use abide_shard::message::{EffectKey, Envelope, Mail, Message};
 use abide_store::{
     Batch, CommitError, RunFilter, Write,
     rows::{LogRow, RunStatus},
@@ -105,7 +105,7 @@ fn parked_signals_go_to_the_run_that_followed() {
         action: Action::Signal { name: "s".into(), input: Vec::new(), header: Default::default() },
         initiated: Some(9),
     };
-    world.send(shard_of("w"), Message::Deliver(Box::new(Envelope { key, effect })));
+    world.send(shard_of("w"), Mail::Deliver(Box::new(Envelope { key, effect })).into());
     world.complete(token, vec![continue_as_new(Vec::new())]);
     assert!(matches!(world.replies.remove(&ticket), Some(Ok(CallReply::Done { .. }))));
     let next = world.describe("w").id;

@@ -161,6 +161,10 @@ checks! {
     Recovery = "recovery changes nothing",
     /// No shard is served by two nodes whose leases are good.
     Leases = "one owner with a good lease",
+    /// A node without a good lease gives no work out and keeps nobody waiting.
+    Withheld = "nothing without a lease",
+    /// Whoever calls is answered in the end.
+    Answered = "calls are answered",
     /// An answer is not older than what was committed when it was asked for.
     Reads = "no answer is old",
     /// A worker gets no more work than it asked for, and what it asked for is not forgotten.

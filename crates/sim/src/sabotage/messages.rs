@@ -1,4 +1,4 @@
-//! Bugs in what reaches machines and what leaves them.
+//! Bugs in what reaches the machines of shards and what leaves them.
 
 use abide_core::{
     call::{ActivityToken, Call, CallError, CallReply, Dispatch, Worker},
@@ -9,7 +9,7 @@ use abide_core::{
     replay::Completion,
     run::{Refusal, Stage},
 };
-use abide_shard::message::{Envelope, Message, Offer, Output, Work};
+use abide_shard::message::{Envelope, Mail, Message, Offer, Output, Work};
 
 use super::{Bug, Saboteur};
 use crate::checks::ledger::Ledger;
@@ -27,8 +27,12 @@ impl Saboteur {
                 }
                 self.dispatch_early(ledger, offer, worker);
             }
-            Message::Deliver(envelope) if self.answers_for(envelope) => return None,
-            Message::Deliver(envelope) => self.alter_effect(envelope),
+            Message::Mail(Mail::Deliver(envelope)) if self.answers_for(envelope) => return None,
+            Message::Mail(Mail::Deliver(envelope)) => self.alter_effect(envelope),
+            Message::Lapse if self.bug == Some(Bug::LapseIgnored) => return None,
+            Message::Close if self.bug == Some(Bug::ReleasedEarly) => {
+                self.early.push(Output::Released);
+            }
             Message::Call(_, call) => match &mut **call {
                 Call::ResolveActivity(token, _) if self.bug == Some(Bug::TamperedToken) => {
                     tamper(ledger, token);
@@ -68,7 +72,8 @@ impl Saboteur {
         };
         if lost || self.strikes(Bug::EarlyAnswer) {
             let key = envelope.key.clone();
-            self.early.push(Output::Answer(key.shard(), key, Answer::Applied));
+            let answer = Mail::Answered(key.clone(), Answer::Applied);
+            self.early.push(Output::Mail(key.shard(), answer));
         }
         lost
     }

@@ -3,8 +3,9 @@
 //! checks must find it within a stated number of seeds.
 //!
 //! - `batches`: what is written.
-//! - `messages`: what reaches machines and what leaves them.
-//! - `nodes`: how nodes share the shards, and what they tell each other.
+//! - `machines`: what reaches the machines of nodes and what leaves them.
+//! - `messages`: what reaches the machines of shards and what leaves them.
+//! - `nodes`: how nodes share the shards.
 //! - `programs`: what the code of workflows does.
 //! - `reads`: what machines read.
 //! - `waits`: what is written and answered about waits and their deadlines.
@@ -21,6 +22,7 @@ use bytes::Bytes;
 use crate::rng::Rng;
 
 mod batches;
+mod machines;
 mod messages;
 mod nodes;
 mod programs;
@@ -208,8 +210,42 @@ bugs! {
         "A node takes shards over before their owner was silent for a whole lease.",
     ServingWithoutRow "serving-without-row" 500
         "A node goes on serving after another one has taken its row.",
-    LostPassedOffer "lost-passed-offer" 500
-        "Offers that were passed on to a node that is gone are dropped.",
+    WorkWithoutLease "work-without-lease" 1000
+        "A node gives work out without looking at its lease.",
+    LapseIgnored "lapse-ignored" 200
+        "A shard goes on as before when the lease of its node is over.",
+    ReleasedEarly "released-early" 500
+        "A shard that is handed over counts as released before its commit is answered.",
+    UntoldLinkEnd "untold-link-end" 100
+        "A node does not notice that the link to another one is gone.",
+    UntoldLink "untold-link" 500
+        "A node does not notice that another one begins a new link to it.",
+    UntoldStreamEnd "untold-stream-end" 200
+        "A node does not notice that a worker's stream has ended.",
+    UntoldShards "untold-shards" 200
+        "The shards of a node are not told that a worker's session has ended.",
+    LostCredit "lost-credit" 50
+        "A worker whose match came to nothing does not get its credit back.",
+    LostUndelivered "lost-undelivered" 500
+        "A match with work of a shard that has ended is forgotten.",
+    LostDecline "lost-decline" 200
+        "A node does not hear that nobody takes the work that it has passed on.",
+    LostForeignMatch "lost-foreign-match" 50
+        "A node does not hear that a worker of another one takes its work.",
+    LostForeignWork "lost-foreign-work" 50
+        "Work gets lost on its way to the node of its worker, and the link stays.",
+    UntoldSpare "untold-spare" 50
+        "Other nodes are not told that workers have credit to lend.",
+    OvertakenSpare "overtaken-spare" 50
+        "Other nodes hear last of credit what was true before.",
+    MatchedTwice "matched-twice" 50
+        "A shard is told twice that a worker takes its work.",
+    LostRefill "lost-refill" 200
+        "Shards are not told that a queue has room again.",
+    OldStream "old-stream" 50
+        "Work is sent on a stream that another one has replaced.",
+    CallNotWoken "call-not-woken" 50
+        "A call that waits for its shard is not tried when the shard is there.",
     LostLoan "lost-loan" 500
         "A worker whose match came to nothing at another node does not get its credit back.",
     ForgottenCommit "forgotten-commit" 500
@@ -235,6 +271,7 @@ pub struct Saboteur {
     deadlines: waits::Deadlines,
     /// Machines of shards that were handed over.
     retired: BTreeMap<(usize, ShardId), u32>,
+    remembered: machines::Remembered,
 }
 
 impl Saboteur {
@@ -249,6 +286,7 @@ impl Saboteur {
             snapshots: BTreeMap::new(),
             deadlines: waits::Deadlines::new(),
             retired: BTreeMap::new(),
+            remembered: machines::Remembered::new(),
         }
     }
 

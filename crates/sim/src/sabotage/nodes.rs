@@ -1,9 +1,12 @@
-//! Bugs in how nodes share the shards, and in what they tell each other.
+//! Bugs in how nodes share the shards.
 
 use std::collections::BTreeSet;
 
 use abide_core::ids::ShardId;
-use abide_shard::lease::{NODE_PREFIX, NodeRow, NodeState};
+use abide_shard::{
+    lease::{NODE_PREFIX, NodeRow, NodeState},
+    message::Message,
+};
 use abide_store::rows::RegistryRow;
 
 use super::{Bug, Saboteur};
@@ -38,29 +41,21 @@ impl Saboteur {
         self.bug == Some(Bug::ServingWithoutRow)
     }
 
-    /// Answers are given whatever the lease says.
-    pub fn trusts_always(&self) -> bool {
-        matches!(self.bug, Some(Bug::AnswerWithoutLease | Bug::ServingWithoutRow))
-    }
-
-    /// Offers that were passed on to a node that is gone are not offered again.
-    pub fn drops_passed(&self) -> bool {
-        self.bug == Some(Bug::LostPassedOffer)
-    }
-
-    /// The credit of a match that came to nothing elsewhere is not given back.
-    pub fn forgets_loan(&mut self) -> bool {
-        self.strikes(Bug::LostLoan)
+    /// What this message leads to is let out whatever the lease says.
+    pub fn trusts(&self, message: &Message) -> bool {
+        match self.bug {
+            Some(Bug::AnswerWithoutLease) => matches!(message, Message::Call(..)),
+            Some(Bug::WorkWithoutLease) => {
+                matches!(message, Message::Matched(..) | Message::Committed(_))
+            }
+            Some(Bug::ServingWithoutRow) => true,
+            _ => false,
+        }
     }
 
     /// A shard that closes does not wait for its commit.
     pub fn forgets_commit(&self) -> bool {
         self.bug == Some(Bug::ForgottenCommit)
-    }
-
-    /// Other nodes are not told that a session is gone.
-    pub fn keeps_session_lost(&self) -> bool {
-        self.bug == Some(Bug::UntoldSessionEnd)
     }
 
     /// The machine of a shard that was handed over is kept, and answers whoever still asks here.

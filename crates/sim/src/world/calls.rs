@@ -1,23 +1,26 @@
-//! The way of a call: to any node, from there to the node that serves the shard, and back.
+//! The way of a call: to any node, from there to the node that serves the shard, and back. Each try has a
+//! number of its own, so that a late answer to an old one counts for nothing.
 
 use abide_core::{
     call::{Call, CallError, CallReply, Ticket},
-    ids::ShardId,
+    ids::{EventNumber, RunId, ShardId},
 };
-use abide_shard::message::Message;
+use abide_shard::{message::Message, node::NodeInput};
 
 use super::{
     Event, World,
-    links::Link,
     nodes::{NodeEvent, NodeId},
     slots::SlotId,
     workers,
 };
 use crate::{
-    checks::Checked,
-    schedule::{MILLIS, Micros},
+    checks::{Check, Checked, Violation},
+    schedule::{MILLIS, Micros, SECOND},
     settings::delay,
 };
+
+/// Within which time a worker has its answer, after the trouble is over: shards have moved by then.
+const ANSWERED_WITHIN: Micros = 15 * SECOND;
 
 /// Who waits for a reply.
 #[derive(Clone, Debug)]
@@ -30,12 +33,26 @@ pub(crate) enum Caller {
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     caller: Caller,
+    call: Box<Call>,
     /// The node that the caller turned to.
     pub(super) entry: NodeId,
-    /// The node that it was passed on to.
-    pub(super) forwarded: Option<NodeId>,
+    /// The machine of that node knows of it.
+    routed: bool,
+    /// It is not tried again.
+    refused: bool,
+    /// When it was made.
+    since: Micros,
+    /// The present try, and the node where it is made.
+    attempt: Ticket,
+    pub(super) at: Option<NodeId>,
     /// The machine that has it.
     pub(super) slot: Option<SlotId>,
+}
+
+impl Asked {
+    fn shard(&self) -> ShardId {
+        self.call.place().0.slot().shard()
+    }
 }
 
 impl World {
@@ -49,18 +66,18 @@ impl World {
     ) -> Ticket {
         self.tickets_made += 1;
         let ticket = self.tickets_made;
-        let mut asked = Asked { caller, entry, forwarded: None, slot: None };
         let shard = call.place().0.slot().shard();
-        match self.zombie(entry, shard) {
+        let slot = self.zombie(entry, shard);
+        match slot {
             Some(slot) => {
-                asked.slot = Some(slot);
-                self.plan_in(later, Event::ToSlot(slot, Message::Call(ticket, call)));
+                let call = Message::Call(ticket, call.clone());
+                self.plan_in(later, Event::ToSlot(slot, call));
             }
-            None => {
-                let event = NodeEvent::Call { ticket, call, forwarded: false };
-                self.plan_at_node(entry, later, event);
-            }
+            None => self.plan_at_node(entry, later, NodeEvent::Call(ticket)),
         }
+        let (attempt, at) = (ticket, Some(entry));
+        let (routed, refused, since) = (false, false, self.now + later);
+        let asked = Asked { caller, call, entry, routed, refused, since, attempt, at, slot };
         self.tickets.insert(ticket, asked);
         ticket
     }
@@ -77,59 +94,135 @@ impl World {
         self.trouble(150).then_some(zombie)
     }
 
-    /// A call reaches a node, which serves the shard, or passes it on, or refuses it.
-    pub(super) fn call_arrives(
-        &mut self,
-        node: NodeId,
-        ticket: Ticket,
-        call: Box<Call>,
-        forwarded: bool,
-    ) -> Checked {
-        let shard = call.place().0.slot().shard();
+    /// The machine that takes calls for a shard at a node.
+    fn serving(&self, node: NodeId, shard: ShardId) -> Option<SlotId> {
         let served = self.nodes[node].shards.get(&shard).copied();
-        let Some(asked) = self.tickets.get_mut(&ticket) else { return Ok(()) };
-        if let Some(slot) = served.or_else(|| self.saboteur.retired(node, shard)) {
-            if self.slots.get(&slot).is_none_or(|slot| slot.closing) {
-                self.plan_reply(ticket, Err(CallError::NotServed));
-                return Ok(());
-            }
+        let retired = || self.saboteur.retired(node, shard);
+        served.or_else(|| retired().filter(|slot| self.slots.contains_key(slot)))
+    }
+
+    /// The call that a try is for, if that is its present one.
+    pub(super) fn asked(&self, attempt: Ticket) -> Option<&Asked> {
+        let ticket = self.call_of(attempt);
+        self.tickets.get(&ticket).filter(|asked| asked.attempt == attempt)
+    }
+
+    fn call_of(&self, attempt: Ticket) -> Ticket {
+        self.tries.get(&attempt).copied().unwrap_or(attempt)
+    }
+
+    /// A call reaches the node that its caller turned to, which serves the shard, or finds out who does.
+    pub(super) fn call_arrives(&mut self, node: NodeId, ticket: Ticket) -> Checked {
+        let Some(asked) = self.asked(ticket) else { return Ok(()) };
+        if self.serving(node, asked.shard()).is_some() {
+            return self.try_here(node, ticket);
+        }
+        match self.leased() {
+            true => self.failed(ticket, CallError::NotServed),
+            false => self.break_call(ticket),
+        }
+    }
+
+    /// A try reaches a node, which serves the shard or does not.
+    pub(super) fn try_here(&mut self, node: NodeId, attempt: Ticket) -> Checked {
+        let Some(asked) = self.asked(attempt) else { return Ok(()) };
+        let (ticket, call) = (self.call_of(attempt), asked.call.clone());
+        let Some(slot) = self.serving(node, asked.shard()) else {
+            self.plan_reply(attempt, Err(CallError::NotServed));
+            return Ok(());
+        };
+        if let Some(asked) = self.tickets.get_mut(&ticket) {
             asked.slot = Some(slot);
-            return self.deliver(slot, Message::Call(ticket, call));
         }
-        match self.nodes[node].owner(shard) {
-            Some(owner) if !forwarded => {
-                if !self.links.get(&(node, owner)).is_some_and(Link::ready) {
-                    return self.break_calls_of(ticket);
-                }
-                asked.forwarded = Some(owner);
-                let later = delay(&mut self.rng, 3 * MILLIS, false);
-                let event = NodeEvent::Call { ticket, call, forwarded: true };
-                self.plan_at_node(owner, later, event);
-                Ok(())
-            }
-            _ if self.leased() => {
-                self.plan_reply(ticket, Err(CallError::NotServed));
-                Ok(())
-            }
-            _ => self.break_calls_of(ticket),
+        self.deliver(slot, Message::Call(attempt, call))
+    }
+
+    /// The machine of the entry says where to try a call.
+    pub(super) fn try_at(&mut self, entry: NodeId, node: NodeId, ticket: Ticket) {
+        let Some(attempt) = self.begin_try(ticket, Some(node)) else { return };
+        if node != entry && !self.ready(entry, node) {
+            return self.end_try(attempt, CallError::NotServed);
         }
+        let later = if node == entry { 0 } else { delay(&mut self.rng, 3 * MILLIS, false) };
+        self.plan_at_node(node, later, NodeEvent::Try(attempt));
+    }
+
+    /// The machine of the entry says that a call is not tried again.
+    pub(super) fn refuse(&mut self, ticket: Ticket, error: CallError) {
+        let Some(attempt) = self.begin_try(ticket, None) else { return };
+        if let Some(asked) = self.tickets.get_mut(&ticket) {
+            asked.refused = true;
+        }
+        self.end_try(attempt, error);
+    }
+
+    fn begin_try(&mut self, ticket: Ticket, at: Option<NodeId>) -> Option<Ticket> {
+        let asked = self.tickets.get_mut(&ticket)?;
+        self.tickets_made += 1;
+        self.tries.remove(&asked.attempt);
+        asked.attempt = self.tickets_made;
+        asked.at = at;
+        asked.slot = None;
+        self.tries.insert(self.tickets_made, ticket);
+        Some(self.tickets_made)
+    }
+
+    /// Nobody can say what became of a try.
+    pub(super) fn lose_try(&mut self, attempt: Ticket) {
+        self.end_try(attempt, CallError::Unavailable("it is gone".into()));
+    }
+
+    fn end_try(&mut self, attempt: Ticket, error: CallError) {
+        self.plan_in(0, Event::Reply(attempt, Box::new(Err(error))));
     }
 
     /// An answer leaves for its caller.
-    pub(super) fn plan_reply(&mut self, ticket: Ticket, result: Result<CallReply, CallError>) {
+    pub(super) fn plan_reply(&mut self, attempt: Ticket, result: Result<CallReply, CallError>) {
         let slow = self.rng.chance(100);
         let later = delay(&mut self.rng, 2 * MILLIS, slow && !self.calm);
-        self.plan_in(later, Event::Reply(ticket, Box::new(result)));
+        self.plan_in(later, Event::Reply(attempt, Box::new(result)));
     }
 
-    /// An answer reaches its caller.
+    /// An answer reaches the node that the caller turned to. If it is none, that may try again.
     pub(super) fn replied(
+        &mut self,
+        attempt: Ticket,
+        result: Result<CallReply, CallError>,
+    ) -> Checked {
+        let queried = self.queried.remove(&attempt);
+        let Some(asked) = self.asked(attempt) else { return Ok(()) };
+        let (ticket, refused) = (self.call_of(attempt), asked.refused);
+        match result {
+            Err(error) if self.leased() && !refused => self.failed(ticket, error),
+            result => self.conclude(ticket, result, queried),
+        }
+    }
+
+    /// A try has failed.
+    fn failed(&mut self, ticket: Ticket, error: CallError) -> Checked {
+        let Some(asked) = self.tickets.get_mut(&ticket) else { return Ok(()) };
+        asked.at = None;
+        asked.slot = None;
+        let (shard, repeatable) = (asked.shard(), asked.call.reads_only());
+        let input = match std::mem::replace(&mut asked.routed, true) {
+            true => NodeInput::Failed { ticket, error },
+            false => NodeInput::Route { ticket, shard, repeatable, error },
+        };
+        let entry = asked.entry;
+        self.tell(entry, input)
+    }
+
+    /// The caller has its answer.
+    fn conclude(
         &mut self,
         ticket: Ticket,
         result: Result<CallReply, CallError>,
+        queried: Option<(RunId, EventNumber)>,
     ) -> Checked {
-        let queried = self.queried.remove(&ticket);
-        let Some(asked) = self.tickets.remove(&ticket) else { return Ok(()) };
+        if let Err(CallError::Unavailable(_)) = result {
+            return self.break_call(ticket);
+        }
+        let Some(asked) = self.drop_call(ticket)? else { return Ok(()) };
         match asked.caller {
             Caller::Client(operation) => self.answered(operation, result, queried),
             Caller::Worker(worker, session, call) => {
@@ -138,16 +231,24 @@ impl World {
         }
     }
 
-    /// These calls will not be answered: their callers notice.
+    /// The tries of these calls will not be answered: the nodes that their callers turned to notice, and
+    /// where there is none, the callers.
     pub(super) fn break_calls(&mut self, broken: impl Fn(&Asked) -> bool) -> Checked {
         let broken: Vec<_> =
             self.tickets.iter().filter(|(_, asked)| broken(asked)).map(|(t, _)| *t).collect();
-        broken.into_iter().try_for_each(|ticket| self.break_calls_of(ticket))
+        for ticket in broken {
+            let Some(asked) = self.tickets.get(&ticket) else { continue };
+            match self.leased() && self.nodes[asked.entry].up {
+                true => self.lose_try(asked.attempt),
+                false => self.break_call(ticket)?,
+            }
+        }
+        Ok(())
     }
 
     /// This call will not be answered.
-    pub(super) fn break_calls_of(&mut self, ticket: Ticket) -> Checked {
-        let Some(asked) = self.tickets.remove(&ticket) else { return Ok(()) };
+    pub(super) fn break_call(&mut self, ticket: Ticket) -> Checked {
+        let Some(asked) = self.drop_call(ticket)? else { return Ok(()) };
         match asked.caller {
             Caller::Client(operation) => self.retry(operation),
             Caller::Worker(worker, session, call) => {
@@ -157,11 +258,35 @@ impl World {
         }
     }
 
-    /// The caller waits no longer.
-    pub(super) fn forget_call(&mut self, ticket: Ticket) {
-        let Some(asked) = self.tickets.remove(&ticket) else { return };
-        if let Some(slot) = asked.slot {
-            self.plan_in(0, Event::ToSlot(slot, Message::Forget(ticket)));
+    /// No worker waits for long for an answer, when all is well.
+    pub(super) fn workers_are_answered(&self) -> Checked {
+        let waits = |asked: &&Asked| {
+            matches!(asked.caller, Caller::Worker(..)) && asked.since + ANSWERED_WITHIN < self.now
+        };
+        match self.tickets.values().find(waits) {
+            Some(asked) => {
+                let what = format!("a worker waits for {:?} since {}", asked.call, asked.since);
+                Err(Violation::new(Check::Answered, what))
+            }
+            None => Ok(()),
         }
+    }
+
+    /// The caller waits no longer.
+    pub(super) fn forget_call(&mut self, ticket: Ticket) -> Checked {
+        if let Some(Asked { slot: Some(slot), attempt, .. }) = self.drop_call(ticket)? {
+            self.plan_in(0, Event::ToSlot(slot, Message::Forget(attempt)));
+        }
+        Ok(())
+    }
+
+    /// Nobody waits for the call any more.
+    fn drop_call(&mut self, ticket: Ticket) -> Result<Option<Asked>, Violation> {
+        let Some(asked) = self.tickets.remove(&ticket) else { return Ok(None) };
+        self.tries.remove(&asked.attempt);
+        if asked.routed && self.nodes[asked.entry].up {
+            self.tell(asked.entry, NodeInput::Abandon(ticket))?;
+        }
+        Ok(Some(asked))
     }
 }

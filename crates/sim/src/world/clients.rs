@@ -113,7 +113,7 @@ impl World {
         if waiting != Some(ticket) {
             return Ok(());
         }
-        self.forget_call(ticket);
+        self.forget_call(ticket)?;
         self.retry(index)
     }
 

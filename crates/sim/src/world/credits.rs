@@ -1,12 +1,11 @@
 //! How much work workers take: what they say, what queues know of it, and that neither is more or less.
 
 use abide_core::call::{Dispatch, QueueKey, WorkKind};
-use abide_shard::queue::QueueMessage;
+use abide_shard::node::NodeInput;
 
 use super::{
     World,
-    nodes::{Node, NodeEvent, NodeId},
-    peers,
+    nodes::{NodeEvent, NodeId},
     workers::QUEUE,
 };
 use crate::{
@@ -21,9 +20,9 @@ impl World {
             return Ok(());
         };
         *worker.credits.entry(kind).or_default() += credits;
-        let (session, stream, node) = (worker.session.clone(), worker.stream, worker.node);
-        let message = QueueMessage::Credit { queue: queue(kind), worker: worker.taker(), credits };
-        self.tell_node(node, NodeEvent::Credit { session, stream, message })
+        let (stream, node, worker) = (worker.stream, worker.node, worker.taker());
+        let given = NodeInput::Credit { stream, queue: queue(kind), worker, credits };
+        self.tell_node(node, NodeEvent::Input(Box::new(given)))
     }
 
     pub(super) fn take_work(&mut self, index: usize, stream: u64, dispatch: Dispatch) -> Checked {
@@ -35,7 +34,7 @@ impl World {
             Dispatch::Workflow { .. } | Dispatch::Query { .. } => WorkKind::Workflow,
             Dispatch::Activity { .. } => WorkKind::Activity,
         };
-        if !peers::eager(&dispatch) {
+        if !matches!(dispatch, Dispatch::Activity { eager: true, .. }) {
             let credits = worker.credits.get_mut(&kind).filter(|credits| **credits > 0);
             let stale = worker.stale.get_mut(&kind).filter(|credits| **credits > 0);
             let Some(credits) = credits.or(stale) else {
@@ -60,8 +59,8 @@ impl World {
     pub(super) fn no_credit_is_lost(&self) -> Checked {
         for worker in self.workers.iter().filter(|worker| worker.connected) {
             for (kind, credits) in &worker.credits {
-                let queues = &self.nodes[worker.node].queues;
-                let known = queues.credits_of(&queue(*kind), &worker.session);
+                let machine = &self.nodes[worker.node].machine;
+                let known = machine.credits_of(&queue(*kind), &worker.session);
                 if known < *credits {
                     let session = &worker.session;
                     let what = format!("{session} takes {credits} of {kind:?}, {known} are known");
@@ -74,13 +73,14 @@ impl World {
 
     /// The queues of a node never know of more credit than workers gave.
     pub(super) fn no_credit_is_made_up(&self, node: NodeId) -> Checked {
-        let Node { streams, queues, .. } = &self.nodes[node];
-        for (session, (stream, worker)) in streams {
-            let worker = self.workers.get(*worker).filter(|worker| worker.stream == *stream);
+        let machine = &self.nodes[node].machine;
+        for (session, stream) in machine.sessions() {
+            let worker = self.workers.get(stream.worker);
+            let worker = worker.filter(|worker| worker.stream == stream.number);
             let Some(worker) = worker else { continue };
             for (kind, credits) in &worker.credits {
                 let stale = worker.stale.get(kind).copied().unwrap_or_default();
-                let known = queues.credits_of(&queue(*kind), session);
+                let known = machine.credits_of(&queue(*kind), session);
                 if known > credits + stale {
                     let what = format!("{session} takes {credits} of {kind:?}, {known} are known");
                     return Err(Violation::new(Check::Credits, what));

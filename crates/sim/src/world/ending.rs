@@ -169,6 +169,7 @@ impl World {
             rows::memory_is_the_fold(&self.ledger, &slot.machine)?;
             slot.no_match_is_left()?;
         }
+        self.workers_are_answered()?;
         settled::every_run_went_on(&self.ledger)?;
         families::nothing_is_on_its_way(&self.ledger)?;
         chains::runs_are_chains(&self.ledger)?;

@@ -1,9 +1,6 @@
 //! What breaks: processes, owners, clocks, streams, workers, queues, links.
 
-use abide_shard::{
-    lease::LeaseMessage,
-    queue::{QueueMessage, Queues},
-};
+use abide_shard::{lease::LeaseMessage, node::NodeInput};
 
 use super::{Event, World, nodes::NodeId};
 use crate::{
@@ -89,7 +86,7 @@ impl World {
         if self.nodes[node].frozen {
             return;
         }
-        self.disturbed = self.now;
+        self.disturb(self.now);
         self.trace.note(None, || format!("{:>12} node {node} stands still", self.now));
         self.nodes[node].frozen = true;
         let lease = self.settings.lease;
@@ -125,13 +122,9 @@ impl World {
         if self.nodes[node].frozen || std::mem::replace(&mut self.nodes[node].leaving, true) {
             return Ok(());
         }
-        self.disturbed = self.now;
+        self.disturb(self.now);
         self.trace.note(None, || format!("{:>12} node {node} leaves", self.now));
-        self.nodes[node].withdrawn = true;
-        let sessions: Vec<_> = self.nodes[node].streams.keys().cloned().collect();
-        for session in sessions {
-            self.tell_queues(node, QueueMessage::Gone(session))?;
-        }
+        self.tell(node, NodeInput::WithdrawAll)?;
         self.lease(node, LeaseMessage::Leave)
     }
 
@@ -224,7 +217,7 @@ impl World {
 
     /// The queues forget everything; streams end with them, and shards are opened anew.
     fn restart_queues(&mut self) -> Checked {
-        self.nodes[0].queues = Queues::new(self.settings.limits.queued_offers);
+        self.nodes[0].machine = self.new_machine(0);
         for index in 0..self.workers.len() {
             self.lose_stream(index)?;
         }

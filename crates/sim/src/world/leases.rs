@@ -2,21 +2,28 @@
 
 use std::collections::VecDeque;
 
-use abide_shard::lease::{LeaseMessage, LeaseOutput, NODE_PREFIX};
+use abide_shard::{
+    lease::{LeaseMessage, LeaseOutput, NODE_PREFIX},
+    message::Message,
+    node::NodeInput,
+};
 use abide_store::rows::RegistryRow;
 
 use super::{
     Event, World,
-    nodes::{Node, NodeEvent, NodeId, name, number},
-    peers::PeerMessage,
+    nodes::{Node, NodeEvent, NodeId, name},
+    slots::SlotId,
 };
 use crate::{
     checks::{Check, Checked, Violation},
     names::shards,
-    schedule::MILLIS,
+    schedule::{MILLIS, Micros},
     settings::delay,
     trace::brief,
 };
+
+/// Within which time all shards of a node know that its lease is lost.
+const TOLD_WITHIN: Micros = 10 * MILLIS;
 
 /// What the registry is asked for.
 pub(crate) enum RegistryRequest {
@@ -51,12 +58,10 @@ impl World {
                     LeaseOutput::Open(shard) if !shards().any(|known| known == shard) => {}
                     LeaseOutput::Open(shard) => self.open_at(node, shard)?,
                     LeaseOutput::Close(_) if self.saboteur.ignores_close() => {}
-                    LeaseOutput::Close(shard) => {
-                        if self.close_at(node, shard)? {
-                            messages.push_back(LeaseMessage::ShardReleased(shard));
-                        }
-                    }
-                    LeaseOutput::Tell => self.broadcast(node, &PeerMessage::Look),
+                    LeaseOutput::Close(shard) => self.close_at(node, shard)?,
+                    LeaseOutput::Lost if self.saboteur.ignores_close() => {}
+                    LeaseOutput::Lost => self.lose_lease(node)?,
+                    LeaseOutput::Tell => self.tell(node, NodeInput::RowsChanged)?,
                     LeaseOutput::Left => left = true,
                 }
             }
@@ -71,6 +76,27 @@ impl World {
             self.start_later(node);
         }
         Ok(())
+    }
+
+    /// Whatever cut the node off need not cut its workers and callers off from others.
+    fn lose_lease(&mut self, node: NodeId) -> Checked {
+        self.tell(node, NodeInput::EndStreams)?;
+        self.tell_shards(node, &Message::Lapse);
+        let slots = self.nodes[node].shards.values().copied().collect();
+        self.plan_at_node(node, TOLD_WITHIN, NodeEvent::NobodyWaits(slots));
+        Ok(())
+    }
+
+    /// The lease was lost: whoever waited for these machines was told.
+    pub(super) fn nobody_waits(&self, slots: &[SlotId]) -> Checked {
+        let waits = |id: &&SlotId| self.slots.get(id).is_some_and(|it| it.machine.calls() > 0);
+        match slots.iter().find(waits) {
+            Some(id) => {
+                let what = format!("callers wait for machine {id} after its lease was lost");
+                Err(Violation::new(Check::Withheld, what))
+            }
+            None => Ok(()),
+        }
     }
 
     fn plan_lease_tick(&mut self, node: NodeId) {
@@ -100,19 +126,10 @@ impl World {
 
     /// The rows were read: where shards are, and which nodes there are.
     fn look_around(&mut self, node: NodeId) -> Checked {
-        let Node { lease: Some(lease), neighbours, .. } = &mut self.nodes[node] else {
-            return Ok(());
-        };
-        let before = neighbours.nodes().clone();
-        neighbours.read(lease.addresses(), lease.nodes(), lease.read_at());
-        let others = neighbours.nodes().clone();
-        for came in others.difference(&before).filter_map(|name| number(name)) {
-            self.plan_at_node(node, MILLIS, NodeEvent::Dial(came));
-        }
-        for gone in before.difference(&others).filter_map(|name| number(name)) {
-            self.give_up_link(node, gone)?;
-        }
-        Ok(())
+        let Some(lease) = &self.nodes[node].lease else { return Ok(()) };
+        let (owners, nodes) = (lease.addresses().clone(), lease.nodes().clone());
+        let read_at = lease.read_at();
+        self.tell(node, NodeInput::Rows { owners, nodes, read_at })
     }
 
     fn ask_registry(&mut self, node: NodeId, request: RegistryRequest) {

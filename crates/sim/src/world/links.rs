@@ -1,16 +1,18 @@
 //! Links between nodes, one for each direction. What is said on a link arrives in order; what is under way
 //! when it breaks is lost.
 
+use std::collections::BTreeSet;
+
+use abide_shard::node::{NodeInput, PeerMessage};
+
 use super::{
     World,
-    nodes::{Node, NodeEvent, NodeId, name, number},
-    peers::PeerMessage,
+    nodes::{Node, NodeEvent, NodeId, name},
 };
 use crate::{
     checks::Checked,
     schedule::{MILLIS, Micros},
     settings::delay,
-    trace::brief,
 };
 
 /// The pause before a node is called again that was not there.
@@ -40,7 +42,7 @@ impl World {
     /// A node calls another that it knows of.
     pub(super) fn dial(&mut self, from: NodeId, to: NodeId) {
         let link = self.links.entry((from, to)).or_default();
-        if link.ready || !self.nodes[from].knows(to) {
+        if link.ready || !self.nodes[from].others.contains(&to) {
             return;
         }
         let cut = self.cuts.get(&(from, to)).is_some_and(|until| *until > self.now);
@@ -63,29 +65,21 @@ impl World {
             return Ok(());
         }
         self.trace.note(None, || format!("{:>12} node {node} is called by {from}", self.now));
-        self.lose_node(node, from)?;
         let later = delay(&mut self.rng, 3 * MILLIS, false);
         self.plan_at_node(from, later, NodeEvent::Linked { to: node, link });
-        self.meet_again(node, from)
+        self.tell(node, NodeInput::Called(name(from)))
     }
 
     /// There is a way to another node, new or anew.
     pub(super) fn linked(&mut self, node: NodeId, to: NodeId, link: u64) -> Checked {
-        if !self.arrives(node, to, link) || !self.nodes[node].knows(to) {
+        if !self.arrives(node, to, link) || !self.nodes[node].others.contains(&to) {
             return Ok(());
         }
         if let Some(link) = self.links.get_mut(&(node, to)) {
             link.ready = true;
         }
         self.trace.note(None, || format!("{:>12} node {node} is linked to {to}", self.now));
-        loop {
-            let early = self.nodes[node].neighbours.linked(&name(to));
-            if early.is_empty() {
-                break;
-            }
-            self.lent(node, to, early)?;
-        }
-        self.meet_again(node, to)
+        self.tell(node, NodeInput::Linked(name(to)))
     }
 
     /// The way to another node is gone.
@@ -97,22 +91,30 @@ impl World {
         found.ready = false;
         self.trace.note(None, || format!("{:>12} node {node} cannot reach {to}", self.now));
         self.plan_at_node(node, REDIAL, NodeEvent::Dial(to));
-        self.break_calls(|asked| asked.entry == node && asked.forwarded == Some(to))?;
-        self.nodes[node].neighbours.unlinked(&name(to));
-        self.lose_node(node, to)
+        self.break_calls(|asked| asked.entry == node && asked.at == Some(to))?;
+        self.tell(node, NodeInput::Unlinked(name(to)))
     }
 
     /// A link from another node is gone.
     pub(super) fn hung_up(&mut self, node: NodeId, from: NodeId, link: u64) -> Checked {
         let found = self.links.get(&(from, node));
         match found.is_some_and(|found| found.number == link) {
-            true => self.lose_node(node, from),
+            true => self.tell(node, NodeInput::HungUp(name(from))),
             false => Ok(()),
         }
     }
 
+    /// These are the other nodes from now on.
+    pub(super) fn keep_links(&mut self, node: NodeId, others: BTreeSet<NodeId>) -> Checked {
+        let before = std::mem::replace(&mut self.nodes[node].others, others.clone());
+        for came in others.difference(&before) {
+            self.plan_at_node(node, MILLIS, NodeEvent::Dial(*came));
+        }
+        before.difference(&others).try_for_each(|gone| self.give_up_link(node, *gone))
+    }
+
     /// Another node is not one of the cluster any more.
-    pub(super) fn give_up_link(&mut self, node: NodeId, gone: NodeId) -> Checked {
+    fn give_up_link(&mut self, node: NodeId, gone: NodeId) -> Checked {
         self.break_link(node, gone);
         match self.links.get(&(node, gone)).map(|link| link.number) {
             Some(number) => self.unlinked(node, gone, number),
@@ -126,7 +128,7 @@ impl World {
         if link.broken_at.is_some() {
             return;
         }
-        self.disturbed = self.now;
+        self.disturbed = self.disturbed.max(self.now);
         let number = link.number;
         link.broken_at = Some(self.now + self.rng.below(20 * MILLIS));
         let later = self.rng.below(200 * MILLIS);
@@ -158,6 +160,11 @@ impl World {
         self.links.get(&(from, to)).is_some_and(Link::ready)
     }
 
+    /// A node or a link is in trouble, for so long.
+    pub(super) fn disturb(&mut self, until: Micros) {
+        self.disturbed = self.disturbed.max(until);
+    }
+
     /// No node and no link is in trouble, nor was since then.
     pub(super) fn all_linked_since(&self, since: Micros) -> bool {
         let nodes = 0..self.nodes.len();
@@ -171,33 +178,23 @@ impl World {
             && pairs.into_iter().all(|pair| whole(&pair))
     }
 
-    /// Tells a node something, in order. `false` if it cannot be reached.
-    pub(super) fn say(&mut self, from: NodeId, to: NodeId, message: PeerMessage) -> bool {
+    /// Tells a node something, in order. It is lost if there is no link.
+    pub(super) fn say(&mut self, from: NodeId, to: NodeId, message: PeerMessage) {
         if !self.ready(from, to) {
-            return false;
+            return;
         }
-        self.trace
-            .note(None, || format!("{:>12} node {from} tells {to}: {}", self.now, brief(&message)));
         let slow = self.trouble(self.settings.odds.peer_slow);
         let later = delay(&mut self.rng, 3 * MILLIS, slow);
         if slow {
-            self.disturbed = self.disturbed.max(self.now + later);
+            self.disturb(self.now + later);
         }
-        let Some(link) = self.links.get_mut(&(from, to)) else { return false };
+        let Some(link) = self.links.get_mut(&(from, to)) else { return };
         link.arrives = link.arrives.max(self.now + later);
         let event = NodeEvent::Said { from, link: link.number, message: Box::new(message) };
         let later = link.arrives - self.now;
         self.plan_at_node(to, later, event);
         if self.trouble(self.settings.odds.peer_breaks) {
             self.break_link(from, to);
-        }
-        true
-    }
-
-    pub(super) fn broadcast(&mut self, node: NodeId, message: &PeerMessage) {
-        let others = self.nodes[node].neighbours.nodes().clone();
-        for other in others.iter().filter_map(|name| number(name)) {
-            self.say(node, other, message.clone());
         }
     }
 }

@@ -6,7 +6,7 @@
 //! - `slots`, `outputs`: machines of shards, live ones and zombies; messages in, outputs out.
 //! - `store`: commits and reads, and how they fail.
 //! - `posts`: messages to the shards of a node.
-//! - `links`, `peers`: the links between nodes, and what they tell each other.
+//! - `machines`, `links`: the machines of nodes, and the links between them.
 //! - `calls`: the way of a call to the node that serves its shard.
 //! - `workers`, `streams`, `credits`, `turns`, `locals`, `attempts`: sessions, workflow tasks, activities.
 //! - `clients`, `requests`, `moves`, `helpers`: who asks, and what for.
@@ -48,10 +48,10 @@ mod helpers;
 mod leases;
 mod links;
 mod locals;
+mod machines;
 mod moves;
 mod nodes;
 mod outputs;
-mod peers;
 mod posts;
 mod requests;
 mod slots;
@@ -59,6 +59,8 @@ mod store;
 mod streams;
 mod turns;
 mod workers;
+
+pub(crate) use streams::Stream;
 
 use calls::Asked;
 use clients::Operation;
@@ -140,7 +142,7 @@ pub struct World {
     links: BTreeMap<(NodeId, NodeId), Link>,
     /// Pairs of nodes of which the first cannot call the second, until when.
     cuts: BTreeMap<(NodeId, NodeId), Micros>,
-    /// When something happened to a node or a link last.
+    /// Until when something was wrong with a node or a link.
     disturbed: Micros,
     slots: BTreeMap<SlotId, Slot>,
     slots_made: SlotId,
@@ -149,6 +151,8 @@ pub struct World {
     streams_made: u64,
     operations: Vec<Operation>,
     tickets: BTreeMap<Ticket, Asked>,
+    /// Calls by the numbers of their tries.
+    tries: BTreeMap<Ticket, Ticket>,
     /// The last event that the answer of a query will rest on.
     queried: BTreeMap<Ticket, (RunId, EventNumber)>,
     tickets_made: Ticket,
@@ -235,6 +239,7 @@ impl World {
             streams_made: 0,
             operations: Vec::new(),
             tickets: BTreeMap::new(),
+            tries: BTreeMap::new(),
             queried: BTreeMap::new(),
             tickets_made: 0,
             calm: false,

@@ -6,18 +6,14 @@ use std::{
     time::Duration,
 };
 
-use abide_core::{
-    call::{Call, Ticket},
-    ids::{SessionId, ShardId},
-};
+use abide_core::{call::Ticket, ids::ShardId};
 use abide_shard::{
     lease::{Lease, LeaseMessage, LeaseOptions},
     message::Message,
-    neighbours::Neighbours,
-    queue::{QueueMessage, Queues},
+    node::{Node as Machine, NodeInput, PeerMessage},
 };
 
-use super::{Event, World, peers::PeerMessage, slots::SlotId};
+use super::{Event, World, slots::SlotId, streams::Stream};
 use crate::{
     checks::Checked,
     names::shards,
@@ -38,19 +34,18 @@ pub(crate) struct Node {
     /// None if there are no other nodes.
     pub(super) lease: Option<Lease>,
     pub(super) leaving: bool,
-    pub(super) queues: Queues,
+    /// Its queues, its workers and what it knows of the others.
+    pub(super) machine: Machine<Stream>,
     /// The machines of the shards that it serves.
     pub(super) shards: BTreeMap<ShardId, SlotId>,
-    /// The open streams of workers, by session: their number and the worker.
-    pub(super) streams: BTreeMap<SessionId, (u64, usize)>,
-    /// Its workers get nothing more.
-    pub(super) withdrawn: bool,
-    /// What it knows of the others.
-    pub(super) neighbours: Neighbours,
+    /// The other nodes that it keeps links to.
+    pub(super) others: BTreeSet<NodeId>,
     /// How fast its clock runs, in thousandths, and what it shows at the beginning.
     clock: (u64, Micros),
     /// When its lease is to look at the clock.
     pub(super) tick_at: Option<Micros>,
+    /// When its machine is to look at the clock.
+    pub(super) machine_tick_at: Option<Micros>,
     /// It stands still. What happens to it meanwhile waits.
     pub(super) frozen: bool,
     pub(super) held: Vec<Event>,
@@ -64,16 +59,18 @@ pub(crate) enum NodeEvent {
     Lease(LeaseMessage),
     /// The lease looks at the clock, if this is still its time.
     Tick(Micros),
+    /// Its machine looks at the clock, if this is still its time.
+    MachineTick(Micros),
     /// A message for a shard, if it is served here.
     ToShard(ShardId, Message),
-    /// Somebody asks for something, here or through another node.
-    Call { ticket: Ticket, call: Box<Call>, forwarded: bool },
-    /// A worker has a stream.
-    Connected { session: SessionId, stream: u64, worker: usize },
-    /// Something about the credit of a stream.
-    Credit { session: SessionId, stream: u64, message: QueueMessage },
-    /// A stream has ended.
-    Disconnected { session: SessionId, stream: u64 },
+    /// Somebody turns to the node, which may pass the call on.
+    Call(Ticket),
+    /// A call is tried at the node, which passes it on to nobody.
+    Try(Ticket),
+    /// The lease was lost some time ago, and nobody waits for these machines.
+    NobodyWaits(Vec<SlotId>),
+    /// Something about the stream of a worker.
+    Input(Box<NodeInput<Stream>>),
     /// It tries to reach another node.
     Dial(NodeId),
     /// Another node begins a link.
@@ -92,19 +89,18 @@ pub(crate) enum NodeEvent {
 
 impl Node {
     /// A node that is not there yet.
-    pub(super) fn new(clock: (u64, Micros), offers_max: usize) -> Self {
+    pub(super) fn new(clock: (u64, Micros), machine: Machine<Stream>) -> Self {
         Self {
             process: 0,
             up: false,
             lease: None,
             leaving: false,
-            queues: Queues::new(offers_max),
+            machine,
             shards: BTreeMap::new(),
-            streams: BTreeMap::new(),
-            withdrawn: false,
-            neighbours: Neighbours::new(String::new()),
+            others: BTreeSet::new(),
             clock,
             tick_at: None,
+            machine_tick_at: None,
             frozen: false,
             held: Vec::new(),
             cut_until: 0,
@@ -120,22 +116,6 @@ impl Node {
     pub(super) fn when(&self, monotonic: Duration) -> Micros {
         let micros = Micros::try_from(monotonic.as_micros()).unwrap_or(Micros::MAX);
         (micros.saturating_sub(self.clock.1).saturating_mul(1000)).div_ceil(self.clock.0)
-    }
-
-    /// Another node says that it has these shards in memory.
-    pub(super) fn hear_opened(&mut self, from: NodeId, shards: &BTreeSet<ShardId>, now: Micros) {
-        let monotonic = self.monotonic(now);
-        self.neighbours.opened(&name(from), shards, monotonic);
-    }
-
-    /// The other node that serves the shard, as far as this one knows.
-    pub(super) fn owner(&self, shard: ShardId) -> Option<NodeId> {
-        self.neighbours.owner(shard).and_then(|owner| number(owner))
-    }
-
-    /// The other is a node of the cluster, as far as this one knows.
-    pub(super) fn knows(&self, other: NodeId) -> bool {
-        self.neighbours.nodes().contains(&name(other))
     }
 
     /// It may answer without a commit: nobody else has changed what it remembers.
@@ -174,10 +154,26 @@ impl World {
     pub(super) fn begin_nodes(&mut self) {
         for node in 0..self.settings.nodes {
             let clock = (self.rng.between(960, 1040), self.rng.below(1_000_000 * MILLIS));
-            self.nodes.push(Node::new(clock, self.settings.limits.queued_offers));
+            let machine = self.new_machine(node);
+            self.nodes.push(Node::new(clock, machine));
             let latest = if self.rng.chance(800) { 300 * MILLIS } else { self.settings.span / 2 };
             let at = if self.leased() { self.rng.below(latest) } else { 0 };
             self.schedule.plan(at, Event::Start(node));
+        }
+    }
+
+    /// A machine that knows nothing yet.
+    pub(super) fn new_machine(&self, node: NodeId) -> Machine<Stream> {
+        let patience = self.lease_options(node, 0).patience();
+        Machine::new(name(node), self.settings.limits.queued_offers, patience)
+    }
+
+    fn lease_options(&self, node: NodeId, process: u64) -> LeaseOptions {
+        LeaseOptions {
+            node: name(node),
+            incarnation: process,
+            address: name(node),
+            lease: Duration::from_micros(self.settings.lease),
         }
     }
 
@@ -190,18 +186,10 @@ impl World {
         let process = self.processes_made;
         self.trace.note(None, || format!("{:>12} node {node} starts", self.now));
         let clock = self.nodes[node].clock;
-        let mut begun = Node::new(clock, self.settings.limits.queued_offers);
+        let mut begun = Node::new(clock, self.new_machine(node));
         begun.process = process;
-        begun.neighbours = Neighbours::new(name(node));
         begun.up = true;
-        begun.lease = self.leased().then(|| {
-            Lease::new(LeaseOptions {
-                node: name(node),
-                incarnation: process,
-                address: name(node),
-                lease: Duration::from_micros(self.settings.lease),
-            })
-        });
+        begun.lease = self.leased().then(|| Lease::new(self.lease_options(node, process)));
         self.nodes[node] = begun;
         if !self.leased() {
             for shard in shards() {
@@ -214,10 +202,10 @@ impl World {
     /// The process of the node dies: machines, queues, streams and links are gone.
     pub(super) fn kill_node(&mut self, node: NodeId) -> Checked {
         self.trace.note(None, || format!("{:>12} node {node} dies", self.now));
-        self.disturbed = self.now;
+        self.disturb(self.now);
         let clock = self.nodes[node].clock;
         let process = self.nodes[node].process;
-        let gone = Node::new(clock, self.settings.limits.queued_offers);
+        let gone = Node::new(clock, self.new_machine(node));
         self.nodes[node] = Node { process, ..gone };
         self.cut_streams_of(node);
         self.cut_links_of(node);
@@ -225,9 +213,8 @@ impl World {
             self.slots.iter().filter(|(_, slot)| slot.node == node).map(|(id, _)| *id).collect();
         for slot in slots {
             self.slots.remove(&slot);
-            self.break_calls(|asked| asked.slot == Some(slot))?;
         }
-        self.break_calls(|asked| asked.entry == node || asked.forwarded == Some(node))
+        self.break_calls(|asked| asked.entry == node || asked.at == Some(node))
     }
 
     /// Another process of the node begins some time later.
@@ -243,7 +230,7 @@ impl World {
         if thawed.process != process || !thawed.frozen {
             return;
         }
-        self.disturbed = self.now;
+        self.disturbed = self.disturbed.max(self.now);
         thawed.frozen = false;
         let held = std::mem::take(&mut thawed.held);
         self.trace.note(None, || format!("{:>12} node {node} goes on", self.now));
@@ -274,7 +261,7 @@ impl World {
             Event::Tick(slot, _) | Event::ToSlot(slot, _) => {
                 self.slots.get(slot).map(|slot| slot.node)
             }
-            Event::Reply(ticket, _) => self.tickets.get(ticket).map(|asked| asked.entry),
+            Event::Reply(ticket, _) => self.asked(*ticket).map(|asked| asked.entry),
             _ => None,
         };
         let Some(node) = node.filter(|node| self.nodes[*node].frozen) else { return Some(event) };
@@ -294,7 +281,11 @@ impl World {
     pub(super) fn node_event(&mut self, node: NodeId, process: u64, event: NodeEvent) -> Checked {
         if self.nodes[node].process != process || !self.nodes[node].up {
             return match event {
-                NodeEvent::Call { ticket, .. } => self.break_calls_of(ticket),
+                NodeEvent::Call(ticket) => self.break_call(ticket),
+                NodeEvent::Try(attempt) => {
+                    self.lose_try(attempt);
+                    Ok(())
+                }
                 _ => Ok(()),
             };
         }
@@ -306,26 +297,11 @@ impl World {
             }
             NodeEvent::Tick(_) => Ok(()),
             NodeEvent::ToShard(shard, message) => self.deliver_to_shard(node, shard, message),
-            NodeEvent::Call { ticket, call, forwarded } => {
-                self.call_arrives(node, ticket, call, forwarded)
-            }
-            NodeEvent::Connected { session, stream, worker } => {
-                self.stream_begins(node, session, stream, worker)
-            }
-            NodeEvent::Credit { session, stream, message } => {
-                match self.nodes[node].streams.get(&session) {
-                    Some((open, _)) if *open == stream && !self.nodes[node].withdrawn => {
-                        self.tell_queues(node, message)
-                    }
-                    _ => Ok(()),
-                }
-            }
-            NodeEvent::Disconnected { session, stream } => {
-                match self.nodes[node].streams.get(&session) {
-                    Some((open, _)) if *open == stream => self.stream_ends(node, session),
-                    _ => Ok(()),
-                }
-            }
+            NodeEvent::MachineTick(at) => self.machine_tick(node, at),
+            NodeEvent::Call(ticket) => self.call_arrives(node, ticket),
+            NodeEvent::Try(attempt) => self.try_here(node, attempt),
+            NodeEvent::NobodyWaits(slots) => self.nobody_waits(&slots),
+            NodeEvent::Input(input) => self.tell(node, *input),
             NodeEvent::Dial(to) => {
                 self.dial(node, to);
                 Ok(())
@@ -335,10 +311,12 @@ impl World {
             NodeEvent::Unlinked { to, link } => self.unlinked(node, to, link),
             NodeEvent::HungUp { from, link } => self.hung_up(node, from, link),
             NodeEvent::Said { from, link, message } => match self.arrives(from, node, link) {
-                true => self.hear(node, from, *message),
+                true => self.tell(node, NodeInput::Heard(name(from), *message)),
                 false => Ok(()),
             },
-            NodeEvent::Heard { from, message } => self.hear(node, from, *message),
+            NodeEvent::Heard { from, message } => {
+                self.tell(node, NodeInput::Heard(name(from), *message))
+            }
         }
     }
 

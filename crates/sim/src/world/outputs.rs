@@ -1,18 +1,19 @@
 //! What machines of shards ask for is carried out.
 
-use std::collections::BTreeSet;
-
 use abide_core::{
-    call::{CallError, Dispatch, Worker as Taker},
-    ids::{RunId, SessionId},
+    call::{Dispatch, Worker as Taker},
+    ids::RunId,
 };
 use abide_shard::{
-    message::{Message, Output, Work},
-    queue::QueueMessage,
+    message::{Output, Work},
+    node::NodeInput,
 };
 
-use super::{Event, World, nodes::NodeId, peers::PeerMessage, slots::SlotId, workers::WorkerEvent};
-use crate::{checks::Checked, schedule::MILLIS, settings::delay, trace::brief};
+use super::{World, slots::SlotId};
+use crate::{
+    checks::{Check, Checked, Violation},
+    trace::brief,
+};
 
 impl World {
     /// Does what a machine asks for.
@@ -24,55 +25,33 @@ impl World {
         });
         match output {
             Output::Fetch(ticket, fetch) => {
-                slot.under_way += 1;
                 self.read(id, ticket, &fetch);
                 Ok(())
             }
-            Output::Commit(batch) => {
-                slot.under_way += 1;
-                self.begin_commit(id, batch)
-            }
+            Output::Commit(batch) => self.begin_commit(id, batch),
             Output::Reply(ticket, result) => {
-                let trusted = self.nodes[node].trusted(self.now) || self.saboteur.trusts_always();
-                let result = if trusted { result } else { Err(CallError::Reset) };
                 self.plan_reply(ticket, result);
                 Ok(())
             }
-            Output::Offer(offer) => self.tell_queues(node, QueueMessage::Offer(offer)),
+            Output::Offer(offer) => self.tell(node, NodeInput::Offer(offer)),
             Output::Dispatch(taker, dispatch) => {
                 slot.matched(&taker.session, Work::of(&dispatch));
                 self.dispatch(id, taker, dispatch)
             }
             Output::Unmatched(offer, taker) => {
                 slot.matched(&taker.session, (offer.run, offer.work));
-                self.unmatched(node, offer, taker)
+                self.tell(node, NodeInput::Unmatched(offer, taker))
             }
-            Output::Deliver(target, envelope) => {
-                self.reach(node, target, Message::Deliver(envelope));
-                Ok(())
-            }
-            Output::Answer(target, key, answer) => {
-                self.reach(node, target, Message::Answered(key, answer));
-                Ok(())
-            }
-            Output::Confirm(target, key) => {
-                self.reach(node, target, Message::Confirmed(key));
-                Ok(())
-            }
-            Output::Opened => {
-                self.ask_for_attempts(node, shard);
-                let shards = BTreeSet::from([shard]);
-                self.broadcast(node, &PeerMessage::Opened(shards.clone()));
-                self.tell_shards(node, &Message::SendAgain(shards));
-                Ok(())
-            }
+            Output::Mail(target, mail) => self.tell(node, NodeInput::Mail(target, mail)),
+            Output::Opened => self.tell(node, NodeInput::Opened(shard)),
             // Offers of a zombie's successor are not its to take back.
             Output::Closed if self.nodes[node].shards.get(&shard) == Some(&id) => {
-                self.tell_queues(node, QueueMessage::ShardClosed(shard))
+                self.tell(node, NodeInput::Closed(shard))
             }
             Output::Closed => Ok(()),
             // Nobody reads the log of a world.
             Output::Notice(_) => Ok(()),
+            Output::Released => self.drop_slot(id),
             Output::Halted(reason) => {
                 self.trace.note(None, || format!("shard {shard}#{id} halted: {reason}"));
                 self.drop_slot(id)
@@ -84,6 +63,10 @@ impl World {
     fn dispatch(&mut self, id: SlotId, taker: Taker, dispatch: Box<Dispatch>) -> Checked {
         let Some(slot) = self.slots.get(&id) else { return Ok(()) };
         let node = slot.node;
+        if !self.nodes[node].trusted(self.now) {
+            let what = format!("node {node} gives work out without a good lease");
+            return Err(Violation::of(Check::Withheld, Work::of(&dispatch).0, what));
+        }
         let claim = self.ledger.claims.get(&slot.shard);
         let owner = claim.is_some_and(|claim| claim.writer == id);
         match &*dispatch {
@@ -97,28 +80,7 @@ impl World {
                 self.queried.insert(token.ticket, (token.run, *last_event));
             }
         }
-        self.send_work(node, taker, dispatch);
-        Ok(())
-    }
-
-    /// Gives work to a worker that has a stream at the node; `false` if it has none.
-    pub(super) fn give(
-        &mut self,
-        node: NodeId,
-        session: &SessionId,
-        dispatch: Box<Dispatch>,
-    ) -> bool {
-        let Some((stream, worker)) = self.nodes[node].streams.get(session).copied() else {
-            return false;
-        };
-        let Some(number) = self.workers.get(worker).map(|worker| worker.session_number) else {
-            return false;
-        };
-        let slow = self.trouble(20);
-        let later = delay(&mut self.rng, 3 * MILLIS, slow);
-        let event = WorkerEvent::Work(stream, dispatch);
-        self.plan_in(later, Event::Worker(worker, number, event));
-        true
+        self.tell(node, NodeInput::Dispatch(taker, dispatch))
     }
 }
 
@@ -126,8 +88,7 @@ fn run_of_output(output: &Output) -> Option<RunId> {
     match output {
         Output::Offer(offer) | Output::Unmatched(offer, _) => Some(offer.run),
         Output::Dispatch(_, dispatch) => Some(Work::of(dispatch).0),
-        Output::Deliver(_, envelope) => Some(envelope.key.run),
-        Output::Answer(_, key, _) | Output::Confirm(_, key) => Some(key.run),
+        Output::Mail(_, mail) => Some(mail.key().run),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Messages to the shards of a node.
 
 use abide_core::ids::ShardId;
-use abide_shard::message::Message;
+use abide_shard::{message::Message, node::NodeInput};
 
 use super::{
     World,
@@ -33,20 +33,16 @@ impl World {
         }
     }
 
-    /// A message for a shard that the node serves. Else, or if it closes, it is lost, but for the credit
-    /// of a match.
+    /// A message for a shard that the node serves. If it does not, its machine is told.
     pub(super) fn deliver_to_shard(
         &mut self,
         node: NodeId,
         shard: ShardId,
         message: Message,
     ) -> Checked {
-        let slot = self.nodes[node].shards.get(&shard).copied();
-        let open = slot.filter(|slot| self.slots.get(slot).is_some_and(|slot| !slot.closing));
-        match (open, message) {
-            (Some(slot), message) => self.deliver(slot, message),
-            (None, Message::Matched(offer, taker)) => self.unmatched(node, offer, taker),
-            (None, _) => Ok(()),
+        match self.nodes[node].shards.get(&shard).copied() {
+            Some(slot) => self.deliver(slot, message),
+            None => self.tell(node, NodeInput::Undelivered(shard, message)),
         }
     }
 }

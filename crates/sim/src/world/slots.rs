@@ -11,11 +11,14 @@ use abide_core::{
 use abide_shard::{
     lease::LeaseMessage,
     message::{Message, Offer, Work},
-    queue::QueueMessage,
+    node::NodeInput,
     shard::{Moment, Shard},
 };
 
-use super::{Event, World, nodes::NodeId};
+use super::{
+    Event, World,
+    nodes::{NodeEvent, NodeId},
+};
 use crate::{
     checks::{Check, Checked, Violation},
     schedule::{MILLIS, Micros, SECOND},
@@ -34,10 +37,6 @@ pub(crate) struct Slot {
     tick_at: Option<Micros>,
     /// A commit is on its way.
     committing: bool,
-    /// Reads and commits that have not come back.
-    pub(super) under_way: usize,
-    /// It takes no more calls, and ends when all that is under way has come back.
-    pub(super) closing: bool,
     /// Matches that it has neither dispatched nor given back.
     matches: Vec<(Offer, Taker)>,
     /// What the clock showed at its last messages.
@@ -62,8 +61,6 @@ impl World {
             machine: Shard::new(shard, owner, Arc::clone(&self.settings.limits)),
             tick_at: None,
             committing: false,
-            under_way: 0,
-            closing: false,
             matches: Vec::new(),
             moments: VecDeque::new(),
         };
@@ -71,23 +68,39 @@ impl World {
         if let Some(former) = self.nodes[node].shards.insert(shard, id) {
             self.disown(former);
         }
+        self.tell(node, NodeInput::Serve(shard))?;
         self.deliver(id, Message::Open)
     }
 
-    /// The node stops serving a shard; `true` if nothing of it is under way.
-    pub(super) fn close_at(&mut self, node: NodeId, shard: ShardId) -> Result<bool, Violation> {
-        let Some(id) = self.nodes[node].shards.get(&shard).copied() else { return Ok(true) };
+    /// The node stops serving a shard.
+    pub(super) fn close_at(&mut self, node: NodeId, shard: ShardId) -> Checked {
+        let Some(id) = self.nodes[node].shards.get(&shard).copied() else {
+            self.tell_released(node, shard);
+            return Ok(());
+        };
         self.trace.note(None, || format!("{:>12} node {node} closes {shard}", self.now));
         if self.saboteur.forgets_commit() {
             self.forget_commit(id)?;
         }
-        let Some(slot) = self.slots.get_mut(&id) else { return Ok(true) };
-        slot.closing = true;
-        if slot.under_way > 0 {
-            return Ok(false);
+        if self.slots.get(&id).is_some_and(|slot| !slot.committing)
+            && self.saboteur.retires(node, shard, id)
+        {
+            return self.retire(node, shard);
         }
-        self.end(id)?;
-        Ok(true)
+        self.deliver(id, Message::Close)
+    }
+
+    /// The machine stays as it is, and the lease believes that it is gone.
+    fn retire(&mut self, node: NodeId, shard: ShardId) -> Checked {
+        self.nodes[node].shards.remove(&shard);
+        self.tell_released(node, shard);
+        self.tell(node, NodeInput::Released(shard))
+    }
+
+    /// The lease learns that a shard is not served any more.
+    fn tell_released(&mut self, node: NodeId, shard: ShardId) {
+        let released = LeaseMessage::ShardReleased(shard);
+        self.plan_at_node(node, 0, NodeEvent::Lease(released));
     }
 
     /// The commit that is on its way counts as done, and is not made.
@@ -131,34 +144,28 @@ impl World {
         if !owner {
             return Ok(());
         }
-        if self.leased() {
-            return self.lease(node, LeaseMessage::ShardReleased(shard));
+        match self.leased() {
+            true => self.tell_released(node, shard),
+            false => self.reopen(shard),
         }
-        self.reopen(shard);
         Ok(())
     }
 
     /// Forgets a machine. Those who wait for its answers learn that it is gone.
     fn end(&mut self, id: SlotId) -> Checked {
-        let Some(slot) = self.slots.get_mut(&id) else { return Ok(()) };
-        let (node, shard) = (slot.node, slot.shard);
-        if slot.closing && self.saboteur.retires(node, shard, id) {
-            slot.closing = false;
-            self.nodes[node].shards.remove(&shard);
-            return self.tell_queues(node, QueueMessage::ShardClosed(shard));
-        }
         let Some(slot) = self.slots.remove(&id) else { return Ok(()) };
+        let (node, shard) = (slot.node, slot.shard);
         self.trace.note(None, || format!("machine {id} of shard {shard} is gone"));
         self.break_calls(|asked| asked.slot == Some(id))?;
         if self.leased() {
             slot.no_match_is_left()?;
         }
         for (offer, taker) in slot.matches {
-            self.unmatched(node, offer, taker)?;
+            self.tell(node, NodeInput::Unmatched(offer, taker))?;
         }
         if self.nodes[node].shards.get(&shard) == Some(&id) {
             self.nodes[node].shards.remove(&shard);
-            self.tell_queues(node, QueueMessage::ShardClosed(shard))?;
+            self.tell(node, NodeInput::Released(shard))?;
         }
         Ok(())
     }
@@ -168,8 +175,7 @@ impl World {
         match self.slots.get_mut(&id) {
             Some(slot) if slot.tick_at == Some(at) => {
                 slot.tick_at = None;
-                // A shard that closes only waits for what is under way.
-                if slot.closing { Ok(()) } else { self.deliver(id, Message::Tick) }
+                self.deliver(id, Message::Tick)
             }
             _ => Ok(()),
         }
@@ -193,15 +199,7 @@ impl World {
             self.carry_out(id, early)?;
         }
         self.plan_tick(id);
-        self.end_if_closed(id)
-    }
-
-    /// A shard that closes has ended when nothing of it is under way.
-    fn end_if_closed(&mut self, id: SlotId) -> Checked {
-        match self.slots.get(&id) {
-            Some(slot) if slot.closing && slot.under_way == 0 => self.drop_slot(id),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     fn handle(&mut self, id: SlotId, message: Message) -> Checked {
@@ -209,6 +207,7 @@ impl World {
         let entropy = self.rng.entropy();
         let now = self.saboteur.clock(clock, matches!(message, Message::Tick));
         let Some(slot) = self.slots.get_mut(&id) else { return Ok(()) };
+        let trusted = self.nodes[slot.node].trusted(self.now) || self.saboteur.trusts(&message);
         self.counts.messages += 1;
         self.counts.inputs += u64::from(is_input(&message));
         slot.look(clock);
@@ -218,14 +217,10 @@ impl World {
         });
         match &message {
             Message::Matched(offer, taker) => slot.matches.push((offer.clone(), taker.clone())),
-            Message::Committed(_) => {
-                slot.committing = false;
-                slot.under_way = slot.under_way.saturating_sub(1);
-            }
-            Message::Fetched(..) => slot.under_way = slot.under_way.saturating_sub(1),
+            Message::Committed(_) => slot.committing = false,
             _ => {}
         }
-        slot.machine.handle(Moment { now, entropy }, message);
+        slot.machine.handle(Moment { now, entropy, trusted }, message);
         while let Some(output) = self.slots.get_mut(&id).and_then(|slot| slot.machine.poll()) {
             for output in self.saboteur.outgoing(output) {
                 self.carry_out(id, output)?;
@@ -255,7 +250,7 @@ impl World {
         if !self.all_linked_since(since) {
             return Ok(());
         }
-        for slot in self.slots.values().filter(|slot| !slot.closing) {
+        for slot in self.slots.values().filter(|slot| slot.machine.is_open()) {
             let of_shard = self.ledger.stories.values().filter(|s| s.shard == slot.shard);
             for story in of_shard {
                 let run = slot.machine.peek(story.run.id);
@@ -330,10 +325,10 @@ const fn is_input(message: &Message) -> bool {
         | Message::Refill(_)
         | Message::NewBuild(..)
         | Message::SessionLost(_)
-        | Message::Deliver(_)
-        | Message::Answered(..)
-        | Message::Confirmed(_)
-        | Message::SendAgain(_) => true,
+        | Message::Mail(_)
+        | Message::SendAgain(_)
+        | Message::Close
+        | Message::Lapse => true,
         Message::Open
         | Message::Forget(_)
         | Message::Fetched(..)
@@ -346,8 +341,7 @@ fn run_of(message: &Message) -> Option<RunId> {
     match message {
         Message::Matched(offer, _) => Some(offer.run),
         Message::Call(_, call) => call.place().1,
-        Message::Deliver(envelope) => Some(envelope.key.run),
-        Message::Answered(key, _) | Message::Confirmed(key) => Some(key.run),
+        Message::Mail(mail) => Some(mail.key().run),
         _ => None,
     }
 }

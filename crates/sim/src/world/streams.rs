@@ -1,66 +1,46 @@
 //! The streams of workers: how they begin and end, at the node and at the worker, which do not always agree.
 
-use abide_core::ids::SessionId;
-use abide_shard::{message::Message, queue::QueueMessage};
+use abide_core::{call::Dispatch, ids::ShardId};
+use abide_shard::node::NodeInput;
 
 use super::{
     Event, World,
     nodes::{NodeEvent, NodeId},
-    peers::PeerMessage,
     workers::WorkerEvent,
 };
 use crate::{
-    checks::{Checked, Violation},
+    checks::Checked,
     schedule::{MILLIS, Micros, SECOND},
+    settings::delay,
 };
 
+/// The stream of a worker, as its node knows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stream {
+    /// Names it: what belongs to an older one is void.
+    pub(crate) number: u64,
+    /// The worker, and its session.
+    pub(crate) worker: usize,
+    pub(crate) session: u64,
+}
+
 impl World {
-    /// A worker's stream begins. One that its session had before, here or elsewhere, has ended by that.
-    pub(super) fn stream_begins(
-        &mut self,
-        node: NodeId,
-        session: SessionId,
-        stream: u64,
-        worker: usize,
-    ) -> Checked {
-        let begun = &mut self.nodes[node];
-        let replaced = begun.streams.insert(session.clone(), (stream, worker)).is_some();
-        if begun.neighbours.came_home(&session) || replaced {
-            self.lose_session(node, &session)?;
-        }
-        self.broadcast(node, &PeerMessage::SessionCame(session));
-        Ok(())
+    /// Work leaves for a worker.
+    pub(super) fn give(&mut self, stream: Stream, dispatch: Dispatch) {
+        let slow = self.trouble(20);
+        let later = delay(&mut self.rng, 3 * MILLIS, slow);
+        let event = WorkerEvent::Work(stream.number, Box::new(dispatch));
+        self.plan_in(later, Event::Worker(stream.worker, stream.session, event));
     }
 
-    pub(super) fn stream_ends(&mut self, node: NodeId, session: SessionId) -> Checked {
-        self.nodes[node].streams.remove(&session);
-        self.lose_session(node, &session)?;
-        if !self.saboteur.keeps_session_lost() {
-            self.broadcast(node, &PeerMessage::SessionLost(session));
-        }
-        Ok(())
-    }
-
-    /// The session is connected to another node: the stream that it had here has ended.
-    pub(super) fn superseded(
-        &mut self,
-        node: NodeId,
-        session: &SessionId,
-    ) -> Result<bool, Violation> {
-        let Some((stream, worker)) = self.nodes[node].streams.remove(session) else {
-            return Ok(false);
-        };
-        self.end_stream(worker, session, stream);
-        self.lose_session(node, session)?;
-        Ok(true)
-    }
-
-    /// What a session had here on a stream that has ended is lost.
-    fn lose_session(&mut self, node: NodeId, session: &SessionId) -> Checked {
-        self.nodes[node].neighbours.forget_lent(session);
-        self.tell_queues(node, QueueMessage::Gone(session.clone()))?;
-        self.tell_shards(node, &Message::SessionLost(session.clone()));
-        Ok(())
+    /// A shard has a new owner, or its owner begins anew: a worker presents what it holds there.
+    pub(super) fn ask_for_attempts(&mut self, stream: Stream, shard: ShardId) {
+        let grace = self.settings.limits.session_grace;
+        let grace = Micros::try_from(grace.as_micros()).unwrap_or(SECOND);
+        let most = if self.rng.chance(800) { grace / 2 } else { grace * 2 };
+        let later = self.rng.between(5 * MILLIS, most.max(6 * MILLIS));
+        let event = WorkerEvent::Present(shard);
+        self.plan_in(later, Event::Worker(stream.worker, stream.session, event));
     }
 
     /// The stream breaks. The process goes on, and comes back with the same session.
@@ -79,7 +59,8 @@ impl World {
     pub(super) fn tell_gone(&mut self, index: usize) -> Checked {
         let Some(worker) = self.workers.get(index) else { return Ok(()) };
         let (session, stream) = (worker.session.clone(), worker.stream);
-        self.tell_node(worker.node, NodeEvent::Disconnected { session, stream })
+        let ended = NodeInput::StreamEnded { session, stream };
+        self.tell_node(worker.node, NodeEvent::Input(Box::new(ended)))
     }
 
     /// The streams at a node end with its process, which tells nobody.
@@ -96,12 +77,9 @@ impl World {
     }
 
     /// A node ends the stream of a worker, which notices.
-    pub(super) fn end_stream(&mut self, index: usize, session: &SessionId, stream: u64) {
-        let worker = self.workers.get(index).filter(|worker| worker.session == *session);
-        if let Some(number) = worker.map(|worker| worker.session_number) {
-            let event = WorkerEvent::StreamDead(stream);
-            self.plan_in(MILLIS, Event::Worker(index, number, event));
-        }
+    pub(super) fn end_stream(&mut self, stream: Stream) {
+        let event = WorkerEvent::StreamDead(stream.number);
+        self.plan_in(MILLIS, Event::Worker(stream.worker, stream.session, event));
     }
 
     /// Those at a node that stands still may notice it.

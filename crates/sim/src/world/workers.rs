@@ -6,12 +6,14 @@ use abide_core::{
     call::{Call as Request, CallError, CallReply, Dispatch, WorkKind, Worker as Taker},
     ids::{BuildId, EventNumber, RunId, SessionId, ShardId, StartId},
 };
+use abide_shard::node::NodeInput;
 
 use super::{
     Event, World,
     attempts::Held,
     calls::Caller,
     nodes::{Node, NodeEvent, NodeId},
+    streams::Stream,
     turns::Answer,
 };
 use crate::{
@@ -158,7 +160,9 @@ impl World {
         }
         let (session, stream) = (worker.session.clone(), worker.stream);
         let held = worker.held.values().filter(|held| !held.eager).count().min(CREDITS);
-        self.tell_node(node, NodeEvent::Connected { session, stream, worker: index })?;
+        let handle = Stream { number: stream, worker: index, session: number };
+        let opened = NodeInput::StreamOpened { session, stream, handle };
+        self.tell_node(node, NodeEvent::Input(Box::new(opened)))?;
         self.credit(index, WorkKind::Workflow, CREDITS)?;
         self.credit(index, WorkKind::Activity, CREDITS - held)?;
         for shard in crate::names::shards() {
@@ -233,22 +237,6 @@ impl World {
             worker.build = Build::Right;
         }
         self.connect(index)
-    }
-
-    /// A shard has a new owner, or its owner begins anew: the workers at a node present what they hold
-    /// there.
-    pub(super) fn ask_for_attempts(&mut self, node: NodeId, shard: ShardId) {
-        let grace = self.settings.limits.session_grace;
-        let grace = Micros::try_from(grace.as_micros()).unwrap_or(SECOND);
-        for index in 0..self.workers.len() {
-            let most = if self.rng.chance(800) { grace / 2 } else { grace * 2 };
-            let later = self.rng.between(5 * MILLIS, most.max(6 * MILLIS));
-            if let Some(worker) = self.workers.get(index).filter(|worker| worker.node == node) {
-                let number = worker.session_number;
-                let event = WorkerEvent::Present(shard);
-                self.plan_in(later, Event::Worker(index, number, event));
-            }
-        }
     }
 
     /// How many workers of a build there are.

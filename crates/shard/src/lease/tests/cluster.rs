@@ -134,7 +134,7 @@ impl Cluster {
                     continue;
                 }
                 // Nobody is told: what is said between nodes may be lost.
-                LeaseOutput::Tell => continue,
+                LeaseOutput::Tell | LeaseOutput::Lost => continue,
             };
             node.lease.handle(node.clock, answer);
         }

@@ -265,10 +265,13 @@ fn a_paused_node_answers_nothing_and_finds_its_renewal_refused() {
     let outputs = drain(&mut zombie.lease);
     let closes = outputs.iter().filter(|output| matches!(output, LeaseOutput::Close(_))).count();
     assert_eq!(closes, 32);
-    let Some(LeaseOutput::PutRegistry(renewal)) = outputs.last().cloned() else {
+    let [.., LeaseOutput::PutRegistry(renewal), LeaseOutput::Lost] = &*outputs else {
         panic!("{outputs:?}");
     };
-    assert!(!cluster.registry.put(renewal));
+    assert!(!cluster.registry.put(renewal.clone()));
+    let zombie = cluster.node("b");
+    zombie.lease.handle(clock, LeaseMessage::Tick);
+    assert_eq!(drain(&mut zombie.lease), [], "the loss is told once");
 }
 
 #[test]

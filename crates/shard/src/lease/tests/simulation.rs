@@ -182,7 +182,7 @@ impl Simulation {
                 LeaseOutput::ReadRegistry => Flight::Read,
                 LeaseOutput::PutRegistry(row) => Flight::Put { row, reported: !self.fails() },
                 LeaseOutput::Close(shard) => Flight::Answer(LeaseMessage::ShardReleased(shard)),
-                LeaseOutput::Open(_) => continue,
+                LeaseOutput::Open(_) | LeaseOutput::Lost => continue,
                 LeaseOutput::Tell => {
                     self.tell_others(name);
                     continue;

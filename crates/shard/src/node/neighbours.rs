@@ -1,6 +1,5 @@
 //! What a node knows of the others: where each shard is, at which node a foreign worker is connected,
-//! and what is under way between their queues. It only keeps books; whoever carries messages between
-//! nodes asks it what follows from them.
+//! and what is in flight between their queues. It only keeps books.
 //!
 //! | under way | ends when |
 //! |---|---|
@@ -23,7 +22,7 @@ use crate::message::{Offer, Work};
 
 /// What a node knows of the others. A node is known by its address.
 #[derive(Debug)]
-pub struct Neighbours {
+pub(super) struct Neighbours {
     own: String,
     nodes: BTreeSet<String>,
     /// Where shards were when the rows of all nodes were last read.
@@ -52,38 +51,38 @@ struct Lent {
 
 /// Credit that a node has to lend.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spare {
+pub(super) struct Spare {
     /// In which queue.
-    pub queue: QueueKey,
+    pub(super) queue: QueueKey,
     /// For code of this build.
-    pub build: Option<BuildId>,
+    pub(super) build: Option<BuildId>,
     /// How many tasks.
-    pub credits: usize,
+    pub(super) credits: usize,
 }
 
 /// What is different after the rows were read.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Changes {
+pub(super) struct Changes {
     /// Shards that are not where they were.
-    pub moved: BTreeSet<ShardId>,
+    pub(super) moved: BTreeSet<ShardId>,
     /// All other nodes, if they are not those they were.
-    pub nodes: Option<BTreeSet<String>>,
+    pub(super) nodes: Option<BTreeSet<String>>,
 }
 
 /// What was under way with a node whose link is gone.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Lost {
+pub(super) struct Lost {
     /// Workers that were connected there.
-    pub workers: Vec<SessionId>,
+    pub(super) workers: Vec<SessionId>,
     /// Offers that it has not answered.
-    pub offers: Vec<Offer>,
+    pub(super) offers: Vec<Offer>,
     /// Matches of workers here that it has not answered.
-    pub lent: Vec<(Offer, Worker)>,
+    pub(super) lent: Vec<(Offer, Worker)>,
 }
 
 impl Neighbours {
     /// A node that knows of no other yet.
-    pub fn new(own: String) -> Self {
+    pub(super) fn new(own: String) -> Self {
         Self {
             own,
             nodes: BTreeSet::new(),
@@ -98,7 +97,7 @@ impl Neighbours {
     }
 
     /// The rows of all nodes, as they were at `read_at` or later. What was heard before is in them.
-    pub fn read(
+    pub(super) fn read(
         &mut self,
         owners: &BTreeMap<ShardId, String>,
         nodes: &BTreeSet<String>,
@@ -128,33 +127,33 @@ impl Neighbours {
     }
 
     /// A node has these shards in memory.
-    pub fn opened(&mut self, node: &str, shards: &BTreeSet<ShardId>, now: Duration) {
+    pub(super) fn opened(&mut self, node: &str, shards: &BTreeSet<ShardId>, now: Duration) {
         self.heard.extend(shards.iter().map(|shard| (*shard, (now, node.to_owned()))));
     }
 
     /// The other node that serves the shard, as far as this one knows.
-    pub fn owner(&self, shard: ShardId) -> Option<&String> {
+    pub(super) fn owner(&self, shard: ShardId) -> Option<&String> {
         self.place(shard).filter(|owner| **owner != self.own)
     }
 
     /// The shards that a node serves, as far as this one knows.
-    pub fn shards_of(&self, node: &str) -> BTreeSet<ShardId> {
+    pub(super) fn shards_of(&self, node: &str) -> BTreeSet<ShardId> {
         ShardId::all().filter(|shard| self.place(*shard).is_some_and(|at| at == node)).collect()
     }
 
     /// All other nodes.
-    pub fn nodes(&self) -> &BTreeSet<String> {
+    pub(super) fn nodes(&self) -> &BTreeSet<String> {
         &self.nodes
     }
 
     /// A worker is connected to another node. Answers whether it was elsewhere, or there on another
     /// stream: what it had is lost then.
-    pub fn came(&mut self, session: SessionId, node: &str) -> bool {
+    pub(super) fn came(&mut self, session: SessionId, node: &str) -> bool {
         self.homes.insert(session, node.to_owned()).is_some()
     }
 
     /// A worker of another node takes work, so that is where it is. Answers whether it was elsewhere.
-    pub fn welcome(&mut self, session: &SessionId, node: &str) -> bool {
+    pub(super) fn welcome(&mut self, session: &SessionId, node: &str) -> bool {
         match self.homes.get_mut(session) {
             Some(home) if home == node => false,
             Some(home) => {
@@ -169,7 +168,7 @@ impl Neighbours {
     }
 
     /// A node says that a worker has left it. Answers whether it was there and not at another node since.
-    pub fn left(&mut self, session: &SessionId, node: &str) -> bool {
+    pub(super) fn left(&mut self, session: &SessionId, node: &str) -> bool {
         let there = self.homes.get(session).is_some_and(|home| home == node);
         if there {
             self.homes.remove(session);
@@ -178,18 +177,18 @@ impl Neighbours {
     }
 
     /// A worker is connected to this node. Answers whether it was elsewhere.
-    pub fn came_home(&mut self, session: &SessionId) -> bool {
+    pub(super) fn came_home(&mut self, session: &SessionId) -> bool {
         self.homes.remove(session).is_some()
     }
 
     /// The other node to which a worker is connected.
-    pub fn home_of(&self, session: &SessionId) -> Option<&String> {
+    pub(super) fn home_of(&self, session: &SessionId) -> Option<&String> {
         self.homes.get(session)
     }
 
     /// A node has credit to lend. Gives it back if it can be used at once; else it is kept until there
     /// is a link to the node, which says it only once.
-    pub fn lends(&mut self, node: &str, spare: Spare) -> Option<Spare> {
+    pub(super) fn lends(&mut self, node: &str, spare: Spare) -> Option<Spare> {
         if self.linked.contains(node) {
             return Some(spare);
         }
@@ -198,49 +197,51 @@ impl Neighbours {
         None
     }
 
-    /// There is a link to a node; gives what it has lent already. To be said until that is nothing: what
-    /// the node lends meanwhile is kept, so that the last of it is used last.
-    pub fn linked(&mut self, node: &str) -> Vec<Spare> {
-        let early = self.early.remove(node).unwrap_or_default();
-        if early.is_empty() {
-            self.linked.insert(node.to_owned());
-        }
-        let early = early.into_iter();
+    /// There is a link to a node; gives what it has lent already.
+    pub(super) fn linked(&mut self, node: &str) -> Vec<Spare> {
+        self.linked.insert(node.to_owned());
+        let early = self.early.remove(node).unwrap_or_default().into_iter();
         early.map(|((queue, build), credits)| Spare { queue, build, credits }).collect()
     }
 
     /// The link to a node is gone.
-    pub fn unlinked(&mut self, node: &str) {
+    pub(super) fn unlinked(&mut self, node: &str) {
         self.linked.remove(node);
     }
 
-    /// To how many nodes there is a link.
-    pub fn links(&self) -> usize {
-        self.linked.len()
+    /// The nodes to which there is a link.
+    pub(super) fn links(&self) -> &BTreeSet<String> {
+        &self.linked
     }
 
     /// An offer is on its way to a node.
-    pub fn passed(&mut self, node: &str, offer: Offer) {
+    pub(super) fn passed(&mut self, node: &str, offer: Offer) {
         let key = (offer.shard, offer.run, offer.work);
         self.passed.entry(node.to_owned()).or_default().insert(key, offer);
     }
 
     /// The node has answered.
-    pub fn answered(&mut self, node: &str, offer: &Offer) {
+    pub(super) fn answered(&mut self, node: &str, offer: &Offer) {
         if let Some(passed) = self.passed.get_mut(node) {
             passed.remove(&(offer.shard, offer.run, offer.work));
         }
     }
 
     /// A node is told that a worker here takes its work.
-    pub fn lent(&mut self, node: &str, offer: Offer, worker: Worker) {
+    pub(super) fn lent(&mut self, node: &str, offer: Offer, worker: Worker) {
         let key = (offer.run, offer.work, worker.session.clone());
         let lent = self.lent.entry(node.to_owned()).or_default();
         lent.entry(key).or_insert(Lent { offer, worker, count: 0 }).count += 1;
     }
 
     /// The node has sent the work, or given the worker back. Answers whether that was waited for.
-    pub fn settle(&mut self, node: &str, run: RunId, work: Work, session: &SessionId) -> bool {
+    pub(super) fn settle(
+        &mut self,
+        node: &str,
+        run: RunId,
+        work: Work,
+        session: &SessionId,
+    ) -> bool {
         let key = (run, work, session.clone());
         let Some(lent) = self.lent.get_mut(node) else { return false };
         let Some(matched) = lent.get_mut(&key) else { return false };
@@ -252,14 +253,14 @@ impl Neighbours {
     }
 
     /// The stream of a worker here has ended, and its credit with it.
-    pub fn forget_lent(&mut self, session: &SessionId) {
+    pub(super) fn forget_lent(&mut self, session: &SessionId) {
         for lent in self.lent.values_mut() {
             lent.retain(|(_, _, lent), _| lent != session);
         }
     }
 
     /// A link to or from the node has ended or begins anew: what was said may be lost.
-    pub fn lose(&mut self, node: &str) -> Lost {
+    pub(super) fn lose(&mut self, node: &str) -> Lost {
         let there = |home: &String| home == node;
         let workers: Vec<_> = self
             .homes
@@ -377,9 +378,6 @@ mod tests {
         assert_eq!(neighbours.lends("a", spare(3)), None);
         assert_eq!(neighbours.lends("a", spare(2)), None);
         assert_eq!(neighbours.linked("a"), [spare(2)], "what it said last");
-        assert_eq!(neighbours.lends("a", spare(5)), None, "the other is not used yet");
-        assert_eq!(neighbours.linked("a"), [spare(5)]);
-        assert_eq!(neighbours.linked("a"), []);
         assert_eq!(neighbours.lends("a", spare(1)), Some(spare(1)));
         neighbours.unlinked("a");
         assert_eq!(neighbours.lends("a", spare(4)), None);

@@ -1,0 +1,370 @@
+//! Directed tests of one node: what happens to it, and what it says.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use abide_core::{
+    call::{CallError, QueueKey, WorkKind, Worker},
+    ids::{RunId, ShardId, WorkflowKey},
+};
+
+use super::*;
+use crate::message::{Offer, Work};
+
+const PATIENCE: Duration = Duration::from_secs(6);
+
+/// A node that is linked to another one, which is called `far`.
+struct World {
+    node: Node<&'static str>,
+    now: Duration,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut world = Self::unlinked();
+        world.tell(NodeInput::Linked("far".into()));
+        world
+    }
+
+    fn unlinked() -> Self {
+        let node = Node::new("near".into(), 100, PATIENCE);
+        let mut world = Self { node, now: Duration::from_secs(100) };
+        let said = world.rows(&[]);
+        assert_eq!(said, ["keep far"]);
+        world
+    }
+
+    /// Says something to the node, and gives what it says.
+    fn tell(&mut self, input: NodeInput<&'static str>) -> Vec<String> {
+        self.node.handle(self.now, input);
+        std::iter::from_fn(|| self.node.poll()).map(|output| brief(&output)).collect()
+    }
+
+    fn rows(&mut self, owners: &[(u8, &str)]) -> Vec<String> {
+        let owners = owners.iter().map(|(number, node)| (shard(*number), (*node).to_owned()));
+        let (owners, nodes) = (owners.collect(), ["near".to_owned(), "far".into()].into());
+        self.tell(NodeInput::Rows { owners, nodes, read_at: self.now })
+    }
+
+    fn hear(&mut self, message: PeerMessage) -> Vec<String> {
+        self.tell(NodeInput::Heard("far".into(), message))
+    }
+
+    fn connect(&mut self, session: &'static str, stream: u64) -> Vec<String> {
+        self.tell(NodeInput::StreamOpened { session: session.into(), stream, handle: session })
+    }
+
+    fn credit(&mut self, session: &str, stream: u64, credits: usize) -> Vec<String> {
+        self.tell(NodeInput::Credit { stream, queue: queue(), worker: worker(session), credits })
+    }
+
+    fn route(&mut self, ticket: u64, repeatable: bool) -> Vec<String> {
+        let error = CallError::NotServed;
+        self.tell(NodeInput::Route { ticket, shard: shard(1), repeatable, error })
+    }
+
+    fn failed(&mut self, ticket: u64, error: CallError) -> Vec<String> {
+        self.tell(NodeInput::Failed { ticket, error })
+    }
+
+    fn pass(&mut self, time: Duration) -> Vec<String> {
+        self.now += time;
+        self.tell(NodeInput::Tick)
+    }
+}
+
+fn shard(number: u8) -> ShardId {
+    ShardId::new(number).unwrap()
+}
+
+fn queue() -> QueueKey {
+    QueueKey { namespace: "default".into(), queue: "queue".into(), kind: WorkKind::Workflow }
+}
+
+fn worker(session: &str) -> Worker {
+    Worker { session: session.into(), identity: session.into(), build: None }
+}
+
+fn offer(workflow: &str, number: u8) -> Offer {
+    let workflow = WorkflowKey { namespace: "default".into(), workflow: workflow.into() };
+    Offer {
+        queue: queue(),
+        shard: shard(number),
+        workflow,
+        run: RunId::from_slice(&[number; 16]).unwrap(),
+        work: Work::Workflow,
+        prefer: None,
+        except: BTreeSet::new(),
+    }
+}
+
+fn spare(credits: usize) -> PeerMessage {
+    PeerMessage::Spare { queue: queue(), build: None, credits }
+}
+
+fn brief(output: &NodeOutput<&'static str>) -> String {
+    match output {
+        NodeOutput::ToShard(shard, Message::Matched(offer, worker)) => {
+            format!("{shard}: {} takes {}", worker.session, offer.workflow.workflow)
+        }
+        NodeOutput::ToShard(shard, message) => format!("{shard}: {message:?}"),
+        NodeOutput::ToShards(Message::SessionLost(session)) => format!("shards: lost {session}"),
+        NodeOutput::ToShards(Message::SendAgain(shards)) => {
+            format!("shards: again {}", shards.len())
+        }
+        NodeOutput::ToShards(message) => format!("shards: {message:?}"),
+        NodeOutput::ToPeer(node, message) => format!("{node}: {}", said(message)),
+        NodeOutput::ToWorker(worker, given) => format!("give {worker}: {given:?}"),
+        NodeOutput::EndStream(worker) => format!("end {worker}"),
+        NodeOutput::KeepLinks(nodes) => format!("keep {}", Vec::from_iter(nodes.clone()).join(" ")),
+        NodeOutput::TryHere(ticket) => format!("{ticket} here"),
+        NodeOutput::Forward(ticket, node) => format!("{ticket} at {node}"),
+        NodeOutput::Refuse(ticket, error) => format!("{ticket} refused: {error:?}"),
+        NodeOutput::Look => "look".into(),
+    }
+}
+
+fn said(message: &PeerMessage) -> String {
+    match message {
+        PeerMessage::Spare { credits, .. } => format!("spare {credits}"),
+        PeerMessage::Offer(offer) => format!("offer {}", offer.workflow.workflow),
+        PeerMessage::Declined(offer) => format!("declined {}", offer.workflow.workflow),
+        PeerMessage::Matched(offer, worker) => {
+            format!("{} takes {}", worker.session, offer.workflow.workflow)
+        }
+        PeerMessage::Unmatched(_, worker) => format!("unmatched {}", worker.session),
+        PeerMessage::SessionCame(session) => format!("came {session}"),
+        PeerMessage::SessionLost(session) => format!("lost {session}"),
+        PeerMessage::Opened(shards) => format!("opened {}", shards.len()),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Else the next work waits here for ever, though the other node has workers for it.
+#[test]
+fn what_a_node_lends_is_not_forgotten_when_one_of_its_workers_has_moved() {
+    let mut world = World::new();
+    world.tell(NodeInput::Serve(shard(1)));
+    world.hear(spare(3));
+    assert_eq!(world.tell(NodeInput::Offer(offer("a", 1))), ["far: offer a"]);
+    assert_eq!(world.connect("mover", 1), ["far: came mover"]);
+    let matched = world.hear(PeerMessage::Matched(offer("a", 1), worker("mover")));
+    assert_eq!(matched, ["far: unmatched mover", "far: offer a"]);
+    assert_eq!(world.tell(NodeInput::Offer(offer("b", 1))), ["far: offer b"], "one was not used");
+}
+
+/// A node that could not reach this one for a moment has forgotten its workers, and must hear of their
+/// end.
+#[test]
+fn who_begins_a_link_is_told_of_the_workers_that_are_here() {
+    let mut world = World::new();
+    world.connect("worker", 1);
+    assert_eq!(world.tell(NodeInput::Called("far".into())), ["far: came worker"]);
+    let ended = world.tell(NodeInput::StreamEnded { session: "worker".into(), stream: 1 });
+    assert_eq!(ended, ["shards: lost worker", "far: lost worker"]);
+}
+
+#[test]
+fn work_of_a_shard_goes_to_a_worker_at_home_first() {
+    let mut world = World::new();
+    world.tell(NodeInput::Serve(shard(1)));
+    world.connect("near", 1);
+    world.hear(spare(1));
+    assert_eq!(world.credit("near", 1, 1), ["far: spare 1"]);
+    let matched = world.tell(NodeInput::Offer(offer("a", 1)));
+    assert_eq!(matched, ["1: near takes a"]);
+    assert_eq!(world.tell(NodeInput::Offer(offer("b", 1))), ["far: offer b"]);
+    assert_eq!(
+        world.hear(PeerMessage::Matched(offer("b", 1), worker("abroad"))),
+        ["1: abroad takes b"]
+    );
+}
+
+#[test]
+fn a_match_that_cannot_be_told_gives_the_worker_its_credit_back() {
+    let mut world = World::unlinked();
+    world.connect("near", 1);
+    world.credit("near", 1, 1);
+    assert_eq!(world.hear(PeerMessage::Offer(offer("a", 1))), [] as [&str; 0]);
+    assert_eq!(world.node.credits_of(&queue(), &"near".into()), 1);
+}
+
+#[test]
+fn a_worker_that_was_lent_has_its_credit_back_once_however_the_match_ends() {
+    let mut world = World::new();
+    world.connect("near", 1);
+    world.credit("near", 1, 2);
+    let credits = |world: &World| world.node.credits_of(&queue(), &"near".into());
+    world.hear(PeerMessage::Offer(offer("a", 1)));
+    world.hear(PeerMessage::Offer(offer("b", 2)));
+    assert_eq!(credits(&world), 0);
+    for _ in 0..2 {
+        world.hear(PeerMessage::Unmatched(offer("a", 1), worker("near")));
+        assert_eq!(credits(&world), 1, "it is given back once");
+    }
+    world.tell(NodeInput::Unlinked("far".into()));
+    assert_eq!(credits(&world), 2);
+    world.tell(NodeInput::HungUp("far".into()));
+    assert_eq!(credits(&world), 2);
+}
+
+#[test]
+fn work_that_was_passed_on_is_offered_again_when_a_link_ends() {
+    for end in [NodeInput::Unlinked("far".into()), NodeInput::HungUp("far".into())] {
+        let mut world = World::new();
+        world.tell(NodeInput::Serve(shard(1)));
+        world.hear(spare(1));
+        world.tell(NodeInput::Offer(offer("a", 1)));
+        world.connect("near", 1);
+        assert!(world.tell(end).is_empty(), "nobody can take it");
+        assert_eq!(world.credit("near", 1, 1)[0], "1: near takes a");
+    }
+}
+
+#[test]
+fn what_a_shard_that_has_moved_had_passed_on_is_not_offered_again() {
+    let mut world = World::new();
+    world.tell(NodeInput::Serve(shard(1)));
+    world.hear(spare(1));
+    world.tell(NodeInput::Offer(offer("a", 1)));
+    world.tell(NodeInput::Released(shard(1)));
+    world.hear(PeerMessage::Declined(offer("a", 1)));
+    world.connect("near", 1);
+    assert_eq!(world.credit("near", 1, 1), ["far: spare 1"], "nothing waits for it");
+}
+
+#[test]
+fn a_match_for_a_shard_that_has_ended_gives_the_credit_back() {
+    let mut world = World::new();
+    world.tell(NodeInput::Serve(shard(1)));
+    world.connect("near", 1);
+    world.credit("near", 1, 1);
+    world.tell(NodeInput::Offer(offer("a", 1)));
+    let matched = Message::Matched(offer("a", 1), worker("near"));
+    world.tell(NodeInput::Undelivered(shard(1), matched));
+    assert_eq!(world.node.credits_of(&queue(), &"near".into()), 1);
+    world.tell(NodeInput::Undelivered(shard(1), Message::SessionLost("near".into())));
+    assert_eq!(world.node.credits_of(&queue(), &"near".into()), 1);
+}
+
+#[test]
+fn a_stream_that_was_replaced_says_nothing_any_more() {
+    let mut world = World::new();
+    world.connect("worker", 1);
+    world.credit("worker", 1, 1);
+    let again = world.connect("worker", 2);
+    assert_eq!(again, ["shards: lost worker", "end worker", "far: came worker"]);
+    assert!(world.credit("worker", 1, 5).is_empty());
+    let ended = |stream| NodeInput::StreamEnded { session: "worker".into(), stream };
+    assert!(world.tell(ended(1)).is_empty());
+    assert_eq!(world.node.workers(), 1);
+    world.credit("worker", 2, 3);
+    world.tell(NodeInput::Withdraw { session: "worker".into(), stream: 1 });
+    assert_eq!(world.node.credits_of(&queue(), &"worker".into()), 3);
+    world.tell(NodeInput::Withdraw { session: "worker".into(), stream: 2 });
+    assert_eq!(world.node.credits_of(&queue(), &"worker".into()), 0);
+    assert_eq!(world.tell(ended(2)), ["shards: lost worker", "far: lost worker"]);
+}
+
+#[test]
+fn a_worker_that_comes_to_another_node_has_left_this_one() {
+    let mut world = World::new();
+    world.connect("worker", 1);
+    let came = world.hear(PeerMessage::SessionCame("worker".into()));
+    assert_eq!(came, ["shards: lost worker", "end worker"]);
+    assert!(world.hear(PeerMessage::SessionCame("other".into())).is_empty());
+    assert_eq!(world.hear(PeerMessage::SessionCame("other".into())), ["shards: lost other"]);
+    let home = world.connect("other", 2);
+    assert_eq!(home, ["shards: lost other", "far: came other"]);
+    assert!(world.hear(PeerMessage::SessionLost("other".into())).is_empty(), "it has moved since");
+}
+
+#[test]
+fn a_node_that_leaves_takes_no_more_credit() {
+    let mut world = World::new();
+    world.connect("worker", 1);
+    world.credit("worker", 1, 2);
+    world.tell(NodeInput::WithdrawAll);
+    assert!(world.node.withdrawn());
+    world.credit("worker", 1, 2);
+    assert_eq!(world.node.credits_of(&queue(), &"worker".into()), 0);
+    let ended = world.tell(NodeInput::EndStreams);
+    assert_eq!(ended, ["shards: lost worker", "end worker", "far: lost worker"]);
+}
+
+#[test]
+fn a_shard_in_memory_is_made_known_now_and_with_each_new_link() {
+    let mut world = World::new();
+    world.connect("worker", 1);
+    world.tell(NodeInput::Serve(shard(1)));
+    let opened = world.tell(NodeInput::Opened(shard(1)));
+    let asked = "give worker: PresentAttempts(ShardId(1))";
+    assert_eq!(opened, [asked, "far: opened 1", "shards: again 1"]);
+    world.tell(NodeInput::Unlinked("far".into()));
+    let linked = world.tell(NodeInput::Linked("far".into()));
+    assert_eq!(linked, ["far: came worker", "far: opened 1"]);
+    world.tell(NodeInput::Closed(shard(1)));
+    assert_eq!(world.tell(NodeInput::Linked("far".into())), ["far: came worker"]);
+}
+
+#[test]
+fn what_is_for_a_shard_elsewhere_goes_to_the_node_that_has_it() {
+    let mut world = World::new();
+    let key = crate::message::EffectKey {
+        workflow: offer("a", 1).workflow,
+        run: offer("a", 1).run,
+        number: 1,
+    };
+    let mail = || NodeInput::Mail(shard(1), Mail::Confirmed(key.clone()));
+    assert!(world.tell(mail()).is_empty(), "nobody has it");
+    world.rows(&[(1, "far")]);
+    assert!(world.tell(mail())[0].starts_with("far: Mail"));
+    world.tell(NodeInput::Serve(shard(1)));
+    assert!(world.tell(mail())[0].starts_with("1: Mail"));
+}
+
+#[test]
+fn a_call_waits_for_its_shard_and_is_tried_where_that_is() {
+    let mut world = World::new();
+    assert!(world.route(1, false).is_empty(), "nobody serves the shard");
+    assert_eq!(world.node.wake_at(), Some(world.now + Duration::from_millis(100)));
+    assert_eq!(world.rows(&[(1, "far")]), ["1 at far"]);
+    assert!(world.failed(1, CallError::NotServed).is_empty(), "it is left in peace for a while");
+    assert!(world.pass(Duration::from_millis(99)).is_empty());
+    assert_eq!(world.pass(Duration::from_millis(1)), ["1 at far"]);
+    assert!(world.tell(NodeInput::Serve(shard(1))).is_empty(), "the call is there already");
+    assert_eq!(world.failed(1, CallError::NotServed), ["1 here"], "it has moved meanwhile");
+    world.tell(NodeInput::Abandon(1));
+    assert_eq!(world.node.wake_at(), None);
+    assert!(world.failed(1, CallError::NotServed).is_empty());
+}
+
+#[test]
+fn a_call_that_may_have_happened_is_repeated_only_if_it_reads() {
+    let mut world = World::new();
+    world.rows(&[(1, "far")]);
+    assert_eq!(world.route(1, false), ["1 at far"]);
+    assert_eq!(world.failed(1, CallError::Reset), ["1 refused: Reset"]);
+    assert_eq!(world.route(2, true), ["2 at far"]);
+    assert!(world.failed(2, CallError::Reset).is_empty());
+    assert_eq!(
+        world.hear(PeerMessage::Opened([shard(1)].into())).last().unwrap(),
+        "shards: again 1"
+    );
+    assert_eq!(world.failed(2, CallError::NotFound), ["2 refused: NotFound"]);
+    assert_eq!(world.node.wake_at(), None);
+}
+
+#[test]
+fn a_call_is_refused_when_nobody_serves_its_shard_for_longer_than_a_takeover_takes() {
+    let mut world = World::new();
+    world.route(1, true);
+    world.now += PATIENCE - Duration::from_millis(50);
+    assert!(world.tell(NodeInput::Tick).is_empty());
+    assert_eq!(world.pass(Duration::from_millis(50)), ["1 refused: NotServed"]);
+    // One that was served for long begins to wait when its shard is missed.
+    world.rows(&[(1, "far")]);
+    assert_eq!(world.route(2, true), ["2 at far"]);
+    world.now += 3 * PATIENCE;
+    assert!(world.failed(2, CallError::Reset).is_empty(), "it waits");
+    assert_eq!(world.pass(PATIENCE / 2), ["2 at far"]);
+}

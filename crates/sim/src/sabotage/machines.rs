@@ -1,0 +1,99 @@
+//! Bugs in what reaches the machines of nodes and what leaves them: credit, links, streams of workers,
+//! the way of calls.
+
+use std::collections::BTreeMap;
+
+use abide_core::{call::QueueKey, ids::BuildId};
+use abide_shard::{
+    message::Message,
+    node::{Given, NodeInput, NodeOutput, PeerMessage},
+};
+
+use super::{Bug, Saboteur};
+use crate::world::Stream;
+
+/// What the bugs of nodes remember.
+#[derive(Debug)]
+pub(super) struct Remembered {
+    /// The first stream of each session.
+    streams: BTreeMap<u64, Stream>,
+    /// What was last said of credit, and is said after what comes next.
+    spare: BTreeMap<(String, QueueKey, Option<BuildId>), PeerMessage>,
+    /// A call that waited is tried because its time has come, or its shard has moved.
+    wakes: bool,
+}
+
+impl Remembered {
+    pub(super) const fn new() -> Self {
+        Self { streams: BTreeMap::new(), spare: BTreeMap::new(), wakes: false }
+    }
+}
+
+impl Saboteur {
+    /// The input as the machine of a node gets it, if it does.
+    pub(crate) fn node_input(&mut self, input: NodeInput<Stream>) -> Option<NodeInput<Stream>> {
+        if self.bug.is_none() {
+            return Some(input);
+        }
+        self.remembered.wakes =
+            !matches!(input, NodeInput::Route { .. } | NodeInput::Failed { .. });
+        let lost = match &input {
+            NodeInput::Unlinked(_) => self.bug == Some(Bug::UntoldLinkEnd),
+            NodeInput::Called(_) => self.bug == Some(Bug::UntoldLink),
+            NodeInput::StreamEnded { .. } => self.strikes(Bug::UntoldStreamEnd),
+            NodeInput::Unmatched(..) => self.strikes(Bug::LostCredit),
+            NodeInput::Undelivered(..) => self.bug == Some(Bug::LostUndelivered),
+            NodeInput::Heard(_, PeerMessage::Unmatched(..)) => self.strikes(Bug::LostLoan),
+            NodeInput::Heard(_, PeerMessage::Declined(_)) => self.strikes(Bug::LostDecline),
+            NodeInput::Heard(_, PeerMessage::Dispatch(..)) => self.strikes(Bug::LostForeignWork),
+            NodeInput::Heard(_, PeerMessage::Matched(..)) => self.strikes(Bug::LostForeignMatch),
+            _ => false,
+        };
+        (!lost).then_some(input)
+    }
+
+    /// The output as the world gets it: not at all, once or twice.
+    pub(crate) fn node_output(&mut self, output: NodeOutput<Stream>) -> Vec<NodeOutput<Stream>> {
+        let Some(bug) = self.bug else { return vec![output] };
+        match output {
+            NodeOutput::ToPeer(_, PeerMessage::SessionLost(_)) if bug == Bug::UntoldSessionEnd => {
+                vec![]
+            }
+            NodeOutput::ToPeer(_, PeerMessage::Spare { .. }) if bug == Bug::UntoldSpare => vec![],
+            NodeOutput::ToPeer(to, message @ PeerMessage::Spare { .. })
+                if bug == Bug::OvertakenSpare =>
+            {
+                self.overtake(to, message)
+            }
+            NodeOutput::ToShard(_, Message::Matched(..)) if self.strikes(Bug::MatchedTwice) => {
+                vec![output.clone(), output]
+            }
+            NodeOutput::ToShards(Message::Refill(_)) if bug == Bug::LostRefill => vec![],
+            NodeOutput::ToShards(Message::SessionLost(_)) if bug == Bug::UntoldShards => vec![],
+            NodeOutput::ToWorker(stream, given @ Given::Work(_)) if bug == Bug::OldStream => {
+                let first = *self.remembered.streams.entry(stream.session).or_insert(stream);
+                vec![NodeOutput::ToWorker(first, given)]
+            }
+            NodeOutput::TryHere(_) | NodeOutput::Forward(..)
+                if self.remembered.wakes && self.strikes(Bug::CallNotWoken) =>
+            {
+                vec![]
+            }
+            output => vec![output],
+        }
+    }
+
+    /// What was said before is said after this, if both are about the same credit.
+    fn overtake(&mut self, to: String, message: PeerMessage) -> Vec<NodeOutput<Stream>> {
+        let PeerMessage::Spare { queue, build, .. } = &message else { return vec![] };
+        let place = (to.clone(), queue.clone(), build.clone());
+        let said = |message| NodeOutput::ToPeer(to.clone(), message);
+        match self.remembered.spare.remove(&place) {
+            Some(earlier) => vec![said(message), said(earlier)],
+            None => {
+                self.remembered.spare.insert(place, message);
+                vec![]
+            }
+        }
+    }
+}
