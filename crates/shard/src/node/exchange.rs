@@ -148,11 +148,13 @@ impl<S: Clone> Node<S> {
             return;
         }
         let shards = self.neighbours.shards_of(node);
-        self.tell_peer(node, PeerMessage::SessionLost(session.clone()));
-        if self.streams.contains_key(&session) {
-            // It was told to forget a worker that is still here.
-            self.tell_peer(node, PeerMessage::SessionCame(session.clone()));
-        }
+        // That a worker has come means that it has lost what it had. In two words, the node would not know
+        // in between to whom work of other matches goes, and their credit would be lost.
+        let told = match self.streams.contains_key(&session) {
+            true => PeerMessage::SessionCame(session.clone()),
+            false => PeerMessage::SessionLost(session.clone()),
+        };
+        self.tell_peer(node, told);
         self.ask_one_for_attempts(&session, &shards);
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use abide_core::{
-    call::{CallError, QueueKey, WorkKind, Worker},
+    call::{CallError, Dispatch, Query, QueryToken, QueueKey, WorkKind, Worker},
     ids::{RunId, ShardId, WorkflowKey},
 };
 
@@ -205,6 +205,26 @@ fn a_worker_that_was_lent_has_its_credit_back_once_however_the_match_ends() {
     assert_eq!(credits(&world), 2);
     world.tell(NodeInput::HungUp("far".into()));
     assert_eq!(credits(&world), 2);
+}
+
+fn query(number: u8, session: &str) -> PeerMessage {
+    let offer = offer("query", number);
+    let token = QueryToken { workflow: offer.workflow, run: offer.run, ticket: 1, attempt: 1 };
+    let query = Query { name: "query".into(), input: Vec::new() };
+    let dispatch = Dispatch::Query { token, last_event: 1, query };
+    PeerMessage::Dispatch(worker(session), Box::new(dispatch))
+}
+
+#[test]
+fn work_that_nobody_waits_for_goes_back_and_other_work_of_the_worker_still_comes() {
+    let mut world = World::new();
+    world.connect("near", 1);
+    assert_eq!(world.hear(query(1, "gone")), ["far: lost gone"]);
+    world.credit("near", 1, 1);
+    let lent = Offer { work: Work::Query(1), ..offer("query", 2) };
+    world.hear(PeerMessage::Offer(lent));
+    assert_eq!(world.hear(query(1, "near")), ["far: came near"], "it was not lent for this");
+    assert!(world.hear(query(2, "near"))[0].starts_with("give near"));
 }
 
 #[test]
