@@ -260,7 +260,7 @@ async fn messages_that_are_malformed() {
     assert_field(&missing.expect_err("nothing is there"), "workflow", "is missing");
     let mut request: wire::StartRunRequest = start_call("hello", "hello").into();
     request.run = Some(b"short".as_slice().into());
-    assert_field(&client.start_run(request).await.expect_err("no run id"), "run", "16 bytes");
+    assert_field(&client.start_run(request).await.expect_err("no run id"), "run", "be absent");
     let mut request: wire::StartRunRequest = start_call("hello", "hello").into();
     request.conflict = 77;
     assert_field(&client.start_run(request).await.expect_err("no policy"), "conflict", "77");
