@@ -12,7 +12,8 @@ use crate::order::{Order, charge};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    // The server must be there now. Later it may go and come back: the connection is made again.
+    // Only the address must be right: the server may come later, go, and come back. The worker waits for
+    // it, and connects again.
     let client = Client::connect(address::from_arguments())?;
 
     // The queue ties starts to workers: this worker takes what is started on the queue `orders`.

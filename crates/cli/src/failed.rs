@@ -7,6 +7,8 @@ use abide::{Failure, client::ClientError};
 use abide_core::run::Refusal;
 use serde_json::json;
 
+use crate::output::visible_lines;
+
 /// What the exit code tells a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -69,7 +71,7 @@ impl Failed {
             json!({ "error": self.what, "hint": self.hint, "exit_code": self.exit as u8 })
                 .to_string()
         } else {
-            self.to_string()
+            visible_lines(&self.to_string())
         };
         // There is nobody left to tell that this could not be told.
         let _ = io::Write::write_all(&mut io::stderr(), format!("{text}\n").as_bytes());
@@ -162,7 +164,10 @@ fn hint(error: &ClientError, id: &str) -> Option<String> {
         | ClientError::RunTimedOut => {
             return Some(format!("`abide workflow history {id}` shows how it came to that"));
         }
-        ClientError::Unavailable(_) => "look at the engine's own output, or try again",
+        ClientError::Unavailable(_) => {
+            "look at the engine's own output, or try again; a server that closes connections at once may \
+             want https, or a certificate of your own"
+        }
         ClientError::NotFound => "see which there are with `abide workflow list`",
         ClientError::AlreadyExists { .. } => {
             "choose another --id, or say what to do with --on-conflict or --reuse"

@@ -1,5 +1,7 @@
 //! Lists of runs and of waits: what a row shows, which rows pass a filter, where the next page begins.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 
 use crate::{
@@ -217,6 +219,8 @@ pub enum WaitEnd {
 pub struct RunFilter {
     /// Only this namespace.
     pub namespace: Option<NamespaceId>,
+    /// Only these namespaces, which an engine knows; none means all.
+    pub known: BTreeSet<NamespaceId>,
     /// Only this workflow id.
     pub workflow: Option<WorkflowId>,
     /// Only this type.
@@ -235,6 +239,7 @@ impl RunFilter {
     /// Whether the row passes; how a backend finds the rows is its own affair.
     pub fn matches(&self, row: &RunRow) -> bool {
         self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
+            && (self.known.is_empty() || self.known.contains(&row.namespace))
             && self.workflow.as_ref().is_none_or(|workflow| row.workflow == *workflow)
             && self.workflow_type.as_ref().is_none_or(|name| row.workflow_type == *name)
             && (self.statuses.is_empty() || self.statuses.contains(&row.status))
@@ -249,6 +254,8 @@ impl RunFilter {
 pub struct WaitFilter {
     /// Only this namespace.
     pub namespace: Option<NamespaceId>,
+    /// Only these namespaces, which an engine knows; none means all.
+    pub known: BTreeSet<NamespaceId>,
     /// Only waits of this run.
     pub run: Option<(ShardId, RunId)>,
     /// Only waits of this workflow id.
@@ -271,6 +278,7 @@ impl WaitFilter {
     /// Whether the row at this position passes.
     pub fn matches(&self, position: &WaitPosition, row: &WaitRow) -> bool {
         self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
+            && (self.known.is_empty() || self.known.contains(&row.namespace))
             && self.run.is_none_or(|run| run == (position.shard, position.run))
             && self.workflow.as_ref().is_none_or(|workflow| row.workflow == *workflow)
             && self.workflow_type.as_ref().is_none_or(|name| row.workflow_type == *name)

@@ -313,12 +313,16 @@ impl Engine {
 
     /// Runs over all shards, newest first.
     pub async fn runs(&self, filter: RunFilter, limit: usize) -> Result<Vec<RunRow>, CallError> {
+        let known = self.known(filter.namespace.as_ref())?;
+        let filter = RunFilter { known, ..filter };
         let limit = limit.min(self.node.limits.page_rows);
         self.node.store.runs(filter, limit).await.map_err(|error| self.unreadable(&error))
     }
 
     /// How many runs pass the filter.
     pub async fn count_runs(&self, filter: RunFilter) -> Result<u64, CallError> {
+        let known = self.known(filter.namespace.as_ref())?;
+        let filter = RunFilter { known, ..filter };
         self.node.store.count_runs(filter).await.map_err(|error| self.unreadable(&error))
     }
 
@@ -329,6 +333,8 @@ impl Engine {
         filter: WaitFilter,
         limit: usize,
     ) -> Result<(Vec<WaitRow>, bool), CallError> {
+        let known = self.known(filter.namespace.as_ref())?;
+        let filter = WaitFilter { known, ..filter };
         let limits = &self.node.limits;
         let limit = limit.min(limits.page_rows);
         let rows =
@@ -388,6 +394,14 @@ impl Engine {
     pub fn connect(&self, worker: Worker) -> Session {
         let stream = self.node.connect(worker.session.clone());
         Session::new(Arc::clone(&self.node), worker, stream)
+    }
+
+    /// The namespaces that a list shows: the one that is asked for, which must exist, or all that exist.
+    fn known(&self, asked: Option<&NamespaceId>) -> Result<BTreeSet<NamespaceId>, CallError> {
+        match asked {
+            Some(namespace) => self.check_namespace(namespace).map(|()| BTreeSet::new()),
+            None => Ok(self.namespaces.clone()),
+        }
     }
 
     /// The namespace exists.

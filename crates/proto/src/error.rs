@@ -141,13 +141,13 @@ const fn hint(code: ErrorCode) -> &'static str {
 }
 
 #[cfg(feature = "tonic")]
-pub use status::{from_status, reason, to_status};
+pub use status::{from_status, reason, to_status, with_causes};
 
 #[cfg(feature = "tonic")]
 mod status {
     //! The details of a gRPC status, laid out as `google.rpc.Status`, as other clients expect.
 
-    use std::error::Error as _;
+    use std::error::Error;
 
     use abide_core::call::CallError;
     use prost::Message;
@@ -200,8 +200,16 @@ mod status {
     /// Why a stream ended. It is about the stream as a whole: whoever waits for something on it knows
     /// only that it was lost. The network's errors say why in their causes only.
     pub fn reason(status: &Status) -> String {
-        let mut text = status.message().to_owned();
-        let mut cause = status.source();
+        because(status.message(), status.source())
+    }
+
+    /// An error with all its causes. Those of the transport say what is wrong in their causes only.
+    pub fn with_causes(error: &dyn Error) -> String {
+        because(&error.to_string(), error.source())
+    }
+
+    fn because(what: &str, mut cause: Option<&dyn Error>) -> String {
+        let mut text = what.to_owned();
         while let Some(error) = cause {
             let reason = error.to_string();
             if !text.contains(&reason) {

@@ -202,6 +202,8 @@ impl TryFrom<wire::RunFilter> for RunFilter {
             statuses: wire.statuses.into_iter().map(status).collect::<Result<_, _>>()?,
             started_from: word("started_from", wire.started_from)?,
             started_before: word("started_before", wire.started_before)?,
+            // What exists the engine knows.
+            known: Default::default(),
             after: None,
         })
     }
@@ -247,6 +249,8 @@ impl TryFrom<wire::WaitFilter> for WaitFilter {
             workflow: word("workflow", wire.workflow)?,
             workflow_type: wire.workflow_type,
             since_before: word("since_before", wire.since_before)?,
+            // What exists the engine knows.
+            known: Default::default(),
             after: None,
         })
     }

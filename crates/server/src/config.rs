@@ -11,7 +11,7 @@ use std::{
 
 use abide_core::ids::NamespaceId;
 use abide_engine::{Borders, LeaseOptions};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
 
 use crate::{ServerError, connection::Silence, secret::Secret};
@@ -193,15 +193,32 @@ fn check_reachable(address: &str) -> Result<(), ServerError> {
 /// a node that has died.
 const LEASES: RangeInclusive<Duration> = Duration::from_millis(200)..=Duration::from_secs(3600);
 
-/// The address of a database: `postgres://user:password@host:port/database`.
-#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+/// The address of a database: `postgres://user:password@host:port/database`. It may hold a password, so it
+/// is shown and written without one.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct StoreAddress(pub String);
 
+impl StoreAddress {
+    /// The address without its user, password and settings.
+    fn shown(&self) -> String {
+        let options = abide_store_postgres::Options::new(&self.0);
+        options.map_or_else(
+            |_| "…".to_owned(),
+            |options| options.address().replacen("://", "://…@", 1),
+        )
+    }
+}
+
 impl fmt::Debug for StoreAddress {
-    /// Without the address, which may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StoreAddress(…)")
+        f.debug_tuple("StoreAddress").field(&self.shown()).finish()
+    }
+}
+
+impl Serialize for StoreAddress {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.shown())
     }
 }
 
@@ -349,6 +366,21 @@ mod tests {
         let named = NodeConfig { secret_file: Some(file.path().into()), ..one };
         assert!(named.check().is_ok());
         assert_eq!(NodeConfig::default().shared_secret().expect("it is alone"), None);
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        let check = |address: &str, shown: &str| {
+            let address = StoreAddress(address.to_owned());
+            let config = Config { store: Some(address.clone()), ..Config::default() };
+            let written = toml::to_string(&config).expect("it can be written");
+            assert!(written.contains(&format!("store = {shown:?}\n")), "{written}");
+            assert_eq!(format!("{address:?}"), format!("StoreAddress({shown:?})"));
+        };
+        check("postgres://abide:secret@db/abide", "postgres://…@db:5432/abide");
+        check("postgres://abide:secret@one,two:7/abide", "postgres://…@one:5432,two:7/abide");
+        check("postgres://db/abide?user=abide&password=secret", "postgres://…@db:5432/abide");
+        check("nonsense with a secret", "…");
     }
 
     #[test]

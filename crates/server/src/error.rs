@@ -2,6 +2,8 @@
 
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
+use abide_proto::error::with_causes;
+
 /// Why a server could not start, or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
@@ -23,6 +25,14 @@ pub enum ServerError {
         path: PathBuf,
         /// Why.
         error: io::Error,
+    },
+    /// The files of the TLS configuration hold nothing that can be used, or do not belong together.
+    #[error("{} cannot be used: {reason}", files.join(", "))]
+    Tls {
+        /// The certificate, the key, and the root of clients' certificates.
+        files: Vec<String>,
+        /// Why not.
+        reason: String,
     },
     /// The data folder cannot be made.
     #[error("cannot make the data folder {}: {error}", path.display())]
@@ -97,7 +107,7 @@ pub enum ServerError {
     #[error("a task of the server failed: {0}")]
     Panicked(tokio::task::JoinError),
     /// The gRPC server failed.
-    #[error("the gRPC server failed: {0}")]
+    #[error("the gRPC server failed: {}", with_causes(.0))]
     Grpc(#[from] tonic::transport::Error),
     /// Reflection cannot be offered.
     #[error("the descriptors for reflection are damaged: {0}")]

@@ -6,6 +6,7 @@ use abide_core::{ids::NamespaceId, limits::Limits};
 use abide_engine::{Engine, Membership, Options, peers::Peers};
 use abide_proto::{
     CONNECTION_WINDOW, DESCRIPTORS, STREAM_WINDOW,
+    error::with_causes,
     generated::{
         abide_server::AbideServer, peers_server::PeersServer, workers_server::WorkersServer,
     },
@@ -255,7 +256,8 @@ fn serve_grpc(
         .http2_keepalive_interval(Some(bounds.keepalive()))
         .http2_keepalive_timeout(Some(bounds.keepalive()));
     if let Some(tls) = &config.tls {
-        builder = builder.tls_config(tls_config(tls)?.timeout(bounds.hello_timeout()))?;
+        let with_tls = builder.tls_config(tls_config(tls)?.timeout(bounds.hello_timeout()));
+        builder = with_tls.map_err(|error| unusable(tls, &error))?;
     }
     let router = builder
         .add_service(health)
@@ -287,6 +289,12 @@ fn tls_config(tls: &Tls) -> Result<ServerTlsConfig, ServerError> {
         Some(path) => config.client_ca_root(Certificate::from_pem(read(path)?)),
         None => config,
     })
+}
+
+fn unusable(tls: &Tls, error: &tonic::transport::Error) -> ServerError {
+    let files = [Some(&tls.certificate), Some(&tls.key), tls.client_ca.as_ref()];
+    let files = files.into_iter().flatten().map(|file| file.display().to_string()).collect();
+    ServerError::Tls { files, reason: with_causes(error) }
 }
 
 /// How a node speaks to others: with its own certificate, to whoever has one of the same root.

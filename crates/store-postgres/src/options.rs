@@ -79,6 +79,11 @@ impl Options {
     pub fn place(&self) -> String {
         format!("{} (schema {})", self.hosts, self.schema)
     }
+
+    /// The address with hosts and database alone: without user, password and settings.
+    pub fn address(&self) -> String {
+        self.hosts.to_string()
+    }
 }
 
 /// Enough for a node that is busy, and three tenths of the usual lease.

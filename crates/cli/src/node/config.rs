@@ -1,13 +1,13 @@
 //! Configuration in layers: a flag wins over the environment, that over the file, that over the
 //! default. Flags and environment come together from the command line.
 
-use std::{collections::BTreeSet, env, fs, path::PathBuf};
+use std::{collections::BTreeSet, env, fs, path::PathBuf, time::Duration};
 
 use abide_server::{Config, Secret, StoreAddress, Tls};
 use clap::Args;
 
 use super::address;
-use crate::{connection::Common, failed::Failed};
+use crate::{connection::Common, failed::Failed, output::parse_length};
 
 /// What flags and environment say; what they leave out the file says.
 #[derive(Args)]
@@ -32,9 +32,16 @@ pub(super) struct Layers {
     /// Host and port at which the other servers reach this one [default: where gRPC listens]
     #[arg(long, hide_env_values = true, env = "ABIDE_ADVERTISE", value_name = "ADDRESS")]
     advertise: Option<String>,
-    /// Seconds that a server may be silent before others take its runs [default: 5]
-    #[arg(long, hide_env_values = true, env = "ABIDE_LEASE", value_name = "SECONDS")]
-    lease: Option<u64>,
+    /// How long a server may be silent before others take its runs, such as 15s or 500ms; a number alone is
+    /// seconds [default: 5s]
+    #[arg(
+        long,
+        hide_env_values = true,
+        env = "ABIDE_LEASE",
+        value_name = "LENGTH",
+        value_parser = parse_lease
+    )]
+    lease: Option<Duration>,
     /// A file with the secret that all servers on one database share; see `abide nodes secret`
     #[arg(long, hide_env_values = true, env = "ABIDE_NODE_SECRET_FILE", value_name = "FILE")]
     secret_file: Option<PathBuf>,
@@ -102,7 +109,8 @@ impl Layers {
             let node = config.node.get_or_insert_default();
             node.name = self.node.or(node.name.take());
             node.advertise = self.advertise.or(node.advertise.take());
-            node.lease_ms = self.lease.map(|lease| lease.saturating_mul(1000)).or(node.lease_ms);
+            let millis = |lease: Duration| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
+            node.lease_ms = self.lease.map(millis).or(node.lease_ms);
         }
         if let Some(path) = self.secret_file {
             let node = config.node.get_or_insert_default();
@@ -122,6 +130,14 @@ impl Layers {
             config.tls = Some(Tls { certificate, key, client_ca: self.tls_client_ca });
         }
         Ok(config)
+    }
+}
+
+/// A length of time with its unit, or a number of seconds.
+fn parse_lease(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(seconds) => Ok(Duration::from_secs(seconds)),
+        Err(_) => parse_length(text),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{connection::Common, failed::Failed};
 pub(crate) struct Serve {
     #[command(flatten)]
     layers: Layers,
-    /// Print the configuration that all layers make together, and end
+    /// Print the configuration that all layers make together, without passwords, and end
     #[arg(long)]
     print_config: bool,
 }

@@ -6,6 +6,7 @@ mod failure;
 mod payload;
 mod table;
 mod time;
+mod visible;
 
 use std::{
     fmt,
@@ -21,6 +22,7 @@ pub(crate) use self::{
     payload::{payload, payloads},
     table::Table,
     time::{absolute, ago, moment, parse_length, parse_moment, relative, system_now},
+    visible::{visible, visible_lines},
 };
 use crate::failed::Failed;
 
@@ -40,8 +42,12 @@ impl Output {
         self.json
     }
 
-    /// One line, at once.
+    /// Words for people, at once. They may hold text of others.
     pub(crate) fn line(self, text: impl fmt::Display) -> Result<(), Failed> {
+        self.write(&visible_lines(&text.to_string()))
+    }
+
+    fn write(self, text: &str) -> Result<(), Failed> {
         let mut out = io::stdout().lock();
         writeln!(out, "{text}")?;
         Ok(out.flush()?)
@@ -60,7 +66,7 @@ impl Output {
     pub(crate) fn object(self, object: &impl Serialize) -> Result<(), Failed> {
         let text = serde_json::to_string(object)
             .map_err(|error| Failed::refused(format_args!("JSON cannot be written: {error}")))?;
-        self.line(text)
+        self.write(&text)
     }
 }
 

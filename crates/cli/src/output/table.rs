@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::visible;
+
 /// Between two columns.
 const GAP: &str = "  ";
 
@@ -17,7 +19,7 @@ impl Table {
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.to_vec());
+        self.rows.push(cells.map(|cell| visible(&cell)).to_vec());
     }
 
     /// A name and a value per line, without a heading.
@@ -58,6 +60,13 @@ mod tests {
         table.row(["order-1".into(), "running".into()]);
         table.row(["ü".into(), String::new()]);
         assert_eq!(table.to_string(), "ID       STATUS\norder-1  running\nü");
+    }
+
+    #[test]
+    fn a_cell_stays_on_its_line() {
+        let mut table = Table::new(["id"]);
+        table.row(["a\nb\u{1b}[1A".into()]);
+        assert_eq!(table.to_string(), "ID\na\\nb\\u{1b}[1A");
     }
 
     #[test]

@@ -44,6 +44,31 @@ fn the_engine_of_clients_does_not_say_where_to_listen() {
 }
 
 #[test]
+fn a_lease_has_a_unit_or_is_in_seconds() {
+    let lease = |text: &str| {
+        let mut command = abide();
+        Ran::of(command.args(["serve", "--print-config", "--lease", text]))
+    };
+    for (text, millis) in [("500ms", 500), ("15s", 15_000), ("1m", 60_000), ("3", 3_000)] {
+        let printed = lease(text).good();
+        assert!(printed.contains(&format!("lease_ms = {millis}\n")), "{text}: {printed}");
+    }
+    let told = lease("soon").bad(2);
+    assert!(told.contains("soon") && told.contains("90s"), "{told}");
+}
+
+#[test]
+fn a_printed_configuration_has_no_password() {
+    for more in [&[][..], &["--json"]] {
+        let mut command = abide();
+        command.env("ABIDE_STORE", "postgres://abide:hush@db.example.org/abide");
+        let printed = Ran::of(command.args(["serve", "--print-config"]).args(more)).good();
+        assert!(printed.contains("postgres://…@db.example.org:5432/abide"), "{printed}");
+        assert!(!printed.contains("hush"), "{printed}");
+    }
+}
+
+#[test]
 fn a_bad_file_is_named_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("abide.toml"), "data = \"x\"\nport = 7233\n").unwrap();

@@ -20,6 +20,28 @@ fn an_unknown_workflow_is_named() {
     compare("unknown_run", &engine.run(&format!("workflow describe nope --run {run}")).bad(1));
 }
 
+/// Whoever may start a workflow must not be able to write over the screen of an operator.
+#[test]
+fn names_that_others_chose_cannot_change_the_screen() {
+    let (engine, _folder) = fresh();
+    let id = "order\u{1b}[2J\u{1b}]0;gone\u{7}";
+    engine.run_with("workflow start --type t --id", &[id]).good();
+    let said = [
+        engine.run("workflow list").good(),
+        engine.run_with("workflow describe", &[id]).good(),
+        engine.run_with("workflow history", &[id]).good(),
+        engine.run_with("workflow signal", &[id, "s\u{1b}c"]).good(),
+        engine.run_with("workflow terminate", &[id]).good(),
+        engine.run_with("workflow signal", &[id, "s"]).bad(1),
+    ];
+    for said in &said {
+        assert!(!said.contains(|letter: char| letter.is_control() && letter != '\n'), "{said:?}");
+    }
+    assert!(said[0].contains("order\\u{1b}[2J\\u{1b}]0;gone\\u{7}"), "{}", said[0]);
+    let rows = engine.json("workflow list");
+    assert_eq!(rows[0]["workflow"], id, "programs get it as it is");
+}
+
 #[test]
 fn an_unknown_query_lists_the_known_ones() {
     let (engine, _folder) = fresh();

@@ -55,7 +55,7 @@ fn the_containers_start_two_servers_on_one_database() {
             continue;
         };
         let printed = printed(words, &std::mem::take(&mut environment));
-        assert!(printed.contains("store = \"postgres://abide:"), "{printed}");
+        assert!(printed.contains("store = \"postgres://…@postgres:5432/abide"), "{printed}");
         let name = printed.lines().find(|line| line.starts_with("name = "));
         names.push(name.expect("it has a name").to_owned());
     }

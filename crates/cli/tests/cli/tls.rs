@@ -35,15 +35,49 @@ fn a_client_shows_its_certificate() {
     serve.args(["--address", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
     serve.args(["--tls-certificate", "server.pem", "--tls-key", "server.key"]);
     let engine = Engine::spawn(serve.args(["--tls-client-ca", "ca.pem"]));
-    let count = |more: &[&str]| {
+    let count_as = |ca: &str, domain: &str, more: &[&str]| {
         let mut command = abide();
         command.current_dir(folder.path()).args(["workflow", "count"]);
-        command.args(["--address", &engine.address, "--tls-ca", "ca.pem"]);
-        Ran::of(command.args(["--tls-domain", "server.example"]).args(more))
+        command.args(["--address", &engine.address, "--tls-ca", ca]);
+        Ran::of(command.args(["--tls-domain", domain]).args(more))
     };
+    let count = |more: &[&str]| count_as("ca.pem", "server.example", more);
     let certificate = ["--tls-client-certificate", "client.pem"];
     let key = ["--tls-client-key", "client.key"];
     assert_eq!(count(&[certificate, key].concat()).good(), "0\n");
-    count(&[]).bad(3);
+    // The server says no only after the client has taken the connection for a good one.
+    assert!(count(&[]).bad(3).contains("a certificate of your own"));
     assert!(count(&certificate).bad(2).contains("needs its key"));
+    let mistaken = ["--tls-client-key", "server.key"];
+    let told = count(&[certificate, mistaken].concat()).bad(2);
+    assert!(told.contains("certificate and key") && told.contains("KeyMismatch"), "{told}");
+    let told = count_as("ca.pem", "other.example", &[]).bad(3);
+    assert!(told.contains("not valid for name \"other.example\""), "{told}");
+    let strange = tempfile::tempdir().unwrap();
+    write_certificates(strange.path());
+    let told = count_as(strange.path().join("ca.pem").to_str().unwrap(), "server.example", &[]);
+    let told = told.bad(3);
+    assert!(told.contains("invalid peer certificate"), "{told}");
+}
+
+#[test]
+fn what_is_wrong_with_the_certificate_of_a_server_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    write_certificates(folder.path());
+    std::fs::write(folder.path().join("nonsense"), "nonsense").unwrap();
+    let refused = |certificate: &str, key: &str| {
+        let mut serve = abide();
+        serve.current_dir(folder.path()).args(["serve", "--data", "data"]);
+        serve.args(["--address", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
+        serve.args(["--tls-certificate", certificate, "--tls-key", key]);
+        let told = Ran::of(&mut serve).bad(1);
+        assert!(told.contains(&format!("{certificate}, {key} cannot be used: ")), "{told}");
+        told
+    };
+    let told = refused("server.pem", "client.key");
+    assert!(told.contains("KeyMismatch"), "{told}");
+    for (certificate, key) in [("nonsense", "server.key"), ("server.pem", "nonsense")] {
+        let told = refused(certificate, key);
+        assert!(told.contains("transport error: "), "{told}");
+    }
 }

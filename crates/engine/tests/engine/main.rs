@@ -3,6 +3,7 @@
 mod cable;
 mod clocks;
 mod cluster;
+mod namespaces;
 mod recovery;
 mod runs;
 mod support;

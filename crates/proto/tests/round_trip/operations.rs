@@ -166,6 +166,7 @@ fn lists_and_histories() {
         statuses: RunStatus::ALL.to_vec(),
         started_from: Some(time(1)),
         started_before: Some(time(2)),
+        known: Default::default(),
         after: None,
     };
     let waits = WaitFilter {
@@ -177,6 +178,7 @@ fn lists_and_histories() {
         name: Some("paid".into()),
         until: Some(time(3)),
         since_before: Some(time(4)),
+        known: Default::default(),
         after: Some(WaitPosition {
             until: Timestamp::NEVER,
             run: run(2),

@@ -3,7 +3,7 @@
 use std::{fmt::Display, time::Duration};
 
 use abide_core::{call::CallError, limits::InvalidField};
-use abide_proto::{CONNECTION_WINDOW, STREAM_WINDOW};
+use abide_proto::{CONNECTION_WINDOW, STREAM_WINDOW, error::with_causes};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 /// How soon one of several servers is given up for another.
@@ -53,7 +53,7 @@ impl GrpcOptions {
 
     /// How to connect to one of the addresses.
     pub(super) fn endpoint(&self, address: &str) -> Result<Endpoint, CallError> {
-        let invalid = |error: tonic::transport::Error| unusable(address, &error);
+        let invalid = |error: tonic::transport::Error| unusable(address, &with_causes(&error));
         let tls = match address.split_once("://") {
             Some(("http", _)) => false,
             Some(("https", _)) => true,
@@ -68,7 +68,14 @@ impl GrpcOptions {
             .http2_keep_alive_interval(self.keepalive)
             .keep_alive_timeout(self.keepalive)
             .keep_alive_while_idle(true);
-        if tls { endpoint.tls_config(self.tls.config()).map_err(invalid) } else { Ok(endpoint) }
+        if !tls {
+            return Ok(endpoint);
+        }
+        endpoint.tls_config(self.tls.config()).map_err(|error| {
+            let why = with_causes(&error);
+            let what = "the root, or the certificate and key of your own, cannot be used";
+            InvalidField::new("tls", format!("{what}: {why}")).into()
+        })
     }
 
     /// How long a server may take to say its first word.
@@ -119,6 +126,21 @@ mod tests {
             assert!(error.contains(address) && error.contains("https://"), "{error}");
         }
         assert!(wrong[3].contains("\"http://a b\""), "{wrong:?}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_certificate_is_told() {
+        let wrong = |tls| {
+            let options = GrpcOptions { tls, ..GrpcOptions::new("https://one:7233") };
+            options.endpoint("https://one:7233").expect_err("it is no certificate").to_string()
+        };
+        let nonsense = b"nonsense".to_vec();
+        let identity = Some((nonsense.clone(), nonsense));
+        let told = wrong(TlsOptions { identity, ..TlsOptions::default() });
+        assert!(
+            told.contains("certificate and key") && told.contains("transport error: "),
+            "{told}"
+        );
     }
 
     #[test]

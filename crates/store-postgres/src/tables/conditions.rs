@@ -65,6 +65,12 @@ pub(crate) fn text(text: &str) -> (Param<'static>, Type) {
     value(crate::values::text(text).into_owned(), Type::TEXT)
 }
 
+/// Texts among which a column's must be.
+pub(crate) fn texts<'a>(texts: impl Iterator<Item = &'a str>) -> (Param<'static>, Type) {
+    let texts: Vec<String> = texts.map(|text| crate::values::text(text).into_owned()).collect();
+    value(texts, Type::TEXT_ARRAY)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

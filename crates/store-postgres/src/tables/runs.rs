@@ -1,7 +1,7 @@
 //! One row per run: for lists, as the current pointer of its workflow, as the start key.
 
 use abide_core::{
-    ids::{RunId, ShardId},
+    ids::{NamespaceId, RunId, ShardId},
     time::Timestamp,
 };
 use abide_store::{
@@ -145,6 +145,10 @@ fn conditions(filter: &RunFilter) -> Conditions {
     let time = |at: Timestamp| value(Time::from(at), Type::BYTEA);
     if let Some(namespace) = &filter.namespace {
         conditions.require("namespace = ?", [conditions::text(namespace.as_str())]);
+    }
+    if !filter.known.is_empty() {
+        let known = filter.known.iter().map(NamespaceId::as_str);
+        conditions.require("namespace = ANY (?)", [conditions::texts(known)]);
     }
     if let Some(workflow) = &filter.workflow {
         conditions.require("workflow = ?", [conditions::text(workflow.as_str())]);

@@ -1,7 +1,7 @@
 //! One row per wait, and the list of them over all shards, in the order of their end.
 
 use abide_core::{
-    ids::{RunId, ShardId, TimerId},
+    ids::{NamespaceId, RunId, ShardId, TimerId},
     time::Timestamp,
 };
 use abide_store::{
@@ -78,6 +78,10 @@ fn conditions(filter: &WaitFilter) -> Conditions {
     let number = |number: i16| value(number, Type::INT2);
     if let Some(namespace) = &filter.namespace {
         conditions.require("namespace = ?", [conditions::text(namespace.as_str())]);
+    }
+    if !filter.known.is_empty() {
+        let known = filter.known.iter().map(NamespaceId::as_str);
+        conditions.require("namespace = ANY (?)", [conditions::texts(known)]);
     }
     if let Some((shard, run)) = filter.run {
         let key = [number(shard_number(shard)), value(run_id(run), Type::UUID)];

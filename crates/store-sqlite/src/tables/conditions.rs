@@ -20,4 +20,13 @@ impl Conditions {
         self.sql.push_str(condition);
         self.params.extend(values);
     }
+
+    /// The column has one of these values, unless there are none.
+    pub(crate) fn require_one_of(&mut self, column: &str, values: impl IntoIterator<Item = Value>) {
+        let values: Vec<_> = values.into_iter().collect();
+        if !values.is_empty() {
+            let places = vec!["?"; values.len()].join(", ");
+            self.require(&format!("{column} IN ({places})"), values);
+        }
+    }
 }

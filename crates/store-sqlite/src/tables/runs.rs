@@ -114,17 +114,16 @@ fn conditions(filter: &RunFilter) -> Conditions {
     if let Some(namespace) = &filter.namespace {
         conditions.require("namespace = ?", [namespace.to_string().into()]);
     }
+    let known = filter.known.iter().map(|namespace| namespace.to_string().into());
+    conditions.require_one_of("namespace", known);
     if let Some(workflow) = &filter.workflow {
         conditions.require("workflow = ?", [workflow.to_string().into()]);
     }
     if let Some(workflow_type) = &filter.workflow_type {
         conditions.require("workflow_type = ?", [workflow_type.clone().into()]);
     }
-    if !filter.statuses.is_empty() {
-        let places = vec!["?"; filter.statuses.len()].join(", ");
-        let numbers = filter.statuses.iter().map(|status| status.number().into());
-        conditions.require(&format!("status IN ({places})"), numbers);
-    }
+    let statuses = filter.statuses.iter().map(|status| status.number().into());
+    conditions.require_one_of("status", statuses);
     if let Some(from) = filter.started_from {
         conditions.require("started_at >= ?", [time(from).to_vec().into()]);
     }

@@ -184,6 +184,8 @@ fn conditions(filter: &WaitFilter) -> Conditions {
     if let Some(namespace) = &filter.namespace {
         conditions.require("namespace = ?", [namespace.to_string().into()]);
     }
+    let known = filter.known.iter().map(|namespace| namespace.to_string().into());
+    conditions.require_one_of("namespace", known);
     if let Some((shard, run)) = filter.run {
         let key = [run.as_bytes().to_vec().into(), shard.number().into()];
         conditions.require("run = ? AND shard = ?", key);

@@ -47,8 +47,10 @@ fn varied_run(number: u8) -> RunRow {
 /// Each single filter and each pair of two.
 fn run_filters() -> Vec<RunFilter> {
     type Set = fn(&mut RunFilter);
-    let sets: [Set; 9] = [
+    let sets: [Set; 11] = [
         |filter| filter.namespace = Some("n".into()),
+        |filter| filter.known = ["m".into()].into(),
+        |filter| filter.known = ["m".into(), "n".into(), "o".into()].into(),
         |filter| filter.workflow = Some("w".into()),
         |filter| filter.workflow_type = Some("T".to_owned()),
         |filter| filter.statuses = vec![RunStatus::Running],
@@ -109,7 +111,9 @@ fn varied_wait(number: u8) -> (ShardId, WaitRow) {
 
 fn wait_filters() -> Vec<WaitFilter> {
     type Set = fn(&mut WaitFilter);
-    let sets: [Set; 17] = [
+    let sets: [Set; 19] = [
+        |filter| filter.known = ["m".into()].into(),
+        |filter| filter.known = ["m".into(), "n".into(), "o".into()].into(),
         |filter| filter.namespace = Some("n".into()),
         |filter| filter.run = Some((shard(1), run(1))),
         |filter| filter.run = Some((shard(2), run(1))),
