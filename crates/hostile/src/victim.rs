@@ -38,7 +38,10 @@ impl Victim {
     /// Starts a server whose configuration and log are files of this name.
     pub(crate) async fn start(name: &Path, config: &Config) -> Result<Self, Finding> {
         let (config_file, log) = (name.with_extension("toml"), name.with_extension("log"));
-        fs::write(&config_file, toml::to_string(config)?)?;
+        // What a configuration writes of itself has no password.
+        let store = config.store.as_ref().map(|store| format!("store = {:?}\n", store.0));
+        let rest = toml::to_string(&Config { store: None, ..config.clone() })?;
+        fs::write(&config_file, store.unwrap_or_default() + &rest)?;
         let mut process = Command::new(std::env::current_exe()?)
             .arg(SERVE)
             .arg(&config_file)
@@ -52,12 +55,12 @@ impl Victim {
         let mut line = String::new();
         timeout(PATIENCE, output.read_line(&mut line)).await??;
         let mut addresses = line.split_whitespace().map(str::parse);
-        let (Some(grpc), Some(http)) = (addresses.next(), addresses.next()) else {
+        let (Some(Ok(grpc)), Some(Ok(http))) = (addresses.next(), addresses.next()) else {
             let log = fs::read_to_string(&log)?;
-            return Err(Finding::new(format!("the server did not start: {log}")));
+            return Err(Finding::new(format!("the server did not start: {line}{log}")));
         };
         let pid = process.id().ok_or_else(|| Finding::new("the server ended at once"))?;
-        Ok(Self { process, _output: output, pid, grpc: grpc?, http: http?, log })
+        Ok(Self { process, _output: output, pid, grpc, http, log })
     }
 
     /// Where gRPC listens.

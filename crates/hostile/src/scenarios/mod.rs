@@ -2,6 +2,7 @@
 
 mod foreign_namespace;
 mod forged_nodes;
+mod lost_files;
 mod many_links;
 mod taken_ids;
 
@@ -48,6 +49,11 @@ pub const ALL: &[Scenario] = &[
         name: "forged-nodes",
         plays: "messages of somebody who speaks as a node and does not know the secret",
         play: |arena| Box::pin(forged_nodes::play(arena)),
+    },
+    Scenario {
+        name: "lost-files",
+        plays: "files of the store that are removed, emptied or cut",
+        play: |arena| Box::pin(lost_files::play(arena)),
     },
 ];
 
