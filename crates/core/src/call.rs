@@ -228,6 +228,15 @@ pub struct StartCall {
     pub update: Option<Box<StartUpdate>>,
 }
 
+impl StartCall {
+    /// Gives a signal without a key of its own that of the start, so that a repeat is known by it.
+    pub fn key_signal(&mut self) {
+        if let Some(signal) = self.signal.as_mut().filter(|signal| signal.key.is_none()) {
+            signal.key.clone_from(&self.key);
+        }
+    }
+}
+
 /// An update that is asked for together with a start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartUpdate {

@@ -205,9 +205,10 @@ impl Ledger<'_> {
             return Ok(());
         }
         let fired = self.run.fired_unseen(timer).filter(|_| !self.timers.touched(timer));
-        let fired = fired.ok_or_else(|| format!("there is no open timer {timer}"))?;
-        self.timers.open(timer, false, "timer", self.limits.pending_timers)?;
-        self.check_shown(fired.spec.details.as_ref())
+        fired.ok_or_else(|| format!("there is no open timer {timer}"))?;
+        // A timer that is armed again was within the limits when it fired. To refuse it now would refuse
+        // the task for good, after its code was told that the move is done.
+        self.timers.open(timer, false, "timer", usize::MAX)
     }
 
     fn check_activity(&mut self, spec: &ActivitySpec) -> Result<(), String> {

@@ -127,12 +127,18 @@ impl Run {
         Ok(true)
     }
 
+    /// The run has taken this signal, by its key.
+    pub fn has_signal(&self, SignalReceived { name, input, key, .. }: &SignalReceived) -> bool {
+        let taken = key.as_ref().and_then(|key| self.signal_keys.known.get(key));
+        taken.is_some_and(|taken| !taken.differs(Digest::of_message(name, input)))
+    }
+
     /// What an input asks for, if that can differ between two inputs of its kind.
     fn asked(&self, input: &Input) -> Digest {
         #[expect(clippy::wildcard_enum_match_arm, reason = "other inputs have no content")]
         match input {
             Input::Signal(input) => Digest::of_message(&input.signal.name, &input.signal.input),
-            Input::RescheduleTimer(RescheduleTimer { what, fire_at, .. }) => {
+            Input::RescheduleTimer(RescheduleTimer { what, .. }) => {
                 let timer = match what {
                     Movable::Timer(timer) | Movable::Wait(WaitKey::Timer(timer)) => Some(timer),
                     Movable::Wait(WaitKey::Condition(wait)) => {
@@ -140,7 +146,7 @@ impl Run {
                     }
                     Movable::Wait(WaitKey::Activity(_) | WaitKey::Begin) => None,
                 };
-                timer.map_or(Digest::UNKNOWN, |timer| Digest::of_move(timer, *fire_at))
+                timer.map_or(Digest::UNKNOWN, Digest::of_move)
             }
             _ => Digest::UNKNOWN,
         }
@@ -155,9 +161,9 @@ impl Run {
             }
             Fact::TimerRescheduled(TimerRescheduled {
                 timer,
-                fire_at,
                 by: Mover::Outside { key: Some(key), .. },
-            }) => (&mut self.reschedule_keys, key, Digest::of_move(timer, *fire_at)),
+                ..
+            }) => (&mut self.reschedule_keys, key, Digest::of_move(timer)),
             Fact::RunCancelRequested(RunCancelRequested { key: Some(key), .. }) => {
                 (&mut self.cancel_keys, key, Digest::UNKNOWN)
             }

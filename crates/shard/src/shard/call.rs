@@ -18,7 +18,7 @@ use super::{Reading, Shard, Todo, load::Carried, open::State, waiters::Until};
 use crate::{message::Fetch, validate};
 
 impl Shard {
-    pub(super) fn receive_call(&mut self, ticket: Ticket, call: Call) {
+    pub(super) fn receive_call(&mut self, ticket: Ticket, mut call: Call) {
         self.calls.insert(ticket, call.reads_only().then(|| Box::new(call.clone())));
         match (self.state, &self.read_only) {
             (State::Open, _) => {}
@@ -38,6 +38,9 @@ impl Shard {
         }
         if let Call::AnswerQuery(token, answer) = call {
             return self.query_answered(ticket, token, answer);
+        }
+        if let Call::Start(start) = &mut call {
+            start.key_signal();
         }
         let (workflow, run) = call.place();
         let workflow = workflow.clone();

@@ -2,7 +2,7 @@
 
 use abide_core::{
     call::{Call, CallError, ConflictPolicy, StartCall, StartUpdate, Ticket},
-    event::{Body, ReusePolicy, RunTerminated},
+    event::{Body, ReusePolicy, RunTerminated, SignalReceived},
     ids::{RunId, WorkflowKey},
     run::{Close, Decision, Input, Refusal, Reply, Run, Signal, StartRun, Status},
 };
@@ -227,11 +227,14 @@ fn judge(head: &Run, start: &StartCall) -> Verdict {
     }
 }
 
-/// The run was started with the same key, but as something else.
+/// The run was started with the same key, but as something else, or without the signal that comes now:
+/// a signal that is not sent must not be acknowledged.
 fn reused_key(run: &Run, start: &StartCall) -> Option<Refusal> {
     let same =
         run.spec.workflow_type == start.spec.workflow_type && run.spec.input == start.spec.input;
-    start.key.clone().filter(|_| !same).map(Refusal::KeyReused)
+    let has = |signal: &SignalReceived| run.has_signal(signal);
+    let repeat = same && start.signal.as_ref().is_none_or(has);
+    start.key.clone().filter(|_| !repeat).map(Refusal::KeyReused)
 }
 
 /// The run has what comes with the start, so the call is a repeat of one that used the run.

@@ -264,6 +264,34 @@ fn a_key_that_comes_back_with_another_start_is_refused() {
 }
 
 #[test]
+fn a_start_that_is_repeated_with_another_signal_is_refused() {
+    let mut world = World::new();
+    let signalled = |world: &mut World, text: Option<&'static str>| {
+        start(world, |call| {
+            call.key = Some("one".into());
+            call.signal = text.map(|text| SignalReceived {
+                name: "hello".into(),
+                input: vec![Payload::new(text)],
+                ..SignalReceived::default()
+            });
+        })
+    };
+    signalled(&mut world, Some("first")).unwrap();
+    for _ in 0..2 {
+        key_is_reused(signalled(&mut world, Some("second")));
+        signalled(&mut world, Some("first")).expect("the same is a repeat");
+        world.crash();
+    }
+    let run = world.describe("w").id;
+    let history = world.history("w", run);
+    assert_eq!(history.iter().filter(|name| **name == "SignalReceived").count(), 1);
+
+    let mut world = World::new();
+    signalled(&mut world, None).unwrap();
+    key_is_reused(signalled(&mut world, Some("first")));
+}
+
+#[test]
 fn a_signal_with_start_whose_key_was_used_for_another_is_refused() {
     let mut world = World::new();
     let signalled = |world: &mut World, text: &'static str| {
