@@ -87,8 +87,8 @@ impl Driver {
         self.step(Message::Open);
         loop {
             let wake_at = self.shard.wake_at().unwrap_or(Timestamp::NEVER);
-            let now = node.clock.now();
-            if node.clock_set(&mut steps, now) || wake_at <= now {
+            let (now, set) = node.look_at_clock(&mut steps);
+            if set || wake_at <= now {
                 self.step(Message::Tick);
                 // The store can work while others have their turn.
                 self.ask_store(&node, &mut under_way);

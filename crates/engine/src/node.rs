@@ -54,6 +54,9 @@ pub(crate) type Stream = mpsc::UnboundedReceiver<(Given, Work)>;
 /// The other end of it. The stream ends when this is dropped.
 pub(crate) type StreamHandle = mpsc::UnboundedSender<(Given, Work)>;
 
+/// Two clocks that are read within this time are read at one moment: far less than a step of a clock.
+const COMPARABLE: Duration = Duration::from_millis(100);
+
 /// What all parts of one engine share.
 pub(crate) struct Node {
     pub(crate) store: Arc<dyn Store>,
@@ -302,15 +305,22 @@ impl Node {
         self.watch.notice(shard, notice);
     }
 
-    /// Whether the clock was set since somebody looked at it last. One that a test moves is not.
-    pub(crate) fn clock_set(&self, steps: &mut Steps, now: Timestamp) -> bool {
+    /// The time, and whether the clock was set since the last look. A clock that a test moves is not set.
+    pub(crate) fn look_at_clock(&self, steps: &mut Steps) -> (Timestamp, bool) {
         if self.clock.moved_by_hand() {
-            return false;
+            return (self.clock.now(), false);
         }
-        let step = steps.look(now, since_boot());
+        let before = since_boot();
+        let now = self.clock.now();
+        let after = since_boot();
+        // A thread that stood still between two looks at two clocks cannot compare them.
+        if after.saturating_sub(before) > COMPARABLE {
+            return (now, false);
+        }
+        let step = steps.look(now, after);
         let news = step.is_some_and(|step| self.watch.clock_set(step));
         self.counters.clock_steps.add(u64::from(news));
-        step.is_some()
+        (now, step.is_some())
     }
 
     /// How the node's lease stands, and where the shards are as far as it knows.

@@ -66,7 +66,8 @@ impl Mark {
         let place = u64::try_from(TEXT.len()).unwrap_or(u64::MAX);
         let sought = self.file.seek(SeekFrom::Start(place));
         // A mark that is behind notices less, and harms nothing.
-        drop(sought.and_then(|_| write!(self.file, "{rows:0DIGITS$}")));
+        let digits = format!("{rows:0DIGITS$}");
+        drop(sought.and_then(|_| self.file.write_all(digits.as_bytes())));
     }
 
     /// How many rows it says that the log has.
