@@ -145,8 +145,7 @@ impl Failed {
 
 /// What led to a failure, on the same line.
 fn causes(failure: &Failure) -> String {
-    let causes = std::iter::successors(failure.cause.as_deref(), |cause| cause.cause.as_deref());
-    causes.map(|cause| format!(", because: {}", cause.message)).collect()
+    failure.causes.iter().map(|cause| format!(", because: {}", cause.message)).collect()
 }
 
 /// What can be done about it.

@@ -1,7 +1,7 @@
 //! Why something failed, in a form that any language can raise again: a message, a type, a kind and
 //! the failure beneath it.
 
-use std::{fmt, time::Duration};
+use std::{fmt, ops::Deref, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -24,10 +24,49 @@ pub struct Failure {
     pub next_retry_delay: Option<Duration>,
     /// Data for the receiver.
     pub details: Payloads,
-    /// The failure that led to this one.
-    pub cause: Option<Box<Failure>>,
+    /// The failures that led to this one.
+    pub causes: Causes,
     /// What a gateway must keep to give the failure back as it came.
     pub extension: Extension,
+}
+
+/// The failures that led to one, from the outside in; the last is what went wrong. They stand beside each
+/// other, never one inside the other: however many come from outside, they cost no stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<Failure>")]
+pub struct Causes(Vec<Failure>);
+
+impl FromIterator<Failure> for Causes {
+    /// The failures, each with its own causes behind it.
+    fn from_iter<I: IntoIterator<Item = Failure>>(failures: I) -> Self {
+        let mut causes = Vec::new();
+        for mut failure in failures {
+            let beneath = std::mem::take(&mut failure.causes);
+            causes.push(failure);
+            causes.extend(beneath.0);
+        }
+        Self(causes)
+    }
+}
+
+impl From<Vec<Failure>> for Causes {
+    fn from(failures: Vec<Failure>) -> Self {
+        failures.into_iter().collect()
+    }
+}
+
+impl From<Failure> for Causes {
+    fn from(cause: Failure) -> Self {
+        Self::from_iter([cause])
+    }
+}
+
+impl Deref for Causes {
+    type Target = [Failure];
+
+    fn deref(&self) -> &[Failure] {
+        &self.0
+    }
 }
 
 /// What part of the system a failure comes from.
@@ -100,32 +139,25 @@ impl Failure {
 
     /// How many failures there are, this one and its causes.
     pub fn depth(&self) -> usize {
-        self.chain().count()
+        1 + self.causes.len()
     }
 
     /// The same failure with at most so many causes beneath it: those on top, and the innermost, which
     /// is what went wrong.
     #[must_use]
-    pub fn shortened(self, causes: usize) -> Self {
-        let mut chain: Vec<Self> = Vec::new();
-        let mut rest = Some(self);
-        while let Some(mut failure) = rest {
-            rest = failure.cause.take().map(|cause| *cause);
-            chain.push(failure);
+    pub fn shortened(mut self, causes: usize) -> Self {
+        let kept = &mut self.causes.0;
+        if kept.len() > causes {
+            let innermost = kept.pop().filter(|_| causes > 0);
+            kept.truncate(causes.saturating_sub(1));
+            kept.extend(innermost);
         }
-        if chain.len() > causes + 1 {
-            let innermost = chain.pop().filter(|_| causes > 0);
-            chain.truncate(causes.max(1));
-            chain.extend(innermost);
-        }
-        let whole = chain.into_iter().rev().fold(None, |cause: Option<Self>, failure| {
-            Some(Self { cause: cause.map(Box::new), ..failure })
-        });
-        whole.unwrap_or_default()
+        self
     }
 
-    fn chain(&self) -> impl Iterator<Item = &Self> {
-        std::iter::successors(Some(self), |failure| failure.cause.as_deref())
+    /// The failure, then its causes.
+    pub fn chain(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&*self.causes)
     }
 
     /// The failure of an attempt whose deadline passed.
@@ -154,13 +186,11 @@ impl fmt::Display for TimeoutKind {
 mod tests {
     use super::*;
 
-    /// A failure with as many causes, numbered from the outside in.
-    fn nested(causes: usize) -> Failure {
-        (0..=causes).rev().fold(Failure::default(), |cause, number| Failure {
-            message: number.to_string(),
-            cause: (number < causes).then(|| Box::new(cause)),
-            ..Failure::default()
-        })
+    /// A failure with as many causes, numbered from the outside in, each wrapped by the one before.
+    fn wrapped(causes: usize) -> Failure {
+        let number = |number: usize| Failure { message: number.to_string(), ..Failure::default() };
+        let wrap = |cause: Failure, outer| Failure { causes: cause.into(), ..number(outer) };
+        (0..causes).rev().fold(number(causes), wrap)
     }
 
     fn messages(failure: &Failure) -> Vec<&str> {
@@ -169,8 +199,19 @@ mod tests {
 
     #[test]
     fn a_shortened_failure_keeps_its_top_and_the_innermost_cause() {
-        assert_eq!(messages(&nested(5).shortened(2)), ["0", "1", "5"]);
-        assert_eq!(messages(&nested(2).shortened(2)), ["0", "1", "2"]);
-        assert_eq!(messages(&nested(3).shortened(0)), ["0"]);
+        assert_eq!(messages(&wrapped(5).shortened(2)), ["0", "1", "5"]);
+        assert_eq!(messages(&wrapped(2).shortened(2)), ["0", "1", "2"]);
+        assert_eq!(messages(&wrapped(3).shortened(1)), ["0", "3"]);
+        assert_eq!(messages(&wrapped(3).shortened(0)), ["0"]);
+    }
+
+    #[test]
+    fn causes_of_causes_stand_beside_them() {
+        let failure = wrapped(3);
+        assert_eq!(messages(&failure), ["0", "1", "2", "3"]);
+        assert!(failure.causes.iter().all(|cause| cause.causes.is_empty()));
+        let two: Causes = [wrapped(1), wrapped(1)].into_iter().collect();
+        let two = Failure { causes: two, ..Failure::default() };
+        assert_eq!(messages(&two), ["", "0", "1", "0", "1"]);
     }
 }

@@ -230,6 +230,26 @@ mod tests {
         assert!(check(&failed(vec![Payload::default(); ALL_MAX])).is_err());
     }
 
+    /// A message that could hold itself would be as deep as its sender likes, and so would be what it
+    /// is read into: whoever drops, copies or compares that has a stack with an end.
+    #[test]
+    fn no_message_can_hold_itself() {
+        fn depth(index: usize, around: &mut Vec<usize>) -> usize {
+            assert!(!around.contains(&index), "message {index} holds itself");
+            around.push(index);
+            let inner = SCHEMA.messages[index].values().filter_map(|holds| match holds {
+                Holds::Message(inner) => Some(*inner),
+                Holds::Numbers => None,
+            });
+            let deepest = inner.map(|inner| depth(inner, around)).max();
+            around.pop();
+            1 + deepest.unwrap_or(0)
+        }
+        let deepest = SCHEMA.requests.values().map(|request| depth(*request, &mut Vec::new()));
+        let deepest = deepest.max().expect("there are requests");
+        assert!((5..20).contains(&deepest), "requests are {deepest} levels deep");
+    }
+
     #[test]
     fn bytes_of_users_are_not_counted() {
         let looks_like_a_list = start(vec![Payload::default(); NEAR_MAX]).encode_to_vec();

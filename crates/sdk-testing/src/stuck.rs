@@ -68,6 +68,5 @@ fn shown(run: &Description) -> String {
 }
 
 fn in_full(failure: &Failure) -> String {
-    let chain = std::iter::successors(Some(failure), |failure| failure.cause.as_deref());
-    chain.map(|failure| failure.message.as_str()).collect::<Vec<_>>().join(", because: ")
+    failure.chain().map(|failure| failure.message.as_str()).collect::<Vec<_>>().join(", because: ")
 }

@@ -2,7 +2,7 @@
 
 use abide_core::{
     event::DeliveryFailure,
-    failure::{Failure, FailureKind},
+    failure::{Causes, Failure, FailureKind},
     ids::{ActivityId, WorkflowId},
     payload::Payloads,
     retry::RetryState,
@@ -148,18 +148,19 @@ impl Error {
     /// What history keeps of the error.
     pub fn to_failure(&self) -> Failure {
         let message = self.to_string();
-        let wrapped = |kind, cause| Failure { cause, ..Failure::server(kind, message.clone()) };
-        let because_of = |failure: &Failure| Some(Box::new(failure.clone().shortened(CAUSES_MAX)));
+        let wrapped = |kind, causes| Failure { causes, ..Failure::server(kind, message.clone()) };
+        let because_of = |failure: &Failure| failure.clone().shortened(CAUSES_MAX).into();
+        let none = Causes::default();
         match self {
             Self::Activity(activity) => {
                 wrapped(FailureKind::Activity, because_of(&activity.failure))
             }
             Self::Child(child) => wrapped(FailureKind::Child, because_of(&child.failure)),
-            Self::External(_) => wrapped(FailureKind::Server, None),
-            Self::Cancelled => wrapped(FailureKind::Cancelled, None),
+            Self::External(_) => wrapped(FailureKind::Server, none),
+            Self::Cancelled => wrapped(FailureKind::Cancelled, none),
             Self::Failed(failure) => (**failure).clone(),
             Self::Saga(saga) => saga.to_failure(),
-            Self::Payload(_) | Self::ContinueAsNew(_) => wrapped(FailureKind::Application, None),
+            Self::Payload(_) | Self::ContinueAsNew(_) => wrapped(FailureKind::Application, none),
         }
     }
 }

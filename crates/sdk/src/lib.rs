@@ -70,7 +70,7 @@ pub use self::{
 pub use abide_core::{
     call::ConflictPolicy,
     event::{self, ParentClosePolicy, ReusePolicy},
-    failure::{Failure, FailureKind, TimeoutKind},
+    failure::{Causes, Failure, FailureKind, TimeoutKind},
     ids, list,
     retry::{RetryPolicy, RetryState},
     time::Timestamp,

@@ -82,7 +82,7 @@ fn own_failure(error: &(dyn StdError + 'static)) -> Option<Failure> {
 fn failure_of(error: &(dyn StdError + 'static), causes: usize) -> Failure {
     let failure = own_failure(error)
         .unwrap_or_else(|| Failure { message: error.to_string(), ..Failure::default() });
-    if failure.cause.is_some() {
+    if !failure.causes.is_empty() {
         return failure;
     }
     let beneath = match as_a::<ActivityError>(error) {
@@ -91,7 +91,8 @@ fn failure_of(error: &(dyn StdError + 'static), causes: usize) -> Failure {
         None => error.source(),
     };
     let cause = causes.checked_sub(1).zip(beneath);
-    Failure { cause: cause.map(|(left, error)| Box::new(failure_of(error, left))), ..failure }
+    let cause = cause.map(|(left, error)| failure_of(error, left));
+    Failure { causes: cause.into_iter().collect(), ..failure }
 }
 
 /// The last segment of a type's path, which stays the same when the type moves. Plain text has no type.
@@ -136,7 +137,7 @@ mod tests {
         let failure = Raised::new(void_order()).into_failure();
         assert_eq!(failure.message, "the order is void");
         assert_eq!(failure.error_type, "VoidOrder");
-        assert_eq!(failure.cause.unwrap().message, "invalid digit found in string");
+        assert_eq!(failure.causes[0].message, "invalid digit found in string");
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl SagaFailure {
             message: self.to_string(),
             error_type: ERROR_TYPE.into(),
             details: payload::encode(&written).unwrap_or_default(),
-            cause: Some(Box::new(self.cause.to_failure())),
+            causes: self.cause.to_failure().into(),
             ..Failure::default()
         }
     }
@@ -164,8 +164,7 @@ impl NotUndone {
     /// What could not be undone, as the failure of a run or of a child tells it; nothing if it tells of
     /// no such saga.
     pub fn in_failure(failure: &Failure) -> Vec<Self> {
-        let chain = std::iter::successors(Some(failure), |failure| failure.cause.as_deref());
-        let told = chain.filter(|failure| failure.error_type == ERROR_TYPE);
+        let told = failure.chain().filter(|failure| failure.error_type == ERROR_TYPE);
         let read = |failure: &Failure| payload::decode::<Vec<Written>>(&failure.details).ok();
         told.filter_map(read).flatten().map(Self::from).collect()
     }
@@ -189,23 +188,18 @@ struct Written {
 
 impl From<&NotUndone> for Written {
     fn from(NotUndone { step, failure }: &NotUndone) -> Self {
-        let chain = std::iter::successors(Some(failure), |failure| failure.cause.as_deref());
-        let messages = chain.map(|failure| failure.message.clone()).collect();
+        let messages = failure.chain().map(|failure| failure.message.clone()).collect();
         Self { step: step.clone(), messages, error_type: failure.error_type.clone() }
     }
 }
 
 impl From<Written> for NotUndone {
     fn from(Written { step, messages, error_type }: Written) -> Self {
-        let with_cause =
-            |cause, message| Some(Failure { message, cause: boxed(cause), ..Failure::default() });
-        let failure = messages.into_iter().rev().fold(None, with_cause).unwrap_or_default();
-        Self { step, failure: Failure { error_type, ..failure } }
+        let said = |message| Failure { message, ..Failure::default() };
+        let mut messages = messages.into_iter().map(said);
+        let failure = messages.next().unwrap_or_default();
+        Self { step, failure: Failure { error_type, causes: messages.collect(), ..failure } }
     }
-}
-
-fn boxed(cause: Option<Failure>) -> Option<Box<Failure>> {
-    cause.map(Box::new)
 }
 
 /// The first steps by name, the rest by number: a message is for people, and has a bound.

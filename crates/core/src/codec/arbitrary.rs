@@ -252,6 +252,7 @@ impl<A: Sample, B: Sample> Sample for (A, B) {
 /// In golden files, a failure and its cause.
 impl Sample for Failure {
     fn sample(source: &mut Source) -> Self {
+        let cause = |source: &mut Source| source.part::<Option<Self>>("cause");
         let innermost = source.path.ends_with(".cause") && matches!(source.mode, Mode::Full);
         Self {
             message: source.part("message"),
@@ -261,7 +262,7 @@ impl Sample for Failure {
             non_retryable: source.part("non_retryable"),
             next_retry_delay: source.part("next_retry_delay"),
             details: source.part("details"),
-            cause: if innermost { None } else { source.part("cause") },
+            causes: if innermost { None } else { cause(source) }.into_iter().collect(),
             extension: source.part("extension"),
         }
     }

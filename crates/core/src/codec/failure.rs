@@ -7,7 +7,7 @@ use super::{
     table::{enumerations, required, union},
     wire::{Wire, field},
 };
-use crate::failure::{Failure, FailureKind, TimeoutKind};
+use crate::failure::{Causes, Failure, FailureKind, TimeoutKind};
 
 union! {
     FailureKind = failure_link::Kind {
@@ -30,16 +30,13 @@ enumerations! {
 
 impl Wire<generated::Failure> for Failure {
     fn to_wire(&self) -> generated::Failure {
-        let chain = std::iter::successors(Some(self), |failure| failure.cause.as_deref());
-        generated::Failure { links: chain.map(link).collect() }
+        generated::Failure { links: self.chain().map(link).collect() }
     }
 
     fn from_wire(wire: generated::Failure) -> Result<Self, DecodeError> {
-        let mut chain = None;
-        for link in wire.links.into_iter().rev() {
-            chain = Some(from_link(link, chain)?);
-        }
-        Ok(chain.ok_or(Problem::Missing)?)
+        let mut links = wire.links.into_iter().map(from_link);
+        let failure = links.next().ok_or(Problem::Missing)??;
+        Ok(Self { causes: links.collect::<Result<_, _>>()?, ..failure })
     }
 }
 
@@ -54,7 +51,7 @@ fn link(failure: &Failure) -> generated::FailureLink {
         non_retryable,
         next_retry_delay,
         details,
-        cause: _,
+        causes: _,
         extension,
     } = failure;
     generated::FailureLink {
@@ -69,7 +66,7 @@ fn link(failure: &Failure) -> generated::FailureLink {
     }
 }
 
-fn from_link(link: generated::FailureLink, cause: Option<Failure>) -> Result<Failure, DecodeError> {
+fn from_link(link: generated::FailureLink) -> Result<Failure, DecodeError> {
     Ok(Failure {
         message: link.message,
         error_type: link.error_type,
@@ -78,7 +75,7 @@ fn from_link(link: generated::FailureLink, cause: Option<Failure>) -> Result<Fai
         non_retryable: link.non_retryable,
         next_retry_delay: field("next_retry_delay", link.next_retry_delay)?,
         details: field("details", link.details)?,
-        cause: cause.map(Box::new),
+        causes: Causes::default(),
         extension: link.extension,
     })
 }

@@ -261,7 +261,7 @@ fn time_out(
     let beat = draft.run.volatile.heartbeats.get(&scheduled).map(|beat| beat.details.clone());
     let failure = Failure {
         details: beat.or_else(|| activity.heartbeat.clone()).unwrap_or_default(),
-        cause: activity.last_failure.clone().map(Box::new),
+        causes: activity.last_failure.clone().into_iter().collect(),
         ..Failure::timeout(kind)
     };
     close(draft, scheduled, ActivityTimedOut { scheduled, kind, failure, retry_state });

@@ -76,7 +76,7 @@ fn start_to_close_ends_the_attempt() {
     assert_eq!(falls_due(&mut world, 121)[..2], ["ActivityStarted", "ActivityTimedOut"]);
     let (kind, state) = end(&world);
     assert_eq!((kind, state), (TimeoutKind::StartToClose, RetryState::MaximumAttemptsReached));
-    let cause = timed_out(&world).failure.cause.unwrap();
+    let cause = &timed_out(&world).failure.causes[0];
     assert_eq!(cause.message, "start-to-close timeout", "why the attempt before it failed");
 }
 

@@ -239,7 +239,7 @@ fn what_a_marker_records_is_bounded() {
         ),
         (
             Marker {
-                failure: Some(Failure { cause: Some(Box::default()), ..failure("x") }),
+                failure: Some(Failure { causes: Failure::default().into(), ..failure("x") }),
                 ..marker()
             },
             "failure has 2 causes, the limit is 1",

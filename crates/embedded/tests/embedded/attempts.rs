@@ -148,7 +148,7 @@ async fn a_failure_that_is_too_large_is_told_in_short() {
     let Err(ClientError::RunFailed(failure)) = handle.result().await else {
         panic!("the run did not fail");
     };
-    let mut chain = std::iter::successors(Some(&*failure), |failure| failure.cause.as_deref());
+    let mut chain = failure.chain();
     let declined = |failure: &&Failure| failure.error_type == "Declined";
     let told = chain.find(declined).expect("the error keeps its type");
     assert!(told.message.starts_with("no no no"), "{}", told.message);

@@ -132,7 +132,7 @@ async fn the_failure_of_an_activity_fails_the_run() {
     let Err(ClientError::RunFailed(failure)) = handle.result().await else {
         panic!("the run did not fail");
     };
-    let chain = std::iter::successors(Some(&*failure), |failure| failure.cause.as_deref());
+    let chain = failure.chain();
     let messages: Vec<_> = chain.map(|failure| failure.message.as_str()).collect();
     assert!(messages.iter().any(|text| text.contains("the shop is closed")), "{messages:?}");
     running.stop().await;

@@ -60,7 +60,7 @@ pub(crate) fn failure() -> Failure {
         non_retryable: true,
         next_retry_delay: Some(Duration::from_millis(3)),
         details: payloads(),
-        cause: Some(Box::new(cause)),
+        causes: cause.into(),
         extension: extension(),
     }
 }

@@ -290,7 +290,7 @@ async fn the_worker_dies_and_twice_is_worse_than_never() {
     let _second = site.work(|worker| set_up(worker, &desk));
     let failed = run.result().await.unwrap_err();
     let ClientError::RunFailed(failure) = &failed else { panic!("{failed}") };
-    let cause = failure.cause.as_ref().map(|cause| cause.kind);
+    let cause = failure.causes.first().map(|cause| cause.kind);
     assert_eq!(cause, Some(FailureKind::WorkerLost));
     let history = run.history().await.unwrap();
     PAGE.check("the worker dies and twice is worse than never", &history);

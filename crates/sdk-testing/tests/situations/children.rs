@@ -108,7 +108,7 @@ async fn start(client: &Client, plan: &str) -> WorkflowHandle<Parent> {
 /// The failure of a run, with its causes.
 async fn failure(parent: &WorkflowHandle<Parent>) -> Vec<Failure> {
     let Err(ClientError::RunFailed(failure)) = parent.result().await else { panic!("no failure") };
-    std::iter::successors(Some(*failure), |failure| failure.cause.as_deref().cloned()).collect()
+    failure.chain().cloned().collect()
 }
 
 /// What it says on each level, from the outside in.

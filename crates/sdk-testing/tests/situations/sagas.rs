@@ -97,7 +97,7 @@ fn message(error: &ClientError) -> &str {
 fn not_undone(error: &ClientError) -> Vec<(String, String)> {
     let ClientError::RunFailed(failure) = error else { panic!("{error:?}") };
     let told = NotUndone::in_failure(failure).into_iter();
-    told.map(|step| (step.step, step.failure.cause.unwrap().message)).collect()
+    told.map(|step| (step.step, step.failure.causes[0].message.clone())).collect()
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn what_cannot_be_undone_is_told() {
         assert_eq!(not_undone(&error), [remains]);
         let ClientError::RunFailed(failure) = error else { panic!() };
         assert_eq!(failure.error_type, "SagaNotUndone");
-        assert_eq!(failure.cause.unwrap().cause.unwrap().message, "no room is free");
+        assert_eq!(failure.causes[1].message, "no room is free");
         let history = trip.history().await.unwrap();
         if !at_once {
             PAGE.check("a step cannot be undone: the others are", &history);

@@ -250,7 +250,7 @@ async fn a_child_is_replaced_by_a_failure() {
     let fake = |_| Err("no truck".into());
     let (result, history) = shop(|env| env.replace_child::<Parcel>(fake)).await;
     let Err(ClientError::RunFailed(failure)) = result else { panic!("{result:?}") };
-    assert_eq!(failure.cause.unwrap().message, "no truck");
+    assert_eq!(failure.causes[0].message, "no truck");
     PAGE.check("a child is replaced by a failure", &history);
 }
 

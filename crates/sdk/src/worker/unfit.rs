@@ -45,7 +45,7 @@ pub(super) fn shortened(failure: &Failure, problem: &InvalidField) -> Option<Fai
         next_retry_delay: failure.next_retry_delay,
         ..Failure::default()
     };
-    (short.size() < failure.size() || failure.cause.is_some()).then_some(short)
+    (short.size() < failure.size() || !failure.causes.is_empty()).then_some(short)
 }
 
 fn beginning(text: &str) -> String {
@@ -69,7 +69,7 @@ mod tests {
             error_type: "Declined".into(),
             next_retry_delay: Some(Duration::from_secs(7)),
             non_retryable: true,
-            cause: Some(Box::default()),
+            causes: Failure::default().into(),
             ..Failure::default()
         };
         let Some(Resolution::Failed(short)) =
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(short.error_type, large.error_type);
         assert_eq!(short.next_retry_delay, large.next_retry_delay);
         assert!(short.non_retryable);
-        assert_eq!(short.cause, None);
+        assert!(short.causes.is_empty());
         assert_eq!(
             instead_of(Resolution::Failed(short), &problem()),
             None,

@@ -59,7 +59,7 @@ fn a_failed_activity_is_an_error_with_its_cause() {
     let failure = world.failure().unwrap();
     assert_eq!(failure.message, "activity greet failed: no mail");
     assert_eq!(failure.kind, FailureKind::Activity);
-    assert_eq!(failure.cause.as_ref().unwrap().message, "no mail");
+    assert_eq!(failure.causes[0].message, "no mail");
     world.check();
 }
 

@@ -59,7 +59,7 @@ fn a_wrapped_failure_is_the_cause_of_the_wrapper() {
     let world = World::<Wrapped>::start("fail".into());
     let failure = world.failure().unwrap();
     assert_eq!(failure.message, "the step failed");
-    assert_eq!(failure.cause.as_ref().unwrap().message, "no luck");
+    assert_eq!(failure.causes[0].message, "no luck");
 }
 
 #[test]
@@ -72,9 +72,8 @@ fn what_an_activity_says_about_retries_holds_through_every_wrapper() {
     assert!(failure.non_retryable);
     assert_eq!(failure.error_type, "CardExpired");
     assert_eq!((failure.next_retry_delay, failure.details), (Some(seconds(7)), details));
-    let cause = failure.cause.unwrap();
-    assert_eq!(cause.message, "the attempt failed");
-    assert_eq!(cause.cause.unwrap().message, "no such card");
+    assert_eq!(failure.causes[0].message, "the attempt failed");
+    assert_eq!(failure.causes[1].message, "no such card");
 }
 
 #[test]
