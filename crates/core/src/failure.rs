@@ -5,7 +5,7 @@ use std::{fmt, ops::Deref, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::payload::{Extension, Payload, Payloads};
+use crate::payload::{self, Extension, Payloads, extension_size};
 
 /// A failure with its causes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,8 +131,8 @@ impl Failure {
     pub fn size(&self) -> usize {
         self.chain()
             .map(|failure| {
-                let details: usize = failure.details.iter().map(Payload::size).sum();
-                failure.message.len() + failure.error_type.len() + failure.stack.len() + details
+                let data = payload::size(&failure.details) + extension_size(&failure.extension);
+                failure.message.len() + failure.error_type.len() + failure.stack.len() + data
             })
             .sum()
     }

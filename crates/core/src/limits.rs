@@ -5,9 +5,10 @@ use std::{borrow::Cow, fmt, time::Duration};
 
 use crate::{
     cron,
-    event::{Marker, RunSpec, WaitDetails},
+    event::{Blocked, Marker, RunSpec, WaitDetails},
     failure::Failure,
-    payload::{map_size, size},
+    payload::{Extension, extension_size, map_size, size},
+    retry::RetryPolicy,
 };
 
 /// Bounds of one engine.
@@ -193,12 +194,39 @@ impl Limits {
             let problem = "is recorded, which is for the activities and children of a run";
             return Err(InvalidField::new("retry policy", problem));
         }
+        self.check_retry(spec.retry.as_ref())?;
+        self.check_length("cron", spec.cron.as_deref().unwrap_or_default())?;
         match &spec.cron {
             Some(cron) if !cron::valid(cron) => {
                 Err(InvalidField::new("cron", format!("{cron:?} is not a cron expression")))
             }
             _ => Ok(()),
         }
+    }
+
+    /// The error types of a retry policy are not too large.
+    pub fn check_retry(&self, retry: Option<&RetryPolicy>) -> Result<(), InvalidField> {
+        let types = retry.map(|policy| policy.non_retryable_types.iter().map(String::len).sum());
+        self.check_size("retry policy", types.unwrap_or_default())
+    }
+
+    /// What a gateway keeps is not too large.
+    pub fn check_extension(&self, extension: &Extension) -> Result<(), InvalidField> {
+        self.check_size("extension", extension_size(extension))
+    }
+
+    /// How code and history differ is not too large.
+    pub fn check_blocked(&self, blocked: &Blocked) -> Result<(), InvalidField> {
+        let Blocked { expected, recorded, .. } = blocked;
+        let keys = [
+            &blocked.expected_key,
+            &blocked.recorded_key,
+            &blocked.expected_fingerprint,
+            &blocked.recorded_fingerprint,
+        ];
+        let keys: usize = keys.into_iter().flatten().map(String::len).sum();
+        let recorded: usize = recorded.iter().map(String::len).sum();
+        self.check_size("blocked", expected.len() + recorded + keys)
     }
 
     /// What code records is not too large, its failure included.

@@ -47,3 +47,8 @@ pub fn map_size(map: &PayloadMap) -> usize {
 /// What a gateway must keep of a foreign protocol to give a record back as it came; the engine
 /// carries it and never reads it.
 pub type Extension = BTreeMap<String, Bytes>;
+
+/// Bytes that the extension occupies, for limits.
+pub fn extension_size(extension: &Extension) -> usize {
+    extension.iter().map(|(name, value)| name.len() + value.len()).sum()
+}

@@ -409,6 +409,7 @@ impl Engine {
         if self.namespaces.contains(namespace) {
             return Ok(());
         }
+        self.node.limits.check_length("namespace", namespace.as_str())?;
         let known: Vec<_> = self.namespaces.iter().map(NamespaceId::as_str).collect();
         let problem = format!("{namespace:?} does not exist; there is: {}", known.join(", "));
         Err(InvalidField::new("namespace", problem).into())

@@ -66,6 +66,25 @@ impl Honest {
         Ok(took.into_iter().max().unwrap_or_default())
     }
 
+    /// Looks at every run that the server lists; tells how many there are.
+    pub async fn look_at_all(&mut self) -> Result<usize, Finding> {
+        let (mut seen, mut page_token) = (0, Default::default());
+        loop {
+            let list = wire::ListRunsRequest { page_token, ..wire::ListRunsRequest::default() };
+            let page = timeout(DEADLINE, self.0.list_runs(list)).await??.into_inner();
+            for run in page.runs {
+                let target = RunTarget { workflow: run.workflow, run: Some(run.run) };
+                let describe = wire::DescribeRunRequest { target: Some(target) };
+                timed("a description", self.0.describe_run(describe)).await?;
+                seen += 1;
+            }
+            page_token = page.next_page_token;
+            if page_token.is_empty() {
+                return Ok(seen);
+            }
+        }
+    }
+
     /// Makes round after round beside what else happens, until the watch is ended.
     pub fn watch(mut self) -> Watch {
         let (end, mut ended) = oneshot::channel();

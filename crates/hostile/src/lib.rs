@@ -21,15 +21,22 @@
 //!
 //! To add one, write a file in `scenarios` and give it a line in [`scenarios::ALL`].
 //!
+//! [`fuzz`] goes on where scenarios end: it makes messages by the API's own descriptors, valid and mutated,
+//! for every method and both streams.
+//!
 //! [`raw`]: crate::raw
 
 #![warn(missing_docs)]
 
 mod arena;
+pub mod fuzz;
+mod generate;
 mod honest;
+mod parts;
 pub mod raw;
 mod report;
 pub mod scenarios;
+mod schema;
 pub mod serve;
 mod victim;
 

@@ -2,14 +2,15 @@
 
 #![expect(clippy::print_stdout, reason = "this is what the program is for")]
 
-use std::{path::PathBuf, process::ExitCode, time::Instant};
-
-use abide_hostile::{
-    Finding,
-    scenarios::{self, Scenario},
-    serve,
+use std::{
+    path::PathBuf,
+    process::ExitCode,
+    time::{Duration, Instant},
 };
+
+use abide_hostile::{Finding, Report, fuzz::Campaign, scenarios, serve};
 use clap::{Parser, Subcommand};
+use indicatif::ProgressBar;
 
 /// The allocator of `abide`, so that memory is what it would be there.
 #[global_allocator]
@@ -18,9 +19,18 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Does to a true server what strangers may do, and tells what it could not stand.
 #[derive(Parser)]
 struct Arguments {
-    /// Play only the scenarios of these names.
+    /// Play only the scenarios of these names; the fuzzer is called fuzz.
     #[arg(long)]
     only: Vec<String>,
+    /// How long to play in all: the fuzzer has what the scenarios leave, and a third at least.
+    #[arg(long, default_value_t = 5.0)]
+    minutes: f64,
+    /// The seed of the fuzzer's first round; drawn if it is not said.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Rounds of the fuzzer at most.
+    #[arg(long, default_value_t = u64::MAX)]
+    rounds: u64,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -40,7 +50,7 @@ async fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let ended = match arguments.command {
         Some(Command::Serve { config }) => serve::serve(&config).await,
-        None => play(&arguments.only).await,
+        None => play(&arguments).await,
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -51,29 +61,66 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Plays the scenarios of these names, or all.
-async fn play(only: &[String]) -> Result<(), Finding> {
-    let named = |scenario: &&Scenario| only.is_empty() || only.iter().any(|it| it == scenario.name);
-    let chosen: Vec<_> = scenarios::ALL.iter().filter(named).collect();
-    Finding::unless(!chosen.is_empty(), || {
-        let names: Vec<_> = scenarios::ALL.iter().map(|scenario| scenario.name).collect();
-        format!("no such scenario; there are: {}", names.join(", "))
-    })?;
-    let mut findings = 0;
-    for Scenario { name, plays, .. } in &chosen {
-        println!("{name}: {plays}");
+/// What the fuzzer is called on the command line.
+const FUZZ: &str = "fuzz";
+
+/// Plays the scenarios that were asked for, or all, and then the fuzzer.
+async fn play(arguments: &Arguments) -> Result<(), Finding> {
+    let asked =
+        |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|it| it == name);
+    let names = || scenarios::ALL.iter().map(|scenario| scenario.name).chain([FUZZ]);
+    if let Some(unknown) = arguments.only.iter().find(|it| names().all(|name| name != **it)) {
+        let names: Vec<_> = names().collect();
+        let names = names.join(", ");
+        return Err(Finding::new(format!("there is no scenario {unknown}; there are: {names}")));
     }
-    for scenario in chosen {
-        let began = Instant::now();
-        let played = scenario.play().await;
-        let took = began.elapsed();
-        match played {
-            Ok(report) => println!("{}: held in {took:.1?}: {report}", scenario.name),
-            Err(finding) => {
-                findings += 1;
-                println!("{}: FOUND after {took:.1?}: {finding}", scenario.name);
-            }
+    let began = Instant::now();
+    let mut findings = 0;
+    for scenario in scenarios::ALL.iter().filter(|scenario| asked(scenario.name)) {
+        println!("{}: {}", scenario.name, scenario.plays);
+        findings += tell(scenario.name, scenario.play()).await;
+    }
+    if asked(FUZZ) {
+        findings += tell(FUZZ, fuzz(arguments, began)).await;
+    }
+    let took = began.elapsed().as_secs();
+    println!("{findings} findings in {took} s");
+    Finding::unless(findings == 0, || "hostile input did what it must not".to_owned())
+}
+
+async fn fuzz(arguments: &Arguments, began: Instant) -> Result<Report, Finding> {
+    let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(..1 << 40));
+    println!("{FUZZ}: messages by every method and both streams, valid and mutated; seed {seed}");
+    let whole = Duration::try_from_secs_f64(60.0 * arguments.minutes)?;
+    let until = (began + whole).max(Instant::now() + whole / 3);
+    let bar = ProgressBar::new_spinner();
+    let played = Campaign { seed, rounds: arguments.rounds, until }
+        .run(|tally| {
+            let left = until.saturating_duration_since(Instant::now()).as_secs();
+            bar.set_message(format!(
+                "{} rounds, {} messages, {left} s left",
+                tally.rounds, tally.messages
+            ));
+            bar.tick();
+        })
+        .await;
+    bar.finish_and_clear();
+    played
+}
+
+/// Says how it ended; one if there was a finding.
+async fn tell(name: &str, play: impl Future<Output = Result<Report, Finding>>) -> usize {
+    let began = Instant::now();
+    let played = play.await;
+    let took = began.elapsed();
+    match played {
+        Ok(report) => {
+            println!("{name}: held for {took:.1?}: {report}");
+            0
+        }
+        Err(finding) => {
+            println!("{name}: FOUND after {took:.1?}: {finding}");
+            1
         }
     }
-    Finding::unless(findings == 0, || format!("{findings} findings"))
 }

@@ -11,25 +11,25 @@ use tonic::{
 };
 
 /// Makes one call of a method, as in `/abide.v1.Abide/StartRun`.
-pub async fn call(
-    channel: &Channel,
-    method: &'static str,
-    message: Bytes,
-) -> Result<Bytes, Status> {
+pub async fn call(channel: &Channel, method: &str, message: Bytes) -> Result<Bytes, Status> {
     let mut grpc = ready(channel).await?;
-    let path = PathAndQuery::from_static(method);
+    let path = path(method)?;
     Ok(grpc.unary(Request::new(message), path, Raw).await?.into_inner())
 }
 
 /// Opens a stream of a method; messages go out as they come.
 pub async fn stream(
     channel: &Channel,
-    method: &'static str,
+    method: &str,
     messages: impl Stream<Item = Bytes> + Send + 'static,
 ) -> Result<Streaming<Bytes>, Status> {
     let mut grpc = ready(channel).await?;
-    let path = PathAndQuery::from_static(method);
+    let path = path(method)?;
     Ok(grpc.streaming(Request::new(messages), path, Raw).await?.into_inner())
+}
+
+fn path(method: &str) -> Result<PathAndQuery, Status> {
+    method.parse().map_err(|_| Status::invalid_argument(format!("{method} is no method")))
 }
 
 async fn ready(channel: &Channel) -> Result<Grpc<Channel>, Status> {

@@ -156,6 +156,10 @@ mod status {
     use super::from_detail;
     use crate::generated::{ErrorCode, ErrorDetail, RefusalCode};
 
+    /// Bytes of a text in a status, which travels in headers: clients take 16 kB of those, in which a byte
+    /// may become three, and the message stands thrice.
+    const TEXT_BYTES: usize = 1_000;
+
     const TYPE: &str = "type.googleapis.com/abide.v1.ErrorDetail";
 
     #[derive(Clone, PartialEq, Message)]
@@ -176,13 +180,40 @@ mod status {
         value: Vec<u8>,
     }
 
-    /// The gRPC status of an error.
-    pub fn to_status(detail: ErrorDetail) -> Status {
+    /// The gRPC status of an error. What is too long for one is cut.
+    pub fn to_status(mut detail: ErrorDetail) -> Status {
+        cut_texts(&mut detail);
         let code = code(&detail);
         let any = Any { type_url: TYPE.to_owned(), value: detail.encode_to_vec() };
         let rich =
             RichStatus { code: code.into(), message: detail.message.clone(), details: vec![any] };
         Status::with_details(code, detail.message, rich.encode_to_vec().into())
+    }
+
+    fn cut_texts(detail: &mut ErrorDetail) {
+        let ErrorDetail { message, field, blocked, .. } = detail;
+        for text in [message, field] {
+            cut(text, TEXT_BYTES);
+        }
+        if let Some(blocked) = blocked {
+            // Eight texts at most, which share the place of two.
+            blocked.recorded.truncate(3);
+            let keys = [
+                &mut blocked.expected_key,
+                &mut blocked.recorded_key,
+                &mut blocked.expected_fingerprint,
+                &mut blocked.recorded_fingerprint,
+            ];
+            let texts = blocked.recorded.iter_mut().chain([&mut blocked.expected]);
+            texts.chain(keys.into_iter().flatten()).for_each(|text| cut(text, TEXT_BYTES / 4));
+        }
+    }
+
+    fn cut(text: &mut String, bytes: usize) {
+        if text.len() > bytes {
+            text.truncate(text.floor_char_boundary(bytes));
+            text.push('…');
+        }
     }
 
     /// The error of the request that has this status. One without details comes from the network or

@@ -74,7 +74,10 @@ pub(crate) fn check(call: &Call, limits: &Limits, now: Timestamp) -> Result<(), 
         | Call::AwaitWaits(target, _) => check.target(target),
         Call::Heartbeat(_, details) => check.payloads("heartbeat details", details),
         Call::ResolveActivity(_, resolution) => check.resolution(resolution),
-        Call::FailTask { failure, .. } => check.failure(failure),
+        Call::FailTask { failure, blocked, .. } => {
+            blocked.as_ref().map_or(Ok(()), |blocked| limits.check_blocked(blocked))?;
+            check.failure(failure)
+        }
         Call::AnswerQuery(_, Ok(result)) => check.payloads("query result", result),
         Call::AnswerQuery(_, Err(failure)) => check.failure(failure),
         // Commands are checked one by one by the run.
@@ -163,8 +166,7 @@ impl Check<'_> {
     }
 
     fn extension(&self, extension: &Extension) -> Result<(), CallError> {
-        let size = extension.iter().map(|(name, value)| name.len() + value.len()).sum();
-        self.limits.check_size("extension", size).map_err(CallError::Invalid)
+        self.limits.check_extension(extension).map_err(CallError::Invalid)
     }
 
     fn payloads(&self, field: &'static str, payloads: &Payloads) -> Result<(), CallError> {

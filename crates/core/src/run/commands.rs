@@ -16,7 +16,7 @@ use crate::{
         TimerCancelled, TimerRescheduled, TimerStarted, WaitCancelled, WaitDescribed, WaitDetails,
         WaitOpened, WaitSatisfied, WaitTimedOut,
     },
-    ids::{ActivityId, EventNumber, RunId, TimerId, UpdateId, WaitId},
+    ids::{ActivityId, EventNumber, ExecutionId, RunId, TimerId, UpdateId, WaitId},
     limits::{Exceeded, InvalidField, Limits, valid_condition_key},
     payload::{map_size, size},
 };
@@ -128,7 +128,7 @@ pub(super) fn check(run: &Run, limits: &Limits, commands: &[Command]) -> Result<
         let checked = if command.ask.closes() && !last {
             Err("a close must be the last command".to_owned())
         } else {
-            check_sizes(&command.ask, limits)
+            check_sizes(command, limits)
                 .map_err(|invalid| invalid.to_string())
                 .and_then(|()| ledger.check(&command.ask))
         };
@@ -282,11 +282,16 @@ impl Ledger<'_> {
 }
 
 /// Names and data of a command are within bounds.
-fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), InvalidField> {
-    match ask {
+fn check_sizes(command: &Command, limits: &Limits) -> Result<(), InvalidField> {
+    limits.check_extension(&command.extension)?;
+    match &command.ask {
         Ask::ScheduleActivity(spec) => {
             limits.check_name("activity id", spec.activity.as_str())?;
             limits.check_name("activity type", &spec.activity_type)?;
+            limits.check_length("queue", &spec.queue)?;
+            limits.check_retry(spec.retry.as_ref())?;
+            let retry_of = spec.retry_of.as_ref().map_or("", ExecutionId::as_str);
+            limits.check_length("execution id", retry_of)?;
             limits.check_size("header", map_size(&spec.header))?;
             limits.check_size("input", size(&spec.input))
         }
@@ -303,7 +308,10 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), InvalidField> {
             limits.check_length("timer id of the deadline", timer)?;
             check_details(spec.details.as_ref(), limits)
         }
-        Ask::DescribeWait { details, .. } => limits.check_details(details),
+        Ask::DescribeWait { wait, details } => {
+            limits.check_length("wait id", wait.as_str())?;
+            limits.check_details(details)
+        }
         Ask::StartChild(child) => {
             limits.check_name("workflow id", child.workflow.workflow.as_str())?;
             limits.check_spec(&child.spec)
@@ -313,7 +321,8 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), InvalidField> {
             limits.check_name("signal name", name)?;
             limits.check_size("signal input", size(input) + map_size(header))
         }
-        Ask::CancelExternal { target, .. } => {
+        Ask::CancelExternal { target, reason, .. } => {
+            limits.check_length("reason", reason)?;
             limits.check_name("workflow id", target.workflow.workflow.as_str())
         }
         Ask::RecordMarker(marker) => limits.check_marker(marker),
@@ -325,18 +334,22 @@ fn check_sizes(ask: &Ask, limits: &Limits) -> Result<(), InvalidField> {
             limits.check_size("update", size(&request.input) + map_size(&request.header))
         }
         // An outcome that is too large is the caller's to know, and no reason to do the task again.
-        Ask::CompleteUpdate { .. } | Ask::RejectUpdate { .. } => Ok(()),
+        Ask::CompleteUpdate { update, .. } | Ask::RejectUpdate { update, .. } => {
+            limits.check_length("update id", update.as_str())
+        }
         Ask::CompleteRun(result) | Ask::CancelRun(result) => {
             limits.check_size("result", size(result))
         }
         Ask::FailRun(failure) => limits.check_failure(failure),
         Ask::ContinueAsNew(command) => limits.check_spec(&command.spec),
-        Ask::CancelActivity(_)
-        | Ask::RescheduleTimer { .. }
-        | Ask::CancelTimer(_)
-        | Ask::SatisfyWait(_)
-        | Ask::TimeOutWait(_)
-        | Ask::CancelWait(_) => Ok(()),
+        // Ids that name nothing are told in the reason of the refusal, so they have a bound too.
+        Ask::CancelActivity(activity) => limits.check_length("activity id", activity.as_str()),
+        Ask::RescheduleTimer { timer, .. } | Ask::CancelTimer(timer) => {
+            limits.check_length("timer id", timer.as_str())
+        }
+        Ask::SatisfyWait(wait) | Ask::TimeOutWait(wait) | Ask::CancelWait(wait) => {
+            limits.check_length("wait id", wait.as_str())
+        }
     }
 }
 
@@ -365,11 +378,12 @@ fn check_condition(
     fingerprint: Option<&str>,
     limits: &Limits,
 ) -> Result<(), InvalidField> {
-    check_key(key)?;
+    check_key(key, limits)?;
     limits.check_length("fingerprint of the condition", fingerprint.unwrap_or_default())
 }
 
-fn check_key(key: Option<&str>) -> Result<(), InvalidField> {
+fn check_key(key: Option<&str>, limits: &Limits) -> Result<(), InvalidField> {
+    limits.check_length("condition key", key.unwrap_or_default())?;
     match key {
         Some(key) if !valid_condition_key(key) => Err(InvalidField::new(
             "condition key",
