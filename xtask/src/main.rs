@@ -17,6 +17,8 @@ usage: cargo xtask <command>
 
 commands:
   test [--seeds N]  everything that must pass before a change is merged
+  hostile [...]     hostile input against a true server, for five minutes or as long
+                    as `--minutes N` says; `--seed S` repeats what the fuzzer found
   tidy              only the checks on how the source tree is kept
   codegen           generate the code of proto/history.proto
   golden            record new golden files in xtask/golden.txt
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
 fn run(arguments: &[&str]) -> Result<(), Vec<Problem>> {
     match arguments {
         ["test", options @ ..] => test_command::run(options),
+        ["hostile", options @ ..] => test_command::hostile(options),
         ["tidy"] => tidy::run(&Workspace::load()?),
         ["codegen"] => codegen::run().map_err(|error| {
             Problem::new("proto/history.proto", error.to_string(), "correct the schema").into()

@@ -1,6 +1,6 @@
 //! `cargo xtask test`, the one command that must pass before a change is merged: formatting, lints,
-//! tests (tidy is one of them) with the PostgreSQL that they need, and the simulator. It stops at the
-//! first step that fails.
+//! tests (tidy is one of them) with the PostgreSQL that they need, the simulator, and hostile input
+//! against a true server. It stops at the first step that fails.
 
 use std::{
     fmt,
@@ -23,6 +23,9 @@ const SIMULATOR_SECONDS: u64 = 150;
 
 /// The hunt for the deliberate bugs stops after this many seconds.
 const BUG_HUNT_SECONDS: u64 = 30;
+
+/// Hostile input is played for so many minutes.
+const HOSTILE_MINUTES: &str = "2";
 
 /// One cargo command.
 struct Step {
@@ -90,7 +93,22 @@ fn steps(seeds: u64, simulated: bool) -> Vec<Step> {
              look at what changed in its faults or checkers",
         ));
     }
+    steps.push(hostile_step(&["--minutes", HOSTILE_MINUTES]));
     steps
+}
+
+/// `cargo xtask hostile`: only that step, with these options.
+pub(crate) fn hostile(options: &[&str]) -> Result<(), Vec<Problem>> {
+    Ok(perform(&hostile_step(options), Instant::now())?)
+}
+
+fn hostile_step(options: &[&str]) -> Step {
+    let run = ["run", "--release", "--locked", "-p", "abide-hostile", "--"];
+    Step {
+        name: "hostile input",
+        arguments: run.iter().chain(options).map(|word| (*word).to_owned()).collect(),
+        fix: "repeat it with the command that it names; `--only NAME` plays one scenario",
+    }
 }
 
 fn perform(step: &Step, started_at: Instant) -> Result<(), Problem> {
@@ -138,13 +156,14 @@ mod tests {
 
     #[test]
     fn the_simulator_runs_only_where_it_exists() {
-        assert_eq!(steps(7, false).len(), 4);
+        assert_eq!(steps(7, false).len(), 5);
         let lines: Vec<String> = steps(7, true).iter().map(command_line).collect();
         assert_eq!(
             lines[4..],
             [
                 "cargo run --release --locked -p abide-sim -- --seeds 7 --seconds 150",
                 "cargo run --release --locked -p abide-sim -- --bugs --seconds 30",
+                "cargo run --release --locked -p abide-hostile -- --minutes 2",
             ]
         );
     }

@@ -2,15 +2,16 @@
 //! message names the command.
 
 use abide_core::{
-    command::Ask,
+    command::{Ask, Command},
     event::{
-        Approval, CancelMode, Condition, Fact, Guards, Marker, MarkerKind, Origin, Target,
-        TaskFailureCause, TimerSpec, WaitDetails, WaitSpec,
+        ActivitySpec, Approval, CancelMode, Condition, Fact, Guards, Marker, MarkerKind, Origin,
+        Target, TaskFailureCause, TimerSpec, WaitDetails, WaitSpec,
     },
     failure::Failure,
     limits::Limits,
     payload::{Payload, PayloadMap},
-    run::Reply,
+    retry::RetryPolicy,
+    run::{Input, Reply},
     time::Timestamp,
 };
 
@@ -252,6 +253,52 @@ fn what_a_marker_records_is_bounded() {
     for (marker, expected) in cases {
         assert_eq!(refused(marker), format!("command 1: {expected}"));
     }
+}
+
+/// Ids that name nothing, too: the reason of the refusal tells them, and is stored.
+#[test]
+fn every_text_of_a_command_is_bounded() {
+    let limits = Limits { payload_bytes: 40, id_bytes: 8, ..Limits::default() };
+    let long = || "x".repeat(9);
+    let retry = Some(RetryPolicy::default().non_retryable("x".repeat(41)));
+    let keyed = Condition { key: Some(long()), fingerprint: None };
+    let ids = [
+        (Ask::CancelActivity(long().into()), "activity id"),
+        (cancel_timer(&long()), "timer id"),
+        (move_timer(&long(), 60), "timer id"),
+        (Ask::SatisfyWait(long().into()), "wait id"),
+        (Ask::TimeOutWait(long().into()), "wait id"),
+        (Ask::CancelWait(long().into()), "wait id"),
+        (complete_update(&long()), "update id"),
+        (reject(&long()), "update id"),
+        (Ask::OpenWait(WaitSpec { condition: keyed, ..wait_spec("v", None) }), "condition key"),
+        (Ask::ScheduleActivity(ActivitySpec { queue: long(), ..activity_spec("b") }), "queue"),
+    ];
+    for (ask, field) in ids {
+        let expected = format!("command 1: {field} has 9 bytes, the limit is 8");
+        assert_eq!(refused_by(limits.clone(), [ask]), expected);
+    }
+    let picky = Ask::ScheduleActivity(ActivitySpec { retry, ..activity_spec("b") });
+    let expected = "command 1: retry policy has 41 bytes, the limit is 40";
+    assert_eq!(refused_by(limits.clone(), [picky]), expected);
+    let extension = [("name".to_owned(), "x".repeat(37).into())].into();
+    let failure = Failure { extension, ..Failure::default() };
+    let expected = "command 1: failure has 41 bytes, the limit is 40";
+    assert_eq!(refused_by(limits, [Ask::FailRun(failure)]), expected);
+}
+
+#[test]
+fn what_a_gateway_keeps_with_a_command_is_bounded() {
+    let mut world = World::after([]);
+    world.limits = Limits { payload_bytes: 40, ..Limits::default() };
+    world.signal("go");
+    world.start_task();
+    let extension = [("name".to_owned(), "x".repeat(37).into())].into();
+    let mut completion = world.completion([]);
+    completion.commands = vec![Command { ask: complete_run(), extension }];
+    let took = world.take(Input::CompleteTask(Box::new(completion)));
+    let Reply::TaskRefused { message, .. } = took.reply else { panic!("{:?}", took.reply) };
+    assert_eq!(message, "command 1: extension has 41 bytes, the limit is 40");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod forged_nodes;
 mod lost_files;
 mod many_links;
 mod taken_ids;
+mod worst_shapes;
 
 use std::{pin::Pin, time::Duration};
 
@@ -54,6 +55,11 @@ pub const ALL: &[Scenario] = &[
         name: "lost-files",
         plays: "files of the store that are removed, emptied or cut",
         play: |arena| Box::pin(lost_files::play(arena)),
+    },
+    Scenario {
+        name: "worst-shapes",
+        plays: "each field of each message very often, very long and inside itself, up to 16 MB",
+        play: |arena| Box::pin(worst_shapes::play(arena)),
     },
 ];
 

@@ -2,6 +2,7 @@
 
 use abide_core::{
     call::CallError,
+    event::Blocked,
     limits::{Exceeded, InvalidField},
     run::{Close, Refusal},
 };
@@ -83,6 +84,40 @@ fn errors_in_statuses() {
     let ended = tonic::Status::out_of_range(limit);
     assert_eq!(from_status(&ended), CallError::Unavailable(limit.into()));
     assert_eq!(reason(&ended), limit);
+}
+
+/// Clients take 16 kB of headers, in which a status travels.
+#[cfg(feature = "tonic")]
+#[test]
+fn an_error_of_any_length_fits_the_headers() {
+    use abide_proto::error::{from_status, to_status};
+    let long = "\u{1b}\u{20ac}".repeat(1 << 20);
+    let blocked = Blocked {
+        expected: long.clone(),
+        recorded: vec![long.clone(); 100],
+        expected_key: Some(long.clone()),
+        recorded_fingerprint: Some(long.clone()),
+        ..blocked()
+    };
+    let refused = Refusal::UnknownTimer("x".repeat(1_000).into());
+    let errors = [
+        CallError::Invalid(InvalidField::new(long.as_str(), long.as_str())),
+        CallError::Unavailable(long),
+        CallError::Blocked(Box::new(blocked)),
+        CallError::Refused(refused),
+    ];
+    for error in errors {
+        let status = to_status(to_detail(error.clone()));
+        let headers = status.clone().into_http::<()>();
+        let bytes: usize =
+            headers.headers().iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+        assert!(bytes < 16_000, "{bytes} bytes");
+        assert_eq!(
+            std::mem::discriminant(&from_status(&status)),
+            std::mem::discriminant(&error),
+            "it is the same kind of error"
+        );
+    }
 }
 
 #[test]
