@@ -131,6 +131,7 @@ impl Shared {
         }
         let latency = watch.end().await.map_err(|finding| self.with_seeds(&finding))?;
         check_figures(&victim.get("/metrics").await?)?;
+        check_log(&victim.log())?;
         let peak = victim.peak_rss();
         Finding::unless(peak <= RSS, || format!("RSS came to {peak}, more than {RSS}"))?;
         victim.end().await?;
@@ -170,6 +171,11 @@ fn check_figures(figures: &str) -> Result<(), Finding> {
     let quiet = |line: &&str| QUIET.iter().any(|quiet| line.contains(quiet));
     let loud = figures.lines().filter(quiet).find(|line| !line.ends_with(" 0"));
     loud.map_or(Ok(()), |line| Err(Finding::new(format!("a figure is not zero: {line}"))))
+}
+
+fn check_log(log: &str) -> Result<(), Finding> {
+    let error = log.lines().find(|line| line.contains(" ERROR "));
+    error.map_or(Ok(()), |line| Err(Finding::new(format!("the server logged: {line}"))))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The worst shapes of every message: each field of each request and frame, very often, very long, or
-//! inside itself, as many bytes as a message may have. What is around it is good, so that it gets as far
-//! as it can.
+//! inside itself. What is around it is good, so that it gets as far as it can. Shapes that are refused
+//! before the fields are looked at have as many bytes as a message may have, and come once for each
+//! method; the others are as large as they can be without being refused for their number of parts.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -25,7 +26,7 @@ const MOST: usize = (16 << 20) - (16 << 10);
 const UNDER: usize = 60_000;
 
 /// The same where there may be more.
-const FAR_UNDER: usize = 400_000;
+const FAR_UNDER: usize = 250_000;
 
 /// One such message at a time must not take more than this.
 const RSS: Amount = Amount::mb(600);
@@ -41,7 +42,7 @@ pub(super) async fn play(arena: &Arena) -> Result<Report, Finding> {
     let (mut messages, mut slowest) = (0, Duration::ZERO);
     let mut visited = HashSet::new();
     for method in &schema.methods {
-        let mut shapes = vec![(0, groups(1, MOST, false)), (0, groups(1_000, MOST / 4, true))];
+        let mut shapes: Vec<_> = whole().into_iter().map(|shape| (1, shape)).collect();
         for path in paths(&schema, method.input, &mut visited) {
             let count = if path.len() > 3 { FAR_UNDER } else { UNDER };
             let leaf = path[path.len() - 1];
@@ -92,6 +93,19 @@ fn paths<'a>(schema: &'a Schema, root: usize, visited: &mut HashSet<usize>) -> V
     paths
 }
 
+/// Whole messages that no field can be told from.
+fn whole() -> [Vec<u8>; 5] {
+    let mut empty = Vec::new();
+    wrap(1, &[], &mut empty);
+    [
+        empty.repeat(MOST / empty.len()),
+        nested(1, MOST / 6),
+        groups(1, MOST, false),
+        groups(1_000, MOST / 4, true),
+        vec![0xff; MOST],
+    ]
+}
+
 /// The field in its worst shapes; `count` parts are not yet too many.
 fn contents(schema: &Schema, (_, field): Step<'_>, count: usize) -> Vec<Vec<u8>> {
     let tag = field.tag;
@@ -109,22 +123,16 @@ fn contents(schema: &Schema, (_, field): Step<'_>, count: usize) -> Vec<Vec<u8>>
             wrap(tag, &encode(&message), &mut full);
             // A guess of its parts, which is never too small.
             let times = (count / (full.len() / 2)).min(MOST / full.len()).max(1);
-            vec![
-                empty.repeat(MOST / empty.len()),
-                empty.repeat(count),
-                full.repeat(times),
-                full.repeat(MOST / full.len()),
-                nested(tag, MOST / 6),
-            ]
+            vec![empty.repeat(count), full.repeat(times), nested(tag, count)]
         }
         Kind::Text | Kind::Bytes => {
-            vec![text(MOST), text(3 << 20), empty.repeat(count), text(30).repeat(count)]
+            vec![text(MOST), empty.repeat(count)]
         }
         Kind::Number | Kind::Enumeration(_) | Kind::Fixed32 | Kind::Fixed64 => {
             let mut one = Vec::new();
             encode_key(tag, WireType::Varint, &mut one);
             one.push(1);
-            vec![text(MOST), text(count), one.repeat(count), one.repeat(MOST / one.len())]
+            vec![if field.repeated { text(count) } else { one.repeat(count) }]
         }
     }
 }
