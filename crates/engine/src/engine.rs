@@ -34,7 +34,7 @@ use crate::{
     clock::{Clock, SystemClock},
     cluster::Membership,
     figures::Figures,
-    gauge::Gauge,
+    gauge::{Gauge, Work},
     health::Health,
     history,
     members::Members,
@@ -182,14 +182,15 @@ impl Engine {
         self.check_namespace(&workflow.namespace)?;
         let Some(cluster) = &self.node.cluster else { return self.call_here(call).await };
         let (shard, repeatable) = (workflow.slot().shard(), call.reads_only());
-        self.at_owner(shard, repeatable, |place| match place {
+        let asked = self.at_owner(shard, repeatable, |place| match place {
             Place::Here => Box::pin(self.call_here(call.clone())),
             Place::At(node) => {
                 let answer = cluster.peers.call(&node, call.clone());
                 if repeatable { Box::pin(self.unless_stopped(answer)) } else { answer }
             }
-        })
-        .await
+        });
+        // On the heap, because there may be very many calls that wait, and most engines are alone.
+        Box::pin(asked).await
     }
 
     /// Asks the node that serves the shard. What is served here needs nobody to tell the way.
@@ -233,6 +234,18 @@ impl Engine {
 
     /// Makes a call, if this node serves the run.
     pub async fn call_here(&self, call: Call) -> Result<CallReply, CallError> {
+        let (mut caller, reply) = self.post_call(call)?;
+        let answered = reply.await;
+        caller.waits = false;
+        let (reply, _work) = answered.map_err(|_| stopped())?;
+        reply.map_err(|error| match error {
+            CallError::NotServed => self.not_served(),
+            error => error,
+        })
+    }
+
+    /// Gives a call to its shard. Apart from the wait for its answer, so that what waits is small.
+    fn post_call(&self, call: Call) -> Result<(Caller<'_>, Answered), CallError> {
         let (workflow, _) = call.place();
         self.check_namespace(&workflow.namespace)?;
         let shard = workflow.slot().shard();
@@ -242,14 +255,7 @@ impl Engine {
         if turned_away.is_some() {
             return Err(self.not_served());
         }
-        let mut caller = Caller { node: &self.node, shard, ticket, waits: true };
-        let answered = reply.await;
-        caller.waits = false;
-        let (reply, _work) = answered.map_err(|_| stopped())?;
-        reply.map_err(|error| match error {
-            CallError::NotServed => self.not_served(),
-            error => error,
-        })
+        Ok((Caller { node: &self.node, shard, ticket, waits: true }, reply))
     }
 
     /// The shard is not served here. Nobody else serves those of an engine that is alone.
@@ -445,6 +451,9 @@ impl Engine {
         &self.node.limits
     }
 }
+
+/// The way back to a caller.
+type Answered = oneshot::Receiver<(Result<CallReply, CallError>, Work)>;
 
 /// A caller that may go away before it is answered.
 struct Caller<'a> {

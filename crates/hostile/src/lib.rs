@@ -32,6 +32,7 @@ mod arena;
 pub mod fuzz;
 mod generate;
 mod honest;
+mod memory;
 mod parts;
 pub mod raw;
 mod report;

@@ -1,12 +1,20 @@
 //! Calls whose messages are bytes, so that they can be anything.
 
+use std::iter;
+
 use bytes::{Buf as _, BufMut as _, Bytes};
-use tokio_stream::Stream;
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use tokio_stream::{Stream, StreamExt as _};
 use tonic::{
     Request, Status, Streaming,
+    body::Body,
     client::Grpc,
     codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
-    codegen::http::uri::PathAndQuery,
+    codegen::{
+        Service as _,
+        http::{self, uri::PathAndQuery},
+    },
     transport::Channel,
 };
 
@@ -37,6 +45,35 @@ async fn ready(channel: &Channel) -> Result<Grpc<Channel>, Status> {
     grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
     Ok(grpc)
 }
+
+/// Begins a message of this length, sends that much of it, and then nothing more. Tells how it ends.
+pub async fn unfinished(
+    mut channel: Channel,
+    method: &'static str,
+    (length, sent): (u32, usize),
+) -> Result<(), Status> {
+    let header = iter::once(0).chain(length.to_be_bytes()).collect();
+    let full = sent / ZEROES.len();
+    let zeroes = iter::repeat_n(Bytes::from_static(&ZEROES), full);
+    let rest = Bytes::from_static(&ZEROES[..sent % ZEROES.len()]);
+    let chunks = iter::once(header).chain(zeroes).chain(iter::once(rest));
+    let frames = tokio_stream::iter(chunks.map(|chunk| Ok::<_, Status>(Frame::data(chunk))));
+    let body = Body::new(StreamBody::new(frames.chain(tokio_stream::pending())));
+    let request = http::Request::post(format!("http://server{method}"))
+        .version(http::Version::HTTP_2)
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .body(body);
+    let request = request.map_err(|error| Status::internal(error.to_string()))?;
+    let ready = std::future::poll_fn(|context| channel.poll_ready(context)).await;
+    ready.map_err(|error| Status::unavailable(error.to_string()))?;
+    let answered = channel.call(request).await;
+    let answered = answered.map_err(|error| Status::from_error(error.into()))?;
+    Status::from_header_map(answered.headers()).map_or(Ok(()), Err)
+}
+
+/// What unfinished messages are made of.
+static ZEROES: [u8; 1 << 16] = [0; 1 << 16];
 
 /// Bytes as they are.
 struct Raw;

@@ -64,10 +64,29 @@ impl<U: Name + Default + 'static> tonic::codec::Decoder for Decoder<U> {
     type Error = Status;
 
     fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
-        let decoded = parts::check::<U>(buffer.chunk())
-            .and_then(|()| U::decode(buffer).map_err(|error| undecodable(&error.to_string())));
-        decoded.map(Some).map_err(|invalid| error::to_status(error::to_detail(invalid.into())))
+        let decoded = decode(buffer.chunk());
+        buffer.advance(buffer.remaining());
+        decoded.map(Some)
     }
+}
+
+/// Decodes a message. All of it is copied: a small part that is kept for long must not keep the whole
+/// message in memory.
+pub fn decode<U: Name + Default + 'static>(message: &[u8]) -> Result<U, Status> {
+    let decoded = parts::check::<U>(message)
+        .and_then(|()| U::decode(message).map_err(|error| undecodable(&error.to_string())));
+    decoded.map_err(|invalid| error::to_status(error::to_detail(invalid.into())))
+}
+
+/// A message as it stands in a stream: a flag that says that it is not compressed, its length, itself.
+pub fn encode<T: Message>(message: &T) -> Vec<u8> {
+    let length = message.encoded_len();
+    let mut framed = Vec::with_capacity(5 + length);
+    framed.push(0);
+    // What is longer than its length can say never gets here: all that is sent is bounded.
+    framed.extend(u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
+    message.encode_raw(&mut framed);
+    framed
 }
 
 /// The field at fault and what is wrong with it. The decoder says them in one text: its own name, then

@@ -1,7 +1,7 @@
 //! Many calls on one stream, several per frame, answered in any order. The stream is one machine that
 //! is polled by the connection: it reads calls only while answers can be written, so a client that
-//! reads nothing is not served either. It holds no more than its bound of calls, the refusals of one
-//! frame, and a few pages.
+//! reads nothing is not served either. It holds no more than its bound of calls, in number and in
+//! bytes, the refusals of one frame, and the pages that there is room for.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -10,17 +10,14 @@ use std::{
     task::{Context, Poll},
 };
 
-use abide_core::{
-    call::{Call, CallError, CallReply, HistoryRequest},
-    limits::InvalidField,
-};
+use abide_core::{call::CallError, limits::InvalidField};
 use abide_proto::{
     error,
     generated::{
         AnswersFrame, CallsFrame, NumberedAnswer, NumberedCall, numbered_answer::Answer,
         numbered_call::Call as Asked,
     },
-    operation::Operation,
+    operation::{Operation, Reply},
 };
 use futures_util::{
     FutureExt, Stream, StreamExt,
@@ -28,31 +25,32 @@ use futures_util::{
     stream::FuturesUnordered,
 };
 use prost::Message;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tonic::{Status, Streaming};
+use tokio::sync::OwnedSemaphorePermit;
+use tonic::Status;
 
 use crate::{
     frame::{READ_FRAMES, WRITTEN_BYTES, WRITTEN_ITEMS, check_items},
-    handler::{Handler, may_wait, over, status},
-    size::reword,
+    guests::{Charge, Guest},
+    handler::{Handler, is_page, may_wait, over, status},
+    history::{PAGE_BYTES, await_events},
+    wire::{Said, Sending},
 };
 
-/// Pages that a stream reads at one time. They stay in memory until the client reads its answers.
-const PAGES: usize = 16;
+/// An answer, and the room that it has if it is a page.
+type Answered = (NumberedAnswer, Option<Charge>);
 
 /// A stream of calls.
 pub(crate) struct Calls {
-    asked: Streaming<CallsFrame>,
+    asked: Said<CallsFrame>,
+    guest: Arc<Guest>,
     asking: bool,
     welcomed: bool,
     handler: Handler,
-    running: FuturesUnordered<BoxFuture<'static, Option<NumberedAnswer>>>,
+    running: FuturesUnordered<BoxFuture<'static, Option<Answered>>>,
     /// Answers to calls that never ran. While there are any, no frame is read.
     refused: VecDeque<NumberedAnswer>,
     /// Calls that may be abandoned.
     waiting: HashMap<u64, AbortHandle>,
-    /// Places for pages.
-    pages: Arc<Semaphore>,
     /// Ends when the server stops.
     stopping: BoxFuture<'static, ()>,
     _place: OwnedSemaphorePermit,
@@ -60,7 +58,11 @@ pub(crate) struct Calls {
 
 impl Calls {
     /// The stream that answers `asked`.
-    pub(crate) fn new(handler: Handler, asked: Streaming<CallsFrame>) -> Result<Self, Status> {
+    pub(crate) fn new(
+        handler: Handler,
+        guest: Arc<Guest>,
+        asked: Said<CallsFrame>,
+    ) -> Result<Self, Status> {
         let place = handler.stream()?;
         let mut stopping = handler.stopping.clone();
         let stopping = async move {
@@ -69,13 +71,13 @@ impl Calls {
         };
         Ok(Self {
             asked,
+            guest,
             asking: true,
             welcomed: false,
             handler,
             running: FuturesUnordered::new(),
             refused: VecDeque::new(),
             waiting: HashMap::new(),
-            pages: Arc::new(Semaphore::new(PAGES)),
             stopping: stopping.boxed(),
             _place: place,
         })
@@ -90,26 +92,43 @@ impl Calls {
             }
         }
         for NumberedCall { number, call } in calls {
-            match self.admit(call) {
-                Ok(operation) => self.start(number, operation),
-                Err(failed) => self.refused.push_back(numbered(number, Err(failed))),
+            if let Err(failed) = self.start(number, call) {
+                self.refused.push_back(numbered(number, Err(failed)));
             }
         }
         Ok(())
     }
 
-    fn admit(&self, call: Option<Asked>) -> Result<Operation, CallError> {
+    fn start(&mut self, number: u64, call: Option<Asked>) -> Result<(), CallError> {
         let limit = self.handler.bounds.calls_per_stream;
         if self.running.len() >= limit {
             return Err(over("calls of the stream", limit));
         }
         let call = call.ok_or_else(|| InvalidField::new("call", "has no known case set"))?;
-        self.handler.operation(call)
+        let bytes = call.encoded_len();
+        let operation = self.handler.operation(call)?;
+        let named = (number, may_wait(&operation), bytes);
+        let (handler, guest) = (self.handler.clone(), Arc::clone(&self.guest));
+        match operation {
+            Operation::Call(call) => self.run(named, async move {
+                let reply = handler.engine.call(call).await;
+                handler.calls.count(&reply);
+                (numbered(number, reply.map(|reply| Reply::Call(reply).into())), None)
+            }),
+            other => self.run(named, read(handler, guest, number, other)),
+        }
     }
 
-    fn start(&mut self, number: u64, operation: Operation) {
-        let abandonable = may_wait(&operation);
-        let call = perform(self.handler.clone(), Arc::clone(&self.pages), number, operation);
+    /// Runs a call of so many bytes. There may be very many that wait, so what they are made of counts.
+    fn run(
+        &mut self,
+        (number, abandonable, bytes): (u64, bool, usize),
+        call: impl Future<Output = Answered> + Send + 'static,
+    ) -> Result<(), CallError> {
+        let held = self.guest.stand(bytes + size_of_val(&call)).ok_or_else(|| {
+            over("bytes of the connection's calls that wait for an answer", self.guest.share())
+        })?;
+        let call = call.inspect(move |_| drop(held));
         if abandonable {
             let (handle, registration) = AbortHandle::new_pair();
             self.waiting.insert(number, handle);
@@ -117,6 +136,7 @@ impl Calls {
         } else {
             self.running.push(call.map(Some).boxed());
         }
+        Ok(())
     }
 
     /// Takes no more calls, and lets those go that may be long in coming: the caller asks another
@@ -138,7 +158,7 @@ impl Calls {
             }
             match self.asked.poll_next_unpin(context) {
                 Poll::Ready(Some(frame)) => {
-                    self.take(frame.map_err(reword)?).map_err(status)?;
+                    self.take(frame?).map_err(status)?;
                 }
                 Poll::Ready(None) => self.asking = false,
                 Poll::Pending => return Ok(()),
@@ -148,15 +168,16 @@ impl Calls {
         Ok(())
     }
 
-    fn poll_answers(&mut self, context: &mut Context<'_>) -> Vec<NumberedAnswer> {
-        let mut answers = Vec::new();
+    fn poll_answers(&mut self, context: &mut Context<'_>) -> Sending<Vec<NumberedAnswer>> {
+        let (mut answers, mut rooms) = (Vec::new(), Vec::new());
         let mut bytes = 0;
         while answers.len() < WRITTEN_ITEMS && bytes < WRITTEN_BYTES {
             let answer = match self.refused.pop_front() {
                 Some(refused) => refused,
                 None => match self.running.poll_next_unpin(context) {
-                    Poll::Ready(Some(Some(answer))) => {
+                    Poll::Ready(Some(Some((answer, room)))) => {
                         self.waiting.remove(&answer.number);
+                        rooms.extend(room);
                         answer
                     }
                     Poll::Ready(Some(None)) => continue,
@@ -166,24 +187,23 @@ impl Calls {
             bytes += answer.encoded_len();
             answers.push(answer);
         }
-        answers
+        Sending { message: answers, rooms }
     }
 }
 
-async fn perform(
-    handler: Handler,
-    pages: Arc<Semaphore>,
-    number: u64,
-    operation: Operation,
-) -> NumberedAnswer {
-    numbered(number, answer(&handler, &pages, operation).await)
+/// Answers what is read and not done.
+async fn read(handler: Handler, guest: Arc<Guest>, number: u64, operation: Operation) -> Answered {
+    match answer(&handler, guest, operation).await {
+        Ok((answer, room)) => (numbered(number, Ok(answer)), room),
+        Err(failed) => (numbered(number, Err(failed)), None),
+    }
 }
 
 async fn answer(
     handler: &Handler,
-    pages: &Semaphore,
+    guest: Arc<Guest>,
     mut operation: Operation,
-) -> Result<Answer, CallError> {
+) -> Result<(Answer, Option<Charge>), CallError> {
     if let Operation::History(request) = &mut operation {
         let awaited = await_events(handler, request).await;
         if awaited.is_err() {
@@ -191,25 +211,8 @@ async fn answer(
         }
         awaited?;
     }
-    // The semaphore is never closed.
-    let _place = if is_page(&operation) { pages.acquire().await.ok() } else { None };
-    Ok(handler.perform(operation).await?.into())
-}
-
-/// Waits before a place for a page is taken, since the events may be long in coming.
-async fn await_events(handler: &Handler, request: &mut HistoryRequest) -> Result<(), CallError> {
-    if let Some(follow) = request.follow.take() {
-        let call = Call::AwaitEvents(request.target.clone(), follow);
-        if let CallReply::History { run, .. } = handler.engine.call(call).await? {
-            request.target.run = Some(run);
-        }
-    }
-    Ok(())
-}
-
-/// Whether the answer may have many rows.
-fn is_page(operation: &Operation) -> bool {
-    matches!(operation, Operation::History(_) | Operation::Runs(_) | Operation::Waits(_))
+    let room = if is_page(&operation) { Some(guest.room(PAGE_BYTES).await) } else { None };
+    Ok((handler.perform(operation).await?.into(), room))
 }
 
 fn numbered(number: u64, answer: Result<Answer, CallError>) -> NumberedAnswer {
@@ -218,14 +221,15 @@ fn numbered(number: u64, answer: Result<Answer, CallError>) -> NumberedAnswer {
 }
 
 impl Stream for Calls {
-    type Item = Result<AnswersFrame, Status>;
+    type Item = Result<Sending<AnswersFrame>, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
         if !this.welcomed {
             this.welcomed = true;
             let message_bytes = this.handler.message_bytes();
-            return Poll::Ready(Some(Ok(AnswersFrame { answers: Vec::new(), message_bytes })));
+            let message = AnswersFrame { answers: Vec::new(), message_bytes };
+            return Poll::Ready(Some(Ok(Sending { message, rooms: Vec::new() })));
         }
         if this.asking && this.stopping.poll_unpin(context).is_ready() {
             this.stop();
@@ -233,9 +237,10 @@ impl Stream for Calls {
         if let Err(status) = this.poll_asked(context) {
             return Poll::Ready(Some(Err(status)));
         }
-        let answers = this.poll_answers(context);
+        let Sending { message: answers, rooms } = this.poll_answers(context);
         if !answers.is_empty() {
-            return Poll::Ready(Some(Ok(AnswersFrame { answers, message_bytes: 0 })));
+            let message = AnswersFrame { answers, message_bytes: 0 };
+            return Poll::Ready(Some(Ok(Sending { message, rooms })));
         }
         let over = !this.asking && this.running.is_empty();
         if over { Poll::Ready(None) } else { Poll::Pending }

@@ -11,6 +11,7 @@ use std::{
 
 use abide_core::ids::NamespaceId;
 use abide_engine::{Borders, LeaseOptions};
+use abide_proto::CONNECTION_WINDOW;
 use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
 
@@ -240,8 +241,24 @@ pub struct Tls {
 pub struct Bounds {
     /// Bytes of one request or frame: it is held in memory as a whole.
     pub message_bytes: usize,
-    /// Open connections of each listener: each costs buffers and a descriptor.
+    /// Open connections of each listener: each costs buffers and a descriptor. One more makes the one
+    /// end that has been idle for longest; a held call or a worker's stream is not idle.
     pub connections: usize,
+    /// The same of one address, or of one IPv6 network of 64 bits: no machine may have all of them.
+    pub connections_per_address: usize,
+    /// Bytes in flight over all connections: messages that are not complete, requests that wait for
+    /// their answer, answers that were not read. Above, the connection ends that holds the most for the
+    /// longest. A third is for messages and pages of more than 64 kB, which wait for each other.
+    pub bytes_in_flight: usize,
+    /// The same of one connection in calls that wait for their answer, which are refused above it, and in
+    /// answers that it does not read, which wait above it. Of the room for large messages it has at most
+    /// half.
+    pub bytes_per_connection: usize,
+    /// Bytes that peers may send ahead of what is read, shared by all connections: the first few may each
+    /// send the most that makes one faster, and those that come beside many others 64 kB.
+    pub receive_windows: usize,
+    /// Milliseconds that a message which has begun may stand still, and that an answer may be unread.
+    pub stall_ms: u64,
     /// Streams and waiting requests of one connection.
     pub streams_per_connection: u32,
     /// Long streams of the whole server: worker sessions, streams of calls, followed histories.
@@ -266,6 +283,11 @@ impl Default for Bounds {
         Self {
             message_bytes: 16 << 20,
             connections: 1_000,
+            connections_per_address: 500,
+            bytes_in_flight: 192 << 20,
+            bytes_per_connection: 64 << 20,
+            receive_windows: 16 << 20,
+            stall_ms: 10_000,
             streams_per_connection: 1_000,
             streams: 10_000,
             items_per_frame: 4_096,
@@ -293,14 +315,37 @@ impl Bounds {
         Silence { first, later: first + 2 * self.keepalive() }
     }
 
+    pub(crate) const fn stall(&self) -> Duration {
+        Duration::from_millis(self.stall_ms)
+    }
+
+    /// The window of a connection that comes when there are so many with it. Whichever of them stay, the
+    /// oldest has at most all, the second half of it and so on, which is a few times the whole.
+    pub(crate) fn window(&self, connections: usize) -> u32 {
+        let share = self.receive_windows / connections.max(1);
+        u32::try_from(share).unwrap_or(u32::MAX).clamp(LEAST_WINDOW, CONNECTION_WINDOW)
+    }
+
     pub(crate) const fn shutdown(&self) -> Duration {
         Duration::from_millis(self.shutdown_ms)
     }
 }
 
+/// What HTTP/2 gives every connection to begin with.
+const LEAST_WINDOW: u32 = 65_535;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_connections_share_what_may_be_sent_ahead() {
+        let bounds = Bounds::default();
+        assert_eq!(bounds.window(1), CONNECTION_WINDOW);
+        assert_eq!(bounds.window(1_000), LEAST_WINDOW);
+        let sum: u64 = (1..=1_000).map(|count| u64::from(bounds.window(count))).sum();
+        assert!(sum < 140 << 20, "{sum}");
+    }
 
     #[test]
     fn nothing_said_is_the_default() {

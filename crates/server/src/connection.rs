@@ -1,23 +1,23 @@
-//! Connections, of which there is a bounded number: while all are taken, new ones wait in the
-//! operating system's queue, which is bounded too. A connection that stays silent loses its place.
+//! Connections as they come in. One that stays silent loses its place, and one for which there is none
+//! is closed, or waits until there is.
 
 use std::{
-    io,
-    net::SocketAddr,
+    fmt, io,
+    net::{IpAddr, Ipv6Addr},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
-use futures_util::{Stream, stream};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, Sleep, sleep, sleep_until},
 };
 use tonic::transport::server::{Connected, TcpConnectInfo};
+
+use crate::guests::{Guests, Place};
 
 /// Time until another try when nothing can be accepted, as when descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -31,47 +31,48 @@ pub(crate) struct Silence {
     pub(crate) later: Duration,
 }
 
-/// Where connections come in, at most so many at a time.
+/// Where connections come from. All of a network that one machine may use count as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Address(IpAddr);
+
+impl Address {
+    pub(crate) fn of(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V4(address) => address.into(),
+            // The last half is the machine's own to choose.
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Where connections come in.
 pub(crate) struct Entrance {
     listener: TcpListener,
-    places: Arc<Semaphore>,
+    guests: Arc<Guests>,
     silence: Silence,
 }
 
 impl Entrance {
-    pub(crate) fn new(listener: TcpListener, limit: usize, silence: Silence) -> Self {
-        Self { listener, places: Arc::new(Semaphore::new(limit)), silence }
+    pub(crate) fn new(listener: TcpListener, guests: Arc<Guests>, silence: Silence) -> Self {
+        Self { listener, guests, silence }
     }
 
-    /// Connections as they come. It never ends.
-    pub(crate) fn connections(self) -> impl Stream<Item = io::Result<Connection>> {
-        stream::unfold(self, |entrance| async move {
-            let (connection, _) = entrance.next().await;
-            Some((Ok(connection), entrance))
-        })
-    }
-
-    async fn next(&self) -> (Connection, SocketAddr) {
-        // The semaphore is never closed, so there is a place in the end.
-        let place = Arc::clone(&self.places).acquire_owned().await.ok();
-        let (stream, address) = persist(|| self.listener.accept()).await;
-        // Frames are written whole, so waiting to fill a packet only costs time. A connection that
-        // ended meanwhile says so when it is read.
-        let _ = stream.set_nodelay(true);
-        (Connection::new(stream, self.silence, place), address)
-    }
-}
-
-impl axum::serve::Listener for Entrance {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
-        self.next().await
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    /// The next connection that there is a place for.
+    pub(crate) async fn next(&self) -> (Connection, Place) {
+        loop {
+            let (stream, address) = persist(|| self.listener.accept()).await;
+            let Some(place) = self.guests.place(address).await else { continue };
+            // Frames are written whole, so waiting to fill a packet only costs time. A connection that
+            // ended meanwhile says so when it is read.
+            let _ = stream.set_nodelay(true);
+            return (Connection::new(stream, self.silence), place);
+        }
     }
 }
 
@@ -98,7 +99,7 @@ fn concerns_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// A connection, which gives its place back when it ends.
+/// A connection.
 pub(crate) struct Connection {
     stream: TcpStream,
     silence: Silence,
@@ -106,14 +107,13 @@ pub(crate) struct Connection {
     /// goes off.
     silent_at: Instant,
     alarm: Pin<Box<Sleep>>,
-    _place: Option<OwnedSemaphorePermit>,
 }
 
 impl Connection {
-    fn new(stream: TcpStream, silence: Silence, place: Option<OwnedSemaphorePermit>) -> Self {
+    fn new(stream: TcpStream, silence: Silence) -> Self {
         let silent_at = Instant::now() + silence.first;
         let alarm = Box::pin(sleep_until(silent_at));
-        Self { stream, silence, silent_at, alarm, _place: place }
+        Self { stream, silence, silent_at, alarm }
     }
 
     /// Ready when the peer has been silent for too long.
@@ -197,6 +197,15 @@ mod tests {
         persist(accept).await;
         assert!(failures.borrow().is_empty());
         begun.elapsed()
+    }
+
+    #[test]
+    fn addresses_of_one_machine_are_one() {
+        let of = |address: &str| Address::of(address.parse().expect("an address"));
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
+        assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
     }
 
     #[tokio::test(start_paused = true)]

@@ -26,12 +26,12 @@ pub enum ServerError {
         /// Why.
         error: io::Error,
     },
-    /// The files of the TLS configuration hold nothing that can be used, or do not belong together.
-    #[error("{} cannot be used: {reason}", files.join(", "))]
-    Tls {
-        /// The certificate, the key, and the root of clients' certificates.
-        files: Vec<String>,
-        /// Why not.
+    /// A file of the TLS configuration holds something else.
+    #[error("{} cannot be used for TLS: {reason}", path.display())]
+    TlsContent {
+        /// The file.
+        path: PathBuf,
+        /// Why.
         reason: String,
     },
     /// The data folder cannot be made.

@@ -18,7 +18,7 @@ use abide_proto::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tonic::Status;
 
-use crate::{Bounds, metrics::Results};
+use crate::{Bounds, guests::Guests, metrics::Results};
 
 /// How long a stream waits before it asks a shard again that is being opened anew.
 const REOPENING: Duration = Duration::from_millis(100);
@@ -33,6 +33,8 @@ pub(crate) struct Handler {
     /// Becomes true when the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
     streams: Arc<Semaphore>,
+    /// Who is connected.
+    pub(crate) guests: Arc<Guests>,
     /// How calls of clients ended.
     pub(crate) calls: Arc<Results>,
     /// How completions of workers ended.
@@ -46,10 +48,11 @@ impl Handler {
         listens: SocketAddr,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        let streams = Arc::new(Semaphore::new(bounds.streams));
+        let (streams, bounds) = (Arc::new(Semaphore::new(bounds.streams)), Arc::new(bounds));
         Self {
             engine,
-            bounds: Arc::new(bounds),
+            guests: Guests::new(Arc::clone(&bounds)),
+            bounds,
             listens,
             stopping,
             streams,
@@ -177,6 +180,11 @@ pub(crate) fn may_wait(operation: &Operation) -> bool {
         | Operation::Waits(_)
         | Operation::Nodes => false,
     }
+}
+
+/// Whether the answer may have many rows.
+pub(crate) const fn is_page(operation: &Operation) -> bool {
+    matches!(operation, Operation::History(_) | Operation::Runs(_) | Operation::Waits(_))
 }
 
 /// A bound of the server would be passed.

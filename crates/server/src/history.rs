@@ -1,7 +1,9 @@
 //! Histories for those who want events and not stored bytes: by page, and followed.
 
+use std::sync::Arc;
+
 use abide_core::{
-    call::{CallError, HistoryPage, HistoryRequest, RunTarget},
+    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget},
     codec::{Wire, generated::History},
     ids::{EventNumber, RunId},
     limits::InvalidField,
@@ -14,7 +16,15 @@ use prost::Message;
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::Status;
 
-use crate::handler::{Handler, status};
+use crate::{
+    guests::Guest,
+    handler::{Handler, status},
+    wire::Sending,
+};
+
+/// Room for a page before its size is known: it is full at half of that, and its last row may be as
+/// large as a payload.
+pub(crate) const PAGE_BYTES: usize = 2 << 20;
 
 /// Reads one page.
 pub(crate) async fn page(
@@ -35,15 +45,33 @@ pub(crate) async fn page(
     response(page, 0).map(|(response, _)| response)
 }
 
-/// Follows a history until its run is closed.
+/// Waits until there are events after the one that the caller follows, so that nothing else is held
+/// meanwhile.
+pub(crate) async fn await_events(
+    handler: &Handler,
+    request: &mut HistoryRequest,
+) -> Result<(), CallError> {
+    if let Some(follow) = request.follow.take() {
+        let call = Call::AwaitEvents(request.target.clone(), follow);
+        if let CallReply::History { run, .. } = handler.engine.call(call).await? {
+            request.target.run = Some(run);
+        }
+    }
+    Ok(())
+}
+
+/// Follows a history until its run is closed. A follower has a place in the history, and a page only
+/// while there is room for it.
 pub(crate) fn follow(
     handler: Handler,
+    guest: Arc<Guest>,
     request: FollowHistoryRequest,
-) -> Result<impl Stream<Item = Result<GetHistoryResponse, Status>> + use<>, Status> {
+) -> Result<impl Stream<Item = Result<Sending<GetHistoryResponse>, Status>> + use<>, Status> {
     let place = handler.stream()?;
     let followed = Followed {
         target: target(request.target).map_err(status)?,
         handler,
+        guest,
         from: (request.after == 0).then_some(0),
         seen: request.after,
         after: request.after,
@@ -53,7 +81,7 @@ pub(crate) fn follow(
         let mut followed = followed?;
         loop {
             match followed.next().await {
-                Ok((response, more)) => break Some((Ok(response), more.then_some(followed))),
+                Ok((page, more)) => break Some((Ok(page), more.then_some(followed))),
                 Err(failed) if followed.handler.goes_on(&failed).await => {}
                 Err(failed) => break Some((Err(status(failed)), None)),
             }
@@ -63,6 +91,7 @@ pub(crate) fn follow(
 
 struct Followed {
     handler: Handler,
+    guest: Arc<Guest>,
     target: RunTarget,
     /// Where the next page begins, once that is known.
     from: Option<u64>,
@@ -75,14 +104,16 @@ struct Followed {
 
 impl Followed {
     /// The next page with something to say, and whether another may follow.
-    async fn next(&mut self) -> Result<(GetHistoryResponse, bool), CallError> {
+    async fn next(&mut self) -> Result<(Sending<GetHistoryResponse>, bool), CallError> {
         loop {
             let from = match self.from {
                 Some(from) => from,
                 None => self.begin().await?,
             };
             let (target, follow) = (self.target.clone(), Some(self.seen));
-            let request = HistoryRequest { target, from, follow };
+            let mut request = HistoryRequest { target, from, follow };
+            await_events(&self.handler, &mut request).await?;
+            let room = Arc::clone(&self.guest).room(PAGE_BYTES).await;
             let page = self.handler.engine.history(request).await?;
             // The current run may be another one soon; this stream stays with the one it began with.
             self.target.run = Some(page.run);
@@ -92,7 +123,7 @@ impl Followed {
             self.seen = last.unwrap_or(self.seen);
             let empty = response.history.as_ref().is_none_or(|history| history.events.is_empty());
             if ended || !empty {
-                return Ok((response, !ended));
+                return Ok((Sending { message: response, rooms: vec![room] }, !ended));
             }
         }
     }

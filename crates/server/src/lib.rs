@@ -4,7 +4,8 @@
 //! - [`Server`]: starts, says where it listens, and stops gracefully.
 //! - [`Config`]: what a configuration file can say; [`Bounds`] holds every bound of the network side.
 //! - `service` answers single calls, `calls` many calls on one stream; both ask `handler`.
-//! - `frame` bounds what shares a frame, `size` a message, `connection` who is connected.
+//! - `listen` serves connections, of which `guests` knows what each holds: `wire` measures all that
+//!   travels, `connection` notices silence, `frame` bounds what shares a frame.
 //! - `peers` makes several servers on one database one cluster.
 //! - `workers` greets a worker, `session` is its stream, `held` knows what it may answer for.
 //! - `probes` and `metrics` are for those who watch it.
@@ -19,9 +20,11 @@ mod config;
 mod connection;
 mod error;
 mod frame;
+mod guests;
 mod handler;
 mod held;
 mod history;
+mod listen;
 mod metrics;
 mod peers;
 mod probes;
@@ -29,8 +32,9 @@ mod secret;
 mod server;
 mod service;
 mod session;
-mod size;
+mod tls;
 mod waits;
+mod wire;
 mod workers;
 
 pub use config::{Bounds, Config, NamespaceConfig, NodeConfig, StoreAddress, Tls};

@@ -9,7 +9,7 @@ use std::{
 use abide_core::call::CallError;
 use abide_engine::{CommitTimes, Figures, StoreFault};
 
-use crate::handler::Handler;
+use crate::{guests::Guests, handler::Handler};
 
 /// How a call can end, as labels say it.
 const RESULTS: [&str; 15] = [
@@ -85,6 +85,7 @@ pub(crate) fn text(handler: &Handler) -> String {
     }
     let help = "Long streams: of calls, workers, other nodes, followed histories and waits.";
     page.one("abide_streams", "gauge", help, handler.open_streams());
+    connected(&mut page, &handler.guests);
     work(&mut page, &figures);
     commits(&mut page, &figures.commits);
     let help = "What went wrong with the store.";
@@ -121,6 +122,18 @@ fn standing(page: &mut Page, figures: &Figures) {
     page.one("abide_peer_links", "gauge", "Other nodes that can be reached.", figures.links);
     let help = "Calls that were passed on to other nodes.";
     page.one("abide_forwarded_calls_total", "counter", help, figures.forwarded);
+}
+
+/// Who is connected, and what is held for them.
+fn connected(page: &mut Page, guests: &Guests) {
+    page.one("abide_connections", "gauge", "Open gRPC connections.", guests.count());
+    let help = "Messages that are not complete, requests that wait, answers that were not read.";
+    page.one("abide_bytes_in_flight", "gauge", help, guests.bytes());
+    let help = "Connections and streams that were ended or refused, to keep room for others.";
+    page.figure("abide_evictions_total", "counter", help);
+    for (why, count) in guests.evictions.samples() {
+        page.sample("abide_evictions_total", Some(("kind", why.label())), count);
+    }
 }
 
 /// What is done for runs.

@@ -5,8 +5,7 @@ use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use abide_core::{ids::NamespaceId, limits::Limits};
 use abide_engine::{Engine, Membership, Options, peers::Peers};
 use abide_proto::{
-    CONNECTION_WINDOW, DESCRIPTORS, STREAM_WINDOW,
-    error::with_causes,
+    DESCRIPTORS,
     generated::{
         abide_server::AbideServer, peers_server::PeersServer, workers_server::WorkersServer,
     },
@@ -14,28 +13,37 @@ use abide_proto::{
 use abide_store::Store;
 use abide_store_postgres::PostgresStore;
 use abide_store_sqlite::SqliteStore;
+use futures_util::FutureExt as _;
 use tokio::{
     net::TcpListener,
     sync::watch,
     task::{JoinError, JoinSet},
     time::timeout,
 };
-use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
+use tonic::{
+    service::Routes,
+    transport::{Certificate, ClientTlsConfig, Identity},
+};
 use tonic_health::server::HealthReporter;
 
 use crate::{
     Bounds, Config, ServerError, StoreAddress, Tls,
     connection::Entrance,
+    guests::Guests,
     handler::Handler,
+    listen,
     peers::{Accept, NoPeers, PeerLinks, ProofKey},
     probes::{self, Probes},
     service::Service,
-    size::Reworded,
+    tls,
     workers::Workers,
 };
 
 /// A frame between nodes may hold a task with much history beside what a client or worker sent.
 const PEER_FACTOR: usize = 16;
+
+/// No bound of its own.
+const ANY_SIZE: usize = usize::MAX;
 
 /// The store's file in the data folder.
 const STORE_FILE: &str = "abide.db";
@@ -134,11 +142,12 @@ impl Server {
             let (ready, handler) = (ready.clone(), handler.clone());
             probes::router(Probes { ready, grpc_address, handler })
         };
-        let stopped = stopped(stopping);
-        let entrance = Entrance::new(http, config.bounds.connections, config.bounds.silence());
+        let bounds = Arc::clone(&handler.bounds);
+        let entrance = Entrance::new(http, Guests::new(Arc::clone(&bounds)), bounds.silence());
+        let stopped = stopped(stopping).shared();
         listeners.spawn(async move {
-            let served = axum::serve(entrance, router).with_graceful_shutdown(stopped);
-            served.await.map_err(ServerError::Http)
+            listen::http(entrance, bounds, router, stopped).await;
+            Ok(())
         });
         let running = Arc::clone(&engine);
         tokio::spawn(announce(running, health, ready_sender, left));
@@ -243,65 +252,44 @@ fn serve_grpc(
     handler: &Handler,
     nodes: Option<Accept>,
 ) -> Result<HealthReporter, ServerError> {
-    let bounds = &config.bounds;
+    let bounds = Arc::clone(&handler.bounds);
     let (reporter, health) = tonic_health::server::health_reporter();
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()?;
-    let mut builder = tonic::transport::Server::builder()
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_concurrent_streams(bounds.streams_per_connection)
-        .http2_keepalive_interval(Some(bounds.keepalive()))
-        .http2_keepalive_timeout(Some(bounds.keepalive()));
-    if let Some(tls) = &config.tls {
-        let with_tls = builder.tls_config(tls_config(tls)?.timeout(bounds.hello_timeout()));
-        builder = with_tls.map_err(|error| unusable(tls, &error))?;
-    }
-    let router = builder
-        .add_service(health)
+    // Messages of these two are bounded before they get here.
+    let mut routes = Routes::new(health)
         .add_service(reflection)
-        .add_service(Reworded(
-            AbideServer::new(Service(handler.clone()))
-                .max_decoding_message_size(bounds.message_bytes),
-        ))
-        .add_service(Reworded(
-            WorkersServer::new(Workers(handler.clone()))
-                .max_decoding_message_size(bounds.message_bytes),
-        ))
-        .add_optional_service(nodes.map(|nodes| {
+        .add_service(AbideServer::new(Service(handler.clone())).max_decoding_message_size(ANY_SIZE))
+        .add_service(
+            WorkersServer::new(Workers(handler.clone())).max_decoding_message_size(ANY_SIZE),
+        );
+    if let Some(nodes) = nodes {
+        routes = routes.add_service(
             PeersServer::new(nodes)
-                .max_decoding_message_size(bounds.message_bytes.saturating_mul(PEER_FACTOR))
-        }));
-    let entrance = Entrance::new(listener, bounds.connections, bounds.silence());
-    let connections = entrance.connections();
-    let stopped = stopped(handler.stopping.clone());
-    listeners
-        .spawn(async move { Ok(router.serve_with_incoming_shutdown(connections, stopped).await?) });
+                .max_decoding_message_size(bounds.message_bytes.saturating_mul(PEER_FACTOR)),
+        );
+    }
+    let tls = config.tls.as_ref().map(tls::acceptor).transpose()?;
+    let guests = Arc::clone(&handler.guests);
+    tokio::spawn(guests.take_back());
+    let entrance = Entrance::new(listener, guests, bounds.silence());
+    let stopped = stopped(handler.stopping.clone()).shared();
+    listeners.spawn(async move {
+        listen::grpc(entrance, bounds, routes, tls, stopped).await;
+        Ok(())
+    });
     Ok(reporter)
-}
-
-fn tls_config(tls: &Tls) -> Result<ServerTlsConfig, ServerError> {
-    let identity = Identity::from_pem(read(&tls.certificate)?, read(&tls.key)?);
-    let config = ServerTlsConfig::new().identity(identity);
-    Ok(match &tls.client_ca {
-        Some(path) => config.client_ca_root(Certificate::from_pem(read(path)?)),
-        None => config,
-    })
-}
-
-fn unusable(tls: &Tls, error: &tonic::transport::Error) -> ServerError {
-    let files = [Some(&tls.certificate), Some(&tls.key), tls.client_ca.as_ref()];
-    let files = files.into_iter().flatten().map(|file| file.display().to_string()).collect();
-    ServerError::Tls { files, reason: with_causes(error) }
 }
 
 /// How a node speaks to others: with its own certificate, to whoever has one of the same root.
 fn client_tls(tls: &Tls) -> Result<ClientTlsConfig, ServerError> {
-    let identity = Identity::from_pem(read(&tls.certificate)?, read(&tls.key)?);
+    let identity = Identity::from_pem(tls::read(&tls.certificate)?, tls::read(&tls.key)?);
     let root = tls.client_ca.as_ref().unwrap_or(&tls.certificate);
-    Ok(ClientTlsConfig::new().identity(identity).ca_certificate(Certificate::from_pem(read(root)?)))
+    Ok(ClientTlsConfig::new()
+        .identity(identity)
+        .ca_certificate(Certificate::from_pem(tls::read(root)?)))
 }
 
 async fn a_listener_failed(listeners: &mut JoinSet<Result<(), ServerError>>) -> ServerError {
@@ -313,10 +301,6 @@ async fn a_listener_failed(listeners: &mut JoinSet<Result<(), ServerError>>) -> 
             std::future::pending::<()>().await;
         }
     }
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, ServerError> {
-    fs::read(path).map_err(|error| ServerError::TlsFile { path: path.to_owned(), error })
 }
 
 /// Tells probes when the engine is ready, when it has lost its lease, and when the server stops.

@@ -4,6 +4,7 @@
 
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -21,18 +22,20 @@ use abide_proto::{
 use futures_util::{FutureExt, Stream, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use prost::Message;
 use tokio::sync::OwnedSemaphorePermit;
-use tonic::{Status, Streaming};
+use tonic::Status;
 
 use crate::{
     frame::{READ_FRAMES, WRITTEN_BYTES, WRITTEN_ITEMS, check_items},
+    guests::{Charge, Guest, Kind},
     handler::{Handler, status},
     held::{Held, HeldTask, Permitted},
-    size::reword,
+    wire::{Said, Sending},
 };
 
 /// The stream of one worker session.
 pub(crate) struct WorkerStream {
-    said: Streaming<WorkerFrame>,
+    said: Said<WorkerFrame>,
+    guest: Arc<Guest>,
     /// The worker may say more.
     saying: bool,
     session: abide_engine::Session,
@@ -51,6 +54,7 @@ struct Settled {
     /// The task, and whether it is answered; none if the completion never got to the engine.
     task: Option<(HeldTask, bool)>,
     result: Result<CallReply, CallError>,
+    _held: Charge,
 }
 
 impl WorkerStream {
@@ -58,12 +62,13 @@ impl WorkerStream {
     pub(crate) fn new(
         handler: Handler,
         session: abide_engine::Session,
-        said: Streaming<WorkerFrame>,
+        (said, guest): (Said<WorkerFrame>, Arc<Guest>),
         place: OwnedSemaphorePermit,
     ) -> Self {
         let limit = usize::try_from(handler.bounds.credits_per_session).unwrap_or(usize::MAX);
         Self {
             said,
+            guest,
             saying: true,
             session,
             giving: true,
@@ -76,7 +81,7 @@ impl WorkerStream {
     }
 
     /// Takes what the worker says. An error ends the stream.
-    pub(crate) fn take(&mut self, frame: WorkerFrame) -> Result<(), CallError> {
+    pub(crate) fn hear(&mut self, frame: WorkerFrame) -> Result<(), CallError> {
         let items = frame.credits.len() + frame.completions.len();
         check_items(items, self.handler.bounds.items_per_frame)?;
         if frame.hello.is_some() {
@@ -108,6 +113,7 @@ impl WorkerStream {
     }
 
     fn complete(&mut self, completion: Completion) {
+        let held = self.guest.take(completion.encoded_len(), Kind::Standing);
         let Completion { number, completion } = completion;
         let session = &self.session.worker().session;
         let permitted = completion
@@ -117,25 +123,26 @@ impl WorkerStream {
             .and_then(|call| Ok((self.held.permit(&call)?, call)));
         let running = match permitted {
             Ok((permitted, call)) => {
-                perform(self.handler.clone(), session.clone(), number, permitted, call).boxed()
+                perform(self.handler.clone(), session.clone(), permitted, call).boxed()
             }
-            Err(failed) => {
-                std::future::ready(Settled { number, task: None, result: Err(failed) }).boxed()
-            }
+            Err(failed) => std::future::ready((None, Err(failed))).boxed(),
         };
-        self.running.push(running);
+        let settled =
+            running.map(move |(task, result)| Settled { number, task, result, _held: held });
+        self.running.push(settled.boxed());
     }
 
     /// Reads what the worker has said, if it has. While as many completions as a session may hold tasks
-    /// wait for their answers, which are never long in coming, no more are read.
+    /// wait for their answers, which are never long in coming, no more are read; nor while they are large.
     fn poll_said(&mut self, context: &mut Context<'_>) -> Result<(), Status> {
         for _ in 0..READ_FRAMES {
-            if !self.saying || self.running.len() >= self.held.limit() {
+            let busy = !self.running.is_empty() && self.guest.stands_full();
+            if !self.saying || busy || self.running.len() >= self.held.limit() {
                 return Ok(());
             }
             match self.said.poll_next_unpin(context) {
                 Poll::Ready(Some(frame)) => {
-                    self.take(frame.map_err(reword)?).map_err(status)?;
+                    self.hear(frame?).map_err(status)?;
                 }
                 Poll::Ready(None) => self.saying = false,
                 Poll::Pending => return Ok(()),
@@ -150,7 +157,7 @@ impl WorkerStream {
             let Poll::Ready(Some(settled)) = self.running.poll_next_unpin(context) else {
                 return;
             };
-            let Settled { number, task, result } = settled;
+            let Settled { number, task, result, .. } = settled;
             if let Some((task, answers)) = task {
                 self.held.settle(task, answers, &result);
             }
@@ -182,10 +189,9 @@ impl WorkerStream {
 async fn perform(
     handler: Handler,
     session: SessionId,
-    number: u64,
     permitted: Permitted,
     call: Call,
-) -> Settled {
+) -> (Option<(HeldTask, bool)>, Result<CallReply, CallError>) {
     let Permitted { task, present, answers } = permitted;
     let presented = match present {
         Some(token) => handler.engine.call(Call::PresentAttempt(token, session)).await.map(drop),
@@ -196,11 +202,11 @@ async fn perform(
         Err(failed) => Err(failed),
     };
     handler.completions.count(&result);
-    Settled { number, task: Some((task, answers)), result }
+    (Some((task, answers)), result)
 }
 
 impl Stream for WorkerStream {
-    type Item = Result<ServerFrame, Status>;
+    type Item = Result<Sending<ServerFrame>, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
@@ -212,7 +218,7 @@ impl Stream for WorkerStream {
                 credits_max: this.handler.bounds.credits_per_session,
                 message_bytes: this.handler.message_bytes(),
             });
-            return Poll::Ready(Some(Ok(frame)));
+            return Poll::Ready(Some(Ok(Sending { message: frame, rooms: Vec::new() })));
         }
         if let Err(status) = this.poll_said(context) {
             return Poll::Ready(Some(Err(status)));
@@ -220,7 +226,7 @@ impl Stream for WorkerStream {
         this.poll_answers(context, &mut frame);
         this.poll_given(context, &mut frame);
         if frame != ServerFrame::default() {
-            return Poll::Ready(Some(Ok(frame)));
+            return Poll::Ready(Some(Ok(Sending { message: frame, rooms: Vec::new() })));
         }
         // Completions that were said are answered before the stream ends.
         let over = !this.saying || !this.giving;

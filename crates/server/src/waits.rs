@@ -17,6 +17,7 @@ use tonic::Status;
 use crate::{
     handler::{Handler, status},
     history::target,
+    wire::Sending,
 };
 
 /// One wait of a run.
@@ -37,7 +38,7 @@ pub(crate) async fn one(
 pub(crate) fn follow(
     handler: Handler,
     request: FollowWaitsRequest,
-) -> Result<impl Stream<Item = Result<wire::RunWaits, Status>> + use<>, Status> {
+) -> Result<impl Stream<Item = Result<Sending<wire::RunWaits>, Status>> + use<>, Status> {
     let place = handler.stream()?;
     let target = target(request.target).map_err(status)?;
     if request.after > 0 && target.run.is_none() {
@@ -50,7 +51,8 @@ pub(crate) fn follow(
         match follower.next().await {
             Ok(waits) => {
                 let more = !waits.closed;
-                Some((Ok(waits.into()), more.then_some(follower)))
+                let sending = Sending { message: waits.into(), rooms: Vec::new() };
+                Some((Ok(sending), more.then_some(follower)))
             }
             Err(failed) => Some((Err(status(failed)), None)),
         }

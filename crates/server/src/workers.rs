@@ -3,14 +3,16 @@
 use abide_core::{call::CallError, call::Worker, limits::InvalidField};
 use abide_proto::{
     PROTOCOL_VERSION,
-    generated::{Credit, Hello, WorkerFrame, workers_server},
+    generated::{Credit, Hello, ServerFrame, WorkerFrame, workers_server},
 };
+use futures_util::{StreamExt as _, stream::Empty};
 use tokio::time::timeout;
 use tonic::{Request, Response, Status, Streaming, async_trait};
 
 use crate::{
     handler::{Handler, status},
     session::WorkerStream,
+    wire,
 };
 
 /// What a worker is told that would get no work here. It comes again, or goes to another server.
@@ -22,29 +24,31 @@ pub(crate) struct Workers(pub(crate) Handler);
 
 #[async_trait]
 impl workers_server::Workers for Workers {
-    type ConnectStream = WorkerStream;
+    type ConnectStream = Empty<Result<ServerFrame, Status>>;
 
     async fn connect(
         &self,
-        request: Request<Streaming<WorkerFrame>>,
-    ) -> Result<Response<WorkerStream>, Status> {
+        mut request: Request<Streaming<WorkerFrame>>,
+    ) -> Result<Response<Self::ConnectStream>, Status> {
         let place = self.0.stream()?;
-        let mut said = request.into_inner();
+        let guest = wire::guest(request.extensions())?;
+        let mut said = wire::said(&mut request)?;
         let bounds = &self.0.bounds;
-        let first = timeout(bounds.hello_timeout(), said.message()).await.map_err(|_| {
-            let problem = format!("did not come within {} ms", bounds.hello_timeout_ms);
-            status(InvalidField::new("hello", problem))
-        })??;
-        let mut first = first.ok_or_else(|| status(missing()))?;
+        let first: Option<Result<WorkerFrame, Status>> =
+            timeout(bounds.hello_timeout(), said.next()).await.map_err(|_| {
+                let problem = format!("did not come within {} ms", bounds.hello_timeout_ms);
+                status(InvalidField::new("hello", problem))
+            })?;
+        let mut first = first.ok_or_else(|| status(missing()))??;
         let hello = first.hello.take().ok_or_else(|| status(missing()))?;
         let worker = self.greet(hello).map_err(status)?;
         if !self.0.engine.joined() || self.0.engine.stopping() {
             return Err(status(CallError::Unavailable(ELSEWHERE.into())));
         }
         let session = self.0.engine.connect(worker);
-        let mut stream = WorkerStream::new(self.0.clone(), session, said, place);
-        stream.take(first).map_err(status)?;
-        Ok(Response::new(stream))
+        let mut stream = WorkerStream::new(self.0.clone(), session, (said, guest), place);
+        stream.hear(first).map_err(status)?;
+        Ok(wire::told(stream))
     }
 }
 

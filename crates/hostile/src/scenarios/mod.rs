@@ -3,8 +3,12 @@
 mod foreign_namespace;
 mod forged_nodes;
 mod lost_files;
+mod gigabyte;
+mod idle;
 mod many_links;
 mod taken_ids;
+mod unfinished;
+mod unread;
 mod worst_shapes;
 
 use std::{pin::Pin, time::Duration};
@@ -60,6 +64,26 @@ pub const ALL: &[Scenario] = &[
         name: "worst-shapes",
         plays: "each field of each message very often, very long and inside itself, up to 16 MB",
         play: |arena| Box::pin(worst_shapes::play(arena)),
+    },
+    Scenario {
+        name: "unfinished",
+        plays: "160 messages of 16 MB that never end, on three connections",
+        play: |arena| Box::pin(unfinished::play(arena)),
+    },
+    Scenario {
+        name: "unread",
+        plays: "900 followers that never read a history of 56 MB",
+        play: |arena| Box::pin(unread::play(arena)),
+    },
+    Scenario {
+        name: "idle",
+        plays: "a thousand idle connections that answer pings, while others come",
+        play: |arena| Box::pin(idle::play(arena)),
+    },
+    Scenario {
+        name: "gigabyte",
+        plays: "unfinished messages, unread histories and answers of more than a gigabyte at once",
+        play: |arena| Box::pin(gigabyte::play(arena)),
     },
 ];
 

@@ -35,6 +35,7 @@ use super::{
 };
 use crate::{
     frame::{READ_FRAMES, WRITTEN_BYTES, WRITTEN_ITEMS},
+    guests::Guest,
     handler::{Handler, status},
 };
 
@@ -106,13 +107,14 @@ impl Accept {
     async fn begin(
         self,
         terms: Terms,
-        mut said: Streaming<PeerFrame>,
+        (mut said, guest): (Streaming<PeerFrame>, Arc<Guest>),
         place: OwnedSemaphorePermit,
     ) -> Result<impl Stream<Item = Result<PeerAnswers, Status>>, Status> {
         let PeerFrame { proof, .. } = self.heard(&mut said).await?;
         if !terms.proven(&self.key, End::Caller, &proof) {
             return Err(self.stranger(&terms.caller));
         }
+        guest.trust();
         let proof = terms.sign(&self.key, End::Called).into();
         let node = terms.caller;
         let number = {
@@ -168,11 +170,12 @@ impl peers_server::Peers for Accept {
         request: Request<Streaming<PeerFrame>>,
     ) -> Result<Response<Self::LinkStream>, Status> {
         let place = self.handler.stream()?;
+        let guest = crate::wire::guest(request.extensions())?;
         let mut said = request.into_inner();
         let hello = self.heard(&mut said).await?.hello.ok_or_else(|| status(missing()))?;
         let terms = self.terms(hello).map_err(status)?;
         let challenge = terms.called_nonce.clone().into();
-        let begun = self.clone().begin(terms, said, place).try_flatten_stream();
+        let begun = self.clone().begin(terms, (said, guest), place).try_flatten_stream();
         let link = once(PeerAnswers { challenge, ..PeerAnswers::default() }).chain(begun);
         Ok(Response::new(Box::pin(link)))
     }

@@ -9,6 +9,7 @@ mod cluster;
 mod full_disk;
 mod isolation;
 mod large;
+mod memory;
 mod metrics;
 mod network;
 mod never;

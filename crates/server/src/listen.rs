@@ -1,0 +1,205 @@
+//! Serves the connections of a listener, each as a task of its own. A connection that has to leave is
+//! told so, and has a moment to finish.
+
+use std::{convert::Infallible, pin::Pin, sync::Arc, time::Duration};
+
+use axum::Router;
+use futures_util::{StreamExt as _, stream};
+use hyper::{
+    body::Incoming,
+    server::conn::{http1, http2},
+    service::service_fn,
+};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use tokio_rustls::TlsAcceptor;
+use tonic::{
+    codegen::{Service as _, http},
+    service::Routes,
+    transport::server::Connected,
+};
+
+use crate::{
+    Bounds,
+    connection::{Connection, Entrance},
+    guests::{Evicted, Guest, Place},
+    wire,
+};
+
+/// What an evicted connection has to tell its streams why they end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// The same of one that has no streams.
+const LAST_WORD: Duration = Duration::from_millis(100);
+
+/// Bytes that wait in the transport for one stream to be sent.
+const SEND_BUFFER: usize = 64 << 10;
+
+/// Bytes of a request to the HTTP listener, which answers probes.
+const HTTP_BUFFER: usize = 16 << 10;
+
+/// Serves gRPC until `stopped` ends; then waits for all requests to end.
+pub(crate) async fn grpc(
+    entrance: Entrance,
+    bounds: Arc<Bounds>,
+    routes: Routes,
+    tls: Option<TlsAcceptor>,
+    stopped: impl Future<Output = ()> + Clone + Send + 'static,
+) {
+    let routes = routes.prepare();
+    serve(entrance, stopped.clone(), move |connection, place| {
+        let (bounds, routes, tls) = (Arc::clone(&bounds), routes.clone(), tls.clone());
+        let stopped = stopped.clone();
+        async move {
+            match tls {
+                None => {
+                    let info = connection.connect_info();
+                    let named = move |request: &mut http::Request<Incoming>| {
+                        request.extensions_mut().insert(info.clone());
+                    };
+                    http2(connection, &place, &bounds, (routes, named), stopped).await;
+                }
+                Some(tls) => {
+                    let shaken = timeout(bounds.hello_timeout(), tls.accept(connection));
+                    let shaken = tokio::select! {
+                        shaken = shaken => shaken,
+                        _ = place.guest.evicted() => return,
+                    };
+                    let Ok(Ok(connection)) = shaken else { return };
+                    let info = connection.connect_info();
+                    let named = move |request: &mut http::Request<Incoming>| {
+                        request.extensions_mut().insert(info.get_ref().clone());
+                        request.extensions_mut().insert(info.clone());
+                    };
+                    http2(connection, &place, &bounds, (routes, named), stopped).await;
+                }
+            }
+        }
+    })
+    .await;
+}
+
+/// Serves HTTP until `stopped` ends; then waits for all requests to end.
+pub(crate) async fn http(
+    entrance: Entrance,
+    bounds: Arc<Bounds>,
+    router: Router,
+    stopped: impl Future<Output = ()> + Clone + Send + 'static,
+) {
+    serve(entrance, stopped.clone(), move |connection, place| {
+        let (bounds, router, stopped) = (Arc::clone(&bounds), router.clone(), stopped.clone());
+        async move {
+            let guest = Arc::clone(&place.guest);
+            let answer = service_fn(move |request: http::Request<Incoming>| {
+                let (open, mut router) = (guest.begin(), router.clone());
+                async move {
+                    let answered: Result<_, Infallible> = router.call(request).await;
+                    drop(open);
+                    answered
+                }
+            });
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(bounds.hello_timeout())
+                .max_buf_size(HTTP_BUFFER)
+                .serve_connection(TokioIo::new(connection), answer);
+            let end =
+                |connection: Pin<&mut http1::Connection<_, _>>| connection.graceful_shutdown();
+            until_end(connection, end, &place.guest, stopped).await;
+        }
+    })
+    .await;
+}
+
+/// Accepts connections until `stopped` ends, and waits for those that there are.
+async fn serve<F>(
+    entrance: Entrance,
+    stopped: impl Future<Output = ()>,
+    connect: impl Fn(Connection, Place) -> F,
+) where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut connections = JoinSet::new();
+    let mut stopped = std::pin::pin!(stopped);
+    let come = stream::unfold(entrance, |entrance| async move {
+        let next = entrance.next().await;
+        Some((next, entrance))
+    });
+    {
+        let mut come = std::pin::pin!(come);
+        loop {
+            tokio::select! {
+                () = &mut stopped => break,
+                Some((connection, place)) = come.next() => {
+                    connections.spawn(connect(connection, place));
+                }
+                // Whoever has ended is forgotten.
+                Some(_) = connections.join_next() => {}
+            }
+        }
+        // Here the listener ends: nobody waits in its queue for a server that is about to stop.
+    }
+    while connections.join_next().await.is_some() {}
+}
+
+/// Serves one connection. Requests are named after it.
+async fn http2<IO, N>(
+    connection: IO,
+    place: &Place,
+    bounds: &Bounds,
+    (routes, name): (Routes, N),
+    stopped: impl Future<Output = ()> + Send,
+) where
+    IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    N: Fn(&mut http::Request<Incoming>) + Send + 'static,
+{
+    let guest = Arc::clone(&place.guest);
+    let answer = service_fn(move |mut request: http::Request<Incoming>| {
+        name(&mut request);
+        wire::answer(routes.clone(), Arc::clone(&guest), request)
+    });
+    let connection = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .initial_connection_window_size(place.window)
+        .initial_stream_window_size(place.window.min(abide_proto::STREAM_WINDOW))
+        .max_concurrent_streams(bounds.streams_per_connection)
+        .max_send_buf_size(SEND_BUFFER)
+        .keep_alive_interval(Some(bounds.keepalive()))
+        .keep_alive_timeout(bounds.keepalive())
+        .serve_connection(TokioIo::new(connection), answer);
+    let end = |connection: Pin<&mut http2::Connection<_, _, _>>| connection.graceful_shutdown();
+    until_end(connection, end, &place.guest, stopped).await;
+}
+
+/// Drives a connection until it ends, or has to.
+async fn until_end<C: Future>(
+    connection: C,
+    end: impl Fn(Pin<&mut C>),
+    guest: &Arc<Guest>,
+    stopped: impl Future<Output = ()>,
+) {
+    let mut connection = std::pin::pin!(connection);
+    let why = tokio::select! {
+        // However it ended, nobody is left who could be told.
+        _ = connection.as_mut() => return,
+        why = guest.evicted() => Some(why),
+        () = stopped => None,
+    };
+    end(connection.as_mut());
+    let leave = async {
+        match why {
+            Some(Evicted::Idle) => sleep(LAST_WORD).await,
+            Some(_) => sleep(LAST_WORDS).await,
+            // The server says how long it waits for all.
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = connection => {}
+        () = leave => {}
+    }
+}

@@ -1,0 +1,51 @@
+//! Streams that the transport reads and buffers itself. Only other nodes need large ones; as long as
+//! nobody knows who is at the other end, little may come.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use hyper::body::{Body, Bytes, Frame, Incoming};
+use tonic::Status;
+
+use super::refused;
+use crate::guests::Guest;
+
+/// All that may come from a stranger.
+const STRANGE_BYTES: usize = 64 << 10;
+
+/// A request that the transport reads.
+pub(super) struct Foreign {
+    body: Incoming,
+    guest: Arc<Guest>,
+    came: usize,
+}
+
+impl Foreign {
+    pub(super) fn new(body: Incoming, guest: Arc<Guest>) -> Self {
+        Self { body, guest, came: 0 }
+    }
+}
+
+impl Body for Foreign {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(context)) else {
+            return Poll::Ready(None);
+        };
+        let frame = frame.map_err(|error| Status::from_error(error.into()))?;
+        self.came = self.came.saturating_add(frame.data_ref().map_or(0, Bytes::len));
+        if self.came > STRANGE_BYTES && !self.guest.trusted() {
+            let why = format!("a stream of this service has at most {STRANGE_BYTES} bytes");
+            return Poll::Ready(Some(Err(refused(&why))));
+        }
+        Poll::Ready(Some(Ok(frame)))
+    }
+}

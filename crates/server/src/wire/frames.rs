@@ -1,0 +1,249 @@
+//! Messages as they come in: five bytes that say how long each is, then the message. One that is larger
+//! than a few packets waits until there is room for all of it, and then only for its sender. Whatever
+//! stands still is given up.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use abide_core::limits::InvalidField;
+use abide_proto::codec;
+use futures_util::{FutureExt as _, Stream, future::BoxFuture};
+use hyper::body::{Body as _, Incoming};
+use prost::{
+    Name,
+    bytes::{Buf as _, BufMut as _, Bytes, BytesMut},
+};
+use tokio::time::{Instant, Sleep, sleep_until};
+use tonic::{Code, Status};
+
+use crate::{
+    guests::{Charge, Evicted, Guest, Kind},
+    handler::status,
+};
+
+/// A message has a flag and its length before it.
+const HEADER: usize = 5;
+
+/// Up to this size a message needs no room of its own.
+const SMALL: usize = 64 << 10;
+
+/// The messages of a request.
+pub(crate) struct Frames {
+    body: Incoming,
+    guest: Arc<Guest>,
+    /// What came last, as far as it was not taken.
+    came: Bytes,
+    header: BytesMut,
+    message: Option<Unfinished>,
+    /// Room for the next message, of this length.
+    waiting: Option<(BoxFuture<'static, Charge>, usize)>,
+    /// Ends when the connection has to.
+    evicted: Option<BoxFuture<'static, Evicted>>,
+    moved_at: Instant,
+    alarm: Option<Pin<Box<Sleep>>>,
+}
+
+/// A message that has begun.
+struct Unfinished {
+    bytes: BytesMut,
+    length: usize,
+    charge: Charge,
+}
+
+/// A message that is there as a whole, and counts as long as this is kept.
+pub(crate) struct Received {
+    /// With its header.
+    framed: Bytes,
+    _charge: Charge,
+}
+
+impl Received {
+    fn message(&self) -> &[u8] {
+        &self.framed[HEADER..]
+    }
+
+    /// The message behind its header.
+    pub(super) fn framed(&self) -> Bytes {
+        self.framed.clone()
+    }
+}
+
+impl Frames {
+    pub(super) fn new(body: Incoming, guest: Arc<Guest>) -> Self {
+        Self {
+            body,
+            guest,
+            came: Bytes::new(),
+            header: BytesMut::new(),
+            message: None,
+            waiting: None,
+            evicted: None,
+            moved_at: Instant::now(),
+            alarm: None,
+        }
+    }
+
+    /// The one message of the request, which has to begin in time.
+    pub(super) async fn only(mut self) -> Result<Option<Received>, Status> {
+        std::future::poll_fn(|context| match self.poll_next(context) {
+            Poll::Ready(next) => Poll::Ready(next.transpose()),
+            Poll::Pending => self.poll_stalled(context).map(Err),
+        })
+        .await
+    }
+
+    /// The next message; nothing when the request is at its end.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Received, Status>>> {
+        loop {
+            if let Some((room, length)) = &mut self.waiting {
+                let length = *length;
+                match room.poll_unpin(context) {
+                    Poll::Ready(charge) => {
+                        self.waiting = None;
+                        self.moved_at = Instant::now();
+                        self.begin(length, charge);
+                    }
+                    Poll::Pending => return self.poll_evicted(context).map(|it| Some(Err(it))),
+                }
+            }
+            match self.advance() {
+                Ok(Some(received)) => return Poll::Ready(Some(Ok(received))),
+                Ok(None) if self.waiting.is_some() => continue,
+                Ok(None) => {}
+                Err(status) => return Poll::Ready(Some(Err(status))),
+            }
+            match Pin::new(&mut self.body).poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    // Trailers of a request say nothing.
+                    if let Ok(data) = frame.into_data() {
+                        self.came = data;
+                        self.moved_at = Instant::now();
+                    }
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    return Poll::Ready(Some(Err(Status::from_error(error.into()))));
+                }
+                Poll::Ready(None) => return Poll::Ready(self.ended().map(Err)),
+                Poll::Pending => {
+                    if let Poll::Ready(status) = self.poll_evicted(context) {
+                        return Poll::Ready(Some(Err(status)));
+                    }
+                    if !self.begun() {
+                        return Poll::Pending;
+                    }
+                    return self.poll_stalled(context).map(|status| Some(Err(status)));
+                }
+            }
+        }
+    }
+
+    /// Takes from what came, until a message is whole or there is no more.
+    fn advance(&mut self) -> Result<Option<Received>, Status> {
+        if self.message.is_none() && self.waiting.is_none() {
+            let missing = HEADER - self.header.len();
+            self.header.put(self.came.split_to(missing.min(self.came.len())));
+            if self.header.len() < HEADER {
+                return Ok(None);
+            }
+            let length = self.check_header()?;
+            if length > SMALL {
+                self.waiting = Some((Arc::clone(&self.guest).room(length).boxed(), length));
+                return Ok(None);
+            }
+            let charge = self.guest.take(length, Kind::Moving);
+            self.begin(length, charge);
+        }
+        let Some(message) = &mut self.message else { return Ok(None) };
+        let missing = message.length - message.bytes.len();
+        message.bytes.put(self.came.split_to(missing.min(self.came.len())));
+        if message.bytes.len() < message.length {
+            return Ok(None);
+        }
+        let whole = self.message.take();
+        Ok(whole.map(|Unfinished { bytes, charge, .. }| Received {
+            framed: bytes.freeze(),
+            _charge: charge,
+        }))
+    }
+
+    /// The length of the message that begins, which must be one that is taken.
+    fn check_header(&self) -> Result<usize, Status> {
+        let mut header = &*self.header;
+        if header.get_u8() != 0 {
+            return Err(Status::new(
+                Code::Unimplemented,
+                "the message is compressed, which this server does not read; send it as it is",
+            ));
+        }
+        let length = usize::try_from(header.get_u32()).unwrap_or(usize::MAX);
+        let limit = self.guest.guests().bounds().message_bytes;
+        if length > limit {
+            let problem = format!("has {length} bytes, the limit is {limit}");
+            return Err(status(InvalidField::new("request", problem)));
+        }
+        Ok(length)
+    }
+
+    fn begin(&mut self, length: usize, charge: Charge) {
+        let mut bytes = BytesMut::with_capacity(HEADER + length);
+        bytes.put(std::mem::take(&mut self.header));
+        self.message = Some(Unfinished { bytes, length: HEADER + length, charge });
+    }
+
+    /// A message, or its header, has come in part.
+    fn begun(&self) -> bool {
+        self.message.is_some() || !self.header.is_empty()
+    }
+
+    fn ended(&self) -> Option<Status> {
+        self.begun().then(|| {
+            status(InvalidField::new("request", "ends within a message; send it as a whole"))
+        })
+    }
+
+    /// Ready when the connection has to end.
+    fn poll_evicted(&mut self, context: &mut Context<'_>) -> Poll<Status> {
+        let guest = &self.guest;
+        let evicted = self.evicted.get_or_insert_with(|| guest.evicted().boxed());
+        let why = ready!(evicted.poll_unpin(context));
+        self.evicted = None;
+        Poll::Ready(self.guest.status(why))
+    }
+
+    /// Ready when what was begun has not moved for too long.
+    fn poll_stalled(&mut self, context: &mut Context<'_>) -> Poll<Status> {
+        let until = self.moved_at + self.guest.guests().bounds().stall();
+        let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(until)));
+        while alarm.poll_unpin(context).is_ready() {
+            if until <= alarm.deadline() {
+                return Poll::Ready(self.guest.lost(Evicted::Unfinished));
+            }
+            alarm.as_mut().reset(until);
+        }
+        Poll::Pending
+    }
+}
+
+/// What is said on a stream, message by message.
+pub(crate) struct Said<T> {
+    frames: Frames,
+    message: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<T: Name + Default + 'static> Said<T> {
+    pub(super) fn new(frames: Frames) -> Self {
+        Self { frames, message: std::marker::PhantomData }
+    }
+}
+
+impl<T: Name + Default + 'static> Stream for Said<T> {
+    type Item = Result<T, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = ready!(self.frames.poll_next(context));
+        Poll::Ready(next.map(|received| codec::decode(received?.message())))
+    }
+}

@@ -1,0 +1,161 @@
+//! What travels on a connection, measured and bounded. A request's message is read as a whole before
+//! anybody looks at it; an answer is written as fast as its reader takes it.
+//!
+//! The streams of calls and of workers, and what follows runs, keep no buffers between messages, as the
+//! transport's own would: such a stream may be open for days after one large message.
+
+mod foreign;
+mod frames;
+mod sent;
+
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use abide_core::call::CallError;
+use abide_proto::{codec, error, generated::ErrorDetail};
+use futures_util::{
+    Stream, StreamExt as _,
+    stream::{self, BoxStream, Empty},
+};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use prost::{Message, Name, bytes::Bytes};
+use tonic::{
+    Extensions, Request, Response, Status,
+    body::Body,
+    codegen::{Service as _, http},
+    service::Routes,
+};
+
+use self::{foreign::Foreign, sent::Piece};
+pub(crate) use self::{
+    frames::{Frames, Received, Said},
+    sent::{Answer, Sent},
+};
+use crate::guests::{self, Charge, Guest};
+
+/// Methods that read their frames by [`said`].
+const OWN: [&str; 2] = ["/abide.v1.Abide/Calls", "/abide.v1.Workers/Connect"];
+
+/// Streams that the transport reads: of other nodes, and of those who ask for the schema.
+const FOREIGN: [&str; 2] = ["/abide.v1.Peers/", "/grpc.reflection."];
+
+/// Answers a request.
+pub(crate) async fn answer(
+    mut routes: Routes,
+    guest: Arc<Guest>,
+    request: http::Request<Incoming>,
+) -> Result<http::Response<Sent>, Infallible> {
+    let open = guest.begin();
+    if let Some(refusal) = guest.refusal() {
+        return Ok(refuse(refusal, guest, open));
+    }
+    let (mut parts, body) = request.into_parts();
+    parts.extensions.insert(Arc::clone(&guest));
+    let path = parts.uri.path();
+    let mut received = None;
+    let body = if OWN.contains(&path) {
+        let frames = Frames::new(body, Arc::clone(&guest));
+        parts.extensions.insert(Handed::new(frames));
+        Body::empty()
+    } else if FOREIGN.iter().any(|prefix| path.starts_with(prefix)) {
+        Body::new(Foreign::new(body, Arc::clone(&guest)))
+    } else {
+        match Frames::new(body, Arc::clone(&guest)).only().await {
+            Ok(message) => {
+                let framed = message.as_ref().map_or_else(Bytes::new, Received::framed);
+                received = message;
+                Body::new(Full::new(framed))
+            }
+            Err(status) => return Ok(refuse(status, guest, open)),
+        }
+    };
+    let mut response = routes.call(http::Request::from_parts(parts, body)).await?;
+    // It is answered, so what was asked is needed no more.
+    drop(received);
+    let extensions = response.extensions_mut();
+    let told = extensions.remove::<Handed<Pieces>>().and_then(|told| told.take());
+    let room = extensions.remove::<Handed<Charge>>().and_then(|room| room.take());
+    Ok(response.map(|body| match told {
+        Some(pieces) => Sent::pieces(pieces, guest, open),
+        None => Sent::body(body, room, guest, open),
+    }))
+}
+
+fn refuse(status: Status, guest: Arc<Guest>, open: guests::Request) -> http::Response<Sent> {
+    status.into_http::<Body>().map(|body| Sent::body(body, None, guest, open))
+}
+
+/// The pieces of an answer that is encoded here.
+type Pieces = BoxStream<'static, Result<Piece, Status>>;
+
+/// Something that travels beside a request or an answer, to be taken once.
+struct Handed<T>(Arc<Mutex<Option<T>>>);
+
+impl<T> Handed<T> {
+    fn new(handed: T) -> Self {
+        Self(Arc::new(Mutex::new(Some(handed))))
+    }
+
+    fn take(&self) -> Option<T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl<T> Clone for Handed<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+/// The connection that a request came on.
+pub(crate) fn guest(extensions: &Extensions) -> Result<Arc<Guest>, Status> {
+    let guest = extensions.get::<Arc<Guest>>().cloned();
+    guest.ok_or_else(|| Status::internal("the request came on no connection"))
+}
+
+/// What is said on a stream of requests.
+pub(crate) fn said<T: Name + Default + 'static, U>(
+    request: &mut Request<U>,
+) -> Result<Said<T>, Status> {
+    let frames = request.extensions_mut().remove::<Handed<Frames>>();
+    let frames = frames.and_then(|frames| frames.take());
+    frames.map(Said::new).ok_or_else(|| Status::internal("the stream has no frames"))
+}
+
+/// A message to be sent, and what it holds until it is read.
+pub(crate) struct Sending<T> {
+    pub(crate) message: T,
+    pub(crate) rooms: Vec<Charge>,
+}
+
+/// Answers with a stream of messages, which are encoded here. The stream that the transport gets is empty.
+pub(crate) fn told<T: Message + 'static>(
+    messages: impl Stream<Item = Result<Sending<T>, Status>> + Send + 'static,
+) -> Response<Empty<Result<T, Status>>> {
+    let pieces = messages.map(|sending| {
+        let Sending { message, rooms } = sending?;
+        Ok(Piece { bytes: codec::encode(&message).into(), rooms })
+    });
+    let mut response = Response::new(stream::empty());
+    let pieces: Pieces = Box::pin(pieces);
+    response.extensions_mut().insert(Handed::new(pieces));
+    response
+}
+
+/// An answer that holds room until it is read.
+pub(crate) fn with_room<T>(message: T, room: Option<Charge>) -> Response<T> {
+    let mut response = Response::new(message);
+    if let Some(room) = room {
+        response.extensions_mut().insert(Handed::new(room));
+    }
+    response
+}
+
+/// A request or stream that the server has no room for. Nothing was changed.
+pub(crate) fn refused(why: &str) -> Status {
+    let overloaded = error::to_detail(CallError::Overloaded);
+    error::to_status(ErrorDetail { message: why.to_owned(), ..overloaded })
+}

@@ -1,0 +1,280 @@
+//! An answer as it goes out. What the peer has not read counts, also in the buffers of the transport:
+//! the charge lives as long as the bytes. If nothing of it is read for long, its source and what is left
+//! of it are dropped; the stream ends with the reason as soon as its reader goes on.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+    },
+    task::{Context, Poll, ready},
+};
+
+use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture};
+use hyper::body::{Body as _, Frame};
+use prost::bytes::Bytes;
+use tonic::{Status, body::Body, codegen::http::HeaderMap};
+
+use super::Pieces;
+use crate::guests::{Charge, Evicted, Guest, Kind, Request};
+
+/// Bytes of a large message that are handed on at once: two frames of HTTP/2. What was not handed on can
+/// be dropped.
+const CHUNK: usize = 32 << 10;
+
+/// A message that was encoded, and the room that it has.
+pub(crate) struct Piece {
+    pub(super) bytes: Bytes,
+    pub(super) rooms: Vec<Charge>,
+}
+
+/// Where an answer comes from.
+enum Source {
+    /// Messages that are encoded here.
+    Pieces(Pieces),
+    /// Whatever the transport has encoded, and the room of it.
+    Body(Body, Option<Charge>),
+}
+
+/// What comes next of an answer.
+enum Next {
+    Piece(Piece),
+    Trailers(HeaderMap),
+}
+
+impl Source {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Next, Status>>> {
+        match self {
+            Self::Pieces(pieces) => {
+                let piece = ready!(pieces.poll_next_unpin(context));
+                let end = || Ok(Next::Trailers(trailers(&Status::ok(""))));
+                Poll::Ready(Some(piece.map_or_else(end, |piece| piece.map(Next::Piece))))
+            }
+            Self::Body(body, room) => {
+                let frame = ready!(Pin::new(body).poll_frame(context));
+                Poll::Ready(frame.map(|frame| {
+                    Ok(match frame?.into_data() {
+                        Ok(bytes) => {
+                            Next::Piece(Piece { bytes, rooms: room.take().into_iter().collect() })
+                        }
+                        Err(frame) => Next::Trailers(frame.into_trailers().unwrap_or_default()),
+                    })
+                }))
+            }
+        }
+    }
+}
+
+/// The body of an answer.
+pub(crate) struct Sent {
+    answer: Arc<Answer>,
+    /// Somebody looks whether it is read.
+    watched: bool,
+    ended: bool,
+    /// Ends when the connection has to.
+    evicted: Option<BoxFuture<'static, Evicted>>,
+    _open: Request,
+}
+
+impl Sent {
+    pub(super) fn pieces(pieces: Pieces, guest: Arc<Guest>, open: Request) -> Self {
+        Self::new(Source::Pieces(pieces), guest, open)
+    }
+
+    pub(super) fn body(body: Body, room: Option<Charge>, guest: Arc<Guest>, open: Request) -> Self {
+        Self::new(Source::Body(body, room), guest, open)
+    }
+
+    fn new(source: Source, guest: Arc<Guest>, open: Request) -> Self {
+        let left = Left { source: Some(source), bytes: Bytes::new(), rooms: Vec::new() };
+        let answer = Answer { guest, left: Mutex::new(left), unread: Arc::default() };
+        let answer = Arc::new(answer);
+        Self { answer, watched: false, ended: false, evicted: None, _open: open }
+    }
+
+    fn watch(&mut self) {
+        if !std::mem::replace(&mut self.watched, true) {
+            self.answer.guest.guests().watch(&self.answer);
+        }
+    }
+
+    fn end(&mut self, trailers: HeaderMap) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        self.ended = true;
+        Poll::Ready(Some(Ok(Frame::trailers(trailers))))
+    }
+
+    /// Ready when the connection has to end.
+    fn poll_evicted(&mut self, context: &mut Context<'_>) -> Poll<Status> {
+        let guest = &self.answer.guest;
+        let evicted = self.evicted.get_or_insert_with(|| guest.evicted().boxed());
+        let why = ready!(evicted.poll_unpin(context));
+        self.evicted = None;
+        Poll::Ready(self.answer.guest.status(why))
+    }
+}
+
+impl hyper::body::Body for Sent {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        if this.ended {
+            return Poll::Ready(None);
+        }
+        match this.answer.poll_next(context) {
+            Poll::Ready(Some(Ok(Next::Piece(Piece { bytes, .. })))) => {
+                if bytes.len() == CHUNK {
+                    this.watch();
+                }
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
+            Poll::Ready(Some(Ok(Next::Trailers(trailers)))) => this.end(trailers),
+            Poll::Ready(Some(Err(status))) => this.end(trailers(&status)),
+            Poll::Ready(None) => {
+                this.ended = true;
+                Poll::Ready(None)
+            }
+            Poll::Pending => {
+                this.watch();
+                let status = ready!(this.poll_evicted(context));
+                this.end(trailers(&status))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        let left = self.answer.left();
+        let at_end = match &left.source {
+            Some(Source::Body(body, _)) => left.bytes.is_empty() && body.is_end_stream(),
+            Some(Source::Pieces(_)) | None => false,
+        };
+        self.ended || at_end
+    }
+}
+
+/// An answer that is being read.
+pub(crate) struct Answer {
+    guest: Arc<Guest>,
+    left: Mutex<Left>,
+    unread: Arc<Outstanding>,
+}
+
+/// What is left of an answer.
+struct Left {
+    /// None if nobody read it.
+    source: Option<Source>,
+    /// Of the last message, what was not handed on.
+    bytes: Bytes,
+    /// The room of that message.
+    rooms: Vec<Charge>,
+}
+
+/// What was handed on and is not read.
+#[derive(Default)]
+struct Outstanding {
+    chunks: AtomicUsize,
+    moved_ms: AtomicU64,
+}
+
+impl Answer {
+    /// The next chunk or the end.
+    fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<Result<Next, Status>>> {
+        let mut left = self.left();
+        let Left { source, bytes, rooms } = &mut *left;
+        let Some(source) = source else {
+            return Poll::Ready(Some(Err(self.guest.status(Evicted::Unread))));
+        };
+        loop {
+            if !bytes.is_empty() {
+                // A copy: the transport may keep it for long, and must not keep the rest with it.
+                let chunk = bytes.split_to(bytes.len().min(CHUNK)).to_vec();
+                let charges = vec![self.guest.take(chunk.len(), Kind::Unread)];
+                if bytes.is_empty() {
+                    (*bytes, *rooms) = (Bytes::new(), Vec::new());
+                }
+                let bytes = self.counted(chunk, charges);
+                return Poll::Ready(Some(Ok(Next::Piece(Piece { bytes, rooms: Vec::new() }))));
+            }
+            ready!(self.guest.poll_reads(context));
+            let next = ready!(source.poll_next(context));
+            let Some(Ok(Next::Piece(mut piece))) = next else { return Poll::Ready(next) };
+            let roomy: usize = piece.rooms.iter().map(Charge::bytes).sum();
+            if let Some(more @ 1..) = piece.bytes.len().checked_sub(roomy) {
+                piece.rooms.push(self.guest.take(more, Kind::Unread));
+            }
+            if piece.bytes.len() < CHUNK {
+                let bytes = self.counted(piece.bytes, piece.rooms);
+                return Poll::Ready(Some(Ok(Next::Piece(Piece { bytes, rooms: Vec::new() }))));
+            }
+            (*bytes, *rooms) = (piece.bytes, piece.rooms);
+        }
+    }
+
+    /// Bytes that count as unread as long as they are somewhere.
+    fn counted(&self, bytes: impl AsRef<[u8]> + Send + 'static, charges: Vec<Charge>) -> Bytes {
+        self.unread.moved(&self.guest);
+        self.unread.chunks.fetch_add(1, Relaxed);
+        let (unread, guest) = (Arc::clone(&self.unread), Arc::clone(&self.guest));
+        Bytes::from_owner(Counted { bytes, _charges: charges, unread, guest })
+    }
+
+    /// Drops what is left if nothing of it was read for too long; whether it did.
+    pub(crate) fn take_back(&self) -> bool {
+        let guests = self.guest.guests();
+        let until = self.unread.moved_ms.load(Relaxed).saturating_add(guests.bounds().stall_ms);
+        let read = self.unread.chunks.load(Relaxed) == 0 || guests.now_ms() < until;
+        if read || self.guest.trusted() {
+            return false;
+        }
+        let nothing = Left { source: None, bytes: Bytes::new(), rooms: Vec::new() };
+        let left = std::mem::replace(&mut *self.left(), nothing);
+        drop(left);
+        self.guest.lost(Evicted::Unread);
+        true
+    }
+
+    fn left(&self) -> MutexGuard<'_, Left> {
+        // What is behind the lock is whole whenever it is released, also by a panic.
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outstanding {
+    fn moved(&self, guest: &Guest) {
+        self.moved_ms.store(guest.guests().now_ms(), Relaxed);
+    }
+}
+
+/// Bytes that were handed on.
+struct Counted<T> {
+    bytes: T,
+    _charges: Vec<Charge>,
+    unread: Arc<Outstanding>,
+    guest: Arc<Guest>,
+}
+
+impl<T: AsRef<[u8]>> AsRef<[u8]> for Counted<T> {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
+}
+
+impl<T> Drop for Counted<T> {
+    fn drop(&mut self) {
+        self.unread.moved(&self.guest);
+        self.unread.chunks.fetch_sub(1, Relaxed);
+    }
+}
+
+/// What ends a stream.
+fn trailers(status: &Status) -> HeaderMap {
+    let mut trailers = HeaderMap::new();
+    // It fails only for a message that no header can hold, and then the code is there.
+    drop(status.add_header(&mut trailers));
+    trailers
+}
