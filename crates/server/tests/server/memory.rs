@@ -290,6 +290,7 @@ async fn calls_that_wait_are_refused_over_the_share() {
             update: format!("update-{number}"),
             request: Some(request),
             until: wire::UpdateWait::Completed.into(),
+            ..wire::UpdateRunRequest::default()
         });
         let calls = vec![NumberedCall { number, call: Some(call) }];
         CallsFrame { calls, ..CallsFrame::default() }
