@@ -2,9 +2,9 @@
 
 mod foreign_namespace;
 mod forged_nodes;
-mod lost_files;
 mod gigabyte;
 mod idle;
+mod lost_files;
 mod many_links;
 mod taken_ids;
 mod unfinished;
