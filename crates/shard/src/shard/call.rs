@@ -73,6 +73,7 @@ impl Shard {
         match todo {
             Todo::Call(ticket, call) => self.serve(run, ticket, call),
             Todo::Scanned(scan) => self.start_unless_passed(run, *scan),
+            Todo::Repeated(ticket, start) => self.start(run, ticket, *start),
             Todo::Matched(offer, worker) => self.start_work(run, offer, worker),
             Todo::Due(at, timer) => self.fall_due(run, at, timer),
             Todo::LookAgain(timer) => self.look_again(run, timer),

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
-    call::{Call, CallError, Ticket, Worker},
+    call::{Call, CallError, StartCall, Ticket, Worker},
     codec::{self, Row},
     effect::Answer,
     event::{Body, Fact},
@@ -47,6 +47,8 @@ pub(super) enum Todo {
     Call(Ticket, Box<Call>),
     /// A start whose key no older run has.
     Scanned(Box<StartScan>),
+    /// A start whose key an older run has, which is not the current one by that.
+    Repeated(Ticket, Box<StartCall>),
     Matched(Offer, Worker),
     Due(Timestamp, TimerKey),
     LookAgain(TimerKey),
@@ -324,6 +326,7 @@ impl Shard {
                     error,
                 );
             }
+            Todo::Repeated(ticket, _) => self.reply(ticket, Err(error.clone())),
             Todo::Matched(offer, worker) => self.emit(Output::Unmatched(offer, worker)),
             Todo::Deliver(envelope) if *error == CallError::NotFound => {
                 self.deliver_nowhere(*envelope);
@@ -412,7 +415,8 @@ impl Todo {
             Self::Call(_, call) => Some(call.place().0),
             Self::Scanned(scan) => Some(scan.workflow()),
             Self::Deliver(envelope) => Some(&envelope.effect.target.workflow),
-            Self::Matched(..)
+            Self::Repeated(..)
+            | Self::Matched(..)
             | Self::Due(..)
             | Self::LookAgain(_)
             | Self::Grace(_)

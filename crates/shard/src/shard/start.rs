@@ -79,8 +79,8 @@ impl Shard {
     pub(super) fn start_scanned(&mut self, scan: StartScan, rows: Vec<RunRow>) {
         let key = scan.start.key.as_ref().map(|key| key.as_str());
         if let Some(row) = rows.iter().find(|row| row.start_key.as_deref() == key) {
-            let call = Box::new(Call::Start(Box::new(scan.start)));
-            return self.with_run(row.run, Todo::Call(scan.ticket, call));
+            let (ticket, start) = scan.into_call();
+            return self.with_run(row.run, Todo::Repeated(ticket, Box::new(start)));
         }
         match rows.last() {
             Some(row) if rows.len() >= self.limits.page_rows => {

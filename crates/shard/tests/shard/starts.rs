@@ -309,3 +309,22 @@ fn a_signal_with_start_whose_key_was_used_for_another_is_refused() {
     key_is_reused(signalled(&mut world, "second"));
     signalled(&mut world, "first").expect("the same is a repeat");
 }
+
+#[test]
+fn a_repeated_start_of_an_older_run_does_not_make_that_one_current() {
+    let mut world = World::with_limits(Limits { cached_runs: 0, ..Limits::default() });
+    let keyed = |world: &mut World, key: &str| start(world, |call| call.key = Some(key.into()));
+    let started = |reply| match reply {
+        Ok(CallReply::Started { run, .. }) => run,
+        other => panic!("not started: {other:?}"),
+    };
+    let first = started(keyed(&mut world, "one"));
+    close(&mut world, Ask::CompleteRun(Vec::new()));
+    let second = started(keyed(&mut world, "two"));
+    assert_eq!(started(keyed(&mut world, "one")), first);
+    let third = keyed(&mut world, "three");
+    assert!(
+        matches!(third, Err(CallError::AlreadyExists { run, .. }) if run == second),
+        "two runs are open: {third:?}"
+    );
+}

@@ -218,7 +218,7 @@ bugs! {
         "A shard that is handed over counts as released before its commit is answered.",
     UntoldLinkEnd "untold-link-end" 100
         "A node does not notice that the link to another one is gone.",
-    UntoldLink "untold-link" 500
+    UntoldLink "untold-link" 1000
         "A node does not notice that another one begins a new link to it.",
     UntoldStreamEnd "untold-stream-end" 200
         "A node does not notice that a worker's stream has ended.",
