@@ -434,7 +434,8 @@ impl Todo {
             Self::Call(_, call) => call.place().1.is_none(),
             Self::Scanned(_) => true,
             Self::Deliver(envelope) => envelope.effect.target.run.is_none(),
-            Self::Matched(..)
+            Self::Repeated(..)
+            | Self::Matched(..)
             | Self::Due(..)
             | Self::LookAgain(_)
             | Self::Grace(_)

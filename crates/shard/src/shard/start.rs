@@ -61,7 +61,7 @@ impl Shard {
         let ordinal = entry.run.ordinal;
         // The store does not have the runs yet that are not committed; they are in memory.
         if let Some(run) = self.cache.run_of_start(&start.workflow, start.key.as_ref()) {
-            return self.with_run(run, Todo::Call(ticket, Box::new(Call::Start(Box::new(start)))));
+            return self.with_run(run, Todo::Repeated(ticket, Box::new(start)));
         }
         self.scan_starts(StartScan { ticket, start, head }, ordinal);
     }
