@@ -1,6 +1,6 @@
 //! `cargo xtask test`, the one command that must pass before a change is merged: formatting, lints,
-//! tests (tidy is one of them) with the PostgreSQL that they need, the simulator, and hostile input
-//! against a true server. It stops at the first step that fails.
+//! tests (tidy is one of them) with the PostgreSQL that they need, and the simulator. It stops at the
+//! first step that fails. `cargo xtask hostile` plays hostile input against a true server.
 
 use std::{
     fmt,
@@ -23,9 +23,6 @@ const SIMULATOR_SECONDS: u64 = 150;
 
 /// The hunt for the deliberate bugs stops after this many seconds.
 const BUG_HUNT_SECONDS: u64 = 30;
-
-/// Hostile input is played for so many minutes.
-const HOSTILE_MINUTES: &str = "2";
 
 /// One cargo command.
 struct Step {
@@ -93,7 +90,6 @@ fn steps(seeds: u64, simulated: bool) -> Vec<Step> {
              look at what changed in its faults or checkers",
         ));
     }
-    steps.push(hostile_step(&["--minutes", HOSTILE_MINUTES]));
     steps
 }
 
@@ -156,14 +152,13 @@ mod tests {
 
     #[test]
     fn the_simulator_runs_only_where_it_exists() {
-        assert_eq!(steps(7, false).len(), 5);
+        assert_eq!(steps(7, false).len(), 4);
         let lines: Vec<String> = steps(7, true).iter().map(command_line).collect();
         assert_eq!(
             lines[4..],
             [
                 "cargo run --release --locked -p abide-sim -- --seeds 7 --seconds 150",
                 "cargo run --release --locked -p abide-sim -- --bugs --seconds 30",
-                "cargo run --release --locked -p abide-hostile -- --minutes 2",
             ]
         );
     }
