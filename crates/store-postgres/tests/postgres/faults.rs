@@ -26,13 +26,17 @@ fn no_more_trouble(server: &Server, database: &str) {
     server.query(database, "DROP TRIGGER trouble ON abide.log");
 }
 
-fn check_unavailable(server: &Server, database: &str, does: &str, named: &str) {
+/// The trouble keeps a commit from being written, in this way, and the store goes on when it is over.
+fn check_trouble(
+    server: &Server,
+    database: &str,
+    does: &str,
+    refused: impl Fn(&CommitError) -> bool,
+) {
     let store = PostgresStore::open(&impatient(&server.database(database))).unwrap();
     before_each_log_row(server, database, does);
-    match commit(&store, batch(1, 0, 1)) {
-        Err(CommitError::Unavailable(reason)) => assert!(reason.contains(named), "{reason}"),
-        other => panic!("{other:?}"),
-    }
+    let error = commit(&store, batch(1, 0, 1)).expect_err("there is trouble");
+    assert!(refused(&error), "{error:?}");
     no_more_trouble(server, database);
     assert_eq!(sequences(&store, 1), []);
     assert_eq!(commit(&store, batch(1, 0, 1)), Ok(()), "the store goes on");
@@ -41,14 +45,24 @@ fn check_unavailable(server: &Server, database: &str, does: &str, named: &str) {
 #[test]
 fn a_statement_that_takes_too_long_writes_nothing() {
     let Some(server) = for_test("a_statement_that_takes_too_long_writes_nothing") else { return };
-    check_unavailable(server, "slow", "PERFORM pg_sleep(60)", "statement timeout");
+    check_trouble(
+        server,
+        "slow",
+        "PERFORM pg_sleep(60)",
+        |error| matches!(error, CommitError::Unavailable(reason) if reason.contains("statement timeout")),
+    );
 }
 
 #[test]
 fn a_full_disk_writes_nothing_and_the_store_goes_on() {
     let Some(server) = for_test("a_full_disk_writes_nothing_and_the_store_goes_on") else { return };
     let full = "RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'";
-    check_unavailable(server, "full", full, "53100");
+    check_trouble(
+        server,
+        "full",
+        full,
+        |error| matches!(error, CommitError::Full(reason) if reason.contains("53100")),
+    );
 }
 
 #[test]
@@ -187,7 +201,7 @@ fn a_disk_that_is_full_loses_nothing_and_the_store_goes_on() {
         let next = written.len() as u64 + 1;
         match commit(&store, large_batch(1, next)) {
             Ok(()) => written.push(next),
-            Err(CommitError::Unavailable(reason)) => break reason,
+            Err(CommitError::Full(reason)) => break reason,
             Err(error) => panic!("{error}"),
         }
     };
