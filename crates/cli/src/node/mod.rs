@@ -36,8 +36,10 @@ async fn start(config: Config, stop: &mut Stop) -> Result<Option<Server>, Failed
     })?;
     let engine = Arc::clone(server.engine());
     tokio::select! {
-        () = server.ready() => return Ok(Some(server)),
+        // A server whose engine has failed waits for nothing more, so that is looked at first.
+        biased;
         reason = engine.failed() => return Err(Failed::refused(ServerError::Engine(reason))),
+        () = server.ready() => return Ok(Some(server)),
         () = stop.told() => {}
     }
     stop.unless_told_again(server.shutdown()).await.map_err(Failed::refused)?;
