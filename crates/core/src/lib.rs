@@ -29,7 +29,6 @@ pub mod list;
 pub mod node;
 pub mod note;
 pub mod payload;
-pub mod program;
 pub mod replay;
 pub mod retry;
 pub mod run;

@@ -1,17 +1,17 @@
-//! The tables in ARCHITECTURE.md that map foreign protocols are complete: no event or command of ours
+//! The tables of `mapping.md`, which map foreign protocols, are complete: no event or command of ours
 //! is missing, none of theirs is left over, and each of ours stands for exactly one event of Temporal.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::event::Fact;
 
-const ARCHITECTURE: &str = include_str!("../../../ARCHITECTURE.md");
+const MAPPING: &str = include_str!("mapping.md");
 const COMMANDS: &str = include_str!("../src/command.rs");
 
 /// The section under a heading, up to the next one.
 fn section(heading: &str) -> &'static str {
-    let start = ARCHITECTURE.find(heading).expect("the section exists") + heading.len();
-    let rest = &ARCHITECTURE[start..];
+    let start = MAPPING.find(heading).expect("the section exists") + heading.len();
+    let rest = &MAPPING[start..];
     &rest[..rest.find("\n##").unwrap_or(rest.len())]
 }
 
@@ -47,7 +47,7 @@ fn commands() -> BTreeSet<&'static str> {
 
 #[test]
 fn every_event_of_ours_is_exactly_one_of_temporal() {
-    let rows = rows("### Temporal events");
+    let rows = rows("## Temporal events");
     for name in Fact::NAMES {
         let found: usize = rows.values().map(|ours| mentions(ours, name)).sum();
         assert_eq!(found, 1, "{name}");
@@ -56,15 +56,15 @@ fn every_event_of_ours_is_exactly_one_of_temporal() {
 
 #[test]
 fn no_event_or_command_of_temporal_is_left_over() {
-    let events: Vec<_> = rows("### Temporal events").into_keys().collect();
+    let events: Vec<_> = rows("## Temporal events").into_keys().collect();
     assert_eq!(events, (1..=60).collect::<Vec<_>>());
-    let commands: Vec<_> = rows("### Temporal commands").into_keys().collect();
+    let commands: Vec<_> = rows("## Temporal commands").into_keys().collect();
     assert_eq!(commands, (1..=14).chain(16..=18).collect::<Vec<_>>());
 }
 
 #[test]
 fn every_command_of_ours_is_one_of_temporal_or_native() {
-    let text = section("### Temporal commands");
+    let text = section("## Temporal commands");
     assert_eq!(commands().len(), 23);
     for name in commands() {
         assert!(mentions(text, name) >= 1, "{name}");
@@ -73,7 +73,7 @@ fn every_command_of_ours_is_one_of_temporal_or_native() {
 
 #[test]
 fn every_event_of_ours_is_sent_to_durable_task_workers_or_named_as_not() {
-    let text = section("### Durable Task events");
+    let text = section("## Durable Task events");
     for name in Fact::NAMES {
         assert!(mentions(text, name) >= 1, "{name}");
     }
@@ -81,8 +81,8 @@ fn every_event_of_ours_is_sent_to_durable_task_workers_or_named_as_not() {
 
 #[test]
 fn no_event_or_action_of_durable_task_is_left_over() {
-    let events: Vec<_> = rows("### Durable Task events").into_keys().collect();
+    let events: Vec<_> = rows("## Durable Task events").into_keys().collect();
     assert_eq!(events, (3..=32).collect::<Vec<_>>());
-    let actions: Vec<_> = rows("### Durable Task actions").into_keys().collect();
+    let actions: Vec<_> = rows("## Durable Task actions").into_keys().collect();
     assert_eq!(actions, [2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
 }

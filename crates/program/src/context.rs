@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{
+use abide_core::{
     command::{Ask, Command},
     event::{Guards, Marker, MarkerKind, Origin, RunSpec, Target, TimerSpec},
     failure::Failure,

@@ -1,11 +1,11 @@
 //! Runs a program as workflow code: takes steps, wakes what waited for them, collects commands.
 
-use super::{
+use crate::{
     OnCancel, Program,
     context::{Context, Outcome, payload, text},
     live::Live,
 };
-use crate::{
+use abide_core::{
     command::{Ask, Command},
     event::{self, DeliveryFailure, Origin, UpdateRequest},
     failure::{Failure, FailureKind},

@@ -1,11 +1,11 @@
 //! Activities and children of a program, and the retries that the program makes itself: each failure
 //! is followed by a timer that says what it delays, then by a new attempt.
 
-use super::{
+use crate::{
     Activity, Child,
     context::{Context, Outcome},
 };
-use crate::{
+use abide_core::{
     command::Ask,
     event::{ActivitySpec, ChildSpec, Origin, ParentClosePolicy, ReusePolicy, RunSpec},
     ids::{ActivityId, ExecutionId, TimerId, WorkflowId},

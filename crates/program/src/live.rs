@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use super::{
+use crate::{
     Node,
     call::{Attempt, AttemptState, ends},
     context::{Context, payload},
 };
-use crate::{
+use abide_core::{
     command::{Ask, ContinueAsNew},
     event::{CancelMode, Condition, Origin, WaitSpec},
     failure::{Failure, FailureKind},

@@ -11,7 +11,7 @@ mod live;
 use std::time::Duration;
 
 pub use self::interpreter::Interpreter;
-use crate::{
+use abide_core::{
     event::{Condition, Delivery},
     retry::RetryPolicy,
 };
