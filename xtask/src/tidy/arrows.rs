@@ -22,6 +22,7 @@ const TABLE: &[&str] = &[
     // counts the commits of a store that it opens itself.
     "core, store, store-*, shard <- benches <- cli",
     "core, proto, sdk, server, postgres-fixture <- hostile",
+    "core <- program",
     "sqlite-disk",
     "postgres-fixture",
     "xtask",
@@ -36,7 +37,7 @@ const EXAMPLES: &str = "examples";
 const CONFORMANCE: &str = "abide-store";
 
 /// Crates that exist for tests; any test may use them, and nothing else may.
-const FOR_TESTS: &[&str] = &["abide-sqlite-disk", "abide-postgres-fixture"];
+const FOR_TESTS: &[&str] = &["abide-sqlite-disk", "abide-postgres-fixture", "abide-program"];
 
 /// Tests that need both ends of something: those of the left crate may use the right one.
 const BOTH_ENDS: &[(&str, &str)] = &[("abide-server", "abide-sdk")];

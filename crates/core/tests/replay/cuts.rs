@@ -6,10 +6,10 @@ use std::{collections::BTreeMap, time::Duration};
 use abide_core::{
     event::{Condition, Delivery, Event, Fact},
     ids::EventNumber,
-    program::{Activity, Child, Interpreter, Node, OnCancel, Program},
     replay::Replay,
     retry::RetryPolicy,
 };
+use abide_program::{Activity, Child, Interpreter, Node, OnCancel, Program};
 use proptest::{collection::vec, option, prelude::*};
 
 use super::{history::History, server::Server};

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use abide_core::{
     event::{BlockedReason, ChildCompleted, Origin},
-    program::{Node, Program},
     time::Timestamp,
 };
+use abide_program::{Node, Program};
 
 use super::history::{History, run, timer_spec};
 

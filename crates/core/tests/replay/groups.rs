@@ -10,9 +10,9 @@ use abide_core::{
         TimerRescheduled, UpdateAdmitted, UpdateRequest,
     },
     payload::{Payload, PayloadMap},
-    program::{Node, Program},
     replay::{Error, Replay},
 };
+use abide_program::{Node, Program};
 
 use super::history::{History, at, short};
 

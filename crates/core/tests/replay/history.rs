@@ -8,11 +8,11 @@ use abide_core::{
     event::*,
     ids::{EventNumber, RunId, WorkflowKey},
     payload::{Payload, PayloadMap},
-    program::{Interpreter, Program},
     replay::{Completion, Error, Mismatch, Replay},
     retry::RetryState,
     time::Timestamp,
 };
+use abide_program::{Interpreter, Program};
 
 /// A history under construction.
 #[derive(Clone, Debug, Default)]

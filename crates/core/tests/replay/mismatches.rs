@@ -8,8 +8,8 @@ use abide_core::{
         Blocked, BlockedReason, CancelMode, Condition, Marker, MarkerKind, Origin, Target, WaitSpec,
     },
     payload::PayloadMap,
-    program::{Node, Program},
 };
+use abide_program::{Node, Program};
 use insta::assert_snapshot;
 
 use super::history::{History, workflow};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use abide_core::{
     command::{Ask, ContinueAsNew},
     event::{RunCancelRequested, RunSpec, UpdateAdmitted, UpdateRequest},
-    program::{Node, OnCancel, Program},
 };
+use abide_program::{Node, OnCancel, Program};
 
 use super::history::History;
 

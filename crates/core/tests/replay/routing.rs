@@ -1,12 +1,10 @@
 //! Results find the code that asked, by code's own ids.
 
-use abide_core::{
-    event::{
-        ChildCompleted, ChildStartFailed, DeliveryFailure, ExternalCancelFailed,
-        ExternalSignalDelivered, Mover, TimerRescheduled,
-    },
-    program::{Node, Program},
+use abide_core::event::{
+    ChildCompleted, ChildStartFailed, DeliveryFailure, ExternalCancelFailed,
+    ExternalSignalDelivered, Mover, TimerRescheduled,
 };
+use abide_program::{Node, Program};
 
 use super::history::{History, at, run};
 

@@ -7,10 +7,10 @@ use abide_core::{
     event::*,
     failure::Failure,
     ids::{EventNumber, TimerId},
-    program::{Interpreter, Program},
     replay::{Completion, Replay},
     retry::RetryState,
 };
+use abide_program::{Interpreter, Program};
 
 use super::history::{History, at, run};
 

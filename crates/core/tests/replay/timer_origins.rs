@@ -7,10 +7,10 @@ use abide_core::{
     command::{Ask, Command},
     event::{ActivityFailed, ChildCompleted, ChildFailed, Fact, Origin, TimerSpec},
     failure::Failure,
-    program::{Activity, Child, Node, Program},
     retry::{RetryPolicy, RetryState},
     time::Timestamp,
 };
+use abide_program::{Activity, Child, Node, Program};
 
 use super::history::{History, at, run};
 

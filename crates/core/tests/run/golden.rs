@@ -8,8 +8,8 @@ use abide_core::{
     codec::{self, Row},
     event::{Event, Fact, Origin},
     note::{Note, Record},
-    program::Program,
 };
+use abide_program::Program;
 use bytes::Bytes;
 
 use crate::{scenarios, worker, world::World};

@@ -8,10 +8,10 @@ use abide_core::{
     effect::{Action, Answer, ChildClosed, RunOutcome},
     event::{Condition, Delivery, DeliveryFailure, Fact, Mover},
     ids::EventNumber,
-    program::{Activity, Child, Node, OnCancel, Program},
     retry::{RetryPolicy, RetryState},
     run::{GivenTask, Input, Refusal, Resolution, ResolveActivity, StartActivity},
 };
+use abide_program::{Activity, Child, Node, OnCancel, Program};
 use proptest::{collection::vec, option, prelude::*};
 
 use crate::{build::*, worker::Worker, world::World};

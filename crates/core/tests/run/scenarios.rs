@@ -3,10 +3,10 @@
 use abide_core::{
     effect::{Action, Answer, ChildClosed, RunOutcome},
     event::Fact,
-    program::{Activity, Child, Node, Program},
     retry::{RetryPolicy, RetryState},
     run::StartRun,
 };
+use abide_program::{Activity, Child, Node, Program};
 
 use crate::{
     build::*,

@@ -4,10 +4,10 @@
 use abide_core::{
     command::Ask,
     event::{Body, Event, Fact, UpdateAccepted, UpdateAdmitted},
-    program::{Interpreter, Program},
     replay::{Completion, Replay},
     run::{CompleteTask, GivenTask, Input, Reply},
 };
+use abide_program::{Interpreter, Program};
 
 use crate::world::{Took, World};
 

@@ -8,11 +8,12 @@ use std::{
     time::Duration,
 };
 
-use abide_core::{program::Node, run::Close, time::Timestamp};
+use abide_core::{run::Close, time::Timestamp};
 use abide_engine::{
     Engine, Options,
     clock::{Clock, Sleep, SystemClock},
 };
+use abide_program::Node;
 use abide_store::memory::MemoryStore;
 use tokio::time::timeout;
 

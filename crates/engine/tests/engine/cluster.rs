@@ -12,10 +12,10 @@ use abide_core::{
     command::Ask,
     event::SignalReceived,
     ids::RunId,
-    program::Node,
     run::Close,
 };
 use abide_engine::{Engine, Given};
+use abide_program::Node;
 
 use crate::{
     support::{

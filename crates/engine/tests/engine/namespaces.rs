@@ -7,9 +7,9 @@ use abide_core::{
     call::{Call, CallError, CallReply},
     ids::WorkflowKey,
     list::{RunFilter, WaitFilter},
-    program::Node,
 };
 use abide_engine::{Engine, Options};
+use abide_program::Node;
 use abide_store::memory::MemoryStore;
 
 use crate::support::{connect, programs, start, start_call, work};

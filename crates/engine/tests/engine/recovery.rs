@@ -9,11 +9,11 @@ use abide_core::{
     ids::{RunId, ShardId},
     limits::Limits,
     list::WaitRow,
-    program::{Node, OnCancel, Program},
     run::{Close, Description, Liveness, ResumeSource},
     time::Timestamp,
 };
 use abide_engine::{Engine, Options, clock::ManualClock};
+use abide_program::{Node, OnCancel, Program};
 use abide_store::{Batch, Store, WaitFilter, Write, memory::MemoryStore};
 use tokio::task::JoinHandle;
 

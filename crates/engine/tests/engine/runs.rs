@@ -7,11 +7,11 @@ use abide_core::{
     codec::decode_events,
     event::SignalReceived,
     limits::Limits,
-    program::Node,
     run::Close,
     time::Timestamp,
 };
 use abide_engine::{Engine, Given, Options, clock::ManualClock};
+use abide_program::Node;
 use abide_store::{Store, memory::MemoryStore};
 
 use crate::support::{

@@ -10,11 +10,11 @@ use abide_core::{
     codec::decode_events,
     event::{Event, RunSpec, UpdateAdmitted},
     ids::{RunId, WorkflowKey},
-    program::{Activity, Node, Program},
     replay::Replay,
     run::{Close, Resolution},
 };
 use abide_engine::{Engine, Given, Session};
+use abide_program::{Activity, Node, Program};
 
 pub(crate) type Programs = Arc<BTreeMap<String, Program>>;
 

@@ -7,9 +7,9 @@ use abide_core::{
     call::{Call, CallError, CallReply, HistoryRequest, Query},
     event::SignalReceived,
     list::RunFilter,
-    program::Node,
     run::Close,
 };
+use abide_program::Node;
 use abide_sdk::transport::Transport;
 use abide_server::Server;
 use abide_sqlite_disk::Disk;

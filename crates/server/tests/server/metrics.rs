@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 use abide_core::{
     call::{CallError, HistoryRequest},
     list::WaitFilter,
-    program::Node,
     run::Close,
 };
+use abide_program::Node;
 use abide_proto::generated::GetHistoryRequest;
 use abide_sdk::{Client, transport::Transport};
 use abide_server::{Config, Server};

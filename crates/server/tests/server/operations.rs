@@ -9,9 +9,9 @@ use abide_core::{
     event::{Fact, UpdateRequest},
     list::RunFilter,
     payload::Payload,
-    program::Node,
     run::{Close, Refusal, Stage},
 };
+use abide_program::Node;
 use abide_proto::{
     error::from_status,
     generated::{self as wire, abide_client::AbideClient, update_run_response::Stage as WireStage},

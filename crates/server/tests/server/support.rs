@@ -11,7 +11,6 @@ use abide_core::{
     event::{Event, Fact, RunSpec, UpdateAdmitted},
     ids::{RunId, WorkflowKey},
     payload::Payload,
-    program::{Activity, Node, Program},
     replay::Replay,
     run::{Close, GivenTask, Resolution},
     time::Timestamp,
@@ -20,6 +19,7 @@ use abide_engine::{
     Engine, Options,
     clock::{Clock, ManualClock},
 };
+use abide_program::{Activity, Node, Program};
 use abide_proto::generated::abide_client::AbideClient;
 use abide_sdk::{
     grpc::{GrpcOptions, GrpcTransport},

@@ -3,9 +3,9 @@
 use abide_core::{
     call::{ActivityToken, Call, CallError, CallReply, Dispatch, TaskCompletion, WorkKind},
     ids::RunId,
-    program::Node,
     run::{Close, Refusal, Resolution},
 };
+use abide_program::Node;
 use abide_proto::generated::{
     ReportAttemptRequest,
     report_attempt_request::{Attempt as Named, Report},
