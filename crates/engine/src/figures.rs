@@ -97,6 +97,8 @@ pub enum StoreFault {
     Damaged,
     /// The rows of nodes could not be read or written.
     Registry,
+    /// Something failed that the store does beside its commits, without harm to them. The store counts it.
+    Upkeep,
 }
 
 impl StoreFault {

@@ -266,6 +266,8 @@ impl Node {
         let shards = self.shards_served();
         let state = lock(&self.state);
         let machine = &state.machine;
+        let mut faults = self.counters.faults();
+        faults.push((StoreFault::Upkeep, self.store.upkeep_failures()));
         Figures {
             shards,
             joined: self.trusted(),
@@ -280,7 +282,7 @@ impl Node {
             timers_fired: timers_fired.get(),
             transitions: transitions.get(),
             commits: self.counters.commit_times(),
-            faults: self.counters.faults(),
+            faults,
             read_only,
             set_aside,
             unreadable: self.counters.unreadable.get(),

@@ -174,6 +174,7 @@ pub(crate) const fn fault_name(fault: StoreFault) -> &'static str {
         StoreFault::Read => "read",
         StoreFault::Damaged => "damaged",
         StoreFault::Registry => "registry",
+        StoreFault::Upkeep => "upkeep",
     }
 }
 

@@ -1,5 +1,7 @@
 //! What an error of SQLite means to a caller. The one place where error codes are read.
 
+use std::{fmt, io};
+
 use abide_store::{CommitError, ReadError};
 use rusqlite::{Error, ErrorCode, ffi};
 
@@ -26,6 +28,7 @@ impl From<Error> for Fault {
         };
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::Full(text),
+            _ if grows_shared_memory(&error) => Self::Full(text),
             Some(
                 ErrorCode::DatabaseBusy
                 | ErrorCode::DatabaseLocked
@@ -48,7 +51,27 @@ impl From<Error> for Fault {
     }
 }
 
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(error) => error.fmt(formatter),
+            Self::Full(text) | Self::Unavailable(text) | Self::Io(text) | Self::Corrupt(text) => {
+                formatter.write_str(text)
+            }
+        }
+    }
+}
+
 impl Fault {
+    /// A file that SQLite does not write could not be written.
+    pub(crate) fn of_file(what: &str, error: &io::Error) -> Self {
+        let text = format!("{what}: {error}");
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full(text),
+            _ => Self::Unavailable(text),
+        }
+    }
+
     /// A value that could not be read is damage; one that could not be written is the batch's fault.
     fn of_value(error: &Error, text: String) -> Self {
         match error {
@@ -62,12 +85,21 @@ impl Fault {
 /// counts; of all else nobody knows how far the commit came.
 pub(crate) fn of_commit(error: Error) -> Fault {
     let code = error.sqlite_error_code();
+    // The index of the log grows when the commit is in the log already.
+    let counts = grows_shared_memory(&error);
     match Fault::from(error) {
-        fault @ Fault::Full(_) => fault,
+        fault @ Fault::Full(_) if !counts => fault,
         fault if code == Some(ErrorCode::DatabaseBusy) => fault,
-        Fault::Unavailable(text) | Fault::Io(text) | Fault::Corrupt(text) => Fault::Io(text),
+        Fault::Full(text) | Fault::Unavailable(text) | Fault::Io(text) | Fault::Corrupt(text) => {
+            Fault::Io(text)
+        }
         Fault::Refused(error) => Fault::Io(error.to_string()),
     }
+}
+
+/// There is no room for the index of the log, which SQLite keeps in the `-shm` file.
+fn grows_shared_memory(error: &Error) -> bool {
+    error.sqlite_extended_error_code() == Some(ffi::SQLITE_IOERR_SHMSIZE)
 }
 
 /// Whether a row of that key was there already.
@@ -118,6 +150,7 @@ mod tests {
             (ffi::SQLITE_INTERRUPT, "unavailable", "io"),
             (ffi::SQLITE_PROTOCOL, "unavailable", "io"),
             (ffi::SQLITE_IOERR_WRITE, "io", "io"),
+            (ffi::SQLITE_IOERR_SHMSIZE, "full", "io"),
             (ffi::SQLITE_CANTOPEN, "io", "io"),
             (ffi::SQLITE_READONLY, "io", "io"),
             (ffi::SQLITE_PERM, "io", "io"),

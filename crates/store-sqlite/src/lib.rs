@@ -7,6 +7,7 @@
 //! - `writer`: group commit. All batches that wait, of whatever shard, go into one transaction.
 //! - `readers`: connections that only read, each on its own thread.
 //! - `tables`: one file per table with its SQL.
+//! - `upkeep`: what is done beside the commits, and how its failures are told.
 //! - `values`: how times, ids and numbers stand in columns.
 //! - [`Counts`]: what was committed.
 //! - `fault`: what an error of SQLite means to a caller.
@@ -20,6 +21,7 @@ mod options;
 mod readers;
 mod store;
 mod tables;
+mod upkeep;
 mod values;
 mod writer;
 

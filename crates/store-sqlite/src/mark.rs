@@ -57,17 +57,21 @@ impl Mark {
         Ok(Self { file, rows })
     }
 
-    /// The log is about to have, or has, so many rows.
-    pub(crate) fn note(&mut self, rows: u64) {
-        if rows == self.rows {
-            return;
+    /// The log is about to have, or has, so many rows. If that cannot be written, the mark says what it
+    /// said before.
+    pub(crate) fn note(&mut self, rows: u64) -> io::Result<()> {
+        if rows != self.rows {
+            self.file.seek(SeekFrom::Start(u64::try_from(TEXT.len()).unwrap_or(u64::MAX)))?;
+            self.file.write_all(format!("{rows:0DIGITS$}").as_bytes())?;
+            self.rows = rows;
         }
-        self.rows = rows;
-        let place = u64::try_from(TEXT.len()).unwrap_or(u64::MAX);
-        let sought = self.file.seek(SeekFrom::Start(place));
-        // A mark that is behind notices less, and harms nothing.
-        let digits = format!("{rows:0DIGITS$}");
-        drop(sought.and_then(|_| self.file.write_all(digits.as_bytes())));
+        Ok(())
+    }
+
+    /// A mark on a disk that is full.
+    #[cfg(all(test, target_os = "linux"))]
+    pub(crate) fn without_room(rows: u64) -> Self {
+        Self { file: File::options().write(true).open("/dev/full").expect("Linux has it"), rows }
     }
 
     /// How many rows it says that the log has.
@@ -102,7 +106,7 @@ mod tests {
         let mut mark = Mark::make(&store, 7).unwrap();
         assert_eq!(Mark::read(&store).unwrap(), Some(7));
         for rows in [u64::MAX, 12, 12, 0] {
-            mark.note(rows);
+            mark.note(rows).unwrap();
             assert_eq!(Mark::read(&store).unwrap(), Some(rows));
         }
         let text = std::fs::read_to_string(Mark::path_of(&store)).unwrap();

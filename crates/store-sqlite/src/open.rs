@@ -22,7 +22,8 @@ const APPLICATION_ID: i64 = 0x4162_6964;
 
 /// What each version of the schema adds to the one before; the first makes version 1. Never changed,
 /// only added to.
-const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_tables.sql")];
+pub(crate) const MIGRATIONS: [&str; 2] =
+    [include_str!("migrations/0001_tables.sql"), include_str!("migrations/0002_log_numbers.sql")];
 
 /// Why a store was not opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,6 +75,18 @@ pub enum OpenError {
         /// The file that says so. Without it the store is opened as it is.
         remove: PathBuf,
     },
+    /// The disk is full. What is stored is whole.
+    #[error(
+        "{} cannot be opened, because its disk is full: {reason}. What is stored is whole; make room, then \
+         try again",
+        .path.display()
+    )]
+    Full {
+        /// The file.
+        path: PathBuf,
+        /// What there was no room for.
+        reason: String,
+    },
     /// The file system refused; opening may succeed later.
     #[error("{} cannot be opened: {reason}", .path.display())]
     Unavailable {
@@ -113,6 +126,43 @@ pub(crate) fn lock(path: &Path) -> Result<Lock, OpenError> {
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned() }),
         Err(TryLockError::Error(error)) => Err(unavailable(error)),
     }
+}
+
+/// Room for the index of the log, kept as long as this lives.
+pub(crate) struct IndexRoom(
+    #[expect(dead_code, reason = "closing the file would drop SQLite's locks on it")] Option<File>,
+);
+
+/// Gives the index of the log, which SQLite keeps in the `-shm` file, the room that it needs when the log
+/// is at its longest: twice what is copied at once, and as much again for the last group. SQLite would
+/// make the file longer when a commit is in the log already; on a full disk nothing could tell then
+/// whether that commit counts, and the store would have to stop.
+pub(crate) fn reserve_index(
+    options: &Options,
+    connection: &Connection,
+) -> Result<IndexRoom, OpenError> {
+    // How SQLite maps the index: regions of 32 KiB, each with an entry for 4,096 pages.
+    const REGION_BYTES: u64 = 32 << 10;
+    const REGION_PAGES: u64 = 4096;
+
+    if options.file_layer.is_some() || !cfg!(unix) {
+        return Ok(IndexRoom(None));
+    }
+    let path = &options.path;
+    let page_bytes: u32 = connection
+        .query_row("PRAGMA page_size", [], |row| row.get(0))
+        .map_err(|error| failed(path, error))?;
+    let pages = u64::from(options.checkpoint_bytes) * 3 / u64::from(page_bytes);
+    let bytes = (pages / REGION_PAGES + 1) * REGION_BYTES;
+    let lengthen = || {
+        let mut file = File::options().write(true).open(beside(path, "-shm"))?;
+        let present = file.seek(SeekFrom::End(0))?;
+        // What is written has its place on the disk; a longer file alone would have none.
+        io::copy(&mut io::repeat(0).take(bytes.saturating_sub(present)), &mut file)?;
+        Ok(file)
+    };
+    let file = lengthen().map_err(|error| unavailable(path, "its -shm file", &error))?;
+    Ok(IndexRoom(Some(file)))
 }
 
 /// The connection that writes, on a file whose schema is up to date.
@@ -203,7 +253,7 @@ fn check_rows(
 }
 
 fn unavailable(path: &Path, what: &str, error: &io::Error) -> OpenError {
-    OpenError::Unavailable { path: path.to_owned(), reason: format!("{what}: {error}") }
+    refused(path, Fault::of_file(what, error))
 }
 
 /// A connection that only reads.
@@ -219,12 +269,15 @@ pub(crate) fn reader(options: &Options) -> Result<Connection, OpenError> {
 
 /// What an error of SQLite says about the file.
 pub(crate) fn failed(path: &Path, error: rusqlite::Error) -> OpenError {
+    refused(path, error.into())
+}
+
+fn refused(path: &Path, fault: Fault) -> OpenError {
     let path = path.to_owned();
-    match Fault::from(error) {
+    match fault {
         Fault::Corrupt(reason) => OpenError::Corrupt { path, reason },
-        Fault::Full(reason) | Fault::Unavailable(reason) | Fault::Io(reason) => {
-            OpenError::Unavailable { path, reason }
-        }
+        Fault::Full(reason) => OpenError::Full { path, reason },
+        Fault::Unavailable(reason) | Fault::Io(reason) => OpenError::Unavailable { path, reason },
         Fault::Refused(error) => OpenError::Corrupt { path, reason: error.to_string() },
     }
 }
@@ -301,7 +354,11 @@ fn rewrite_log(connection: &mut Connection, path: &Path) -> Result<(), OpenError
     let _alone = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(|error| failed(path, error))?;
-    rewrite(&beside(path, "-wal")).map_err(|error| unavailable(path, "its log", &error))
+    match rewrite(&beside(path, "-wal")) {
+        // SQLite makes it with the first page that it writes there.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        rewritten => rewritten.map_err(|error| unavailable(path, "its log", &error)),
+    }
 }
 
 fn rewrite(path: &Path) -> io::Result<()> {

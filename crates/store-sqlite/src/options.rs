@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// How to open a store.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The file. Beside it stand `-wal` and `-shm` (which belong to SQLite) and `.lock`.
+    /// The file. Beside it stand `-wal` and `-shm` (which belong to SQLite), `.lock` and `.mark`.
     pub path: PathBuf,
     /// Bytes of a page, a power of two up to 65,536; counts only when the file is made. Default 16,384:
     /// a transition writes a few rows at the edges of a few tables, and larger pages mean fewer of

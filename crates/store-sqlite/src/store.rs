@@ -24,7 +24,7 @@ use futures_channel::oneshot;
 
 use crate::{
     Counts, OpenError, Options,
-    open::{self, Lock},
+    open::{self, IndexRoom, Lock},
     readers::Readers,
     tables::{due, inbox, log, outbox, registry, runs, shards, snapshots, tasks, waits},
     writer::{Answer, Job, Work, Writer},
@@ -39,6 +39,7 @@ pub struct SqliteStore {
     lists: Readers,
     writer: WriterThread,
     counter: Arc<Counter>,
+    _index_room: IndexRoom,
     _lock: Lock,
 }
 
@@ -50,6 +51,7 @@ impl SqliteStore {
             |reason: String| OpenError::Unavailable { path: options.path.clone(), reason };
         let lock = open::lock(&options.path)?;
         let connection = open::writer(options)?;
+        let index_room = open::reserve_index(options, &connection)?;
         let connections =
             (0..options.readers.max(1)).map(|_| open::reader(options)).collect::<Result<_, _>>()?;
         let for_lists = vec![open::reader(options)?];
@@ -61,11 +63,12 @@ impl SqliteStore {
             readers: Readers::start(connections).map_err(|error| unavailable(error.to_string()))?,
             lists: Readers::start(for_lists).map_err(|error| unavailable(error.to_string()))?,
             writer: WriterThread::start(writer).map_err(|error| unavailable(error.to_string()))?,
+            _index_room: index_room,
             _lock: lock,
         })
     }
 
-    /// What was committed since the store was opened.
+    /// What was committed since the store was opened, and what failed beside that.
     pub fn counts(&self) -> Counts {
         self.counter.counts()
     }
@@ -203,6 +206,10 @@ impl Store for SqliteStore {
 
     fn put_registry(&self, row: RegistryRow) -> Pending<'_, bool, CommitError> {
         Box::pin(self.writer.write(Work::Registry(row)))
+    }
+
+    fn upkeep_failures(&self) -> u64 {
+        self.counter.counts().upkeep_failures
     }
 }
 

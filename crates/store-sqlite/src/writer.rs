@@ -17,6 +17,7 @@ use crate::{
     fault::{self, Fault},
     mark::Mark,
     tables,
+    upkeep::{Chore, Upkeep},
     writer::epochs::Epochs,
 };
 
@@ -52,9 +53,12 @@ pub(crate) struct Writer {
     epochs: Epochs,
     checkpoint: Checkpoint,
     group_batches_max: usize,
-    counter: Arc<Counter>,
-    /// The last row of the log, as the open transaction leaves it, and what is told of it beside the file.
+    upkeep: Upkeep,
+    /// The last row of the log, as the open transaction leaves it.
     log_row: u64,
+    /// The last row of the log, as the last commit left it.
+    committed_log_row: u64,
+    /// What is told of it beside the file.
     mark: Option<Mark>,
     /// Why nothing is written any more: after a failed write or sync nobody knows what the disk holds,
     /// and the next sync would not tell.
@@ -75,21 +79,23 @@ impl Writer {
         }))?;
         // That of the file, which may have been made with other options.
         let page_bytes = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+        let log_row = mark.as_ref().map_or(0, Mark::rows);
         Ok(Self {
             epochs: Epochs::new(tables::shards::epochs(&connection)?),
             checkpoint: Checkpoint::new(log_pages, options.checkpoint_bytes, page_bytes),
             group_batches_max: options.group_batches_max.max(1),
-            counter: Arc::default(),
-            log_row: mark.as_ref().map_or(0, Mark::rows),
+            upkeep: Upkeep::new(options.path.clone()),
+            log_row,
+            committed_log_row: log_row,
             mark,
             stopped: None,
             connection,
         })
     }
 
-    /// Counts what is committed.
+    /// Counts what is committed, and what fails beside that.
     pub(crate) fn counter(&self) -> Arc<Counter> {
-        Arc::clone(&self.counter)
+        Arc::clone(self.upkeep.counter())
     }
 
     /// Works until the last sender is gone and the queue is empty.
@@ -100,8 +106,10 @@ impl Writer {
             self.commit(group);
             self.copy_when_due();
         }
-        if self.stopped.is_none() {
-            self.checkpoint.at_the_end(&self.connection);
+        if self.stopped.is_none()
+            && let Err(fault) = self.checkpoint.at_the_end(&self.connection)
+        {
+            self.upkeep.failed(Chore::Copy, fault);
         }
     }
 
@@ -115,8 +123,10 @@ impl Writer {
     /// A copy that was not made leaves the log as it was; one that failed half-way may not be told apart
     /// from a whole one later.
     fn stop_unless_sound(&mut self, copied: Result<(), Fault>) {
-        if let Err(Fault::Io(reason) | Fault::Corrupt(reason)) = copied {
-            self.stopped = Some(reason);
+        match copied {
+            Ok(()) => {}
+            Err(Fault::Io(reason) | Fault::Corrupt(reason)) => self.stopped = Some(reason),
+            Err(fault) => self.upkeep.failed(Chore::Copy, fault),
         }
     }
 
@@ -185,7 +195,8 @@ impl Writer {
         match &outcome {
             Ok(_) => {
                 self.epochs.settle();
-                self.note_rows();
+                self.committed_log_row = self.log_row;
+                self.raise_mark();
             }
             Err(_) => self.roll_back()?,
         }
@@ -201,15 +212,12 @@ impl Writer {
                 Undo::Batch => self.apply_or_undo(work)?,
             });
         }
-        // The mark never says more than there is: it is lowered before a commit, and raised after it.
-        if self.mark.as_ref().is_some_and(|mark| self.log_row < mark.rows()) {
-            self.note_rows();
-        }
+        self.lower_mark()?;
         self.connection
             .prepare_cached("COMMIT")
             .and_then(|mut statement| statement.execute([]))
             .map_err(fault::of_commit)?;
-        self.counter.committed(group.len());
+        self.upkeep.counter().committed(group.len());
         Ok(answers)
     }
 
@@ -217,7 +225,7 @@ impl Writer {
     /// cannot be ended leaves nothing to go on with.
     fn roll_back(&mut self) -> Result<(), Fault> {
         self.epochs.revert();
-        self.log_row = self.mark.as_ref().map_or(0, Mark::rows);
+        self.log_row = self.committed_log_row;
         if self.connection.is_autocommit() {
             return Ok(());
         }
@@ -272,10 +280,23 @@ impl Writer {
         Ok(())
     }
 
-    /// Says beside the file how many rows the log has.
-    fn note_rows(&mut self) {
-        if let Some(mark) = &mut self.mark {
-            mark.note(self.log_row);
+    /// The mark never says more than there is, or a whole store would be refused when it is opened: it is
+    /// lowered before a commit that removes rows, which fails if that cannot be done, and raised after it.
+    fn lower_mark(&mut self) -> Result<(), Fault> {
+        match &mut self.mark {
+            Some(mark) if self.log_row < mark.rows() => mark
+                .note(self.log_row)
+                .map_err(|error| Fault::of_file("the mark beside the store", &error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// A mark that stays behind notices less, and harms nothing.
+    fn raise_mark(&mut self) {
+        if let Some(mark) = &mut self.mark
+            && let Err(error) = mark.note(self.log_row)
+        {
+            self.upkeep.failed(Chore::Mark, error);
         }
     }
 

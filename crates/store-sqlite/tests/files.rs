@@ -24,8 +24,12 @@ fn run() -> RunId {
 }
 
 fn append(sequence: u64) -> Batch {
+    append_to(run(), sequence)
+}
+
+fn append_to(run: RunId, sequence: u64) -> Batch {
     let events = Bytes::from(vec![7; 5000]);
-    let row = LogRow { run: run(), sequence, first_event: 1, events, notes: Bytes::new() };
+    let row = LogRow { run, sequence, first_event: 1, events, notes: Bytes::new() };
     Batch { shard: shard(), epoch: 0, writes: vec![Write::AppendLog(row)] }
 }
 
@@ -121,8 +125,8 @@ fn a_newer_file_is_left_alone() {
     drop(connection);
     let before = fs::read(&path).unwrap();
     let error = refused(&path);
-    assert_eq!(error, OpenError::Newer { path: path.clone(), found: 99, known: 1 });
-    assert!(error.to_string().contains("99") && error.to_string().contains('1'), "{error}");
+    assert_eq!(error, OpenError::Newer { path: path.clone(), found: 99, known: 2 });
+    assert!(error.to_string().contains("99") && error.to_string().contains('2'), "{error}");
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
@@ -320,6 +324,106 @@ fn rows_that_were_refused_or_deleted_are_not_missed() {
     pollster::block_on(store.commit(delete)).unwrap();
     drop(store);
     open(&path).unwrap();
+}
+
+/// A store of 20 rows, of which only the last 10 are left.
+fn half_deleted(path: &Path) {
+    let old = RunId::from_parts(Timestamp::EPOCH, 2);
+    let store = open(path).unwrap();
+    for sequence in 1..=10 {
+        pollster::block_on(store.commit(append_to(old, sequence))).unwrap();
+    }
+    for sequence in 1..=10 {
+        pollster::block_on(store.commit(append(sequence))).unwrap();
+    }
+    let delete = Batch { writes: vec![Write::DeleteRun(old)], ..append(1) };
+    pollster::block_on(store.commit(delete)).unwrap();
+}
+
+fn check_half_deleted(path: &Path) {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    let sound: String =
+        connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(sound, "ok");
+    drop(connection);
+    let store = open(path).unwrap();
+    assert_eq!(pollster::block_on(store.log(shard(), run(), 0, 1000)).unwrap().len(), 10);
+    pollster::block_on(store.commit(append(11))).unwrap();
+}
+
+#[test]
+fn a_store_that_was_vacuumed_is_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    half_deleted(&path);
+    rusqlite::Connection::open(&path).unwrap().execute_batch("VACUUM").unwrap();
+    check_half_deleted(&path);
+}
+
+/// As by `.dump`: what SQLite keeps beside the columns of a row is lost.
+#[test]
+fn a_store_that_was_copied_by_sql_is_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    half_deleted(&path);
+    let copy = directory.path().join("copy");
+    let connection = rusqlite::Connection::open(&copy).unwrap();
+    let attach = format!(
+        "PRAGMA page_size = 16384; PRAGMA application_id = {}; PRAGMA user_version = 2; \
+         ATTACH '{}' AS whole",
+        0x4162_6964,
+        path.display()
+    );
+    connection.execute_batch(&attach).unwrap();
+    let tables = "SELECT name, sql FROM whole.sqlite_schema WHERE type = 'table'";
+    let tables: Vec<(String, String)> = {
+        let mut statement = connection.prepare(tables).unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        rows.collect::<Result<_, _>>().unwrap()
+    };
+    for (table, sql) in tables {
+        // In an order of its own, so that SQLite does not copy page by page.
+        let rows = format!("INSERT INTO main.{table} SELECT * FROM whole.{table} ORDER BY 1, 2, 3");
+        connection.execute_batch(&format!("{sql}; {rows}")).unwrap();
+    }
+    drop(connection);
+    fs::rename(&copy, &path).unwrap();
+    check_half_deleted(&path);
+}
+
+#[test]
+fn a_store_of_the_first_version_goes_on_with_the_numbers_of_its_rows() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store");
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch(include_str!("../src/migrations/0001_tables.sql")).unwrap();
+    connection
+        .execute_batch("PRAGMA application_id = 0x41626964; PRAGMA user_version = 1")
+        .unwrap();
+    for sequence in 1..=20 {
+        let run = if sequence <= 10 { RunId::MAX } else { run() };
+        let row = (run.as_bytes(), 1, sequence, [7; 5000], [0; 0]);
+        connection.execute("INSERT INTO log VALUES (?, ?, ?, 1, ?, ?)", row).unwrap();
+    }
+    connection.execute("DELETE FROM log WHERE sequence <= 10", []).unwrap();
+    drop(connection);
+    let mark = directory.path().join("store.mark");
+    drop(open(&directory.path().join("other")).unwrap());
+    let text = fs::read_to_string(directory.path().join("other.mark")).unwrap();
+    let marked = |rows| text.replace(&format!("{:020}", 0), &format!("{rows:020}"));
+    fs::write(&mark, marked(21)).unwrap();
+    assert!(matches!(refused(&path), OpenError::Lost { .. }), "it lacks a row");
+    fs::write(&mark, marked(20)).unwrap();
+    drop(open(&path).unwrap());
+    rusqlite::Connection::open(&path).unwrap().execute_batch("VACUUM").unwrap();
+    let store = open(&path).unwrap();
+    pollster::block_on(store.commit(append(21))).unwrap();
+    drop(store);
+    assert_eq!(fs::read_to_string(&mark).unwrap(), marked(21));
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let sound: String =
+        connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(sound, "ok");
 }
 
 #[cfg(unix)]

@@ -9,6 +9,8 @@ pub struct Counts {
     pub transactions: u64,
     /// Batches in them.
     pub batches: u64,
+    /// How often something failed that the store does beside its commits, without harm to them.
+    pub upkeep_failures: u64,
 }
 
 /// Counts while a store's writer works.
@@ -16,6 +18,7 @@ pub struct Counts {
 pub struct Counter {
     transactions: AtomicU64,
     batches: AtomicU64,
+    upkeep_failures: AtomicU64,
 }
 
 impl Counter {
@@ -25,11 +28,17 @@ impl Counter {
         self.batches.fetch_add(batches as u64, Relaxed);
     }
 
-    /// What was committed until now.
+    /// Something failed that the store does beside its commits.
+    pub fn upkeep_failed(&self) {
+        self.upkeep_failures.fetch_add(1, Relaxed);
+    }
+
+    /// What was committed until now, and what failed beside it.
     pub fn counts(&self) -> Counts {
         Counts {
             transactions: self.transactions.load(Relaxed),
             batches: self.batches.load(Relaxed),
+            upkeep_failures: self.upkeep_failures.load(Relaxed),
         }
     }
 }
@@ -43,6 +52,8 @@ mod tests {
         let counter = Counter::default();
         counter.committed(3);
         counter.committed(1);
-        assert_eq!(counter.counts(), Counts { transactions: 2, batches: 4 });
+        counter.upkeep_failed();
+        let expected = Counts { transactions: 2, batches: 4, upkeep_failures: 1 };
+        assert_eq!(counter.counts(), expected);
     }
 }

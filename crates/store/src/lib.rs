@@ -115,4 +115,10 @@ pub trait Store: Send + Sync {
     /// Writes a registry row if the stored version is one less than the row's (none counts as zero).
     /// Answers whether it was written.
     fn put_registry(&self, row: RegistryRow) -> Pending<'_, bool, CommitError>;
+
+    /// How often something failed, since the store was opened, that it does beside its commits and without
+    /// harm to them. The store has logged why. For figures.
+    fn upkeep_failures(&self) -> u64 {
+        0
+    }
 }

@@ -36,7 +36,8 @@ pub(crate) fn delete(connection: &Connection, shard: ShardId, run: RunId) -> Res
     execute(connection, SQL, params![run.as_bytes(), shard.number()]).map(drop)
 }
 
-/// The number of the last row, which grows with each one that is added; zero without any.
+/// The number of the last row, which grows with each one that is added; zero without any. `rowid` is the
+/// column `number`, also in a file whose schema does not name it yet.
 pub(crate) fn last(connection: &Connection) -> Result<u64> {
     let mut statement = connection.prepare_cached("SELECT ifnull(max(rowid), 0) FROM log")?;
     statement.query_row([], |row| row.number(0))
@@ -70,7 +71,9 @@ mod tests {
     #[test]
     fn only_a_row_that_exists_is_said_to() {
         let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(include_str!("../migrations/0001_tables.sql")).unwrap();
+        for sql in crate::open::MIGRATIONS {
+            connection.execute_batch(sql).unwrap();
+        }
         let run = RunId::from_parts(abide_core::time::Timestamp::EPOCH, 1);
         let shard = ShardId::new(1).unwrap();
         let row = |sequence| {

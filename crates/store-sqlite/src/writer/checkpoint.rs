@@ -27,7 +27,7 @@ impl Checkpoint {
 
     /// Copies pages if enough have gathered. Below twice that, it lets reads go on and copies what none of
     /// them needs in the log; above, it waits for them, since with a read always under way the log would
-    /// never start over. A full disk is no failure: the log keeps the pages.
+    /// never start over. What is not copied, the log keeps.
     pub(super) fn when_due(&mut self, connection: &Connection) -> Result<(), Fault> {
         let pages = self.log_pages.load(Relaxed);
         if pages < self.copied_pages {
@@ -36,13 +36,16 @@ impl Checkpoint {
         if pages - self.copied_pages < self.pages_between {
             return Ok(());
         }
-        if pages < self.pages_between.saturating_mul(2) {
-            copy(connection, "PRAGMA wal_checkpoint(PASSIVE)")?;
+        let copied = if pages < self.pages_between.saturating_mul(2) {
+            copy(connection, "PRAGMA wal_checkpoint(PASSIVE)")
         } else {
-            copy(connection, "PRAGMA wal_checkpoint(RESTART)")?;
+            copy(connection, "PRAGMA wal_checkpoint(RESTART)")
+        };
+        // Trying again for want of room costs nothing; for a long read it would cost each commit a wait.
+        if !matches!(copied, Err(Fault::Full(_))) {
+            self.copied_pages = pages;
         }
-        self.copied_pages = pages;
-        Ok(())
+        copied
     }
 
     /// Gives the room of the log back to the disk, if the file has room for its pages.
@@ -51,12 +54,17 @@ impl Checkpoint {
     }
 
     /// Leaves an empty log behind. If that fails, the next open reads the log.
-    pub(super) fn at_the_end(&self, connection: &Connection) {
-        let _ = copy(connection, "PRAGMA wal_checkpoint(TRUNCATE)");
+    pub(super) fn at_the_end(&self, connection: &Connection) -> Result<(), Fault> {
+        copy(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
     }
 }
 
-/// A read that lasts longer than the busy timeout is no failure: the next copy gets further.
+/// Copies what it can. If a read that needs the log lasts longer than the busy timeout, the log cannot
+/// start over, and the next copy gets further.
 fn copy(connection: &Connection, sql: &str) -> Result<(), Fault> {
-    Ok(connection.prepare_cached(sql)?.query_row([], |_| Ok(()))?)
+    let busy = connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, bool>(0))?;
+    if busy {
+        return Err(Fault::Unavailable("a long read needs the log".to_owned()));
+    }
+    Ok(())
 }

@@ -189,3 +189,41 @@ fn a_group_waits_once_for_a_lock() {
     stranger.execute_batch("ROLLBACK").unwrap();
     check(&mut bench, "sssss", "+++++");
 }
+
+/// A mark that is behind harms nothing. One that says more than there is would have a whole store refused.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_mark_without_room_spares_commits_but_those_that_remove_rows() {
+    let mut bench = bench("mark-without-room");
+    let last = tables::log::last(&bench.writer.connection).unwrap();
+    bench.writer.mark = Some(Mark::without_room(last));
+    check(&mut bench, "ss", "++");
+    assert_eq!(bench.writer.counter().counts().upkeep_failures, 1);
+    let delete = |run| write(Write::DeleteRun(RunId::from_parts(Timestamp::EPOCH, run)));
+    assert_eq!(
+        bench.writer.answers(&[delete(2)]),
+        [Ok(true)],
+        "the mark is not above what is left"
+    );
+    bench.writer.mark = Some(Mark::without_room(last + 1));
+    let refused = bench.writer.answers(&[delete(1)]);
+    assert!(
+        matches!(&refused[..], [Err(CommitError::Full(why))] if why.contains("mark")),
+        "{refused:?}"
+    );
+    assert_eq!(tables::log::last(&bench.writer.connection).unwrap(), last + 1);
+}
+
+#[test]
+fn a_read_that_keeps_the_log_from_starting_over_is_told() {
+    let mut bench = bench("long-read");
+    let reader = open::reader(&bench.options).unwrap();
+    let read = reader.unchecked_transaction().unwrap();
+    tables::shards::epochs(&read).unwrap();
+    bench.writer.connection.busy_timeout(Duration::ZERO).unwrap();
+    check(&mut bench, "L", "+");
+    bench.writer.copy_when_due();
+    assert_eq!(bench.writer.counter().counts().upkeep_failures, 1);
+    bench.writer.copy_when_due();
+    assert_eq!(bench.writer.counter().counts().upkeep_failures, 1, "not for each commit");
+}
