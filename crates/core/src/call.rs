@@ -22,7 +22,7 @@ use crate::{
         BuildId, EventNumber, Key, NamespaceId, RunId, SessionId, StartId, UpdateId, WorkflowKey,
     },
     payload::{Extension, Payloads},
-    run::{ActivityGiven, Close, GivenTask, Movable, Resolution, Run, ShownWait, Stage},
+    run::{ActivityGiven, Close, Description, GivenTask, Movable, Resolution, ShownWait, Stage},
     time::Timestamp,
 };
 
@@ -382,7 +382,7 @@ pub enum CallReply {
     /// The query's answer.
     Query(Result<Payloads, Failure>),
     /// The run as it is.
-    Run(Box<Run>),
+    Description(Box<Description>),
     /// The run is closed.
     Closed {
         /// The run.

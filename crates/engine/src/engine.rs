@@ -272,18 +272,8 @@ impl Engine {
 
     /// Shows a run, which may be served by another node.
     pub async fn describe(&self, target: RunTarget) -> Result<Description, CallError> {
-        let Some(cluster) = &self.node.cluster else { return self.describe_here(target).await };
-        self.at_owner(target.workflow.slot().shard(), true, |place| match place {
-            Place::Here => Box::pin(self.describe_here(target.clone())),
-            Place::At(node) => cluster.peers.describe(&node, target.clone()),
-        })
-        .await
-    }
-
-    /// Shows a run, if this node serves it.
-    pub async fn describe_here(&self, target: RunTarget) -> Result<Description, CallError> {
-        match self.call_here(Call::Describe(target)).await? {
-            CallReply::Run(run) => Ok(run.describe()),
+        match self.call(Call::Describe(target)).await? {
+            CallReply::Description(shown) => Ok(*shown),
             _ => Err(CallError::NotFound),
         }
     }

@@ -443,8 +443,7 @@ mod tests {
         atomic::{AtomicUsize, Ordering},
     };
 
-    use abide_core::call::{Call, QueueKey, RunTarget, Worker};
-    use abide_core::run::Description;
+    use abide_core::call::{Call, QueueKey, Worker};
     use abide_shard::lease::LeaseOptions;
     use abide_store::memory::MemoryStore;
 
@@ -469,10 +468,6 @@ mod tests {
         }
 
         fn call(&self, _: &str, _: Call) -> PeerAnswer<CallReply> {
-            Box::pin(async { Err(CallError::NotServed) })
-        }
-
-        fn describe(&self, _: &str, _: RunTarget) -> PeerAnswer<Description> {
             Box::pin(async { Err(CallError::NotServed) })
         }
 

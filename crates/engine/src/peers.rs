@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeSet, future::Future, pin::Pin};
 
-use abide_core::{
-    call::{Call, CallError, CallReply, RunTarget},
-    run::Description,
-};
+use abide_core::call::{Call, CallError, CallReply};
 pub use abide_shard::node::PeerMessage;
 
 /// What another node answers.
@@ -20,9 +17,6 @@ pub trait Peers: Send + Sync + 'static {
     /// Makes a call at a node, which passes it on to nobody. [`CallError::NotServed`] if it did not
     /// get there.
     fn call(&self, node: &str, call: Call) -> PeerAnswer<CallReply>;
-
-    /// Shows a run that a node serves.
-    fn describe(&self, node: &str, target: RunTarget) -> PeerAnswer<Description>;
 
     /// Tells a node something, in order, without waiting for anything. What cannot be told is lost, as is
     /// what is in flight when the link ends; the engine is told of the end.

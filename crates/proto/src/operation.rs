@@ -1,17 +1,16 @@
 //! Everything that a client can ask and be told. Unary methods and the stream of many calls share it.
 
 use abide_core::{
-    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget},
+    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest},
     limits::InvalidField,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     node::NodeListing,
-    run::Description,
 };
 
 use crate::{
     call::{from_wire, to_wire as call_to_wire},
     error,
-    field::{Inside, part, parts},
+    field::{Inside, parts},
     generated::{self as wire, numbered_answer::Answer, numbered_call::Call as Asked},
     list::{run_token, wait_token},
 };
@@ -21,8 +20,6 @@ use crate::{
 pub enum Operation {
     /// A call of the core that is no worker's.
     Call(Call),
-    /// A run, to be shown.
-    Describe(RunTarget),
     /// A part of a history.
     History(HistoryRequest),
     /// A page of runs.
@@ -49,8 +46,6 @@ pub struct Page<F> {
 pub enum Reply {
     /// The core's answer.
     Call(CallReply),
-    /// The run.
-    Description(Box<Description>),
     /// The part of the history.
     History(HistoryPage),
     /// The runs, and whether there are more.
@@ -71,9 +66,6 @@ pub fn operation_to_wire(operation: Operation) -> Result<Asked, InvalidField> {
     Ok(match operation {
         Operation::Call(call) => call_to_wire(call)
             .ok_or_else(|| InvalidField::new("call", "belongs on the stream of a worker"))?,
-        Operation::Describe(target) => {
-            Asked::Describe(wire::DescribeRunRequest { target: Some(target.into()) })
-        }
         Operation::History(request) => Asked::History(request.into()),
         Operation::Runs(page) => Asked::ListRuns(page.into()),
         Operation::CountRuns(filter) => {
@@ -87,7 +79,6 @@ pub fn operation_to_wire(operation: Operation) -> Result<Asked, InvalidField> {
 /// The operation that a message asks for.
 pub fn operation_from_wire(asked: Asked) -> Result<Operation, InvalidField> {
     Ok(match asked {
-        Asked::Describe(request) => Operation::Describe(part("target", request.target)?),
         Asked::History(request) => Operation::History(request.try_into()?),
         Asked::ListRuns(request) => Operation::Runs(request.try_into()?),
         Asked::CountRuns(request) => {
@@ -104,7 +95,6 @@ impl From<Reply> for Answer {
     fn from(reply: Reply) -> Self {
         match reply {
             Reply::Call(reply) => reply.into(),
-            Reply::Description(description) => Self::Description((*description).into()),
             Reply::History(page) => Self::History(page.into()),
             Reply::Runs(rows, more) => {
                 let last = rows.last().filter(|_| more);
@@ -131,9 +121,6 @@ impl From<Reply> for Answer {
 pub fn answer_from_wire(answer: Answer) -> Result<Reply, CallError> {
     let read = match answer {
         Answer::Error(detail) => return Err(error::from_detail(detail)),
-        Answer::Description(shown) => {
-            shown.try_into().map(|shown| Reply::Description(Box::new(shown)))
-        }
         Answer::History(rows) => rows.try_into().map(Reply::History),
         Answer::Runs(list) => {
             let more = !list.next_page_token.is_empty();

@@ -47,7 +47,7 @@ impl From<CallReply> for Answer {
             CallReply::Query(answer) => {
                 Self::Query(wire::QueryRunResponse { outcome: worker::outcome(answer).to_wire() })
             }
-            CallReply::Run(run) => Self::Description(run.describe().into()),
+            CallReply::Description(shown) => Self::Description((*shown).into()),
             CallReply::Closed { run, how, outcome, next_run } => {
                 Self::Closed(wire::AwaitCloseResponse {
                     run: run.to_wire(),
@@ -108,8 +108,8 @@ pub(crate) fn from_wire(answer: Answer) -> Result<CallReply, InvalidField> {
             CallReply::Alive { cancel_requested }
         }
         Answer::RunWaits(waits) => CallReply::Waits(waits.try_into()?),
+        Answer::Description(shown) => CallReply::Description(Box::new(shown.try_into()?)),
         Answer::Error(_)
-        | Answer::Description(_)
         | Answer::History(_)
         | Answer::Runs(_)
         | Answer::Count(_)

@@ -196,7 +196,7 @@ pub fn acknowledgement_to_wire(result: Result<CallReply, CallError>) -> Acknowle
             | CallReply::Update { .. }
             | CallReply::UpdateRejected(_)
             | CallReply::Query(_)
-            | CallReply::Run(_)
+            | CallReply::Description(_)
             | CallReply::Closed { .. }
             | CallReply::History { .. }
             | CallReply::Waits(_),

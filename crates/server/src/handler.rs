@@ -82,9 +82,6 @@ impl Handler {
         let engine = &self.engine;
         Ok(match operation {
             Operation::Call(call) => Reply::Call(engine.call(call).await?),
-            Operation::Describe(target) => {
-                Reply::Description(Box::new(engine.describe(target).await?))
-            }
             Operation::History(request) => Reply::History(engine.history(request).await?),
             Operation::Runs(page) => {
                 let limit = self.page(page.limit);
@@ -174,11 +171,9 @@ pub(crate) fn may_wait(operation: &Operation) -> bool {
                 | Call::Query { .. }
         ),
         Operation::History(request) => request.follow.is_some(),
-        Operation::Describe(_)
-        | Operation::Runs(_)
-        | Operation::CountRuns(_)
-        | Operation::Waits(_)
-        | Operation::Nodes => false,
+        Operation::Runs(_) | Operation::CountRuns(_) | Operation::Waits(_) | Operation::Nodes => {
+            false
+        }
     }
 }
 

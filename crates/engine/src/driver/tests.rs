@@ -3,11 +3,10 @@
 use std::{collections::BTreeSet, future::ready, time::Duration};
 
 use abide_core::{
-    call::{Call, CallReply, ConflictPolicy, QueueKey, RunTarget, StartCall, WorkKind, Worker},
+    call::{Call, CallReply, ConflictPolicy, QueueKey, StartCall, WorkKind, Worker},
     event::RunSpec,
     ids::{RunId, WorkflowKey},
     limits::Limits,
-    run::Description,
 };
 use abide_shard::{
     lease::LeaseOptions,
@@ -31,10 +30,6 @@ impl Peers for Nobody {
     fn keep(&self, _nodes: BTreeSet<String>) {}
 
     fn call(&self, _node: &str, _call: Call) -> PeerAnswer<CallReply> {
-        Box::pin(ready(Err(CallError::NotServed)))
-    }
-
-    fn describe(&self, _node: &str, _target: RunTarget) -> PeerAnswer<Description> {
         Box::pin(ready(Err(CallError::NotServed)))
     }
 

@@ -132,7 +132,7 @@ async fn calls_wait_for_a_shard_that_moves() {
             for n in 0..64 {
                 let call = Call::Describe(target(&format!("run-{n}")));
                 let reply = engine.call(call).await.expect("it waits for its shard");
-                assert!(matches!(reply, CallReply::Run(_)), "{reply:?}");
+                assert!(matches!(reply, CallReply::Description(_)), "{reply:?}");
                 let signal = SignalReceived { name: "go".into(), ..SignalReceived::default() };
                 let call = Call::Signal(target(&format!("run-{n}")), signal, Default::default());
                 engine.call(call).await.expect("it waits for its shard");
@@ -158,7 +158,7 @@ async fn callers_at_a_node_without_a_store_are_told_when_its_lease_is_over() {
     for n in 0.. {
         id = format!("run-{n}");
         start(good, &id, "patient").await;
-        if cut_off.describe_here(target(&id)).await.is_ok() {
+        if cut_off.call_here(Call::Describe(target(&id))).await.is_ok() {
             break;
         }
     }
@@ -176,7 +176,7 @@ async fn callers_at_a_node_without_a_store_are_told_when_its_lease_is_over() {
         assert!(matches!(answer, Err(CallError::Reset)), "{answer:?}");
     }
     insist(good, signal()).await;
-    assert!(good.describe_here(target(&id)).await.is_ok(), "it has taken the run");
+    assert!(good.call_here(Call::Describe(target(&id))).await.is_ok(), "it has taken the run");
 }
 
 /// What was under way on a link that breaks is not waited for, whichever direction it is.

@@ -8,9 +8,8 @@ use std::{
 };
 
 use abide_core::{
-    call::{Call, CallError, CallReply, RunTarget},
+    call::{Call, CallError, CallReply},
     limits::Limits,
-    run::Description,
 };
 use abide_engine::{
     Engine, LeaseOptions, Membership, Options,
@@ -113,11 +112,6 @@ impl Peers for Plug {
     fn call(&self, node: &str, call: Call) -> PeerAnswer<CallReply> {
         let engine = self.reachable(node);
         Box::pin(async move { engine.ok_or(CallError::NotServed)?.call_here(call).await })
-    }
-
-    fn describe(&self, node: &str, target: RunTarget) -> PeerAnswer<Description> {
-        let engine = self.reachable(node);
-        Box::pin(async move { engine.ok_or(CallError::NotServed)?.describe_here(target).await })
     }
 
     fn send(&self, node: &str, message: PeerMessage) {

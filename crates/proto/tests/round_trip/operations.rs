@@ -186,7 +186,7 @@ fn lists_and_histories() {
             wait: "wait".into(),
         }),
     };
-    check_operation(Operation::Describe(target()));
+    check_operation(Operation::Call(Call::Describe(target())));
     check_operation(Operation::CountRuns(runs.clone()));
     let paged = RunFilter { after: Some((time(4), run(3))), ..runs };
     check_operation(Operation::Runs(Page { filter: paged, limit: Some(7) }));
@@ -358,7 +358,7 @@ fn descriptions() {
         failure: failure(),
         blocked: Some(blocked()),
     };
-    check_reply(Reply::Description(Box::new(Description {
+    check_reply(Reply::Call(CallReply::Description(Box::new(Description {
         workflow: workflow(),
         run: run(1),
         workflow_type: "Order".into(),
@@ -390,7 +390,7 @@ fn descriptions() {
             started: true,
         }],
         updates: vec!["u1".into()],
-    })));
+    }))));
 }
 
 #[test]

@@ -277,7 +277,7 @@ async fn an_update_may_wait_until_a_blocked_run_is_repaired() {
     assert!(matches!(told, Err(ClientError::Blocked(_))), "{told:?}");
     let update = handle.update_untyped("amend", Vec::new()).id("u").wait_while_blocked();
     let update = tokio::spawn(update.into_future());
-    while !site.run("approval-1").await.volatile.admitted.contains_key(&"u".into()) {
+    while !handle.describe().await.unwrap().updates.contains(&"u".into()) {
         tokio::task::yield_now().await;
     }
     let right = site.work_as("right", |worker| worker.workflow::<Approval>());

@@ -129,7 +129,7 @@ async fn a_retry_that_waits_over_a_restart_is_made() {
     let retried = site.client().start::<Retried>("retried", ()).await.unwrap();
     until(&retried, |fact| matches!(fact, Fact::ActivityScheduled(_))).await;
     // The first attempt has failed when its delay is listed as a wait.
-    while site.run("retried").await.activities.values().all(|activity| activity.attempt == 1) {
+    while site.shown("retried").await.activities.iter().all(|activity| activity.attempt == 1) {
         tokio::task::yield_now().await;
     }
     worker.kill().await;
@@ -246,8 +246,9 @@ async fn a_timer_that_fires_during_a_task_is_never_lost() {
     slow.signal(SlowSleeper::look, ()).await.unwrap();
     LATER_TASK.entered().await;
     // Less than the task may take, so that it is not given to somebody else.
+    let rows = site.log_rows("slow").await;
     site.pass(seconds(5));
-    while site.run("slow").await.buffer.is_empty() {
+    while site.log_rows("slow").await == rows {
         tokio::task::yield_now().await;
     }
     LATER_TASK.open();
@@ -382,7 +383,7 @@ async fn work_that_is_given_again_is_given_whole() {
     }
     worker.kill().await;
     let worker = site.work(set_up);
-    while site.run("sale").await.activities.values().all(|activity| activity.attempt == 1) {
+    while site.shown("sale").await.activities.iter().all(|activity| activity.attempt == 1) {
         tokio::task::yield_now().await;
     }
     site.pass(minutes(1));

@@ -84,8 +84,9 @@ async fn a_move_and_a_firing_during_a_task_survive_a_crash() {
     sleeper.signal(Sleeper::look, ()).await.unwrap();
     LATER_TASK.entered().await;
     sleeper.reschedule_timer("timer-1", begun + seconds(8)).await.unwrap();
+    let rows = site.log_rows("sleeper").await;
     site.pass(seconds(8));
-    while site.run("sleeper").await.buffer.len() < 2 {
+    while site.log_rows("sleeper").await == rows {
         tokio::task::yield_now().await;
     }
     worker.kill().await;

@@ -13,7 +13,7 @@ use abide_core::{
     event::{Event, Fact, TimerSpec},
     ids::{ShardId, WorkflowKey},
     list::{WaitFilter, WaitRow},
-    run::Run,
+    run::Description,
 };
 use abide_embedded::{
     Embedded, Limits, OpenError,
@@ -97,11 +97,16 @@ impl Site {
         Working::start(set_up(self.engine().worker().build_id(build)))
     }
 
-    /// The run as the engine has it in memory.
-    pub(crate) async fn run(&self, workflow: &str) -> Run {
+    /// The current run of a workflow as it is shown.
+    pub(crate) async fn shown(&self, workflow: &str) -> Description {
+        self.client().handle_untyped(workflow).describe().await.expect("it is there")
+    }
+
+    /// How many rows the log of the run has: one more for each thing that was taken.
+    pub(crate) async fn log_rows(&self, workflow: &str) -> u64 {
         let target = RunTarget { workflow: key(workflow), run: None };
-        match self.engine().engine().call(Call::Describe(target)).await {
-            Ok(CallReply::Run(run)) => *run,
+        match self.engine().engine().call(Call::AwaitWaits(target, 0)).await {
+            Ok(CallReply::Waits(waits)) => waits.log_row,
             other => panic!("{other:?}"),
         }
     }

@@ -12,7 +12,7 @@ use abide::{
     Client, ClientError, Timestamp, Worker, WorkflowHandle, event::Fact, prelude::*,
     worker::own_queue,
 };
-use abide_core::{failure::FailureKind, run::Phase};
+use abide_core::{failure::FailureKind, run::ShownPhase};
 use abide_sdk_testing::TestEnvironment;
 
 use crate::{
@@ -229,7 +229,7 @@ async fn an_attempt_takes_too_long() {
 async fn at_the_gate(site: &Site, desk: &Desk, job: Job) -> WorkflowHandle<Clerk> {
     let run = clerk(&site.client(), job).await;
     desk.0.gate.entered().await;
-    while site.run("clerk").await.activities.values().all(|activity| activity.heartbeat.is_none()) {
+    while site.shown("clerk").await.activities.iter().all(|activity| activity.heartbeat.is_none()) {
         tokio::task::yield_now().await;
     }
     run
@@ -275,8 +275,8 @@ async fn an_attempt_is_silent_and_the_next_one_goes_on() {
 
 /// Waits until the attempt was given up.
 async fn backoff(site: &Site) {
-    let waits = |phase: &Phase| matches!(phase, Phase::Backoff { .. });
-    while !site.run("clerk").await.activities.values().any(|activity| waits(&activity.phase)) {
+    let waits = |phase: &ShownPhase| matches!(phase, ShownPhase::Backoff { .. });
+    while !site.shown("clerk").await.activities.iter().any(|activity| waits(&activity.phase)) {
         tokio::task::yield_now().await;
     }
 }

@@ -7,7 +7,7 @@ use abide::{
     event::{Event, Fact},
     prelude::*,
 };
-use abide_core::run::{Phase, Refusal};
+use abide_core::run::{Refusal, ShownPhase};
 use abide_sdk_testing::TestEnvironment;
 use tokio::sync::{Mutex, mpsc};
 
@@ -158,9 +158,9 @@ async fn it_is_completed_by_its_id() {
 /// Waits until the attempt is left to the outside.
 async fn detached(site: &Site) {
     loop {
-        let run = site.run("asks").await;
-        let mut phases = run.activities.values().map(|activity| &activity.phase);
-        if phases.any(|phase| matches!(phase, Phase::Started { detached: true, .. })) {
+        let run = site.shown("asks").await;
+        let mut phases = run.activities.iter().map(|activity| &activity.phase);
+        if phases.any(|phase| matches!(phase, ShownPhase::Started { detached: true, .. })) {
             return;
         }
         tokio::task::yield_now().await;

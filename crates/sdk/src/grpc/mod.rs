@@ -15,7 +15,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use abide_core::{
     call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget, Worker},
-    limits::InvalidField,
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     node::NodeListing,
     run::Description,
@@ -87,9 +86,6 @@ impl Transport for GrpcTransport {
         Box::pin(async move {
             match self.ask(Operation::Call(call)).await? {
                 Reply::Call(reply) => Ok(reply),
-                Reply::Description(_) => {
-                    Err(InvalidField::new("call", "is a description: use describe").into())
-                }
                 _ => Err(unexpected()),
             }
         })
@@ -97,8 +93,8 @@ impl Transport for GrpcTransport {
 
     fn describe(&self, target: RunTarget) -> Answer<'_, Description> {
         Box::pin(async move {
-            match self.ask(Operation::Describe(target)).await? {
-                Reply::Description(description) => Ok(*description),
+            match self.call(Call::Describe(target)).await? {
+                CallReply::Description(shown) => Ok(*shown),
                 _ => Err(unexpected()),
             }
         })

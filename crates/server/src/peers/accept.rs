@@ -312,9 +312,6 @@ async fn perform(
 async fn answer(engine: &Engine, operation: Operation) -> Result<Reply, CallError> {
     match operation {
         Operation::Call(call) => engine.call_here(call).await.map(Reply::Call),
-        Operation::Describe(target) => {
-            engine.describe_here(target).await.map(|shown| Reply::Description(Box::new(shown)))
-        }
         // Whatever else there is, every node reads from the store by itself.
         Operation::History(_)
         | Operation::Runs(_)

@@ -13,19 +13,12 @@ use std::{
     time::Duration,
 };
 
-use abide_core::{
-    call::{Call, CallError, CallReply, RunTarget},
-    run::Description,
-};
+use abide_core::call::{Call, CallError, CallReply};
 use abide_engine::{
     Engine,
     peers::{PeerAnswer, PeerMessage, Peers},
 };
-use abide_proto::{
-    CONNECTION_WINDOW, STREAM_WINDOW,
-    generated::peer_call,
-    operation::{Operation, Reply},
-};
+use abide_proto::{CONNECTION_WINDOW, STREAM_WINDOW, generated::peer_call, operation::Reply};
 use tokio::sync::watch;
 use tonic::transport::{ClientTlsConfig, Endpoint};
 
@@ -135,16 +128,6 @@ impl Peers for PeerLinks {
         })
     }
 
-    fn describe(&self, node: &str, target: RunTarget) -> PeerAnswer<Description> {
-        let answer = self.call_at(node, wire::operation(Operation::Describe(target)));
-        Box::pin(async move {
-            match answer.await? {
-                Reply::Description(shown) => Ok(*shown),
-                _ => Err(unexpected()),
-            }
-        })
-    }
-
     fn send(&self, node: &str, message: PeerMessage) {
         if let Some(link) = lock(&self.links).get(node) {
             link.send(message);
@@ -159,10 +142,6 @@ impl Peers for NoPeers {
     fn keep(&self, _: BTreeSet<String>) {}
 
     fn call(&self, _: &str, _: Call) -> PeerAnswer<CallReply> {
-        Box::pin(async { Err(CallError::NotServed) })
-    }
-
-    fn describe(&self, _: &str, _: RunTarget) -> PeerAnswer<Description> {
         Box::pin(async { Err(CallError::NotServed) })
     }
 

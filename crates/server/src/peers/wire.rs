@@ -54,7 +54,7 @@ const fn of_worker(call: &Call) -> bool {
 }
 
 /// An operation of a client for another node, as it travels.
-pub(super) fn operation(operation: Operation) -> Result<peer_call::Call, CallError> {
+fn operation(operation: Operation) -> Result<peer_call::Call, CallError> {
     let call = Some(operation_to_wire(operation)?);
     Ok(peer_call::Call::Client(wire::NumberedCall { number: 0, call }))
 }

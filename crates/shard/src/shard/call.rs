@@ -218,7 +218,7 @@ impl Shard {
 
     fn describe(&mut self, run: RunId, ticket: Ticket) {
         let Some(entry) = self.cache.peek(run) else { return };
-        let reply = CallReply::Run(Box::new(entry.run.clone()));
+        let reply = CallReply::Description(Box::new(entry.run.describe()));
         self.reply_after(run, ticket, Ok(reply));
     }
 

@@ -248,6 +248,6 @@ fn a_growing_snapshot_is_renewed_ever_more_seldom() {
         renewals.extend(world.tables.snapshot(shard_of("w"), run).map(|row| row.sequence));
     }
     assert!((10..20).contains(&renewals.len()), "{renewals:?}");
-    let rows = world.describe("w").log_rows;
+    let rows = world.run("w").log_rows;
     assert!(renewals.last().is_some_and(|last| *last > rows * 2 / 3), "{renewals:?}, {rows} rows");
 }

@@ -35,7 +35,7 @@ fn family(world: &mut World, policy: ParentClosePolicy) -> (RunId, RunId) {
     let parent = world.start("parent");
     let token = world.take_task();
     world.complete(token, vec![child("kid", policy)]);
-    let kid = world.describe("kid").id;
+    let kid = world.run("kid").id;
     (parent, kid)
 }
 
@@ -155,7 +155,7 @@ fn an_undelivered_effect_is_sent_after_a_crash() {
     world.crash();
     world.commit_at_once = true;
     world.send(shard_of("parent"), Message::Tick);
-    assert_eq!(world.describe("kid").parent.map(|parent| parent.run.run), Some(parent));
+    assert_eq!(world.run("kid").parent.map(|parent| parent.run.run), Some(parent));
     assert!(empty_boxes(&world));
 }
 

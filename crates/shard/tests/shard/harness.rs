@@ -12,12 +12,13 @@ use abide_core::{
         Call, CallError, CallReply, ConflictPolicy, Dispatch, RunTarget, StartCall, TaskCompletion,
         TaskToken, Ticket, Worker,
     },
+    codec,
     command::{Ask, Command},
     event::{ActivitySpec, Delivery, Fact, RunSpec, SignalReceived, TimerSpec},
     ids::{RunId, ShardId, WorkflowKey},
     limits::Limits,
     payload::Payload,
-    run::Run,
+    run::{Description, Run},
     time::Timestamp,
 };
 use abide_shard::{
@@ -317,11 +318,29 @@ impl World {
         self.ask(shard, Call::CompleteTask(token, Box::new(completion))).expect("it is taken")
     }
 
-    pub(crate) fn describe(&mut self, id: &str) -> Run {
+    pub(crate) fn describe(&mut self, id: &str) -> Description {
         match self.ask(shard_of(id), Call::Describe(target(id))) {
-            Ok(CallReply::Run(run)) => *run,
+            Ok(CallReply::Description(shown)) => *shown,
             other => panic!("not described: {other:?}"),
         }
+    }
+
+    /// The current run as its log in the store tells it.
+    pub(crate) fn run(&mut self, id: &str) -> Run {
+        let current = self.describe(id).run;
+        let rows = self.tables.log(shard_of(id), current, 0, usize::MAX);
+        let mut run: Option<Run> = None;
+        for row in rows {
+            let bytes = row.events.len();
+            let row = codec::Row { events: row.events, notes: row.notes };
+            let records = codec::decode_row(&row).expect("it decodes");
+            match &mut run {
+                Some(run) => run.fold_more(&records).expect("it folds"),
+                None => run = Some(Run::fold(&records).expect("it folds")),
+            }
+            run.as_mut().expect("it has begun").logged(bytes);
+        }
+        run.expect("it has rows")
     }
 
     /// Names of the events in the store.
@@ -332,7 +351,7 @@ impl World {
     pub(crate) fn facts(&self, id: &str, run: RunId) -> Vec<Fact> {
         let rows: Vec<LogRow> = self.tables.log(shard_of(id), run, 0, usize::MAX);
         rows.into_iter()
-            .flat_map(|row| abide_core::codec::decode_events(row.events).expect("it decodes"))
+            .flat_map(|row| codec::decode_events(row.events).expect("it decodes"))
             .map(|event| event.body.fact)
             .collect()
     }

@@ -108,7 +108,7 @@ fn parked_signals_go_to_the_run_that_followed() {
     world.send(shard_of("w"), Mail::Deliver(Box::new(Envelope { key, effect })).into());
     world.complete(token, vec![continue_as_new(Vec::new())]);
     assert!(matches!(world.replies.remove(&ticket), Some(Ok(CallReply::Done { .. }))));
-    let next = world.describe("w").id;
+    let next = world.run("w").id;
     let signals = |name: &&&str| **name == "SignalReceived";
     assert_eq!(world.history("w", next).iter().filter(signals).count(), 2);
 }
@@ -274,7 +274,7 @@ fn a_buffered_move_spares_a_new_timer_of_the_same_id() {
     };
     world.ask(shard_of("w"), call).unwrap();
     world.complete(token, vec![Ask::CancelTimer("t".into()), timer("t", at)]);
-    let run = world.describe("w");
+    let run = world.run("w");
     assert_eq!(run.timers.values().map(|timer| timer.spec.fire_at).collect::<Vec<_>>(), [at]);
 }
 

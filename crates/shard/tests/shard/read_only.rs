@@ -51,7 +51,7 @@ fn while_the_disk_is_full_changes_are_refused_at_once_and_reads_go_on() {
         refused(world.signal("w", "lost"));
         let start = world.start_call("w");
         refused(world.ask(shard_of("w"), Call::Start(Box::new(start))));
-        assert_eq!(world.describe("w").timers.len(), 1, "after {second} s");
+        assert_eq!(world.run("w").timers.len(), 1, "after {second} s");
         let history = world.ask(shard_of("w"), Call::AwaitEvents(target("w"), 0));
         assert!(matches!(history, Ok(CallReply::History { .. })), "{history:?}");
         let missing = Call::Describe(target(&format!("other-{second}")));
@@ -67,7 +67,7 @@ fn while_the_disk_is_full_changes_are_refused_at_once_and_reads_go_on() {
 #[test]
 fn when_there_is_room_again_everything_goes_on_within_a_second() {
     let mut world = sleeping_on_a_full_disk();
-    let run = world.describe("w").id;
+    let run = world.run("w").id;
     let waiter = world.call(shard_of("w"), Call::AwaitClose(target("w")));
     world.pass(HOUR);
     refused(world.signal("w", "lost"));
@@ -97,7 +97,7 @@ fn a_read_that_waited_for_a_write_which_failed_is_told_what_is_stored() {
     world.commit(Err(full()));
     refused(world.replies.remove(&end).expect("it is answered at once"));
     match world.replies.remove(&read) {
-        Some(Ok(CallReply::Run(run))) => assert!(run.open()),
+        Some(Ok(CallReply::Description(run))) => assert!(run.status.open()),
         other => panic!("not described: {other:?}"),
     }
 }
@@ -157,6 +157,6 @@ fn a_store_that_is_full_when_the_shard_is_first_opened_can_be_read() {
     world.crash();
     world.trouble = Some(full());
     let early = world.call(shard_of("w"), Call::Describe(target("w")));
-    assert!(matches!(world.replies.remove(&early), Some(Ok(CallReply::Run(_)))));
+    assert!(matches!(world.replies.remove(&early), Some(Ok(CallReply::Description(_)))));
     refused(world.signal("w", "lost"));
 }

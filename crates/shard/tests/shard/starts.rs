@@ -53,7 +53,7 @@ fn a_delay_is_counted_from_the_start_by_the_engine() {
     let mut world = World::new();
     let delay = Duration::from_secs(60);
     start(&mut world, |call| call.begin = Begin::After(delay)).unwrap();
-    let run = world.describe("w");
+    let run = world.run("w");
     assert_eq!(run.first_task_at, Some(run.started_at.saturating_add(delay)));
 }
 
@@ -76,10 +76,10 @@ fn what_waited_for_a_busy_run_goes_to_the_run_that_follows_it() {
     call.signal = Some(SignalReceived { name: "hello".into(), ..Default::default() });
     let ticket = world.call(shard_of("w"), Call::Start(Box::new(call)));
     assert!(!world.replies.contains_key(&ticket), "it waits for the task to end");
-    let spec = world.describe("w").spec;
+    let spec = world.run("w").spec;
     let next = ContinueAsNew { spec, signals: Vec::new(), updates: Vec::new() };
     world.complete(token, vec![Ask::ContinueAsNew(Box::new(next))]);
-    let next = world.describe("w");
+    let next = world.run("w");
     let reply = world.replies.remove(&ticket).expect("it is answered");
     let used = matches!(reply, Ok(CallReply::Started { run, started: false }) if run == next.id);
     assert!(used, "{reply:?}");
@@ -96,7 +96,7 @@ fn what_waited_for_a_run_that_is_replaced_goes_to_the_new_one() {
     call.signal = Some(SignalReceived { name: "hello".into(), ..Default::default() });
     let ticket = world.call(shard_of("w"), Call::Start(Box::new(call)));
     start(&mut world, |call| call.conflict = ConflictPolicy::TerminateExisting).expect("it is new");
-    let next = world.describe("w");
+    let next = world.run("w");
     assert_eq!(next.ordinal, 2);
     let reply = world.replies.remove(&ticket).expect("it is answered");
     let used = matches!(reply, Ok(CallReply::Started { run, started: false }) if run == next.id);
@@ -210,7 +210,7 @@ fn a_start_that_read_the_current_run_before_another_began_looks_again() {
     world.reads = Reads::Answered;
     world.answer_read();
     world.answer_read();
-    assert_eq!(world.describe("w").ordinal, 3);
+    assert_eq!(world.run("w").ordinal, 3);
     assert_eq!(world.tables.runs(&RunFilter::default(), 9).len(), 3);
 }
 
@@ -224,7 +224,7 @@ fn a_start_comes_to_its_end_although_no_run_stays_in_memory() {
     }
     // All older runs are read for the key, and the current one has left memory by then.
     start(&mut world, |call| call.key = Some("three".into())).unwrap();
-    assert_eq!(world.describe("w").ordinal, 3);
+    assert_eq!(world.run("w").ordinal, 3);
 }
 
 /// Refused, because the key was used for something else.
@@ -282,7 +282,7 @@ fn a_start_that_is_repeated_with_another_signal_is_refused() {
         signalled(&mut world, Some("first")).expect("the same is a repeat");
         world.crash();
     }
-    let run = world.describe("w").id;
+    let run = world.run("w").id;
     let history = world.history("w", run);
     assert_eq!(history.iter().filter(|name| **name == "SignalReceived").count(), 1);
 

@@ -101,7 +101,7 @@ fn accepted(world: &World, run: RunId) -> usize {
 }
 
 fn continue_as_new(world: &mut World, updates: &[&str]) -> Ask {
-    let spec = world.describe("w").spec;
+    let spec = world.run("w").spec;
     let updates = updates.iter().map(|update| (*update).into()).collect();
     Ask::ContinueAsNew(Box::new(ContinueAsNew { spec, signals: Vec::new(), updates }))
 }
@@ -250,7 +250,7 @@ fn a_rejected_update_leaves_the_run_that_was_started_for_it() {
     let (run, started, update) = both(&mut world, ticket);
     assert_eq!((run, started), (first(&world), true));
     assert!(matches!(update, Ok(CallReply::UpdateRejected(failure)) if failure.message == "no"));
-    assert!(world.describe("w").open());
+    assert!(world.run("w").open());
     assert_eq!(poll(&mut world), Err(Refusal::UnknownUpdate("u".into()).into()));
 }
 

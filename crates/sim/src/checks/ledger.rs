@@ -8,7 +8,7 @@ use abide_core::{
     event::{Body, Event, Fact},
     ids::{EventNumber, RunId, ShardId, WorkflowKey},
     note::{Note, Record},
-    run::{FoldError, Run},
+    run::{Description, FoldError, Run},
     time::Timestamp,
 };
 use abide_store::{Batch, Write, rows::LogRow};
@@ -37,6 +37,8 @@ pub struct Ledger {
 pub struct Story {
     /// The fold of all rows.
     pub run: Run,
+    /// The rows themselves.
+    rows: Vec<codec::Row>,
     /// Its shard.
     pub shard: ShardId,
     /// Its history.
@@ -126,6 +128,7 @@ impl Story {
         let run = Run::fold(first).map_err(|error| gap(row, &error))?;
         let mut story = Self {
             run,
+            rows: Vec::new(),
             shard,
             events: Vec::new(),
             attempts: BTreeSet::new(),
@@ -179,7 +182,30 @@ impl Story {
         }
         self.run.logged(row.events.len());
         self.run.take_touched();
+        self.rows.push(codec::Row { events: row.events.clone(), notes: row.notes.clone() });
         races::conditions_end_as_history_says(self, row.first_event)
+    }
+
+    /// The last row up to which the committed log shows the run like this, if it ever did.
+    pub fn shows(&self, shown: &Description) -> Option<u64> {
+        if like(&self.run.describe(), shown) {
+            return Some(self.run.log_rows);
+        }
+        let mut run: Option<Run> = None;
+        let mut found = None;
+        for row in &self.rows {
+            let records = codec::decode_row(row).ok()?;
+            match &mut run {
+                Some(run) => run.fold_more(&records).ok()?,
+                None => run = Some(Run::fold(&records).ok()?),
+            }
+            let run = run.as_mut()?;
+            run.logged(row.events.len());
+            if run.last_event == shown.last_event && like(&run.describe(), shown) {
+                found = Some(run.log_rows);
+            }
+        }
+        found
     }
 
     fn note(&mut self, note: Note) {
@@ -204,6 +230,18 @@ impl Story {
             | Note::CancelRepeated { .. } => {}
         }
     }
+}
+
+/// Whether a run that shows itself like this in memory has this durable state. A task that a worker has,
+/// and updates that code has not judged, are not in the log.
+fn like(durable: &Description, shown: &Description) -> bool {
+    let durable = Description {
+        liveness: shown.liveness,
+        resume_sources: shown.resume_sources.clone(),
+        updates: shown.updates.clone(),
+        ..durable.clone()
+    };
+    durable == *shown
 }
 
 fn gap(row: &LogRow, error: &FoldError) -> Violation {

@@ -88,18 +88,13 @@ impl Promises {
             (Call::ReportAttempt(name, report), CallReply::Done { run, .. }) => {
                 self.told_report(ledger, name, report, *run)
             }
-            (Call::Describe(_), CallReply::Run(shown)) => {
-                let story = story(ledger, shown.id)?;
-                let same = shown.log_rows < story.run.log_rows
-                    || shown.to_snapshot() == story.run.to_snapshot();
-                if same {
+            (Call::Describe(_), CallReply::Description(shown)) => {
+                let story = story(ledger, shown.run)?;
+                if story.shows(shown).is_some() {
                     return Ok(());
                 }
-                let what = format!(
-                    "shown with {} rows, {} are committed, or they differ",
-                    shown.log_rows, story.run.log_rows
-                );
-                Err(Violation::of(Check::Shown, shown.id, what))
+                let what = format!("at event {}: it never was so: {shown:?}", shown.last_event);
+                Err(Violation::of(Check::Shown, shown.run, what))
             }
             _ => Ok(()),
         }

@@ -44,9 +44,9 @@ impl Floor {
         queried: Option<(RunId, EventNumber)>,
     ) -> Checked {
         let (run, shown) = match answer {
-            Ok(CallReply::Run(shown)) => {
-                let log_rows = Some(shown.log_rows);
-                (shown.id, Shown { log_rows, last_event: Some(shown.last_event) })
+            Ok(CallReply::Description(shown)) => {
+                let log_rows = ledger.stories.get(&shown.run).and_then(|story| story.shows(shown));
+                (shown.run, Shown { log_rows, last_event: Some(shown.last_event) })
             }
             Ok(CallReply::History { run, last_event, .. }) => {
                 (*run, Shown { last_event: Some(*last_event), ..Shown::default() })
