@@ -15,6 +15,7 @@ use abide_core::{
 };
 
 use super::{
+    deadlines::check_timers,
     journey::{Entry, detour_of},
     traveller::Journeyed,
 };
@@ -148,25 +149,6 @@ impl Recorded {
             open => Err(Finding::new(id, format!("{open} activities never completed"))),
         }
     }
-}
-
-/// Each timer fired, once, and not before it was due.
-fn check_timers(id: &str, history: &[Event]) -> Result<(), Finding> {
-    let mut due = BTreeMap::new();
-    for event in history {
-        match &event.body.fact {
-            Fact::TimerStarted(started) if started.spec.fire_at != Timestamp::NEVER => {
-                due.insert(event.number, started.spec.fire_at);
-            }
-            Fact::TimerFired(fired) => match due.remove(&fired.started) {
-                Some(fire_at) if event.time >= fire_at => {}
-                Some(_) => return Err(Finding::new(id, "a timer fired before it was due")),
-                None => return Err(Finding::new(id, "a timer fired twice")),
-            },
-            _ => {}
-        }
-    }
-    Finding::check(id, "timers that never fired", 0, due.len())
 }
 
 /// Each recorded result comes from an attempt, no attempt was handed out after its result was recorded,

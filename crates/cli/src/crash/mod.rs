@@ -1,8 +1,10 @@
 //! `abide crash-test`: does to the true servers and the true workers what machines, networks and people
 //! do to them, while clients work, and then looks for anything that was lost, doubled or cut short.
 
+mod auction;
 mod check;
 mod database;
+mod deadlines;
 mod faults;
 mod journey;
 mod options;
@@ -29,6 +31,7 @@ use tokio::{sync::watch, task::JoinHandle};
 
 pub(crate) use self::options::CrashTest;
 use self::{
+    auction::{Auction, Auctions},
     check::Finding,
     faults::{Beacon, Failovers, Fault, Kills, Scene},
     journey::{Detour, Journey, Ledger, QUEUE},
@@ -74,17 +77,20 @@ async fn torture(plan: &Plan, folder: &Path) -> Result<Survived, Finding> {
     let nodes = site.nodes.iter().map(|node| site::connect(&node.url, PATIENCE));
     let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
     let registers = Registers::begin(&client, nodes, &mut rng, &stopped);
+    let longest = longest_nap(&site);
+    let auctions = Auctions::begin(&client, &stopwatch, longest, &mut rng, &stopped);
     let mut ordeal = Ordeal {
         kills: Kills::of_each(if plan.has(Fault::Kill) { plan.kills } else { 0 }),
         failovers: Failovers::default(),
         times: BTreeMap::new(),
         travellers,
         registers,
+        auctions,
     };
     ordeal.endure(plan, &mut site, &client, &mut rng, &stopwatch).await?;
     // The last journeys end undisturbed.
     stop.send_replace(true);
-    let Ordeal { kills, failovers, times, travellers, registers } = ordeal;
+    let Ordeal { kills, failovers, times, travellers, registers, auctions } = ordeal;
     let mut journeys = Vec::new();
     for traveller in travellers {
         let made = traveller.await.map_err(|error| Finding::new("client", error.to_string()))?;
@@ -92,6 +98,8 @@ async fn torture(plan: &Plan, folder: &Path) -> Result<Survived, Finding> {
     }
     let (mut others, readings) = registers.end().await?;
     others.extend(failovers.beacons.iter().cloned().chain([first]));
+    let auctioned = auctions.end().await?;
+    others.extend(auctioned.ids);
     let ledger = Ledger::read(&site::ledger_of(folder)).map_err(unable("read the ledger"))?;
     let repeated = check::everything(&client, &journeys, &others, &ledger).await?;
     Ok(Survived {
@@ -102,6 +110,7 @@ async fn torture(plan: &Plan, folder: &Path) -> Result<Survived, Finding> {
         times,
         calls: stopwatch.longest(),
         readings,
+        moves: auctioned.moves,
         lost_answers: site.nodes.iter().flat_map(|node| &node.proxy).map(|way| way.lost()).sum(),
     })
 }
@@ -115,8 +124,7 @@ fn travellers(
     stopwatch: &Arc<Stopwatch>,
     stopped: &watch::Receiver<bool>,
 ) -> Result<Vec<Travelling>, Finding> {
-    let longest_nap = if site.shared() { site.lease * 2 } else { Duration::ZERO };
-    let urls = site.urls();
+    let (longest_nap, urls) = (longest_nap(site), site.urls());
     (0..plan.clients)
         .map(|number| {
             let client = site::connect(&urls, PATIENCE)?;
@@ -127,6 +135,11 @@ fn travellers(
         .collect()
 }
 
+/// How long waits may be: with several nodes, long enough to be over while no node has the run.
+fn longest_nap(site: &Site) -> Duration {
+    if site.shared() { site.lease * 2 } else { Duration::ZERO }
+}
+
 /// The faults, while clients work.
 struct Ordeal {
     kills: Kills,
@@ -135,6 +148,7 @@ struct Ordeal {
     times: BTreeMap<Fault, u32>,
     travellers: Vec<Travelling>,
     registers: Registers,
+    auctions: Auctions,
 }
 
 impl Ordeal {
@@ -158,7 +172,7 @@ impl Ordeal {
             let pause_ms = rng.u64(20..u64::try_from(longest_ms).unwrap_or(u64::MAX).max(800));
             tokio::time::sleep(Duration::from_millis(pause_ms)).await;
             site.check_alive()?;
-            if let Some(finding) = self.registers.ended() {
+            if let Some(finding) = self.registers.ended().or_else(|| self.auctions.ended()) {
                 return Err(finding);
             }
             if self.travellers.iter().any(JoinHandle::is_finished) {
@@ -194,7 +208,7 @@ async fn work(common: &Common, folder: &Path) -> Result<(), Failed> {
     let ledger = Ledger::open(&site::ledger_of(folder)).map_err(|error| failed(&error))?;
     let worker = Worker::new(&client).queue(QUEUE).activities(ledger);
     let worker = worker.workflow::<Journey>().workflow::<Detour>();
-    let worker = worker.workflow::<Beacon>().workflow::<Register>();
+    let worker = worker.workflow::<Beacon>().workflow::<Register>().workflow::<Auction>();
     worker.run().await.map_err(|error| failed(&error))
 }
 

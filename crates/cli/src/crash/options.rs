@@ -10,15 +10,16 @@ use crate::failed::Failed;
 
 /// Kill servers and workers again and again, and look for anything lost
 ///
-/// Starts a server on a fresh data folder and a worker, or several of both on a PostgreSQL database, lets
-/// clients run workflows with activities, sleeps, signals, updates and children, and kills processes with
-/// SIGKILL at random moments, one or several at once, mostly at work and sometimes while they start. With
-/// a database it also freezes nodes past their lease, cuts them off from the database, loses the answers
-/// to commits, and restarts all nodes one after the other. Every call that was not answered is repeated
-/// with its key. At the end each acknowledged start, signal, update and result must have exactly one
-/// effect, every timer must have fired once and not early, no activity may run again after its result
-/// was recorded, and one that runs at most once may not run twice. Meanwhile each node is asked directly,
-/// and must never answer with what is no longer true.
+/// Starts a server on a fresh data folder and a worker, or several of both on a PostgreSQL database,
+/// lets clients run workflows with activities, sleeps, signals, updates, children and deadlines that
+/// are moved, and kills processes with SIGKILL at random moments, one or several at once, mostly at
+/// work and sometimes while they start. With a database it also freezes nodes past their lease, cuts
+/// them off from the database, loses the answers to commits, and restarts all nodes one after the
+/// other. Every call that was not answered is repeated with its key. At the end each acknowledged
+/// start, signal, update and result must have exactly one effect, every timer must have fired once and
+/// not before the time that it was last moved to, no acknowledged extension may be lost, no activity
+/// may run again after its result was recorded, and one that runs at most once may not run twice.
+/// Meanwhile each node is asked directly, and must never answer with what is no longer true.
 #[derive(Args)]
 #[command(after_help = "Example:
   abide crash-test --kills 1000

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::{Map, Value, json};
 
 use super::{
+    deadlines::Moves,
     faults::{Failovers, Fault},
     options::Plan,
     register::Readings,
@@ -27,6 +28,8 @@ pub(super) struct Survived {
     pub(super) calls: stopwatch::Times,
     /// What nodes answered when they were asked directly.
     pub(super) readings: Readings,
+    /// What happened to deadlines that were moved.
+    pub(super) moves: Moves,
     /// Commits whose answers were lost.
     pub(super) lost_answers: usize,
 }
@@ -38,13 +41,15 @@ pub(super) fn tell(
     survived: &Survived,
     took: Duration,
 ) -> Result<(), Failed> {
-    let Survived { journeys, repeated, both, readings, lost_answers, .. } = survived;
+    let Survived { journeys, repeated, both, readings, moves, lost_answers, .. } = survived;
+    let Moves { moved, void, too_late } = moves;
     let kills = if plan.has(Fault::Kill) { plan.kills } else { 0 };
     let (seed, nodes, seconds) = (plan.seed, plan.layout.nodes, took.as_secs_f64());
     let object = json!({
         "seed": seed, "nodes": nodes, "kills_of_server": kills, "kills_of_worker": kills,
         "kills_of_both_at_once": both, "journeys": journeys, "repeated_attempts": repeated,
         "faults": faults(survived), "failover": failover(plan, &survived.failovers), "lost_answers": lost_answers,
+        "moved_deadlines": moved, "void_firings": void, "moves_too_late": too_late,
         "direct_readings": readings.answered, "refused_readings": readings.refused,
         "longest_call_ms": millis(survived.calls.longest), "seconds": seconds,
     });
@@ -52,7 +57,8 @@ pub(super) fn tell(
     let mut words = format!(
         "{journeys} journeys over {kills} kills of servers and {kills} of workers, {both} of them at \
          once, in {seconds:.0} s: nothing lost, nothing doubled, no sleep cut short; {repeated} \
-         attempts of activities were repeated, no call took longer than {longest:.1?} (seed {seed})"
+         attempts of activities were repeated, no call took longer than {longest:.1?} (seed {seed})\n  deadlines: moved {moved} times, \
+         {void} of them when they had come and no worker had seen it; {too_late} moves were too late"
     );
     for (fault, times) in &survived.times {
         let longest = survived.calls.by_fault.get(fault).copied().unwrap_or_default();

@@ -77,6 +77,7 @@ fn nothing_is_lost_when_server_and_worker_are_killed_again_and_again() {
     assert_eq!(report["kills_of_worker"], 20);
     assert!(report["kills_of_both_at_once"].is_u64() && report["repeated_attempts"].is_u64());
     assert!(report["journeys"].as_u64() >= Some(16), "every client came through: {report}");
+    assert!(report["moved_deadlines"].as_u64() > Some(0), "deadlines were moved: {report}");
     // What an earlier test left would be mistaken for losses of this one.
     let again = Ran::of(&mut torture).bad(2);
     assert!(again.contains("earlier crash test"), "{again}");
