@@ -21,7 +21,7 @@ use abide_shard::{
     node::NodeInput,
     shard::{Moment, Shard},
 };
-use abide_store::{Batch, ReadError, Store, WaitFilter};
+use abide_store::{Batch, ReadError, Store, WaitFilter, rows::LogLimit};
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -251,7 +251,9 @@ async fn read(store: &dyn Store, shard: ShardId, fetch: Fetch) -> Result<Fetched
         Fetch::Shard => Fetched::Shard(store.shard(shard).await?),
         Fetch::RunsOf(runs, limit) => Fetched::Runs(store.runs_of(shard, runs, limit).await?),
         Fetch::Snapshot(run) => Fetched::Snapshot(store.snapshot(shard, run).await?),
-        Fetch::Log(run, after, limit) => Fetched::Log(store.log(shard, run, after, limit).await?),
+        Fetch::Log(run, after, limit) => {
+            Fetched::Log(store.log(shard, run, after, LogLimit::rows(limit)).await?)
+        }
         Fetch::Tasks(after, limit) => Fetched::Tasks(store.tasks(shard, after, limit).await?),
         Fetch::Due(after, until, limit) => {
             Fetched::Due(store.due(shard, after, until, limit).await?)

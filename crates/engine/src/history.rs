@@ -2,13 +2,13 @@
 //! begin at any event, without a look at the rows before it.
 
 use abide_core::ids::{EventNumber, RunId, ShardId};
-use abide_store::{ReadError, Store, rows::LogRow};
+use abide_store::{
+    ReadError, Store,
+    rows::{LogLimit, LogRow},
+};
 
 /// Bytes after which a page is full. A single row may be larger.
 const PAGE_BYTES: usize = 1 << 20;
-
-/// Rows that are read before their size is known.
-const FIRST_ROWS: usize = 16;
 
 /// The rows after `after`, at most `limit` of them and at least one if there is one, and whether there
 /// may be more.
@@ -19,28 +19,10 @@ pub(crate) async fn page(
     after: u64,
     limit: usize,
 ) -> Result<(Vec<LogRow>, bool), ReadError> {
-    let mut page: Vec<LogRow> = Vec::new();
-    let mut bytes = 0;
-    while page.len() < limit {
-        let count = next_rows(page.len(), bytes).clamp(1, limit - page.len());
-        let after = page.last().map_or(after, |row| row.sequence);
-        let rows = store.log(shard, run, after, count).await?;
-        let last = rows.len() < count;
-        for row in rows {
-            if bytes >= PAGE_BYTES {
-                return Ok((page, true));
-            }
-            bytes += size(&row);
-            page.push(row);
-        }
-        if last {
-            return Ok((page, false));
-        }
-        if bytes >= PAGE_BYTES {
-            break;
-        }
-    }
-    Ok((page, true))
+    let limit = LogLimit { rows: limit, bytes: PAGE_BYTES };
+    let rows = store.log(shard, run, after, limit).await?;
+    let more = limit.filled_by(&rows);
+    Ok((rows, more))
 }
 
 /// After which row to read for a page that begins with this event, or with the last row if the event is
@@ -52,7 +34,7 @@ pub(crate) async fn seek(
     event: EventNumber,
 ) -> Result<u64, ReadError> {
     let begins_by_then = async |sequence: u64| {
-        let rows = store.log(shard, run, sequence - 1, 1).await?;
+        let rows = store.log(shard, run, sequence - 1, LogLimit::rows(1)).await?;
         Ok::<_, ReadError>(rows.first().is_some_and(|row| row.first_event <= event))
     };
     // Row `low` begins by then, if there is one; row `high` does not.
@@ -69,18 +51,6 @@ pub(crate) async fn seek(
         }
     }
     Ok(low.saturating_sub(1))
-}
-
-/// How many rows will fill the page, if they are like those that it has.
-fn next_rows(rows: usize, bytes: usize) -> usize {
-    match bytes.checked_div(rows) {
-        Some(average) => PAGE_BYTES.saturating_sub(bytes) / average.max(1),
-        None => FIRST_ROWS,
-    }
-}
-
-fn size(row: &LogRow) -> usize {
-    row.events.len() + row.notes.len()
 }
 
 #[cfg(test)]

@@ -22,9 +22,9 @@ use crate::{
     wire::Sending,
 };
 
-/// Room for a page before its size is known: it is full at half of that, and its last row may be as
-/// large as a payload.
-pub(crate) const PAGE_BYTES: usize = 2 << 20;
+/// Room for a page before its size is known: it has a megabyte before its last row, which may be as large,
+/// and is there twice while it is encoded.
+pub(crate) const PAGE_BYTES: usize = 4 << 20;
 
 /// Reads one page.
 pub(crate) async fn page(

@@ -16,8 +16,8 @@ use abide_store::{
     Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
     counts::Counter,
     rows::{
-        DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
-        Swept, TaskKey, TaskRow, WaitRow,
+        DueKey, DueRow, InboxRow, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow,
+        SnapshotRow, Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 use tokio::runtime::{Builder, Runtime};
@@ -141,7 +141,7 @@ impl Store for PostgresStore {
         shard: ShardId,
         run: RunId,
         after: u64,
-        limit: usize,
+        limit: LogLimit,
     ) -> Pending<'_, Vec<LogRow>> {
         self.readers.read(log::page(shard, run, after, limit), log::decode)
     }

@@ -6,7 +6,10 @@ use abide_core::{
     time::Timestamp,
 };
 use abide_sqlite_disk::{Disk, Power};
-use abide_store::{Batch, CommitError, Store, Write, rows::LogRow};
+use abide_store::{
+    Batch, CommitError, Store, Write,
+    rows::{LogLimit, LogRow},
+};
 use abide_store_sqlite::{OpenError, Options, SqliteStore};
 use bytes::Bytes;
 
@@ -28,7 +31,7 @@ fn append(store: &SqliteStore, sequence: u64, size: usize) -> Result<(), CommitE
 }
 
 fn sequences(store: &SqliteStore) -> Vec<u64> {
-    let rows = pollster::block_on(store.log(shard(), run(), 0, 10_000)).unwrap();
+    let rows = pollster::block_on(store.log(shard(), run(), 0, LogLimit::rows(10_000))).unwrap();
     rows.into_iter().map(|row| row.sequence).collect()
 }
 

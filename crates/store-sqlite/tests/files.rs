@@ -11,7 +11,10 @@ use abide_core::{
     ids::{RunId, ShardId},
     time::Timestamp,
 };
-use abide_store::{Batch, ReadError, Store, Write, rows::LogRow};
+use abide_store::{
+    Batch, ReadError, Store, Write,
+    rows::{LogLimit, LogRow},
+};
 use abide_store_sqlite::{OpenError, Options, SqliteStore};
 use bytes::Bytes;
 
@@ -112,7 +115,10 @@ fn dropping_finishes_what_is_queued() {
     drop(store);
     assert_eq!(fs::metadata(directory.path().join("store-wal")).unwrap().len(), 0);
     let store = open(&path).unwrap();
-    assert_eq!(pollster::block_on(store.log(shard(), run(), 0, 1000)).unwrap().len(), 300);
+    assert_eq!(
+        pollster::block_on(store.log(shard(), run(), 0, LogLimit::rows(1000))).unwrap().len(),
+        300
+    );
 }
 
 #[test]
@@ -169,7 +175,7 @@ fn a_damaged_file_is_not_read_as_something_else() {
     match open(&path) {
         Err(error) => assert!(matches!(error, OpenError::Corrupt { .. }), "{error:?}"),
         Ok(store) => {
-            let read = pollster::block_on(store.log(shard(), run(), 0, 1000));
+            let read = pollster::block_on(store.log(shard(), run(), 0, LogLimit::rows(1000)));
             assert!(matches!(read, Err(ReadError::Corrupt(_))), "{read:?}");
         }
     }
@@ -206,7 +212,10 @@ fn lost(path: &Path, remove: &str, left: usize) {
     assert_eq!(refused(path), error, "and it is refused again");
     fs::remove_file(named).unwrap();
     let store = open(path).unwrap();
-    assert_eq!(pollster::block_on(store.log(shard(), run(), 0, 1000)).unwrap().len(), left);
+    assert_eq!(
+        pollster::block_on(store.log(shard(), run(), 0, LogLimit::rows(1000))).unwrap().len(),
+        left
+    );
 }
 
 /// What the files hold. SQLite makes an empty log where there is none.
@@ -288,7 +297,10 @@ fn a_store_whose_log_was_cut_is_refused_and_one_that_is_whole_is_not() {
         fs::write(file, content).unwrap();
     }
     let store = open(&path).unwrap();
-    assert_eq!(pollster::block_on(store.log(shard(), run(), 0, 1000)).unwrap().len(), 20);
+    assert_eq!(
+        pollster::block_on(store.log(shard(), run(), 0, LogLimit::rows(1000))).unwrap().len(),
+        20
+    );
     pollster::block_on(store.commit(append(21))).unwrap();
 }
 

@@ -11,7 +11,7 @@ use abide_core::{
 use abide_sqlite_disk::{Disk, Power};
 use abide_store::{
     Batch, CommitError, ReadError, Store, Write,
-    rows::{LogRow, OutboxRow},
+    rows::{LogLimit, LogRow, OutboxRow},
 };
 use abide_store_sqlite::{Options, SqliteStore};
 use bytes::Bytes;
@@ -57,7 +57,7 @@ fn batch(number: u64) -> Batch {
 /// How much of a batch is in the store: its log rows, and one for the outbox.
 fn rows_of(store: &SqliteStore, number: u64) -> Result<usize, ReadError> {
     let (shard, run) = (shard_of(number), run_of(number));
-    let log = pollster::block_on(store.log(shard, run, 0, 10))?.len();
+    let log = pollster::block_on(store.log(shard, run, 0, LogLimit::rows(10)))?.len();
     let outbox = pollster::block_on(store.outbox(shard, None, usize::MAX))?;
     Ok(log + outbox.iter().filter(|row| row.run == run).count())
 }

@@ -29,8 +29,8 @@ pub use batch::{Batch, Write};
 pub use error::{CommitError, ReadError};
 pub use rows::WorkflowRuns;
 use rows::{
-    DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow, Swept,
-    TaskKey, TaskRow, WaitRow,
+    DueKey, DueRow, InboxRow, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow,
+    SnapshotRow, Swept, TaskKey, TaskRow, WaitRow,
 };
 
 /// The answer of a store, some time later.
@@ -39,8 +39,9 @@ pub type Pending<'a, T, E = ReadError> = Pin<Box<dyn Future<Output = Result<T, E
 /// A durable place for shards.
 ///
 /// Reads see everything that was committed before they began. Pages are in key order, begin after
-/// the key `after` and hold at most `limit` rows; a shorter page is the last one. A run id belongs to
-/// one shard only. Sequences, ordinals, epochs and other numbers stay below 2^63.
+/// the key `after` and hold at most `limit` rows; a shorter page is the last one, unless its bytes have
+/// filled it. A run id belongs to one shard only. Sequences, ordinals, epochs and other numbers stay
+/// below 2^63.
 pub trait Store: Send + Sync {
     /// Commits the batch. Batches of one shard are committed in the order of these calls. When the
     /// future answers `Ok`, the writes survive any crash.
@@ -64,8 +65,13 @@ pub trait Store: Send + Sync {
     fn snapshot(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<SnapshotRow>>;
 
     /// Rows of a run's log, after the row of sequence `after`.
-    fn log(&self, shard: ShardId, run: RunId, after: u64, limit: usize)
-    -> Pending<'_, Vec<LogRow>>;
+    fn log(
+        &self,
+        shard: ShardId,
+        run: RunId,
+        after: u64,
+        limit: LogLimit,
+    ) -> Pending<'_, Vec<LogRow>>;
 
     /// Tasks of a shard in key order.
     fn tasks(

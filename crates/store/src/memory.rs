@@ -17,8 +17,8 @@ use bytes::Bytes;
 use crate::{
     Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
     rows::{
-        DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
-        Swept, TaskKey, TaskRow, WaitRow,
+        DueKey, DueRow, InboxRow, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow,
+        SnapshotRow, Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 
@@ -91,9 +91,10 @@ impl Store for MemoryStore {
         shard: ShardId,
         run: RunId,
         after: u64,
-        limit: usize,
+        limit: LogLimit,
     ) -> Pending<'_, Vec<LogRow>> {
-        answer(Ok(self.tables().log(shard, run, after, limit)))
+        let rows = self.tables().log(shard, run, after, limit.rows);
+        answer(limit.page(rows.into_iter().map(Ok)))
     }
 
     fn tasks(

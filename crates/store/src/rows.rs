@@ -37,6 +37,52 @@ pub struct LogRow {
     pub notes: Bytes,
 }
 
+impl LogRow {
+    /// Bytes of what it holds.
+    pub fn bytes(&self) -> usize {
+        self.events.len() + self.notes.len()
+    }
+}
+
+/// How much of a log a page holds. Rows differ much in size, and a page is in memory as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogLimit {
+    /// Rows at most.
+    pub rows: usize,
+    /// The page ends with the row by which it has so many bytes.
+    pub bytes: usize,
+}
+
+impl LogLimit {
+    /// So many rows, however large they are.
+    pub const fn rows(rows: usize) -> Self {
+        Self { rows, bytes: usize::MAX }
+    }
+
+    /// The page of the rows that follow each other.
+    pub fn page<E>(
+        self,
+        rows: impl IntoIterator<Item = Result<LogRow, E>>,
+    ) -> Result<Vec<LogRow>, E> {
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        for row in rows.into_iter().take(self.rows) {
+            let row = row?;
+            bytes += row.bytes();
+            page.push(row);
+            // The next one is not even looked at.
+            if bytes >= self.bytes {
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    /// Whether a page is full, so that more may follow.
+    pub fn filled_by(self, page: &[LogRow]) -> bool {
+        page.len() >= self.rows || page.iter().map(LogRow::bytes).sum::<usize>() >= self.bytes
+    }
+}
+
 /// A folded log, as a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotRow {

@@ -17,8 +17,8 @@ use abide_store::{
     Batch, CommitError, Pending, RunFilter, Store, WaitFilter, WorkflowRuns,
     memory::MemoryStore,
     rows::{
-        DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
-        Swept, TaskKey, TaskRow, WaitRow,
+        DueKey, DueRow, InboxRow, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow,
+        SnapshotRow, Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 
@@ -75,7 +75,7 @@ impl Store for Cable {
         shard: ShardId,
         run: RunId,
         after: u64,
-        limit: usize,
+        limit: LogLimit,
     ) -> Pending<'_, Vec<LogRow>> {
         self.ask(|store| store.log(shard, run, after, limit))
     }

@@ -16,8 +16,8 @@ use abide_store::{
     Batch, CommitError, Pending, ReadError, RunFilter, Store, WaitFilter, WorkflowRuns,
     memory::MemoryStore,
     rows::{
-        DueKey, DueRow, InboxRow, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow, SnapshotRow,
-        Swept, TaskKey, TaskRow, WaitRow,
+        DueKey, DueRow, InboxRow, LogLimit, LogRow, OutboxRow, RegistryRow, RunRow, ShardRow,
+        SnapshotRow, Swept, TaskKey, TaskRow, WaitRow,
     },
 };
 
@@ -100,7 +100,7 @@ impl Store for ObservedStore {
         shard: ShardId,
         run: RunId,
         after: u64,
-        limit: usize,
+        limit: LogLimit,
     ) -> Pending<'_, Vec<LogRow>> {
         if self.is_cut_off() {
             return Box::pin(ready(Err(ReadError::Unavailable("cut off".into()))));

@@ -1,7 +1,7 @@
 //! The runs' logs: rows are added and read, and go only together with their run.
 
 use abide_core::ids::{RunId, ShardId};
-use abide_store::rows::LogRow;
+use abide_store::rows::{LogLimit, LogRow};
 use tokio_postgres::Row;
 
 use crate::{
@@ -25,8 +25,12 @@ pub(crate) const DELETE: &str = "DELETE FROM log \
     USING unnest($1::smallint[], $2::uuid[]) AS key (shard, run) \
     WHERE log.shard = key.shard AND log.run = key.run";
 
-pub(crate) const PAGE: &str = "SELECT run, sequence, first_event, events, notes FROM log \
-    WHERE shard = $1 AND run = $2 AND sequence > $3 ORDER BY sequence LIMIT $4";
+/// Lengths are known without a look at what has them, so what is behind the page is not read.
+pub(crate) const PAGE: &str = "SELECT run, sequence, first_event, events, notes FROM \
+    (SELECT *, sum(octet_length(events) + octet_length(notes)) OVER (ORDER BY sequence \
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before \
+    FROM log WHERE shard = $1 AND run = $2 AND sequence > $3 ORDER BY sequence LIMIT $4) AS page \
+    WHERE coalesce(before, 0) < $5 ORDER BY sequence";
 
 pub(crate) fn append<'a>(rows: &[(ShardId, &'a LogRow)]) -> Call<'a> {
     let params = vec![
@@ -64,14 +68,15 @@ pub(crate) fn delete(runs: &[(ShardId, RunId)]) -> Call<'static> {
     )
 }
 
-pub(crate) fn page(shard: ShardId, run: RunId, after: u64, page: usize) -> Query {
+pub(crate) fn page(shard: ShardId, run: RunId, after: u64, page: LogLimit) -> Query {
     Query::ByKey(call(
         PAGE,
         vec![
             Box::new(shard_number(shard)),
             Box::new(run_id(run)),
             Box::new(number(after)),
-            Box::new(limit(page)),
+            Box::new(limit(page.rows)),
+            Box::new(limit(page.bytes.max(1))),
         ],
     ))
 }

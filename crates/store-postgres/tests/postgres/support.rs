@@ -10,7 +10,10 @@ use abide_core::{
     ids::{RunId, ShardId},
     time::Timestamp,
 };
-use abide_store::{Batch, CommitError, Store as _, Write, rows::LogRow};
+use abide_store::{
+    Batch, CommitError, Store as _, Write,
+    rows::{LogLimit, LogRow},
+};
 use abide_store_postgres::{Options, PostgresStore};
 use bytes::Bytes;
 
@@ -61,7 +64,7 @@ pub(crate) fn claim_anew(store: &PostgresStore, number: u8) -> u64 {
 
 /// The sequences in the log of the shard's only run.
 pub(crate) fn sequences(store: &PostgresStore, number: u8) -> Vec<u64> {
-    let rows = store.log(shard(number), run(u128::from(number)), 0, usize::MAX);
+    let rows = store.log(shard(number), run(u128::from(number)), 0, LogLimit::rows(usize::MAX));
     pollster::block_on(rows).unwrap().into_iter().map(|row| row.sequence).collect()
 }
 

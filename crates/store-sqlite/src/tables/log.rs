@@ -1,12 +1,15 @@
 //! The runs' logs: rows are added and read, and go only together with their run.
 
 use abide_core::ids::{RunId, ShardId};
-use abide_store::{CommitError, rows::LogRow};
+use abide_store::{
+    CommitError,
+    rows::{LogLimit, LogRow},
+};
 use rusqlite::{Connection, Result, params};
 
 use crate::{
     fault::{self, Fault},
-    tables::{execute, rows},
+    tables::execute,
     values::{Columns, bound, limit, number},
 };
 
@@ -48,12 +51,13 @@ pub(crate) fn page(
     shard: ShardId,
     run: RunId,
     after: u64,
-    page: usize,
+    page: LogLimit,
 ) -> Result<Vec<LogRow>> {
     const SQL: &str = "SELECT sequence, first_event, events, notes FROM log \
         WHERE run = ? AND shard = ? AND sequence > ? ORDER BY sequence LIMIT ?";
-    let params = params![run.as_bytes(), shard.number(), bound(after), limit(page)];
-    rows(connection, SQL, params, |row| {
+    let params = params![run.as_bytes(), shard.number(), bound(after), limit(page.rows)];
+    let mut statement = connection.prepare_cached(SQL)?;
+    page.page(statement.query_and_then(params, |row| {
         Ok(LogRow {
             run,
             sequence: row.number(0)?,
@@ -61,7 +65,7 @@ pub(crate) fn page(
             events: row.bytes(2)?,
             notes: row.bytes(3)?,
         })
-    })
+    })?)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::{
         samples::{everything_of, inbox_row, log_row, outbox_row, run, run_row, shard, time},
         try_commit,
     },
-    rows::{RunRow, ShardRow},
+    rows::{LogLimit, RunRow, ShardRow},
 };
 
 pub(super) const CHECKS: &[Check] = checks![
@@ -35,7 +35,7 @@ fn an_empty_store_answers_nothing(store: &dyn Store) {
     assert_eq!(read(store.run(shard(3), run(1))), None);
     assert_eq!(read(store.snapshot(shard(3), run(1))), None);
     assert_eq!(read(store.inbox(shard(3), run(1), 1)), None);
-    assert!(read(store.log(shard(3), run(1), 0, 10)).is_empty());
+    assert!(read(store.log(shard(3), run(1), 0, LogLimit::rows(10))).is_empty());
     assert!(read(store.registry(String::new())).is_empty());
 }
 
@@ -51,7 +51,7 @@ fn a_refused_batch_leaves_no_trace(store: &dyn Store) {
     writes.push(Write::AppendLog(log_row(run(9), 1)));
     let refused = try_commit(store, shard(1), 0, writes);
     assert!(matches!(refused, Err(CommitError::Refused(_))), "{refused:?}");
-    assert!(read(store.log(shard(1), run(1), 0, 10)).is_empty());
+    assert!(read(store.log(shard(1), run(1), 0, LogLimit::rows(10))).is_empty());
     assert_eq!(read(store.run(shard(1), run(1))), None);
     assert_eq!(read(store.snapshot(shard(1), run(1))), None);
     assert!(read(store.tasks(shard(1), None, 10)).is_empty());
@@ -65,7 +65,7 @@ fn a_log_row_is_refused_twice_in_one_batch(store: &dyn Store) {
     let row = || Write::AppendLog(log_row(run(1), 1));
     let refused = try_commit(store, shard(1), 0, vec![row(), row()]);
     assert!(matches!(refused, Err(CommitError::Refused(_))), "{refused:?}");
-    assert!(read(store.log(shard(1), run(1), 0, 10)).is_empty());
+    assert!(read(store.log(shard(1), run(1), 0, LogLimit::rows(10))).is_empty());
     commit(store, shard(1), vec![row()]);
 }
 
@@ -73,7 +73,7 @@ fn a_log_row_is_refused_twice_in_one_batch(store: &dyn Store) {
 /// replaced by writes of the same key.
 fn a_run_cannot_begin_under_the_id_of_another(store: &dyn Store) {
     commit(store, shard(1), everything_of(run(1)));
-    let rows = read(store.log(shard(1), run(1), 0, 10));
+    let rows = read(store.log(shard(1), run(1), 0, LogLimit::rows(10)));
     let intruder = RunRow { workflow: "intruder".into(), ordinal: 1, ..run_row(run(1)) };
     let writes = vec![
         Write::PutRun(intruder),
@@ -83,7 +83,7 @@ fn a_run_cannot_begin_under_the_id_of_another(store: &dyn Store) {
     let refused = try_commit(store, shard(1), 0, writes);
     assert_eq!(refused, Err(CommitError::log_row_exists(run(1), 1)));
     assert_eq!(read(store.run(shard(1), run(1))), Some(run_row(run(1))));
-    assert_eq!(read(store.log(shard(1), run(1), 0, 10)), rows);
+    assert_eq!(read(store.log(shard(1), run(1), 0, LogLimit::rows(10))), rows);
     assert_eq!(read(store.outbox(shard(1), None, 10)).len(), 1);
 }
 
@@ -92,7 +92,7 @@ fn a_deleted_run_may_be_logged_again(store: &dyn Store) {
     commit(store, shard(1), vec![row()]);
     commit(store, shard(1), vec![Write::DeleteRun(run(1)), row()]);
     commit(store, shard(1), vec![Write::DeleteRun(run(1)), row(), Write::DeleteRun(run(1)), row()]);
-    assert_eq!(read(store.log(shard(1), run(1), 0, 10)), [log_row(run(1), 1)]);
+    assert_eq!(read(store.log(shard(1), run(1), 0, LogLimit::rows(10))), [log_row(run(1), 1)]);
 }
 
 fn writes_of_a_batch_keep_their_order(store: &dyn Store) {
@@ -125,7 +125,7 @@ fn batches_keep_the_order_of_calls(store: &dyn Store) {
         assert_eq!(pollster::block_on(commit), Ok(()));
     }
     assert_eq!(read(store.run(shard(1), run(1))).map(|row| row.ordinal), Some(50));
-    assert_eq!(read(store.log(shard(1), run(1), 0, 100)).len(), 50);
+    assert_eq!(read(store.log(shard(1), run(1), 0, LogLimit::rows(100))).len(), 50);
 }
 
 fn claim(store: &dyn Store, epoch: u64, claimed: u64, owner: &str) -> Result<(), CommitError> {
@@ -187,7 +187,8 @@ fn a_refused_batch_spares_its_neighbours(store: &dyn Store) {
     let pending: Vec<_> = (0..30).map(|number| send(number, u64::from(number % 7 == 2))).collect();
     for (number, commit) in (0_u8..).zip(pending) {
         let answer = pollster::block_on(commit);
-        let rows = read(store.log(shard(number), run(u64::from(number)), 0, 10)).len();
+        let rows =
+            read(store.log(shard(number), run(u64::from(number)), 0, LogLimit::rows(10))).len();
         match (number % 7 == 2, number % 5 == 1) {
             (true, _) => assert!(matches!(answer, Err(CommitError::Stale { .. })), "{answer:?}"),
             (_, true) => assert!(matches!(answer, Err(CommitError::Refused(_))), "{answer:?}"),
@@ -202,11 +203,11 @@ fn shards_are_apart(store: &dyn Store) {
     let cleared = vec![Write::DeleteRun(run(1)), Write::DeleteInboxBefore(time(2_000_000_000, 0))];
     commit(store, shard(2), cleared);
     assert_eq!(read(store.run(shard(2), run(1))), None);
-    assert!(read(store.log(shard(2), run(1), 0, 10)).is_empty());
+    assert!(read(store.log(shard(2), run(1), 0, LogLimit::rows(10))).is_empty());
     assert!(read(store.tasks(shard(2), None, 10)).is_empty());
     assert!(read(store.outbox(shard(2), None, 10)).is_empty());
     assert!(read(store.due(shard(2), None, time(2_000_000_000, 0), 10)).is_empty());
     assert_eq!(read(store.run(shard(1), run(1))), Some(run_row(run(1))));
-    assert_eq!(read(store.log(shard(1), run(1), 0, 10)).len(), 1);
+    assert_eq!(read(store.log(shard(1), run(1), 0, LogLimit::rows(10))).len(), 1);
     assert!(read(store.inbox(shard(1), run(1), 1)).is_some());
 }

@@ -14,7 +14,7 @@ use crate::{
         samples::{run, shard, time},
     },
     memory::Tables,
-    rows::{DueRow, LogRow, OutboxRow, RunRow, TaskRow, WaitKind, WaitRow},
+    rows::{DueRow, LogLimit, LogRow, OutboxRow, RunRow, TaskRow, WaitKind, WaitRow},
 };
 
 pub(super) const CHECKS: &[Check] =
@@ -171,7 +171,10 @@ impl Both<'_> {
             // Sequences begin at zero, which the first page, after zero, leaves out.
             self.pages(|last: Option<&LogRow>| {
                 let after = last.map_or(0, |row| row.sequence);
-                (read(store.log(of, run, after, limit)), tables.log(of, run, after, limit))
+                (
+                    read(store.log(of, run, after, LogLimit::rows(limit))),
+                    tables.log(of, run, after, limit),
+                )
             });
         }
         for name in ["", "a", "b", "ü"] {

@@ -13,11 +13,12 @@ use crate::{
             time, wait_row,
         },
     },
-    rows::{DueRow, LogRow, OutboxRow, RunRow, Swept, TaskKey, TaskRow, WorkKind},
+    rows::{DueRow, LogLimit, LogRow, OutboxRow, RunRow, Swept, TaskKey, TaskRow, WorkKind},
 };
 
 pub(super) const CHECKS: &[Check] = checks![
     log,
+    a_page_of_a_log_ends_with_the_row_that_fills_it,
     runs_of_a_workflow,
     tasks,
     due,
@@ -36,9 +37,32 @@ fn log(store: &dyn Store) {
     commit(store, shard(1), vec![Write::AppendLog(log_row(run(2), 1))]);
     let all = pages_of_two(|last: Option<&LogRow>| {
         let after = last.map_or(0, |row| row.sequence);
-        read(store.log(shard(1), run(1), after, 2))
+        read(store.log(shard(1), run(1), after, LogLimit::rows(2)))
     });
     assert_eq!(all, rows);
+}
+
+fn a_page_of_a_log_ends_with_the_row_that_fills_it(store: &dyn Store) {
+    let row = |sequence: u64, events: usize, notes: usize| {
+        let (events, notes) = (vec![1; events].into(), vec![2; notes].into());
+        LogRow { events, notes, ..log_row(run(1), sequence) }
+    };
+    let rows = [row(1, 10, 0), row(2, 60_000, 40_000), row(3, 0, 5), row(4, 5, 5), row(5, 1, 1)];
+    commit(store, shard(1), rows.iter().cloned().map(Write::AppendLog).collect());
+    let check = |after, limit, expected: &[LogRow]| {
+        assert_eq!(read(store.log(shard(1), run(1), after, limit)), expected, "{limit:?}");
+    };
+    let limit = |rows, bytes| LogLimit { rows, bytes };
+    check(0, limit(9, 10), &rows[..1]);
+    check(0, limit(9, 11), &rows[..2]);
+    check(0, limit(9, 100_010), &rows[..2]);
+    check(0, limit(9, 100_011), &rows[..3]);
+    check(1, limit(9, 0), &rows[1..2]);
+    check(2, limit(2, 1_000), &rows[2..4]);
+    check(2, limit(9, 1_000), &rows[2..]);
+    check(0, limit(0, 1_000), &[]);
+    assert!(limit(9, 10).filled_by(&rows[..1]) && limit(1, 99).filled_by(&rows[..1]));
+    assert!(!limit(9, 99).filled_by(&rows[..1]));
 }
 
 fn runs_of_a_workflow(store: &dyn Store) {
@@ -214,7 +238,7 @@ fn stranded(store: &dyn Store) {
 fn a_page_of_none_is_empty(store: &dyn Store) {
     commit(store, shard(1), everything_of(run(1)));
     let never = Timestamp::NEVER;
-    assert!(read(store.log(shard(1), run(1), 0, 0)).is_empty());
+    assert!(read(store.log(shard(1), run(1), 0, LogLimit::rows(0))).is_empty());
     assert!(read(store.tasks(shard(1), None, 0)).is_empty());
     assert!(read(store.due(shard(1), None, never, 0)).is_empty());
     assert!(read(store.waits(WaitFilter::default(), 0)).is_empty());
@@ -225,8 +249,8 @@ fn a_page_of_none_is_empty(store: &dyn Store) {
 
 fn bounds_may_be_extreme(store: &dyn Store) {
     commit(store, shard(1), everything_of(run(1)));
-    assert_eq!(read(store.log(shard(1), run(1), 0, usize::MAX)).len(), 1);
-    assert!(read(store.log(shard(1), run(1), u64::MAX, usize::MAX)).is_empty());
+    assert_eq!(read(store.log(shard(1), run(1), 0, LogLimit::rows(usize::MAX))).len(), 1);
+    assert!(read(store.log(shard(1), run(1), u64::MAX, LogLimit::rows(usize::MAX))).is_empty());
     assert!(read(store.outbox(shard(1), Some((run(1), u64::MAX)), usize::MAX)).is_empty());
     assert_eq!(read(store.inbox(shard(1), run(1), u64::MAX)), None);
     let workflow = WorkflowRuns {

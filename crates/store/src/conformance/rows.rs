@@ -13,7 +13,7 @@ use crate::{
             shard, snapshot_row, task_key, task_row, time, wait_row,
         },
     },
-    rows::{RegistryRow, RunStatus, TaskPhase, WaitKind, WaitRow, WorkKind},
+    rows::{LogLimit, RegistryRow, RunStatus, TaskPhase, WaitKind, WaitRow, WorkKind},
 };
 
 pub(super) const CHECKS: &[Check] = checks![
@@ -36,7 +36,10 @@ fn log(store: &dyn Store) {
     (bare.events, bare.notes) = (Bytes::new(), Bytes::new());
     let writes = vec![Write::AppendLog(log_row(run(1), 1)), Write::AppendLog(bare.clone())];
     commit(store, shard(1), writes);
-    assert_eq!(read(store.log(shard(1), run(1), 0, 10)), [log_row(run(1), 1), bare]);
+    assert_eq!(
+        read(store.log(shard(1), run(1), 0, LogLimit::rows(10))),
+        [log_row(run(1), 1), bare]
+    );
 }
 
 fn snapshots(store: &dyn Store) {
@@ -75,11 +78,11 @@ fn deleted_runs(store: &dyn Store) {
     commit(store, shard(1), vec![Write::DeleteRun(run(1)), Write::DeleteRun(run(3))]);
     assert_eq!(read(store.run(shard(1), run(1))), None);
     assert_eq!(read(store.snapshot(shard(1), run(1))), None);
-    assert!(read(store.log(shard(1), run(1), 0, 10)).is_empty());
+    assert!(read(store.log(shard(1), run(1), 0, LogLimit::rows(10))).is_empty());
     assert_eq!(read(store.tasks(shard(1), None, 10)).len(), 2);
     assert_eq!(read(store.outbox(shard(1), None, 10)).len(), 2);
     assert_eq!(read(store.run(shard(1), run(2))), Some(run_row(run(2))));
-    assert_eq!(read(store.log(shard(1), run(2), 0, 10)).len(), 1);
+    assert_eq!(read(store.log(shard(1), run(2), 0, LogLimit::rows(10))).len(), 1);
     assert_eq!(read(store.runs(Default::default(), 10)), [run_row(run(2))]);
 }
 

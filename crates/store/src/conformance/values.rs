@@ -13,6 +13,7 @@ use crate::{
             snapshot_row, task_key, task_row, time, wait_row,
         },
     },
+    rows::LogLimit,
 };
 
 pub(super) const CHECKS: &[Check] =
@@ -102,7 +103,7 @@ fn big_blobs(store: &dyn Store) {
         Write::PutOutbox(outbox.clone()),
     ];
     commit(store, shard(1), writes);
-    assert!(read(store.log(shard(1), run(1), 0, 10)) == [log], "the log differs");
+    assert!(read(store.log(shard(1), run(1), 0, LogLimit::rows(10))) == [log], "the log differs");
     assert!(read(store.snapshot(shard(1), run(1))) == Some(snapshot), "the snapshot differs");
     assert!(read(store.run(shard(1), run(1))) == Some(row), "the run differs");
     assert!(read(store.outbox(shard(1), None, 10)) == [outbox], "the outbox differs");
@@ -148,7 +149,7 @@ fn large_numbers(store: &dyn Store) {
         Write::PutOutbox(outbox.clone()),
     ];
     commit(store, shard(1), writes);
-    assert_eq!(read(store.log(shard(1), run(1), largest - 1, 10)), [log]);
+    assert_eq!(read(store.log(shard(1), run(1), largest - 1, LogLimit::rows(10))), [log]);
     assert_eq!(read(store.run(shard(1), run(1))), Some(row));
     assert_eq!(read(store.outbox(shard(1), None, 10)), [outbox]);
 }
