@@ -33,6 +33,7 @@ pub mod fuzz;
 mod generate;
 mod honest;
 mod memory;
+mod owed;
 mod parts;
 pub mod raw;
 mod report;

@@ -80,13 +80,9 @@ pub(crate) struct Method {
     pub(crate) output: usize,
     /// The caller sends as many messages as it likes.
     pub(crate) streams: bool,
-    /// An answer may rightly be long in coming.
-    pub(crate) waits: bool,
+    /// The server answers with as many messages as there are, as time goes by.
+    pub(crate) follows: bool,
 }
-
-/// Calls that answer when something has happened; a start may bring an update along.
-const WAITING: &[&str] =
-    &["Start", "SignalWithStart", "UpdateWithStart", "Query", "Update", "Await", "Follow"];
 
 /// Fields that good requests mostly do without.
 const LEFT_OUT: &[&str] =
@@ -132,7 +128,7 @@ impl Schema {
                         input,
                         output,
                         streams: method.client_streaming(),
-                        waits: WAITING.iter().any(|waiting| method.name().starts_with(waiting)),
+                        follows: method.server_streaming(),
                     });
                 }
             }

@@ -32,6 +32,31 @@ pub enum Operation {
     Nodes,
 }
 
+impl Operation {
+    /// Whether the answer may be long in coming, so that the caller may have left meanwhile.
+    pub fn may_wait(&self) -> bool {
+        match self {
+            Self::Call(Call::Start(start)) => start.update.is_some(),
+            Self::Call(call) => matches!(
+                call,
+                Call::AwaitClose(_)
+                    | Call::AwaitEvents(..)
+                    | Call::AwaitWaits(..)
+                    | Call::Update { .. }
+                    | Call::AwaitUpdate { .. }
+                    | Call::Query { .. }
+            ),
+            Self::History(request) => request.follow.is_some(),
+            Self::Runs(_) | Self::CountRuns(_) | Self::Waits(_) | Self::Nodes => false,
+        }
+    }
+
+    /// Whether the answer may have many rows.
+    pub const fn is_page(&self) -> bool {
+        matches!(self, Self::History(_) | Self::Runs(_) | Self::Waits(_))
+    }
+}
+
 /// A filter, and how many rows a page has; the server's bound if none is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<F> {

@@ -31,7 +31,7 @@ use tonic::Status;
 use crate::{
     frame::{READ_FRAMES, WRITTEN_BYTES, WRITTEN_ITEMS, check_items},
     guests::{Charge, Guest},
-    handler::{Handler, is_page, may_wait, over, status},
+    handler::{Handler, over, status},
     history::{PAGE_BYTES, await_events},
     wire::{Said, Sending},
 };
@@ -107,7 +107,7 @@ impl Calls {
         let call = call.ok_or_else(|| InvalidField::new("call", "has no known case set"))?;
         let bytes = call.encoded_len();
         let operation = self.handler.operation(call)?;
-        let named = (number, may_wait(&operation), bytes);
+        let named = (number, operation.may_wait(), bytes);
         let (handler, guest) = (self.handler.clone(), Arc::clone(&self.guest));
         match operation {
             Operation::Call(call) => self.run(named, async move {
@@ -211,7 +211,7 @@ async fn answer(
         }
         awaited?;
     }
-    let room = if is_page(&operation) { Some(guest.room(PAGE_BYTES).await) } else { None };
+    let room = if operation.is_page() { Some(guest.room(PAGE_BYTES).await) } else { None };
     Ok((handler.perform(operation).await?.into(), room))
 }
 

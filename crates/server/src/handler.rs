@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use abide_core::{
-    call::{Call, CallError, QueueKey},
+    call::{CallError, QueueKey},
     limits::Exceeded,
     node::{NodeListing, NodeStanding},
     run::Refusal,
@@ -155,31 +155,6 @@ impl Handler {
         let most = self.engine.limits().page_rows;
         limit.map_or(most, |limit| limit.clamp(1, most))
     }
-}
-
-/// Whether the answer may be long in coming, so that the caller may have left meanwhile.
-pub(crate) fn may_wait(operation: &Operation) -> bool {
-    match operation {
-        Operation::Call(Call::Start(start)) => start.update.is_some(),
-        Operation::Call(call) => matches!(
-            call,
-            Call::AwaitClose(_)
-                | Call::AwaitEvents(..)
-                | Call::AwaitWaits(..)
-                | Call::Update { .. }
-                | Call::AwaitUpdate { .. }
-                | Call::Query { .. }
-        ),
-        Operation::History(request) => request.follow.is_some(),
-        Operation::Runs(_) | Operation::CountRuns(_) | Operation::Waits(_) | Operation::Nodes => {
-            false
-        }
-    }
-}
-
-/// Whether the answer may have many rows.
-pub(crate) const fn is_page(operation: &Operation) -> bool {
-    matches!(operation, Operation::History(_) | Operation::Runs(_) | Operation::Waits(_))
 }
 
 /// A bound of the server would be passed.

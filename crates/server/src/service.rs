@@ -10,7 +10,7 @@ use tonic::{Request, Response, Status, Streaming, async_trait};
 
 use crate::{
     calls::Calls,
-    handler::{Handler, is_page, status},
+    handler::{Handler, status},
     history::{self, PAGE_BYTES},
     waits, wire,
 };
@@ -29,7 +29,7 @@ impl Service {
     {
         let guest = wire::guest(request.extensions())?;
         let operation = self.0.operation(asked(request.into_inner())).map_err(status)?;
-        let room = if is_page(&operation) { Some(guest.room(PAGE_BYTES).await) } else { None };
+        let room = if operation.is_page() { Some(guest.room(PAGE_BYTES).await) } else { None };
         let reply = self.0.perform(operation).await.map_err(status)?;
         let answer = T::try_from(reply.into()).map_err(status)?;
         Ok(wire::with_room(answer, room))

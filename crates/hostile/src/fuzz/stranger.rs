@@ -1,6 +1,6 @@
 //! One round of one stranger: single calls, a stream of calls, or a worker that answers its tasks badly.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use abide_core::call::CallError;
 use abide_core::codec::generated::{RunSpec, WorkflowKey};
@@ -19,6 +19,7 @@ use super::{mutate::mutated, tally::Tally};
 use crate::{
     Finding,
     generate::{Generator, Seen},
+    owed::{Owed, may_wait},
     parts::{Part, Value, encode},
     raw,
     schema::{Method, Schema},
@@ -42,6 +43,21 @@ pub(super) struct Stranger<'a> {
     tally: Tally,
 }
 
+/// A stream that was begun.
+struct Open<'m> {
+    method: &'m Method,
+    say: mpsc::Sender<Bytes>,
+    told: Streaming<Bytes>,
+    owed: Owed,
+}
+
+/// What a stream says.
+enum Heard {
+    Frame(Bytes),
+    Nothing,
+    End,
+}
+
 impl<'a> Stranger<'a> {
     pub(super) fn new(schema: &'a Schema, channel: Channel, seed: u64) -> Self {
         let (rng, seen, tally) = (Rng::with_seed(seed), Seen::default(), Tally::default());
@@ -52,7 +68,7 @@ impl<'a> Stranger<'a> {
     pub(super) async fn play(mut self) -> Result<Tally, Finding> {
         for _ in 0..3 {
             let start = self.start();
-            self.call(self.schema.method("/StartRun")?, start, DEADLINE).await?;
+            self.call(self.schema.method("/StartRun")?, start).await?;
         }
         match self.rng.u8(..4) {
             0 => self.call_on_a_stream().await?,
@@ -69,28 +85,23 @@ impl<'a> Stranger<'a> {
             let method = single[self.rng.usize(..single.len())];
             let message = self.generator().message(method.input);
             let message = self.perhaps_mutated(message);
-            let patience = if method.waits { PATIENCE } else { DEADLINE };
-            self.call(method, message, patience).await?;
+            self.call(method, message).await?;
         }
         Ok(())
     }
 
-    async fn call(
-        &mut self,
-        method: &Method,
-        message: Bytes,
-        patience: Duration,
-    ) -> Result<(), Finding> {
+    async fn call(&mut self, method: &Method, message: Bytes) -> Result<(), Finding> {
         self.tally.sent(message.len());
+        let waits = may_wait(self.schema, method, &message);
         let asked = async {
             let mut told = raw::stream(&self.channel, &method.path, iter([message])).await?;
             told.next().await.transpose()
         };
-        match timeout(patience, asked).await {
+        match timeout(if waits { PATIENCE } else { DEADLINE }, asked).await {
             Ok(Ok(Some(answer))) => self.answered(method, &answer),
             Ok(Ok(None)) => {}
             Ok(Err(status)) => self.refused(&method.path, &status)?,
-            Err(_) if patience < DEADLINE => {}
+            Err(_) if waits => {}
             Err(_) => return Err(Finding::new(format!("{} hangs", method.path))),
         }
         Ok(())
@@ -99,48 +110,43 @@ impl<'a> Stranger<'a> {
     async fn call_on_a_stream(&mut self) -> Result<(), Finding> {
         let schema = self.schema;
         let method = schema.method("/Calls")?;
-        let (say, mut told) = match self.open(method, Vec::new()).await? {
-            Some(open) => open,
-            None => return Ok(()),
+        let Some(mut open) = self.open(method, Vec::new(), Owed::to_caller()).await? else {
+            return Ok(());
         };
         for _ in 0..MESSAGES {
-            let message = self.generator().message(method.input);
+            let message = self.generator().message(open.method.input);
             let message = self.perhaps_mutated(message);
-            if !self.say(&say, message).await || !self.hear(method, &mut told).await? {
+            if !self.say(&mut open, message).await? {
+                return Ok(());
+            }
+            if let Heard::End = self.hear(&mut open, PATIENCE).await? {
                 return Ok(());
             }
         }
-        Ok(())
+        self.settle(open).await
     }
 
     /// A worker that may come again under the name of another.
     async fn work(&mut self) -> Result<(), Finding> {
         let schema = self.schema;
+        let hello = encode(&self.frame_with("hello"));
         let method = schema.method("/Connect")?;
-        let hello = self.frame_with("hello");
-        let Some((say, mut told)) = self.open(method, encode(&hello)).await? else {
+        let Some(mut open) = self.open(method, hello, Owed::to_worker()).await? else {
             return Ok(());
         };
-        let credits = self.frame_with("credits");
-        if !self.say(&say, encode(&credits).into()).await {
-            return Ok(());
-        }
+        let mut message = encode(&self.frame_with("credits")).into();
         for _ in 0..MESSAGES {
-            let message = match timeout(PATIENCE, told.next()).await {
-                Ok(Some(Ok(frame))) => {
-                    self.answered(method, &frame);
-                    self.answers(&frame)
-                }
-                Ok(Some(Err(status))) => return self.refused(&method.path, &status),
-                Ok(None) => return Ok(()),
-                Err(_) => self.generator().message(method.input),
-            };
-            let message = self.perhaps_mutated(message);
-            if !self.say(&say, message).await {
+            if !self.say(&mut open, message).await? {
                 return Ok(());
             }
+            let next = match self.hear(&mut open, PATIENCE).await? {
+                Heard::Frame(frame) => self.answers(&frame),
+                Heard::Nothing => self.generator().message(open.method.input),
+                Heard::End => return Ok(()),
+            };
+            message = self.perhaps_mutated(next);
         }
-        Ok(())
+        self.settle(open).await
     }
 
     /// The start of a run whose tasks come to the strangers.
@@ -218,42 +224,77 @@ impl<'a> Stranger<'a> {
         parts
     }
 
-    async fn open(
+    async fn open<'m>(
         &mut self,
-        method: &Method,
+        method: &'m Method,
         first: Vec<u8>,
-    ) -> Result<Option<(mpsc::Sender<Bytes>, Streaming<Bytes>)>, Finding> {
+        owed: Owed,
+    ) -> Result<Option<Open<'m>>, Finding> {
         let (say, said) = mpsc::channel(4);
-        self.say(&say, first.into()).await;
+        self.tally.sent(first.len());
+        // There is room for it, and somebody who takes it.
+        drop(say.try_send(first.into()));
         let opened = raw::stream(&self.channel, &method.path, ReceiverStream::new(said));
         match timeout(DEADLINE, opened).await {
-            Ok(Ok(told)) => Ok(Some((say, told))),
+            Ok(Ok(told)) => Ok(Some(Open { method, say, told, owed })),
             Ok(Err(status)) => self.refused(&method.path, &status).map(|()| None),
             Err(_) => Err(Finding::new(format!("{} does not begin", method.path))),
         }
     }
 
-    /// Sends a message on a stream; no if the stream is over.
-    async fn say(&mut self, say: &mpsc::Sender<Bytes>, message: Bytes) -> bool {
+    /// Sends a message on a stream, and hears what is said meanwhile: who does not listen is not listened
+    /// to either. No if the stream is over.
+    async fn say(&mut self, open: &mut Open<'_>, message: Bytes) -> Result<bool, Finding> {
         self.tally.sent(message.len());
-        matches!(timeout(DEADLINE, say.send(message)).await, Ok(Ok(())))
+        open.owed.sent(&message);
+        let say = open.say.clone();
+        let mut place = pin!(say.reserve());
+        loop {
+            let heard = tokio::select! {
+                place = &mut place => {
+                    return Ok(place.map(|place| place.send(message)).is_ok());
+                }
+                heard = self.hear(open, DEADLINE) => heard?,
+            };
+            match heard {
+                Heard::Frame(_) => {}
+                Heard::End => return Ok(false),
+                Heard::Nothing => {
+                    let method = &open.method.path;
+                    return Err(Finding::new(format!("{method} reads and says nothing")));
+                }
+            }
+        }
     }
 
-    /// Hears what has been answered; no if the stream is over.
-    async fn hear(
-        &mut self,
-        method: &Method,
-        told: &mut Streaming<Bytes>,
-    ) -> Result<bool, Finding> {
-        match timeout(PATIENCE, told.next()).await {
-            Ok(Some(Ok(answer))) => {
-                self.answered(method, &answer);
-                Ok(true)
+    /// Hears what is said next.
+    async fn hear(&mut self, open: &mut Open<'_>, patience: Duration) -> Result<Heard, Finding> {
+        match timeout(patience, open.told.next()).await {
+            Ok(Some(Ok(frame))) => {
+                self.answered(open.method, &frame);
+                open.owed.heard(&frame);
+                Ok(Heard::Frame(frame))
             }
-            Ok(Some(Err(status))) => self.refused(&method.path, &status).map(|()| false),
-            Ok(None) => Ok(false),
-            Err(_) => Ok(true),
+            Ok(Some(Err(status))) => self.refused(&open.method.path, &status).map(|()| Heard::End),
+            Ok(None) => Ok(Heard::End),
+            Err(_) => Ok(Heard::Nothing),
         }
+    }
+
+    /// Hears what the stream owes.
+    async fn settle(&mut self, mut open: Open<'_>) -> Result<(), Finding> {
+        while open.owed.end || open.owed.count() > 0 {
+            match self.hear(&mut open, DEADLINE).await? {
+                Heard::Frame(_) => {}
+                Heard::End => break,
+                Heard::Nothing => {
+                    let (method, count) = (&open.method.path, open.owed.count());
+                    let silent = format!("{method} is silent and owes {count} answers");
+                    return Err(Finding::new(silent));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn answered(&mut self, method: &Method, answer: &[u8]) {

@@ -14,6 +14,7 @@ use tokio_stream::{StreamExt as _, iter};
 use crate::{
     Arena, Bytes as Amount, Finding, Report, Victim,
     generate::{Generator, Seen},
+    owed::may_wait,
     parts::{Part, Value, encode, groups, nested, wrap},
     raw,
     schema::{FieldType, Kind, Method, Schema},
@@ -175,6 +176,7 @@ async fn send(
     message: Bytes,
 ) -> Result<Duration, Finding> {
     let channel = victim.channel().await?;
+    let waits = may_wait(schema, method, &message);
     let mut frames = vec![message];
     if let Some(hello) = schema.messages[method.input].fields.iter().find(|it| it.name == "hello") {
         let Kind::Message(index) = hello.kind else { return Err(Finding::new("no hello")) };
@@ -186,9 +188,9 @@ async fn send(
         let Ok(mut told) = raw::stream(&channel, &method.path, iter(frames)).await else { return };
         while let Some(Ok(_)) = told.next().await {}
     };
-    let patience = if method.waits { PATIENCE } else { DEADLINE };
+    let patience = if waits { PATIENCE } else { DEADLINE };
     let answered = timeout(patience, asked).await.is_ok();
-    Finding::unless(answered || method.waits, || format!("no answer within {DEADLINE:?}"))?;
+    Finding::unless(answered || waits, || format!("no answer within {DEADLINE:?}"))?;
     Ok(began.elapsed())
 }
 
