@@ -94,6 +94,10 @@ pub(crate) async fn http(
         let (bounds, router, stopped) = (Arc::clone(&bounds), router.clone(), stopped.clone());
         async move {
             let guest = Arc::clone(&place.guest);
+            // Probes look at whether they are answered, not at why they are not.
+            if guest.is_turned_away() {
+                return;
+            }
             let answer = service_fn(move |request: http::Request<Incoming>| {
                 let (open, mut router) = (guest.begin(), router.clone());
                 async move {
@@ -187,6 +191,8 @@ async fn until_end<C: Future>(
         // However it ended, nobody is left who could be told.
         _ = connection.as_mut() => return,
         why = guest.evicted() => Some(why),
+        // It is told with the answer to what it asks: who is bidden farewell first does not even ask.
+        () = sleep(LAST_WORDS), if guest.is_turned_away() => return,
         () = stopped => None,
     };
     end(connection.as_mut());

@@ -49,6 +49,8 @@ pub(crate) struct Guest {
     held: Mutex<Held>,
     open: Mutex<Open>,
     evicted: watch::Sender<Option<Evicted>>,
+    /// It has no place, and is only told why.
+    turned_away: Option<OwnedSemaphorePermit>,
     /// Another node of the same cluster, which has shown who it is.
     trusted: AtomicBool,
 }
@@ -88,8 +90,24 @@ impl Guest {
             held: Mutex::default(),
             open: Mutex::new(Open { requests: 0, idle_since: Instant::now() }),
             evicted: watch::Sender::new(None),
+            turned_away: None,
             trusted: AtomicBool::new(false),
         }
+    }
+
+    /// One for whom there is no place, and who is told so.
+    pub(super) fn turned_away(
+        guests: Arc<Guests>,
+        address: Address,
+        place: OwnedSemaphorePermit,
+    ) -> Self {
+        // Numbers begin with 1, so this one stands for nobody among those who have a place.
+        Self { turned_away: Some(place), ..Self::new(guests, 0, address) }
+    }
+
+    /// It has no place, and is only told why.
+    pub(crate) const fn is_turned_away(&self) -> bool {
+        self.turned_away.is_some()
     }
 
     pub(crate) fn guests(&self) -> &Arc<Guests> {
@@ -214,21 +232,27 @@ impl Guest {
 
     /// What its streams are told, if it has to end.
     pub(crate) fn refusal(&self) -> Option<Status> {
-        self.evicted.borrow().map(|why| self.status(why))
+        let evicted = *self.evicted.borrow();
+        let why = evicted.or(self.is_turned_away().then_some(Evicted::OverShare));
+        why.map(|why| self.status(why))
     }
 
     /// What a stream is told that has to end.
     pub(crate) fn status(&self, why: Evicted) -> Status {
-        let Bounds { bytes_in_flight, stall_ms, .. } = &*self.guests.bounds;
+        let Bounds { bytes_in_flight, stall_ms, connections_per_address, .. } =
+            &*self.guests.bounds;
         refused(&match why {
             Evicted::Greedy => format!(
                 "too many bytes are in flight at the server, and this connection held the most for the \
                  longest; the limit is {bytes_in_flight} (bounds.bytes_in_flight): send and ask for \
                  less at one time, and read what you asked for"
             ),
-            Evicted::Idle | Evicted::OverShare => {
-                "the connection makes place for others: connect again".to_owned()
-            }
+            Evicted::Idle => "the connection makes place for others: connect again".to_owned(),
+            Evicted::OverShare => format!(
+                "{} has {connections_per_address} connections, all of them busy, and may have no more \
+                 (bounds.connections_per_address): end some, or raise the bound",
+                self.address
+            ),
             Evicted::Unfinished => format!(
                 "the message that was begun has not moved for {stall_ms} ms (bounds.stall_ms): send it \
                  again as a whole"

@@ -36,6 +36,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Between two who are asked to leave for that, so that the room which the first leaves is seen.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Connections at a time that are told why they are refused; those beyond are closed without a word.
+const TURNED_AWAY: usize = 32;
+
 /// How often it is looked for an idle connection while all are busy.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -44,6 +47,8 @@ pub(crate) struct Guests {
     bounds: Arc<Bounds>,
     here: Mutex<Here>,
     left: Notify,
+    /// Places for those who are told why they are refused.
+    turned_away: Arc<Semaphore>,
     /// Room for what can wait, in units of [`guest::UNIT`].
     rooms: Arc<Semaphore>,
     /// Bytes that were taken without waiting.
@@ -78,6 +83,7 @@ impl Guests {
             bounds,
             here: Mutex::default(),
             left: Notify::new(),
+            turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
             rooms: Arc::new(Semaphore::new(rooms)),
             taken: AtomicUsize::new(0),
             began: Instant::now(),
@@ -86,8 +92,10 @@ impl Guests {
         })
     }
 
-    /// A place for a connection from this address, as soon as there is one; none if the address has its
-    /// share already, and none of its connections is idle.
+    /// A place for a connection from this address, as soon as there is one. If the address has its share
+    /// already, and none of its connections is idle, the newcomer is refused: whoever is busy is perhaps a
+    /// worker, which must not lose its place to whoever knocks most often. The place is then one in which
+    /// it is only told so, if there is one.
     pub(crate) async fn place(self: &Arc<Self>, from: SocketAddr) -> Option<Place> {
         let address = Address::of(from.ip());
         loop {
@@ -95,7 +103,10 @@ impl Guests {
                 Ok(place) => return Some(place),
                 Err(Full::Address) => {
                     self.evictions.count(Evicted::OverShare, &address);
-                    return None;
+                    let turned_away = Arc::clone(&self.turned_away).try_acquire_owned().ok()?;
+                    let guest = Guest::turned_away(Arc::clone(self), address, turned_away);
+                    let window = self.bounds.window(usize::MAX);
+                    return Some(Place { guest: Arc::new(guest), window });
                 }
                 Err(Full::All) => drop(timeout(LOOK, self.left.notified()).await),
             }

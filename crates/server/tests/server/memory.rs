@@ -384,13 +384,17 @@ async fn an_address_has_no_more_than_its_share() {
     let server = server(Config { bounds, ..config() }).await;
     let (first, second) = (transport(&server), transport(&server));
     let sessions = [connect(&*first, "first").await, connect(&*second, "second").await];
+    let refused = transport(&server).count_runs(RunFilter::default()).await;
+    let refused = refused.expect_err("there is no place").to_string();
+    assert!(refused.contains("127.0.0.1 has 2 connections, all of them busy"), "{refused}");
+    assert!(refused.contains("bounds.connections_per_address"), "{refused}");
     ended(idle(server.grpc_address(), LOCAL).await).await;
     assert!(taken(&mut idle(server.grpc_address(), OTHER).await).await);
     let [session, _] = sessions;
     drop((session, first));
     // A place is free as soon as the server has noticed.
     let again = async {
-        while !taken(&mut idle(server.grpc_address(), LOCAL).await).await {
+        while transport(&server).count_runs(RunFilter::default()).await.is_err() {
             tokio::task::yield_now().await;
         }
     };
