@@ -5901,7 +5901,8 @@ pub mod peers_client {
         /// The link from one node to another. What the caller says goes in order; calls are answered in any
         /// order. Each node has a link to each other one. It begins with a proof on both sides that they know
         /// the secret of their cluster: hello, challenge, proof of the caller, proof of the node that is called.
-        /// Nothing else is read before that.
+        /// Nodes that know each other by the name of their certificates, and share no secret, leave the proofs
+        /// empty. Frames have at most 64 kB until then, and nothing else in them is looked at.
         pub async fn link(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::PeerFrame>,
@@ -5948,7 +5949,8 @@ pub mod peers_server {
         /// The link from one node to another. What the caller says goes in order; calls are answered in any
         /// order. Each node has a link to each other one. It begins with a proof on both sides that they know
         /// the secret of their cluster: hello, challenge, proof of the caller, proof of the node that is called.
-        /// Nothing else is read before that.
+        /// Nodes that know each other by the name of their certificates, and share no secret, leave the proofs
+        /// empty. Frames have at most 64 kB until then, and nothing else in them is looked at.
         async fn link(
             &self,
             request: tonic::Request<tonic::Streaming<super::PeerFrame>>,

@@ -13,9 +13,16 @@ use abide_core::ids::NamespaceId;
 use abide_engine::{Borders, LeaseOptions};
 use abide_proto::CONNECTION_WINDOW;
 use serde::{Deserialize, Serialize, Serializer};
+use tokio_rustls::rustls::pki_types::ServerName;
 use uuid::Uuid;
 
-use crate::{ServerError, connection::Silence, secret::Secret};
+use crate::{
+    ServerError,
+    connection::Silence,
+    peers::{Credentials, ProofKey},
+    secret::Secret,
+    tls,
+};
 
 /// How a server runs. What a file leaves out has the default.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -121,11 +128,14 @@ pub struct NodeConfig {
     pub secret: Option<Secret>,
     /// A file that holds the secret, unless `secret` does.
     pub secret_file: Option<PathBuf>,
+    /// The name that the certificates of all nodes have, and those of clients do not. With it nodes need no
+    /// secret; if there is one too, they must have both.
+    pub certificate_name: Option<String>,
 }
 
 impl NodeConfig {
     /// Refuses what would harm a cluster, before anything is opened.
-    pub(crate) fn check(&self) -> Result<(), ServerError> {
+    pub(crate) fn check(&self, tls: Option<&Tls>) -> Result<(), ServerError> {
         self.lease_time()?;
         if let Some(address) = &self.advertise {
             check_reachable(address)?;
@@ -135,24 +145,36 @@ impl NodeConfig {
         {
             return Err(ServerError::NodeName(name.clone()));
         }
-        self.shared_secret().map(drop)
+        self.credentials(tls).map(drop)
     }
 
-    /// The secret that all nodes share. None if the server is not told to be one of several: it is the
-    /// only one of its database then.
-    pub(crate) fn shared_secret(&self) -> Result<Option<Secret>, ServerError> {
+    /// How this node and others know each other. None if the server is not told to be one of several: it
+    /// is the only one of its database then.
+    pub(crate) fn credentials(
+        &self,
+        tls: Option<&Tls>,
+    ) -> Result<Option<Credentials>, ServerError> {
+        let key = self.shared_secret()?.map(|secret| ProofKey::new(&secret));
+        let name = self.certificate_name.as_deref();
+        let name = name.map(|name| node_name(name, tls)).transpose()?;
+        match (&key, &name) {
+            (None, None) if self.name.is_none() && self.advertise.is_none() => Ok(None),
+            (None, None) => Err(ServerError::NoSecret),
+            _ => Ok(Some(Credentials { key, name })),
+        }
+    }
+
+    fn shared_secret(&self) -> Result<Option<Secret>, ServerError> {
         let secret = match (&self.secret, &self.secret_file) {
             (Some(secret), _) => secret.clone(),
             (None, Some(path)) => Secret::read(path)?,
-            (None, None) if self.name.is_none() && self.advertise.is_none() => return Ok(None),
-            (None, None) => return Err(ServerError::NoSecret),
+            (None, None) => return Ok(None),
         };
         secret.check().map(Some)
     }
 
     /// The lease of a node that listens here.
     pub(crate) fn lease(&self, listens: SocketAddr) -> Result<LeaseOptions, ServerError> {
-        self.check()?;
         let address = self.advertise.clone().unwrap_or_else(|| listens.to_string());
         check_reachable(&address)?;
         Ok(LeaseOptions {
@@ -178,6 +200,23 @@ impl NodeConfig {
         let lease = self.lease_ms.map_or(LeaseOptions::LEASE, Duration::from_millis);
         if LEASES.contains(&lease) { Ok(lease) } else { Err(ServerError::Lease(lease)) }
     }
+}
+
+/// The name that the certificates of nodes have. The server's own must have it, and callers must have
+/// certificates at all.
+fn node_name(name: &str, tls: Option<&Tls>) -> Result<ServerName<'static>, ServerError> {
+    let refused = |reason: String| ServerError::CertificateName { name: name.to_owned(), reason };
+    let parsed = ServerName::try_from(name.to_owned());
+    let parsed = parsed.map_err(|_| refused("it is no name of a host".to_owned()))?;
+    let Some(Tls { certificate, client_ca: Some(_), .. }) = tls else {
+        return Err(refused("it needs TLS with a client_ca".to_owned()));
+    };
+    let own = tls::certificates(certificate)?;
+    if !own.first().is_some_and(|own| tls::has_name(own, &parsed)) {
+        let path = certificate.display();
+        return Err(refused(format!("the certificate of this server, {path}, does not have it")));
+    }
+    Ok(parsed)
 }
 
 /// Refuses an address that means another place on each machine, or no place at all.
@@ -402,15 +441,15 @@ mod tests {
     #[test]
     fn one_of_several_nodes_needs_a_secret_that_cannot_be_guessed() {
         let one = NodeConfig { name: Some("one".into()), ..NodeConfig::default() };
-        let refused = one.check().expect_err("it has none");
+        let refused = one.check(None).expect_err("it has none");
         assert!(refused.to_string().contains("abide nodes secret"), "{refused}");
         let short = NodeConfig { secret: Some(Secret("short".into())), ..one.clone() };
-        assert!(matches!(short.check(), Err(ServerError::ShortSecret { bytes: 5, .. })));
+        assert!(matches!(short.check(None), Err(ServerError::ShortSecret { bytes: 5, .. })));
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), format!("{}\n", Secret::draw().0)).expect("it is written");
         let named = NodeConfig { secret_file: Some(file.path().into()), ..one };
-        assert!(named.check().is_ok());
-        assert_eq!(NodeConfig::default().shared_secret().expect("it is alone"), None);
+        assert!(named.check(None).is_ok());
+        assert!(NodeConfig::default().credentials(None).expect("it is alone").is_none());
     }
 
     #[test]

@@ -52,10 +52,22 @@ pub enum ServerError {
     #[error(
         "several servers on one database need a secret that they share, so that nobody else can speak as \
          one of them: make one by `abide nodes secret > node.secret`, give the file to all of them, and say \
-         --secret-file node.secret; a server that is the only one needs none, and neither --node nor \
+         --secret-file node.secret, or give them certificates with a name of their own and say \
+         --certificate-name; a server that is the only one needs none, and neither --node nor \
          --advertise"
     )]
     NoSecret,
+    /// Nodes cannot be known by this name.
+    #[error(
+        "nodes cannot be known by {name:?}, the certificate_name under [node]: {reason}; the certificates of \
+         all nodes have this name among their alternative names, and those of clients do not"
+    )]
+    CertificateName {
+        /// The name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
     /// The secret can be guessed.
     #[error(
         "the secret of the nodes has {bytes} bytes and needs {least} at least: make one by `abide nodes \

@@ -32,15 +32,12 @@ use crate::{
     guests::Guests,
     handler::Handler,
     listen,
-    peers::{Accept, NoPeers, PeerLinks, ProofKey},
+    peers::{Accept, Credentials, NoPeers, PeerLinks},
     probes::{self, Probes},
     service::Service,
     tls,
     workers::Workers,
 };
-
-/// A frame between nodes may hold a task with much history beside what a client or worker sent.
-const PEER_FACTOR: usize = 16;
 
 /// No bound of its own.
 const ANY_SIZE: usize = usize::MAX;
@@ -66,7 +63,7 @@ impl Server {
     pub async fn open(config: Config) -> Result<Self, ServerError> {
         let (data, address) = (config.data.clone(), config.store.clone());
         let node = config.node.clone().unwrap_or_default();
-        node.check()?;
+        node.check(config.tls.as_ref())?;
         let lease = node.lease_time()?;
         let open = move || match address {
             Some(address) => open_database(&address, lease),
@@ -97,7 +94,7 @@ impl Server {
             return Self::serve_on(listeners, config, engine, None).await;
         }
         let node = config.node.clone().unwrap_or_default();
-        let Some(secret) = node.shared_secret()? else {
+        let Some(credentials) = node.credentials(config.tls.as_ref())? else {
             let lease = node.lease_alone(listeners.grpc_address()?)?;
             let (name, peers) = (lease.node.clone(), Arc::new(NoPeers) as Arc<dyn Peers>);
             let membership = Some(Membership { lease, peers });
@@ -105,14 +102,15 @@ impl Server {
             return Self::serve_on(listeners, config, engine, None).await;
         };
         let lease = node.lease(listeners.grpc_address()?)?;
-        let tls = config.tls.as_ref().map(client_tls).transpose()?;
-        let (own, key) = (lease.address.clone(), ProofKey::new(&secret));
-        let peers = Arc::new(PeerLinks::new(own.clone(), key.clone(), tls));
+        let name = node.certificate_name.as_deref();
+        let tls = config.tls.as_ref().map(|tls| client_tls(tls, name)).transpose()?;
+        let own = lease.address.clone();
+        let peers = Arc::new(PeerLinks::new(own.clone(), credentials.clone(), tls));
         let name = lease.node.clone();
         let membership = Some(Membership { lease, peers: Arc::clone(&peers) as Arc<dyn Peers> });
         let engine = Arc::new(Engine::start(store, Options { name, membership, ..options }));
         peers.set_engine(Arc::downgrade(&engine));
-        Self::serve_on(listeners, config, engine, Some((own, key))).await
+        Self::serve_on(listeners, config, engine, Some((own, credentials))).await
     }
 
     /// Starts a server around an engine, which the server stops when it is stopped.
@@ -124,7 +122,7 @@ impl Server {
         listeners: Listeners,
         config: Config,
         engine: Arc<Engine>,
-        node: Option<(String, ProofKey)>,
+        node: Option<(String, Credentials)>,
     ) -> Result<Self, ServerError> {
         let (grpc_address, http_address) = (listeners.grpc_address()?, listeners.http_address()?);
         let Listeners { grpc, http } = listeners;
@@ -136,7 +134,7 @@ impl Server {
             Handler::new(engine, bounds, grpc_address, stopping.clone())
         };
         let mut listeners = JoinSet::new();
-        let nodes = node.map(|(own, key)| Accept::new(handler.clone(), own, key));
+        let nodes = node.map(|(own, credentials)| Accept::new(handler.clone(), own, credentials));
         let health = serve_grpc(&mut listeners, grpc, &config, &handler, nodes)?;
         let router = {
             let (ready, handler) = (ready.clone(), handler.clone());
@@ -258,7 +256,7 @@ fn serve_grpc(
         .register_encoded_file_descriptor_set(DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()?;
-    // Messages of these two are bounded before they get here.
+    // Messages of these are bounded before they get here.
     let mut routes = Routes::new(health)
         .add_service(reflection)
         .add_service(AbideServer::new(Service(handler.clone())).max_decoding_message_size(ANY_SIZE))
@@ -266,10 +264,7 @@ fn serve_grpc(
             WorkersServer::new(Workers(handler.clone())).max_decoding_message_size(ANY_SIZE),
         );
     if let Some(nodes) = nodes {
-        routes = routes.add_service(
-            PeersServer::new(nodes)
-                .max_decoding_message_size(bounds.message_bytes.saturating_mul(PEER_FACTOR)),
-        );
+        routes = routes.add_service(PeersServer::new(nodes).max_decoding_message_size(ANY_SIZE));
     }
     let tls = config.tls.as_ref().map(tls::acceptor).transpose()?;
     let guests = Arc::clone(&handler.guests);
@@ -283,13 +278,18 @@ fn serve_grpc(
     Ok(reporter)
 }
 
-/// How a node speaks to others: with its own certificate, to whoever has one of the same root.
-fn client_tls(tls: &Tls) -> Result<ClientTlsConfig, ServerError> {
+/// How a node speaks to others: with its own certificate, to whoever has one of the same root, for the name
+/// that nodes have or else for the host that it is at.
+fn client_tls(tls: &Tls, name: Option<&str>) -> Result<ClientTlsConfig, ServerError> {
     let identity = Identity::from_pem(tls::read(&tls.certificate)?, tls::read(&tls.key)?);
     let root = tls.client_ca.as_ref().unwrap_or(&tls.certificate);
-    Ok(ClientTlsConfig::new()
+    let client = ClientTlsConfig::new()
         .identity(identity)
-        .ca_certificate(Certificate::from_pem(tls::read(root)?)))
+        .ca_certificate(Certificate::from_pem(tls::read(root)?));
+    Ok(match name {
+        Some(name) => client.domain_name(name),
+        None => client,
+    })
 }
 
 async fn a_listener_failed(listeners: &mut JoinSet<Result<(), ServerError>>) -> ServerError {

@@ -6,9 +6,10 @@ use tokio_rustls::{
     TlsAcceptor,
     rustls::{
         RootCertStore, ServerConfig,
+        client::verify_server_name,
         crypto::ring,
-        pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
-        server::WebPkiClientVerifier,
+        pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject as _},
+        server::{ParsedCertificate, WebPkiClientVerifier},
     },
 };
 
@@ -46,8 +47,14 @@ pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ServerError> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
+/// Whether a certificate is for this name.
+pub(crate) fn has_name(certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> bool {
+    let certificate = ParsedCertificate::try_from(certificate);
+    certificate.is_ok_and(|certificate| verify_server_name(&certificate, name).is_ok())
+}
+
 /// The certificates of a file.
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ServerError> {
+pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ServerError> {
     let pem = read(path)?;
     let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
     certificates.map_err(|error| ServerError::TlsContent {

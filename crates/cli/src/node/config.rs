@@ -45,6 +45,10 @@ pub(super) struct Layers {
     /// A file with the secret that all servers on one database share; see `abide nodes secret`
     #[arg(long, hide_env_values = true, env = "ABIDE_NODE_SECRET_FILE", value_name = "FILE")]
     secret_file: Option<PathBuf>,
+    /// The name that the certificates of all servers on one database have, and those of clients do not:
+    /// by it servers know each other without a secret
+    #[arg(long, hide_env_values = true, env = "ABIDE_NODE_CERTIFICATE_NAME", value_name = "NAME")]
+    certificate_name: Option<String>,
     /// Where HTTP listens [default: 127.0.0.1:8233]
     #[arg(long, hide_env_values = true, env = "ABIDE_HTTP", value_name = "ADDRESS")]
     http: Option<String>,
@@ -115,6 +119,9 @@ impl Layers {
         if let Some(path) = self.secret_file {
             let node = config.node.get_or_insert_default();
             (node.secret, node.secret_file) = (None, Some(path));
+        }
+        if let Some(name) = self.certificate_name {
+            config.node.get_or_insert_default().certificate_name = Some(name);
         }
         // A secret has no place among arguments, which everybody on the machine sees. It is not for a server
         // on a file, which may share the environment.

@@ -29,14 +29,15 @@ use tokio::{
 use tonic::{Request, Response, Status, Streaming, async_trait};
 
 use super::{
-    PROTOCOL_VERSION,
-    proof::{self, End, NONCE_BYTES, ProofKey, Terms},
+    Credentials, PROTOCOL_VERSION,
+    proof::{self, End, NONCE_BYTES, Terms},
     wire::{self, Called},
 };
 use crate::{
     frame::{READ_FRAMES, WRITTEN_BYTES, WRITTEN_ITEMS},
     guests::Guest,
     handler::{Handler, status},
+    wire::Said,
 };
 
 /// The service of other nodes.
@@ -45,7 +46,7 @@ pub(crate) struct Accept {
     handler: Handler,
     /// Where this node is reached.
     own: String,
-    key: ProofKey,
+    credentials: Credentials,
     latest: Arc<Mutex<Latest>>,
 }
 
@@ -55,7 +56,7 @@ pub(crate) struct Accept {
 struct Latest {
     begun: u64,
     links: HashMap<String, u64>,
-    /// When somebody was last warned of a caller without the secret.
+    /// When the log last warned of a caller that is no node.
     warned_at: Option<Instant>,
 }
 
@@ -65,21 +66,21 @@ impl Latest {
     }
 }
 
-/// How often the log tells of callers that do not know the secret: anybody can be one.
+/// How often the log tells of callers that are no nodes: anybody can be one.
 const WARNINGS: Duration = Duration::from_secs(10);
 
 /// Bytes of an address, more than any name of a host with its port has.
 const ADDRESS_BYTES_MAX: usize = 300;
 
 impl Accept {
-    pub(crate) fn new(handler: Handler, own: String, key: ProofKey) -> Self {
-        Self { handler, own, key, latest: Arc::default() }
+    pub(crate) fn new(handler: Handler, own: String, credentials: Credentials) -> Self {
+        Self { handler, own, credentials, latest: Arc::default() }
     }
 
     /// The next frame of a caller that is not known yet.
-    async fn heard(&self, said: &mut Streaming<PeerFrame>) -> Result<PeerFrame, Status> {
-        let heard = timeout(self.handler.bounds.hello_timeout(), said.message()).await;
-        heard.map_err(|_| status(missing()))??.ok_or_else(|| status(missing()))
+    async fn heard(&self, said: &mut Said<PeerFrame>) -> Result<PeerFrame, Status> {
+        let heard = timeout(self.handler.bounds.hello_timeout(), said.next()).await;
+        heard.map_err(|_| status(missing()))?.ok_or_else(|| status(missing()))?
     }
 
     /// What is to be signed by the caller that said this.
@@ -107,15 +108,16 @@ impl Accept {
     async fn begin(
         self,
         terms: Terms,
-        (mut said, guest): (Streaming<PeerFrame>, Arc<Guest>),
+        (mut said, guest): (Said<PeerFrame>, Arc<Guest>),
         place: OwnedSemaphorePermit,
     ) -> Result<impl Stream<Item = Result<PeerAnswers, Status>>, Status> {
         let PeerFrame { proof, .. } = self.heard(&mut said).await?;
-        if !terms.proven(&self.key, End::Caller, &proof) {
-            return Err(self.stranger(&terms.caller));
+        if !self.credentials.proven(&terms, End::Caller, &proof) {
+            let why = "this node has another secret: all nodes of a cluster need the same";
+            return Err(self.stranger(&terms.caller, why));
         }
         guest.trust();
-        let proof = terms.sign(&self.key, End::Called).into();
+        let proof = self.credentials.sign(&terms, End::Called).into();
         let node = terms.caller;
         let number = {
             let mut latest = lock(&self.latest);
@@ -140,20 +142,19 @@ impl Accept {
         Ok(once(PeerAnswers { proof, ..PeerAnswers::default() }).chain(listening))
     }
 
-    /// Refuses a caller that does not know the secret.
-    fn stranger(&self, address: &str) -> Status {
+    /// Refuses a caller that has not shown that it is a node.
+    fn stranger(&self, address: &str, why: &str) -> Status {
         let mut latest = lock(&self.latest);
         if latest.warned_at.is_none_or(|at| at.elapsed() >= WARNINGS) {
             latest.warned_at = Some(Instant::now());
             tracing::warn!(
                 ?address,
-                "somebody says to be a node and does not know the secret: if it is one, give it the \
-                 same secret as this node"
+                why,
+                "somebody says to be a node and has not shown it: if it is one, give it the same secret \
+                 as this node, or a certificate with the name that nodes have"
             );
         }
-        Status::unauthenticated(
-            "this node has another secret: all nodes of a cluster need the same",
-        )
+        Status::unauthenticated(why)
     }
 }
 
@@ -167,12 +168,18 @@ impl peers_server::Peers for Accept {
 
     async fn link(
         &self,
-        request: Request<Streaming<PeerFrame>>,
+        mut request: Request<Streaming<PeerFrame>>,
     ) -> Result<Response<Self::LinkStream>, Status> {
         let place = self.handler.stream()?;
         let guest = crate::wire::guest(request.extensions())?;
-        let mut said = request.into_inner();
+        let certificates = request.peer_certs();
+        let mut said = crate::wire::said(&mut request)?;
         let hello = self.heard(&mut said).await?.hello.ok_or_else(|| status(missing()))?;
+        if !self.credentials.certified(certificates.as_ref().map(|it| it.as_slice())) {
+            let why = "the certificate has not the name that nodes of this cluster have: \
+                       see certificate_name under [node]";
+            return Err(self.stranger(&hello.address, why));
+        }
         let terms = self.terms(hello).map_err(status)?;
         let challenge = terms.called_nonce.clone().into();
         let begun = self.clone().begin(terms, (said, guest), place).try_flatten_stream();
@@ -188,7 +195,7 @@ pub(crate) struct Listening {
     /// Which of the node's links it is.
     number: u64,
     latest: Arc<Mutex<Latest>>,
-    said: Streaming<PeerFrame>,
+    said: Said<PeerFrame>,
     /// The node may say more.
     saying: bool,
     running: FuturesUnordered<BoxFuture<'static, Option<PeerAnswer>>>,

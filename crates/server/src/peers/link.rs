@@ -32,8 +32,8 @@ use tonic::{
 };
 
 use super::{
-    PROTOCOL_VERSION,
-    proof::{self, End, ProofKey, Terms},
+    Credentials, PROTOCOL_VERSION,
+    proof::{self, End, Terms},
     wire,
 };
 use crate::frame::{WRITTEN_BYTES, WRITTEN_ITEMS};
@@ -54,7 +54,7 @@ pub(super) struct Ends {
     pub(super) own: String,
     /// Where the other is.
     pub(super) node: String,
-    pub(super) key: ProofKey,
+    pub(super) credentials: Credentials,
 }
 
 /// The link to one other node.
@@ -238,9 +238,10 @@ async fn exchange(
     }
 }
 
-/// Opens the link: each node proves to the other that it knows the secret. Nothing is said before.
+/// Opens the link: each node proves to the other that it is one. Nothing is said before. What the name of
+/// the other's certificate must be, TLS has seen to.
 async fn begin(
-    Ends { own, node, key }: &Ends,
+    Ends { own, node, credentials }: &Ends,
     channel: Channel,
     (say, said): (&mpsc::UnboundedSender<Said>, mpsc::UnboundedReceiver<Said>),
     count: Arc<AtomicUsize>,
@@ -260,9 +261,9 @@ async fn begin(
     let called_nonce = challenge.to_vec();
     let terms = Terms { caller, called, caller_nonce, called_nonce };
     // A link that has ended says so below.
-    drop(say.send(Said::Proof(terms.sign(key, End::Caller))));
+    drop(say.send(Said::Proof(credentials.sign(&terms, End::Caller))));
     let PeerAnswers { proof, .. } = answers.message().await?.ok_or_else(gone)?;
-    if !terms.proven(key, End::Called, &proof) {
+    if !credentials.proven(&terms, End::Called, &proof) {
         return Err(Status::unauthenticated("it does not know the secret of this node"));
     }
     Ok(answers)

@@ -1,8 +1,9 @@
 //! Several servers on one database are one cluster: each serves its share of the shards and speaks with
-//! the others. `link` is the way to one other node, `accept` the end of the way from one, `proof` how they
-//! know each other, `wire` what travels.
+//! the others. `link` is the way to one other node, `accept` the end of the way from one, `credentials` how
+//! they know each other, `proof` how they show that they know their secret, `wire` what travels.
 
 mod accept;
+mod credentials;
 mod link;
 mod proof;
 mod wire;
@@ -23,7 +24,7 @@ use tokio::sync::watch;
 use tonic::transport::{ClientTlsConfig, Endpoint};
 
 use self::link::{Ends, Link};
-pub(crate) use self::{accept::Accept, proof::ProofKey};
+pub(crate) use self::{accept::Accept, credentials::Credentials, proof::ProofKey};
 
 /// The version of the nodes' protocol that is spoken here.
 const PROTOCOL_VERSION: u32 = 2;
@@ -38,7 +39,7 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// The links of a node to all others.
 pub(crate) struct PeerLinks {
     own: String,
-    key: ProofKey,
+    credentials: Credentials,
     tls: Option<ClientTlsConfig>,
     /// Who hears of the others; known as soon as it has been started.
     engine: watch::Sender<Weak<Engine>>,
@@ -47,8 +48,9 @@ pub(crate) struct PeerLinks {
 
 impl PeerLinks {
     /// The links of the node that is reached at `own`.
-    pub(crate) fn new(own: String, key: ProofKey, tls: Option<ClientTlsConfig>) -> Self {
-        Self { own, key, tls, engine: watch::Sender::new(Weak::new()), links: Mutex::default() }
+    pub(crate) fn new(own: String, credentials: Credentials, tls: Option<ClientTlsConfig>) -> Self {
+        let engine = watch::Sender::new(Weak::new());
+        Self { own, credentials, tls, engine, links: Mutex::default() }
     }
 
     /// The engine that is to hear of the others. It may have asked for links already.
@@ -62,7 +64,8 @@ impl PeerLinks {
             tracing::error!(node, "the address of another node makes no sense");
         }
         let engine = self.engine.subscribe();
-        let ends = Ends { own: self.own.clone(), node: node.to_owned(), key: self.key.clone() };
+        let (own, credentials) = (self.own.clone(), self.credentials.clone());
+        let ends = Ends { own, node: node.to_owned(), credentials };
         Some(Link::keep(ends, place?, engine))
     }
 

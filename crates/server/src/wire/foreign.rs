@@ -1,9 +1,7 @@
-//! Streams that the transport reads and buffers itself. Only other nodes need large ones; as long as
-//! nobody knows who is at the other end, little may come.
+//! Streams that the transport reads and buffers itself, of those who ask for the schema: little may come.
 
 use std::{
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll, ready},
 };
 
@@ -11,21 +9,19 @@ use hyper::body::{Body, Bytes, Frame, Incoming};
 use tonic::Status;
 
 use super::refused;
-use crate::guests::Guest;
 
-/// All that may come from a stranger.
-const STRANGE_BYTES: usize = 64 << 10;
+/// All that may come on one stream.
+const BYTES_MAX: usize = 64 << 10;
 
 /// A request that the transport reads.
 pub(super) struct Foreign {
     body: Incoming,
-    guest: Arc<Guest>,
     came: usize,
 }
 
 impl Foreign {
-    pub(super) fn new(body: Incoming, guest: Arc<Guest>) -> Self {
-        Self { body, guest, came: 0 }
+    pub(super) fn new(body: Incoming) -> Self {
+        Self { body, came: 0 }
     }
 }
 
@@ -42,8 +38,8 @@ impl Body for Foreign {
         };
         let frame = frame.map_err(|error| Status::from_error(error.into()))?;
         self.came = self.came.saturating_add(frame.data_ref().map_or(0, Bytes::len));
-        if self.came > STRANGE_BYTES && !self.guest.trusted() {
-            let why = format!("a stream of this service has at most {STRANGE_BYTES} bytes");
+        if self.came > BYTES_MAX {
+            let why = format!("a stream of this service has at most {BYTES_MAX} bytes");
             return Poll::Ready(Some(Err(refused(&why))));
         }
         Poll::Ready(Some(Ok(frame)))

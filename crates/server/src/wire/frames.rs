@@ -1,6 +1,7 @@
 //! Messages as they come in: five bytes that say how long each is, then the message. One that is larger
 //! than a few packets waits until there is room for all of it, and then only for its sender. Whatever
-//! stands still is given up.
+//! stands still is given up. Only what other nodes say is neither counted nor given up; as long as it is
+//! not known that the sender is one, it may say little.
 
 use std::{
     pin::Pin,
@@ -30,10 +31,23 @@ const HEADER: usize = 5;
 /// Up to this size a message needs no room of its own.
 const SMALL: usize = 64 << 10;
 
+/// A frame between nodes may hold a task with much history beside what a client or worker sent.
+const NODE_FACTOR: usize = 16;
+
+/// Who sends messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sender {
+    /// A client or a worker.
+    Client,
+    /// Who says to be another node of the cluster.
+    Node,
+}
+
 /// The messages of a request.
 pub(crate) struct Frames {
     body: Incoming,
     guest: Arc<Guest>,
+    sender: Sender,
     /// What came last, as far as it was not taken.
     came: Bytes,
     header: BytesMut,
@@ -72,10 +86,11 @@ impl Received {
 }
 
 impl Frames {
-    pub(super) fn new(body: Incoming, guest: Arc<Guest>) -> Self {
+    pub(super) fn new(body: Incoming, guest: Arc<Guest>, sender: Sender) -> Self {
         Self {
             body,
             guest,
+            sender,
             came: Bytes::new(),
             header: BytesMut::new(),
             message: None,
@@ -131,7 +146,7 @@ impl Frames {
                     if let Poll::Ready(status) = self.poll_evicted(context) {
                         return Poll::Ready(Some(Err(status)));
                     }
-                    if !self.begun() {
+                    if !self.begun() || self.known_node() {
                         return Poll::Pending;
                     }
                     return self.poll_stalled(context).map(|status| Some(Err(status)));
@@ -149,11 +164,12 @@ impl Frames {
                 return Ok(None);
             }
             let length = self.check_header()?;
-            if length > SMALL {
+            if length > SMALL && !self.known_node() {
                 self.waiting = Some((Arc::clone(&self.guest).room(length).boxed(), length));
                 return Ok(None);
             }
-            let charge = self.guest.take(length, Kind::Moving);
+            let counted = if self.known_node() { 0 } else { length };
+            let charge = self.guest.take(counted, Kind::Moving);
             self.begin(length, charge);
         }
         let Some(message) = &mut self.message else { return Ok(None) };
@@ -179,7 +195,14 @@ impl Frames {
             ));
         }
         let length = usize::try_from(header.get_u32()).unwrap_or(usize::MAX);
-        let limit = self.guest.guests().bounds().message_bytes;
+        let bounds = self.guest.guests().bounds();
+        let limit = match self.sender {
+            Sender::Client => bounds.message_bytes,
+            Sender::Node if self.guest.trusted() => {
+                bounds.message_bytes.saturating_mul(NODE_FACTOR)
+            }
+            Sender::Node => SMALL,
+        };
         if length > limit {
             let problem = format!("has {length} bytes, the limit is {limit}");
             return Err(status(InvalidField::new("request", problem)));
@@ -191,6 +214,11 @@ impl Frames {
         let mut bytes = BytesMut::with_capacity(HEADER + length);
         bytes.put(std::mem::take(&mut self.header));
         self.message = Some(Unfinished { bytes, length: HEADER + length, charge });
+    }
+
+    /// The sender is another node of the cluster, and has shown it.
+    fn known_node(&self) -> bool {
+        self.sender == Sender::Node && self.guest.trusted()
     }
 
     /// A message, or its header, has come in part.

@@ -29,7 +29,7 @@ use tonic::{
     service::Routes,
 };
 
-use self::{foreign::Foreign, sent::Piece};
+use self::{foreign::Foreign, frames::Sender, sent::Piece};
 pub(crate) use self::{
     frames::{Frames, Received, Said},
     sent::{Answer, Sent},
@@ -37,10 +37,13 @@ pub(crate) use self::{
 use crate::guests::{self, Charge, Guest};
 
 /// Methods that read their frames by [`said`].
-const OWN: [&str; 2] = ["/abide.v1.Abide/Calls", "/abide.v1.Workers/Connect"];
+const OWN: [&str; 3] = ["/abide.v1.Abide/Calls", "/abide.v1.Workers/Connect", LINK];
 
-/// Streams that the transport reads: of other nodes, and of those who ask for the schema.
-const FOREIGN: [&str; 2] = ["/abide.v1.Peers/", "/grpc.reflection."];
+/// Where the frames of other nodes come, which may be larger than all others.
+const LINK: &str = "/abide.v1.Peers/Link";
+
+/// Streams that the transport reads: of those who ask for the schema.
+const FOREIGN: &str = "/grpc.reflection.";
 
 /// Answers a request.
 pub(crate) async fn answer(
@@ -57,13 +60,14 @@ pub(crate) async fn answer(
     let path = parts.uri.path();
     let mut received = None;
     let body = if OWN.contains(&path) {
-        let frames = Frames::new(body, Arc::clone(&guest));
+        let sender = if path == LINK { Sender::Node } else { Sender::Client };
+        let frames = Frames::new(body, Arc::clone(&guest), sender);
         parts.extensions.insert(Handed::new(frames));
         Body::empty()
-    } else if FOREIGN.iter().any(|prefix| path.starts_with(prefix)) {
-        Body::new(Foreign::new(body, Arc::clone(&guest)))
+    } else if path.starts_with(FOREIGN) {
+        Body::new(Foreign::new(body))
     } else {
-        match Frames::new(body, Arc::clone(&guest)).only().await {
+        match Frames::new(body, Arc::clone(&guest), Sender::Client).only().await {
             Ok(message) => {
                 let framed = message.as_ref().map_or_else(Bytes::new, Received::framed);
                 received = message;

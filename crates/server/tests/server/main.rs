@@ -5,6 +5,7 @@ extern crate abide_sdk as abide;
 
 mod addresses;
 mod bad_input;
+mod certificates;
 mod cluster;
 mod full_disk;
 mod isolation;

@@ -23,13 +23,13 @@ use tonic_reflection::pb::v1::{
 use crate::support::{channel, config, server, start, transport};
 
 /// A root, and what it signs.
-struct Authority {
+pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    pem: String,
+    pub(crate) pem: String,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
@@ -39,14 +39,20 @@ impl Authority {
 
     /// A certificate for this name, and its key.
     fn issue(&self, name: &str) -> (String, String) {
+        self.issue_for(&[name])
+    }
+
+    /// A certificate for these names, and its key.
+    pub(crate) fn issue_for(&self, names: &[&str]) -> (String, String) {
         let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let params = CertificateParams::new(names).expect("names");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
         (certificate.pem(), key.serialize_pem())
     }
 }
 
-fn write(folder: &Path, name: &str, content: &str) -> std::path::PathBuf {
+pub(crate) fn write(folder: &Path, name: &str, content: &str) -> std::path::PathBuf {
     let path = folder.join(name);
     std::fs::write(&path, content).expect("the folder is writable");
     path

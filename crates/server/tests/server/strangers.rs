@@ -128,6 +128,22 @@ async fn a_link_begins_with_a_hello_that_makes_sense() {
     }
 }
 
+/// What is said between nodes may be large, but not before it is known that they are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_not_proven_to_be_a_node_says_little() {
+    let store = Arc::new(MemoryStore::default());
+    let server = node(&store, node_config("one")).await;
+    let large = PeerFrame { proof: vec![1; 70_000].into(), ..PeerFrame::default() };
+    let mut peers = PeersClient::new(channel(&server).await);
+    let refused = peers.link(tokio_stream::once(large.clone())).await.expect_err("it is no hello");
+    let raw = Raw::open(&server, "127.0.0.1:1").await.expect("it is greeted");
+    raw.say(large);
+    for refused in [refused, raw.end().await] {
+        assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+        assert!(refused.message().contains("the limit is 65536"), "{refused}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_of_different_secrets_do_not_speak() {
     let store = Arc::new(MemoryStore::default());
