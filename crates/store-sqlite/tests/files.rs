@@ -359,7 +359,10 @@ fn check_half_deleted(path: &Path) {
     assert_eq!(sound, "ok");
     drop(connection);
     let store = open(path).unwrap();
-    assert_eq!(pollster::block_on(store.log(shard(), run(), 0, 1000)).unwrap().len(), 10);
+    assert_eq!(
+        pollster::block_on(store.log(shard(), run(), 0, LogLimit::rows(1000))).unwrap().len(),
+        10
+    );
     pollster::block_on(store.commit(append(11))).unwrap();
 }
 
