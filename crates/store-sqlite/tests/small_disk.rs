@@ -15,7 +15,10 @@ use abide_core::{
     ids::{RunId, ShardId},
     time::Timestamp,
 };
-use abide_store::{Batch, CommitError, Store, Write, rows::LogRow};
+use abide_store::{
+    Batch, CommitError, Store, Write,
+    rows::{LogLimit, LogRow},
+};
 use abide_store_sqlite::{OpenError, Options, SqliteStore};
 use bytes::Bytes;
 
@@ -94,7 +97,7 @@ fn append(store: &SqliteStore, sequence: u64) -> Result<(), CommitError> {
 }
 
 fn rows(store: &SqliteStore) -> u64 {
-    pollster::block_on(store.log(shard(), run(), 0, 100_000)).unwrap().len() as u64
+    pollster::block_on(store.log(shard(), run(), 0, LogLimit::rows(100_000))).unwrap().len() as u64
 }
 
 /// Appends as long as `more` says so; gives the number of rows.
