@@ -61,6 +61,8 @@ pub struct Figures {
     pub set_aside: usize,
     /// How often a run could not be read.
     pub unreadable: u64,
+    /// Children that the store did not let start, and effects that no run can have asked for.
+    pub refused_effects: u64,
     /// How often the clock was set.
     pub clock_steps: u64,
 }
@@ -141,6 +143,7 @@ pub(crate) struct Counters {
     pub(crate) timers_fired: Counter,
     pub(crate) transitions: Counter,
     pub(crate) unreadable: Counter,
+    pub(crate) refused_effects: Counter,
     pub(crate) clock_steps: Counter,
     /// Commits by the first bound that they kept; the last took longer than all.
     commits: [Counter; COMMIT_BOUNDS.len() + 1],

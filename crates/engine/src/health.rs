@@ -23,6 +23,10 @@ const BETWEEN_LINES: Duration = Duration::from_secs(10);
 /// For so long it is shown that the clock was set.
 const CLOCK_SHOWN: Duration = Duration::from_secs(600);
 
+/// For so long it is shown that something stored could not be read. A store does not say when it was mended;
+/// damage that is still there is met again by all that read it.
+const DAMAGE_SHOWN: Duration = Duration::from_secs(24 * 3600);
+
 /// How an engine stands. All is well if everything is absent or zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
@@ -30,8 +34,8 @@ pub struct Health {
     pub failed: Option<String>,
     /// The store takes no writes, which may pass.
     pub store: Option<StoreTrouble>,
-    /// Something in the store could not be read because it is damaged: the last thing that was seen.
-    pub damage: Option<String>,
+    /// Something in the store could not be read because it is damaged: the last thing within a day.
+    pub damage: Option<Damage>,
     /// Runs that are left alone because the store refused their writes twice.
     pub set_aside: usize,
     /// The clock was set a while ago.
@@ -56,6 +60,15 @@ pub struct StoreTrouble {
     pub shards: usize,
 }
 
+/// Something stored could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// What the store said.
+    pub reason: String,
+    /// How long ago.
+    pub ago: Duration,
+}
+
 /// The clock was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockStep {
@@ -73,7 +86,7 @@ pub(crate) struct Watch(Mutex<Seen>);
 struct Seen {
     read_only: BTreeSet<ShardId>,
     trouble: Option<(StoreFault, String)>,
-    damage: Option<String>,
+    damage: Option<(String, Duration)>,
     set_aside: BTreeMap<ShardId, usize>,
     clock: Option<(Step, Duration)>,
     said: BTreeMap<Topic, Said>,
@@ -85,6 +98,8 @@ enum Topic {
     Store(StoreFault),
     SetAside,
     Unreadable,
+    Unstarted,
+    Senseless,
     Halted,
 }
 
@@ -112,7 +127,7 @@ impl Watch {
         let fault = StoreFault::of_read(error);
         let mut seen = self.seen();
         if fault == StoreFault::Damaged {
-            seen.damage = Some(error.to_string());
+            seen.damage = Some((error.to_string(), since_boot()));
         }
         let Some(held_back) = seen.may_say(Topic::Store(fault), since_boot()) else { return };
         drop(seen);
@@ -144,6 +159,25 @@ impl Watch {
                     return;
                 };
                 tracing::error!(%run, %shard, reason, held_back, "a run cannot be read");
+            }
+            Notice::Unstarted(run, reason) => {
+                let Some(held_back) = self.seen().may_say(Topic::Unstarted, since_boot()) else {
+                    return;
+                };
+                tracing::error!(
+                    %run, %shard, reason, held_back,
+                    "a child did not start: the store refused its first writes twice; its parent is told"
+                );
+            }
+            Notice::Senseless(effect) => {
+                let Some(held_back) = self.seen().may_say(Topic::Senseless, since_boot()) else {
+                    return;
+                };
+                tracing::error!(
+                    source = %effect.run, number = effect.number, %shard, held_back,
+                    "a run asks for a child that is not its own, and is refused: another node is at \
+                     fault, or forged it"
+                );
             }
         }
     }
@@ -215,19 +249,23 @@ impl Watch {
 
     /// How the engine stands, but for whether it has failed.
     pub(crate) fn health(&self) -> Health {
-        let seen = self.seen();
+        let (seen, now) = (self.seen(), since_boot());
         let store = seen.trouble.clone().map(|(fault, reason)| {
             let shards = seen.read_only.len();
             StoreTrouble { fault, reason, shards }
         });
         let clock = seen.clock.map(|(step, at)| {
-            let ago = since_boot().saturating_sub(at);
+            let ago = now.saturating_sub(at);
             ClockStep { step, ago }
+        });
+        let damage = seen.damage.clone().map(|(reason, at)| {
+            let ago = now.saturating_sub(at);
+            Damage { reason, ago }
         });
         Health {
             failed: None,
             store,
-            damage: seen.damage.clone(),
+            damage: damage.filter(|damage| damage.ago < DAMAGE_SHOWN),
             set_aside: seen.set_aside.values().sum(),
             clock: clock.filter(|clock| clock.ago < CLOCK_SHOWN),
         }
@@ -296,6 +334,20 @@ mod tests {
         watch.notice(shard(1), &Notice::ReadOnly(full()));
         watch.released(shard(1));
         assert_eq!(watch.health(), Health::default(), "another node has the shard");
+    }
+
+    #[test]
+    fn damage_is_shown_for_a_day_after_it_was_last_seen() {
+        let watch = Watch::default();
+        watch.read_failed(&ReadError::Unavailable("busy".into()));
+        assert_eq!(watch.health().damage, None);
+        watch.read_failed(&ReadError::Corrupt("a page".into()));
+        let damage = watch.health().damage.unwrap();
+        assert!(damage.reason.contains("a page") && damage.ago < BETWEEN_LINES, "{damage:?}");
+        let (reason, at) = watch.seen().damage.take().unwrap();
+        let Some(yesterday) = at.checked_sub(DAMAGE_SHOWN) else { return };
+        watch.seen().damage = Some((reason, yesterday));
+        assert_eq!(watch.health().damage, None);
     }
 
     #[test]

@@ -34,5 +34,5 @@ pub use cluster::Membership;
 pub use engine::{DEFAULT_NAMESPACE, Engine, Options};
 pub use figures::{CommitTimes, Figures, StoreFault};
 pub use gauge::{Gauge, Work};
-pub use health::{ClockStep, Health, StoreTrouble};
+pub use health::{ClockStep, Damage, Health, StoreTrouble};
 pub use session::{Credits, Session};

@@ -286,6 +286,7 @@ impl Node {
             read_only,
             set_aside,
             unreadable: self.counters.unreadable.get(),
+            refused_effects: self.counters.refused_effects.get(),
             clock_steps: self.counters.clock_steps.get(),
         }
     }
@@ -303,7 +304,11 @@ impl Node {
 
     /// A shard says what an operator should know.
     pub(crate) fn notice(&self, shard: ShardId, notice: &Notice) {
-        self.counters.unreadable.add(u64::from(matches!(notice, Notice::Unreadable(..))));
+        match notice {
+            Notice::Unreadable(..) => self.counters.unreadable.add(1),
+            Notice::Unstarted(..) | Notice::Senseless(_) => self.counters.refused_effects.add(1),
+            Notice::ReadOnly(_) | Notice::SetAside(..) => {}
+        }
         self.watch.notice(shard, notice);
     }
 

@@ -177,6 +177,9 @@ pub(crate) const fn delivery_message(cause: DeliveryFailure) -> &'static str {
             "its namespace does not accept commands from this one; its configuration can allow it: \
              accepts_from"
         }
+        DeliveryFailure::Refused => {
+            "its server refused it, for a reason that is in the server's log"
+        }
     }
 }
 

@@ -105,6 +105,8 @@ fn trouble(page: &mut Page, figures: &Figures) {
     page.one("abide_runs_set_aside", "gauge", help, figures.set_aside);
     let help = "How often a run could not be read.";
     page.one("abide_runs_unreadable_total", "counter", help, figures.unreadable);
+    let help = "Children that the store did not let start, and effects that make no sense.";
+    page.one("abide_effects_refused_total", "counter", help, figures.refused_effects);
     let help = "How often the clock was set by a second or more.";
     page.one("abide_clock_steps_total", "counter", help, figures.clock_steps);
 }

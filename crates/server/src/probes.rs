@@ -3,7 +3,7 @@
 
 use std::{fmt::Write as _, net::SocketAddr};
 
-use abide_engine::{ClockStep, Health, StoreTrouble};
+use abide_engine::{ClockStep, Damage, Health, StoreTrouble};
 use axum::{
     Router,
     extract::State,
@@ -38,13 +38,19 @@ pub(crate) fn router(probes: Probes) -> Router {
 
 /// Whether calls may be sent here, and below that what is wrong, one line for each.
 async fn readyz(State(probes): State<Probes>) -> (StatusCode, String) {
-    let (serving, health) = (*probes.ready.borrow(), probes.handler.engine.health());
-    if serving && health.takes_writes() {
-        (StatusCode::OK, format!("ready\n{}", wrong(&health)))
-    } else {
-        let why = if serving { "" } else { NOT_SERVING };
-        (StatusCode::SERVICE_UNAVAILABLE, format!("not ready\n{why}{}", wrong(&health)))
-    }
+    readiness(*probes.ready.borrow(), &probes.handler.engine.health())
+}
+
+/// A server whose store takes no writes is worth calls: it answers those that read, and the others at once.
+/// Without it the reads would be lost too, and no other server can serve its runs.
+fn readiness(serving: bool, health: &Health) -> (StatusCode, String) {
+    let (status, word) = match (serving && health.failed.is_none(), health.takes_writes()) {
+        (true, true) => (StatusCode::OK, "ready"),
+        (true, false) => (StatusCode::OK, "degraded"),
+        (false, _) => (StatusCode::SERVICE_UNAVAILABLE, "not ready"),
+    };
+    let why = if serving { "" } else { NOT_SERVING };
+    (status, format!("{word}\n{why}{}", wrong(health)))
 }
 
 const NOT_SERVING: &str = "shards: not served: they are being read, the lease is lost, the name is \
@@ -65,7 +71,8 @@ fn wrong(health: &Health) -> String {
         line("store", format!("{kind}: {reason}; {shards} shards take no writes, reads go on"));
     }
     if let Some(damage) = &health.damage {
-        line("store", format!("damaged: {damage}"));
+        let Damage { reason, ago } = damage;
+        line("store", format!("damaged: {reason}, {} s ago", ago.as_secs()));
     }
     if health.set_aside > 0 {
         line(
@@ -112,15 +119,35 @@ mod tests {
                 reason: "the disk of the store is full".into(),
                 shards: 64,
             }),
-            damage: Some("store corrupt:\na page".into()),
+            damage: Some(Damage {
+                reason: "store corrupt:\na page".into(),
+                ago: Duration::from_secs(7),
+            }),
             set_aside: 2,
             clock: Some(ClockStep { step, ago: Duration::from_secs(42) }),
         };
         let expected = "engine: failed: store stopped: i/o error\n\
             store: full: the disk of the store is full; 64 shards take no writes, reads go on\n\
-            store: damaged: store corrupt: a page\n\
+            store: damaged: store corrupt: a page, 7 s ago\n\
             runs: set aside: 2, because the store refused their writes\n\
             clock: set: by -3600.000s, 42 s ago\n";
         assert_eq!(wrong(&health), expected);
+    }
+
+    #[test]
+    fn a_server_that_only_reads_is_worth_calls_and_one_that_does_not_serve_is_not() {
+        let full = || StoreTrouble { fault: StoreFault::Full, reason: "full".into(), shards: 1 };
+        let well = Health::default();
+        let degraded = Health { store: Some(full()), ..Health::default() };
+        let failed = Health { failed: Some("stopped".into()), ..Health::default() };
+        let line = |serving, health: &Health| {
+            let (status, text) = readiness(serving, health);
+            (status.as_u16(), text.lines().next().unwrap().to_owned())
+        };
+        assert_eq!(line(true, &well), (200, "ready".into()));
+        assert_eq!(line(true, &degraded), (200, "degraded".into()));
+        for (serving, health) in [(false, &well), (false, &degraded), (true, &failed)] {
+            assert_eq!(line(serving, health), (503, "not ready".into()));
+        }
     }
 }

@@ -89,8 +89,12 @@ pub enum Notice {
     /// The store refused the writes of this run twice: it is left alone until the shard is served by
     /// another process.
     SetAside(RunId, String),
-    /// The log of this run cannot be read.
+    /// What is stored of this run cannot be read.
     Unreadable(RunId, String),
+    /// The store refused the first writes of this child twice: its parent is told that it did not start.
+    Unstarted(RunId, String),
+    /// The source of this effect cannot have asked for it: it is told so.
+    Senseless(Box<EffectKey>),
 }
 
 /// Why a shard cannot be served here any more.

@@ -32,5 +32,5 @@ enumerations! {
     ParentClosePolicy { Terminate, Abandon, RequestCancel }
     ReusePolicy { Allow, AllowIfFailed, Reject }
     CancelMode { Request, Terminate }
-    DeliveryFailure { NotFound, Closed, AlreadyExists, LimitExceeded, NamespaceNotFound, NamespaceRefused }
+    DeliveryFailure { NotFound, Closed, AlreadyExists, LimitExceeded, NamespaceNotFound, NamespaceRefused, Refused }
 }

@@ -1863,6 +1863,7 @@ pub enum DeliveryFailure {
     LimitExceeded = 4,
     NamespaceNotFound = 5,
     NamespaceRefused = 6,
+    Refused = 7,
 }
 impl DeliveryFailure {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1878,6 +1879,7 @@ impl DeliveryFailure {
             Self::LimitExceeded => "DELIVERY_FAILURE_LIMIT_EXCEEDED",
             Self::NamespaceNotFound => "DELIVERY_FAILURE_NAMESPACE_NOT_FOUND",
             Self::NamespaceRefused => "DELIVERY_FAILURE_NAMESPACE_REFUSED",
+            Self::Refused => "DELIVERY_FAILURE_REFUSED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1890,6 +1892,7 @@ impl DeliveryFailure {
             "DELIVERY_FAILURE_LIMIT_EXCEEDED" => Some(Self::LimitExceeded),
             "DELIVERY_FAILURE_NAMESPACE_NOT_FOUND" => Some(Self::NamespaceNotFound),
             "DELIVERY_FAILURE_NAMESPACE_REFUSED" => Some(Self::NamespaceRefused),
+            "DELIVERY_FAILURE_REFUSED" => Some(Self::Refused),
             _ => None,
         }
     }

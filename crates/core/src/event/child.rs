@@ -232,4 +232,7 @@ pub enum DeliveryFailure {
     NamespaceNotFound,
     /// The target's namespace does not accept commands from the namespace of the source.
     NamespaceRefused,
+    /// The target's server refused it, and its log says why: its store does not take a child's first writes,
+    /// or the source cannot have asked for this.
+    Refused,
 }

@@ -14,7 +14,7 @@ use abide_store::{Write, rows::InboxRow};
 use super::{Reading, Shard, Todo, open::REFUSALS_MAX, start::child_may_start};
 use crate::{
     alarm::Alarm,
-    message::{EffectKey, Envelope, Fetch, Mail, Output},
+    message::{EffectKey, Envelope, Fetch, Mail, Notice, Output},
 };
 
 impl Shard {
@@ -30,9 +30,15 @@ impl Shard {
     }
 
     /// Another run does something to a workflow of this shard: first, was it done before? What no run can
-    /// have asked for is left without an answer.
+    /// have asked for is refused, each time anew: an answer that is kept would be that of the true effect.
     pub(super) fn deliver(&mut self, envelope: Envelope) {
-        if envelope.makes_sense() && self.incoming.insert(envelope.key.clone()) {
+        if !envelope.makes_sense() {
+            let senseless = Notice::Senseless(Box::new(envelope.key.clone()));
+            self.emit(Output::Notice(senseless));
+            let answer = Answer::Failed(DeliveryFailure::Refused);
+            return self.emit(answered(envelope.key, answer));
+        }
+        if self.incoming.insert(envelope.key.clone()) {
             let fetch = Fetch::Inbox(envelope.key.run, envelope.key.number);
             self.fetch(Reading::Inbox(Box::new(envelope)), fetch);
         }
@@ -41,11 +47,14 @@ impl Shard {
     pub(super) fn inbox_read(&mut self, envelope: Envelope, row: Option<InboxRow>) {
         if let Some(row) = row {
             self.incoming.remove(&envelope.key);
-            // An answer that only a newer version can read is left for it: the source asks again.
-            if let Ok(answer) = codec::decode_answer(row.outcome) {
-                self.emit(answered(envelope.key, answer));
-            }
-            return;
+            return match codec::decode_answer(row.outcome) {
+                Ok(answer) => self.emit(answered(envelope.key, answer)),
+                // It is left for the newer version that wrote it: the source asks again.
+                Err(error) => {
+                    let reason = format!("the answer to its effect {}: {error}", row.number);
+                    self.emit(Output::Notice(Notice::Unreadable(row.source, reason)));
+                }
+            };
         }
         if !self.borders.admit(&envelope.key.workflow.namespace, &envelope.effect) {
             let answer = Answer::Failed(DeliveryFailure::NamespaceRefused);
@@ -118,8 +127,8 @@ impl Shard {
     fn start_child(&mut self, envelope: Envelope, start: StartChild, ordinal: u64) {
         let run = start.run;
         if self.unstarted.get(&run).is_some_and(|count| *count >= REFUSALS_MAX) {
-            let answer = Answer::Failed(DeliveryFailure::AlreadyExists);
-            return self.answer_effect(None, envelope, answer);
+            self.unstarted.remove(&run);
+            return self.answer_effect(None, envelope, Answer::Failed(DeliveryFailure::Refused));
         }
         let child = StartRun {
             ordinal,

@@ -54,6 +54,10 @@ pub(super) enum State {
 /// How often the store may refuse a run's writes before the run is set aside.
 pub(super) const REFUSALS_MAX: u32 = 2;
 
+/// Runs that the store refused to begin once and that are remembered, so that a second refusal is known as
+/// such. Only a child comes again under the same id; a start or a successor has a new one each time.
+const UNSTARTED_MAX: usize = 1000;
+
 /// After a refused batch, this many commits hold what one message led to, so that the next refusal
 /// shows whose fault it is.
 const ALONE_COMMITS: u32 = 100;
@@ -98,6 +102,7 @@ impl Shard {
                 self.pipeline.set_alone(self.alone_for > 0);
                 for run in self.pipeline.runs_in_flight() {
                     self.refused.remove(&run);
+                    self.unstarted.remove(&run);
                 }
                 for output in self.pipeline.commit_done() {
                     self.release(output);
@@ -144,9 +149,14 @@ impl Shard {
                 let refused = if begins { &mut self.unstarted } else { &mut self.refused };
                 let refusals = refused.entry(run).or_default();
                 *refusals += 1;
-                if !begins && *refusals == REFUSALS_MAX {
-                    self.emit(Output::Notice(Notice::SetAside(run, reason.to_owned())));
+                if *refusals == REFUSALS_MAX {
+                    let notice = if begins { Notice::Unstarted } else { Notice::SetAside };
+                    self.emit(Output::Notice(notice(run, reason.to_owned())));
                 }
+            }
+            // Ids grow with time, so the oldest goes. It is most likely one that is never used again.
+            while self.unstarted.len() > UNSTARTED_MAX {
+                self.unstarted.pop_first();
             }
         }
         self.alone_for = ALONE_COMMITS;

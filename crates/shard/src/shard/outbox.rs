@@ -16,7 +16,7 @@ use abide_store::rows::OutboxRow;
 use super::{Reading, Shard, Todo};
 use crate::{
     alarm::Alarm,
-    message::{EffectKey, Envelope, Fetch, Mail, Output},
+    message::{EffectKey, Envelope, Fetch, Mail, Notice, Output},
 };
 
 /// Effects on their way.
@@ -145,8 +145,15 @@ impl Shard {
             self.scan_outbox(rows.last().map(|row| (row.run, row.number)));
         }
         for row in rows {
-            // An effect that cannot be read stays in the store for a version that can.
-            let Ok(effect) = codec::decode_effect(row.effect) else { continue };
+            let effect = match codec::decode_effect(row.effect) {
+                Ok(effect) => effect,
+                // It stays in the store for a version that can read it.
+                Err(error) => {
+                    let reason = format!("its effect {}: {error}", row.number);
+                    self.emit(Output::Notice(Notice::Unreadable(row.run, reason)));
+                    continue;
+                }
+            };
             let workflow = WorkflowKey { namespace: row.namespace, workflow: row.workflow };
             let key = EffectKey { workflow, run: row.run, number: row.number };
             self.outgoing.add(key, effect);

@@ -4,14 +4,19 @@ use std::time::Duration;
 
 use abide_core::{
     call::Call,
+    codec,
     command::Ask,
     effect::{Action, Effect, StartChild},
-    event::{ChildSpec, Parent, ParentClosePolicy, RunSpec, Target},
+    event::{ChildSpec, DeliveryFailure, Fact, Parent, ParentClosePolicy, RunSpec, Target},
     ids::RunId,
     limits::Limits,
 };
-use abide_shard::message::{EffectKey, Envelope, Mail, Message};
-use abide_store::{CommitError, RunFilter, Write};
+use abide_shard::message::{EffectKey, Envelope, Mail, Message, Notice};
+use abide_store::{
+    Batch, CommitError, RunFilter, Write,
+    rows::{InboxRow, OutboxRow},
+};
+use bytes::Bytes;
 
 use crate::harness::{Reads, World, same_shard, shard_of, target, workflow};
 
@@ -106,6 +111,8 @@ fn no_child_is_started_under_the_id_of_another_run() {
         Message::from(Mail::Deliver(Box::new(Envelope { key: key.clone(), effect })))
     };
     world.send(shard_of("victim"), start(victim));
+    assert_eq!(world.notices, [Notice::Senseless(Box::new(key.clone()))]);
+    assert!(world.tables.inbox(shard_of("victim"), key.run, key.number).is_none());
     assert_eq!(world.tables.runs(&RunFilter::default(), 9).len(), 1);
     assert_eq!(world.tables.shard(shard_of("victim")).epoch, 1, "the shard was not reset");
     assert!(world.signal("victim", "a").is_ok());
@@ -136,8 +143,92 @@ fn a_child_that_the_store_never_lets_begin_is_reported_as_failed() {
         }
         world.pass(Duration::from_secs(30));
     }
-    assert!(world.history("parent", parent).contains(&"ChildStartFailed"));
+    let failed = world.facts("parent", parent).into_iter().find_map(|fact| match fact {
+        Fact::ChildStartFailed(failed) => Some(failed.cause),
+        _ => None,
+    });
+    assert_eq!(failed, Some(DeliveryFailure::Refused));
+    let [Notice::Unstarted(_, reason)] = &world.notices[..] else { panic!("{:?}", world.notices) };
+    assert!(reason.contains("already has a log row"), "{reason}");
     assert!(empty_boxes(&world));
+}
+
+/// What its source cannot have asked for is answered, so that it is not sent for ever.
+#[test]
+fn an_effect_that_makes_no_sense_is_refused_once_and_for_all() {
+    let mut world = World::new();
+    let parent = world.start("parent");
+    let token = world.take_task();
+    // The row of the outbox says something that the run's code did not.
+    world.commit_at_once = false;
+    let commands = vec![child("kid", ParentClosePolicy::Abandon).into()];
+    let completion = abide_core::call::TaskCompletion { commands, ..Default::default() };
+    world.call(shard_of("parent"), Call::CompleteTask(token, Box::new(completion)));
+    let mut batch = world.commits.pop_front().expect("the completion");
+    for write in &mut batch.writes {
+        if let Write::PutOutbox(row) = write {
+            let mut effect = codec::decode_effect(row.effect.clone()).unwrap();
+            effect.target.workflow = workflow("other");
+            row.effect = codec::encode_effect(&effect);
+        }
+    }
+    world.tables.apply(&batch).unwrap();
+    world.crash();
+    world.commit_at_once = true;
+    world.send(shard_of("parent"), Message::Tick);
+    world.pass(Limits::default().effect_timeout);
+    assert!(world.history("parent", parent).contains(&"ChildStartFailed"));
+    let key = EffectKey { workflow: workflow("parent"), run: parent, number: 1 };
+    assert_eq!(world.notices, [Notice::Senseless(Box::new(key))]);
+    let sent = world.delivered;
+    world.pass(Limits::default().effect_timeout * 3);
+    assert_eq!(world.delivered, sent, "it is not sent again");
+    assert!(empty_boxes(&world));
+}
+
+#[test]
+fn an_effect_that_cannot_be_read_is_told_and_left_for_a_version_that_can() {
+    let mut world = World::new();
+    let parent = world.start("parent");
+    let row = OutboxRow {
+        run: parent,
+        number: 7,
+        namespace: workflow("parent").namespace,
+        workflow: workflow("parent").workflow,
+        effect: Bytes::from_static(b"?"),
+    };
+    let batch = Batch { shard: shard_of("parent"), epoch: 1, writes: vec![Write::PutOutbox(row)] };
+    world.tables.apply(&batch).unwrap();
+    world.crash();
+    world.send(shard_of("parent"), Message::Tick);
+    let [Notice::Unreadable(run, reason)] = &world.notices[..] else {
+        panic!("{:?}", world.notices)
+    };
+    assert_eq!(*run, parent);
+    assert!(reason.contains("effect 7"), "{reason}");
+    assert_eq!(world.tables.outbox(shard_of("parent"), None, 9).len(), 1);
+}
+
+#[test]
+fn an_answer_that_cannot_be_read_is_told_and_the_effect_does_not_happen_again() {
+    let mut world = World::new();
+    let run = world.start("w");
+    let key = EffectKey { workflow: workflow("source"), run: RunId::MAX, number: 1 };
+    let outcome = Bytes::from_static(b"?");
+    let row = InboxRow { source: key.run, number: key.number, at: world.now, outcome };
+    let batch = Batch { shard: shard_of("w"), epoch: 1, writes: vec![Write::PutInbox(row)] };
+    world.tables.apply(&batch).unwrap();
+    let effect = Effect {
+        target: Target { workflow: workflow("w"), run: None, child: None },
+        action: Action::Signal { name: "s".into(), input: Vec::new(), header: Default::default() },
+        initiated: Some(9),
+    };
+    world.send(shard_of("w"), Mail::Deliver(Box::new(Envelope { key, effect })).into());
+    let [Notice::Unreadable(RunId::MAX, reason)] = &world.notices[..] else {
+        panic!("{:?}", world.notices)
+    };
+    assert!(reason.contains("effect 1"), "{reason}");
+    assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled"]);
 }
 
 #[test]
