@@ -1,8 +1,8 @@
 //! Durable workflows in Rust: the one crate to import.
 //!
-//! A *workflow* is ordinary async code that may wait for a month and survives every crash meanwhile. An
-//! *activity* is an async function that touches the world. A *worker* runs both, and a *client* starts
-//! workflows and speaks to them. This is a whole program, with the engine inside:
+//! A *workflow* is ordinary async code that can wait for a month and survives crashes meanwhile. An
+//! *activity* is an async function with side effects. A *worker* runs both, and a *client* starts
+//! workflows and sends them messages. This is a complete program, with the engine inside:
 //!
 #![cfg_attr(feature = "embedded", doc = "```")]
 #![cfg_attr(not(feature = "embedded"), doc = "```ignore")]
@@ -34,23 +34,23 @@
 //! }
 //! ```
 //!
-//! # Where to go on
+//! # Where to go next
 //!
-//! - The folder `docs` of the repository is the guide, step by step; its folder `examples` holds small
-//!   programs of one idea each.
-//! - [`Context`] is everything that workflow code can do; [`ActivityContext`] is what an activity knows.
-//! - `Client` and `WorkflowHandle` start workflows and speak to them; `Worker` runs them.
-//! - [`Error`] is what can go wrong in a workflow, `ClientError` what can go wrong outside.
+//! - The guide is in the folder `docs` of the repository; the folder `examples` has small programs
+//!   that show one idea each.
+//! - [`Context`] is the API of workflow code; [`ActivityContext`] is the API of activities.
+//! - `Client` and `WorkflowHandle` start workflows and send them messages; `Worker` runs them.
+//! - [`Error`] describes failures in a workflow, `ClientError` failures of a client's call.
 //!
 //! # Features
 //!
 //! | feature | what it adds |
 //! |---|---|
 //! | `macros` (default) | `#[workflow]`, `#[activity]`, `#[activities]` |
-//! | `grpc` (default) | `Client::connect`: the way to a server; brings `worker` along |
+//! | `grpc` (default) | `Client::connect`: connects to a server; includes `worker` |
 //! | `worker` | workers and clients, over any transport |
 //! | `embedded` | `abide::embedded`: an engine in your own process |
-//! | `testing` | `abide::testing`: an engine whose time skips ahead, and replay of histories |
+//! | `testing` | `abide::testing`: an engine with a clock that skips ahead, and replay of histories |
 
 #![warn(missing_docs)]
 

@@ -10,7 +10,6 @@
 //! Nothing here performs I/O, awaits, reads a clock, draws a random number or depends on the order of
 //! a hash table. Time and ids come in as arguments.
 
-#![warn(missing_docs)]
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod attempt;

@@ -1,4 +1,4 @@
-//! How an embedded engine is set up.
+//! Settings of an embedded engine.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use abide_store_sqlite::{OpenError, SqliteStore};
 
 use crate::Embedded;
 
-/// An engine that is not open yet.
+/// Settings of an engine that is not open yet.
 #[derive(Clone, Default)]
 #[must_use = "an engine does nothing until it is opened"]
 pub struct Builder {
@@ -18,7 +18,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds a namespace; `default` is always there.
+    /// Adds a namespace; `default` always exists.
     pub fn namespace(mut self, namespace: impl Into<NamespaceId>) -> Self {
         self.options.namespaces.insert(namespace.into());
         self
@@ -31,19 +31,19 @@ impl Builder {
         self
     }
 
-    /// Sets all bounds.
+    /// Replaces all limits.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.options.limits = limits;
         self
     }
 
-    /// Sets where time comes from; a test may move it.
+    /// Sets the clock; a test may use one that it moves itself.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.options.clock = clock;
         self
     }
 
-    /// Opens the engine on an SQLite file, which is made if it is not there.
+    /// Opens the engine on an SQLite file, which is created if it does not exist.
     #[cfg(feature = "sqlite")]
     pub async fn open(self, path: impl AsRef<std::path::Path>) -> Result<Embedded, OpenError> {
         let options = abide_store_sqlite::Options::new(path.as_ref());
@@ -55,12 +55,12 @@ impl Builder {
         Ok(self.start(Arc::new(store)).await)
     }
 
-    /// Starts the engine in memory, to be forgotten when it ends.
+    /// Starts the engine in memory. Its content is lost when it ends.
     pub async fn in_memory(self) -> Embedded {
         self.start(Arc::new(MemoryStore::default())).await
     }
 
-    /// Starts the engine on a store.
+    /// Starts the engine on the given store.
     pub async fn start(self, store: Arc<dyn Store>) -> Embedded {
         Embedded::start(store, self.options).await
     }

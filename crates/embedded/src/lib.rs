@@ -12,8 +12,6 @@
 //! # }
 //! ```
 
-#![warn(missing_docs)]
-
 mod builder;
 mod transport;
 
@@ -34,38 +32,38 @@ pub use abide_store_sqlite::OpenError;
 pub use self::builder::Builder;
 use self::transport::InProcess;
 
-/// The way to an engine that was started in this process by other means, such as a server's. It does
-/// not keep the engine alive.
+/// Transport to an engine that runs in this process, such as a server's. It does not keep the
+/// engine alive.
 pub fn in_process(engine: &Arc<Engine>) -> Arc<dyn Transport> {
     Arc::new(InProcess::new(engine))
 }
 
-/// An engine in this process. Runs go on while it lives, as far as there are workers for them, and go
-/// on where they were when it is opened again.
+/// An engine in this process. It advances runs as long as it lives and has workers for them; when
+/// it is opened again, they continue where they were.
 ///
-/// Whatever happens to the process, what was acknowledged is kept. [`Embedded::shutdown`] is the
-/// polite way to end; to drop it is like a crash.
+/// Everything that was acknowledged survives any end of the process. [`Embedded::shutdown`] ends it
+/// cleanly; dropping it is like a crash.
 pub struct Embedded {
     engine: Arc<Engine>,
     store: Weak<dyn Store>,
 }
 
-/// How long a shutdown waits for calls of others to let go of the file.
+/// How long a shutdown waits for pending calls to release the file.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Embedded {
-    /// Opens the engine on an SQLite file, which is made if it is not there.
+    /// Opens the engine on an SQLite file, which is created if it does not exist.
     #[cfg(feature = "sqlite")]
     pub async fn open(path: impl AsRef<std::path::Path>) -> Result<Self, OpenError> {
         Self::builder().open(path).await
     }
 
-    /// An engine that forgets everything when it ends.
+    /// Starts an engine whose content is lost when it ends.
     pub async fn in_memory() -> Self {
         Self::builder().in_memory().await
     }
 
-    /// An engine with other namespaces, bounds or another clock.
+    /// Configures namespaces, limits or the clock.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -77,14 +75,14 @@ impl Embedded {
         Self { engine: Arc::new(engine), store: kept }
     }
 
-    /// Another engine on the same store, which takes all shards from this one: what this one has in
-    /// memory only is lost, as in a crash. None if this one has let go of its store. For tests.
+    /// Starts another engine on the same store, which claims all shards from this one: state that
+    /// this one has only in memory is lost, as in a crash. `None` if this one has released its
+    /// store. For tests.
     pub fn successor(&self, builder: Builder) -> impl Future<Output = Option<Self>> + Send + use<> {
         let store = self.store.upgrade();
         async move { Some(builder.start(store?).await) }
     }
 
-    /// A client of this engine.
     pub fn client(&self) -> Client {
         Client::new(in_process(&self.engine))
     }
@@ -95,13 +93,12 @@ impl Embedded {
         Worker::new(&self.client())
     }
 
-    /// The engine itself.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// Finishes what is in flight and stops. When this returns, the file can be opened again. Workers
-    /// are best ended before, so that their activities are not cut off.
+    /// Finishes what is in flight and stops. When this returns, the file can be opened again. Stop
+    /// workers first, so that their activities are not interrupted.
     pub async fn shutdown(self) {
         let Self { engine, store } = self;
         engine.shutdown().await;
@@ -111,7 +108,7 @@ impl Embedded {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        // Somebody who keeps a call without looking at it must not keep us.
+        // A pending call that is never polled must not block the shutdown.
         drop(tokio::time::timeout(RELEASE_TIMEOUT, released).await);
     }
 }

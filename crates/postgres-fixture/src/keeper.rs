@@ -1,5 +1,6 @@
-//! Keeps a server until nobody needs it: a shell that makes the data, starts the server, and ends it when
-//! nobody holds the other end of the shell's input any more, in whatever way the holder ended.
+//! Keeps a server running for as long as the test process lives. A shell creates the data folder,
+//! starts the server, and stops it at the end of its standard input: that comes when the test
+//! process exits for any reason, a kill included.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _},
@@ -9,15 +10,15 @@ use std::{
 
 use crate::{StartError, programs};
 
-/// The shell. The server ends when this is dropped.
+/// Handle of the shell. Dropping it stops the server.
 pub(crate) struct Keeper {
     shell: Child,
-    /// Ends the server when it is closed.
+    /// Standard input of the shell; the server stops when it is closed.
     leash: Option<ChildStdin>,
 }
 
-/// A terminal that ends a test, and whoever ends it after its time, tell all its processes to end. This one
-/// has work left then.
+/// Ignores signals: a terminal, or a timeout that kills a test, signals the whole process group,
+/// but this shell must still stop the server.
 const KEEP: &str = r#"
 trap '' INT TERM HUP
 programs="$1" folder="$2" options="$3"
@@ -30,7 +31,8 @@ cat >/dev/null
 cd / && rm -rf "$folder"
 "#;
 
-/// Mounts the small disk and becomes the rest. The mount is seen by nobody else and goes with its last user.
+/// Mounts the small disk, then runs the rest. The mount is private to this process tree and
+/// disappears with it.
 const MOUNT: &str = r#"
 mkdir "$1/small" && mount -t tmpfs -o "size=$2m,mode=700$3" none "$1/small" || { echo no mounts >&2; exit 1; }
 shift 3
@@ -38,7 +40,8 @@ exec "$@"
 "#;
 
 impl Keeper {
-    /// Starts a server with these options on data that the words make, and waits until it is ready.
+    /// Creates the data folder with the given command, starts a server with these options, and
+    /// waits until it is ready.
     pub(crate) fn start(
         programs: &Path,
         user: Option<(&str, u32)>,
@@ -75,12 +78,12 @@ impl Keeper {
         })
     }
 
-    /// Why the server did not start.
+    /// Error that says why the server did not start.
     fn reason(mut self, folder: &Path, mounts: bool) -> StartError {
         self.leash = None;
         let mut reason = String::new();
         if let Some(mut errors) = self.shell.stderr.take() {
-            // Without a message there is still the log below.
+            // The log, read below, helps even without a message.
             let _ = errors.read_to_string(&mut reason);
         }
         let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
@@ -97,12 +100,12 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.leash = None;
-        // What could not be ended is ended by the system, with the folder.
+        // Errors are ignored: the system cleans up what is left.
         let _ = self.shell.wait();
     }
 }
 
-/// What stands before the shell, so that it sees a small disk.
+/// Command prefix that gives the shell a small disk.
 fn mounted(small_disk: Option<u32>, user: Option<(&str, u32)>, folder: &str) -> Vec<String> {
     let Some(megabytes) = small_disk else { return Vec::new() };
     let namespaces: &[&str] = if programs::is_root() {

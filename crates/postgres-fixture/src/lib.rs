@@ -1,6 +1,6 @@
-//! For tests: a PostgreSQL server of their own, on a free port, in a temporary folder. It needs the
-//! server's programs on this machine and nothing else; it ends with the process that started it, in
-//! whatever way that ends. The program of this crate looks for them, and installs them if there are none.
+//! A PostgreSQL server for tests, on a free port and in a temporary folder. It needs only the
+//! server's programs on this machine, and stops when the process that started it exits, even if
+//! that was killed. The binary of this crate finds the programs, or installs them.
 //!
 //! ```no_run
 //! # fn main() {
@@ -8,8 +8,6 @@
 //! let address = server.database("things");
 //! # }
 //! ```
-
-#![warn(missing_docs)]
 
 use std::{
     io::{self, Write as _},
@@ -27,8 +25,8 @@ pub use programs::folder;
 pub use server::{Server, StartError, Stop};
 pub use setup::Setup;
 
-/// A server that all tests of this process share, or none if PostgreSQL is not installed: then the test
-/// of this name is skipped, and says so. In CI that is a failure.
+/// Returns a server that all tests of this process share. Without PostgreSQL on the machine the
+/// test is skipped with a message, and this returns `None`; in CI it panics.
 ///
 /// # Panics
 /// In CI if PostgreSQL is not installed, and everywhere if it does not start.
@@ -45,7 +43,7 @@ pub fn for_test(test: &str) -> Option<&'static Server> {
     shared.as_ref()
 }
 
-/// The same for a test that stops its server or sets it up in its own way.
+/// Like [`for_test`], for a test that stops its server or needs its own settings.
 ///
 /// # Panics
 /// In CI if PostgreSQL is not installed, and everywhere if it does not start.
@@ -60,16 +58,17 @@ pub fn start_for_test(test: &str, setup: &Setup) -> Option<Server> {
     }
 }
 
-/// Says that a test is skipped, past the harness, which would hide it. What can be installed is not
-/// skipped in CI; what the machine forbids is.
+/// Reports a skipped test directly on standard error, because the test harness would hide the
+/// message. In CI a missing installation panics instead, but a permission that the machine denies
+/// only skips.
 fn skip(test: &str, reason: &StartError) {
     let forbidden = matches!(reason, StartError::NoMounts(_));
     assert!(forbidden || !in_ci(), "{test}: {reason}");
-    // A message that cannot be shown is no reason to fail.
+    // A message that cannot be printed is no reason to fail.
     let _ = writeln!(io::stderr(), "SKIPPED {test}: {reason}");
 }
 
-/// Whether nobody is there to install what is missing.
+/// Whether this is a CI run, where a missing installation is an error.
 pub fn in_ci() -> bool {
     std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }

@@ -1,5 +1,5 @@
-//! Looks for PostgreSQL's programs, which tests need, and installs them if there are none. Where that
-//! fails too, tests are skipped and say so; in CI it is a failure.
+//! Finds PostgreSQL's programs, which tests need, or installs them. If that fails, tests are
+//! skipped with a message; in CI it is an error.
 
 use std::{
     io::{self, Write as _},
@@ -13,7 +13,7 @@ fn main() -> ExitCode {
         say(format_args!("PostgreSQL's programs are in {}", folder.display()));
         return ExitCode::SUCCESS;
     }
-    say(format_args!("PostgreSQL is not there: it is installed for the tests that need it"));
+    say(format_args!("PostgreSQL was not found: installing it for the tests that need it"));
     match install() {
         Ok(folder) => {
             say(format_args!("PostgreSQL's programs are in {}", folder.display()));
@@ -31,6 +31,6 @@ fn main() -> ExitCode {
 }
 
 fn say(what: std::fmt::Arguments<'_>) {
-    // A message that cannot be shown is no reason to fail.
+    // A message that cannot be printed is no reason to fail.
     let _ = writeln!(io::stderr(), "{what}");
 }

@@ -1,4 +1,4 @@
-//! Where PostgreSQL's programs are, and as whom they run: the server refuses to run as root.
+//! Finds PostgreSQL's programs, and the user to run them as: the server refuses to run as root.
 
 use std::{
     env, fs,
@@ -6,13 +6,13 @@ use std::{
     process::Command,
 };
 
-/// What tests need.
+/// Programs that tests need.
 const NEEDED: [&str; 5] = ["initdb", "pg_basebackup", "pg_ctl", "postgres", "psql"];
 
-/// The variable that names the folder of the programs, before all other places.
+/// Variable that names the folder of the programs. It takes precedence over all other places.
 const VARIABLE: &str = "PG_BIN";
 
-/// Where packages put each version: a folder, what its entries begin with, and what follows.
+/// Folders where packages install each version: parent folder, prefix of its entries, and suffix.
 const PACKAGED: [(&str, &str, &str); 5] = [
     ("/usr/lib/postgresql", "", "bin"),
     ("/usr", "pgsql-", "bin"),
@@ -21,15 +21,15 @@ const PACKAGED: [(&str, &str, &str); 5] = [
     ("/Library/PostgreSQL", "", "bin"),
 ];
 
-/// Where they are when somebody built them.
+/// Default folder of an installation from source.
 const BUILT: &str = "/usr/local/pgsql/bin";
 
-/// All places, for messages.
+/// All places that are searched, for error messages.
 pub(crate) const PLACES: &str = "PG_BIN, PATH, /usr/lib/postgresql/*/bin, /usr/pgsql-*/bin, Homebrew's \
     folders, /usr/local/pgsql/bin and the target folder";
 
-/// The folder of the server's programs: the one that is named, else from the path, else from where
-/// packages put them, the newest version first, else what was installed for tests.
+/// Finds the folder of the server's programs: `PG_BIN`, then `PATH`, then package folders with the
+/// newest version first, then a copy that was installed for tests.
 pub fn folder() -> Option<PathBuf> {
     let named = env::var_os(VARIABLE).map(PathBuf::from);
     let path = env::var_os("PATH").unwrap_or_default();
@@ -45,12 +45,12 @@ pub fn folder() -> Option<PathBuf> {
         .find(|folder| complete(folder))
 }
 
-/// Whether a folder has all that tests need.
+/// Whether the folder has all programs that tests need.
 pub(crate) fn complete(folder: &Path) -> bool {
     NEEDED.iter().all(|program| folder.join(program).is_file())
 }
 
-/// The entries that are this prefix and a version, the newest first.
+/// Entries named `prefix` followed by a version, newest first.
 fn versions(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let version = |path: &PathBuf| -> Option<u32> {
         path.file_name()?.to_str()?.strip_prefix(prefix)?.parse().ok()
@@ -65,14 +65,15 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
-/// Where programs are put that are only for tests: in the target folder, which this program runs from.
+/// Folder for programs that are installed only for tests: the target folder that this program runs
+/// from.
 pub(crate) fn target_folder() -> Option<PathBuf> {
     let program = env::current_exe().ok()?;
     let is_target = |folder: &&Path| folder.join("CACHEDIR.TAG").is_file();
     Some(program.ancestors().find(is_target)?.join("postgresql"))
 }
 
-/// The folders of programs there. A package keeps each version in a folder of its own.
+/// Program folders in the target folder. The package keeps each version in its own folder.
 fn installed_for_tests() -> impl Iterator<Item = PathBuf> {
     let mut versions: Vec<_> = target_folder()
         .into_iter()
@@ -84,7 +85,7 @@ fn installed_for_tests() -> impl Iterator<Item = PathBuf> {
     versions.into_iter().rev()
 }
 
-/// The user that runs the server, if it cannot be this one: its name and number.
+/// Name and id of the user to run the server as, if this process runs as root.
 pub(crate) fn other_user() -> Option<(&'static str, u32)> {
     if !is_root() {
         return None;
@@ -92,7 +93,7 @@ pub(crate) fn other_user() -> Option<(&'static str, u32)> {
     ["postgres", "nobody"].into_iter().find_map(|name| Some((name, number_of(Some(name))?)))
 }
 
-/// Whether this is the user who may do everything but run the server.
+/// Whether this process runs as root, as which the server refuses to run.
 pub(crate) fn is_root() -> bool {
     number_of(None) == Some(0)
 }
@@ -102,7 +103,7 @@ fn number_of(user: Option<&str>) -> Option<u32> {
     String::from_utf8(output.stdout).ok()?.trim().parse().ok()
 }
 
-/// What stands before a command that runs as that user.
+/// Command prefix that switches to that user.
 pub(crate) fn prefix(user: Option<(&str, u32)>) -> Vec<String> {
     user.map_or_else(Vec::new, |(name, _)| {
         let words = ["setpriv", &format!("--reuid={name}"), "--clear-groups", "--"];
@@ -110,7 +111,6 @@ pub(crate) fn prefix(user: Option<(&str, u32)>) -> Vec<String> {
     })
 }
 
-/// A command of these words.
 pub(crate) fn command(words: &[String]) -> Command {
     let mut command = Command::new(words.first().map_or("true", String::as_str));
     command.args(words.iter().skip(1));

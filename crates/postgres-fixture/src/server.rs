@@ -1,4 +1,4 @@
-//! The server: made in a folder of its own, stopped, started again; and its standby.
+//! The server and its standby: create, stop, start again, promote.
 
 use std::{
     io,
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::{Setup, keeper::Keeper, programs};
 
-/// Why there is no server.
+/// Why a server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// PostgreSQL is not installed.
@@ -22,42 +22,40 @@ pub enum StartError {
         programs::PLACES
     )]
     Missing,
-    /// The machine does not let us make a small disk.
+    /// The machine does not allow mounts, which a small disk needs.
     #[error("this machine allows no mounts, not even in a namespace of their own: {0}")]
     NoMounts(String),
-    /// The server cannot do what was asked of it.
+    /// This build of PostgreSQL has no TLS.
     #[error("this PostgreSQL was built without TLS: install the package postgresql")]
     NoTls,
-    /// It does not start.
     #[error("PostgreSQL does not start: {0}")]
     Failed(String),
 }
 
-/// How to stop.
+/// How to stop a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Transactions are undone, connections closed, all is written.
+    /// Rolls back open transactions, closes connections and writes everything to disk.
     Fast,
-    /// At once, as if it had crashed.
+    /// Stops at once, as in a crash.
     Crash,
 }
 
-/// A server. It ends when this is dropped, and when the process ends.
+/// A running server. It stops when this is dropped, and when the process exits.
 pub struct Server {
     programs: PathBuf,
     user: Option<(&'static str, u32)>,
     setup: Setup,
     port: u16,
     options: String,
-    /// Ends the server, before the folder goes.
+    /// Declared before the folder, so that the server stops before its data is removed.
     _keeper: Keeper,
     folder: TempDir,
 }
 
-/// The user in the database.
 const USER: &str = "abide";
 
-/// How often another port is tried when somebody else took the free one.
+/// How many free ports are tried, since another process may take one first.
 const PORTS_TRIED: usize = 5;
 
 impl Server {
@@ -66,7 +64,7 @@ impl Server {
         Self::make(setup, "initdb", &words)
     }
 
-    /// Makes a server whose data comes from a program, and starts it.
+    /// Creates the data folder with the given program and starts a server on it.
     fn make(setup: &Setup, program: &str, words: &[&str]) -> Result<Self, StartError> {
         let programs = programs::folder().ok_or(StartError::Missing)?;
         let user = programs::other_user();
@@ -104,7 +102,7 @@ impl Server {
         }
     }
 
-    /// Makes a standby that follows this server, and starts it. It takes over when it is promoted.
+    /// Creates and starts a standby that replicates this server until it is promoted.
     ///
     /// # Panics
     /// If it does not start.
@@ -115,61 +113,60 @@ impl Server {
         standby.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// From now on what is committed is on a standby of this name too before it is answered; `*` is any
-    /// standby, and no name is none.
+    /// From now on, commits are acknowledged only after a standby of this name has them. `*` stands
+    /// for any standby, the empty name for none.
     ///
     /// # Panics
-    /// If the server is not there.
+    /// If the server cannot be reached.
     pub fn commit_with_standby(&self, name: &str) {
         let set = format!("ALTER SYSTEM SET synchronous_standby_names = '{name}'");
         self.query("postgres", &set);
         self.query("postgres", "SELECT pg_reload_conf()");
-        // When new sessions know it, the one that tells all others has been told; it takes note before it
-        // does what it is asked next.
+        // Once a new session sees the setting, the process that passes it on to all others has seen
+        // it, and it applies settings before it handles its next request.
         while self.query("postgres", "SHOW synchronous_standby_names") != name {}
         self.query("postgres", "CHECKPOINT");
     }
 
-    /// From now on what is committed is on a standby too before it is answered. Returns when one has
+    /// From now on, commits are acknowledged only after a standby has them. Returns when one has
     /// caught up.
     ///
     /// # Panics
-    /// If the server is not there.
+    /// If the server cannot be reached.
     pub fn wait_for_standby(&self) {
         self.commit_with_standby("*");
         let waiting = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
         while self.query("postgres", waiting) == "0" {}
     }
 
-    /// Makes a standby the server that is written to. Returns when it is.
+    /// Promotes this standby to primary. Returns when it accepts writes.
     ///
     /// # Panics
-    /// If it does not become that.
+    /// If the promotion fails.
     pub fn promote(&self) {
         self.control(&["promote", "-w", "-s"]);
     }
 
-    /// Where it listens, on the loopback interface.
+    /// Port on the loopback interface.
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// The address of a database.
     pub fn address(&self, database: &str) -> String {
         let database = database.replace(' ', "%20");
         format!("postgres://{USER}@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// Makes a database and answers its address.
+    /// Creates a database and returns its address.
     ///
     /// # Panics
-    /// If it is there already.
+    /// If it already exists.
     pub fn database(&self, name: &str) -> String {
         self.query("postgres", &format!("CREATE DATABASE \"{name}\""));
         self.address(name)
     }
 
-    /// Runs SQL and answers what it says: rows as lines, columns with `|` between them.
+    /// Runs SQL and returns its output: rows as lines, columns separated by `|`.
     ///
     /// # Panics
     /// If the SQL fails.
@@ -177,16 +174,16 @@ impl Server {
         self.try_query(database, sql).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The same, or why it fails.
+    /// Like [`Self::query`], but returns the error.
     pub fn try_query(&self, database: &str, sql: &str) -> Result<String, StartError> {
         let output = Command::new(self.programs.join("psql"))
             .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql])
             .arg(self.address(database))
             .output();
-        Ok(said(output)?.trim_end().to_owned())
+        Ok(checked(output)?.trim_end().to_owned())
     }
 
-    /// Stops the server; its data stays.
+    /// Stops the server and keeps its data.
     ///
     /// # Panics
     /// If it does not stop.
@@ -208,18 +205,18 @@ impl Server {
         self.control(&["start", "-w", "-s", "-l", &log, "-o", &self.options]);
     }
 
-    /// A command for the shell that crashes the server and starts it again, for programs that have no
-    /// hold of this.
+    /// Shell command that crashes the server and starts it again, for programs that do not hold
+    /// this handle.
     pub fn restart_command(&self) -> String {
         let mut command = self.command("pg_ctl", &["restart", "-w", "-s", "-m", "immediate", "-l"]);
         command.arg(self.folder.path().join("log")).arg("-D").arg(data(self.folder.path()));
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         let quoted: Vec<_> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();
-        // What is started keeps its output open, so nobody may wait for the end of it.
+        // The started server keeps its output open, so the output has no end to wait for.
         format!("cd / && {} >/dev/null 2>&1", quoted.join(" "))
     }
 
-    /// Starts the server again as a standby of another one, whose history it has shared until then.
+    /// Starts the server again as a standby of another one, which was promoted from its history.
     ///
     /// # Panics
     /// If it does not start.
@@ -235,13 +232,13 @@ impl Server {
                 "--no-sync",
             ],
         );
-        said(rewound).unwrap_or_else(|error| panic!("{error}"));
+        checked(rewound).unwrap_or_else(|error| panic!("{error}"));
         self.start_again();
     }
 
     fn control(&self, arguments: &[&str]) {
         let data = data(self.folder.path()).display().to_string();
-        // What is started keeps its output open, so nobody may wait for the end of it.
+        // The started server keeps its output open, so the output has no end to wait for.
         let status = self
             .command("pg_ctl", arguments)
             .args(["-D", &data])
@@ -255,7 +252,7 @@ impl Server {
         self.command(program, arguments).output()
     }
 
-    /// One of PostgreSQL's programs, as the user who runs the server.
+    /// One of PostgreSQL's programs, run as the user of the server.
     fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut words = programs::prefix(self.user);
         words.push(self.programs.join(program).display().to_string());
@@ -270,7 +267,7 @@ fn data(folder: &Path) -> PathBuf {
     folder.join("data")
 }
 
-/// Gives a file to the user who runs the server, if that is somebody else.
+/// Gives a file to the user of the server, if that is not the current user.
 pub(crate) fn hand_over(path: &Path, user: Option<u32>) -> io::Result<()> {
     user.map_or(Ok(()), |number| chown(path, Some(number), None))
 }
@@ -279,8 +276,8 @@ fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-/// What a program wrote, or why it failed.
-fn said(output: io::Result<Output>) -> Result<String, StartError> {
+/// Output of a program, or why it failed.
+fn checked(output: io::Result<Output>) -> Result<String, StartError> {
     let output = output.map_err(|error| StartError::Failed(error.to_string()))?;
     if !output.status.success() {
         return Err(StartError::Failed(String::from_utf8_lossy(&output.stderr).into_owned()));

@@ -1,4 +1,4 @@
-//! A server is there as long as it is held, and then leaves nothing behind.
+//! A server lives as long as its handle, and then leaves nothing behind.
 
 use std::net::TcpStream;
 

@@ -73,7 +73,7 @@ pub(crate) fn block(options: TokenStream, item: TokenStream) -> syn::Result<Toke
         });
     }
     if names.is_empty() {
-        let message = "no activities: mark async methods with `#[activity]`";
+        let message = "no activities in this block: mark async methods with `#[activity]`";
         return Err(error(&block.self_ty, message));
     }
     let own_type = &block.self_ty;
@@ -91,7 +91,7 @@ pub(crate) fn block(options: TokenStream, item: TokenStream) -> syn::Result<Toke
     })
 }
 
-/// Checks that a block is an inherent one without generics.
+/// Checks that a block is an inherent impl without generics.
 pub(crate) fn check_block(block: &ItemImpl, what: &str) -> syn::Result<()> {
     if let Some((path, _)) = &block.trait_ {
         let message = format!("{what} are methods of a type: write `impl Type`, without a trait");
@@ -100,12 +100,12 @@ pub(crate) fn check_block(block: &ItemImpl, what: &str) -> syn::Result<()> {
     check_generics(&block.generics, &format!("a type with {what}"))
 }
 
-/// The name under which the method itself lives on.
+/// Name of the hidden method that keeps the user's code.
 pub(crate) fn hidden(ident: &Ident) -> Ident {
     format_ident!("__abide_{ident}", span = ident.span())
 }
 
-/// Takes the documentation away from a method: it belongs to the definition that users see.
+/// Moves the documentation from a method to the definition that users see.
 pub(crate) fn take_docs(attributes: &mut Vec<Attribute>) -> Vec<Attribute> {
     let shown = |attribute: &Attribute| {
         attribute.path().is_ident("doc") || attribute.path().is_ident("deprecated")
@@ -116,7 +116,7 @@ pub(crate) fn take_docs(attributes: &mut Vec<Attribute>) -> Vec<Attribute> {
 fn read(signature: &syn::Signature) -> syn::Result<Signature> {
     let read = Signature::read(signature, "an activity", CONTEXT)?;
     if !read.asynchronous {
-        let message = "an activity is async: write `async fn`";
+        let message = "an activity must be async: write `async fn`";
         return Err(error(signature.fn_token, message));
     }
     Ok(read)
@@ -142,7 +142,7 @@ fn take_options(attributes: &mut Vec<Attribute>) -> syn::Result<Option<Options>>
     Options::of(&attributes.remove(index), &["name"]).map(Some)
 }
 
-/// What a definition is made of.
+/// Parts of a definition.
 struct Definition {
     ident: Ident,
     options: Options,
@@ -152,7 +152,7 @@ struct Definition {
 }
 
 impl Definition {
-    /// The type of the definition and its value.
+    /// Type and value of the definition.
     fn expand(&self) -> (TokenStream, TokenStream) {
         let Self { ident, options, state, signature, code } = self;
         let name = options.wire_name(ident);
@@ -164,7 +164,8 @@ impl Definition {
 }
 
 impl Signature {
-    /// The call of an activity's code with `ctx` and `input`, and `shared` if it has a receiver.
+    /// Expression that calls the activity's code with `ctx` and `input`, and `shared` if it has a
+    /// receiver.
     fn call(&self, path: &TokenStream) -> TokenStream {
         let (names, pattern) = (self.names(), self.pattern());
         let shared = self.receiver.is_some().then(|| quote!(shared,));

@@ -1,5 +1,5 @@
-//! The options within an attribute: `name = "…"`, `validate = method`, `approvals = field`,
-//! `unfinished = "…"`.
+//! Options of an attribute: `name = "…"`, `validate = method`, `approvals = field`, `unfinished =
+//! "…"`.
 
 use proc_macro2::{Span, TokenStream};
 use syn::{
@@ -9,21 +9,21 @@ use syn::{
 
 use crate::signature::error;
 
-/// The options of one attribute.
 #[derive(Default)]
 pub(crate) struct Options {
-    /// The name on the wire.
+    /// Name on the wire.
     pub(crate) name: Option<LitStr>,
-    /// The method that judges an update.
+    /// Method that validates an update.
     pub(crate) validate: Option<Ident>,
-    /// The field that holds the requests for approval.
+    /// Field that holds the requests for approval.
     pub(crate) approvals: Option<Ident>,
-    /// What becomes of handlers that run when the run has its result, as a case of `Unfinished`.
+    /// What happens to handlers that still run when the run has its result, as a variant of
+    /// `Unfinished`.
     pub(crate) unfinished: Option<Ident>,
 }
 
 impl Options {
-    /// Reads what stands in the parentheses of an attribute; `known` are the options that it has.
+    /// Parses the parenthesised part of an attribute; `known` lists its options.
     pub(crate) fn parse(tokens: TokenStream, known: &[&str]) -> syn::Result<Self> {
         let parser = Punctuated::<MetaNameValue, Token![,]>::parse_terminated;
         let mut options = Self::default();
@@ -39,19 +39,19 @@ impl Options {
         Ok(options)
     }
 
-    /// The options of an attribute of a method.
+    /// Parses the options of an attribute of a method.
     pub(crate) fn of(attribute: &Attribute, known: &[&str]) -> syn::Result<Self> {
         match &attribute.meta {
             Meta::Path(_) => Ok(Self::default()),
             Meta::List(list) => Self::parse(list.tokens.clone(), known),
             Meta::NameValue(value) => {
-                let message = "options stand in parentheses: `#[…(name = \"…\")]`";
+                let message = "write options in parentheses: `#[…(name = \"…\")]`";
                 Err(error(value, message))
             }
         }
     }
 
-    /// The name on the wire: what the option says, or the name in the code.
+    /// Name on the wire: the option, or else the name in the code.
     pub(crate) fn wire_name(&self, ident: &Ident) -> LitStr {
         let own = || LitStr::new(ident.to_string().trim_start_matches("r#"), Span::call_site());
         self.name.clone().unwrap_or_else(own)
@@ -60,7 +60,7 @@ impl Options {
 
 fn wire_name(value: &Expr) -> syn::Result<LitStr> {
     let Expr::Lit(ExprLit { lit: Lit::Str(name), .. }) = value else {
-        let message = "the name on the wire is a text: write `name = \"…\"`";
+        let message = "the name on the wire is a string: write `name = \"…\"`";
         return Err(error(value, message));
     };
     if name.value().is_empty() {
@@ -70,15 +70,15 @@ fn wire_name(value: &Expr) -> syn::Result<LitStr> {
 }
 
 fn method(value: &Expr) -> syn::Result<Ident> {
-    plain(value, "write the name of a method of this block, as it is: `validate = check`")
+    plain(value, "write the name of a method of this block without quotes: `validate = check`")
 }
 
 fn field(value: &Expr) -> syn::Result<Ident> {
-    plain(value, "write the name of a field of the state, as it is: `approvals = approvals`")
+    plain(value, "write the name of a field of the state without quotes: `approvals = approvals`")
 }
 
 fn unfinished(value: &Expr) -> syn::Result<Ident> {
-    let message = "handlers that still run are waited for or not: write `unfinished = \"wait\"` or \
+    let message = "the run waits for unfinished handlers or abandons them: write `unfinished = \"wait\"` or \
                    `unfinished = \"abandon\"`";
     let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = value else {
         return Err(error(value, message));
@@ -101,5 +101,5 @@ fn plain(value: &Expr, message: &str) -> syn::Result<Ident> {
 
 fn unknown(option: &Path, known: &[&str]) -> syn::Error {
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    error(option, format!("unknown option; those that exist here: {known}"))
+    error(option, format!("unknown option; valid options here: {known}"))
 }

@@ -12,7 +12,6 @@ use crate::{fingerprint::fingerprint, signature::error};
 
 const KEY_LENGTH_MAX: usize = 128;
 
-/// What stands in the parentheses.
 struct Input {
     key: Option<LitStr>,
     closure: ExprClosure,
@@ -38,14 +37,13 @@ impl Parse for Input {
     }
 }
 
-/// The condition as an expression.
 pub(crate) fn expand(tokens: TokenStream) -> syn::Result<TokenStream> {
     let Input { key, closure } = syn::parse2(tokens)?;
     if let Some(key) = &key {
         check_key(key)?;
     }
     if let ReturnType::Type(_, output) = &closure.output {
-        return Err(error(output, "a condition is true or false: leave out the type"));
+        return Err(error(output, "a condition returns `bool`: remove the return type"));
     }
     let [argument] = &*closure.inputs.iter().collect::<Vec<_>>() else {
         let message = "the closure has one argument, the state of the workflow: `|order| …`";
@@ -54,7 +52,7 @@ pub(crate) fn expand(tokens: TokenStream) -> syn::Result<TokenStream> {
     let fingerprint = fingerprint(argument, &closure.body);
     let argument = match argument {
         Pat::Type(typed) => quote!(#typed),
-        // Where `Self` means nothing, the error stands at the argument.
+        // Where `Self` is not defined, the compiler reports the error at the argument.
         pattern => quote_spanned!(pattern.span()=> #pattern: &Self),
     };
     let key = match key {
@@ -65,7 +63,7 @@ pub(crate) fn expand(tokens: TokenStream) -> syn::Result<TokenStream> {
     Ok(quote!(::abide::Condition::checked(#key, #fingerprint, move |#argument| -> bool { #body })))
 }
 
-/// The rule of the engine, told where it is broken.
+/// Enforces the engine's rule for keys at compile time.
 fn check_key(key: &LitStr) -> syn::Result<()> {
     let text = key.value();
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-:".contains(c);

@@ -1,9 +1,9 @@
-//! The fingerprint of a predicate: a hash of its tokens, written so that layout does not count, nor how
-//! the argument is called.
+//! Fingerprint of a predicate: a hash of its tokens that ignores formatting and the name of the
+//! argument.
 //!
-//! It has two parts: with the argument bound by position, and as older versions of this macro wrote it,
-//! with the argument's name, by which histories of older code know the predicate. Where the name cannot
-//! be told from others for certain, there is the second alone.
+//! It has two parts: a hash with the argument bound by position, and the hash that older versions
+//! of this macro computed, with the argument's name, by which existing histories identify the
+//! predicate. Where a use of the name is ambiguous, only the second part exists.
 //!
 //! Pinned by tests: histories hold these values.
 
@@ -29,7 +29,7 @@ pub(crate) fn fingerprint(argument: &Pat, body: &Expr) -> String {
     Layout.visit_expr_mut(&mut body);
     let by_name = hash(pattern.to_token_stream(), &body);
     match by_position(pattern, &body) {
-        // No name is empty, so no predicate that is hashed by name has this hash.
+        // No name is empty, so this hash differs from every hash by name.
         Some(body) => format!("{}-{by_name}", hash(TokenStream::new(), &body)),
         None => by_name,
     }
@@ -43,8 +43,9 @@ fn hash(argument: TokenStream, body: &Expr) -> String {
     format!("{:032x}", hasher.finish128().as_u128())
 }
 
-/// Undoes what formatters do: braces around one expression, parentheses around parentheses, commas after
-/// the arms of a match and before the end of a list without a bracket of its own, bars before a pattern.
+/// Normalises what formatters change: braces around one expression, nested parentheses, commas
+/// after the arms of a match and at the end of a list without its own bracket, bars before a
+/// pattern.
 struct Layout;
 
 impl VisitMut for Layout {
@@ -77,7 +78,7 @@ impl VisitMut for Layout {
     }
 }
 
-/// The one expression within braces that do nothing.
+/// The single expression of a block that does nothing else.
 fn braced(expr: &Expr) -> Option<Expr> {
     let Expr::Block(ExprBlock { attrs, label: None, block: Block { stmts, .. } }) = expr else {
         return None;
@@ -88,13 +89,13 @@ fn braced(expr: &Expr) -> Option<Expr> {
     }
 }
 
-/// What stands within parentheses that are within parentheses, with one pair of them.
+/// The inner expression of nested parentheses, with one pair of them.
 fn parenthesised_twice(expr: &Expr) -> Option<Expr> {
     let Expr::Paren(outer) = expr else { return None };
     matches!(&*outer.expr, Expr::Paren(_)).then(|| (*outer.expr).clone())
 }
 
-/// Writes token by token. The space between them does not count, nor does a comma before the end.
+/// Hashes token by token. Whitespace and a trailing comma do not count.
 fn write(hasher: &mut SipHasher24, tokens: TokenStream) {
     let mut tokens: Vec<_> = tokens.into_iter().collect();
     if matches!(tokens.last(), Some(TokenTree::Punct(last)) if last.as_char() == ',') {
@@ -129,7 +130,7 @@ mod tests {
         fingerprint(&closure.inputs[0], &closure.body)
     }
 
-    /// The part that histories of older code hold.
+    /// The part that existing histories hold.
     fn by_name(closure: &str) -> String {
         let fingerprint = of(closure);
         fingerprint.rsplit_once('-').map_or(fingerprint.clone(), |(_, old)| old.to_owned())
@@ -173,7 +174,7 @@ mod tests {
         }
     }
 
-    /// Then a changed name blocks the run, as every other change does.
+    /// Then a changed name blocks the run, like every other change.
     #[test]
     fn an_argument_that_cannot_be_told_from_others_is_hashed_by_name() {
         let unclear = [

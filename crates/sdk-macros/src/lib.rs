@@ -1,8 +1,8 @@
 //! The macros of the SDK: `#[workflow]`, `#[activity]`, `#[activities]` and `condition!`.
 //!
-//! Thin shims: the item is parsed, checked into a model, and the model is written out. A mistake is
-//! reported at the tokens that cause it, with what to write instead; nothing else is written then, so
-//! that no second error hides the first.
+//! Thin shims: each parses the item, checks it into a model, and generates code from the model. A
+//! mistake is reported at the tokens that cause it, together with what to write instead; then no
+//! other code is generated, so that follow-up errors do not hide it.
 
 mod activity;
 mod attribute;
@@ -15,8 +15,9 @@ mod workflow;
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
 
-/// Turns an async function into an activity, to be called by `ctx.activity(name, arguments)`: the
-/// function of its name takes no arguments any more, and gives the definition of the activity.
+/// Turns an async function into an activity, which workflows call by `ctx.activity(name,
+/// arguments)`. The function itself no longer takes arguments: it returns the definition of the
+/// activity.
 ///
 /// Arguments are owned; an `ActivityContext` may come first. `#[activity(name = "…")]` sets the name
 /// on the wire.
@@ -26,7 +27,7 @@ pub fn activity(options: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 /// Turns the methods of an impl block that are marked `#[activity]` into activities that share the
-/// state `self`: constants, to be named by path.
+/// state `self`. Each becomes a constant of the type, such as `Shop::charge`.
 #[proc_macro_attribute]
 pub fn activities(options: TokenStream, item: TokenStream) -> TokenStream {
     finish(activity::block(options.into(), item.into()))
@@ -48,11 +49,11 @@ pub fn workflow(options: TokenStream, item: TokenStream) -> TokenStream {
 /// A condition on the state of a workflow, to be waited for by `ctx.wait_until(…)`:
 /// `condition!("order.paid", |order| order.paid)`, or without a key, `condition!(|order| order.paid)`.
 ///
-/// Within the impl block of a workflow the closure's argument is its state, `&Self`; elsewhere, say its
-/// type: `|order: &Order|`. Captured values are moved into the closure. The key has 1 to 128 letters,
-/// digits and `. _ - :` characters. Key and predicate are recorded: a run that has waited for another
-/// condition at the same place is blocked. Layout, comments and trailing commas may change; functions
-/// that the predicate calls are not looked into.
+/// Within the impl block of a workflow, the closure's argument is its state, `&Self`; elsewhere,
+/// write its type: `|order: &Order|`. Captured values are moved into the closure. The key has 1 to
+/// 128 letters, digits and `. _ - :` characters. History records key and predicate: a run that has
+/// waited for another condition at the same place is blocked. Formatting, comments and trailing
+/// commas may change; changes in functions that the predicate calls are not detected.
 #[proc_macro]
 pub fn condition(input: TokenStream) -> TokenStream {
     finish(condition::expand(input.into()))

@@ -1,6 +1,6 @@
-//! A predicate with its argument bound by position: every use of the argument is written the same way,
-//! whatever its name. Only where that is certain: a name that is bound again, or that stands where a macro
-//! may read it in another way, is left alone.
+//! Rewrites a predicate so that its argument is bound by position: every use of the argument gets
+//! the same name. It gives up where a use is ambiguous: a name that is bound again, or that a macro
+//! may interpret in another way.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use syn::{
@@ -8,10 +8,10 @@ use syn::{
     visit_mut::{self, VisitMut},
 };
 
-/// How every argument is called.
+/// Name that replaces every argument name.
 const POSITION: &str = "__0";
 
-/// The body with the argument bound by position; none if that is not certain.
+/// Body with the argument bound by position; `None` if a use is ambiguous.
 pub(crate) fn by_position(argument: &Pat, body: &Expr) -> Option<Expr> {
     let Pat::Ident(PatIdent { by_ref: None, ident, subpat: None, .. }) = argument else {
         return None;
@@ -39,7 +39,7 @@ impl VisitMut for Binder {
         }
     }
 
-    /// `Both { s }` is short for `Both { s: s }`.
+    /// Expands the shorthand `Both { s }` to `Both { s: s }`.
     fn visit_field_value_mut(&mut self, field: &mut FieldValue) {
         if matches!(&field.member, Member::Named(name) if *name == self.name) {
             field.colon_token.get_or_insert_default();
@@ -59,7 +59,7 @@ impl VisitMut for Binder {
 }
 
 impl Binder {
-    /// Binds the argument among tokens that a macro reads: as `name.something`, and in no other place.
+    /// Binds the argument among the tokens of a macro: as `name.something`, and nowhere else.
     fn bind(&mut self, tokens: TokenStream) -> TokenStream {
         let tokens: Vec<_> = tokens.into_iter().collect();
         let dot = |token: Option<&TokenTree>| matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == '.');
@@ -79,7 +79,7 @@ impl Binder {
                 TokenTree::Group(proc_macro2::Group::new(group.delimiter(), stream))
             }
             TokenTree::Literal(literal) => {
-                // Texts of formats may name it.
+                // Format strings may name it.
                 self.certain &= !literal.to_string().contains(&format!("{{{}", self.name));
                 token.clone()
             }

@@ -1,4 +1,4 @@
-//! What a method looks like from outside: its receiver, context, arguments and result, checked.
+//! Parses and checks the signature of a method: receiver, context, arguments and result.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -7,42 +7,40 @@ use syn::{
     spanned::Spanned,
 };
 
-/// How many arguments a definition may have.
 const ARGUMENTS_MAX: usize = 8;
 
-/// The parts of a signature that matter to a definition.
+/// The parts of a signature that a definition needs.
 pub(crate) struct Signature {
     pub(crate) receiver: Option<Receiver>,
-    /// The context, if one comes first.
+    /// Whether the first argument is the context.
     pub(crate) context: bool,
     pub(crate) arguments: Vec<Type>,
     pub(crate) output: Output,
     pub(crate) asynchronous: bool,
 }
 
-/// What a method returns.
 pub(crate) struct Output {
-    /// The value, without the `Result` around it.
+    /// The value type, without the `Result` around it.
     pub(crate) value: Type,
-    /// It is a `Result`.
+    /// Whether the return type is a `Result`.
     pub(crate) fallible: bool,
-    /// Something is returned.
+    /// The return type as written, if there is one.
     pub(crate) written: Option<Type>,
 }
 
-/// What the first argument may be.
+/// Required form of the context argument.
 #[derive(Clone, Copy)]
 pub(crate) struct ContextRule {
-    /// The name of its type.
+    /// Name of its type.
     pub(crate) type_name: &'static str,
-    /// How it is written.
     pub(crate) written: &'static str,
-    /// It is taken by reference.
+    /// Whether it is taken by reference.
     pub(crate) by_reference: bool,
 }
 
 impl Signature {
-    /// Reads a signature and checks what all definitions have in common. `what` names it in messages.
+    /// Parses a signature and checks the rules that all definitions share. `what` names it in
+    /// messages.
     pub(crate) fn read(
         signature: &syn::Signature,
         what: &str,
@@ -68,18 +66,17 @@ impl Signature {
             }
         }
         if arguments.len() > ARGUMENTS_MAX {
-            let message = format!(
-                "{what} takes at most {ARGUMENTS_MAX} arguments: put them in a struct of their own"
-            );
+            let message =
+                format!("{what} takes at most {ARGUMENTS_MAX} arguments: put them in a struct");
             return Err(error(&signature.inputs, message));
         }
         let asynchronous = signature.asyncness.is_some();
         let output = Output::read(&signature.output);
-        check_owned(&output.value, "a result goes into history")?;
+        check_owned(&output.value, "a result is stored in history")?;
         Ok(Self { receiver, context, arguments, output, asynchronous })
     }
 
-    /// The type of the input: nothing, the one argument, or a tuple.
+    /// Type of the input: unit, the single argument, or a tuple.
     pub(crate) fn input(&self) -> TokenStream {
         match self.arguments.as_slice() {
             [] => quote!(()),
@@ -88,10 +85,10 @@ impl Signature {
         }
     }
 
-    /// How the input travels.
+    /// How the input is encoded.
     pub(crate) fn travels(&self) -> TokenStream {
         let input = self.input();
-        // A type that cannot travel is reported at the argument, not at the attribute.
+        // Reports a type that cannot be encoded at the argument, not at the attribute.
         let place = self.arguments.first().map_or_else(Span::call_site, Spanned::span);
         let count = match self.arguments.len() {
             0 => Ident::new("none", place),
@@ -101,12 +98,12 @@ impl Signature {
         quote_spanned!(place=> ::abide::payload::Arguments::<#input>::#count())
     }
 
-    /// Names for the arguments.
+    /// Generated names for the arguments.
     pub(crate) fn names(&self) -> Vec<Ident> {
         (0..self.arguments.len()).map(|index| format_ident!("argument_{index}")).collect()
     }
 
-    /// A pattern that takes the input apart into the names.
+    /// Pattern that destructures the input into those names.
     pub(crate) fn pattern(&self) -> TokenStream {
         let names = self.names();
         match names.as_slice() {
@@ -116,7 +113,7 @@ impl Signature {
         }
     }
 
-    /// The call as a `Result<value, Raised>`.
+    /// Wraps the call as a `Result<value, Raised>`.
     pub(crate) fn raised(&self, call: &TokenStream) -> TokenStream {
         if self.output.fallible {
             quote!((#call).map_err(::abide::Raised::new))
@@ -125,7 +122,7 @@ impl Signature {
         }
     }
 
-    /// Refuses a receiver.
+    /// Rejects a receiver.
     pub(crate) fn no_receiver(&self, message: &str) -> syn::Result<()> {
         match &self.receiver {
             Some(receiver) => Err(error(receiver, message)),
@@ -135,7 +132,7 @@ impl Signature {
 }
 
 impl ContextRule {
-    /// `None` if the type is not the context; else whether it is taken as it must be.
+    /// `None` if the type is not the context; otherwise whether it has the required form.
     fn matches(self, ty: &Type) -> Option<bool> {
         let (inner, by_reference) = match ty {
             Type::Reference(reference) => (&*reference.elem, reference.mutability.is_none()),
@@ -192,13 +189,13 @@ pub(crate) fn check_generics(generics: &syn::Generics, what: &str) -> syn::Resul
 
 fn check_argument(pattern: &Pat, ty: &Type) -> syn::Result<()> {
     if !matches!(pattern, Pat::Ident(_) | Pat::Wild(_)) {
-        let message = "an argument has a plain name: take it apart in the body";
+        let message = "an argument must be a plain name: destructure it in the body";
         return Err(error(pattern, message));
     }
     check_owned(ty, "an argument comes from history")
 }
 
-/// Data travels, so it cannot be borrowed.
+/// Arguments and results are encoded, so they cannot be borrowed.
 fn check_owned(ty: &Type, why: &str) -> syn::Result<()> {
     let Type::Reference(reference) = ty else { return Ok(()) };
     let owned = match &*reference.elem {
@@ -209,20 +206,19 @@ fn check_owned(ty: &Type, why: &str) -> syn::Result<()> {
         },
         _ => "an owned type such as `Vec`".to_owned(),
     };
-    Err(error(ty, format!("{why}, so it is owned: write {owned}")))
+    Err(error(ty, format!("{why}, so it must be owned: write {owned}")))
 }
 
-/// The receiver is `&self`.
+/// Whether the receiver is `&self`.
 pub(crate) const fn is_shared(receiver: &Receiver) -> bool {
     matches!(receiver.kind, ReceiverKind::Reference(_, _, None))
 }
 
-/// The receiver is `&mut self`.
+/// Whether the receiver is `&mut self`.
 pub(crate) const fn is_exclusive(receiver: &Receiver) -> bool {
     matches!(receiver.kind, ReceiverKind::Reference(_, _, Some(_)))
 }
 
-/// An error at these tokens.
 pub(crate) fn error(place: impl ToTokens, message: impl std::fmt::Display) -> syn::Error {
     syn::Error::new_spanned(place, message)
 }

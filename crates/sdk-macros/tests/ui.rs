@@ -1,5 +1,5 @@
-//! What the macros say when they are used wrongly. Each file in `ui` has its messages beside it; run
-//! with `TRYBUILD=overwrite` to write them anew, and read what changed.
+//! Error messages for wrong uses of the macros. Each file in `ui` has its expected messages beside
+//! it; run with `TRYBUILD=overwrite` to update them, and review the changes.
 
 #[test]
 fn mistakes_are_explained_where_they_are_made() {

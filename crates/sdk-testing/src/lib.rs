@@ -44,8 +44,6 @@
 //! # }
 //! ```
 
-#![warn(missing_docs)]
-
 mod asked;
 mod attempt;
 mod child;

@@ -1,4 +1,4 @@
-//! The files of a disk and the faults that it is told to have.
+//! The files of a disk, and the faults that are injected.
 
 use std::{
     collections::BTreeMap,
@@ -9,21 +9,19 @@ use rusqlite::ffi;
 
 use crate::{file::File, layer, shared::Shared};
 
-/// What the operations of a file layer answer: an error is a code of SQLite.
+/// Result of a file operation; an error is a result code of SQLite.
 pub(crate) type Answer<T> = Result<T, i32>;
 
-/// Whether the disk works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Power {
-    /// It works.
+    /// All operations succeed.
     On,
-    /// It works for this many more writes and syncs.
+    /// Fails after this many more writes and syncs.
     OnFor(u64),
-    /// Every operation fails.
     Off,
 }
 
-/// A disk in memory. Clones are the same disk.
+/// A disk in memory. Clones share it.
 #[derive(Clone)]
 pub struct Disk {
     state: Arc<Mutex<State>>,
@@ -31,24 +29,24 @@ pub struct Disk {
 
 struct State {
     files: BTreeMap<String, File>,
-    /// How many files without a name there were.
+    /// Number of unnamed files so far.
     nameless: u64,
     shared: BTreeMap<String, Arc<Shared>>,
     power: Power,
     syncs_lie: bool,
-    /// The next sync of a file whose name ends like this fails.
+    /// The next sync of a file with this suffix fails.
     failing_sync: Option<String>,
-    /// The next write to a file whose name ends like this fails.
+    /// The next write to a file with this suffix fails.
     failing_write: Option<String>,
     bytes_max: usize,
 }
 
 impl Disk {
-    /// Makes an empty disk and tells SQLite of it as the file layer `name`. It stays for the life of
-    /// the process, so use one for many rounds.
+    /// Creates an empty disk and registers it with SQLite as the VFS `name`. It is never freed, so
+    /// reuse one for many rounds.
     ///
     /// # Panics
-    /// The name holds a zero byte, or SQLite refuses the layer.
+    /// If the name contains a zero byte, or SQLite rejects the VFS.
     pub fn register(name: &str) -> Self {
         let state = State {
             files: BTreeMap::new(),
@@ -65,64 +63,62 @@ impl Disk {
         disk
     }
 
-    /// Removes all files and all faults. No file may be open.
+    /// Removes all files and faults. No file may be open.
     pub fn erase(&self) {
         let mut state = self.state();
         state.files.clear();
         state.repair();
     }
 
-    /// Switches the power.
     pub fn set_power(&self, power: Power) {
         self.state().power = power;
     }
 
-    /// Whether the disk works.
     pub fn power(&self) -> Power {
         self.state().power
     }
 
-    /// From now on syncs succeed and do nothing, as those of a broken disk or of careless settings.
+    /// From now on syncs succeed without effect, as on a broken disk or with careless settings.
     pub fn let_syncs_lie(&self) {
         self.state().syncs_lie = true;
     }
 
-    /// Makes the next sync of a file whose name ends like this fail.
+    /// Makes the next sync of a file with this suffix fail.
     pub fn fail_next_sync_of(&self, suffix: &str) {
         self.state().failing_sync = Some(suffix.to_owned());
     }
 
-    /// Makes the next write to a file whose name ends like this fail.
+    /// Makes the next write to a file with this suffix fail.
     pub fn fail_next_write_of(&self, suffix: &str) {
         self.state().failing_write = Some(suffix.to_owned());
     }
 
-    /// Limits the bytes of all files together.
+    /// Limits the total size of all files, in bytes.
     pub fn set_capacity(&self, bytes: usize) {
         self.state().bytes_max = bytes;
     }
 
-    /// Bytes of all files together.
+    /// Total size of all files, in bytes.
     pub fn used(&self) -> usize {
         self.state().used()
     }
 
-    /// After a power cut: loses what was not synced, except those sectors that `survives` picks, and
-    /// switches the power on. No file may be open.
+    /// Restarts after a power failure: discards unsynced sectors, except those that `survives`
+    /// picks, and turns the power on. No file may be open.
     pub fn restart(&self, mut survives: impl FnMut() -> bool) {
         let mut state = self.state();
         state.files.values_mut().for_each(|file| file.lose(&mut survives));
         state.repair();
     }
 
-    /// After the death of the process, with the power on: what connections shared in memory is gone,
-    /// what they wrote is seen as before, synced or not. No file may be open.
+    /// Ends the process without a power failure: shared memory is lost, but writes stay, synced or
+    /// not. No file may be open.
     pub fn end_process(&self) {
         self.state().shared.clear();
     }
 
-    /// Writes all files whose names end like this again as they are seen, and syncs them. What a failed
-    /// sync left unsaved is saved then.
+    /// Rewrites all files with this suffix as the process sees them, and syncs them. This saves
+    /// writes that a failed sync had left unsaved.
     pub fn rewrite(&self, suffix: &str) {
         let mut state = self.state();
         let files = state.files.iter_mut().filter(|(name, _)| name.ends_with(suffix));
@@ -140,22 +136,22 @@ impl Disk {
         Ok(())
     }
 
-    /// A name for a file that was opened without one.
+    /// Generates a name for a file that was opened without one.
     pub(crate) fn nameless(&self) -> String {
         let mut state = self.state();
         state.nameless += 1;
         format!("nameless-{}", state.nameless)
     }
 
-    /// Removes a file that was to last only until it is closed.
+    /// Removes a temporary file when it is closed.
     pub(crate) fn forget(&self, name: &str) {
         let mut state = self.state();
         state.files.remove(name);
         state.shared.remove(name);
     }
 
-    /// A deleted file stays deleted, as after a sync of its directory. The store's only one is the
-    /// rollback journal of a file that is being made.
+    /// A deletion is durable at once, as after a sync of the directory. The store deletes only the
+    /// rollback journal of a file that is being created.
     pub(crate) fn delete(&self, name: &str) -> Answer<()> {
         let mut state = self.state();
         state.spend(ffi::SQLITE_IOERR_DELETE)?;
@@ -221,7 +217,7 @@ impl Disk {
 }
 
 impl State {
-    /// A new process on a disk without faults.
+    /// Starts a new process on a disk without faults.
     fn repair(&mut self) {
         self.shared.clear();
         (self.power, self.syncs_lie) = (Power::On, false);
@@ -241,7 +237,7 @@ impl State {
         if self.power == Power::Off { Err(failure) } else { Ok(()) }
     }
 
-    /// Counts an operation that changes something, and fails once the power is gone.
+    /// Counts an operation that changes something, and fails once the power is off.
     fn spend(&mut self, failure: i32) -> Answer<()> {
         self.power = match self.power {
             Power::OnFor(0) => Power::Off,

@@ -1,9 +1,9 @@
-//! One file: what a process sees of it, what is safe on the disk, and what lies between the two.
+//! One file: what the process sees, what is durable, and the unsynced changes between the two.
 
-/// The disk keeps or loses whole sectors; a larger write can be torn.
+/// The disk keeps or loses whole sectors, so a larger write can be torn.
 const SECTOR: usize = 512;
 
-/// A change that was not synced.
+/// An unsynced change.
 enum Change {
     Write { offset: usize, bytes: Vec<u8> },
     Resize { size: usize },
@@ -21,7 +21,7 @@ impl File {
         self.seen.len()
     }
 
-    /// Fills the buffer as far as the file goes, and says how far.
+    /// Fills the buffer up to the end of the file, and returns the number of bytes read.
     pub(crate) fn read(&self, offset: usize, buffer: &mut [u8]) -> usize {
         let available = self.seen.get(offset..).unwrap_or_default();
         let length = available.len().min(buffer.len());
@@ -48,19 +48,19 @@ impl File {
         }
     }
 
-    /// A sync that failed: the process goes on seeing its writes, but no later sync saves them.
+    /// Fails a sync: the process still sees its writes, but no later sync makes them durable.
     pub(crate) fn fail_sync(&mut self) {
         self.unsynced.clear();
     }
 
-    /// Writes again what the process sees, and syncs it.
+    /// Writes the content that the process sees again, and syncs it.
     pub(crate) fn rewrite(&mut self) {
         self.resize(self.seen.len());
         self.write(0, &self.seen.clone());
         self.sync();
     }
 
-    /// Leaves of the unsynced changes those sectors that `survives` picks.
+    /// Discards the unsynced changes, except those sectors that `survives` picks.
     pub(crate) fn lose(&mut self, survives: &mut impl FnMut() -> bool) {
         for change in self.unsynced.drain(..) {
             match change {
@@ -87,7 +87,7 @@ fn put(content: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     content[offset..end].copy_from_slice(bytes);
 }
 
-/// Cuts a write where sectors of the disk end.
+/// Splits a write at sector boundaries.
 fn sectors(mut offset: usize, mut bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     std::iter::from_fn(move || {
         let length = bytes.len().min(SECTOR - offset % SECTOR);

@@ -1,7 +1,7 @@
-//! The table of C functions through which SQLite uses a [`Disk`]. It translates arguments and decides
-//! nothing. All unsafe code of the crate is here, and rests on what SQLite promises about a file layer:
-//! the pointers it passes are valid for the call, a file belongs to one connection, and is not used
-//! after it is closed.
+//! The VFS: a table of C functions through which SQLite uses a [`Disk`]. It only translates
+//! arguments. All unsafe code of the crate is here, and relies on SQLite's guarantees for a VFS:
+//! the pointers that it passes are valid for the call, a file belongs to one connection, and a
+//! closed file is not used again.
 #![expect(unsafe_code, reason = "SQLite takes a file layer only as a table of C functions")]
 
 use std::{
@@ -21,7 +21,7 @@ use crate::{
     shared::{Held, Mode, Shared},
 };
 
-/// What SQLite allocates for each open file; the first field is the one it knows.
+/// Structure that SQLite allocates for each open file; it only knows the first field.
 #[repr(C)]
 struct Handle {
     methods: ffi::sqlite3_file,
@@ -31,7 +31,7 @@ struct Handle {
 struct OpenFile {
     disk: Disk,
     name: String,
-    /// Whether the file goes when it is closed.
+    /// Whether the file is deleted when it is closed.
     temporary: bool,
     shared: Arc<Shared>,
     held: Held,
@@ -59,10 +59,10 @@ static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
     xUnfetch: None,
 };
 
-/// Tells SQLite of the disk. Clock, sleep and randomness are those of the default layer.
+/// Registers the disk with SQLite. Clock, sleep and randomness come from the default VFS.
 pub(crate) fn register(name: &str, disk: Disk) {
     let Ok(name) = CString::new(name) else { panic!("the name {name:?} holds a zero byte") };
-    // SAFETY: asks for the default layer, which always exists and lives for ever.
+    // SAFETY: asks for the default VFS, which always exists and is never freed.
     let mut layer = unsafe { *ffi::sqlite3_vfs_find(ptr::null()) };
     layer.szOsFile = c_int::try_from(size_of::<Handle>()).unwrap_or(c_int::MAX);
     layer.pNext = ptr::null_mut();
@@ -86,7 +86,7 @@ fn size(value: i64) -> usize {
 }
 
 /// # Safety
-/// `layer` is one that [`register`] made.
+/// `layer` was created by [`register`].
 unsafe fn disk<'a>(layer: *mut ffi::sqlite3_vfs) -> &'a Disk {
     // SAFETY: `register` set the data to a disk that is never freed.
     unsafe { &*(*layer).pAppData.cast::<Disk>() }
@@ -239,8 +239,8 @@ unsafe extern "C" fn file_size(file: *mut ffi::sqlite3_file, length: *mut i64) -
     }
 }
 
-/// Locks of the file itself never conflict: a store's connections write only through the write-ahead
-/// log, which has its own, and no second process sees this disk.
+/// Locks on the file itself never conflict: a store's connections write only through the
+/// write-ahead log, which has its own locks, and no second process sees this disk.
 unsafe extern "C" fn lock(_file: *mut ffi::sqlite3_file, _level: c_int) -> c_int {
     ffi::SQLITE_OK
 }
@@ -266,7 +266,7 @@ unsafe extern "C" fn sector_size(_file: *mut ffi::sqlite3_file) -> c_int {
     4096
 }
 
-/// What SQLite assumes of a file of the operating system.
+/// The same characteristics as a file of the operating system.
 unsafe extern "C" fn device_characteristics(_file: *mut ffi::sqlite3_file) -> c_int {
     ffi::SQLITE_IOCAP_POWERSAFE_OVERWRITE
 }

@@ -1,5 +1,5 @@
-//! What the connections to one file share besides the file: the memory in which SQLite keeps the index
-//! of its write-ahead log, and the locks on it. Both end with the process, and so with a power cut.
+//! State that the connections to one file share besides the file: the memory in which SQLite keeps
+//! the index of its write-ahead log, and its locks. Both are lost when the process ends.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -12,11 +12,10 @@ use crate::disk::Answer;
 
 const LOCKS: usize = 8;
 
-/// The shared state of one file.
 #[derive(Default)]
 pub(crate) struct Shared {
-    /// SQLite keeps the addresses, so a region is never moved and never freed: it is small, and there
-    /// are as many as rounds of tests.
+    /// SQLite keeps the addresses, so a region is never moved or freed: regions are small, and
+    /// there is about one per round of a test.
     regions: Mutex<Vec<AtomicPtr<u8>>>,
     locks: Mutex<[Lock; LOCKS]>,
 }
@@ -29,7 +28,7 @@ enum Lock {
     Exclusive,
 }
 
-/// The locks that one connection holds.
+/// Locks of one connection.
 #[derive(Default)]
 pub(crate) struct Held([Mode; LOCKS]);
 
@@ -42,7 +41,7 @@ pub(crate) enum Mode {
 }
 
 impl Shared {
-    /// The address of a region, which is made if it is wanted and not there.
+    /// Address of a region, which is created if `make` is set.
     pub(crate) fn region(&self, index: usize, bytes: usize, make: bool) -> Option<*mut u8> {
         let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
         while make && regions.len() <= index {
@@ -51,7 +50,7 @@ impl Shared {
         regions.get(index).map(|region| region.load(Relaxed))
     }
 
-    /// Brings a range of one connection's locks to `mode`, or none of them.
+    /// Changes a range of a connection's locks to `mode`, all of them or none.
     pub(crate) fn lock(
         &self,
         held: &mut Held,
@@ -76,9 +75,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives up all locks of a connection.
+    /// Releases all locks of a connection.
     pub(crate) fn release(&self, held: &mut Held) {
-        // Giving up a lock never fails.
+        // Releasing a lock never fails.
         let _ = self.lock(held, 0..LOCKS, Mode::None);
     }
 }

@@ -1,6 +1,7 @@
-//! Reads the address of a database. PostgreSQL's client library for Rust knows most of what may stand
-//! there; the settings of TLS that it does not know are taken out here. Hosts are kept apart, so that
-//! one that accepts connections and says nothing does not hide the next.
+//! Parses the address of a database. PostgreSQL's client library for Rust parses most of it; the
+//! TLS settings that the library does not know are extracted here. Each host gets its own
+//! configuration, so that a host that accepts connections but never answers does not hide the next
+//! one.
 
 use std::path::PathBuf;
 
@@ -12,13 +13,12 @@ use crate::{
     tls::{Mode, Roots, Settings},
 };
 
-/// What an address says: how to reach each host, in order, and how to be sure of it.
+/// A parsed address: how to connect to each host, in order, and its TLS settings.
 pub(crate) struct Address {
     pub(crate) hosts: Vec<Config>,
     pub(crate) tls: Settings,
 }
 
-/// The beginnings of an address.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
 impl Address {
@@ -33,7 +33,8 @@ impl Address {
         };
         let (hosts, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         if hosts.contains('@') {
-            // What stands before it may be the end of a password, which messages would show as a host.
+            // The text before it may be the end of a password, which error messages would show as a
+            // host.
             return Err(refused("an @ in user or password is written as %40"));
         }
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -52,7 +53,7 @@ impl Address {
     }
 }
 
-/// Whether this is a setting of TLS, which is then noted.
+/// Stores the pair in `tls` if it is a TLS setting, and returns whether it was.
 fn take(tls: &mut Settings, pair: &str) -> Result<bool, OpenError> {
     let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
     let value = || {
@@ -77,10 +78,10 @@ fn file(path: &str) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// What the address of one host says.
+/// Client configuration from the address of a single host.
 fn config(address: &str) -> Result<Config, OpenError> {
     let config: Config = address.parse().map_err(|error: tokio_postgres::Error| {
-        // The message names the part at fault and never the password.
+        // The message names the faulty part and never the password.
         let source = std::error::Error::source(&error);
         refused(&source.map_or_else(|| error.to_string(), ToString::to_string))
     })?;

@@ -1,4 +1,4 @@
-//! What an error of PostgreSQL means to a caller. The one place where error codes are read.
+//! Classifies errors of PostgreSQL by what a caller can do. The only place that reads error codes.
 
 use abide_store::{CommitError, ReadError};
 use tokio_postgres::{
@@ -7,21 +7,22 @@ use tokio_postgres::{
 };
 use tokio_rustls::rustls;
 
-use crate::values::Strange;
+use crate::values::Undecodable;
 
-/// What a failed statement says about the store.
+/// Classified failure of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// A batch is at fault; others are not.
+    /// One batch is at fault; other batches of the group are not.
     Refused(CommitError),
-    /// Nothing was written, and the same may succeed in a moment on a new connection: this one was lost
-    /// before the commit, the database starts, or another one took over from it.
+    /// Nothing was written, and a retry on a new connection may succeed soon: the connection was
+    /// lost before the commit, the database is starting, or a failover happened.
     Passing(String),
-    /// Nothing was written because transactions met. The same may succeed at once.
-    Met(String),
-    /// Nothing was written, because there is no room.
+    /// Nothing was written because of a serialization failure or deadlock. An immediate retry may
+    /// succeed.
+    Conflict(String),
+    /// Nothing was written because the disk is full.
     Full(String),
-    /// Nothing was written, and waiting a moment will not help: too slow, no permission.
+    /// Nothing was written, and a quick retry will not help: a timeout, a missing permission.
     Unavailable(String),
     /// The connection was lost after the commit was sent.
     Unknown(String),
@@ -30,7 +31,7 @@ pub(crate) enum Fault {
 }
 
 impl From<Error> for Fault {
-    /// What the error says if nothing was committed.
+    /// Classifies an error under the assumption that nothing was committed.
     fn from(error: Error) -> Self {
         let text = text(&error);
         match error.code() {
@@ -40,19 +41,19 @@ impl From<Error> for Fault {
     }
 }
 
-impl From<Strange> for Fault {
-    fn from(strange: Strange) -> Self {
-        Self::Corrupt(strange.to_string())
+impl From<Undecodable> for Fault {
+    fn from(undecodable: Undecodable) -> Self {
+        Self::Corrupt(undecodable.to_string())
     }
 }
 
 impl Fault {
     fn of_code(code: &SqlState, text: String) -> Self {
         match class(code) {
-            // Integrity, data, sizes: what was sent cannot be stored.
+            // Integrity, data and size errors: the database cannot store what was sent.
             "22" | "23" | "54" => Self::Refused(CommitError::Refused(text)),
             // Serialization failures and deadlocks.
-            "40" => Self::Met(text),
+            "40" => Self::Conflict(text),
             "08" => Self::Passing(text),
             _ => match *code {
                 SqlState::READ_ONLY_SQL_TRANSACTION
@@ -63,8 +64,8 @@ impl Fault {
                 | SqlState::IDLE_SESSION_TIMEOUT
                 | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
                 | SqlState::IN_FAILED_SQL_TRANSACTION
-                // What was prepared no longer fits the tables, or is gone: a new connection prepares it
-                // anew.
+                // A prepared statement no longer fits the tables, or is gone; a new connection
+                // prepares it again.
                 | SqlState::FEATURE_NOT_SUPPORTED
                 | SqlState::INVALID_SQL_STATEMENT_NAME => Self::Passing(text),
                 SqlState::UNDEFINED_TABLE
@@ -81,8 +82,8 @@ impl Fault {
         }
     }
 
-    /// Errors of the client: the connection is gone, a value could not be sent, or TLS does not come
-    /// about, which it will not do later either.
+    /// Errors of the client library: the connection is gone, a value could not be encoded, or TLS
+    /// failed, which a retry does not fix.
     fn without_code(error: &Error, text: String) -> Self {
         let source = std::error::Error::source(error);
         let io = source.and_then(|source| source.downcast_ref::<std::io::Error>());
@@ -95,12 +96,11 @@ impl Fault {
         }
     }
 
-    /// The error in words.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Refused(error) => error.to_string(),
             Self::Passing(text)
-            | Self::Met(text)
+            | Self::Conflict(text)
             | Self::Full(text)
             | Self::Unavailable(text)
             | Self::Unknown(text)
@@ -108,12 +108,11 @@ impl Fault {
         }
     }
 
-    /// What a reader is told.
     pub(crate) fn for_reader(self) -> ReadError {
         match self {
             Self::Corrupt(text) => ReadError::Corrupt(text),
             Self::Passing(text)
-            | Self::Met(text)
+            | Self::Conflict(text)
             | Self::Full(text)
             | Self::Unavailable(text)
             | Self::Unknown(text) => ReadError::Unavailable(text),
@@ -121,11 +120,10 @@ impl Fault {
         }
     }
 
-    /// What a writer is told.
     pub(crate) fn for_writer(self) -> CommitError {
         match self {
             Self::Refused(error) => error,
-            Self::Passing(text) | Self::Met(text) | Self::Unavailable(text) => {
+            Self::Passing(text) | Self::Conflict(text) | Self::Unavailable(text) => {
                 CommitError::Unavailable(text)
             }
             Self::Full(text) => CommitError::Full(text),
@@ -135,8 +133,8 @@ impl Fault {
     }
 }
 
-/// What an error says that came after the commit was sent, in answer to a statement before it. The
-/// database then ends the transaction without effect, if it lives to tell.
+/// Classifies an error from a statement before the commit that arrives after the commit was sent.
+/// The database then rolls the transaction back, provided it is still running.
 pub(crate) fn before_commit(error: Error) -> Fault {
     let told = error.as_db_error().is_some_and(|error| {
         error.parsed_severity().is_some_and(|severity| severity == Severity::Error)
@@ -144,28 +142,28 @@ pub(crate) fn before_commit(error: Error) -> Fault {
     if told { Fault::from(error) } else { Fault::Unknown(text(&error)) }
 }
 
-/// What an error in answer to the commit itself says.
+/// Classifies an error in response to the commit itself.
 pub(crate) fn of_commit(error: Error) -> Fault {
-    if error.code().is_some_and(undone) {
+    if error.code().is_some_and(proves_rollback) {
         before_commit(error)
     } else {
         Fault::Unknown(text(&error))
     }
 }
 
-/// Whether a commit that was answered like this is known to have written nothing. Of few it is.
-fn undone(code: &SqlState) -> bool {
+/// Whether this error code proves that a commit wrote nothing. Few codes do.
+fn proves_rollback(code: &SqlState) -> bool {
     class(code) == "23"
         || [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED].contains(code)
 }
 
-/// What a commit is worth that the database did not keep back until its standby had it.
-pub(crate) fn hasty_commit() -> Fault {
+/// A commit that the database acknowledged before its synchronous standby had it.
+pub(crate) fn unreplicated_commit() -> Fault {
     let text = "the database was told not to wait for its standby: the commit may be lost with it";
     Fault::Unknown(text.to_owned())
 }
 
-/// Whether someone else made the same thing at the same time.
+/// Whether another node created the same object at the same time.
 pub(crate) fn of_existing_thing(error: &Error) -> bool {
     let known = [
         SqlState::UNIQUE_VIOLATION,
@@ -176,12 +174,12 @@ pub(crate) fn of_existing_thing(error: &Error) -> bool {
     error.code().is_some_and(|code| known.contains(code))
 }
 
-/// The first two characters of a code.
+/// The first two characters of an error code.
 fn class(code: &SqlState) -> &str {
     code.code().get(..2).unwrap_or_default()
 }
 
-/// The error in words, with its code.
+/// Message and code of the error.
 fn text(error: &Error) -> String {
     match error.as_db_error() {
         Some(told) => {
@@ -213,7 +211,7 @@ mod tests {
     fn every_code_says_what_a_caller_can_do() {
         let refused = |text| Fault::Refused(CommitError::Refused(text));
         check(refused, &["22001", "22021", "23502", "23505", "23514", "54000"]);
-        check(Fault::Met, &["40001", "40P01", "40003"]);
+        check(Fault::Conflict, &["40001", "40P01", "40003"]);
         let lost = ["08000", "08003", "08006", "08P01"];
         let ended = ["57P01", "57P02", "57P03", "57P05", "25P03"];
         let elsewhere = ["25006", "53300", "25P02", "26000", "0A000"];
@@ -230,7 +228,7 @@ mod tests {
 
     #[test]
     fn of_a_commit_only_conflicts_are_known_to_have_written_nothing() {
-        let known = |code: &str| undone(&SqlState::from_code(code));
+        let known = |code: &str| proves_rollback(&SqlState::from_code(code));
         for code in ["23505", "40001", "40P01"] {
             assert!(known(code), "{code}");
         }
@@ -243,7 +241,7 @@ mod tests {
     fn callers_are_told_whether_something_may_be_written() {
         let text = || "text".to_owned();
         let unavailable = CommitError::Unavailable(text());
-        for fault in [Fault::Passing(text()), Fault::Met(text()), Fault::Unavailable(text())] {
+        for fault in [Fault::Passing(text()), Fault::Conflict(text()), Fault::Unavailable(text())] {
             assert_eq!(fault.clone().for_writer(), unavailable);
             assert_eq!(fault.for_reader(), ReadError::Unavailable(text()));
         }

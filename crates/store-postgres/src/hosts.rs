@@ -1,8 +1,8 @@
-//! The hosts of a database, of which one can be written to. After a failover that is another one, and the
-//! one from before may come back: as a standby, which is passed over, or by mistake as it was. Every
-//! promotion begins a new timeline, so a host with an older one than was seen before is passed over too.
-//! A store that has not seen the new one yet cannot know: keeping the old one down is the task of
-//! whoever promotes.
+//! The hosts of a database, one of which accepts writes. After a failover that is a different host,
+//! and the old primary may return: as a standby, which is skipped, or by mistake as a primary.
+//! Every promotion starts a new timeline, so a host whose timeline is older than one already seen
+//! is skipped too. A store that has not yet seen the new timeline cannot detect this: the
+//! operator who promotes a standby must keep the old primary down.
 
 use std::{
     fmt,
@@ -28,27 +28,25 @@ use crate::{
     tls::{Encrypted, Tls},
 };
 
-/// How long one of several hosts may take at most to let us in. One that stands still accepts connections
-/// too.
+/// Upper bound for connecting to one of several hosts. A host that hangs still accepts connections.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The hosts, in the order of the address.
 pub(crate) struct Hosts {
     configs: Vec<Config>,
     tls: Tls,
-    /// Where the last connection was made: the next one is tried there first.
+    /// Host of the last connection, tried first for the next one.
     current: AtomicUsize,
-    /// The newest timeline that was seen.
+    /// Newest timeline seen on any host.
     newest: AtomicU32,
 }
 
-/// A connection to one of them.
+/// A connection to one of the hosts.
 pub(crate) struct Link {
     pub(crate) client: Client,
-    /// The host's timeline; 0 if the database does not know what that is.
+    /// Timeline of the host; 0 if the database does not report one.
     timeline: u32,
-    /// A commit was answered before its standby had it.
-    hasty: Arc<AtomicBool>,
+    /// Set when a commit was acknowledged before its standby had it.
+    unreplicated: Arc<AtomicBool>,
 }
 
 impl Hosts {
@@ -69,7 +67,7 @@ impl Hosts {
         Ok(Self { configs, tls, current: AtomicUsize::new(0), newest: AtomicU32::new(0) })
     }
 
-    /// Connects to the host that can be written to. Each has its share of the time.
+    /// Connects to the host that accepts writes. Each host gets an equal share of the time.
     pub(crate) async fn connect(&self, patience: Duration) -> Result<Link, Fault> {
         if let [only] = &self.configs[..] {
             return self.link(only).await;
@@ -87,13 +85,13 @@ impl Hosts {
                 Err(fault) => faults.push((Place(&self.configs[index]).to_string(), fault)),
             }
         }
-        Err(together(&faults))
+        Err(combined(&faults))
     }
 
     async fn link(&self, config: &Config) -> Result<Link, Fault> {
         let (client, connection) = boxed(config.connect(self.tls.clone())).await?;
-        let hasty = Arc::<AtomicBool>::default();
-        tokio::spawn(drive(connection, Arc::clone(&hasty)));
+        let unreplicated = Arc::<AtomicBool>::default();
+        tokio::spawn(drive(connection, Arc::clone(&unreplicated)));
         let timeline = timeline(&client).await?;
         let newest = self.newest.fetch_max(timeline, Relaxed).max(timeline);
         if timeline < newest {
@@ -101,40 +99,40 @@ impl Hosts {
                 "it is an old primary: its timeline is {timeline}, and {newest} was seen"
             )));
         }
-        Ok(Link { client, timeline, hasty })
+        Ok(Link { client, timeline, unreplicated })
     }
 
-    /// Whether another host has taken over since the connection was made.
+    /// Whether a failover has happened since this connection was made.
     pub(crate) fn outdated(&self, link: &Link) -> bool {
         link.timeline < self.newest.load(Relaxed)
     }
 }
 
 impl Link {
-    /// Whether, since this was asked before, the database answered a commit without waiting for the
-    /// standby that it is set to wait for.
-    pub(crate) fn was_hasty(&self) -> bool {
-        self.hasty.swap(false, Relaxed)
+    /// Whether, since the last call, the database acknowledged a commit without waiting for its
+    /// synchronous standby.
+    pub(crate) fn take_unreplicated(&self) -> bool {
+        self.unreplicated.swap(false, Relaxed)
     }
 }
 
-/// Where PostgreSQL gives up waiting for a standby because somebody told it to. The commit then looks
-/// like any other, but for a warning from here.
+/// Function of PostgreSQL that logs a warning when an administrator cancels the wait for a standby.
+/// Apart from this warning, the commit looks like any other.
 const WAIT_FOR_STANDBY: &str = "SyncRepWaitForLSN";
 
-/// Carries what is asked and answered.
-async fn drive(mut connection: Connection<Socket, Encrypted>, hasty: Arc<AtomicBool>) {
+/// Drives the connection until it closes.
+async fn drive(mut connection: Connection<Socket, Encrypted>, unreplicated: Arc<AtomicBool>) {
     while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
         match message {
             Ok(AsyncMessage::Notice(notice)) => {
                 tracing::debug!(notice = notice.message(), "the database says");
                 if notice.routine() == Some(WAIT_FOR_STANDBY) {
-                    hasty.store(true, Relaxed);
+                    unreplicated.store(true, Relaxed);
                 }
             }
             Ok(_) => {}
             Err(error) => {
-                // Whoever uses the session is told of its end by it.
+                // The user of the session gets the error from its own call.
                 tracing::debug!(%error, "a connection to the database has ended");
                 return;
             }
@@ -142,8 +140,8 @@ async fn drive(mut connection: Connection<Socket, Encrypted>, hasty: Arc<AtomicB
     }
 }
 
-/// Which of the database's histories the host continues. Databases that only speak PostgreSQL's protocol
-/// need not know the question.
+/// Timeline of the host, that is, which history of the database it continues. Databases that merely
+/// speak PostgreSQL's protocol may not support the query.
 async fn timeline(client: &Client) -> Result<u32, Fault> {
     let asked = client.query_typed("SELECT pg_walfile_name(pg_current_wal_lsn())", &[]).await;
     match asked {
@@ -167,8 +165,8 @@ fn unknown_question(error: &Error) -> bool {
     code.is_some_and(|code| codes.contains(&code))
 }
 
-/// What several hosts say. It may pass if it may pass for one of them.
-fn together(faults: &[(String, Fault)]) -> Fault {
+/// Combines the faults of several hosts. The result is transient if at least one of them is.
+fn combined(faults: &[(String, Fault)]) -> Fault {
     let passing = faults.iter().any(|(_, fault)| matches!(fault, Fault::Passing(_)));
     let texts: Vec<_> =
         faults.iter().map(|(host, fault)| format!("{host}: {}", fault.text())).collect();
@@ -177,7 +175,7 @@ fn together(faults: &[(String, Fault)]) -> Fault {
 }
 
 impl fmt::Display for Hosts {
-    /// Hosts and database, without user and password.
+    /// Shows hosts and database, without user and password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let places: Vec<_> = self.configs.iter().map(|config| Place(config).to_string()).collect();
         let database = |config: &Config| {
@@ -194,7 +192,7 @@ impl fmt::Debug for Hosts {
     }
 }
 
-/// Where one host is.
+/// Address of one host, for messages.
 struct Place<'a>(&'a Config);
 
 impl fmt::Display for Place<'_> {
@@ -218,9 +216,9 @@ mod tests {
     fn what_several_hosts_say_is_told_with_their_names() {
         let down = ("one:5432".to_owned(), Fault::Passing("refused".to_owned()));
         let wrong = ("two:5432".to_owned(), Fault::Unavailable("no such database".to_owned()));
-        let both = together(&[down, wrong.clone()]);
+        let both = combined(&[down, wrong.clone()]);
         let text = "one:5432: refused; two:5432: no such database";
         assert_eq!(both, Fault::Passing(text.to_owned()));
-        assert!(matches!(together(&[wrong]), Fault::Unavailable(_)));
+        assert!(matches!(combined(&[wrong]), Fault::Unavailable(_)));
     }
 }

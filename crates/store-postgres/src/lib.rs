@@ -1,25 +1,24 @@
-//! A store in a PostgreSQL database. It interprets batches and answers reads; it decides nothing.
+//! A store in a PostgreSQL database. It applies batches and answers reads; it makes no decisions.
 //!
-//! - [`Options`]: which database and how it is used; each has a default with its reason.
-//! - [`PostgresStore`]: the handle. Dropping it finishes what is queued.
-//! - `address`, `hosts`, `tls`: where the database is, which of its hosts can be written to, and how to be
-//!   sure of it.
-//! - `open`: looks before it touches, then brings the schema up to date. A schema that is not ours, or
-//!   newer than we are, keeps its content.
-//! - `session`: one connection with its settings and prepared statements; it is made anew when lost.
-//! - `writer`: group commit. Batches that wait, of whatever shard, go into one transaction, which
-//!   locks and checks the epochs of its shards first and then writes each table with one statement.
-//! - `readers`: connections that only read; `registrar`: the one for the registry.
+//! - [`Options`]: which database to use and how; the doc of each option gives the reason for its
+//!   default.
+//! - [`PostgresStore`]: the handle. Dropping it first writes what is queued.
+//! - `address`, `hosts`, `tls`: where the database is, which of its hosts accepts writes, and how
+//!   to authenticate it.
+//! - `open`: inspects the schema before it changes anything, then migrates it. A schema of another
+//!   program or of a newer version is left untouched.
+//! - `session`: one connection with its settings and prepared statements, replaced when it is lost.
+//! - `writer`: group commit. Queued batches of all shards share a transaction, which first locks
+//!   and checks the epochs of its shards and then writes each table with one statement.
+//! - `readers`: connections that only read; `registrar`: the connection for the registry.
 //! - `tables`: one file per table with its SQL.
-//! - `values`: how times, ids and texts stand in columns.
-//! - [`Counts`]: what was committed.
-//! - `fault`: what an error of PostgreSQL means to a caller.
+//! - `values`: how times, ids and texts are encoded in columns.
+//! - [`Counts`]: counters of what was committed.
+//! - `fault`: classifies errors of PostgreSQL by what a caller can do.
 //!
-//! Several stores, of several processes, may be open on one schema: what keeps them apart is the epoch
-//! of each shard. Nothing here needs advisory locks, notifications or other features that databases
-//! which only speak PostgreSQL's protocol leave out.
-
-#![warn(missing_docs)]
+//! Several stores, in several processes, may share one schema: the epoch of each shard keeps them
+//! apart. The store avoids advisory locks, notifications and other features that databases which
+//! merely speak PostgreSQL's protocol lack.
 
 mod address;
 mod fault;

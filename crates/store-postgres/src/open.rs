@@ -1,10 +1,10 @@
-//! Opens the schema: looks before it touches, brings the tables up to date. A schema that is not ours,
-//! newer or damaged keeps its content.
+//! Opens the schema: inspects it first, then migrates the tables. A schema that belongs to another
+//! program, is newer, or is damaged is left untouched.
 //!
-//! Several nodes may open at one time. Who makes the marker table is decided by the database, which lets
-//! one of them make it; the others look again. Who brings the tables up to date holds the marker's row;
-//! the others wait for it and then find nothing to do. Nodes that run on an older version meanwhile go on:
-//! a migration leaves them what they use.
+//! Several nodes may open the schema at once. The database lets exactly one of them create the
+//! marker table; the others look again. The node that migrates holds a lock on the marker's row;
+//! the others wait for it and then find nothing to do. Nodes of an older version keep running
+//! meanwhile: a migration keeps everything that they use.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -22,19 +22,20 @@ use crate::{
 /// One step from a version of the schema to the next.
 struct Migration {
     sql: &'static str,
-    /// The oldest version of the schema whose programs can work with the result. Nodes of the version
-    /// before run on while a node of the next one migrates, so this is that version or an older one:
-    /// what they use may be added to, and is removed one version after the last that uses it.
+    /// Oldest schema version whose programs can work with the result. Nodes of the previous version
+    /// keep running while a node of the next one migrates, so this is at most the previous version:
+    /// a migration may add to what they use, and removes it one version after the last version that
+    /// uses it.
     oldest: i64,
 }
 
-/// What each version of the schema adds to the one before; the first makes version 1. Never changed,
-/// only added to.
+/// What each version of the schema adds to the previous one; the first entry creates version 1.
+/// Existing entries never change.
 const MIGRATIONS: [Migration; 1] =
     [Migration { sql: include_str!("migrations/0001_tables.sql"), oldest: 1 }];
 
-/// The table that tells our schemas from others, with one row: the version, and the oldest program that
-/// may use it.
+/// Marks a schema as ours. Its single row holds the version, and the oldest version that a program
+/// must know to use it.
 const MARKER: &str = "abide_schema";
 
 /// Why a store was not opened.
@@ -45,70 +46,47 @@ pub enum OpenError {
         "the address of the database cannot be read: {reason}; write it as \
          postgres://user:password@host:5432/database"
     )]
-    Address {
-        /// What is wrong with it.
-        reason: String,
-    },
+    Address { reason: String },
     /// A file that the address names cannot be used.
     #[error("the certificate or key in {} cannot be used: {reason}", path.display())]
-    Certificate {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The schema was written by a newer version of the program.
+    Certificate { path: PathBuf, reason: String },
+    /// A newer version of the program migrated the schema.
     #[error(
         "{place} has schema version {found}, which programs can use that know version {oldest}; this one \
          knows versions up to {known}: use a newer one"
     )]
     Newer {
-        /// The database.
         place: String,
-        /// Its version.
         found: i64,
         /// The oldest version that a program must know to use it.
         oldest: i64,
-        /// The newest version that is known here.
+        /// Newest version that this program knows.
         known: i64,
     },
     /// The schema holds tables of another program.
     #[error("{place} holds tables of another program: choose another database or schema")]
-    Foreign {
-        /// The database.
-        place: String,
-    },
+    Foreign { place: String },
     /// Tables are missing or damaged.
     #[error("{place} cannot be read: {reason}")]
-    Corrupt {
-        /// The database.
-        place: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The database cannot be reached or refused; opening may succeed later.
+    Corrupt { place: String, reason: String },
+    /// The database cannot be reached or refused access; opening may succeed later.
     #[error("{place} cannot be opened: {reason}")]
-    Unavailable {
-        /// The database.
-        place: String,
-        /// Why not.
-        reason: String,
-    },
+    Unavailable { place: String, reason: String },
 }
 
 pub(crate) fn unavailable(options: &Options, reason: String) -> OpenError {
     OpenError::Unavailable { place: options.place(), reason }
 }
 
-/// Why this try did not come to its end.
+/// Why one attempt to open stopped.
 enum Stop {
-    /// For good.
+    /// A permanent error.
     Error(OpenError),
-    /// Another node was quicker, or the database is not ready: look again.
+    /// Another node was faster, or the database is not ready: try again.
     Again(Fault),
 }
 
-/// Makes or checks the tables, so that sessions can be opened on them.
+/// Creates or migrates the tables, so that sessions can use them.
 pub(crate) async fn prepare(options: &Options) -> Result<(), OpenError> {
     let deadline = Instant::now() + options.retry_for;
     loop {
@@ -126,14 +104,14 @@ pub(crate) async fn prepare(options: &Options) -> Result<(), OpenError> {
 async fn attempt(options: &Options) -> Result<(), Stop> {
     let stop = |fault| stopped(options, fault);
     let patience = options.patience();
-    // Something may listen there that is no database, or one that stands still.
+    // The peer may be no database at all, or one that hangs.
     let connected = within(patience, Session::connect(options, patience)).await;
     let session = connected.map_err(stop)?;
     let lost = |error: Error| stop(Fault::from(error));
     check_encoding(&session, options).await?;
     match look(&session, options).await.map_err(lost)? {
         Found::Nothing => {
-            // Whoever was quicker made the same.
+            // The node that was faster created the same.
             if let Err(error) = session.run(&new_schema(options)).await {
                 let quicker = fault::of_existing_thing(&error);
                 let fault = Fault::from(error);
@@ -157,7 +135,7 @@ async fn attempt(options: &Options) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Names may have any characters, which only one encoding has.
+/// Names may contain any character, which requires UTF-8.
 async fn check_encoding(session: &Session, options: &Options) -> Result<(), Stop> {
     let sql = "SELECT current_setting($1)";
     let found = session.texts(sql, "server_encoding").await;
@@ -170,21 +148,21 @@ async fn check_encoding(session: &Session, options: &Options) -> Result<(), Stop
     }
 }
 
-/// Whether it is worth another look.
+/// Decides whether to try again.
 fn stopped(options: &Options, fault: Fault) -> Stop {
     match fault {
-        Fault::Passing(_) | Fault::Met(_) => Stop::Again(fault),
+        Fault::Passing(_) | Fault::Conflict(_) => Stop::Again(fault),
         fault => Stop::Error(failed(options, fault)),
     }
 }
 
-/// What an error of the database says about it.
+/// Converts a failure of the database into an error of opening.
 fn failed(options: &Options, fault: Fault) -> OpenError {
     let place = options.place();
     match fault {
         Fault::Corrupt(reason) => OpenError::Corrupt { place, reason },
         Fault::Passing(reason)
-        | Fault::Met(reason)
+        | Fault::Conflict(reason)
         | Fault::Full(reason)
         | Fault::Unavailable(reason)
         | Fault::Unknown(reason) => OpenError::Unavailable { place, reason },
@@ -192,7 +170,6 @@ fn failed(options: &Options, fault: Fault) -> OpenError {
     }
 }
 
-/// What the schema holds.
 enum Found {
     Nothing,
     Ours,
@@ -214,7 +191,7 @@ async fn look(session: &Session, options: &Options) -> Result<Found, Error> {
     })
 }
 
-/// Makes the schema with its marker, at version zero.
+/// SQL that creates the schema with its marker, at version zero.
 fn new_schema(options: &Options) -> String {
     let schema = quoted(&options.schema);
     format!(
@@ -225,19 +202,18 @@ fn new_schema(options: &Options) -> String {
     )
 }
 
-/// Brings the tables up to date.
 async fn migrate(session: &Session, options: &Options) -> Result<(), Stop> {
     let stop = |error| stopped(options, Fault::from(error));
     let known = MIGRATIONS.len() as i64;
     if version(session, options, "").await? >= known {
         return Ok(());
     }
-    // Tables may be large, and whoever waits for another that migrates should wait.
+    // Tables may be large, and a node should wait for another that is migrating.
     let begin = "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
     session.run(begin).await.map_err(stop)?;
     let found = version(session, options, "FOR UPDATE").await?;
-    // Whoever wants to read a table stands behind one that waits to change it. So that waits for a
-    // moment only, and is tried again when the node is started again.
+    // Readers of a table queue behind a statement that waits to change it. So the migration waits
+    // only briefly for its locks; a restart of the node tries again.
     let patience = options.lock_timeout.as_millis();
     session.run(&format!("SET LOCAL lock_timeout = {patience}")).await.map_err(stop)?;
     for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or_default()) {
@@ -251,7 +227,7 @@ async fn migrate(session: &Session, options: &Options) -> Result<(), Stop> {
     session.run("COMMIT").await.map_err(stop)
 }
 
-/// The version of the schema, if this program may use it. `locked` is how the row is locked.
+/// Version of the schema, if this program may use it. `locked` is the row lock clause of the query.
 async fn version(session: &Session, options: &Options, locked: &str) -> Result<i64, Stop> {
     let place = || options.place();
     let known = MIGRATIONS.len() as i64;

@@ -1,49 +1,49 @@
-//! Which database the store is in and how it is used. The defaults are what the benchmark measures.
+//! Which database the store uses, and how. The benchmark measures the defaults.
 
 use std::{sync::Arc, time::Duration};
 
 use crate::{OpenError, hosts::Hosts};
 
-/// How to open a store.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) hosts: Arc<Hosts>,
-    /// The schema that holds the tables; it is made if it is not there. Default `abide`.
+    /// Schema that holds the tables, created if missing. Default `abide`.
     pub schema: String,
-    /// Transactions of the writer that are under way at one time, each with a connection. Default 2:
-    /// while one is written to the disk, the next is executed.
+    /// Number of write transactions in flight, each on its own connection. Default 2: while one is
+    /// being flushed to disk, the next one executes.
     pub writers: usize,
-    /// Connections that read at one time. Default 4. One more reads lists and counts, one more writes
-    /// the registry, so that a lease never waits behind other work.
+    /// Number of connections for reads. Default 4. One more serves lists and counts, and one more
+    /// the registry, so that a lease renewal never queues behind other work.
     pub readers: usize,
-    /// Most batches in one transaction. Default 4,096: bounds how long the first one waits for the
-    /// last.
+    /// Maximum number of batches in one transaction. Default 4,096: bounds how long the first batch
+    /// waits for the last.
     pub group_batches_max: usize,
-    /// Bytes in one transaction after which no further batch joins. Default 8 MiB.
+    /// Size of a transaction in bytes from which no further batch joins. Default 8 MiB.
     pub group_bytes_max: usize,
-    /// How long the database works on one statement before it gives up. Default 10 s.
+    /// How long the database may work on one statement. Default 10 s.
     pub statement_timeout: Duration,
-    /// How long a statement waits for a row that another transaction holds. Default 5 s.
+    /// How long a statement waits for a row lock. Default 5 s.
     pub lock_timeout: Duration,
-    /// How long the database keeps a transaction whose node says nothing. Default 1.5 s: a node that
-    /// stands still holds up others that take its shards no longer than this. See [`Self::for_lease`].
+    /// How long the database keeps an idle transaction open. Default 1.5 s: bounds how long a
+    /// stalled node blocks the nodes that take over its shards. See [`Self::for_lease`].
     pub idle_timeout: Duration,
-    /// How long what failed without a trace is tried again: a lost connection, a database that starts,
-    /// too many connections. Default 5 s; after that callers are told.
+    /// How long to retry failures that wrote nothing: a lost connection, a database that is
+    /// starting, too many connections. Default 5 s; after that callers get the error.
     pub retry_for: Duration,
-    /// How long the registry waits for an answer, tries again and takes to connect. Default 1.5 s: a lease
-    /// must survive a connection that has died without a word. See [`Self::for_lease`].
+    /// Bound for each registry call, retries and connecting included. Default 1.5 s: a lease must
+    /// survive a connection that died silently. See [`Self::for_lease`].
     pub registry_timeout: Duration,
-    /// Threads that talk to the database. Default 1.
+    /// Number of threads for database I/O. Default 1.
     pub threads: usize,
 }
 
 impl Options {
-    /// The defaults, for the database at this address: `postgres://user:password@host:port/database`.
-    /// Several hosts, with commas between them, are tried in turn for the one that can be written to.
+    /// Default options for the database at this address:
+    /// `postgres://user:password@host:port/database`. Several hosts, separated by commas, are tried
+    /// in turn until one accepts writes.
     ///
-    /// `sslmode`, `sslrootcert`, `sslcert` and `sslkey` mean what they mean to PostgreSQL's own programs;
-    /// the files that they name are read here.
+    /// `sslmode`, `sslrootcert`, `sslcert` and `sslkey` mean the same as for PostgreSQL's own
+    /// programs; the files that they name are read by this call.
     pub fn new(address: &str) -> Result<Self, OpenError> {
         Ok(Self {
             hosts: Arc::new(Hosts::read(address)?),
@@ -61,32 +61,33 @@ impl Options {
         })
     }
 
-    /// Fits a node whose lease lasts so long: when others may take its shards, the database has long
-    /// undone what the node left unfinished; and a renewal that is lost is noticed in time for others.
+    /// Derives the timeouts from the duration of a node's lease: by the time that other nodes may
+    /// take its shards, the database has rolled back its open transactions, and a lost renewal is
+    /// noticed early enough to send another.
     pub fn for_lease(mut self, lease: Duration) -> Self {
         let part = (lease * 3 / 10).clamp(Duration::from_millis(50), PART_OF_LEASE);
         (self.idle_timeout, self.registry_timeout) = (part, part);
         self
     }
 
-    /// How long an answer may take: the database gives up before, so none after this means that the
-    /// connection is dead.
+    /// How long to wait for a response. The database's own timeouts are shorter, so silence beyond
+    /// this means that the connection is dead.
     pub(crate) fn patience(&self) -> Duration {
         self.statement_timeout.saturating_add(Duration::from_secs(2))
     }
 
-    /// Where the store is, for messages: without user and password.
+    /// Names the store in messages: hosts, database and schema, without user and password.
     pub fn place(&self) -> String {
         format!("{} (schema {})", self.hosts, self.schema)
     }
 
-    /// The address with hosts and database alone: without user, password and settings.
+    /// Hosts and database only: without user, password and settings.
     pub fn address(&self) -> String {
         self.hosts.to_string()
     }
 }
 
-/// Enough for a node that is busy, and three tenths of the usual lease.
+/// Long enough for a busy node, and three tenths of the default lease.
 const PART_OF_LEASE: Duration = Duration::from_millis(1500);
 
 #[cfg(test)]

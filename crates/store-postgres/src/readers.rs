@@ -1,5 +1,5 @@
-//! Connections that only read. Each read is one statement, so it sees one state of the database. Reads
-//! that wait together on a connection are sent together.
+//! Connections that only read. Each read is one statement, so it sees one state of the database.
+//! Reads that are queued on a connection are pipelined.
 
 use std::{
     pin::Pin,
@@ -18,18 +18,17 @@ use crate::{
     Options,
     fault::Fault,
     session::{Call, Lane, Made, Session, boxed, within},
-    values::Strange,
+    values::Undecodable,
 };
 
-/// What to read.
 pub(crate) enum Query {
-    /// By a key, with a statement that every connection has prepared.
+    /// A lookup by key, with a statement that every connection has prepared.
     ByKey(Call<'static>),
-    /// As a filter says.
+    /// A statement that was built for a filter.
     Filtered(Made),
 }
 
-/// The connections, used in turn.
+/// A pool of connections, used round-robin.
 pub(crate) struct Readers {
     lanes: Vec<Arc<Lane>>,
     next: AtomicUsize,
@@ -42,17 +41,17 @@ impl Readers {
         Self { lanes, next: AtomicUsize::new(0), runtime }
     }
 
-    /// One connection, for the registry.
+    /// A single connection for the registry.
     pub(crate) fn for_registry(runtime: Handle, options: &Arc<Options>) -> Self {
         let lanes = vec![Arc::new(Lane::for_registry(options, &[]))];
         Self { lanes, next: AtomicUsize::new(0), runtime }
     }
 
-    /// Reads rows, in the order of the statement.
+    /// Reads all rows, in the order of the statement.
     pub(crate) fn read<T: Send + 'static>(
         &self,
         query: Query,
-        decode: fn(&Row) -> Result<T, Strange>,
+        decode: fn(&Row) -> Result<T, Undecodable>,
     ) -> Pending<'static, Vec<T>> {
         let lane = Arc::clone(&self.lanes[self.next.fetch_add(1, Relaxed) % self.lanes.len()]);
         let reading = self.runtime.spawn(async move {
@@ -65,11 +64,10 @@ impl Readers {
         Box::pin(Reading(reading))
     }
 
-    /// Reads the first row.
     pub(crate) fn first<T: Send + 'static>(
         &self,
         query: Query,
-        decode: fn(&Row) -> Result<T, Strange>,
+        decode: fn(&Row) -> Result<T, Undecodable>,
     ) -> Pending<'static, Option<T>> {
         let rows = self.read(query, decode);
         Box::pin(async move { Ok(rows.await?.into_iter().next()) })
@@ -79,7 +77,7 @@ impl Readers {
 async fn rows<T>(
     session: &Session,
     query: &Query,
-    decode: fn(&Row) -> Result<T, Strange>,
+    decode: fn(&Row) -> Result<T, Undecodable>,
 ) -> Result<Vec<T>, Fault> {
     let rows = match query {
         Query::ByKey(call) => session.query(call).await?,
@@ -88,7 +86,7 @@ async fn rows<T>(
     Ok(rows.iter().map(decode).collect::<Result<_, _>>()?)
 }
 
-/// A read on its way. When nobody waits for it any more, it ends.
+/// A read in flight. Dropping it aborts the read.
 struct Reading<T>(JoinHandle<Result<T, ReadError>>);
 
 impl<T> Future for Reading<T> {

@@ -1,5 +1,5 @@
-//! Reads and writes the registry on a connection of its own: leases are renewed here, and must not wait
-//! behind other work. Writes of this store are carried out in the order of calls.
+//! Reads and writes the registry on its own connection: lease renewals go through here and must not
+//! queue behind other work. Writes of this store keep the order of calls.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,10 +21,9 @@ use crate::{
     tables::registry,
 };
 
-/// A row to write, and who waits for it.
+/// A row to write, and the reply channel of its caller.
 type Job = (RegistryRow, oneshot::Sender<Result<bool, CommitError>>);
 
-/// The way to the registry.
 pub(crate) struct Registrar {
     reader: Readers,
     jobs: UnboundedSender<Job>,
@@ -40,7 +39,7 @@ impl Registrar {
                 let written = lane
                     .attempt(|session| boxed(async move { put(&session, row, patience).await }))
                     .await;
-                // A caller that has gone away no longer wants to know.
+                // The caller may have stopped waiting.
                 let _ = reply.send(written.map_err(Fault::for_writer));
             }
         });
@@ -51,7 +50,7 @@ impl Registrar {
         self.reader.read(query, registry::decode)
     }
 
-    /// Queues at once, so that order is the order of calls.
+    /// Queues the row synchronously, so that writes keep the order of calls.
     pub(crate) fn put(&self, row: RegistryRow) -> Pending<'static, bool, CommitError> {
         let (reply, answer) = oneshot::channel();
         let queued = self.jobs.send((row, reply)).is_ok();
@@ -65,20 +64,24 @@ impl Registrar {
     }
 }
 
-/// The statement is its own transaction: an error that the database did not tell may come from after
-/// its end.
+/// Runs one statement as its own transaction. An error that does not come from the database itself
+/// may have occurred after the commit, so the outcome is unknown.
 async fn put(session: &Session, row: &RegistryRow, patience: Duration) -> Result<bool, Fault> {
     if row.version == 0 || i64::try_from(row.version).is_err() {
         return Ok(false);
     }
-    session.was_hasty();
+    session.take_unreplicated();
     match timeout(patience, session.execute(registry::put(row))).await {
         Ok(changed) => {
             let changed = changed.map_err(fault::before_commit)?;
-            if session.was_hasty() { Err(fault::hasty_commit()) } else { Ok(changed == 1) }
+            if session.take_unreplicated() {
+                Err(fault::unreplicated_commit())
+            } else {
+                Ok(changed == 1)
+            }
         }
         Err(_) => {
-            session.spoil();
+            session.discard();
             Err(Fault::Unknown(format!("no answer in {patience:?}")))
         }
     }

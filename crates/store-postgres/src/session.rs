@@ -1,11 +1,11 @@
-//! One connection with its settings and prepared statements, and the lane that makes it anew when it
+//! One connection with its settings and prepared statements, and the lane that replaces it when it
 //! is lost.
 //!
-//! Every session says how long the database may work, wait and stand still for it. So a node that is
-//! stopped in the middle of a transaction, or cut off, cannot hold up one that takes its shards: the
-//! epoch rows it has locked are free again after `idle_timeout` at the latest, or after
-//! `statement_timeout` if the database itself is slow, and whoever waits for them is told after
-//! `lock_timeout`.
+//! Every session limits how long the database works, waits for locks and stays idle for it. So a
+//! node that stalls in the middle of a transaction, or is cut off, does not block a node that takes
+//! over its shards: the database releases its locks on epoch rows after at most `idle_timeout`, or
+//! `statement_timeout` if the database itself is slow, and a statement that waits for them fails
+//! after `lock_timeout`.
 
 use std::{
     collections::HashMap,
@@ -31,79 +31,78 @@ use crate::{
     hosts::{Hosts, Link},
 };
 
-/// The value of a parameter.
 pub(crate) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
-/// A statement that is prepared once per connection, with its values.
+/// A statement that is prepared once per connection, with its parameters.
 pub(crate) struct Call<'a> {
     pub(crate) sql: &'static str,
     pub(crate) params: Vec<Param<'a>>,
 }
 
-/// A statement that was made for the occasion, with its values and their types.
+/// A statement that was built for one query, with its parameters and their types.
 pub(crate) struct Made {
     pub(crate) sql: String,
     pub(crate) params: Vec<(Param<'static>, Type)>,
 }
 
-/// A connection that is set up.
+/// A configured connection.
 pub(crate) struct Session {
     link: Link,
     hosts: Arc<Hosts>,
     prepared: Mutex<HashMap<&'static str, Statement>>,
-    spoiled: AtomicBool,
+    discarded: AtomicBool,
 }
 
 impl Session {
-    /// Connects and sets up; the tables need not be there yet.
+    /// Connects and applies the settings; the tables need not exist yet.
     pub(crate) async fn connect(options: &Options, patience: Duration) -> Result<Self, Fault> {
         let hosts = Arc::clone(&options.hosts);
         let link = hosts.connect(patience).await?;
         link.client.batch_execute(&settings(options)).await?;
-        Ok(Self { link, hosts, prepared: Mutex::default(), spoiled: AtomicBool::new(false) })
+        Ok(Self { link, hosts, prepared: Mutex::default(), discarded: AtomicBool::new(false) })
     }
 
-    /// Whether nothing can be asked any more.
+    /// Whether the connection is closed.
     pub(crate) fn ended(&self) -> bool {
         self.link.client.is_closed()
-            || self.spoiled.load(Relaxed)
+            || self.discarded.load(Relaxed)
             || self.hosts.outdated(&self.link)
     }
 
-    /// Nobody knows what state the connection is in: it is not to be used again.
-    pub(crate) fn spoil(&self) {
-        self.spoiled.store(true, Relaxed);
+    /// Marks the connection as unusable, because its state is unknown.
+    pub(crate) fn discard(&self) {
+        self.discarded.store(true, Relaxed);
     }
 
-    /// Whether, since this was asked before, the database answered a commit before its standby had it.
-    pub(crate) fn was_hasty(&self) -> bool {
-        self.link.was_hasty()
+    /// Whether, since the last call, the database acknowledged a commit before its standby had it.
+    pub(crate) fn take_unreplicated(&self) -> bool {
+        self.link.take_unreplicated()
     }
 
-    /// Sends text that answers no rows.
+    /// Runs SQL that returns no rows.
     pub(crate) async fn run(&self, sql: &str) -> Result<(), Error> {
         self.link.client.batch_execute(sql).await
     }
 
-    /// Prepares the statements, all at once.
+    /// Prepares the statements, pipelined.
     pub(crate) async fn prepare(&self, statements: &[&'static str]) -> Result<(), Error> {
         let prepare = |sql| boxed(async move { self.statement(sql).await.map(drop) });
         flight(statements.iter().copied().map(prepare).collect()).await.into_iter().collect()
     }
 
-    /// How many rows a statement changed.
+    /// Runs a statement and returns the number of rows that it changed.
     pub(crate) async fn execute(&self, call: Call<'_>) -> Result<u64, Error> {
         let statement = self.statement(call.sql).await?;
         self.link.client.execute_raw(&statement, call.params).await
     }
 
-    /// The rows that a statement answers.
+    /// Runs a prepared statement and returns its rows.
     pub(crate) async fn query(&self, call: &Call<'_>) -> Result<Vec<Row>, Error> {
         let statement = self.statement(call.sql).await?;
         self.link.client.query(&statement, &borrowed(call.params.iter())).await
     }
 
-    /// The same for one that is not worth preparing.
+    /// Like [`Self::query`], for a statement that is not worth preparing.
     pub(crate) async fn query_made(&self, made: &Made) -> Result<Vec<Row>, Error> {
         let params: Vec<_> =
             made.params.iter().map(|(value, kind)| (&**value as _, kind.clone())).collect();
@@ -138,7 +137,7 @@ impl Session {
         Ok(statement)
     }
 
-    /// Nothing that could panic is done under the lock.
+    /// No code that could panic runs while the lock is held.
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<&'static str, Statement>> {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,9 +147,9 @@ fn borrowed<'a>(params: impl Iterator<Item = &'a Param<'a>>) -> Vec<&'a (dyn ToS
     params.map(|value| &**value as &(dyn ToSql + Sync)).collect()
 }
 
-/// The tables are small when statements are first planned and large later. All of them are found by
-/// their keys, so the planner is told to use no other way, whatever its statistics say. Warnings are asked
-/// for because one of them is all that is heard of a commit that did not wait for its standby.
+/// The tables are small when statements are first planned and large later. Every query finds its
+/// rows by key, so other plans are disabled regardless of statistics. Warnings are enabled
+/// because a warning is the only sign of a commit that did not wait for its standby.
 fn settings(options: &Options) -> String {
     let millis = |duration: Duration| duration.as_millis().max(1);
     format!(
@@ -170,20 +169,21 @@ fn settings(options: &Options) -> String {
     )
 }
 
-/// A name as an identifier.
+/// Quotes a name as an SQL identifier.
 pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// One piece of a flight.
+/// One request of a pipeline.
 pub(crate) type Piece<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 pub(crate) fn boxed<'a, T>(piece: impl Future<Output = T> + Send + 'a) -> Piece<'a, T> {
     Box::pin(piece)
 }
 
-/// Sends all pieces in this order without waiting for answers between them, then waits for all. Nothing
-/// is sent behind a piece that fails before it is sent, so the answers may be fewer, with its failure last.
+/// Sends all pieces in this order without waiting for responses in between, then waits for all of
+/// them. If a piece fails before it is sent, no later piece is sent: the result is then shorter,
+/// with that failure last.
 pub(crate) async fn flight<T, E>(mut pieces: Vec<Piece<'_, Result<T, E>>>) -> Vec<Result<T, E>> {
     let mut answers: Vec<Option<Result<T, E>>> = Vec::new();
     poll_fn(|context| {
@@ -212,19 +212,19 @@ pub(crate) async fn flight<T, E>(mut pieces: Vec<Piece<'_, Result<T, E>>>) -> Ve
     answers.into_iter().flatten().collect()
 }
 
-/// A place for one session, which is made when it is first needed and whenever it was lost.
+/// Slot for one session, connected on first use and again whenever it is lost.
 pub(crate) struct Lane {
     options: Arc<Options>,
-    /// Prepared with the session, so that no statement of a group waits for another.
+    /// Prepared on connect, so that no statement of a group waits for another to be prepared.
     prepare: &'static [&'static str],
     session: tokio::sync::Mutex<Option<Arc<Session>>>,
-    /// How long an answer may take.
+    /// How long to wait for a response.
     patience: Duration,
-    /// How long what failed in passing is tried again.
+    /// How long transient failures are retried.
     retry_for: Duration,
 }
 
-/// How long to pause before the first repetition; each further pause is twice as long.
+/// Pause before the first retry; each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -239,13 +239,13 @@ impl Lane {
         }
     }
 
-    /// A lane for the registry, where a late answer is worth nothing.
+    /// A lane for the registry, where a late response is worthless.
     pub(crate) fn for_registry(options: &Arc<Options>, prepare: &'static [&'static str]) -> Self {
         let patience = options.registry_timeout;
         Self { patience, retry_for: patience, ..Self::new(options, prepare) }
     }
 
-    /// The session, connected anew if need be.
+    /// The session, reconnected if necessary.
     pub(crate) async fn session(&self) -> Result<Arc<Session>, Fault> {
         let mut place = self.session.lock().await;
         if let Some(session) = place.as_ref().filter(|session| !session.ended()) {
@@ -261,23 +261,23 @@ impl Lane {
         Ok(Arc::clone(place.insert(Arc::new(session))))
     }
 
-    /// How long an answer may take.
+    /// How long to wait for a response.
     pub(crate) const fn patience(&self) -> Duration {
         self.patience
     }
 
-    /// Until when what is begun now is tried again.
+    /// Until when work that starts now is retried.
     pub(crate) fn deadline(&self) -> Instant {
         Instant::now() + self.retry_for
     }
 
-    /// A lane like this one, which has no session yet.
-    pub(crate) fn anew(&self) -> Self {
+    /// A lane with the same settings and no session yet.
+    pub(crate) fn without_session(&self) -> Self {
         let (patience, retry_for) = (self.patience, self.retry_for);
         Self { patience, retry_for, ..Self::new(&self.options, self.prepare) }
     }
 
-    /// Does something on the lane's session. What fails in passing is tried again for a while.
+    /// Runs an operation on the lane's session, and retries transient failures for a while.
     pub(crate) async fn attempt<'a, T>(
         &self,
         work: impl FnMut(Arc<Session>) -> Piece<'a, Result<T, Fault>>,
@@ -285,7 +285,7 @@ impl Lane {
         self.attempt_until(self.deadline(), work).await
     }
 
-    /// The same until a given time.
+    /// Like [`Self::attempt`], with an explicit deadline.
     pub(crate) async fn attempt_until<'a, T>(
         &self,
         deadline: Instant,
@@ -299,10 +299,12 @@ impl Lane {
                 Err(fault) => Err(fault.clone()),
             };
             if let (Ok(session), Err(Fault::Passing(_))) = (&session, &outcome) {
-                session.spoil();
+                session.discard();
             }
             match outcome {
-                Err(Fault::Passing(_) | Fault::Met(_)) if Instant::now() + pause < deadline => {
+                Err(Fault::Passing(_) | Fault::Conflict(_))
+                    if Instant::now() + pause < deadline =>
+                {
                     sleep(pause).await;
                 }
                 outcome => return outcome,
@@ -312,7 +314,7 @@ impl Lane {
     }
 }
 
-/// Gives up waiting for a connection that is dead.
+/// Fails if no response arrives in time, which means that the connection is dead.
 pub(crate) async fn within<T>(
     patience: Duration,
     work: impl Future<Output = Result<T, Fault>>,
@@ -328,7 +330,7 @@ mod tests {
     type Sent = Arc<Mutex<Vec<u8>>>;
     type Answer = Result<u8, &'static str>;
 
-    /// A piece that is sent when it is first looked at, and answered when it is looked at again.
+    /// A piece that is sent on its first poll and answered on its second.
     fn piece(name: u8, sent: &Sent) -> Piece<'static, Answer> {
         let (sent, mut waits) = (Arc::clone(sent), true);
         boxed(poll_fn(move |context| {

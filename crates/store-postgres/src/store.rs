@@ -1,4 +1,4 @@
-//! The handle: passes batches to the writer and reads to the readers, and waits for their answers.
+//! The handle: passes batches to the writer and reads to the readers, and awaits their replies.
 
 use std::{
     sync::{
@@ -30,22 +30,23 @@ use crate::{
     writer::Writer,
 };
 
-/// A store in a PostgreSQL database. Dropping it finishes what is queued; that may take a moment.
+/// A store in a PostgreSQL database. Dropping it first writes what is queued, which may take a
+/// moment.
 pub struct PostgresStore {
     readers: Readers,
-    /// Lists and counts, which may be slow, and never stand before what a shard waits for.
+    /// Lists and counts may be slow, so they never delay reads that a shard waits for.
     lists: Readers,
     registrar: Registrar,
     counter: Arc<Counter>,
     writer: Option<Writer>,
-    /// Closed when the writer has finished.
+    /// Disconnected when the writer has finished.
     finished: Mutex<Receiver<()>>,
-    /// Its threads talk to the database. The store needs no runtime of its users.
+    /// Runs the database I/O, so that the store needs no runtime from its users.
     runtime: Option<Runtime>,
 }
 
 impl PostgresStore {
-    /// Opens the store, and makes its tables if they are not there. Waits for the database.
+    /// Opens the store and creates its tables if necessary. Blocks until the database responds.
     pub fn open(options: &Options) -> Result<Self, OpenError> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(options.threads.max(1))
@@ -80,19 +81,19 @@ impl PostgresStore {
         })
     }
 
-    /// What was committed since the store was opened.
+    /// Counters since the store was opened.
     pub fn counts(&self) -> Counts {
         self.counter.counts()
     }
 }
 
-/// How long the end waits for a database that does not answer.
+/// How long dropping the store waits for a database that does not respond.
 const END_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Drop for PostgresStore {
     fn drop(&mut self) {
         self.writer = None;
-        // Nothing is ever sent: the end of the channel, or of patience, is what is waited for.
+        // No message is ever sent: this waits for the channel to close, or for the timeout.
         let finished = self.finished.get_mut().unwrap_or_else(PoisonError::into_inner);
         let _ = finished.recv_timeout(END_PATIENCE);
         if let Some(runtime) = self.runtime.take() {

@@ -1,15 +1,15 @@
-//! TLS to the database, and what is checked of its certificate.
+//! TLS connections to the database, and how its certificate is checked.
 //!
 //! | `sslmode` | encrypted | certificate of the database |
 //! |---|---|---|
 //! | `disable` | no | |
-//! | `prefer`, the default | if the database can | not checked |
+//! | `prefer`, the default | if the database supports it | not checked |
 //! | `require` | yes | not checked; with `sslrootcert` as `verify-ca` |
-//! | `verify-ca` | yes | comes from the root in `sslrootcert` |
-//! | `verify-full` | yes | comes from that root, or from one of the system's, and is for the host |
+//! | `verify-ca` | yes | is signed by the root in `sslrootcert` |
+//! | `verify-full` | yes | is signed by that root, or by one of the system's, and matches the host |
 //!
-//! Whoever stands between the two can read and change what is not checked, so only the last protects
-//! against one who does.
+//! An attacker on the network can read and change any connection whose certificate is not checked,
+//! so only `verify-full` protects against one.
 
 use std::{convert::Infallible, io, path::PathBuf, pin::Pin, sync::Arc};
 
@@ -28,7 +28,7 @@ mod stream;
 
 pub(crate) use stream::Encrypted;
 
-/// How much is asked of the connection, in PostgreSQL's words.
+/// Required protection of the connection, in PostgreSQL's terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     Disable,
@@ -55,7 +55,7 @@ impl Mode {
         })
     }
 
-    /// As the client library knows it, which checks no certificates.
+    /// The equivalent of the client library, which leaves certificate checks to us.
     pub(crate) const fn negotiation(self) -> SslMode {
         match self {
             Self::Disable => SslMode::Disable,
@@ -65,27 +65,25 @@ impl Mode {
     }
 }
 
-/// Who vouches for the database.
+/// Which root certificates are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Roots {
-    /// Those that the operating system trusts.
     System,
-    /// The certificates in this file.
     File(PathBuf),
 }
 
-/// What the address says about TLS.
+/// TLS settings of the address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) mode: Mode,
     pub(crate) roots: Option<Roots>,
-    /// The certificate by which the database knows us, and its key.
+    /// Client certificate that authenticates us to the database, and its key.
     pub(crate) certificate: Option<PathBuf>,
     pub(crate) key: Option<PathBuf>,
 }
 
 impl Settings {
-    /// Finds what cannot be meant, or would check less than it seems to.
+    /// Rejects contradictory settings, and settings that check less than they seem to.
     pub(crate) fn check(&self) -> Result<(), String> {
         let refuse = |reason: &str| Err(reason.to_owned());
         if self.certificate.is_some() != self.key.is_some() {
@@ -100,11 +98,11 @@ impl Settings {
                  add sslmode=verify-full, or verify-ca",
             ),
             (Mode::VerifyCa, None) => refuse(
-                "sslmode=verify-ca takes any host that the root vouches for: \
+                "sslmode=verify-ca accepts any host that the root has certified: \
                  name the root by sslrootcert, or use verify-full",
             ),
             (Mode::Require | Mode::VerifyCa, Some(Roots::System)) => refuse(
-                "the system's roots vouch for nearly every host, so its name must be checked: \
+                "the system's roots certify nearly every host, so the host name must be checked: \
                  use sslmode=verify-full",
             ),
             _ => Ok(()),
@@ -112,7 +110,7 @@ impl Settings {
     }
 }
 
-/// Makes connections safe.
+/// Creates TLS connections.
 #[derive(Clone)]
 pub(crate) struct Tls {
     connector: TlsConnector,
@@ -136,7 +134,7 @@ impl MakeTlsConnect<Socket> for Tls {
     }
 }
 
-/// The way to one host.
+/// Connector for one host.
 pub(crate) struct Handshake {
     connector: TlsConnector,
     host: String,
@@ -156,7 +154,8 @@ impl TlsConnect<Socket> for Handshake {
 }
 
 impl TlsStream for Encrypted {
-    /// Ties a password to this very connection, so that nobody can pass it on to another.
+    /// Binds the password exchange to this connection, so that a man in the middle cannot relay it
+    /// to another.
     fn channel_binding(&self) -> ChannelBinding {
         match self.certificate().and_then(binding::end_point) {
             Some(digest) => ChannelBinding::tls_server_end_point(digest),

@@ -1,5 +1,5 @@
-//! How times, ids, numbers and texts stand in columns, both ways. A value that cannot be read back is
-//! an error, never a default.
+//! Encodes times, ids, numbers and texts for columns, and decodes them. A value that cannot be
+//! decoded is an error, never a default.
 
 use std::{borrow::Cow, error::Error};
 
@@ -16,8 +16,8 @@ use uuid::Uuid;
 
 const SIGN: u64 = 1 << 63;
 
-/// A time as twelve bytes that sort like the times they stand for: no type of the database holds
-/// nanoseconds from the first to the last year.
+/// A time as twelve bytes that sort in the order of time: no type of the database covers the full
+/// range in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Time([u8; 12]);
 
@@ -49,29 +49,29 @@ impl ToSql for Time {
     to_sql_checked!();
 }
 
-/// A run as the database's own type of id.
+/// A run id as the database's UUID type.
 pub(crate) fn run_id(run: RunId) -> Uuid {
     Uuid::from_bytes(*run.as_bytes())
 }
 
-/// A shard's number, in the smallest type that there is.
+/// A shard id in the smallest integer type of the database.
 pub(crate) fn shard_number(shard: ShardId) -> i16 {
     i16::from(shard.number())
 }
 
-/// A number to store or to compare with. What is stored was checked to fit; above all stored ones, the
-/// largest will do.
+/// A number to store or compare with. Stored numbers were checked to fit; a larger one in a
+/// comparison becomes the maximum, which has the same effect.
 pub(crate) fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// How many rows to read at most.
+/// Maximum number of rows to read.
 pub(crate) fn limit(rows: usize) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
-/// A text without zero characters, which the database does not take. Texts keep their order, and a
-/// text begins with another one exactly if it did before.
+/// Escapes zero characters, which the database does not accept in texts. The encoding preserves
+/// order and prefixes.
 pub(crate) fn text(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(|byte| byte <= 1) {
         return Cow::Borrowed(text);
@@ -98,75 +98,81 @@ fn text_of(stored: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(text))
 }
 
-/// A column holds what no store writes.
+/// A column holds a value that no store writes.
 #[derive(Debug, thiserror::Error)]
 #[error("column {column} holds a value that no store writes")]
-pub(crate) struct Strange {
+pub(crate) struct Undecodable {
     column: usize,
 }
 
-/// The typed columns of a row.
+/// Typed access to the columns of a row.
 pub(crate) trait Columns {
-    fn time(&self, column: usize) -> Result<Timestamp, Strange>;
-    fn time_or_null(&self, column: usize) -> Result<Option<Timestamp>, Strange>;
-    fn run(&self, column: usize) -> Result<RunId, Strange>;
-    fn shard(&self, column: usize) -> Result<ShardId, Strange>;
-    fn number(&self, column: usize) -> Result<u64, Strange>;
-    fn flag(&self, column: usize) -> Result<bool, Strange>;
-    fn bytes(&self, column: usize) -> Result<Bytes, Strange>;
-    fn text<T: for<'a> From<&'a str>>(&self, column: usize) -> Result<T, Strange>;
-    fn text_or_null<T: for<'a> From<&'a str>>(&self, column: usize) -> Result<Option<T>, Strange>;
-    /// A number that stands for one of a few things.
-    fn choice<T>(&self, column: usize, of: impl FnOnce(u8) -> Option<T>) -> Result<T, Strange>;
+    fn time(&self, column: usize) -> Result<Timestamp, Undecodable>;
+    fn time_or_null(&self, column: usize) -> Result<Option<Timestamp>, Undecodable>;
+    fn run(&self, column: usize) -> Result<RunId, Undecodable>;
+    fn shard(&self, column: usize) -> Result<ShardId, Undecodable>;
+    fn number(&self, column: usize) -> Result<u64, Undecodable>;
+    fn flag(&self, column: usize) -> Result<bool, Undecodable>;
+    fn bytes(&self, column: usize) -> Result<Bytes, Undecodable>;
+    fn text<T: for<'a> From<&'a str>>(&self, column: usize) -> Result<T, Undecodable>;
+    fn text_or_null<T: for<'a> From<&'a str>>(
+        &self,
+        column: usize,
+    ) -> Result<Option<T>, Undecodable>;
+    /// A number that encodes a variant of an enum.
+    fn choice<T>(&self, column: usize, of: impl FnOnce(u8) -> Option<T>) -> Result<T, Undecodable>;
 }
 
-fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, Strange> {
-    row.try_get(column).map_err(|_| Strange { column })
+fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, Undecodable> {
+    row.try_get(column).map_err(|_| Undecodable { column })
 }
 
 impl Columns for Row {
-    fn time(&self, column: usize) -> Result<Timestamp, Strange> {
-        Time::read(get(self, column)?).ok_or(Strange { column })
+    fn time(&self, column: usize) -> Result<Timestamp, Undecodable> {
+        Time::read(get(self, column)?).ok_or(Undecodable { column })
     }
 
-    fn time_or_null(&self, column: usize) -> Result<Option<Timestamp>, Strange> {
+    fn time_or_null(&self, column: usize) -> Result<Option<Timestamp>, Undecodable> {
         let bytes: Option<&[u8]> = get(self, column)?;
-        bytes.map(|bytes| Time::read(bytes).ok_or(Strange { column })).transpose()
+        bytes.map(|bytes| Time::read(bytes).ok_or(Undecodable { column })).transpose()
     }
 
-    fn run(&self, column: usize) -> Result<RunId, Strange> {
+    fn run(&self, column: usize) -> Result<RunId, Undecodable> {
         get(self, column).map(RunId::new)
     }
 
-    fn shard(&self, column: usize) -> Result<ShardId, Strange> {
+    fn shard(&self, column: usize) -> Result<ShardId, Undecodable> {
         self.choice(column, ShardId::new)
     }
 
-    fn number(&self, column: usize) -> Result<u64, Strange> {
-        u64::try_from(get::<i64>(self, column)?).map_err(|_| Strange { column })
+    fn number(&self, column: usize) -> Result<u64, Undecodable> {
+        u64::try_from(get::<i64>(self, column)?).map_err(|_| Undecodable { column })
     }
 
-    fn flag(&self, column: usize) -> Result<bool, Strange> {
+    fn flag(&self, column: usize) -> Result<bool, Undecodable> {
         get(self, column)
     }
 
-    fn bytes(&self, column: usize) -> Result<Bytes, Strange> {
+    fn bytes(&self, column: usize) -> Result<Bytes, Undecodable> {
         get(self, column).map(Bytes::copy_from_slice)
     }
 
-    fn text<T: for<'a> From<&'a str>>(&self, column: usize) -> Result<T, Strange> {
-        let text = text_of(get(self, column)?).ok_or(Strange { column })?;
+    fn text<T: for<'a> From<&'a str>>(&self, column: usize) -> Result<T, Undecodable> {
+        let text = text_of(get(self, column)?).ok_or(Undecodable { column })?;
         Ok(T::from(&text))
     }
 
-    fn text_or_null<T: for<'a> From<&'a str>>(&self, column: usize) -> Result<Option<T>, Strange> {
+    fn text_or_null<T: for<'a> From<&'a str>>(
+        &self,
+        column: usize,
+    ) -> Result<Option<T>, Undecodable> {
         let stored: Option<&str> = get(self, column)?;
         stored.map(|_| self.text(column)).transpose()
     }
 
-    fn choice<T>(&self, column: usize, of: impl FnOnce(u8) -> Option<T>) -> Result<T, Strange> {
+    fn choice<T>(&self, column: usize, of: impl FnOnce(u8) -> Option<T>) -> Result<T, Undecodable> {
         let number = u8::try_from(get::<i16>(self, column)?).ok();
-        number.and_then(of).ok_or(Strange { column })
+        number.and_then(of).ok_or(Undecodable { column })
     }
 }
 

@@ -1,8 +1,8 @@
-//! Group commit. Batches wait in the order of calls, shard by shard. When a connection is free, all that
-//! wait go into one transaction, but for shards that have one under way: so the transactions that run
-//! at one time never touch the same rows, and batches of a shard keep their order. A second transaction
-//! begins beside a first one only if much waits or the first is slow. Callers are answered when their
-//! transaction is committed, never before.
+//! Group commit. Batches queue per shard, in the order of calls. When a connection is free, all
+//! queued batches go into one transaction, except those of shards that already have a transaction
+//! in flight: so concurrent transactions never touch the same rows, and batches of a shard keep
+//! their order. A second transaction starts beside the first only if many writes are queued or the
+//! first one is slow. Callers get their reply after the commit, never before.
 
 use std::{
     collections::HashMap,
@@ -35,23 +35,23 @@ mod waiting;
 
 use waiting::{Group, Waiting};
 
-/// What a caller is told.
 pub(crate) type Answer = Result<(), CommitError>;
 
-/// A batch, and who waits for it.
+/// A batch and the reply channel of its caller.
 pub(crate) struct Job {
     pub(crate) batch: Batch,
     pub(crate) reply: oneshot::Sender<Answer>,
 }
 
-/// The way in. When it is dropped, the writer finishes what waits and ends. The queue needs no bound of its
-/// own: a shard has one batch under way, so no more wait than there are shards.
+/// Sender of the queue. When it is dropped, the writer commits what is queued and ends. The queue
+/// needs no bound: a shard has at most one batch in flight, so at most one batch per shard is
+/// queued.
 pub(crate) struct Writer {
     jobs: UnboundedSender<Job>,
 }
 
 impl Writer {
-    /// The way in, and the work to be done until it is closed.
+    /// Returns the sender, and the task that commits until the sender is dropped.
     pub(crate) fn new(
         options: &Arc<Options>,
         counter: Arc<Counter>,
@@ -72,7 +72,7 @@ impl Writer {
         (Self { jobs }, desk.work())
     }
 
-    /// Queues at once, so that order is the order of calls and not of polls.
+    /// Queues the batch synchronously, so that batches keep the order of calls and not of polls.
     pub(crate) fn write(&self, batch: Batch) -> impl Future<Output = Answer> + Send + 'static {
         let (reply, answer) = oneshot::channel();
         let queued = self.jobs.send(Job { batch, reply }).is_ok();
@@ -80,17 +80,18 @@ impl Writer {
             if !queued {
                 return Err(CommitError::Stopped("the writer has ended".to_owned()));
             }
-            // A writer that ends on the way drops the reply, and nobody knows how far it came.
+            // A writer that ends before it replies drops the reply channel, and the outcome is
+            // unknown.
             let ended = |_| CommitError::Unknown("the writer has ended".to_owned());
             answer.await.map_err(ended)?
         }
     }
 }
 
-/// What transactions that run at one time share.
+/// State that concurrent transactions share.
 struct Shared {
     counter: Arc<Counter>,
-    /// Why nothing is written any more: tables are missing or damaged.
+    /// Set once tables are found missing or damaged; after that every write fails with this reason.
     stopped: Mutex<Option<String>>,
 }
 
@@ -105,24 +106,24 @@ impl Shared {
     }
 }
 
-/// Hands out groups to lanes.
+/// Assigns groups of batches to free lanes.
 struct Desk {
     queue: UnboundedReceiver<Job>,
     waiting: Waiting,
     idle: Vec<Arc<Lane>>,
     under_way: JoinSet<()>,
-    /// What each transaction that is under way holds.
+    /// What each transaction in flight holds.
     held: HashMap<Id, Held>,
-    /// When another transaction goes out beside the last that began, however little waits.
+    /// From when on another transaction may start beside the last one, even for few writes.
     beside_at: Instant,
     shared: Arc<Shared>,
 }
 
-/// How long little waits for a transaction that is under way. A slow one, such as one that waits for a
-/// row of a shard which is being taken, holds up other shards no longer than this.
+/// How long few writes wait for a transaction in flight. A slow transaction, such as one that waits
+/// for the row of a shard that is changing its owner, delays other shards by no more than this.
 const BESIDE_AFTER: Duration = Duration::from_millis(20);
 
-/// What a transaction holds until it has ended.
+/// Lane and shards of a transaction, held until it ends.
 struct Held {
     lane: Arc<Lane>,
     shards: Vec<ShardId>,
@@ -147,9 +148,9 @@ impl Desk {
         }
     }
 
-    /// Frees what a transaction held. If it panicked, its callers were told by the end of their replies
-    /// that nobody knows how far it came; its connection, which may be in the middle of something, is
-    /// given up.
+    /// Releases what a transaction held. If it panicked, its callers learn from their dropped reply
+    /// channels that the outcome is unknown, and its connection, which may be inside a transaction,
+    /// is discarded.
     fn settled(&mut self, ended: Result<(Id, ()), JoinError>) {
         let (id, panicked) = match ended {
             Ok((id, ())) => (id, false),
@@ -157,16 +158,16 @@ impl Desk {
         };
         if let Some(Held { lane, shards }) = self.held.remove(&id) {
             self.waiting.release(&shards);
-            self.idle.push(if panicked { Arc::new(lane.anew()) } else { lane });
+            self.idle.push(if panicked { Arc::new(lane.without_session()) } else { lane });
         }
     }
 
-    /// Something waits that could go out beside what is under way.
+    /// Whether batches are queued that could start beside the transactions in flight.
     fn holds_back(&self) -> bool {
         !self.idle.is_empty() && !self.under_way.is_empty() && self.waiting.is_ready()
     }
 
-    /// Whether a transaction may go out now, if there is something to write.
+    /// Whether a transaction may start now, provided that batches are queued.
     fn may_begin(&self) -> bool {
         self.under_way.is_empty() || self.waiting.is_much() || Instant::now() >= self.beside_at
     }
@@ -190,20 +191,20 @@ impl Desk {
     }
 }
 
-/// Commits the group and answers everyone.
+/// Commits the group and replies to its callers.
 async fn commit(lane: &Lane, shared: &Shared, group: Group) {
     let (batches, replies): (Vec<_>, Vec<_>) =
         group.jobs.into_iter().map(|job| (job.batch, job.reply)).unzip();
     let answers = answers(lane, shared, &batches).await;
     for (reply, answer) in replies.into_iter().zip(answers) {
-        // A caller that has gone away no longer wants to know.
+        // The caller may have stopped waiting.
         let _ = reply.send(answer);
     }
 }
 
-/// Commits the batches together. If one of them is refused, each half by itself, and so on, so that only
-/// the guilty one fails. The whole is bounded: once the time is over, or a part fails for another reason
-/// than its batches, the rest is not tried.
+/// Commits the batches together. If one is refused, commits each half on its own, recursively, so
+/// that only the refused batch fails. The total time is bounded: after the deadline, or when a part
+/// fails for any reason other than its batches, the rest is not attempted.
 async fn answers(lane: &Lane, shared: &Shared, batches: &[Batch]) -> Vec<Answer> {
     let deadline = lane.deadline();
     let mut answers = Vec::with_capacity(batches.len());
@@ -224,8 +225,8 @@ async fn answers(lane: &Lane, shared: &Shared, batches: &[Batch]) -> Vec<Answer>
             }
             Err(fault) => {
                 let untried = Fault::Unavailable(fault.text());
-                answers.extend(told(shared, part.len(), fault));
-                answers.extend(told(shared, batches.len() - answers.len(), untried));
+                answers.extend(fail_all(shared, part.len(), fault));
+                answers.extend(fail_all(shared, batches.len() - answers.len(), untried));
                 return answers;
             }
         }
@@ -254,8 +255,8 @@ async fn attempt(
     Ok(answers)
 }
 
-/// What the callers of a group are told that failed, and whether the writer goes on.
-fn told(shared: &Shared, batches: usize, fault: Fault) -> Vec<Answer> {
+/// Replies to the callers of a failed group, and stops the writer if the tables are damaged.
+fn fail_all(shared: &Shared, batches: usize, fault: Fault) -> Vec<Answer> {
     if let Fault::Corrupt(reason) = &fault {
         shared.stop(reason);
     }
@@ -304,7 +305,7 @@ mod tests {
         });
         let ended = desk.under_way.join_next_with_id().await.unwrap();
         desk.settled(ended);
-        assert!(answer.await.is_err(), "nobody answers, which its caller is told as unknown");
+        assert!(answer.await.is_err(), "the reply channel is dropped, so the outcome is unknown");
         assert!(desk.held.is_empty());
         assert_eq!(desk.idle.len(), 1);
         assert!(!Arc::ptr_eq(&desk.idle[0], &lane), "the connection is not used again");
@@ -316,7 +317,7 @@ mod tests {
     async fn little_waits_beside_a_transaction_until_that_is_slow() {
         let (_jobs, mut desk) = desk();
         let lane = Arc::clone(&desk.idle[0]);
-        assert!(desk.may_begin(), "nothing is under way");
+        assert!(desk.may_begin(), "nothing is in flight");
         let before = Instant::now();
         desk.begin(Held { lane, shards: Vec::new() }, std::future::pending());
         assert!(desk.beside_at >= before + BESIDE_AFTER);

@@ -1,5 +1,5 @@
-//! What is written: a batch is a list of writes to one shard that are committed together or not at
-//! all. A store interprets it and decides nothing.
+//! What is written: a batch is a list of writes to one shard that commit together or not at all. A
+//! store applies it and decides nothing.
 
 use abide_core::{
     ids::{RunId, ShardId},
@@ -14,67 +14,69 @@ use crate::rows::{
 /// Writes to one shard, committed atomically and in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// The shard.
+    /// Shard that all writes belong to.
     pub shard: ShardId,
-    /// The shard's epoch as the writer knows it; another one in the store refuses the batch.
+    /// Epoch of the shard as the writer knows it. If the store has another one, it refuses the
+    /// batch.
     pub epoch: u64,
-    /// What to write, in order.
+    /// Writes, applied in this order.
     pub writes: Vec<Write>,
 }
 
-/// One write. Puts replace, deletes of what is not there do nothing.
+/// One write. A put replaces the row; deleting a row that does not exist has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
-    /// Takes the shard: sets its epoch, which must be higher than the batch's, and its owner.
+    /// Claims the shard: sets its owner, and its epoch, which must be higher than the batch's.
     Claim {
-        /// The new epoch.
+        /// Epoch from this claim on.
         epoch: u64,
-        /// The new owner.
+        /// Node that claims the shard.
         owner: String,
     },
-    /// Adds a row to a run's log. A row of that sequence must not exist: the batch is refused.
+    /// Appends a row to a run's log. If the log already has a row of that sequence, the batch is
+    /// refused.
     AppendLog(LogRow),
-    /// Replaces the run's snapshot.
+    /// Inserts or replaces the run's snapshot.
     PutSnapshot(SnapshotRow),
-    /// Replaces the run's row.
+    /// Inserts or replaces the run's row.
     PutRun(RunRow),
-    /// Removes a run: its row, its log and its snapshot.
+    /// Deletes a run: its row, its log and its snapshot.
     DeleteRun(RunId),
-    /// Replaces a task.
+    /// Inserts or replaces a task.
     PutTask(TaskRow),
-    /// Removes a task.
+    /// Deletes the task with this key.
     DeleteTask(TaskKey),
-    /// Ensures an entry of the due index.
+    /// Inserts an entry of the due index, unless it exists.
     PutDue(DueRow),
-    /// Removes an entry of the due index.
+    /// Deletes an entry of the due index.
     DeleteDue(DueKey),
-    /// Replaces a wait.
+    /// Inserts or replaces a wait.
     PutWait(WaitRow),
-    /// Removes a wait.
+    /// Deletes the wait with this key.
     DeleteWait {
-        /// The run.
+        /// Run that waits.
         run: RunId,
-        /// The wait within the run.
+        /// Key of the wait within the run; opaque to stores.
         wait: Bytes,
     },
-    /// Replaces an effect.
+    /// Inserts or replaces an effect on another workflow.
     PutOutbox(OutboxRow),
-    /// Removes an effect.
+    /// Deletes an effect.
     DeleteOutbox {
-        /// The source run.
+        /// Run that has the effect.
         run: RunId,
-        /// Number of the effect.
+        /// Number of the effect within that run.
         number: u64,
     },
-    /// Replaces an answer.
+    /// Inserts or replaces the result of an effect.
     PutInbox(InboxRow),
-    /// Removes an answer.
+    /// Deletes the result of an effect.
     DeleteInbox {
-        /// The source run.
+        /// Run that has the effect.
         source: RunId,
-        /// Number of the effect.
+        /// Number of the effect within that run.
         number: u64,
     },
-    /// Removes all answers older than this.
+    /// Deletes all results older than this.
     DeleteInboxBefore(Timestamp),
 }

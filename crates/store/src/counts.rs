@@ -1,19 +1,19 @@
-//! Counts what was committed, for whoever wants to know what a workload costs.
+//! Counters of commits, to measure what a workload costs.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a store has committed since it was opened.
+/// Number of commits since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Transactions, each synced once.
+    /// Number of transactions, each synced once.
     pub transactions: u64,
-    /// Batches in them.
+    /// Number of batches in those transactions.
     pub batches: u64,
-    /// How often something failed that the store does beside its commits, without harm to them.
+    /// Number of failed maintenance steps, which do not affect commits.
     pub upkeep_failures: u64,
 }
 
-/// Counts while a store's writer works.
+/// Counter that a store's writer increments.
 #[derive(Debug, Default)]
 pub struct Counter {
     transactions: AtomicU64,
@@ -22,18 +22,18 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// A transaction with so many batches is on the disk.
+    /// Counts a durable transaction with this many batches.
     pub fn committed(&self, batches: usize) {
         self.transactions.fetch_add(1, Relaxed);
         self.batches.fetch_add(batches as u64, Relaxed);
     }
 
-    /// Something failed that the store does beside its commits.
+    /// Counts a failed maintenance step.
     pub fn upkeep_failed(&self) {
         self.upkeep_failures.fetch_add(1, Relaxed);
     }
 
-    /// What was committed until now, and what failed beside it.
+    /// Current values.
     pub fn counts(&self) -> Counts {
         Counts {
             transactions: self.transactions.load(Relaxed),

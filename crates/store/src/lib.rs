@@ -1,11 +1,12 @@
-//! What a store must do: commit batches, answer a dozen reads, decide nothing.
+//! The contract of a store: commit batches, answer about a dozen reads, decide nothing.
 //!
-//! - [`rows`]: what is kept, one type per table.
-//! - [`batch`]: what is written.
-//! - [`memory`]: the store in memory, which is the readable specification of all others.
-//! - `conformance`: the suite that every backend runs by one call (feature of that name).
+//! - [`rows`]: the rows that a store keeps, one type per table.
+//! - [`batch`]: what a commit writes.
+//! - [`memory`]: an in-memory store, the readable specification of all others.
+//! - `conformance`: the suite that every backend runs by one call (feature `conformance`).
 //!
-//! Futures here need no runtime. Ids, times and status rules never originate in a store.
+//! Futures here need no particular runtime. Stores never create ids or times, and never change a
+//! status on their own.
 
 #![warn(missing_docs)]
 
@@ -33,27 +34,27 @@ use rows::{
     SnapshotRow, Swept, TaskKey, TaskRow, WaitRow,
 };
 
-/// The answer of a store, some time later.
+/// Future returned by the methods of a store.
 pub type Pending<'a, T, E = ReadError> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
 
-/// A durable place for shards.
+/// Durable storage for shards.
 ///
-/// Reads see everything that was committed before they began. Pages are in key order, begin after
-/// the key `after` and hold at most `limit` rows; a shorter page is the last one, unless its bytes have
-/// filled it. A run id belongs to one shard only. Sequences, ordinals, epochs and other numbers stay
-/// below 2^63.
+/// Reads see everything that was committed before they began. Pages are in key order, start after
+/// the key `after` and hold at most `limit` rows; a shorter page is the last one, unless its size in
+/// bytes ended it. A run id belongs to one shard only. Sequences, ordinals, epochs and other numbers
+/// stay below 2^63.
 pub trait Store: Send + Sync {
-    /// Commits the batch. Batches of one shard are committed in the order of these calls. When the
-    /// future answers `Ok`, the writes survive any crash.
+    /// Commits the batch. Batches of one shard commit in the order of these calls. Once the future
+    /// returns `Ok`, the writes survive any crash.
     fn commit(&self, batch: Batch) -> Pending<'_, (), CommitError>;
 
-    /// Who owns the shard; a shard that was never claimed has epoch zero and no owner.
+    /// Owner and epoch of the shard; a shard that was never claimed has epoch zero and no owner.
     fn shard(&self, shard: ShardId) -> Pending<'_, ShardRow>;
 
-    /// One run.
+    /// Row of a single run.
     fn run(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<RunRow>>;
 
-    /// The retained runs of a workflow, highest ordinal first, below `before` if that is given.
+    /// Retained runs of a workflow, highest ordinal first, below `before` if given.
     fn runs_of(
         &self,
         shard: ShardId,
@@ -61,10 +62,10 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Pending<'_, Vec<RunRow>>;
 
-    /// The run's snapshot.
+    /// Latest snapshot of the run.
     fn snapshot(&self, shard: ShardId, run: RunId) -> Pending<'_, Option<SnapshotRow>>;
 
-    /// Rows of a run's log, after the row of sequence `after`.
+    /// Rows of a run's log after sequence `after`.
     fn log(
         &self,
         shard: ShardId,
@@ -73,7 +74,7 @@ pub trait Store: Send + Sync {
         limit: LogLimit,
     ) -> Pending<'_, Vec<LogRow>>;
 
-    /// Tasks of a shard in key order.
+    /// Tasks of a shard, in key order.
     fn tasks(
         &self,
         shard: ShardId,
@@ -81,7 +82,7 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Pending<'_, Vec<TaskRow>>;
 
-    /// Entries of the due index in order of due time, not later than `until`.
+    /// Entries of the due index up to and including `until`, ordered by due time.
     fn due(
         &self,
         shard: ShardId,
@@ -90,10 +91,10 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Pending<'_, Vec<DueRow>>;
 
-    /// Waits over all shards, as `filter` says. The run of a wait has a row among the runs.
+    /// Waits of all shards that match `filter`. The run of every wait has a row among the runs.
     fn waits(&self, filter: WaitFilter, limit: usize) -> Pending<'_, Vec<(ShardId, WaitRow)>>;
 
-    /// Undelivered effects of a shard, in order of run and number.
+    /// Undelivered effects of a shard, ordered by run and number.
     fn outbox(
         &self,
         shard: ShardId,
@@ -101,25 +102,25 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Pending<'_, Vec<OutboxRow>>;
 
-    /// The answer that an effect got.
+    /// Result of an effect, if it has been applied.
     fn inbox(&self, shard: ShardId, source: RunId, number: u64) -> Pending<'_, Option<InboxRow>>;
 
-    /// Runs over all shards, newest first, as `filter` says.
+    /// Runs of all shards that match `filter`, newest first.
     fn runs(&self, filter: RunFilter, limit: usize) -> Pending<'_, Vec<RunRow>>;
 
-    /// How many runs pass the filter.
+    /// Number of runs that match the filter.
     fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64>;
 
-    /// Looks at `limit` open runs after run `after` for those that nothing in the store would resume.
-    /// Such a run has no row in tasks and outbox, and either none in waits and due index, or a wait
-    /// with an end that is not in the due index.
+    /// Examines `limit` open runs after run `after` for those that nothing in the store would
+    /// resume. Such a run has no row in tasks or outbox, and either none in waits and due index, or
+    /// a wait whose deadline is missing from the due index.
     fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept>;
 
-    /// Registry rows whose name begins with `prefix`, in order of name.
+    /// Registry rows whose name begins with `prefix`, ordered by name.
     fn registry(&self, prefix: String) -> Pending<'_, Vec<RegistryRow>>;
 
-    /// Writes a registry row if the stored version is one less than the row's (none counts as zero).
-    /// Answers whether it was written.
+    /// Writes a registry row if the stored version is one less than the row's; a missing row has
+    /// version zero. Returns whether it was written.
     fn put_registry(&self, row: RegistryRow) -> Pending<'_, bool, CommitError>;
 
     /// How often something failed, since the store was opened, that it does beside its commits and without

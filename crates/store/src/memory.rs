@@ -1,6 +1,6 @@
-//! The store in memory, which is the readable specification of all others. [`Tables`] is plain data
-//! with synchronous methods, so that a simulator can clone it, crash it and go back to the copy;
-//! [`MemoryStore`] puts it behind a lock and the trait. Nothing here survives the process.
+//! An in-memory store, the readable specification of all others. [`Tables`] is plain data with
+//! synchronous methods, so that a simulator can clone it, crash, and restore the clone;
+//! [`MemoryStore`] wraps it in a lock and implements the trait. Nothing survives the process.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,8 +32,8 @@ pub struct Tables {
     log: BTreeMap<(ShardId, RunId, u64), LogRow>,
     snapshots: BTreeMap<(ShardId, RunId), SnapshotRow>,
     runs: BTreeMap<(ShardId, RunId), RunRow>,
-    /// The same by workflow: a family may have thousands of workflows on one shard, and each is looked
-    /// up by its id.
+    /// Index of `runs` by workflow: a shard may have thousands of workflows, and each is looked up
+    /// by its id.
     runs_of: BTreeMap<(ShardId, WorkflowKey), BTreeSet<RunId>>,
     tasks: BTreeMap<(ShardId, TaskKey), TaskRow>,
     due: BTreeMap<(ShardId, DueKey), DueRow>,
@@ -50,7 +50,7 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// A panic elsewhere cannot leave a batch half applied, so a poisoned lock is taken as it is.
+    /// A panic elsewhere cannot leave a batch half applied, so a poisoned lock is safe to use.
     fn tables(&self) -> MutexGuard<'_, Tables> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,5 @@
-//! What a store keeps: one type per table. The log is the only authority; every other row is an
-//! index of it and can be rebuilt. Blobs are opaque to stores.
+//! The rows that a store keeps, one type per table. The log is the only authority; every other row
+//! is an index of it and can be rebuilt. Blobs are opaque to stores.
 
 pub use abide_core::{
     call::WorkKind,
@@ -11,21 +11,21 @@ use abide_core::{
 };
 use bytes::Bytes;
 
-/// One shard's ownership: who may write, told by the epoch.
+/// Ownership of one shard. The epoch decides who may write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardRow {
-    /// The shard.
+    /// Shard that the row describes.
     pub shard: ShardId,
     /// Grows with every claim. A batch with another epoch is refused as stale.
     pub epoch: u64,
-    /// The node that holds the shard.
+    /// Node that owns the shard; empty if it was never claimed.
     pub owner: String,
 }
 
 /// One transition of a run: its numbered events and its notes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogRow {
-    /// The run.
+    /// Run that the row belongs to.
     pub run: RunId,
     /// Number of the row in the run's log, from 1, without gaps.
     pub sequence: u64,
@@ -33,33 +33,33 @@ pub struct LogRow {
     pub first_event: u64,
     /// Length-delimited entries of `History.events`.
     pub events: Bytes,
-    /// Length-delimited notes, which workers never see.
+    /// Length-delimited notes; workers never see them.
     pub notes: Bytes,
 }
 
 impl LogRow {
-    /// Bytes of what it holds.
+    /// Size of events and notes in bytes.
     pub fn bytes(&self) -> usize {
         self.events.len() + self.notes.len()
     }
 }
 
-/// How much of a log a page holds. Rows differ much in size, and a page is in memory as a whole.
+/// Limits of a page of a log. Rows differ much in size, and a whole page is held in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogLimit {
-    /// Rows at most.
+    /// Maximum number of rows.
     pub rows: usize,
-    /// The page ends with the row by which it has so many bytes.
+    /// The page ends with the row that reaches this many bytes.
     pub bytes: usize,
 }
 
 impl LogLimit {
-    /// So many rows, however large they are.
+    /// This many rows, of any size.
     pub const fn rows(rows: usize) -> Self {
         Self { rows, bytes: usize::MAX }
     }
 
-    /// The page of the rows that follow each other.
+    /// Takes rows until the page is full.
     pub fn page<E>(
         self,
         rows: impl IntoIterator<Item = Result<LogRow, E>>,
@@ -69,7 +69,7 @@ impl LogLimit {
             let row = row?;
             bytes += row.bytes();
             page.push(row);
-            // The next one is not even looked at.
+            // The next row is not even decoded.
             if bytes >= self.bytes {
                 break;
             }
@@ -83,38 +83,40 @@ impl LogLimit {
     }
 }
 
-/// A folded log, as a cache.
+/// A folded log, kept as a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotRow {
-    /// The run.
+    /// Run whose log is folded.
     pub run: RunId,
-    /// The last log row that is folded in.
+    /// Sequence of the last log row that is folded in.
     pub sequence: u64,
-    /// Versioned state; an unknown version is ignored.
+    /// Versioned state; readers ignore an unknown version.
     pub state: Bytes,
 }
 
-/// Names a task: a run has at most one workflow task, and one activity task per scheduling event.
+/// Identifies a task: a run has at most one workflow task, and one activity task per scheduling
+/// event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskKey {
-    /// The namespace of the queue.
+    /// Namespace of the queue.
     pub namespace: NamespaceId,
-    /// The queue's name.
+    /// Name of the queue.
     pub queue: String,
-    /// What kind of work.
+    /// Whether workflow or activity workers take it.
     pub kind: WorkKind,
-    /// The run.
+    /// Run that the task belongs to.
     pub run: RunId,
     /// Number of the event that scheduled the activity; zero for a workflow task.
     pub scheduled: u64,
 }
 
-/// Work for a worker, from the batch that schedules it to the batch that closes it.
+/// Work for a worker. The batch that schedules it inserts the row, and the batch that closes it
+/// deletes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskRow {
-    /// Its name.
+    /// Identifies the task.
     pub key: TaskKey,
-    /// The workflow, so that the task can be routed without its run.
+    /// Workflow of the run, so that the task can be routed without loading it.
     pub workflow: WorkflowId,
     /// Whether it can be handed out now.
     pub phase: TaskPhase,
@@ -123,17 +125,17 @@ pub struct TaskRow {
 /// Whether a task can be handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TaskPhase {
-    /// Yes.
+    /// Can be handed out now.
     Ready,
-    /// No: an attempt is with a worker.
+    /// An attempt is in flight on a worker.
     Started,
-    /// No: it waits for its next attempt, for an unpause, for other code, for somebody outside to whom
-    /// it was left, or for the end of a task that is not written.
+    /// Waits for its next attempt, an unpause, a worker with other code, a completion from outside
+    /// the worker, or the end of a task that is not written.
     Held,
 }
 
 impl TaskPhase {
-    /// The number that stands in a column. Never reused.
+    /// Number that is stored in a column. Never reused.
     pub const fn number(self) -> u8 {
         match self {
             Self::Ready => 1,
@@ -142,7 +144,7 @@ impl TaskPhase {
         }
     }
 
-    /// The phase of a number, if it is known.
+    /// Phase with this number, if it is known.
     pub const fn from_number(number: u8) -> Option<Self> {
         match number {
             1 => Some(Self::Ready),
@@ -153,94 +155,95 @@ impl TaskPhase {
     }
 }
 
-/// An entry of the due index: something happens to `run` at `due`. Only finite due times have one.
+/// Entry of the due index: something happens to `run` at `due`. Waits without a deadline have no
+/// entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DueRow {
-    /// When.
+    /// When the timer fires.
     pub due: Timestamp,
-    /// To which run.
+    /// Run whose timer fires.
     pub run: RunId,
-    /// To which of its timers; opaque to stores.
+    /// Timer within the run; opaque to stores.
     pub timer: Bytes,
-    /// Of which workflow.
+    /// Workflow of the run, so that it can be routed without loading it.
     pub workflow: WorkflowId,
-    /// In which namespace.
+    /// Namespace of the workflow.
     pub namespace: NamespaceId,
 }
 
-/// The place of an entry in the due index, computable from run, timer and due time.
+/// Position of an entry in the due index, derived from due time, run and timer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DueKey {
-    /// When.
+    /// When the timer fires.
     pub due: Timestamp,
-    /// To which run.
+    /// Run whose timer fires.
     pub run: RunId,
-    /// To which of its timers.
+    /// Timer within the run; opaque to stores.
     pub timer: Bytes,
 }
 
 impl DueRow {
-    /// The row's place in the index.
+    /// Position of the row in the index.
     pub fn key(&self) -> DueKey {
         DueKey { due: self.due, run: self.run, timer: self.timer.clone() }
     }
 }
 
-/// An effect that a run has on another workflow, until its result is recorded.
+/// An effect of a run on another workflow, kept until the run has recorded its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutboxRow {
-    /// The source run.
+    /// Run that has the effect.
     pub run: RunId,
     /// Number of the effect within the source run.
     pub number: u64,
-    /// The source's namespace and workflow, to find the run without an index.
+    /// Namespace of the source run, to find it without an index.
     pub namespace: NamespaceId,
-    /// The source's workflow.
+    /// Workflow of the source run, to find it without an index.
     pub workflow: WorkflowId,
-    /// Target and effect; opaque to stores.
+    /// Encoded target and effect; opaque to stores.
     pub effect: Bytes,
 }
 
-/// What an effect did to its target, so that a repeat gets the same answer.
+/// Result of an effect on its target, so that a repeated delivery returns the same result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InboxRow {
-    /// The source run.
+    /// Run that has the effect.
     pub source: RunId,
     /// Number of the effect within the source run.
     pub number: u64,
-    /// When it was applied.
+    /// When the effect was applied.
     pub at: Timestamp,
-    /// The answer; opaque to stores.
+    /// Encoded result; opaque to stores.
     pub outcome: Bytes,
 }
 
-/// A row that belongs to no slot: a namespace, a search attribute, a node's lease.
+/// A row that belongs to no slot: a namespace, a search attribute, the lease of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegistryRow {
-    /// Its name, for example `namespace/default`.
+    /// Unique name, for example `namespace/default`.
     pub name: String,
-    /// Grows with every change; compared on write.
+    /// Grows by one with every change; writes compare it.
     pub version: u64,
-    /// Opaque to stores.
+    /// Encoded value; opaque to stores.
     pub value: Bytes,
 }
 
-/// What one look for runs that nothing would resume came to.
+/// Result of one search for runs that nothing would resume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// The runs that were found, in order.
+    /// Stranded runs, in order of id.
     pub stranded: Vec<RunRow>,
-    /// The next look goes on after this run; none if all open runs were looked at.
+    /// Where the next search continues; `None` if all open runs were examined.
     pub next: Option<RunId>,
 }
 
-/// Which runs of which workflow.
+/// Selects runs of one workflow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkflowRuns {
-    /// The namespace.
+    /// Namespace of the workflow.
     pub namespace: NamespaceId,
-    /// The workflow.
+    /// Id of the workflow.
     pub workflow: WorkflowId,
-    /// Only ordinals below this one.
+    /// Only runs with an ordinal below this one.
     pub before: Option<u64>,
 }

@@ -26,9 +26,8 @@ mod examples;
 mod failure;
 mod frame;
 #[allow(
-    missing_docs,
     clippy::large_enum_variant,
-    reason = "generated: the schema says what a message is for, and the core's types what its fields are"
+    reason = "generated from the schema"
 )]
 #[rustfmt::skip]
 pub mod generated;

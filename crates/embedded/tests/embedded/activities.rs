@@ -9,7 +9,7 @@ use abide_sdk::{activities, activity, select, workflow};
 
 use crate::world::{Gate, Running, manual_clock, until};
 
-/// The shortest wait that a policy may have.
+/// The shortest interval that a policy may have.
 fn at_once() -> RetryPolicy {
     RetryPolicy { initial_interval: Duration::from_millis(10), ..RetryPolicy::default() }
 }
@@ -57,7 +57,7 @@ impl Retrying {
     }
 }
 
-/// Gives its activity up when it is told to, and goes on.
+/// Cancels its activity on request, and continues.
 #[derive(Default)]
 struct Cancelling;
 
@@ -132,7 +132,7 @@ async fn a_worker_that_is_told_to_end_finishes_its_activities() {
 
 #[tokio::test]
 async fn an_attempt_learns_from_its_heartbeat_that_it_should_stop() {
-    // The engine's time stands still, so no heartbeat is ever late.
+    // The engine's clock stands still, so no heartbeat is ever late.
     let engine = Embedded::builder().clock(manual_clock()).in_memory().await;
     let worker = engine.worker().workflow::<Cancelling>().activity(until_cancelled);
     let running = Running::start(worker);

@@ -1,4 +1,4 @@
-//! Attempts whose time is up, whose results cannot be stored, and whose words are lost on the way.
+//! Attempts that time out, whose results cannot be stored, and whose reports are lost.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
     world::{Gate, Running, advance, manual_clock, seconds},
 };
 
-/// The shortest wait that a policy may have.
+/// The shortest interval that a policy may have.
 fn at_once() -> RetryPolicy {
     RetryPolicy { initial_interval: Duration::from_millis(10), ..RetryPolicy::default() }
 }
@@ -21,7 +21,7 @@ struct Gated(Gate);
 
 #[activities]
 impl Gated {
-    /// The first attempt hears that it should stop, and does not.
+    /// The first attempt is asked to stop, and does not.
     #[activity]
     async fn stubborn(&self, ctx: ActivityContext) -> u32 {
         if ctx.attempt() == 1 {
@@ -111,7 +111,7 @@ async fn an_attempt_whose_time_is_up_is_told_to_stop_and_leaves_its_slot() {
     gate.open();
     advance(&clock, seconds(1));
     gate.visitor().await;
-    // The second attempt is due a moment after the first was given up, and has no other slot.
+    // The second attempt is due shortly after the first was abandoned, and there is no other slot.
     advance(&clock, seconds(1));
     assert_eq!(handle.result().await.unwrap(), 2);
     running.stop().await;
@@ -135,13 +135,13 @@ async fn all_attempts_are_presented_at_once() {
         gate.open();
     }
     handle.result().await.unwrap();
-    assert_eq!(gate.visits(), 3, "no attempt was given to anybody else");
+    assert_eq!(gate.visits(), 3, "no attempt was given to another worker");
     running.stop().await;
 }
 
 #[tokio::test]
 async fn a_failure_that_is_too_large_is_told_in_short() {
-    // The engine's time stands still, so the attempt never times out.
+    // The engine's clock stands still, so the attempt never times out.
     let engine = Embedded::builder().clock(manual_clock()).in_memory().await;
     let running = Running::start(engine.worker().workflow::<Wordy>().activity(wordy));
     let handle = engine.client().start::<Wordy>("wordy", ()).await.unwrap();

@@ -54,7 +54,7 @@ impl Sleeper {
     }
 }
 
-/// Never made to work by trying again.
+/// Fails on every attempt.
 #[derive(Default)]
 struct Broken;
 
@@ -66,7 +66,7 @@ impl Broken {
     }
 }
 
-/// Goes on as itself, one less each time.
+/// Continues as itself, counting down.
 #[derive(Default)]
 struct Countdown;
 

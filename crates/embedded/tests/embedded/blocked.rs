@@ -1,4 +1,4 @@
-//! A run whose code was changed under it is blocked, says why, and goes on with code that fits.
+//! A run whose code has changed is blocked, reports why, and continues with code that fits.
 
 use abide::{ClientError, Context};
 use abide_core::{event::Fact, list::RunStatus};
@@ -12,7 +12,7 @@ async fn reserve() -> u32 {
     7
 }
 
-/// The code that the run began with.
+/// The code that the run started with.
 #[derive(Default)]
 struct Order;
 
@@ -34,7 +34,7 @@ impl Order {
     }
 }
 
-/// The same workflow after a change that does not fit runs that have begun.
+/// The same workflow after an incompatible change.
 #[derive(Default)]
 struct ChangedOrder;
 

@@ -1,4 +1,4 @@
-//! Answers that are lost and streams that end: what was asked for happens once.
+//! Lost replies and interrupted streams: every request takes effect once.
 
 use std::{
     future::pending,
@@ -81,7 +81,7 @@ async fn an_unanswered_call_is_repeated_and_takes_effect_once() {
     assert_eq!(handle.update(Tally::double, ()).await.unwrap(), 42);
     handle.signal(Tally::close, ()).await.unwrap();
     assert_eq!(handle.result().await.unwrap(), 42);
-    assert_eq!(unsteady.lost.load(Ordering::SeqCst), 6, "every first answer was lost");
+    assert_eq!(unsteady.lost.load(Ordering::SeqCst), 6, "every first reply was lost");
 
     gate.open();
     let handle = client.start::<Tally>("another", ()).await.unwrap();
@@ -91,7 +91,7 @@ async fn an_unanswered_call_is_repeated_and_takes_effect_once() {
     running.stop().await;
 }
 
-/// Somebody starts the workflow anew before the caller asks again.
+/// The workflow is started again before the caller retries.
 #[tokio::test]
 async fn a_repeated_end_does_not_hit_the_run_that_followed() {
     let engine = Embedded::in_memory().await;
@@ -137,7 +137,7 @@ async fn streams_that_bring_nothing_are_not_opened_in_a_hurry() {
     let began = Instant::now();
     let worker = worker(&unsteady.client(), &Gate::new()).build_id("test");
     worker.run_until(sixth).await.unwrap();
-    // Five waits, of which each is about twice as long as the one before.
+    // Five pauses, each about twice as long as the one before.
     assert!(began.elapsed() > Duration::from_millis(100), "{:?}", began.elapsed());
 }
 
@@ -179,7 +179,7 @@ async fn a_worker_that_withdraws_is_given_nothing_more() {
     let mut staying = connect(&engine, "staying").await;
     engine.client().start::<Tally>("tally", ()).await.unwrap();
     tokio::select! {
-        work = next_work(&mut leaving) => panic!("it withdrew, and is given {work:?}"),
+        work = next_work(&mut leaving) => panic!("it withdrew, but gets {work:?}"),
         work = next_work(&mut staying) => assert!(matches!(work, Dispatch::Workflow { .. })),
     }
 }

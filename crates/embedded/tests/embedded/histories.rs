@@ -1,4 +1,4 @@
-//! Workers that cannot read a history at once, or whose memory is lost by a user's panic.
+//! Workers that cannot read a history at first, or whose cached state is lost by a user's panic.
 
 use abide::{Context, Worker};
 use abide_core::{call::CallError, event::Fact};
@@ -24,7 +24,7 @@ impl Patient {
     fn go(word: String);
 }
 
-/// Panics when it is dropped, if it is told to.
+/// Panics on drop, if asked to.
 struct Fragile(bool);
 
 impl Drop for Fragile {
@@ -49,7 +49,7 @@ impl Fragile {
     fn go();
 }
 
-/// An engine whose time stands still: a task that is not answered is never given again.
+/// An engine whose clock stands still: an unanswered task never times out.
 async fn timeless() -> Embedded {
     Embedded::builder().clock(manual_clock()).in_memory().await
 }
@@ -95,7 +95,7 @@ async fn a_value_that_panics_when_it_is_dropped_takes_no_other_run_with_it() {
     let client = engine.client();
     let fragile = client.start::<Fragile>("fragile", true).await.unwrap();
     until(&fragile, |fact| matches!(fact, Fact::TaskCompleted(_))).await;
-    // Takes the place of the first one in memory.
+    // Evicts the first run from the cache.
     let sound = client.start::<Fragile>("sound", false).await.unwrap();
     until(&sound, |fact| matches!(fact, Fact::TaskCompleted(_))).await;
     sound.signal(Fragile::go, ()).await.unwrap();

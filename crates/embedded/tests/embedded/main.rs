@@ -1,9 +1,9 @@
-//! Workflows as users write them, on an engine in the same process: the whole way from a client's call
-//! to workflow code and back, over restarts of workers and engines.
+//! Workflows as users write them, on an engine in the same process: the whole path from a client's
+//! call to workflow code and back, across restarts of workers and engines.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, and so do its helpers")]
 
-// The macros name the crate as its users know it.
+// The macros refer to the crate by the name that its users see.
 extern crate abide_sdk as abide;
 
 mod activities;

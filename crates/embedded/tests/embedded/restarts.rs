@@ -1,4 +1,4 @@
-//! Workers and engines that end in the middle of a run: it goes on where it was.
+//! Workers and engines that stop in the middle of a run: it continues where it was.
 
 use std::{path::Path, time::Duration};
 
@@ -9,7 +9,7 @@ use abide_sdk::{activities, workflow};
 
 use crate::world::{Gate, Running};
 
-/// Counts how often it is called, and lets everyone through.
+/// Counts its calls.
 struct Counted(Gate);
 
 #[activities]
@@ -53,13 +53,13 @@ fn worker(engine: &Embedded, gate: &Gate) -> Worker {
     engine.worker().workflow::<Journey>().activities(Counted(gate.clone()))
 }
 
-/// An engine on which a worker that is gone has no time to come back.
+/// An engine that does not wait for a lost worker to reconnect.
 fn impatient() -> Builder {
     let limits = Limits { session_grace: Duration::ZERO, ..Limits::default() };
     Embedded::builder().limits(limits)
 }
 
-/// The journey is so far that it waits for its next signal.
+/// Waits until the journey waits for its next signal.
 async fn waiting(handle: &abide::WorkflowHandle<Journey>, times: usize) {
     let mut follower = handle.follow_history();
     let mut waits = 0;
@@ -137,7 +137,7 @@ async fn a_run_goes_on_after_a_hard_end_of_engine_and_worker() {
     engine.shutdown().await;
 }
 
-/// A dropped engine lets go of its file as soon as its tasks have noticed.
+/// A dropped engine releases its file once its tasks have noticed.
 async fn open_when_free(path: &Path) -> Embedded {
     loop {
         match impatient().open(path).await {

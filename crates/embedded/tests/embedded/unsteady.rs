@@ -1,4 +1,4 @@
-//! A way to the engine that loses what it is told to lose.
+//! A transport that loses chosen messages.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -25,24 +25,22 @@ use abide_core::{
 use abide_embedded::Embedded;
 use tokio::sync::{Barrier, Notify};
 
-/// Carries out every call of a client and loses the first answer to it. What it does to workers is
-/// up to the test.
+/// Executes every call of a client and loses the first reply to it. Each test configures what
+/// happens to workers.
 pub(crate) struct Unsteady {
     inner: Arc<dyn Transport>,
     asked: Mutex<BTreeSet<String>>,
-    /// How many answers were lost.
     pub(crate) lost: AtomicU32,
-    /// What happens before a caller who got no answer asks again.
+    /// Runs before a caller without a reply retries.
     pub(crate) meanwhile: Mutex<Option<BoxFuture<'static, ()>>>,
     /// Ends the stream of a worker.
     pub(crate) cut: Arc<Notify>,
-    /// How many streams there were.
     pub(crate) streams: AtomicU32,
-    /// A stream was asked for.
+    /// Notified for each stream that is opened.
     pub(crate) connected: Notify,
-    /// Streams end as soon as they are there.
+    /// Streams end as soon as they are opened.
     barren: bool,
-    /// What is said to the next who read a history.
+    /// Errors for the next reads of a history.
     pub(crate) unread: Mutex<VecDeque<CallError>>,
     faults: Arc<Faults>,
 }
@@ -58,7 +56,7 @@ impl Unsteady {
         Arc::new(Self::over(engine, false))
     }
 
-    /// One whose streams end as soon as they are there.
+    /// A transport whose streams end as soon as they are opened.
     pub(crate) fn barren(engine: &Embedded) -> Arc<Self> {
         Arc::new(Self::over(engine, true))
     }
@@ -82,12 +80,13 @@ impl Unsteady {
         Client::new(Arc::clone(self) as Arc<dyn Transport>)
     }
 
-    /// Loses the next heartbeats on their way.
+    /// Loses the next `count` heartbeats.
     pub(crate) fn lose_heartbeats(&self, count: u32) {
         self.faults.heartbeats_lost.store(count, Ordering::SeqCst);
     }
 
-    /// Answers those who present attempts only when so many do, and the test waits as well.
+    /// Holds the replies to presented attempts until this many have arrived, and the test waits as
+    /// well.
     pub(crate) fn gather_presented(&self, attempts: usize) -> Arc<Barrier> {
         let all = Arc::new(Barrier::new(attempts + 1));
         *self.faults.presented.lock().unwrap() = Some(Arc::clone(&all));

@@ -1,4 +1,5 @@
-//! What a run waits for, as its client sees it: in lists, one by one, moved, and followed as it changes.
+//! What a run waits for, as its client sees it: listed, described, rescheduled, and followed as it
+//! changes.
 
 use abide::{
     ClientError, Context, Outcome,
@@ -12,7 +13,7 @@ use abide_embedded::{Embedded, clock::Clock};
 
 use crate::world::{Running, advance, manual_clock, seconds};
 
-/// Waits for the money for an hour, and then for somebody who ships, as long as it takes.
+/// Waits up to an hour for the payment, and then indefinitely for the shipment.
 #[derive(Default)]
 struct Order {
     paid: bool,
@@ -38,7 +39,7 @@ impl Order {
     fn ship();
 }
 
-/// The next change after which the run waits for one thing.
+/// The next change after which the run waits for exactly one thing.
 async fn next(follower: &mut WaitsFollower) -> abide::client::ShownWait {
     loop {
         let mut waits = follower.next().await.unwrap().expect("the run is open");
@@ -86,7 +87,7 @@ async fn a_wait_is_listed_moved_and_followed() {
     assert_eq!((&moved.key, moved.until, moved.moves), (&wait.key, later, 1));
     assert!(matches!(moved.moved_by, Some(Mover::Outside { .. })), "{moved:?}");
     advance(&clock, seconds(3600));
-    assert_eq!(handle.waits().await.unwrap(), [moved], "its old end means nothing");
+    assert_eq!(handle.waits().await.unwrap(), [moved], "its old deadline has no effect");
 
     handle.signal(Order::pay, ()).await.unwrap();
     let wait = next(&mut follower).await;

@@ -1,5 +1,5 @@
-//! Workers that can be stopped and killed, a clock that stands still, and ways to wait that need no
-//! sleep.
+//! Workers that can be stopped and killed, a clock that stands still, and ways to wait without
+//! sleeping.
 
 use std::{
     sync::{
@@ -21,7 +21,7 @@ pub(crate) fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A clock that stands still until it is moved.
+/// A clock that only moves when the test moves it.
 pub(crate) fn manual_clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::new(Timestamp::from_unix_millis(1_800_000_000_000)))
 }
@@ -30,14 +30,14 @@ pub(crate) fn advance(clock: &ManualClock, by: Duration) {
     clock.move_to(clock.now().saturating_add(by));
 }
 
-/// A worker that works beside the test.
+/// A worker in a background task.
 pub(crate) struct Running {
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<(), WorkerError>>,
 }
 
 impl Running {
-    /// A build of its own name, so that no test spends its time hashing the executable.
+    /// Names the build explicitly, so that no test spends its time hashing the executable.
     pub(crate) fn start(worker: Worker) -> Self {
         Self::as_build("test", worker)
     }
@@ -48,18 +48,18 @@ impl Running {
         Self { stop, task: tokio::spawn(worker) }
     }
 
-    /// Tells it to end, and waits until it has.
+    /// Asks the worker to stop, and waits until it has.
     pub(crate) async fn stop(self) {
         self.begin_stop().await.unwrap().unwrap();
     }
 
-    /// Tells it to end.
+    /// Asks the worker to stop.
     pub(crate) fn begin_stop(self) -> JoinHandle<Result<(), WorkerError>> {
         self.stop.send(()).unwrap();
         self.task
     }
 
-    /// Ends it where it stands.
+    /// Aborts the worker.
     pub(crate) async fn kill(self) {
         self.task.abort();
         drop(self.task.await);
@@ -79,7 +79,7 @@ pub(crate) async fn until<W>(
     history
 }
 
-/// Where activities wait until the test lets them go on.
+/// Blocks activities until the test lets them continue.
 #[derive(Clone)]
 pub(crate) struct Gate {
     entered: Arc<Semaphore>,
@@ -93,14 +93,14 @@ impl Gate {
         Self { entered: closed(), open: closed(), visits: Arc::default() }
     }
 
-    /// For the activity: waits until it is let through.
+    /// For the activity: waits until the gate opens.
     pub(crate) async fn pass(&self) {
         self.visits.fetch_add(1, Ordering::SeqCst);
         self.entered.add_permits(1);
         self.open.acquire().await.unwrap().forget();
     }
 
-    /// For the test: waits until an activity stands at the gate.
+    /// For the test: waits until an activity arrives at the gate.
     pub(crate) async fn visitor(&self) {
         self.entered.acquire().await.unwrap().forget();
     }
@@ -110,7 +110,7 @@ impl Gate {
         self.open.add_permits(1);
     }
 
-    /// How many activities came to the gate.
+    /// Number of activities that have arrived at the gate.
     pub(crate) fn visits(&self) -> u32 {
         self.visits.load(Ordering::SeqCst)
     }

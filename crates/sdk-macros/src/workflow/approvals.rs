@@ -1,5 +1,5 @@
-//! What `#[workflow(approvals = field)]` adds: the definitions by which people answer, and the way from
-//! the state to its requests.
+//! What `#[workflow(approvals = field)]` adds: the definitions through which people answer, and
+//! access to the requests in the state.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -8,11 +8,12 @@ use syn::{Ident, Type};
 use super::model::{Handler, Mark};
 use crate::signature::error;
 
-/// The definitions: what each is, and its name, both in code and on the wire.
+/// The added definitions: their kind, and their name in code and on the wire.
 const BROUGHT: [(Mark, &str); 3] =
     [(Mark::Update, "decide"), (Mark::Signal, "decision"), (Mark::Query, "approvals")];
 
-/// The user's own definitions have other names: in code all, on the wire those of the same kind.
+/// Checks that the user's definitions have other names: in code all of them, on the wire those of
+/// the same kind.
 pub(super) fn check(mark: Mark, handlers: &[Handler]) -> syn::Result<()> {
     let clash = handlers.iter().find_map(|own| {
         let taken = |(kind, name): &&(Mark, &str)| {
@@ -22,19 +23,18 @@ pub(super) fn check(mark: Mark, handlers: &[Handler]) -> syn::Result<()> {
     });
     match clash {
         Some((own, what, name)) => {
-            let message = format!(
-                "`approvals = …` brings {what} of the name `{name}`: give this one another name"
-            );
+            let message =
+                format!("`approvals = …` already defines {what} named `{name}`: rename this one");
             Err(error(&own.ident, message))
         }
         None => Ok(()),
     }
 }
 
-/// The constants that users name.
+/// Constants that users refer to.
 pub(super) fn constants() -> TokenStream {
     quote! {
-        /// Takes an answer to a request for approval, or says at once why not.
+        /// Answers a request for approval; an answer that is not accepted is rejected immediately.
         #[allow(non_upper_case_globals, reason = "a definition is named as a method")]
         pub const decide: ::abide::UpdateDef<
             Self,
@@ -42,21 +42,21 @@ pub(super) fn constants() -> TokenStream {
             ::abide::approval::Receipt,
         > = ::abide::approval::update();
 
-        /// Takes an answer to a request for approval; the query tells what came of it.
+        /// Answers a request for approval; the query shows whether the answer was accepted.
         #[allow(non_upper_case_globals, reason = "a definition is named as a method")]
         pub const decision: ::abide::SignalDef<Self, ::abide::approval::Answer> =
             ::abide::approval::signal();
 
-        /// Tells how every request for approval stands, and all that was said to it.
+        /// Shows the state of every request for approval, and all answers to it.
         #[allow(non_upper_case_globals, reason = "a definition is named as a method")]
         pub const approvals: ::abide::QueryDef<Self, (), ::abide::approval::Report> =
             ::abide::approval::query();
     }
 }
 
-/// Says where in the state the requests are.
+/// Implements access to the requests in the state.
 pub(super) fn way(own: &Type, field: &Ident) -> TokenStream {
-    // A field that does not exist, or is of another type, is reported where it is named.
+    // Reports a field that does not exist, or has another type, where it is named.
     let requests = quote_spanned!(field.span()=> { let Self { #field, .. } = self; #field });
     quote! {
         impl ::abide::approval::Approving for #own {

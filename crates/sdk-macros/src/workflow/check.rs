@@ -1,4 +1,4 @@
-//! What each kind of method must look like, and what to write instead.
+//! Rules for each kind of method, with messages that say what to write instead.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -13,12 +13,12 @@ pub(super) fn check_run(signature: &Signature, method: &syn::Signature) -> syn::
          the state",
     )?;
     if !signature.asynchronous {
-        return Err(error(method.fn_token, "the run is async: write `async fn`"));
+        return Err(error(method.fn_token, "the run must be async: write `async fn`"));
     }
     need_context("the run", signature, method)
 }
 
-/// A handler changes the state at once, or is a task of its own.
+/// A handler either changes the state synchronously, or is an async task.
 pub(super) fn check_handler(
     mark: Mark,
     signature: &Signature,
@@ -27,7 +27,7 @@ pub(super) fn check_handler(
     let what = mark.subject();
     if signature.asynchronous {
         signature.no_receiver(
-            "an async handler runs beside others, so it has no `self`: take \
+            "an async handler runs concurrently, so it has no `self`: take \
              `ctx: &Context<Self>`, and use `ctx.read` and `ctx.write` for the state",
         )?;
         return need_context(what, signature, method);
@@ -42,7 +42,7 @@ pub(super) fn check_handler(
     }
     if signature.context {
         let message = format!(
-            "{what} with `self` is over at once and has no context: remove it, or make the method \
+            "{what} with `self` runs synchronously and has no context: remove it, or make the method \
              `async` without `self`"
         );
         return Err(error(&method.inputs, message));
@@ -52,7 +52,7 @@ pub(super) fn check_handler(
 
 pub(super) fn check_query(signature: &Signature, method: &syn::Signature) -> syn::Result<()> {
     if signature.asynchronous {
-        return Err(error(method.asyncness, "a query answers at once: remove `async`"));
+        return Err(error(method.asyncness, "a query is synchronous: remove `async`"));
     }
     if !signature.receiver.as_ref().is_some_and(is_shared) {
         let place = receiver_or_name(signature, method);
@@ -60,17 +60,17 @@ pub(super) fn check_query(signature: &Signature, method: &syn::Signature) -> syn
         return Err(error(place, message));
     }
     if signature.context {
-        let message = "a query reads the state alone: remove the context";
+        let message = "a query only reads the state: remove the context";
         return Err(error(&method.inputs, message));
     }
     if signature.output.written.is_none() {
-        let message = "a query has an answer: give it a return type";
+        let message = "a query returns a value: add a return type";
         return Err(error(&method.ident, message));
     }
     Ok(())
 }
 
-/// Where a wrong receiver stands, or should stand.
+/// Tokens of the wrong receiver, or the name if there is none.
 fn receiver_or_name(signature: &Signature, method: &syn::Signature) -> TokenStream {
     match &signature.receiver {
         Some(receiver) => receiver.to_token_stream(),
@@ -90,7 +90,7 @@ fn need_context(what: &str, signature: &Signature, method: &syn::Signature) -> s
 pub(super) fn refuse_output(signature: &Signature) -> syn::Result<()> {
     match &signature.output.written {
         Some(written) => {
-            let message = "nobody waits for a signal, so it returns nothing: make it an \
+            let message = "a signal returns nothing, because its sender does not wait: make it an \
                            `#[update]` to answer";
             Err(error(written, message))
         }
@@ -98,13 +98,13 @@ pub(super) fn refuse_output(signature: &Signature) -> syn::Result<()> {
     }
 }
 
-/// Definitions of one kind have names of their own on the wire.
+/// Definitions of one kind must have distinct names on the wire.
 pub(super) fn check_names(mark: Mark, handlers: &[Handler]) -> syn::Result<()> {
     for (index, handler) in handlers.iter().enumerate() {
         let name = handler.name.value();
         if let Some(first) = handlers[..index].iter().find(|first| first.name.value() == name) {
             let message = format!(
-                "`{}` is {} of the name \"{name}\" already: give this one another name",
+                "`{}` is {} named \"{name}\" already: rename this one",
                 first.ident,
                 mark.subject()
             );
@@ -137,7 +137,7 @@ pub(super) fn check_validator(update: &Handler, items: &[ImplItem]) -> syn::Resu
     });
     let wanted = format!("`fn {validate}(&self, …) -> Result<(), E>`");
     let Some(method) = method else {
-        let message = format!("there is no method `{validate}` in this block: write {wanted}");
+        let message = format!("this block has no method `{validate}`: write {wanted}");
         return Err(error(validate, message));
     };
     let reads = |input: &FnArg| match input {

@@ -1,4 +1,4 @@
-//! Writes the definitions of a workflow.
+//! Generates the definitions of a workflow.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -9,7 +9,7 @@ use super::{
     model::{Handler, Model},
 };
 
-/// The impl block as it stays, its constants, and the trait that ties them together.
+/// The remaining impl block, its constants, and the trait impl that refers to them.
 pub(super) fn workflow(model: &Model) -> TokenStream {
     let Model { block, name, signals, queries, updates, .. } = model;
     let own = &block.self_ty;
@@ -149,7 +149,6 @@ fn update(handler: &Handler) -> TokenStream {
     constant(handler, &quote!(UpdateDef), &quote!(, #output), &code, &quote!(#validated))
 }
 
-/// The constant that users name.
 fn constant(
     handler: &Handler,
     kind: &TokenStream,

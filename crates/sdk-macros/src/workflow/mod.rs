@@ -1,5 +1,5 @@
-//! `#[workflow]` on an impl block: [`model`] reads its methods, [`check`] says what is wrong with them,
-//! [`expand`] writes the definitions; [`approvals`] adds those of workflows that ask people.
+//! `#[workflow]` on an impl block: [`model`] parses its methods, [`check`] reports mistakes,
+//! [`expand`] generates the definitions; [`approvals`] adds those for approvals by people.
 
 mod approvals;
 mod check;

@@ -21,21 +21,20 @@ use crate::{
 const CONTEXT: ContextRule =
     ContextRule { type_name: "Context", written: "ctx: &Context<Self>", by_reference: true };
 
-/// A workflow.
 pub(super) struct Model {
-    /// The impl block with the methods that stay, the hidden ones included.
+    /// The impl block with the remaining methods, the hidden ones included.
     pub(super) block: ItemImpl,
     pub(super) name: LitStr,
-    /// The run, and the name of its method.
+    /// Name and signature of the run method.
     pub(super) run: (Ident, Signature),
-    /// The method that makes the first state, and how many arguments it takes.
+    /// Method that creates the initial state, and its number of arguments.
     pub(super) init: Option<(Ident, usize)>,
     pub(super) signals: Vec<Handler>,
     pub(super) queries: Vec<Handler>,
     pub(super) updates: Vec<Handler>,
-    /// The field of the state that holds the requests for approval.
+    /// Field of the state that holds the requests for approval.
     pub(super) approvals: Option<Ident>,
-    /// What becomes of handlers that run when the run has its result.
+    /// What happens to handlers that still run when the run has its result.
     pub(super) unfinished: Option<Ident>,
 }
 
@@ -46,12 +45,11 @@ pub(super) struct Handler {
     pub(super) docs: Vec<Attribute>,
     pub(super) name: LitStr,
     pub(super) signature: Signature,
-    /// The method that holds the code; none for a signal that is received.
+    /// Method that holds the code; `None` for a signal that the run receives.
     pub(super) method: Option<Ident>,
     pub(super) validate: Option<Ident>,
 }
 
-/// What a method is marked as.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
     Run,
@@ -61,7 +59,7 @@ pub(super) enum Mark {
     Update,
 }
 
-/// A method without a body, which is no part of Rust's impl blocks, but of ours.
+/// A method without a body, which our impl blocks accept although Rust's do not.
 struct Declaration {
     attrs: Vec<Attribute>,
     vis: Visibility,
@@ -98,7 +96,7 @@ impl Mark {
         }
     }
 
-    /// How the marked method is called in messages.
+    /// Name of the kind in messages.
     pub(super) const fn subject(self) -> &'static str {
         match self {
             Self::Run => "the run",
@@ -110,7 +108,7 @@ impl Mark {
     }
 }
 
-/// Collects what a block has while its methods are read.
+/// Collects the parts of a block while its methods are parsed.
 #[derive(Default)]
 struct Reader {
     items: Vec<ImplItem>,
@@ -122,7 +120,7 @@ struct Reader {
 }
 
 impl Model {
-    /// Reads a block, or says what is wrong with it.
+    /// Parses a block, or reports what is wrong with it.
     pub(super) fn read(options: Options, mut block: ItemImpl) -> syn::Result<Self> {
         check_block(&block, "workflow methods")?;
         let mut reader = Reader::default();
@@ -177,11 +175,11 @@ impl Reader {
         }
     }
 
-    /// A method without a body: a signal that the run receives.
+    /// Parses a method without a body: a signal that the run receives.
     fn declaration(&mut self, mut method: Declaration) -> syn::Result<()> {
         let marked = take_mark(&mut method.attrs)?;
         let Some((Mark::Signal, options)) = marked else {
-            let message = "only a `#[signal]` may have no body: the run receives it by \
+            let message = "only a `#[signal]` may omit its body: the run receives it by \
                            `ctx.receive`";
             return Err(error(&method.sig, message));
         };
@@ -249,11 +247,11 @@ impl Reader {
 
     fn init(&mut self, method: ImplItemFn) -> syn::Result<()> {
         if self.init.is_some() {
-            let message = "a workflow has one first state: remove this `#[init]`";
+            let message = "a workflow has one initial state: remove this `#[init]`";
             return Err(error(&method.sig.ident, message));
         }
         if method.sig.asyncness.is_some() {
-            let message = "the first state is made at once: remove `async`";
+            let message = "the initial state is created synchronously: remove `async`";
             return Err(error(method.sig.asyncness, message));
         }
         for input in &method.sig.inputs {
@@ -262,7 +260,7 @@ impl Reader {
                 FnArg::Typed(typed) if matches!(&*typed.ty, Type::Reference(_))
             );
             if !by_reference {
-                let message = "the first state is made from the arguments of the run, by \
+                let message = "the initial state is created from the arguments of the run, by \
                                reference: write `fn new(input: &Input) -> Self`";
                 return Err(error(input, message));
             }
@@ -273,7 +271,7 @@ impl Reader {
     }
 }
 
-/// Takes the mark of a method away.
+/// Removes and returns the mark of a method.
 fn take_mark(attributes: &mut Vec<Attribute>) -> syn::Result<Option<(Mark, Options)>> {
     let mut found = None;
     for mark in Mark::ALL {
@@ -281,7 +279,7 @@ fn take_mark(attributes: &mut Vec<Attribute>) -> syn::Result<Option<(Mark, Optio
         while let Some(index) = attributes.iter().position(marks) {
             let attribute = attributes.remove(index);
             if found.is_some() {
-                let message = "a method has one mark: remove this one";
+                let message = "a method has only one mark: remove this one";
                 return Err(syn::Error::new_spanned(attribute, message));
             }
             found = Some((mark, Options::of(&attribute, mark.options())?));
@@ -293,19 +291,18 @@ fn take_mark(attributes: &mut Vec<Attribute>) -> syn::Result<Option<(Mark, Optio
 fn one_run(mut runs: Vec<(Ident, Signature)>, own: &Type) -> syn::Result<(Ident, Signature)> {
     if let Some((second, _)) = runs.get(1) {
         let message = format!(
-            "a workflow has one run: `{}` is it already, so remove this `#[run]`",
+            "a workflow has one run method, and `{}` already is it: remove this `#[run]`",
             runs[0].0
         );
         return Err(error(second, message));
     }
     runs.pop().ok_or_else(|| {
-        let message = "a workflow needs a run: mark `async fn run(ctx: &Context<Self>, …)` with \
+        let message = "a workflow needs a run method: mark `async fn run(ctx: &Context<Self>, …)` with \
                        `#[run]`";
         error(own, message)
     })
 }
 
-/// The last part of the type's path.
 fn own_name(own: &Type) -> syn::Result<Ident> {
     if let Type::Path(path) = own
         && let Some(last) = path.path.segments.last()

@@ -1,4 +1,4 @@
-//! Approvals in a field that is not named as one, and names that approvals bring along.
+//! Approvals in a field that is not an `Approvals`, and names that approvals already define.
 
 use abide_sdk_macros::workflow;
 

@@ -1,10 +1,10 @@
-//! A WHERE clause that grows by what a filter asks for.
+//! Builds a WHERE clause from a filter.
 
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::session::{Made, Param};
 
-/// Conditions that must all hold, and the values of their parameters in order.
+/// Conditions joined by AND, and the values of their parameters in order.
 pub(crate) struct Conditions {
     sql: String,
     params: Vec<(Param<'static>, Type)>,
@@ -16,7 +16,7 @@ impl Conditions {
         Self { sql: "TRUE".to_owned(), params: Vec::new() }
     }
 
-    /// Adds one condition, with as many values as it has question marks.
+    /// Adds a condition with one value per question mark.
     pub(crate) fn require(
         &mut self,
         condition: &str,
@@ -35,7 +35,7 @@ impl Conditions {
         }
     }
 
-    /// The whole statement: `head`, the conditions, `tail`, and a page of so many rows if one is given.
+    /// The whole statement: `head`, the conditions, `tail`, and a row limit if `page` is given.
     pub(crate) fn made(mut self, head: &str, tail: &str, page: Option<i64>) -> Made {
         let limit = page.map_or(String::new(), |rows| {
             let place = self.place(value(rows, Type::INT8));
@@ -45,14 +45,14 @@ impl Conditions {
         Made { sql, params: self.params }
     }
 
-    /// Adds a value and answers how the statement names it.
+    /// Adds a value and returns its placeholder.
     fn place(&mut self, value: (Param<'static>, Type)) -> String {
         self.params.push(value);
         format!("${}", self.params.len())
     }
 }
 
-/// A value with its type.
+/// A parameter and its type.
 pub(crate) fn value(
     value: impl ToSql + Sync + Send + 'static,
     kind: Type,
@@ -60,12 +60,12 @@ pub(crate) fn value(
     (Box::new(value), kind)
 }
 
-/// A text with its type.
+/// A text parameter and its type.
 pub(crate) fn text(text: &str) -> (Param<'static>, Type) {
     value(crate::values::text(text).into_owned(), Type::TEXT)
 }
 
-/// Texts among which a column's must be.
+/// A text array parameter, for `= ANY`.
 pub(crate) fn texts<'a>(texts: impl Iterator<Item = &'a str>) -> (Param<'static>, Type) {
     let texts: Vec<String> = texts.map(|text| crate::values::text(text).into_owned()).collect();
     value(texts, Type::TEXT_ARRAY)

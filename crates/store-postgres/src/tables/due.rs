@@ -11,7 +11,7 @@ use crate::{
     readers::Query,
     session::{Call, Param},
     tables::{call, column},
-    values::{Columns, Strange, Time, limit, run_id, shard_number, text},
+    values::{Columns, Time, Undecodable, limit, run_id, shard_number, text},
 };
 
 pub(crate) const PUT: &str = "INSERT INTO due (shard, due, run, timer, workflow, namespace) \
@@ -28,7 +28,7 @@ pub(crate) const PAGE: &str = "SELECT due, run, timer, workflow, namespace FROM 
     WHERE shard = $1 AND (due, run, timer) > ($2, $3, $4) AND due <= $5 \
     ORDER BY due, run, timer LIMIT $6";
 
-/// An entry's place among those of all shards.
+/// Primary key of an entry.
 pub(crate) type Place<'a> = (ShardId, Timestamp, RunId, &'a [u8]);
 
 pub(crate) fn put<'a>(rows: &[(ShardId, &'a DueRow)]) -> Call<'a> {
@@ -58,7 +58,7 @@ pub(crate) fn page(shard: ShardId, after: Option<&DueKey>, until: Timestamp, pag
         Some(key) => {
             [Box::new(Time::from(key.due)), Box::new(run_id(key.run)), Box::new(key.timer.to_vec())]
         }
-        // Empty bytes are less than every due time.
+        // Empty bytes sort before every due time.
         None => {
             [Box::new(Vec::<u8>::new()), Box::new(run_id(RunId::MIN)), Box::new(Vec::<u8>::new())]
         }
@@ -70,7 +70,7 @@ pub(crate) fn page(shard: ShardId, after: Option<&DueKey>, until: Timestamp, pag
     Query::ByKey(call(PAGE, params))
 }
 
-pub(crate) fn decode(row: &Row) -> Result<DueRow, Strange> {
+pub(crate) fn decode(row: &Row) -> Result<DueRow, Undecodable> {
     Ok(DueRow {
         due: row.time(0)?,
         run: row.run(1)?,

@@ -1,4 +1,4 @@
-//! Answers that effects got, kept until the source has them.
+//! Results of effects, kept until the source has recorded them.
 
 use abide_core::{
     ids::{RunId, ShardId},
@@ -11,7 +11,7 @@ use crate::{
     readers::Query,
     session::Call,
     tables::{call, column},
-    values::{Columns, Strange, Time, run_id, shard_number},
+    values::{Columns, Time, Undecodable, run_id, shard_number},
 };
 
 pub(crate) const PUT: &str = "INSERT INTO inbox (shard, source, number, at, outcome) \
@@ -59,7 +59,7 @@ pub(crate) fn delete_before(times: &[(ShardId, Timestamp)]) -> Call<'static> {
     )
 }
 
-/// The answer to an effect; none if the number is too large for any row.
+/// Result of an effect; `None` if the number exceeds what any row can hold.
 pub(crate) fn read(shard: ShardId, source: RunId, number: u64) -> Option<Query> {
     let number = i64::try_from(number).ok()?;
     let params: Vec<crate::session::Param<'static>> =
@@ -67,7 +67,7 @@ pub(crate) fn read(shard: ShardId, source: RunId, number: u64) -> Option<Query> 
     Some(Query::ByKey(call(READ, params)))
 }
 
-pub(crate) fn decode(row: &Row) -> Result<InboxRow, Strange> {
+pub(crate) fn decode(row: &Row) -> Result<InboxRow, Undecodable> {
     Ok(InboxRow {
         source: row.run(0)?,
         number: row.number(1)?,

@@ -1,4 +1,4 @@
-//! The runs' logs: rows are added and read, and go only together with their run.
+//! The runs' logs. Rows are only appended, and deleted together with their run.
 
 use abide_core::ids::{RunId, ShardId};
 use abide_store::rows::{LogLimit, LogRow};
@@ -8,15 +8,15 @@ use crate::{
     readers::Query,
     session::Call,
     tables::{call, column},
-    values::{Columns, Strange, limit, number, run_id, shard_number},
+    values::{Columns, Undecodable, limit, number, run_id, shard_number},
 };
 
-/// A row that is there already fails the statement.
+/// Fails if a row already exists.
 pub(crate) const APPEND: &str = "INSERT INTO log \
     (shard, run, sequence, first_event, events, notes) SELECT * FROM unnest($1::smallint[], \
     $2::uuid[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bytea[])";
 
-/// Which of some rows are there, to name one to who tried to add it again.
+/// Finds which of the given rows exist, for the error message of a duplicate append.
 pub(crate) const EXISTING: &str = "SELECT log.run, log.sequence \
     FROM unnest($1::smallint[], $2::uuid[], $3::bigint[]) AS key (shard, run, sequence) \
     JOIN log ON log.shard = key.shard AND log.run = key.run AND log.sequence = key.sequence LIMIT 1";
@@ -53,8 +53,8 @@ pub(crate) fn existing(rows: &[(ShardId, &LogRow)]) -> Call<'static> {
     call(EXISTING, params)
 }
 
-/// Run and sequence of a row that is there.
-pub(crate) fn decode_existing(row: &Row) -> Result<(RunId, u64), Strange> {
+/// Run and sequence of an existing row.
+pub(crate) fn decode_existing(row: &Row) -> Result<(RunId, u64), Undecodable> {
     Ok((row.run(0)?, row.number(1)?))
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn page(shard: ShardId, run: RunId, after: u64, page: LogLimit) -> Qu
     ))
 }
 
-pub(crate) fn decode(row: &Row) -> Result<LogRow, Strange> {
+pub(crate) fn decode(row: &Row) -> Result<LogRow, Undecodable> {
     Ok(LogRow {
         run: row.run(0)?,
         sequence: row.number(1)?,

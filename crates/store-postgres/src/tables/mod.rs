@@ -1,5 +1,5 @@
-//! One file per table, each with its SQL: puts and deletes for the writer, which take all rows of a
-//! group as one array per column, and pages for readers. Nothing here talks to the database.
+//! One file per table with its SQL: puts and deletes for the writer, which take all rows of a group
+//! as one array per column, and page queries for the readers. Nothing here does I/O.
 
 use tokio_postgres::types::ToSql;
 
@@ -17,7 +17,7 @@ pub(crate) mod snapshots;
 pub(crate) mod tasks;
 pub(crate) mod waits;
 
-/// All that the writer sends within its transactions.
+/// Statements that the writer runs within its transactions.
 pub(crate) const WRITES: &[&str] = &[
     shards::LOCK_SHARED,
     shards::LOCK,
@@ -42,7 +42,7 @@ pub(crate) const WRITES: &[&str] = &[
     inbox::DELETE_BEFORE,
 ];
 
-/// All that is read by keys, and the registry.
+/// Lookups by key, and the statements of the registry.
 pub(crate) const OTHERS: &[&str] = &[
     shards::READ,
     log::PAGE,
@@ -59,7 +59,7 @@ pub(crate) const OTHERS: &[&str] = &[
     registry::UPDATE,
 ];
 
-/// What is left of a group's writes to one row: the row, or nothing if it is removed.
+/// Final effect of a group on one row: the row, or `None` if it is deleted.
 pub(crate) type Last<'a, R> = Option<&'a R>;
 
 /// One column of all rows, as an array.
@@ -67,7 +67,6 @@ fn column<'a, R, V: ToSql + Sync + Send + 'a>(rows: &[R], value: impl Fn(&R) -> 
     Box::new(rows.iter().map(value).collect::<Vec<V>>())
 }
 
-/// A statement for all these rows.
 fn call<'a>(sql: &'static str, params: Vec<Param<'a>>) -> Call<'a> {
     Call { sql, params }
 }

@@ -8,7 +8,7 @@ use crate::{
     readers::Query,
     session::Call,
     tables::{call, column},
-    values::{Columns, Strange, limit, number, run_id, shard_number, text},
+    values::{Columns, Undecodable, limit, number, run_id, shard_number, text},
 };
 
 pub(crate) const PUT: &str = "INSERT INTO outbox (shard, run, number, namespace, workflow, effect) \
@@ -45,7 +45,7 @@ pub(crate) fn delete(keys: &[(ShardId, RunId, u64)]) -> Call<'static> {
 }
 
 pub(crate) fn page(shard: ShardId, after: Option<(RunId, u64)>, page: usize) -> Query {
-    // No effect has a number below zero.
+    // Effect numbers are never negative.
     let (run, effect) = after.map_or((RunId::MIN, -1), |(run, effect)| (run, number(effect)));
     Query::ByKey(call(
         PAGE,
@@ -58,7 +58,7 @@ pub(crate) fn page(shard: ShardId, after: Option<(RunId, u64)>, page: usize) -> 
     ))
 }
 
-pub(crate) fn decode(row: &Row) -> Result<OutboxRow, Strange> {
+pub(crate) fn decode(row: &Row) -> Result<OutboxRow, Undecodable> {
     Ok(OutboxRow {
         run: row.run(0)?,
         number: row.number(1)?,

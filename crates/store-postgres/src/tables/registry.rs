@@ -1,5 +1,5 @@
-//! Rows that belong to no slot, compared by version on write. Each write is one statement, which the
-//! database carries out for one writer at a time.
+//! Rows that belong to no slot. A write is a compare-and-swap on the version, in one statement,
+//! which the database runs for one writer at a time.
 
 use abide_store::rows::RegistryRow;
 use tokio_postgres::Row;
@@ -8,7 +8,7 @@ use crate::{
     readers::Query,
     session::Call,
     tables::call,
-    values::{Columns, Strange, number, text},
+    values::{Columns, Undecodable, number, text},
 };
 
 pub(crate) const INSERT: &str = "INSERT INTO registry (name, version, value) VALUES ($1, $2, $3) \
@@ -32,6 +32,6 @@ pub(crate) fn read(prefix: &str) -> Query {
     Query::ByKey(call(READ, vec![Box::new(text(prefix).into_owned())]))
 }
 
-pub(crate) fn decode(row: &Row) -> Result<RegistryRow, Strange> {
+pub(crate) fn decode(row: &Row) -> Result<RegistryRow, Undecodable> {
     Ok(RegistryRow { name: row.text(0)?, version: row.number(1)?, value: row.bytes(2)? })
 }

@@ -1,4 +1,5 @@
-//! One row per run: for lists, as the current pointer of its workflow, as the start key.
+//! One row per run: serves lists, finds the current run of a workflow, and deduplicates starts by
+//! start key.
 
 use abide_core::{
     ids::{NamespaceId, RunId, ShardId},
@@ -17,7 +18,7 @@ use crate::{
         call, column,
         conditions::{self, Conditions, value},
     },
-    values::{Columns, Strange, Time, limit, number, run_id, shard_number, text},
+    values::{Columns, Time, Undecodable, limit, number, run_id, shard_number, text},
 };
 
 /// In the order of [`decode`].
@@ -51,11 +52,11 @@ pub(crate) const OF_WORKFLOW: &str = concat!(
      ORDER BY ordinal DESC, run DESC LIMIT $5"
 );
 
-/// The next open runs, and of each whether nothing would resume it. A wait leads to its entry in the
-/// due index. Tasks, and the entries of a run without waits, are not kept by run, so the shard's part of
-/// each table is gone through once for all such runs. `IS TRUE` keeps the planner from making a join of
-/// that: whatever the size of the tables, it looks their rows up among the few runs, and not the runs
-/// among all rows.
+/// The next open runs, and for each whether nothing would resume it. A wait points to its entry in
+/// the due index. Tasks, and the due entries of a run without waits, have no index by run, so the
+/// query scans the shard's part of each table once for all such runs. `IS TRUE` keeps the planner
+/// from turning this into a join: however large the tables are, it looks up each row among the
+/// few runs, and not each run among all rows.
 pub(crate) const STRANDED: &str = concat!(
     "WITH seen AS MATERIALIZED (SELECT * FROM runs WHERE shard = $1 AND status <= 3 \
      AND run >= $2 AND (run > $2 OR $3) ORDER BY run LIMIT $4), \
@@ -107,7 +108,7 @@ pub(crate) fn read(shard: ShardId, run: RunId) -> Query {
 
 /// Runs of one workflow, highest ordinal first.
 pub(crate) fn of_workflow(shard: ShardId, of: &WorkflowRuns, page: usize) -> Query {
-    // Below nothing there is nothing, and no stored ordinal is below zero.
+    // No stored ordinal is negative, so -1 selects nothing.
     let highest = of.before.map_or(i64::MAX, |before| match before.checked_sub(1) {
         Some(highest) => number(highest),
         None => -1,
@@ -136,7 +137,7 @@ pub(crate) fn count(filter: &RunFilter) -> Query {
     Query::Filtered(conditions(filter).made("SELECT count(*) FROM runs", "", None))
 }
 
-pub(crate) fn decode_count(row: &Row) -> Result<u64, Strange> {
+pub(crate) fn decode_count(row: &Row) -> Result<u64, Undecodable> {
     row.number(0)
 }
 
@@ -174,7 +175,7 @@ fn conditions(filter: &RunFilter) -> Conditions {
     conditions
 }
 
-/// Looks at some open runs for those that nothing in the store would resume.
+/// Checks a page of open runs for those that nothing in the store would resume.
 pub(crate) fn stranded(shard: ShardId, after: Option<RunId>, page: usize) -> Query {
     Query::ByKey(call(
         STRANDED,
@@ -189,18 +190,18 @@ pub(crate) fn stranded(shard: ShardId, after: Option<RunId>, page: usize) -> Que
 }
 
 /// An open run, and whether it is stranded.
-pub(crate) fn decode_seen(row: &Row) -> Result<(RunRow, bool), Strange> {
+pub(crate) fn decode_seen(row: &Row) -> Result<(RunRow, bool), Undecodable> {
     Ok((decode(row)?, row.flag(10)?))
 }
 
-/// What the look at these runs came to.
+/// Result of one page.
 pub(crate) fn swept(seen: Vec<(RunRow, bool)>, page: usize) -> Swept {
     let next = seen.last().map(|(row, _)| row.run).filter(|_| seen.len() == page);
     let stranded = seen.into_iter().filter(|(_, stranded)| *stranded).map(|(row, _)| row);
     Swept { stranded: stranded.collect(), next }
 }
 
-pub(crate) fn decode(row: &Row) -> Result<RunRow, Strange> {
+pub(crate) fn decode(row: &Row) -> Result<RunRow, Undecodable> {
     Ok(RunRow {
         run: row.run(0)?,
         namespace: row.text(1)?,

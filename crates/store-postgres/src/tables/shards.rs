@@ -1,4 +1,5 @@
-//! Who owns each shard. The rows are locked by every transaction of a writer, in the order of shards.
+//! Owner and epoch of each shard. Every write transaction locks the rows of its shards, in order of
+//! shard.
 
 use abide_core::ids::ShardId;
 use abide_store::rows::ShardRow;
@@ -8,17 +9,17 @@ use crate::{
     readers::Query,
     session::Call,
     tables::{call, column},
-    values::{Columns, Strange, number, shard_number, text},
+    values::{Columns, Undecodable, number, shard_number, text},
 };
 
 pub(crate) const READ: &str = "SELECT shard, epoch, owner FROM shards WHERE shard = $1";
 
-/// Others may read and lock like this too; who claims one of the shards waits.
+/// Allows concurrent shared locks; a claim of one of the shards waits.
 pub(crate) const LOCK_SHARED: &str =
     "SELECT shard, epoch FROM shards WHERE shard = ANY ($1::smallint[]) ORDER BY shard FOR SHARE";
 
-/// For transactions with a claim. They lock all their shards like this from the beginning: a lock that
-/// is made stronger on the way could meet another one that is, and both would wait.
+/// For transactions with a claim. They take this lock on all their shards from the start: upgrading
+/// a shared lock later could deadlock with another transaction that does the same.
 pub(crate) const LOCK: &str =
     "SELECT shard, epoch FROM shards WHERE shard = ANY ($1::smallint[]) ORDER BY shard FOR UPDATE";
 
@@ -32,7 +33,7 @@ pub(crate) fn lock(shards: &[ShardId], claims: bool) -> Call<'static> {
 }
 
 /// A locked shard with its epoch.
-pub(crate) fn locked(row: &Row) -> Result<(ShardId, u64), Strange> {
+pub(crate) fn locked(row: &Row) -> Result<(ShardId, u64), Undecodable> {
     Ok((row.shard(0)?, row.number(1)?))
 }
 
@@ -49,6 +50,6 @@ pub(crate) fn read(shard: ShardId) -> Query {
     Query::ByKey(call(READ, vec![Box::new(shard_number(shard))]))
 }
 
-pub(crate) fn decode(row: &Row) -> Result<ShardRow, Strange> {
+pub(crate) fn decode(row: &Row) -> Result<ShardRow, Undecodable> {
     Ok(ShardRow { shard: row.shard(0)?, epoch: row.number(1)?, owner: row.text(2)? })
 }

@@ -1,4 +1,4 @@
-//! Folded logs, one per run.
+//! Snapshots of folded logs, one per run.
 
 use abide_core::ids::{RunId, ShardId};
 use abide_store::rows::SnapshotRow;
@@ -8,7 +8,7 @@ use crate::{
     readers::Query,
     session::Call,
     tables::{call, column},
-    values::{Columns, Strange, number, run_id, shard_number},
+    values::{Columns, Undecodable, number, run_id, shard_number},
 };
 
 pub(crate) const PUT: &str = "INSERT INTO snapshots (shard, run, sequence, state) \
@@ -46,6 +46,6 @@ pub(crate) fn read(shard: ShardId, run: RunId) -> Query {
     Query::ByKey(call(READ, vec![Box::new(shard_number(shard)), Box::new(run_id(run))]))
 }
 
-pub(crate) fn decode(row: &Row) -> Result<SnapshotRow, Strange> {
+pub(crate) fn decode(row: &Row) -> Result<SnapshotRow, Undecodable> {
     Ok(SnapshotRow { run: row.run(0)?, sequence: row.number(1)?, state: row.bytes(2)? })
 }

@@ -1,4 +1,4 @@
-//! Work for workers, in the order in which a shard offers it.
+//! Tasks for workers, in the order in which a shard offers them.
 
 use abide_core::ids::{RunId, ShardId};
 use abide_store::rows::{TaskKey, TaskPhase, TaskRow, WorkKind};
@@ -8,7 +8,7 @@ use crate::{
     readers::Query,
     session::Call,
     tables::{call, column},
-    values::{Columns, Strange, limit, number, run_id, shard_number, text},
+    values::{Columns, Undecodable, limit, number, run_id, shard_number, text},
 };
 
 pub(crate) const PUT: &str = "INSERT INTO tasks \
@@ -62,7 +62,7 @@ pub(crate) fn page(shard: ShardId, after: Option<&TaskKey>, page: usize) -> Quer
             key.run,
             number(key.scheduled),
         ),
-        // Before every task: no kind has a number below zero.
+        // Sorts before every task: no kind has a negative number.
         None => (String::new(), String::new(), -1, RunId::MIN, 0),
     };
     let (namespace, queue, kind, run, scheduled) = place;
@@ -80,7 +80,7 @@ pub(crate) fn page(shard: ShardId, after: Option<&TaskKey>, page: usize) -> Quer
     ))
 }
 
-pub(crate) fn decode(row: &Row) -> Result<TaskRow, Strange> {
+pub(crate) fn decode(row: &Row) -> Result<TaskRow, Undecodable> {
     let key = TaskKey {
         namespace: row.text(0)?,
         queue: row.text(1)?,

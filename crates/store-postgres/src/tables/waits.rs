@@ -1,4 +1,4 @@
-//! One row per wait, and the list of them over all shards, in the order of their end.
+//! One row per wait, and the list of waits over all shards, ordered by deadline.
 
 use abide_core::{
     ids::{NamespaceId, RunId, ShardId, TimerId},
@@ -17,7 +17,7 @@ use crate::{
         call, column,
         conditions::{self, Conditions, value},
     },
-    values::{Columns, Strange, Time, limit, run_id, shard_number, text},
+    values::{Columns, Time, Undecodable, limit, run_id, shard_number, text},
 };
 
 pub(crate) const PUT: &str = "INSERT INTO waits (shard, run, wait, namespace, workflow, \
@@ -33,7 +33,7 @@ pub(crate) const DELETE: &str = "DELETE FROM waits \
     USING unnest($1::smallint[], $2::uuid[], $3::bytea[]) AS key (shard, run, wait) \
     WHERE waits.shard = key.shard AND waits.run = key.run AND waits.wait = key.wait";
 
-/// A wait's place among those of all shards.
+/// Primary key of a wait.
 pub(crate) type Place<'a> = (ShardId, RunId, &'a [u8]);
 
 pub(crate) fn put<'a>(rows: &[(ShardId, &'a WaitRow)]) -> Call<'a> {
@@ -63,8 +63,9 @@ pub(crate) fn delete<'a>(places: &[Place<'a>]) -> Call<'a> {
     call(DELETE, params)
 }
 
-/// Waits of all shards by their end. Those of one run or workflow are found by their keys, approvals and
-/// those of one name by kind and name; all else is filtered on the way through the ends.
+/// Waits of all shards, ordered by deadline. Waits of one run or workflow are found by key, and
+/// approvals and waits of one name by kind and name; other conditions filter a scan in order of
+/// deadline.
 pub(crate) fn list(filter: &WaitFilter, page: usize) -> Query {
     const HEAD: &str = "SELECT shard, run, wait, namespace, workflow, workflow_type, kind, name, \
         since, until, timer, details FROM waits";
@@ -90,7 +91,7 @@ fn conditions(filter: &WaitFilter) -> Conditions {
     if let Some(kind) = filter.kind {
         conditions.require("kind = ?", [number(i16::from(kind.number()))]);
         if matches!(kind, WaitKind::Signal | WaitKind::Condition | WaitKind::Approval) {
-            // In the words of the index, since that is how the planner knows that it may be used.
+            // Repeats the predicate of the partial index, so that the planner can use it.
             conditions.require("kind IN (2, 3, 6)", []);
         }
     }
@@ -127,7 +128,7 @@ fn conditions(filter: &WaitFilter) -> Conditions {
     conditions
 }
 
-pub(crate) fn decode(row: &Row) -> Result<(ShardId, WaitRow), Strange> {
+pub(crate) fn decode(row: &Row) -> Result<(ShardId, WaitRow), Undecodable> {
     let wait = WaitRow {
         run: row.run(1)?,
         wait: row.bytes(2)?,

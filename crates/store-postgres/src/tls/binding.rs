@@ -1,16 +1,16 @@
-//! What ties a password to a connection: the digest of the database's certificate, by the hash function
-//! with which it was signed (`tls-server-end-point`, RFC 5929).
+//! Channel binding: the digest of the database's certificate, computed with the hash function of
+//! its signature (`tls-server-end-point`, RFC 5929).
 
 use ring::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 
-/// The digest of this certificate, in DER; none if no digest is defined for how it was signed.
+/// Digest of this DER certificate; `None` if its signature algorithm defines no digest.
 pub(super) fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let algorithm = hash_of(signature_algorithm(certificate)?)?;
     Some(digest(algorithm, certificate).as_ref().to_vec())
 }
 
-/// The object identifier of the algorithm: a certificate is what was signed, then this, then the
-/// signature.
+/// Object identifier of the signature algorithm. A certificate is a sequence of the signed part,
+/// this identifier and the signature.
 fn signature_algorithm(certificate: &[u8]) -> Option<&[u8]> {
     let (content, _) = element(certificate)?;
     let (_, after_signed) = element(content)?;
@@ -18,7 +18,7 @@ fn signature_algorithm(certificate: &[u8]) -> Option<&[u8]> {
     element(algorithm).map(|(identifier, _)| identifier)
 }
 
-/// The first element's content, and what follows it.
+/// Content of the first element, and the bytes after it.
 fn element(der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&[_, first], rest) = der.split_first_chunk::<2>()?;
     let (length, rest) = match first {
@@ -35,7 +35,7 @@ fn element(der: &[u8]) -> Option<(&[u8], &[u8])> {
 const RSA: [u8; 8] = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
 const ECDSA: [u8; 6] = [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04];
 
-/// The old hash functions are replaced by SHA-256, as the specification says.
+/// The specification replaces MD5 and SHA-1 by SHA-256.
 fn hash_of(identifier: &[u8]) -> Option<&'static Algorithm> {
     let rsa = identifier.strip_prefix(&RSA);
     let ecdsa = identifier.strip_prefix(&ECDSA);

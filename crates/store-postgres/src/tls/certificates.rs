@@ -1,4 +1,5 @@
-//! The certificates: which are trusted, which one is shown, and how that of the database is checked.
+//! Certificates: which roots are trusted, which client certificate is sent, and how the database's
+//! certificate is checked.
 
 use std::{path::Path, sync::Arc};
 
@@ -19,10 +20,10 @@ use tokio_rustls::rustls::{
 use super::{Mode, Roots, Settings};
 use crate::OpenError;
 
-/// What servers of version 17 and later ask for, and older ones ignore.
+/// ALPN protocol name for servers of version 17 and later; older ones ignore it.
 const PROTOCOL: &[u8] = b"postgresql";
 
-/// How a client connects that has these settings.
+/// TLS client configuration for these settings.
 pub(super) fn client(settings: &Settings) -> Result<ClientConfig, OpenError> {
     let wrong = |error: Error| OpenError::Address { reason: error.to_string() };
     let provider = Arc::new(crypto::ring::default_provider());
@@ -52,7 +53,7 @@ pub(super) fn client(settings: &Settings) -> Result<ClientConfig, OpenError> {
     Ok(config)
 }
 
-/// The roots that are asked for, if any are.
+/// The trusted roots, if the settings ask for a check.
 fn trusted(settings: &Settings) -> Result<Option<RootCertStore>, OpenError> {
     let mut trusted = RootCertStore::empty();
     match (&settings.roots, settings.mode) {
@@ -74,7 +75,7 @@ fn trusted(settings: &Settings) -> Result<Option<RootCertStore>, OpenError> {
     Ok(Some(trusted))
 }
 
-/// The certificates in a file, of which there is at least one.
+/// All certificates in a file, at least one.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, OpenError> {
     let found: Vec<_> = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect)
@@ -89,8 +90,8 @@ fn unreadable(path: &Path, reason: &dyn std::fmt::Display) -> OpenError {
     OpenError::Certificate { path: path.to_owned(), reason: reason.to_string() }
 }
 
-/// Takes a certificate for whatever host: from one of the roots, or from anybody if there are none. That
-/// the other side has its key is checked all the same.
+/// Accepts a certificate for any host: one signed by the roots, or any certificate if there are
+/// none. The TLS handshake still proves that the peer has its private key.
 #[derive(Debug)]
 struct AnyHost {
     roots: Option<RootCertStore>,

@@ -1,4 +1,4 @@
-//! A connection within TLS.
+//! A TLS connection.
 
 use std::{
     io,
@@ -10,7 +10,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::Socket;
 use tokio_rustls::client::TlsStream;
 
-/// A connection within TLS.
 pub(crate) struct Encrypted(TlsStream<Socket>);
 
 impl Encrypted {
@@ -18,7 +17,7 @@ impl Encrypted {
         Self(stream)
     }
 
-    /// The certificate of the database.
+    /// Certificate that the database presented.
     pub(super) fn certificate(&self) -> Option<&[u8]> {
         let (_, connection) = self.0.get_ref();
         connection.peer_certificates()?.first().map(AsRef::as_ref)

@@ -1,11 +1,10 @@
-//! The epochs of a transaction's shards, which it has locked: as stored, and as its batches raise them.
+//! Epochs of the shards that a transaction has locked: as stored, and as its batches raise them.
 
 use std::collections::BTreeMap;
 
 use abide_core::ids::ShardId;
 use abide_store::{Batch, CommitError, Write};
 
-/// Epochs of locked shards.
 pub(super) struct Epochs(BTreeMap<ShardId, u64>);
 
 impl Epochs {
@@ -13,7 +12,8 @@ impl Epochs {
         Self(locked.into_iter().collect())
     }
 
-    /// Checks that the batch is of its shard's epoch and that its claims raise it, and answers to what.
+    /// Checks that the batch has the epoch of its shard and that its claims raise it, and returns
+    /// the resulting epoch.
     pub(super) fn check(&self, batch: &Batch) -> Result<u64, CommitError> {
         let shard = batch.shard;
         let Some(current) = self.0.get(&shard).copied() else {
@@ -34,7 +34,7 @@ impl Epochs {
         Ok(raised)
     }
 
-    /// The shard's epoch as later batches of the transaction see it.
+    /// Sets the epoch that later batches of the transaction see.
     pub(super) fn set(&mut self, shard: ShardId, epoch: u64) {
         self.0.insert(shard, epoch);
     }

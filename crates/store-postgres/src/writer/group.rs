@@ -1,6 +1,6 @@
-//! One transaction for a group. It goes out in two flights: the first begins it and locks the epochs of
-//! its shards, so that nobody can take a shard before it has ended; the second writes what passed, table
-//! by table, and commits.
+//! One transaction for a group, in two round trips. The first begins the transaction and locks the
+//! epochs of its shards, so that no other node can claim a shard before the transaction ends; the
+//! second writes the admitted batches, table by table, and commits.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -15,8 +15,8 @@ use crate::{
     writer::{Answer, epochs::Epochs, plan::Plan},
 };
 
-/// Commits what can be committed of these batches, and answers each. If it fails, nothing is left, but
-/// for an outcome that is unknown.
+/// Commits those batches that can be committed, and returns a result for each. If the transaction
+/// fails, nothing of it remains, unless the error says that the outcome is unknown.
 pub(super) async fn transaction(
     session: &Session,
     batches: &[Batch],
@@ -64,11 +64,10 @@ fn admit<'a>(epochs: &mut Epochs, plan: &mut Plan<'a>, batch: &'a Batch) -> Answ
     Ok(())
 }
 
-/// Sends all statements and the commit without waiting between them. A statement that fails makes the
-/// commit undo everything.
+/// Pipelines all statements and the commit. If a statement fails, the commit rolls back.
 async fn write(session: &Session, plan: &Plan<'_>, patience: Duration) -> Result<(), Fault> {
     let calls = plan.calls();
-    // A statement that is not prepared would be sent later than the commit behind it.
+    // An unprepared statement would be sent after the commit.
     let statements: Vec<_> = calls.iter().map(|call| call.sql).collect();
     let prepared = within(patience, async { Ok(session.prepare(&statements).await?) }).await;
     if let Err(fault) = prepared {
@@ -81,24 +80,24 @@ async fn write(session: &Session, plan: &Plan<'_>, patience: Duration) -> Result
         .collect();
     pieces.push(boxed(session.run("COMMIT")));
     let whole = pieces.len();
-    // What was said before the commit is not about it.
-    session.was_hasty();
+    // Clears warnings from before this commit.
+    session.take_unreplicated();
     let Ok(mut answers) = tokio::time::timeout(patience, flight(pieces)).await else {
-        session.spoil();
+        session.discard();
         return Err(Fault::Unknown(format!("no answer to the commit in {patience:?}")));
     };
     if answers.len() < whole {
-        // A statement could not even be sent, and neither was the commit.
+        // A statement could not be sent, and so neither was the commit.
         roll_back(session).await;
         return Ok(answers.into_iter().collect::<Result<(), Error>>()?);
     }
     let committed = answers.pop().unwrap_or(Ok(()));
     answers.into_iter().collect::<Result<(), Error>>().map_err(fault::before_commit)?;
     committed.map_err(fault::of_commit)?;
-    if session.was_hasty() { Err(fault::hasty_commit()) } else { Ok(()) }
+    if session.take_unreplicated() { Err(fault::unreplicated_commit()) } else { Ok(()) }
 }
 
-/// After a log row was refused: which one, in the words of all backends.
+/// Names the log row that was refused, in the wording of all backends.
 async fn name_the_row(
     session: &Session,
     plan: &Plan<'_>,
@@ -119,13 +118,13 @@ async fn name_the_row(
     }
 }
 
-/// How long the end of a transaction may take that has written nothing.
+/// How long a rollback may take.
 const UNDO_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Ends the transaction without effect. A session that cannot is not used again.
+/// Rolls back. A session on which that fails is discarded.
 async fn roll_back(session: &Session) {
     let ended = within(UNDO_PATIENCE, async { Ok(session.run("ROLLBACK").await?) }).await;
     if ended.is_err() {
-        session.spoil();
+        session.discard();
     }
 }

@@ -1,7 +1,7 @@
-//! What a transaction writes, table by table. Of all writes to one row only the last counts, so each
-//! table takes one statement for the rows that stay and one for those that go. Only the log cares for
-//! what comes between: a row that is added and removed again must not have been there before, so what
-//! removes it begins a new stage.
+//! What a transaction writes, table by table. Only the last write to each row counts, so each table
+//! takes one statement for the rows to put and one for the rows to delete. The log is the
+//! exception: a row that is appended and then deleted must not have existed before, so a delete
+//! after an append starts a new stage.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,13 +19,13 @@ use crate::{
     tables::{Last, due, inbox, log, outbox, runs, shards, snapshots, tasks, waits},
 };
 
-/// The stages of a transaction, in order.
+/// Stages of a transaction, in order.
 #[derive(Default)]
 pub(super) struct Plan<'a> {
     stages: Vec<Stage<'a>>,
 }
 
-/// What can be written with one statement per table.
+/// Writes that need only one statement per table.
 #[derive(Default)]
 struct Stage<'a> {
     claims: BTreeMap<ShardId, (u64, &'a str)>,
@@ -38,12 +38,12 @@ struct Stage<'a> {
     waits: BTreeMap<waits::Place<'a>, Last<'a, WaitRow>>,
     outbox: BTreeMap<(ShardId, RunId, u64), Last<'a, OutboxRow>>,
     inbox: BTreeMap<(ShardId, RunId, u64), Last<'a, InboxRow>>,
-    /// Before the answers of this stage.
+    /// Deletes older results, before the results of this stage are written.
     old_inbox: BTreeMap<ShardId, Timestamp>,
 }
 
 impl<'a> Plan<'a> {
-    /// Adds a batch, or says why it cannot be written; then nothing of it is added.
+    /// Adds the batch, or returns why it cannot be written; then nothing of it is added.
     pub(super) fn add(&mut self, batch: &'a Batch) -> Result<(), CommitError> {
         self.check(batch)?;
         for write in &batch.writes {
@@ -62,7 +62,7 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Finds what no statement could store. A log row that the database has is found by it.
+    /// Rejects what no statement could store. The database itself rejects log rows that it already has.
     fn check(&self, batch: &Batch) -> Result<(), CommitError> {
         let mut added = BTreeSet::new();
         let mut removed = BTreeSet::new();
@@ -90,18 +90,17 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// The statements, in order.
     pub(super) fn calls(&self) -> Vec<Call<'a>> {
         self.stages.iter().flat_map(Stage::calls).collect()
     }
 
-    /// The log rows that are added.
+    /// Log rows that the transaction appends.
     pub(super) fn log_rows(&self) -> Vec<(ShardId, &'a LogRow)> {
         self.stages.iter().flat_map(Stage::log_rows).collect()
     }
 }
 
-/// The numbers that must fit a column.
+/// Numbers that must fit a column.
 fn numbers(write: &Write) -> [Option<u64>; 2] {
     match write {
         Write::Claim { epoch, .. } => [Some(*epoch), None],
@@ -125,7 +124,7 @@ fn numbers(write: &Write) -> [Option<u64>; 2] {
 }
 
 impl<'a> Stage<'a> {
-    /// Whether rows of this run's log are added.
+    /// Whether this stage appends to the run's log.
     fn logs(&self, shard: ShardId, run: RunId) -> bool {
         self.log.range((shard, run, 0)..=(shard, run, u64::MAX)).next().is_some()
     }
@@ -183,7 +182,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Removes old answers: those in the database, and those that this stage would add.
+    /// Deletes old results: those in the database, and those that this stage would add.
     fn forget_inbox(&mut self, shard: ShardId, before: Timestamp) {
         let old = |(of, _, _): &(ShardId, RunId, u64), row: &Last<'_, InboxRow>| {
             *of == shard && row.is_some_and(|row| row.at < before)
@@ -222,10 +221,9 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Removes rows by their keys.
+/// Deletes rows by key.
 type Delete<'a, K> = fn(&[K]) -> Call<'a>;
 
-/// Puts rows of their shards.
 type Put<'a, R> = fn(&[(ShardId, &'a R)]) -> Call<'a>;
 
 /// Adds the statement for these rows, if there are any.
@@ -235,7 +233,7 @@ fn add_call<'a, R>(calls: &mut Vec<Call<'a>>, rows: &[R], call: fn(&[R]) -> Call
     }
 }
 
-/// Adds the statements that remove rows of a table and put others.
+/// Adds the statements that delete rows of a table and put others.
 fn add_calls<'a, K: Copy, R>(
     calls: &mut Vec<Call<'a>>,
     table: &BTreeMap<K, Last<'a, R>>,

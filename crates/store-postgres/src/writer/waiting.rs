@@ -1,4 +1,4 @@
-//! Batches that wait to be written, shard by shard in the order of calls.
+//! Queue of batches, per shard in the order of calls.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -7,25 +7,25 @@ use abide_store::{Batch, Write};
 
 use super::Job;
 
-/// Batches that go into one transaction, those of a shard in order.
+/// Batches of one transaction; batches of the same shard are in order.
 pub(super) struct Group {
     pub(super) jobs: Vec<Job>,
-    /// Their shards, each once.
+    /// Shards of the batches, without duplicates.
     pub(super) shards: Vec<ShardId>,
 }
 
-/// Writes that are worth a transaction beside one that is under way. A transaction costs the database as
-/// much as a hundred rows, whatever is in it; fewer writes than this wait for the one before them, for a
-/// while, and go out together with what comes meanwhile.
+/// Number of writes that justifies a transaction beside one in flight. A transaction costs the
+/// database about as much as a hundred rows, regardless of its size; fewer writes than this wait
+/// for a while for the transaction before them, and join those that arrive meanwhile.
 const BESIDE_WRITES_MIN: usize = 256;
 
-/// What waits. A shard whose batches are under way waits until it is released.
+/// Queued batches. The batches of a shard with a transaction in flight wait until it is released.
 pub(super) struct Waiting {
     shards: Vec<VecDeque<Job>>,
-    /// Shards with batches that wait, in the order in which they came to wait.
+    /// Shards with batches that may start, oldest first.
     ready: VecDeque<ShardId>,
     under_way: BTreeSet<ShardId>,
-    /// Writes of the shards that are ready.
+    /// Number of writes in the batches of ready shards.
     ready_writes: usize,
     batches_max: usize,
     bytes_max: usize,
@@ -56,17 +56,17 @@ impl Waiting {
         }
     }
 
-    /// Whether anything waits that could go out.
+    /// Whether any batch may start.
     pub(super) fn is_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Whether so much waits that it is worth another transaction beside those under way.
+    /// Whether enough writes are queued to justify a transaction beside those in flight.
     pub(super) const fn is_much(&self) -> bool {
         self.ready_writes >= BESIDE_WRITES_MIN
     }
 
-    /// The next transaction: as much as may go into one. Its shards are under way until they are
+    /// Takes the batches of the next transaction. Their shards stay in flight until they are
     /// released.
     pub(super) fn take_group(&mut self) -> Option<Group> {
         let mut group = Group { jobs: Vec::new(), shards: Vec::new() };
@@ -90,7 +90,7 @@ impl Waiting {
         (!group.jobs.is_empty()).then_some(group)
     }
 
-    /// The transaction of these shards has ended.
+    /// Marks the transaction of these shards as ended.
     pub(super) fn release(&mut self, shards: &[ShardId]) {
         for shard in shards {
             self.under_way.remove(shard);
@@ -103,12 +103,12 @@ impl Waiting {
     }
 }
 
-/// How many writes wait in the queue of a shard.
+/// Number of writes in the queue of a shard.
 fn writes(queue: &VecDeque<Job>) -> usize {
     queue.iter().map(|job| job.batch.writes.len()).sum()
 }
 
-/// About how many bytes the batch sends: those of its blobs, and some for the rest of each row.
+/// Approximate size of the batch in bytes: its blobs, plus a constant for each row.
 fn size(batch: &Batch) -> usize {
     const ROW: usize = 200;
     let blobs = |write: &Write| match write {

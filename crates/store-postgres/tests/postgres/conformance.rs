@@ -1,4 +1,4 @@
-//! Runs the suite that every backend runs.
+//! Runs the conformance suite of all backends.
 
 use abide_postgres_fixture::{Setup, Stop, for_test, start_for_test};
 use abide_store::conformance;
@@ -16,7 +16,8 @@ fn conforms() {
     });
 }
 
-/// A node of this version runs on while one of the next version migrates, which adds to what is there.
+/// A node of this version keeps running while one of the next version migrates, which only adds to
+/// the schema.
 #[test]
 fn conforms_on_tables_that_a_newer_version_has_added_to() {
     let test = "conforms_on_tables_that_a_newer_version_has_added_to";
@@ -35,7 +36,7 @@ fn conforms_on_tables_that_a_newer_version_has_added_to() {
     drop(PostgresStore::open(&options).unwrap());
 }
 
-/// What a newer version may do to a schema: add columns, tables and indexes.
+/// Changes that a newer version may make to a schema: new columns, tables and indexes.
 fn migration(schema: &str) -> String {
     let tables = "shards log snapshots runs tasks due waits outbox inbox registry";
     let columns: String = tables
@@ -59,7 +60,7 @@ fn survives_closing() {
     });
 }
 
-/// The store stays open; the database crashes and comes back under it.
+/// The store stays open while the database crashes and restarts.
 #[test]
 fn survives_a_crash_of_the_database() {
     let setup = Setup::default();

@@ -1,5 +1,5 @@
-//! What callers are told when the connection is lost, and what is in the database then. A small proxy
-//! cuts at chosen moments.
+//! What callers get when the connection is lost, and what the database then holds. A small proxy
+//! cuts connections at chosen moments.
 
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,7 @@ fn a_commit_whose_answer_was_lost_is_unknown_and_there() {
     assert_eq!(commit(&store, batch(1, 1, 2)), Ok(()));
 }
 
-/// The node's transaction has locked its epoch and written its rows when the node stands still.
+/// The node stalls after its transaction has locked its epoch and written its rows.
 #[test]
 fn a_node_that_stands_still_holds_up_a_claim_for_a_moment_only() {
     let Some(server) = for_test("a_node_that_stands_still_holds_up_a_claim_for_a_moment_only")
@@ -76,12 +76,12 @@ fn a_node_that_stands_still_holds_up_a_claim_for_a_moment_only() {
     let frozen = zombie.commit(batch(1, 0, 1));
     proxy.wait_until_struck();
     let begun = Instant::now();
-    // A claim that waited longer than a statement may take is told so, and tries again.
+    // A claim that waited longer than the statement timeout fails, and is retried.
     while let Err(error) = claim(&heir, 1, 0, "heir") {
         assert!(matches!(error, CommitError::Unavailable(_)), "{error:?}");
     }
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-    assert_eq!(sequences(&heir, 1), [], "the transaction of the one that stands still is undone");
+    assert_eq!(sequences(&heir, 1), [], "the transaction of the stalled node is rolled back");
     let unknown = pollster::block_on(frozen);
     assert!(matches!(unknown, Err(CommitError::Unknown(_))), "{unknown:?}");
     let stale = Err(CommitError::Stale { shard: shard(1), stored: 1, batch: 0 });
@@ -89,7 +89,7 @@ fn a_node_that_stands_still_holds_up_a_claim_for_a_moment_only() {
     assert_eq!(commit(&heir, batch(1, 1, 1)), Ok(()));
 }
 
-/// The connection is dead and nobody says so. The lease is renewed on a new one before it is over.
+/// The connection dies silently. The lease is renewed on a new one before it expires.
 #[test]
 fn a_lease_survives_a_connection_that_dies_without_a_word() {
     let test = "a_lease_survives_a_connection_that_dies_without_a_word";

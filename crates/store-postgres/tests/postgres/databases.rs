@@ -1,4 +1,4 @@
-//! What is opened and what is refused: new, older, newer, foreign and damaged schemas.
+//! Which schemas are opened and which refused: new, older, newer, foreign and damaged ones.
 
 use std::{net::TcpListener, thread};
 

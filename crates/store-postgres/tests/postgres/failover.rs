@@ -1,5 +1,5 @@
-//! A primary and its standby: acknowledged batches survive the loss of the primary, and the store finds
-//! who took over.
+//! A primary and its standby: acknowledged batches survive the loss of the primary, and the store
+//! finds the new primary.
 
 use std::{
     net::TcpListener,
@@ -12,15 +12,15 @@ use abide_postgres_fixture::{Server, Setup, Stop, for_test, start_for_test};
 use abide_store::{CommitError, Store as _};
 use abide_store_postgres::{Options, PostgresStore};
 
-use crate::support::{batch, claim_anew, commit, impatient, own, sequences};
+use crate::support::{batch, claim_again, commit, impatient, own, sequences};
 
-/// The address of both, the first one first.
+/// Address with both hosts, in this order.
 fn both(first: &Server, second: &Server) -> String {
     let (first, second) = (first.port(), second.port());
     format!("postgres://abide@127.0.0.1:{first},127.0.0.1:{second}/postgres")
 }
 
-/// A primary that waits for its standby with each commit.
+/// A primary that waits for its standby on each commit.
 fn pair(test: &str) -> Option<(Server, Server)> {
     let primary = start_for_test(test, &Setup::default())?;
     let standby = primary.standby();
@@ -71,7 +71,7 @@ fn an_old_primary_that_comes_back_as_it_was_is_not_written_to() {
     standby.query("postgres", end_sessions);
     assert_eq!(commit(&store, batch(1, 0, 2)), Ok(()));
     assert_eq!(sequences(&store, 1), [1, 2]);
-    // With the new one away there is only the old one left, which is refused by name.
+    // With the new primary down only the old one is left, and the error names it.
     standby.stop(Stop::Crash);
     let refused = loop {
         match commit(&store, batch(1, 0, 3)) {
@@ -97,20 +97,20 @@ fn an_old_primary_that_comes_back_as_a_standby_can_take_over_again() {
     assert_eq!(commit(&store, batch(1, 0, 1)), Ok(()));
     primary.stop(Stop::Fast);
     standby.promote();
-    let epoch = claim_anew(&store, 1);
+    let epoch = claim_again(&store, 1);
     assert_eq!(commit(&store, batch(1, epoch, 2)), Ok(()));
     primary.follow(&standby);
     standby.wait_for_standby();
     assert_eq!(commit(&store, batch(1, epoch, 3)), Ok(()));
     standby.stop(Stop::Crash);
     primary.promote();
-    // It is alone now, and still set to wait for the standby that it had at first.
+    // It has no standby now, but is still configured to wait for one.
     primary.commit_with_standby("");
-    claim_anew(&store, 1);
+    claim_again(&store, 1);
     assert_eq!(sequences(&store, 1), [1, 2, 3]);
 }
 
-/// As a machine does whose programs stand still: its system still accepts connections.
+/// Like a machine that hangs: its system still accepts connections.
 #[test]
 fn a_host_that_accepts_and_says_nothing_does_not_hide_the_next() {
     let test = "a_host_that_accepts_and_says_nothing_does_not_hide_the_next";
@@ -127,12 +127,13 @@ fn a_host_that_accepts_and_says_nothing_does_not_hide_the_next() {
     assert!(begun.elapsed() < Duration::from_secs(2), "the good host is remembered");
 }
 
-/// Somebody cancels a commit that waits for its standby: it is there, and may be lost with the primary.
+/// An administrator cancels a commit that waits for its standby: it is written, but may be lost
+/// with the primary.
 #[test]
 fn a_commit_that_no_standby_has_is_not_acknowledged() {
     let test = "a_commit_that_no_standby_has_is_not_acknowledged";
     let Some(server) = start_for_test(test, &Setup::default()) else { return };
-    // The one sign of it is a warning, which a database may be told to keep to itself.
+    // The only sign of it is a warning, and a database may be configured not to send warnings.
     server.query("postgres", "ALTER DATABASE postgres SET client_min_messages = error");
     let store = PostgresStore::open(&Options::new(&server.address("postgres")).unwrap()).unwrap();
     assert_eq!(commit(&store, batch(1, 0, 1)), Ok(()));

@@ -1,4 +1,4 @@
-//! What callers are told when the database is slow, full, busy or restarted.
+//! What callers get when the database is slow, full, busy or restarting.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
@@ -12,7 +12,7 @@ use abide_store_postgres::{OpenError, Options, PostgresStore};
 
 use crate::support::{batch, commit, impatient, own, sequences};
 
-/// Lets whatever this says happen before every row that is added to a log.
+/// Installs a trigger that runs before every row that is inserted into a log.
 fn before_each_log_row(server: &Server, database: &str, does: &str) {
     let sql = format!(
         "CREATE FUNCTION abide.trouble() RETURNS trigger AS $$ BEGIN {does}; RETURN NEW; END $$ \
@@ -26,7 +26,7 @@ fn no_more_trouble(server: &Server, database: &str) {
     server.query(database, "DROP TRIGGER trouble ON abide.log");
 }
 
-/// The trouble keeps a commit from being written, in this way, and the store goes on when it is over.
+/// The trouble makes a commit fail in this way, and the store continues once it is over.
 fn check_trouble(
     server: &Server,
     database: &str,
@@ -90,7 +90,7 @@ fn only_the_guilty_batch_of_a_group_is_refused() {
     }
 }
 
-/// As a primary does that has become a standby.
+/// Like a primary that has become a standby.
 #[test]
 fn a_database_that_only_reads_is_not_written_to_and_waited_for() {
     let test = "a_database_that_only_reads_is_not_written_to_and_waited_for";
@@ -127,13 +127,13 @@ fn too_many_connections_are_said_to_be_too_many() {
     let list = pollster::block_on(store.count_runs(abide_store::RunFilter::default()));
     assert!(list.unwrap_err().to_string().contains("too many clients"));
     drop(store);
-    // The server takes a moment to notice that connections have ended.
+    // The server takes a moment to notice closed connections.
     options.retry_for = Duration::from_secs(20);
     let store = PostgresStore::open(&options).unwrap();
     assert_eq!(sequences(&store, 1), [1]);
 }
 
-/// Eight owners write while the database is restarted.
+/// Eight owners write while the database restarts.
 #[test]
 fn acknowledged_batches_survive_restarts_under_load() {
     let test = "acknowledged_batches_survive_restarts_under_load";
@@ -163,7 +163,7 @@ fn acknowledged_batches_survive_restarts_under_load() {
     });
 }
 
-/// Shard 3 is refused. After some rows every further one takes longer than a statement may: tried one by
+/// Shard 3 is refused. After some rows, every further row exceeds the statement timeout: one by
 /// one, the batches would take minutes.
 #[test]
 fn a_refused_group_does_not_try_each_of_its_batches_on_a_database_that_is_down() {
@@ -187,7 +187,7 @@ fn a_refused_group_does_not_try_each_of_its_batches_on_a_database_that_is_down()
     }
 }
 
-/// A disk that has no more room, not one that is said to have none.
+/// A disk that is really full, not an error that claims so.
 #[test]
 fn a_disk_that_is_full_loses_nothing_and_the_store_goes_on() {
     let test = "a_disk_that_is_full_loses_nothing_and_the_store_goes_on";
@@ -213,7 +213,7 @@ fn a_disk_that_is_full_loses_nothing_and_the_store_goes_on() {
     assert_eq!(sequences(&store, 1).last(), Some(&next));
 }
 
-/// Half a megabyte that cannot be made smaller.
+/// Half a megabyte of incompressible data.
 fn large_batch(number: u8, sequence: u64) -> Batch {
     let mut state = sequence;
     let mut noise = || {

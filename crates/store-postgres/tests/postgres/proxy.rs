@@ -1,4 +1,4 @@
-//! Stands between a store and its database, reads what they say to each other, and cuts or freezes the
+//! A proxy between a store and its database that reads the protocol, and cuts or freezes the
 //! connection at a chosen moment.
 
 use std::{
@@ -11,16 +11,16 @@ use std::{
     thread,
 };
 
-/// What happens to the next connection that comes to this moment. It happens once.
+/// Happens once, to the next connection that reaches this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The beginning of a transaction is lost with its connection.
+    /// The BEGIN of a transaction is lost with its connection.
     CutAtBegin,
-    /// The commit is lost with its connection.
+    /// The COMMIT is lost with its connection.
     CutBeforeCommit,
-    /// The answer to the commit is lost with its connection.
+    /// The response to the COMMIT is lost with its connection.
     CutAfterCommit,
-    /// From the commit on nothing is passed on, and nothing is closed.
+    /// From the COMMIT on, nothing is forwarded and nothing is closed.
     FreezeAtCommit,
 }
 
@@ -28,12 +28,12 @@ pub(crate) enum Fault {
 struct Moment {
     fault: Mutex<Option<Fault>>,
     struck: Condvar,
-    /// How often all connections were frozen.
+    /// How many times all connections were frozen.
     frozen: AtomicUsize,
 }
 
 impl Moment {
-    /// Whether the fault strikes now.
+    /// Whether the fault happens now.
     fn strikes(&self, fault: Fault) -> bool {
         let mut next = self.fault.lock().unwrap();
         let strikes = *next == Some(fault);
@@ -51,7 +51,8 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Listens on a free port, for a database on this one. Its threads end with their connections.
+    /// Listens on a free port and forwards to a database on `port`. Its threads end with their
+    /// connections.
     pub(crate) fn to(port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -67,22 +68,22 @@ impl Proxy {
         Self { address, moment }
     }
 
-    /// The address of a database behind it, without TLS, so that the proxy can read what is said.
+    /// Address of a database behind it, without TLS, so that the proxy can read the protocol.
     pub(crate) fn address(&self, database: &str) -> String {
         format!("postgres://abide@{}/{database}?sslmode=disable", self.address)
     }
 
-    /// Lets the fault happen when its moment comes.
+    /// Injects the fault at its moment.
     pub(crate) fn prepare(&self, fault: Fault) {
         *self.moment.fault.lock().unwrap() = Some(fault);
     }
 
-    /// Of all connections that there are now nothing more is passed on, and nothing is closed.
+    /// From now on, nothing is forwarded on any existing connection, and nothing is closed.
     pub(crate) fn freeze(&self) {
         self.moment.frozen.fetch_add(1, SeqCst);
     }
 
-    /// Waits until it has happened.
+    /// Waits until the fault has happened.
     pub(crate) fn wait_until_struck(&self) {
         let mut fault = self.moment.fault.lock().unwrap();
         while fault.is_some() {
@@ -99,7 +100,7 @@ fn pass(client: TcpStream, server: TcpStream, moment: &Arc<Moment>) {
     thread::spawn(move || answers(from_server, to_client, &of_server));
 }
 
-/// One message: its first byte is the kind, but for the very first message, which has none.
+/// Reads one message: its first byte is the type, except in the very first message, which has none.
 fn message(from: &mut TcpStream, first: bool) -> Option<Vec<u8>> {
     let head = if first { 4 } else { 5 };
     let mut bytes = vec![0; head];
@@ -130,7 +131,7 @@ fn requests(mut client: TcpStream, mut server: TcpStream, moment: &Moment) {
             break;
         }
         if says(&bytes, b'Q', "COMMIT") && moment.strikes(Fault::FreezeAtCommit) {
-            // The connection is left open and never heard of again.
+            // Leaves the connection open forever.
             std::mem::forget((client, server));
             return;
         }
@@ -154,7 +155,7 @@ fn answers(mut server: TcpStream, mut client: TcpStream, moment: &Moment) {
 }
 
 fn cut(client: &TcpStream, server: &TcpStream) {
-    // One that is closed already is cut enough.
+    // The connection may already be closed.
     let _ = client.shutdown(Shutdown::Both);
     let _ = server.shutdown(Shutdown::Both);
 }

@@ -1,4 +1,4 @@
-//! What these tests share: small batches, and how to commit and read them.
+//! Shared helpers: small batches, and functions to commit and read them.
 
 use std::{
     collections::BTreeSet,
@@ -30,7 +30,7 @@ pub(crate) fn log_row(run: RunId, sequence: u64) -> LogRow {
     LogRow { run, sequence, first_event: sequence, events, notes }
 }
 
-/// Adds one row to the log of the shard's only run.
+/// Appends one row to the log of the shard's only run.
 pub(crate) fn batch(number: u8, epoch: u64, sequence: u64) -> Batch {
     let row = log_row(run(u128::from(number)), sequence);
     Batch { shard: shard(number), epoch, writes: vec![Write::AppendLog(row)] }
@@ -50,8 +50,8 @@ pub(crate) fn claim(
     commit(store, Batch { shard: shard(number), epoch, writes })
 }
 
-/// Claims the shard once the database lets itself be written to, and answers the new epoch.
-pub(crate) fn claim_anew(store: &PostgresStore, number: u8) -> u64 {
+/// Claims the shard as soon as the database accepts writes, and returns the new epoch.
+pub(crate) fn claim_again(store: &PostgresStore, number: u8) -> u64 {
     loop {
         let stored = pollster::block_on(store.shard(shard(number)));
         if let Ok(row) = stored
@@ -62,13 +62,13 @@ pub(crate) fn claim_anew(store: &PostgresStore, number: u8) -> u64 {
     }
 }
 
-/// The sequences in the log of the shard's only run.
+/// Sequences in the log of the shard's only run.
 pub(crate) fn sequences(store: &PostgresStore, number: u8) -> Vec<u64> {
     let rows = store.log(shard(number), run(u128::from(number)), 0, LogLimit::rows(usize::MAX));
     pollster::block_on(rows).unwrap().into_iter().map(|row| row.sequence).collect()
 }
 
-/// The defaults at this address, with short times.
+/// Default options for this address, with short timeouts.
 pub(crate) fn impatient(address: &str) -> Options {
     let mut options = Options::new(address).unwrap();
     options.statement_timeout = Duration::from_secs(2);
@@ -78,8 +78,8 @@ pub(crate) fn impatient(address: &str) -> Options {
     options
 }
 
-/// Goes on as an owner does: after an unknown outcome it claims its shard anew and reads before it goes on.
-/// What was acknowledged must be there in the end.
+/// Behaves as an owner does: after an unknown outcome, it claims its shard again and reads before
+/// it continues. What was acknowledged must be there at the end.
 pub(crate) fn own(
     store: &PostgresStore,
     number: u8,
@@ -97,7 +97,7 @@ pub(crate) fn own(
             }
             Err(CommitError::Unavailable(_)) => {}
             Err(CommitError::Unknown(_)) => {
-                epoch = claim_anew(store, number);
+                epoch = claim_again(store, number);
                 next = sequences(store, number).last().copied().unwrap_or_default() + 1;
             }
             Err(error) => panic!("{error}"),

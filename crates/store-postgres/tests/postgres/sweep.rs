@@ -1,4 +1,4 @@
-//! The sweeper's look at runs beside many others.
+//! The search for stranded runs in large tables.
 
 use abide_postgres_fixture::for_test;
 use abide_store::Store as _;
@@ -6,8 +6,8 @@ use abide_store_postgres::{Options, PostgresStore};
 
 use crate::support::shard;
 
-/// Runs whose start is delayed have an entry in the due index and no wait. Those that are looked at come
-/// last in the index, which is too large to be kept in memory for one statement.
+/// Runs with a delayed start have an entry in the due index and no wait. The examined runs come
+/// last in the index, which is too large for the working memory of one statement.
 #[test]
 fn many_delayed_runs_are_looked_at_before_the_statement_times_out() {
     let test = "many_delayed_runs_are_looked_at_before_the_statement_times_out";

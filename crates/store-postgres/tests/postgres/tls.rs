@@ -1,4 +1,4 @@
-//! TLS to the database: what each mode asks of the server, and what it refuses.
+//! TLS to the database: what each mode requires of the server, and what it refuses.
 
 use std::{
     fs,
@@ -24,7 +24,7 @@ fn root(name: &str) -> Root {
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// A certificate of the root with its key, in PEM.
+/// A certificate signed by the root, with its key, in PEM.
 fn issue(
     root: &Root,
     hosts: &[&str],
@@ -39,7 +39,7 @@ fn issue(
     (params.signed_by(&key, root).unwrap().pem(), key.serialize_pem())
 }
 
-/// Whom the server lets in: some only with TLS, by password or certificate.
+/// Access rules of the server: some users only with TLS, by password or certificate.
 const ACCESS: &str = "
 hostssl all by_password 127.0.0.1/32 scram-sha-256
 hostssl all by_certificate 127.0.0.1/32 cert
@@ -87,7 +87,7 @@ impl Site {
         self.folder.path().join(name)
     }
 
-    /// An address with the paths of files for their names in braces.
+    /// An address in which names in braces are replaced by the paths of files.
     fn address(&self, user: &str, host: &str, query: &str) -> String {
         let file = |path: PathBuf| path.display().to_string();
         let query = ["root.pem", "other.pem", "client.pem", "client.key"]
@@ -124,7 +124,7 @@ fn each_mode_checks_what_it_says() {
     let user = "only_encrypted";
     site.refuses(user, "localhost", "sslmode=disable", "no encryption");
     site.accepts("abide", "localhost", "sslmode=disable");
-    // The address of the machine is not in the certificate.
+    // The certificate does not contain the address of the machine.
     for mode in ["", "sslmode=prefer", "sslmode=require"] {
         site.accepts(user, "127.0.0.1", mode);
     }

@@ -1,4 +1,4 @@
-//! Two stores on one database, as two nodes have them: epochs and versions keep them apart.
+//! Two stores on one database, as on two nodes: epochs and versions keep them apart.
 
 use std::{sync::Barrier, thread};
 
@@ -29,7 +29,7 @@ fn a_shard_has_one_writer() {
     }
 }
 
-/// In each round both claim the shard, and who got it writes a row.
+/// In each round both claim the shard, and the winner writes a row.
 #[test]
 fn of_those_who_claim_at_one_time_one_succeeds() {
     let Some(server) = for_test("of_those_who_claim_at_one_time_one_succeeds") else { return };

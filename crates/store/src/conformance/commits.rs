@@ -1,4 +1,4 @@
-//! Checks of the commit itself: whole or nothing, in order, at the right epoch.
+//! Checks of the commit itself: atomic, in order, at the right epoch.
 
 use abide_core::time::Timestamp;
 
@@ -69,8 +69,8 @@ fn a_log_row_is_refused_twice_in_one_batch(store: &dyn Store) {
     commit(store, shard(1), vec![row()]);
 }
 
-/// Nothing of the run that has the id is written over, although all but the first row of a log is
-/// replaced by writes of the same key.
+/// The existing run stays intact, although all rows except the first log row would be replaced by
+/// writes of the same key.
 fn a_run_cannot_begin_under_the_id_of_another(store: &dyn Store) {
     commit(store, shard(1), everything_of(run(1)));
     let rows = read(store.log(shard(1), run(1), 0, LogLimit::rows(10)));
@@ -112,7 +112,7 @@ fn writes_of_a_batch_keep_their_order(store: &dyn Store) {
     assert_eq!(read(store.inbox(shard(1), run(1), 2)), Some(late));
 }
 
-/// All futures are made before the first is awaited, and awaited from the last to the first.
+/// Creates all futures before it awaits the first, and awaits them in reverse order.
 fn batches_keep_the_order_of_calls(store: &dyn Store) {
     let put = |ordinal| {
         let mut row = run_row(run(1));
@@ -174,7 +174,7 @@ fn a_refused_claim_changes_nothing(store: &dyn Store) {
     commit(store, shard(5), vec![Write::AppendLog(log_row(run(1), 2))]);
 }
 
-/// The guilty, the stale and the innocent are committed at one time.
+/// Commits refused, stale and valid batches at the same time.
 fn a_refused_batch_spares_its_neighbours(store: &dyn Store) {
     let send = |number: u8, epoch| {
         let row = log_row(run(u64::from(number)), 1);

@@ -1,5 +1,5 @@
-//! Checks of the two lists over all shards: each filter alone, every pair of filters, and paging with
-//! a filter, compared with what the rows themselves say.
+//! Checks of the two lists over all shards: each filter alone, every pair of filters, and paging
+//! with a filter, compared with the rows themselves.
 
 use abide_core::{ids::ShardId, time::Timestamp};
 
@@ -138,7 +138,7 @@ fn wait_filters() -> Vec<WaitFilter> {
     pairs(&sets)
 }
 
-/// The empty filter, and for every two settings the filter that has both (the same twice: just one).
+/// The empty filter, every filter with one setting, and every filter with two.
 fn pairs<F: Default>(sets: &[fn(&mut F)]) -> Vec<F> {
     let mut filters = vec![F::default()];
     for first in sets {

@@ -1,6 +1,6 @@
-//! The suite that every backend runs by one call of [`run`], and one of [`run_reopened`] if it is
-//! durable. Each check gets a fresh, empty store; a check that is added here reaches all backends. It
-//! knows nothing of how a backend stores rows.
+//! The conformance suite. Every backend runs it by one call of [`run`], and durable backends also
+//! by one of [`run_reopened`]. Each check gets a fresh, empty store; a check that is added here
+//! reaches all backends. It knows nothing about how a backend stores rows.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -19,7 +19,7 @@ mod values;
 
 type Check = (&'static str, fn(&dyn Store));
 
-/// Names functions for the list, so that a failure says which one it was.
+/// Lists functions with their names, so that a failure names its check.
 macro_rules! checks {
     ($($check:ident),* $(,)?) => { &[$((concat!(module_path!(), "::", stringify!($check)), $check)),*] };
 }
@@ -28,8 +28,8 @@ use checks;
 const CHECKS: [&[Check]; 6] =
     [commits::CHECKS, rows::CHECKS, pages::CHECKS, lists::CHECKS, values::CHECKS, model::CHECKS];
 
-/// Runs every check on a store that `fresh` makes for it, and panics with the names and messages of
-/// those that failed.
+/// Runs every check on a fresh store from `fresh`, and panics with the names and messages of those
+/// that failed.
 pub fn run<S: Store>(mut fresh: impl FnMut() -> S) {
     let mut failures = Vec::new();
     for (name, check) in CHECKS.into_iter().flatten() {
@@ -41,8 +41,8 @@ pub fn run<S: Store>(mut fresh: impl FnMut() -> S) {
     assert!(failures.is_empty(), "the store does not conform:\n{}", failures.join("\n"));
 }
 
-/// Writes to the store and opens it anew, many times, and panics unless all that was committed is there
-/// each time, epochs included. `reopen` may close the store or let it crash.
+/// Writes to the store and reopens it, many times, and panics unless every committed row, epochs
+/// included, is there each time. `reopen` may close the store or make it crash.
 pub fn run_reopened<S: Store>(store: S, reopen: impl FnMut(S) -> S) {
     model::survives(store, reopen);
 }
@@ -52,7 +52,7 @@ fn message(panic: &(dyn std::any::Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panicked")
 }
 
-/// Commits at epoch zero, which is where checks are that claim nothing.
+/// Commits at epoch zero, the epoch of a shard that no check has claimed.
 fn commit(store: &dyn Store, shard: ShardId, writes: Vec<Write>) {
     if let Err(error) = try_commit(store, shard, 0, writes) {
         panic!("commit failed: {error}");
@@ -75,8 +75,8 @@ fn read<T>(pending: Pending<'_, T>) -> T {
     }
 }
 
-/// Walks all pages of two rows, and checks that only the last is shorter. `next` reads the page that
-/// begins after the given row.
+/// Walks all pages of two rows, and checks that only the last is shorter. `next` reads the page
+/// after the given row.
 fn pages_of_two<T: Clone>(mut next: impl FnMut(Option<&T>) -> Vec<T>) -> Vec<T> {
     let mut all: Vec<T> = Vec::new();
     loop {

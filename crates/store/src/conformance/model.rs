@@ -1,4 +1,4 @@
-//! Checks a backend against [`Tables`]: the same random batches go to both, and every answer and every
+//! Checks a backend against [`Tables`]: both get the same random batches, and every reply and every
 //! read must agree.
 
 use std::fmt::Debug;
@@ -44,7 +44,7 @@ fn agrees_with_the_model(store: &dyn Store, seed: u64) {
     }
 }
 
-/// The store agrees with the model also when it is opened anew again and again.
+/// Checks that the store agrees with the model although it is reopened again and again.
 pub(super) fn survives<S: Store>(mut store: S, mut reopen: impl FnMut(S) -> S) {
     let mut model = Model::new(5);
     for _ in 0..20 {
@@ -54,7 +54,7 @@ pub(super) fn survives<S: Store>(mut store: S, mut reopen: impl FnMut(S) -> S) {
     }
 }
 
-/// What a store should hold, and where the next writes come from.
+/// Expected content of a store, and the generator of the next writes.
 struct Model {
     random: Random,
     tables: Tables,
@@ -74,7 +74,7 @@ impl Model {
         }
     }
 
-    /// Sends a few batches before it waits for the first, so that a store may commit them together.
+    /// Sends a few batches before it awaits the first, so that a store may commit them together.
     fn write_group(&mut self, store: &dyn Store) {
         let context = format!("seed {}, group {}", self.seed, self.groups);
         let mut sent = Vec::new();
@@ -105,7 +105,7 @@ impl Model {
     }
 }
 
-/// Of several reasons to refuse a batch a backend may name any.
+/// A batch may be refused for several reasons, and a backend may name any of them.
 fn without_reason(error: CommitError) -> CommitError {
     match error {
         CommitError::Refused(_) => CommitError::Refused(String::new()),
@@ -117,11 +117,11 @@ fn shards() -> impl Iterator<Item = ShardId> {
     (0..SHARDS).map(shard)
 }
 
-/// A store and the tables that it should hold.
+/// A store and its expected content.
 struct Both<'a> {
     store: &'a dyn Store,
     tables: &'a Tables,
-    /// Rows of a page.
+    /// Rows per page.
     limit: usize,
     context: &'a str,
 }
@@ -168,7 +168,7 @@ impl Both<'_> {
             });
         }
         for run in (0..RUNS).map(run) {
-            // Sequences begin at zero, which the first page, after zero, leaves out.
+            // Sequences start at zero, which the first page, after zero, leaves out.
             self.pages(|last: Option<&LogRow>| {
                 let after = last.map_or(0, |row| row.sequence);
                 (
@@ -210,7 +210,7 @@ impl Both<'_> {
         }
     }
 
-    /// Walks all pages in step. `next` reads the page that begins after the given row, of both.
+    /// Walks all pages of both in parallel. `next` reads the page after the given row from both.
     fn pages<T: Clone + Debug + PartialEq>(
         &self,
         mut next: impl FnMut(Option<&T>) -> (Vec<T>, Vec<T>),

@@ -1,5 +1,5 @@
-//! Checks of paging and order: every paged read is walked in pages of two and must give each row once,
-//! in key order.
+//! Checks of paging and order: every paged read is walked in pages of two and must return each row
+//! once, in key order.
 
 use abide_core::time::Timestamp;
 use bytes::Bytes;
@@ -230,7 +230,11 @@ fn stranded(store: &dyn Store) {
     commit(store, shard(1), vec![Write::PutTask(task_row(task_key(run(3))))]);
     let sweep = |after| read(store.stranded(shard(1), after, 2));
     let swept = |rows: &[RunRow], next| Swept { stranded: rows.to_vec(), next };
-    assert_eq!(sweep(None), swept(&rows[..1], Some(run(3))), "as many are looked at, not found");
+    assert_eq!(
+        sweep(None),
+        swept(&rows[..1], Some(run(3))),
+        "the limit counts runs examined, not runs found"
+    );
     assert_eq!(sweep(Some(run(3))), swept(&rows[2..4], Some(run(200))));
     assert_eq!(sweep(Some(run(200))), swept(&rows[4..], None));
 }

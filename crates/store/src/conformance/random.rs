@@ -1,4 +1,4 @@
-//! Seeded random batches over few names, so that puts, deletes and refusals meet often.
+//! Seeded random batches over few names, so that puts, deletes and refusals often hit the same row.
 
 use std::time::Duration;
 
@@ -19,12 +19,12 @@ use crate::{
     },
 };
 
-/// How many runs there are. Each belongs to one of [`SHARDS`] shards.
+/// Number of runs. Each belongs to one of [`SHARDS`] shards.
 pub(super) const RUNS: u64 = 12;
-/// How many shards are written to.
+/// Number of shards that are written to.
 pub(super) const SHARDS: u8 = 3;
 
-/// A splitmix64 generator: small, seeded, the same everywhere.
+/// A splitmix64 generator: small, seeded, and identical on every platform.
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
@@ -58,7 +58,7 @@ impl Random {
         self.pick(&["", "a", "b", "ü"])
     }
 
-    /// A batch of up to eight writes; one in twelve is of a wrong epoch.
+    /// A batch of up to eight writes; one in twelve has a wrong epoch.
     pub(super) fn batch(&mut self, epochs: &[u64]) -> Batch {
         let number = self.below(u64::from(SHARDS));
         let of = shard(u8::try_from(number).unwrap_or_default());

@@ -1,5 +1,5 @@
-//! One check per table: what is put is read back in every field, a put replaces, a delete removes, and
-//! a delete of what is not there does nothing.
+//! One check per table: a put row is read back with every field, a put replaces, a delete removes,
+//! and deleting a missing row has no effect.
 
 use abide_core::time::Timestamp;
 use bytes::Bytes;
@@ -185,8 +185,8 @@ fn registry(store: &dyn Store) {
     assert!(names("namespace/c").is_empty());
 }
 
-/// Open runs of which all but one have something that would resume them, and a closed one. A wait with
-/// an end resumes nothing by itself: its entry in the due index does.
+/// Open runs, all but one of which have something that resumes them, and a closed run. A wait with
+/// a deadline resumes nothing by itself: its entry in the due index does.
 fn stranded(store: &dyn Store) {
     let mut closed = run_row(run(7));
     closed.status = RunStatus::Failed;
@@ -209,11 +209,11 @@ fn stranded(store: &dyn Store) {
     };
     assert_eq!(stranded(), [run(5)]);
 
-    // An entry at another time is not that of the wait.
+    // An entry with another due time does not belong to the wait.
     commit(store, shard(1), vec![wait(6, time(1_900_000_001, 0))]);
     assert_eq!(stranded(), [run(5), run(6)]);
     commit(store, shard(1), vec![Write::PutTask(task_row(task_key(run(6))))]);
-    assert_eq!(stranded(), [run(5)], "a task looks after its run");
+    assert_eq!(stranded(), [run(5)], "a task resumes its run");
 
     let gone = vec![
         Write::DeleteTask(task_key(run(1))),

@@ -1,5 +1,5 @@
-//! Rows to write: every field has a value, and fields of one type differ, so that swapped columns
-//! show.
+//! Sample rows: every field has a value, and fields of the same type differ, so that swapped
+//! columns are detected.
 
 use abide_core::{
     ids::{RunId, ShardId},
@@ -29,7 +29,7 @@ pub(super) fn time(seconds: i64, nanos: u32) -> Timestamp {
     }
 }
 
-/// Runs made at one moment, in order of `number`.
+/// Runs created at the same moment, ordered by `number`.
 pub(super) fn run(number: u64) -> RunId {
     RunId::from_parts(time(1_800_000_000, 0), u128::from(number))
 }

@@ -1,5 +1,5 @@
-//! Checks that values come back exactly as they went in: times to the nanosecond from the first to the
-//! last, bytes of any kind and size, text of any script, large numbers.
+//! Checks that values come back exactly as written: times to the nanosecond over the full range,
+//! bytes of any value and length, text in any script, large numbers.
 
 use abide_core::time::Timestamp;
 use bytes::Bytes;
@@ -59,7 +59,7 @@ fn times_are_exact(store: &dyn Store) {
     assert_eq!(due.iter().map(|row| row.due).collect::<Vec<_>>(), times());
 }
 
-/// In order of bytes, and no two of them the same.
+/// In byte order, and all distinct.
 const KEYS: [&[u8]; 8] = [b"", b"\0", b"\0\0", b"\0\xff", b"a", b"a\0b", b"a\x01", b"\xff"];
 
 fn keys_are_compared_by_bytes(store: &dyn Store) {

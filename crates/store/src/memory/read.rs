@@ -1,4 +1,4 @@
-//! What the reads answer, by plain scans in key order; runs of a workflow have an index.
+//! Reads, by plain scans in key order; only the runs of a workflow have an index.
 
 use std::{
     collections::BTreeMap,
@@ -20,18 +20,18 @@ use crate::{
 };
 
 impl Tables {
-    /// Who owns the shard.
+    /// Owner and epoch of the shard.
     pub fn shard(&self, shard: ShardId) -> ShardRow {
         let unclaimed = || ShardRow { shard, epoch: 0, owner: String::new() };
         self.shards.get(&shard).cloned().unwrap_or_else(unclaimed)
     }
 
-    /// One run.
+    /// Row of a single run.
     pub fn run(&self, shard: ShardId, run: RunId) -> Option<RunRow> {
         self.runs.get(&(shard, run)).cloned()
     }
 
-    /// The retained runs of a workflow, highest ordinal first.
+    /// Retained runs of a workflow, highest ordinal first.
     pub fn runs_of(&self, shard: ShardId, workflow: &WorkflowRuns, limit: usize) -> Vec<RunRow> {
         let key = WorkflowKey {
             namespace: workflow.namespace.clone(),
@@ -48,12 +48,12 @@ impl Tables {
         rows
     }
 
-    /// The run's snapshot.
+    /// Latest snapshot of the run.
     pub fn snapshot(&self, shard: ShardId, run: RunId) -> Option<SnapshotRow> {
         self.snapshots.get(&(shard, run)).cloned()
     }
 
-    /// Rows of a run's log, after the row of sequence `after`.
+    /// Rows of a run's log after sequence `after`.
     pub fn log(&self, shard: ShardId, run: RunId, after: u64, limit: usize) -> Vec<LogRow> {
         self.log
             .range((Excluded((shard, run, after)), Included((shard, run, u64::MAX))))
@@ -62,7 +62,7 @@ impl Tables {
             .collect()
     }
 
-    /// Tasks of a shard in key order.
+    /// Tasks of a shard, in key order.
     pub fn tasks(&self, shard: ShardId, after: Option<&TaskKey>, limit: usize) -> Vec<TaskRow> {
         rows_of(&self.tasks, shard, after.cloned())
             .map(|(_, row)| row.clone())
@@ -70,7 +70,7 @@ impl Tables {
             .collect()
     }
 
-    /// Entries of the due index in order of due time, not later than `until`.
+    /// Entries of the due index up to and including `until`, ordered by due time.
     pub fn due(
         &self,
         shard: ShardId,
@@ -85,7 +85,7 @@ impl Tables {
             .collect()
     }
 
-    /// Waits over all shards, in order of [`WaitPosition`].
+    /// Waits of all shards, ordered by [`WaitPosition`].
     pub fn waits(&self, filter: &WaitFilter, limit: usize) -> Vec<(ShardId, WaitRow)> {
         let mut rows: Vec<_> = self
             .waits
@@ -97,7 +97,7 @@ impl Tables {
         rows.into_iter().take(limit).map(|(at, row)| (at.shard, row.clone())).collect()
     }
 
-    /// Undelivered effects of a shard, in order of run and number.
+    /// Undelivered effects of a shard, ordered by run and number.
     pub fn outbox(
         &self,
         shard: ShardId,
@@ -114,12 +114,12 @@ impl Tables {
             .collect()
     }
 
-    /// The answer that an effect got.
+    /// Result of an effect, if it has been applied.
     pub fn inbox(&self, shard: ShardId, source: RunId, number: u64) -> Option<InboxRow> {
         self.inbox.get(&(shard, source, number)).cloned()
     }
 
-    /// Runs over all shards, newest first.
+    /// Runs of all shards, newest first.
     pub fn runs(&self, filter: &RunFilter, limit: usize) -> Vec<RunRow> {
         let mut rows: Vec<_> =
             self.runs.values().filter(|row| filter.matches(row)).cloned().collect();
@@ -128,12 +128,12 @@ impl Tables {
         rows
     }
 
-    /// How many runs pass the filter.
+    /// Number of runs that match the filter.
     pub fn count_runs(&self, filter: &RunFilter) -> u64 {
         self.runs.values().filter(|row| filter.matches(row)).map(|_| 1).sum()
     }
 
-    /// Looks at some open runs for those that nothing would resume.
+    /// Examines a page of open runs for those that nothing would resume.
     pub fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Swept {
         let open = self.runs_of_shard(shard, after).filter(|row| row.status.open());
         let open: Vec<_> = open.take(limit).collect();
@@ -142,7 +142,7 @@ impl Tables {
         Swept { stranded: stranded.cloned().collect(), next }
     }
 
-    /// Registry rows whose name begins with `prefix`, in order of name.
+    /// Registry rows whose name begins with `prefix`, ordered by name.
     pub fn registry(&self, prefix: &str) -> Vec<RegistryRow> {
         self.registry.values().filter(|row| row.name.starts_with(prefix)).cloned().collect()
     }
@@ -162,14 +162,14 @@ impl Tables {
             || (waits.peek().is_some() && waits.all(|wait| self.comes(shard, wait)))
     }
 
-    /// The wait has no end, or its end is in the due index.
+    /// Whether the wait has no deadline, or its deadline is in the due index.
     fn comes(&self, shard: ShardId, wait: &WaitRow) -> bool {
         let mut due = self.due.keys().filter(|(of, key)| (*of, key.run) == (shard, wait.run));
         wait.until.never() || due.any(|(_, key)| key.due == wait.until)
     }
 }
 
-/// The rows of a shard after a key, in order.
+/// Rows of a shard after a key, in order.
 fn rows_of<K: Ord, R>(
     table: &BTreeMap<(ShardId, K), R>,
     shard: ShardId,

@@ -1,5 +1,5 @@
-//! What a batch does to the tables: first everything that could refuse it is checked, then it is
-//! written, so that a refused batch leaves no trace.
+//! Applies a batch to the tables. It first checks everything that could refuse the batch and then
+//! writes, so that a refused batch leaves no trace.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Tables {
-    /// Writes the whole batch or nothing of it.
+    /// Writes the whole batch, or nothing of it.
     pub fn apply(&mut self, batch: &Batch) -> Result<(), CommitError> {
         self.check_epochs(batch)?;
         self.check_log(batch)?;
@@ -22,7 +22,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Writes the row if the stored version is one less, and says whether it did.
+    /// Writes the row if the stored version is one less, and returns whether it did.
     pub fn put_registry(&mut self, row: RegistryRow) -> bool {
         let stored = self.registry.get(&row.name).map_or(0, |row| row.version);
         let fits = stored.checked_add(1) == Some(row.version);
@@ -71,7 +71,7 @@ impl Tables {
         Ok(())
     }
 
-    /// The run is gone or has another row, and with its last one the workflow is gone.
+    /// Removes a run from the workflow index, and the workflow with its last run.
     fn forget_workflow(&mut self, shard: ShardId, row: &RunRow) {
         let key = (shard, workflow_of(row));
         if let Some(runs) = self.runs_of.get_mut(&key) {
