@@ -1,5 +1,5 @@
-//! Names of attempts that are given away: an activity may be completed by somebody who is no worker, and
-//! who knows its attempt by a token or the activity by its id.
+//! Identifies attempts that are completed from outside a worker: by a token for the attempt, or by
+//! the id of the activity.
 
 use std::hash::Hasher;
 
@@ -21,39 +21,34 @@ const TEXT_VERSION: u8 = 1;
 /// Bytes of the checksum that ends a token.
 const CHECKSUM_BYTES: usize = 4;
 
-/// Names a start of an activity.
+/// Token that lets another process complete an attempt of an activity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActivityToken {
-    /// The workflow.
     pub workflow: WorkflowKey,
-    /// The run.
     pub run: RunId,
-    /// The event that scheduled it.
+    /// Number of the ActivityScheduled event.
     pub scheduled: EventNumber,
-    /// The start.
     pub start: u32,
 }
 
-/// Which attempt is meant.
+/// Identifies an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttemptName {
-    /// This very one.
     Token(ActivityToken),
-    /// The one that runs of the activity of this id.
+    /// The current attempt of the activity with this id.
     Activity(RunTarget, ActivityId),
 }
 
-/// What is said for an attempt from outside.
+/// A report about an attempt from outside its worker.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttemptReport {
-    /// It ended.
     Resolved(Resolution),
-    /// It goes on, and the next one may go on from this.
+    /// The attempt continues; a retry may resume from this progress.
     Heartbeat(Payloads),
 }
 
 impl AttemptName {
-    /// The workflow, and the run if it is named.
+    /// Workflow of the attempt, and its run if that is known.
     pub const fn place(&self) -> (&WorkflowKey, Option<RunId>) {
         match self {
             Self::Token(token) => (&token.workflow, Some(token.run)),
@@ -63,15 +58,15 @@ impl AttemptName {
 }
 
 impl ActivityToken {
-    /// The token as one word of letters, digits, `-` and `_`, to be given away. Its content is nobody
-    /// else's business.
+    /// Encodes the token as one word of letters, digits, `-` and `_`. The content is opaque to its
+    /// users.
     pub fn to_text(&self) -> String {
         let mut bytes = vec![TEXT_VERSION];
         bytes.extend(self.run.as_bytes());
         bytes.extend(self.scheduled.to_be_bytes());
         bytes.extend(self.start.to_be_bytes());
         let namespace = self.workflow.namespace.as_str();
-        // Namespaces are far shorter than this counts.
+        // Namespaces are far shorter than `u16::MAX`.
         bytes.extend(u16::try_from(namespace.len()).unwrap_or(u16::MAX).to_be_bytes());
         bytes.extend(namespace.bytes());
         bytes.extend(self.workflow.workflow.as_str().bytes());
@@ -79,7 +74,8 @@ impl ActivityToken {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// The token of a text. What was cut, changed or comes from elsewhere is told as such.
+    /// Decodes a token. The error says whether the text was truncated, changed or never was a
+    /// token.
     pub fn from_text(text: &str) -> Result<Self, InvalidField> {
         let wrong = || InvalidField::new("token", "is not an activity's token, or not all of it");
         let bytes = URL_SAFE_NO_PAD.decode(text.trim()).map_err(|_| wrong())?;
@@ -114,7 +110,7 @@ impl ActivityToken {
     }
 }
 
-/// Against mistakes in copying, not against anybody who means harm.
+/// Detects copying mistakes, not forgery.
 fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
     let mut hasher = SipHasher24::new();
     hasher.write(bytes);
@@ -142,7 +138,7 @@ mod tests {
         assert_eq!(ActivityToken::from_text(&format!(" {text}\n")), Ok(token()));
         assert_eq!(
             text, "AQGjGFxQAHAAgAAAAAAAAAcAAAAAAAAABQAAAAIAB2RlZmF1bHRiZXN0ZWxsdW5nLcO84l3Sdg",
-            "tokens that were given away stay good"
+            "tokens that were handed out stay valid"
         );
     }
 

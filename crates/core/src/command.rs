@@ -1,5 +1,5 @@
-//! What workflow code asks for. Each command but one becomes exactly one event, in order, right after
-//! the TaskCompleted of its task; that is what replay matches. Rejecting an update leaves nothing.
+//! Commands of workflow code. Each command but one becomes exactly one event, in order, right after
+//! the TaskCompleted of its task; replay matches these events. Rejecting an update writes no event.
 
 use crate::{
     event::{
@@ -12,12 +12,11 @@ use crate::{
     time::Timestamp,
 };
 
-/// One request of workflow code.
+/// A command of workflow code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
-    /// What is asked for.
     pub ask: Ask,
-    /// What a gateway keeps with the event that it becomes.
+    /// Data that a gateway stores with the resulting event.
     pub extension: Extension,
 }
 
@@ -27,111 +26,81 @@ impl From<Ask> for Command {
     }
 }
 
-/// What workflow code can ask for.
+/// What a command requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ask {
-    /// Run an activity: ActivityScheduled.
+    /// Runs an activity: ActivityScheduled.
     ScheduleActivity(ActivitySpec),
-    /// Cancel an activity: ActivityCancelRequested, and ActivityCancelled if no attempt runs.
+    /// Cancels an activity: ActivityCancelRequested, and ActivityCancelled if no attempt is
+    /// running.
     CancelActivity(ActivityId),
-    /// Wake at a time: TimerStarted.
+    /// Starts a timer: TimerStarted.
     StartTimer(TimerSpec),
-    /// Move a due time: TimerRescheduled.
-    RescheduleTimer {
-        /// The timer.
-        timer: TimerId,
-        /// The new due time.
-        fire_at: Timestamp,
-    },
-    /// Forget a timer: TimerCancelled.
+    /// Changes a due time: TimerRescheduled.
+    RescheduleTimer { timer: TimerId, fire_at: Timestamp },
+    /// Cancels a timer: TimerCancelled.
     CancelTimer(TimerId),
-    /// Wait for a condition: WaitOpened. With a deadline, its StartTimer follows at once.
+    /// Waits for a condition: WaitOpened. With a deadline, its StartTimer follows immediately.
     OpenWait(WaitSpec),
-    /// Change what people are shown about a wait: WaitDescribed.
-    DescribeWait {
-        /// The wait.
-        wait: WaitId,
-        /// What is shown from now on.
-        details: WaitDetails,
-    },
-    /// The condition holds: WaitSatisfied. The CancelTimer of an unfired deadline comes before it.
+    /// Changes what people see about a wait: WaitDescribed.
+    DescribeWait { wait: WaitId, details: WaitDetails },
+    /// Ends a wait whose condition holds: WaitSatisfied. Preceded by the CancelTimer of an unfired
+    /// deadline.
     SatisfyWait(WaitId),
-    /// The deadline fired first: WaitTimedOut.
+    /// Ends a wait whose deadline fired first: WaitTimedOut.
     TimeOutWait(WaitId),
-    /// Stop waiting: WaitCancelled. The CancelTimer of an unfired deadline comes before it.
+    /// Stops waiting: WaitCancelled. Preceded by the CancelTimer of an unfired deadline.
     CancelWait(WaitId),
-    /// Start a child: ChildInitiated.
+    /// Starts a child: ChildInitiated.
     StartChild(Box<ChildSpec>),
-    /// Signal another workflow: ExternalSignalInitiated.
+    /// Signals another workflow: ExternalSignalInitiated.
     SignalExternal {
-        /// Whom.
         target: Target,
-        /// The signal's name.
         name: String,
-        /// Arguments.
         input: Payloads,
-        /// Context that is passed along.
+        /// Context propagated to the receiver.
         header: PayloadMap,
     },
-    /// Make another workflow end: ExternalCancelInitiated.
-    CancelExternal {
-        /// Whom.
-        target: Target,
-        /// How.
-        mode: CancelMode,
-        /// Why.
-        reason: String,
-    },
-    /// Record a value: MarkerRecorded.
+    /// Cancels or terminates another workflow: ExternalCancelInitiated.
+    CancelExternal { target: Target, mode: CancelMode, reason: String },
+    /// Records a value: MarkerRecorded.
     RecordMarker(Marker),
-    /// Change search attributes: SearchAttributesUpserted.
+    /// Changes search attributes: SearchAttributesUpserted.
     UpsertSearchAttributes(PayloadMap),
-    /// Change the memo: MemoUpserted.
+    /// Changes the memo: MemoUpserted.
     UpsertMemo(PayloadMap),
-    /// Accept an update: UpdateAccepted.
+    /// Accepts an update: UpdateAccepted.
     AcceptUpdate {
-        /// The update.
         update: UpdateId,
-        /// The request, so that it can be accepted although the server has forgotten it.
+        /// The request, so that the update can be accepted although the server has lost it.
         request: UpdateRequest,
     },
-    /// Refuse an update: no event.
-    RejectUpdate {
-        /// The update.
-        update: UpdateId,
-        /// Why.
-        failure: Failure,
-    },
-    /// Give an accepted update its outcome: UpdateCompleted.
-    CompleteUpdate {
-        /// The update.
-        update: UpdateId,
-        /// What came of it.
-        outcome: Outcome,
-    },
-    /// End with a result: RunCompleted. Must be last, as every close.
+    /// Rejects an update: no event.
+    RejectUpdate { update: UpdateId, failure: Failure },
+    /// Completes an accepted update: UpdateCompleted.
+    CompleteUpdate { update: UpdateId, outcome: Outcome },
+    /// Closes with a result: RunCompleted. Every close must be the last command.
     CompleteRun(Payloads),
-    /// End with a failure: RunFailed.
+    /// Closes with a failure: RunFailed.
     FailRun(Failure),
-    /// End by cancelling: RunCancelled.
+    /// Closes as cancelled: RunCancelled.
     CancelRun(Payloads),
-    /// End and go on in a new run: RunContinuedAsNew.
+    /// Closes and continues in a new run: RunContinuedAsNew.
     ContinueAsNew(Box<ContinueAsNew>),
 }
 
-/// How a run goes on in a new one.
+/// How a run continues in a new one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContinueAsNew {
-    /// What the new run runs.
     pub spec: RunSpec,
-    /// Signals that code has not read, by number of their events.
+    /// Signals that code has not read, by event number.
     pub signals: Vec<EventNumber>,
     /// Accepted updates without an outcome.
     pub updates: Vec<UpdateId>,
 }
 
 impl Ask {
-    /// Ends the run.
+    /// Whether the command closes the run.
     pub const fn closes(&self) -> bool {
         matches!(
             self,
@@ -139,7 +108,7 @@ impl Ask {
         )
     }
 
-    /// The name of the event that the command becomes; none for a rejected update.
+    /// Name of the event that the command becomes; `None` for a rejected update.
     pub const fn event_name(&self) -> Option<&'static str> {
         Some(match self {
             Self::ScheduleActivity(_) => "ActivityScheduled",

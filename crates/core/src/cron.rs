@@ -1,4 +1,4 @@
-//! Cron schedules: when a run that repeats is due next. Times are UTC.
+//! Cron schedules: when the next run is due. Times are UTC.
 
 use std::str::FromStr;
 
@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 
 use crate::time::Timestamp;
 
-/// The first time after `now` that `expression` names; none if it names no further time or is not a
+/// First time after `now` that matches `expression`; `None` if there is none, or if it is not a
 /// cron expression.
 pub fn next_after(expression: &str, now: Timestamp) -> Option<Timestamp> {
     let nanos = i32::try_from(now.nanos()).ok()?;
@@ -16,7 +16,7 @@ pub fn next_after(expression: &str, now: Timestamp) -> Option<Timestamp> {
     Timestamp::new(next.timestamp().as_second(), 0)
 }
 
-/// The expression can be read, and names a time.
+/// Whether the expression is valid and ever matches.
 pub fn valid(expression: &str) -> bool {
     next_after(expression, Timestamp::EPOCH).is_some()
 }

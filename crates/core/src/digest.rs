@@ -1,5 +1,5 @@
-//! Digests of what callers ask for, kept beside idempotency keys: a repeat asks for the same, and a
-//! key that comes back with something else is refused. They are stored, so they never change.
+//! Digests of requests, stored with idempotency keys: a repeated request has the same digest, and a
+//! key that is reused for another request is refused. They are stored, so they never change.
 
 use std::hash::Hasher;
 
@@ -8,17 +8,17 @@ use siphasher::sip::SipHasher24;
 
 use crate::{ids::TimerId, payload::Payload};
 
-/// A digest of what a caller asked for: SipHash-2-4 with a zero key over its parts, each after its
-/// length. It finds mistakes, not forgeries.
+/// Digest of a request: SipHash-2-4 with a zero key over its length-prefixed parts. It detects
+/// mistakes, not forgery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digest(u64);
 
 impl Digest {
-    /// What was asked for is not known: the record is older than digests, or has no content.
+    /// The request is not known: the record predates digests, or the request has no content.
     pub const UNKNOWN: Self = Self(0);
 
-    /// The digest of a signal, an update or a start: its name and its arguments. Who asks, and headers,
-    /// may differ from one repeat to the next.
+    /// Digest of a signal, an update or a start: its name and its arguments. Caller and headers may
+    /// differ between repeats.
     pub fn of_message(name: &str, input: &[Payload]) -> Self {
         let mut parts = Parts::default();
         parts.add(name.as_bytes());
@@ -33,25 +33,24 @@ impl Digest {
         parts.digest()
     }
 
-    /// The digest of a move: which timer. To when is left out, because a caller that repeats "in two
-    /// hours" computes another time.
+    /// Digest of a reschedule: the timer only, because a caller that repeats "in two hours"
+    /// computes another due time.
     pub fn of_move(timer: &TimerId) -> Self {
         let mut parts = Parts::default();
         parts.add(timer.as_str().as_bytes());
         parts.digest()
     }
 
-    /// The digest that a number stands for in the log; zero is unknown.
+    /// Digest from its number in the log; zero means unknown.
     pub const fn from_number(number: u64) -> Self {
         Self(number)
     }
 
-    /// The number in the log.
     pub const fn number(self) -> u64 {
         self.0
     }
 
-    /// Both are known, and it was something else.
+    /// Whether both are known and differ.
     pub fn differs(self, other: Self) -> bool {
         self != Self::UNKNOWN && other != Self::UNKNOWN && self != other
     }
@@ -70,7 +69,7 @@ impl Parts {
         self.0.write(&u64::try_from(count).unwrap_or(u64::MAX).to_be_bytes());
     }
 
-    /// Never the number that means unknown.
+    /// Never zero, which means unknown.
     fn digest(self) -> Digest {
         Digest(self.0.finish().max(1))
     }
@@ -85,7 +84,7 @@ mod tests {
         Payload { metadata, data: data.into() }
     }
 
-    /// Digests stand in logs, so these numbers are for ever.
+    /// Digests are stored in logs, so these numbers never change.
     #[test]
     fn digests_are_pinned() {
         let signal = Digest::of_message("go", &[payload("json", "1"), payload("json", "2")]);

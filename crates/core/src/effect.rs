@@ -1,5 +1,5 @@
-//! What a run does to another workflow. An effect is a row in the source's outbox until its answer is
-//! recorded; the target remembers the answer, so that a repeat changes nothing.
+//! What a run does to another workflow. An effect stays in the source's outbox until its answer is
+//! recorded; the target remembers the answer, so that a repeated delivery changes nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,99 +11,75 @@ use crate::{
     retry::RetryState,
 };
 
-/// One effect on another workflow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
-    /// On which workflow.
     pub target: Target,
-    /// What is done to it.
     pub action: Action,
-    /// The event that waits for the answer; none if nobody does.
+    /// Event that waits for the answer, if any does.
     pub initiated: Option<EventNumber>,
 }
 
-/// What is done to another workflow.
+/// What an effect does to its target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Action {
-    /// A child is started.
+    /// Starts a child.
     StartChild(Box<StartChild>),
-    /// A signal is sent.
     Signal {
-        /// The signal's name.
         name: String,
-        /// Arguments.
         input: Payloads,
-        /// Context that is passed along.
+        /// Context propagated to the receiver.
         header: PayloadMap,
     },
-    /// It is made to end.
-    Cancel {
-        /// How.
-        mode: CancelMode,
-        /// Why.
-        reason: String,
-    },
-    /// A parent is told that its child closed.
+    /// Requests cancellation, or terminates.
+    Cancel { mode: CancelMode, reason: String },
+    /// Notifies a parent that its child has closed.
     ChildClosed(ChildClosed),
 }
 
-/// The start of a child.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartChild {
-    /// The child's run id.
+    /// Run id of the child.
     pub run: RunId,
-    /// What it runs.
     pub child: ChildSpec,
-    /// Who started it.
     pub parent: Parent,
-    /// The topmost ancestor.
     pub root: RunReference,
 }
 
-/// The close of a child, for its parent.
+/// Notifies a parent of the close of its child.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChildClosed {
-    /// The event in the parent's history that asked for the child.
+    /// Number of the ChildInitiated event in the parent's history.
     pub initiated: EventNumber,
-    /// The first run of the child: proves to the parent that the child did start.
+    /// First run of the child: proves to the parent that the child has started.
     pub first_run: RunId,
-    /// The run that closed.
+    /// Run that closed.
     pub run: RunId,
-    /// How it closed.
     pub outcome: RunOutcome,
 }
 
-/// What came of a run that no other run follows.
+/// Outcome of a run that no other run continues.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum RunOutcome {
-    /// With a result.
     Completed(Payloads),
-    /// With a failure.
     Failed {
-        /// Why.
         failure: Failure,
-        /// Why it was not tried again.
+        /// Why no retry follows.
         retry_state: RetryState,
     },
-    /// Its time was up.
     TimedOut {
-        /// Why it was not tried again.
+        /// Why no retry follows.
         retry_state: RetryState,
     },
-    /// It cancelled itself.
+    /// The run's code ended it as cancelled.
     Cancelled(Payloads),
-    /// It was ended from outside.
     Terminated {
-        /// Why.
         reason: String,
     },
 }
 
-/// The answer that an effect gets from its target.
+/// Answer of the target to an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
-    /// It took effect.
     Applied,
-    /// It did not.
     Failed(DeliveryFailure),
 }

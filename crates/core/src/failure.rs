@@ -1,5 +1,4 @@
-//! Why something failed, in a form that any language can raise again: a message, a type, a kind and
-//! the failure beneath it.
+//! Failures in a form that any language can raise again: a message, a type, a kind and the causes.
 
 use std::{fmt, ops::Deref, time::Duration};
 
@@ -10,15 +9,15 @@ use crate::payload::{self, Extension, Payloads, extension_size};
 /// A failure with its causes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// For people.
+    /// Message for people.
     pub message: String,
-    /// For programs: an error's class or code, compared with a policy's non-retryable types.
+    /// For programs: class or code of the error, matched against a policy's non-retryable types.
     pub error_type: String,
-    /// Where it happened, as the worker's language prints it.
+    /// Stack trace, as the worker's language prints it.
     pub stack: String,
-    /// What part of the system it comes from.
+    /// Which part of the system raised it.
     pub kind: FailureKind,
-    /// Never retried, whatever the policy says.
+    /// Never retried, regardless of the policy.
     pub non_retryable: bool,
     /// Overrides the policy's delay before the next attempt.
     pub next_retry_delay: Option<Duration>,
@@ -26,18 +25,18 @@ pub struct Failure {
     pub details: Payloads,
     /// The failures that led to this one.
     pub causes: Causes,
-    /// What a gateway must keep to give the failure back as it came.
+    /// What a gateway needs to return the failure in its original form.
     pub extension: Extension,
 }
 
-/// The failures that led to one, from the outside in; the last is what went wrong. They stand beside each
-/// other, never one inside the other: however many come from outside, they cost no stack.
+/// The failures that led to one, outermost first; the last is the root cause. They are a flat list
+/// and not nested, so that a long chain from outside costs no stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<Failure>")]
 pub struct Causes(Vec<Failure>);
 
 impl FromIterator<Failure> for Causes {
-    /// The failures, each with its own causes behind it.
+    /// Flattens the failures, each followed by its own causes.
     fn from_iter<I: IntoIterator<Item = Failure>>(failures: I) -> Self {
         let mut causes = Vec::new();
         for mut failure in failures {
@@ -69,29 +68,27 @@ impl Deref for Causes {
     }
 }
 
-/// What part of the system a failure comes from.
+/// Which part of the system raised a failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum FailureKind {
-    /// Raised by user code.
+    /// User code.
     #[default]
     Application,
-    /// A timeout passed.
+    /// A deadline passed.
     Timeout(TimeoutKind),
-    /// Cancellation was asked for and took effect.
+    /// A requested cancellation took effect.
     Cancelled,
-    /// Terminated from outside.
     Terminated,
-    /// The engine itself failed the operation.
+    /// The engine itself.
     Server,
-    /// An activity failed; the cause says why.
+    /// An activity failed; its cause says why.
     Activity,
-    /// A child failed; the cause says why.
+    /// A child failed; its cause says why.
     Child,
     /// The worker that held an at-most-once attempt was lost.
     WorkerLost,
 }
 
-/// Which of the deadlines passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TimeoutKind {
     /// No worker took the task in time.
@@ -100,12 +97,12 @@ pub enum TimeoutKind {
     ScheduleToClose,
     /// One attempt took too long.
     StartToClose,
-    /// A running attempt did not report in time.
+    /// A running attempt sent no heartbeat in time.
     Heartbeat,
 }
 
 impl TimeoutKind {
-    /// The name by which a retry policy excludes this timeout.
+    /// Name by which a retry policy excludes this timeout.
     pub const fn error_type(self) -> &'static str {
         match self {
             Self::ScheduleToStart => "Timeout:ScheduleToStart",
@@ -117,17 +114,16 @@ impl TimeoutKind {
 }
 
 impl Failure {
-    /// A failure raised by the engine.
     pub fn server(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { message: message.into(), kind, ..Self::default() }
     }
 
-    /// Time was up: that of an attempt, of an activity or of a child.
+    /// Whether it is a timeout of an attempt, an activity or a child.
     pub const fn is_timeout(&self) -> bool {
         matches!(self.kind, FailureKind::Timeout(_))
     }
 
-    /// Bytes that the failure occupies with its causes, for limits.
+    /// Size in bytes including the causes, for limits.
     pub fn size(&self) -> usize {
         self.chain()
             .map(|failure| {
@@ -137,13 +133,12 @@ impl Failure {
             .sum()
     }
 
-    /// How many failures there are, this one and its causes.
+    /// Number of failures: this one and its causes.
     pub fn depth(&self) -> usize {
         1 + self.causes.len()
     }
 
-    /// The same failure with at most so many causes beneath it: those on top, and the innermost, which
-    /// is what went wrong.
+    /// Keeps at most this many causes: the outermost ones, and the root cause.
     #[must_use]
     pub fn shortened(mut self, causes: usize) -> Self {
         let kept = &mut self.causes.0;
@@ -160,7 +155,7 @@ impl Failure {
         std::iter::once(self).chain(&*self.causes)
     }
 
-    /// The failure of an attempt whose deadline passed.
+    /// Failure of an attempt whose deadline passed.
     pub fn timeout(kind: TimeoutKind) -> Self {
         Self {
             message: format!("{kind} timeout"),
@@ -186,7 +181,7 @@ impl fmt::Display for TimeoutKind {
 mod tests {
     use super::*;
 
-    /// A failure with as many causes, numbered from the outside in, each wrapped by the one before.
+    /// A failure with this many nested causes, numbered from the outside in.
     fn wrapped(causes: usize) -> Failure {
         let number = |number: usize| Failure { message: number.to_string(), ..Failure::default() };
         let wrap = |cause: Failure, outer| Failure { causes: cause.into(), ..number(outer) };

@@ -1,6 +1,5 @@
-//! Names of things. Every id is a type of its own, so that a timer id cannot be passed where a wait
-//! id is meant. Nothing here makes a random id: ids come in as arguments or are derived by a pinned
-//! hash.
+//! Identifiers. Every id is its own type, so that a timer id cannot be passed for a wait id.
+//! Nothing here generates random ids: they come in as arguments or are derived by a pinned hash.
 
 use std::{fmt, hash::Hasher, sync::Arc};
 
@@ -47,7 +46,7 @@ macro_rules! text_id {
 }
 
 text_id! {
-    /// A namespace: workflow ids are unique within one.
+    /// A namespace; workflow ids are unique within it.
     NamespaceId
 }
 text_id! {
@@ -71,7 +70,7 @@ text_id! {
     UpdateId
 }
 text_id! {
-    /// Identifies an activity over all its attempts and its recorded retries.
+    /// Identifies an activity across all its attempts and recorded retries.
     ExecutionId
 }
 text_id! {
@@ -83,22 +82,22 @@ text_id! {
     BuildId
 }
 text_id! {
-    /// A worker's session, which outlives a single stream.
+    /// Session of a worker, which may outlive a single stream.
     SessionId
 }
 
-/// One execution of a workflow. UUIDv7: ordered by time, which keeps index inserts at the right edge.
+/// One execution of a workflow. A UUIDv7 is ordered by time, so that index inserts append.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunId(Uuid);
 
 impl RunId {
-    /// The least id, for ranges.
+    /// Smallest id, for ranges.
     pub const MIN: Self = Self(Uuid::nil());
 
-    /// The greatest id, for ranges.
+    /// Largest id, for ranges.
     pub const MAX: Self = Self(Uuid::max());
 
-    /// Wraps an id that was made elsewhere.
+    /// Wraps an existing id.
     pub const fn new(id: Uuid) -> Self {
         Self(id)
     }
@@ -108,12 +107,12 @@ impl RunId {
         self.0.as_bytes()
     }
 
-    /// Reads an id from its 16 bytes; `None` if there are not 16.
+    /// Decodes an id; `None` unless there are exactly 16 bytes.
     pub fn from_slice(bytes: &[u8]) -> Option<Self> {
         Uuid::from_slice(bytes).ok().map(Self)
     }
 
-    /// A UUIDv7 of `at` whose random part is `entropy`.
+    /// A UUIDv7 with the time `at` and the random part `entropy`.
     pub fn from_parts(at: Timestamp, entropy: u128) -> Self {
         let millis = u128::from(at.unix_millis()) & 0xffff_ffff_ffff;
         let random_a = (entropy >> 64) & 0xfff;
@@ -122,8 +121,8 @@ impl RunId {
         Self(Uuid::from_u128(bits))
     }
 
-    /// The run id of the child that the event `initiated` of run `parent` asks for. Derived, so that
-    /// a repeated start of the same child is recognised as the same run.
+    /// Run id of the child that event `initiated` of run `parent` starts. It is derived, so that a
+    /// repeated start of the same child is recognised as the same run.
     pub fn of_child(parent: RunId, initiated: EventNumber, at: Timestamp) -> Self {
         let half = |salt: u8| {
             let mut hasher = SipHasher24::new();
@@ -135,14 +134,14 @@ impl RunId {
         Self::from_parts(at, u128::from(half(0)) << 64 | u128::from(half(1)))
     }
 
-    /// Whether this is the id that [`Self::of_child`] derives, at whatever time: nobody can name the id of
-    /// another run as that of its child.
+    /// Whether [`Self::of_child`] derives this id, for any time: so a request cannot pass off
+    /// another run's id as its child's.
     pub fn is_child_of(&self, parent: RunId, initiated: EventNumber) -> bool {
         let millis = u64::try_from(self.0.as_u128() >> 80).unwrap_or_default();
         *self == Self::of_child(parent, initiated, Timestamp::from_unix_millis(millis))
     }
 
-    /// The id that stands on every attempt of the activity scheduled by event `scheduled`.
+    /// Id of all attempts of the activity that event `scheduled` scheduled.
     pub fn execution_id(&self, scheduled: EventNumber) -> ExecutionId {
         format!("{self}:{scheduled}").into()
     }
@@ -160,17 +159,14 @@ impl fmt::Debug for RunId {
     }
 }
 
-/// A workflow within its namespace: what the slot is computed from.
+/// A workflow within its namespace; determines the slot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WorkflowKey {
-    /// The namespace.
     pub namespace: NamespaceId,
-    /// The workflow's id within it.
     pub workflow: WorkflowId,
 }
 
 impl WorkflowKey {
-    /// The slot of this workflow.
     pub fn slot(&self) -> Slot {
         Slot::of(&self.namespace, &self.workflow)
     }
@@ -187,7 +183,7 @@ impl fmt::Display for WorkflowKey {
 pub struct Slot(u16);
 
 impl Slot {
-    /// How many slots there are; fixed for ever.
+    /// Number of slots; it never changes.
     pub const COUNT: u16 = 4096;
 
     /// SipHash-2-4 with a zero key over namespace, a zero byte and workflow id, modulo [`Self::COUNT`].
@@ -200,12 +196,12 @@ impl Slot {
         Self(u16::try_from(bucket).unwrap_or_default())
     }
 
-    /// The slot's number, below [`Self::COUNT`].
+    /// Number of the slot, below [`Self::COUNT`].
     pub const fn number(self) -> u16 {
         self.0
     }
 
-    /// The shard that holds this slot.
+    /// Shard that holds this slot.
     pub const fn shard(self) -> ShardId {
         ShardId((self.0 / SLOTS_PER_SHARD).to_be_bytes()[1])
     }
@@ -218,15 +214,15 @@ const SLOTS_PER_SHARD: u16 = 64;
 pub struct ShardId(u8);
 
 impl ShardId {
-    /// How many shards there are; fixed for ever.
+    /// Number of shards; it never changes.
     pub const COUNT: u8 = 64;
 
-    /// The shard of this number, if there is one.
+    /// Shard with this number, if it exists.
     pub const fn new(number: u8) -> Option<Self> {
         if number < Self::COUNT { Some(Self(number)) } else { None }
     }
 
-    /// The shard's number, below [`Self::COUNT`].
+    /// Number of the shard, below [`Self::COUNT`].
     pub const fn number(self) -> u8 {
         self.0
     }
@@ -243,15 +239,15 @@ impl fmt::Display for ShardId {
     }
 }
 
-/// Names one start of a workflow task. The incarnation is durable before its first use, so no two
-/// starts ever share an id, also across crashes.
+/// Identifies one start of a workflow task. The incarnation is durable before its first use, so two
+/// starts never share an id, even across crashes.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct StartId {
-    /// How often the run's shard was taken into memory.
+    /// How many times the run's shard was loaded into memory.
     pub incarnation: u64,
-    /// Counts starts within the incarnation.
+    /// Number of the start within the incarnation.
     pub counter: u64,
 }
 

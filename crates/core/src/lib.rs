@@ -1,14 +1,16 @@
-//! The pure heart of Abide: the vocabulary and two machines that share one log.
+//! The pure core of Abide: its vocabulary, and two state machines that share one log.
 //!
-//! - Words: [`ids`], [`time`], [`payload`], [`digest`], [`failure`], [`retry`], [`cron`], [`limits`].
+//! - Vocabulary: [`ids`], [`time`], [`payload`], [`digest`], [`failure`], [`retry`], [`cron`],
+//!   [`limits`].
 //! - Tables: [`event`] (what happened), [`note`] (what else the log keeps), [`command`] (what code
-//!   asks for), [`effect`] (what a run does to other workflows).
-//! - Borders: [`call`] (what an engine is asked), [`list`] (which runs and waits it shows),
-//!   [`node`] (who serves them).
-//! - Machines: [`run`] (the server half), [`replay`] (the worker half); [`codec`] is the log's format.
+//!   requests), [`effect`] (what a run does to other workflows).
+//! - Boundaries: [`call`] (requests to an engine), [`list`] (which runs and waits it lists),
+//!   [`node`] (the nodes that serve them).
+//! - State machines: [`run`] (on the server), [`replay`] (on the worker); [`codec`] is the format
+//!   of the log.
 //!
-//! Nothing here performs I/O, awaits, reads a clock, draws a random number or depends on the order of
-//! a hash table. Time and ids come in as arguments.
+//! Nothing here performs I/O, awaits, reads a clock, draws a random number or depends on the order
+//! of a hash table. Time and ids come in as arguments.
 
 #![warn(clippy::wildcard_enum_match_arm)]
 

@@ -1,5 +1,6 @@
-//! Every bound of the engine, each with its reason. A request over a bound is refused before anything
-//! is written, and the refusal names the bound. The simulator shrinks them to reach every path.
+//! All limits of the engine, each with its reason. A request that exceeds a limit is refused before
+//! anything is written, and the error names the limit. The simulator lowers them to reach every
+//! path.
 
 use std::{borrow::Cow, fmt, time::Duration};
 
@@ -11,83 +12,83 @@ use crate::{
     retry::RetryPolicy,
 };
 
-/// Bounds of one engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of an id or name: a key column stays well below a page.
+    /// Bytes of an id or name: keeps key columns far below the size of a page.
     pub id_bytes: usize,
     /// Bytes of one payload: a transition must fit a message.
     pub payload_bytes: usize,
-    /// Bytes of what is shown about one wait: a page of a list holds many of them, and a list row is
-    /// written again with every change of the wait.
+    /// Bytes of the details of one wait: a page of a list holds many of them, and each change of
+    /// the wait rewrites its row.
     pub wait_details_bytes: usize,
-    /// Bytes of what is shown about all open waits of a run: they are shown together.
+    /// Bytes of the details of all open waits of a run: they are shown together.
     pub open_details_bytes: usize,
-    /// Causes beneath a failure: each level of nesting costs stack.
+    /// Causes of a failure: each level of nesting costs stack.
     pub failure_depth: usize,
-    /// Events of a run before outside inputs are refused: replay must stay quick.
+    /// Events of a run from which inputs from outside are refused: replay must stay fast.
     pub events: u64,
-    /// Events above `events` that are kept for internal inputs and the close.
+    /// Events beyond `events` that are reserved for internal inputs and the close.
     pub events_reserve: u64,
     /// Events from which code is advised to continue as new.
     pub events_suggested: u64,
     /// Bytes of history from which code is advised to continue as new.
     pub history_bytes_suggested: u64,
-    /// Inputs that wait for a started task: they are copied into one transition.
+    /// Inputs that are buffered while a task is started: they are copied into one transition.
     pub buffered_inputs: usize,
     /// Open timers and condition waits of a run: they are held in memory.
     pub pending_timers: usize,
     /// Pending activities of a run.
     pub pending_activities: usize,
-    /// Pending children and external requests of a run, cancel requests to its own children excepted.
+    /// Pending children and external requests of a run, except cancel requests to its own children.
     pub pending_children: usize,
     /// Updates of a run that have no outcome yet.
     pub pending_updates: usize,
-    /// Updates of a run in all: their outcomes are kept while it is open.
+    /// Total updates of a run: their outcomes are kept while it is open.
     pub updates: usize,
-    /// Commands of one task, beside one for each thing that is open and can be ended.
+    /// Commands of one task, in addition to one for each open item that can be ended.
     pub commands: usize,
-    /// Keys of one kind that the next run of a chain takes over, the newest ones.
+    /// Keys of one kind that the next run of a chain takes over, newest first.
     pub carried_keys: usize,
-    /// Bytes of them: they stand in one event of the next run, which must fit a message.
+    /// Bytes of those keys: they are part of one event of the next run, which must fit a message.
     pub carried_key_bytes: usize,
-    /// How long a workflow task may take, unless the run says otherwise.
+    /// Default timeout of a workflow task.
     pub task_timeout: Duration,
-    /// Least time between two heartbeats that are written.
+    /// Minimum interval between two heartbeats that are written.
     pub heartbeat_write_interval: Duration,
-    /// How long a worker may take to present its attempts after a lost stream or a restart.
+    /// How long a worker may take to present its attempts after its stream was lost or a restart.
     pub session_grace: Duration,
-    /// Callers that wait for one run: each is looked at with every change of the run.
+    /// Callers that wait for one run: every change of the run checks all of them.
     pub run_waiters: usize,
-    /// Runs that a shard keeps in memory, those with work in flight not counted.
+    /// Runs that a shard caches, not counting those with work in flight.
     pub cached_runs: usize,
-    /// Log rows after which a run's snapshot is renewed, at least: one that holds much is renewed less often.
+    /// Minimum number of log rows between two snapshots of a run: a large one is written less
+    /// often.
     pub snapshot_rows: u64,
-    /// Rows that are read at once.
+    /// Rows per read.
     pub page_rows: usize,
-    /// Bytes of one page of a list of waits: it must fit a message, and many may be read at a time.
+    /// Bytes of one page of a list of waits: it must fit a message, and many may be in flight.
     pub page_bytes: usize,
-    /// How far ahead a shard holds due times in memory.
+    /// How far ahead a shard keeps due times in memory.
     pub near_window: Duration,
-    /// How many due times a shard holds in memory.
+    /// How many due times a shard keeps in memory.
     pub near_timers: usize,
-    /// Tasks that a queue holds in memory; the rest stay rows.
+    /// Tasks that a queue keeps in memory; the others remain rows.
     pub queued_offers: usize,
-    /// Requests that wait for a busy run.
+    /// Requests that are queued for a busy run.
     pub waiting_requests: usize,
-    /// How long an effect on another workflow waits for its answer before it is sent again.
+    /// How long to wait for the answer to an effect before sending it again.
     pub effect_timeout: Duration,
-    /// Effects of a shard that are sent again at once: others that are merely slow must not be slowed
-    /// down further by repeats of themselves.
+    /// Effects of a shard that are resent at the same time: repeats must not overload a target that
+    /// is merely slow.
     pub resent_effects: usize,
     /// How long answers to effects are kept if their source never confirms them.
     pub inbox_retention: Duration,
     /// How long answers to effects are kept after their source confirmed them: longer than a repeat
-    /// of the effect can be under way.
+    /// can be in flight.
     pub confirmed_retention: Duration,
-    /// Time between two looks for runs that nothing would resume.
+    /// Interval between two searches for runs that nothing would resume.
     pub sweep_interval: Duration,
-    /// Open runs that one such look goes through: it must not keep other reads waiting.
+    /// Open runs that one such search examines: it must not delay other reads.
     pub swept_runs: usize,
 }
 
@@ -134,12 +135,10 @@ impl Default for Limits {
     }
 }
 
-/// A bound that a request would pass.
+/// A limit that a request would exceed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exceeded {
-    /// What is bounded.
     pub what: Cow<'static, str>,
-    /// The bound.
     pub limit: u64,
 }
 
@@ -150,7 +149,7 @@ impl fmt::Display for Exceeded {
 }
 
 impl Limits {
-    /// The name is neither empty nor too long.
+    /// Checks that the name is neither empty nor too long.
     pub fn check_name(&self, field: &'static str, name: &str) -> Result<(), InvalidField> {
         if name.is_empty() {
             return Err(InvalidField::new(field, "is empty"));
@@ -158,22 +157,22 @@ impl Limits {
         self.check_length(field, name)
     }
 
-    /// The name is not too long; it may be empty where that has a meaning.
+    /// Checks that the name is not too long; it may be empty where that has a meaning.
     pub fn check_length(&self, field: &'static str, name: &str) -> Result<(), InvalidField> {
         check_bytes(field, name.len(), self.id_bytes)
     }
 
-    /// The data is not too large.
+    /// Checks that the data is not too large.
     pub fn check_size(&self, field: &'static str, size: usize) -> Result<(), InvalidField> {
         check_bytes(field, size, self.payload_bytes)
     }
 
-    /// What is shown about a wait is not too large.
+    /// Checks that the details of a wait are not too large.
     pub fn check_details(&self, details: &WaitDetails) -> Result<(), InvalidField> {
         check_bytes("details of the wait", details.size(), self.wait_details_bytes)
     }
 
-    /// What is to be run can be run: by a call, as a child, or as the next run of a workflow.
+    /// Checks the specification of a run: of a start, a child, or the next run of a workflow.
     pub fn check_spec(&self, spec: &RunSpec) -> Result<(), InvalidField> {
         self.check_name("workflow type", &spec.workflow_type)?;
         self.check_name("queue", &spec.queue)?;
@@ -204,18 +203,18 @@ impl Limits {
         }
     }
 
-    /// The error types of a retry policy are not too large.
+    /// Checks that the error types of a retry policy are not too large.
     pub fn check_retry(&self, retry: Option<&RetryPolicy>) -> Result<(), InvalidField> {
         let types = retry.map(|policy| policy.non_retryable_types.iter().map(String::len).sum());
         self.check_size("retry policy", types.unwrap_or_default())
     }
 
-    /// What a gateway keeps is not too large.
+    /// Checks that the data of a gateway is not too large.
     pub fn check_extension(&self, extension: &Extension) -> Result<(), InvalidField> {
         self.check_size("extension", extension_size(extension))
     }
 
-    /// How code and history differ is not too large.
+    /// Checks that the description of a mismatch is not too large.
     pub fn check_blocked(&self, blocked: &Blocked) -> Result<(), InvalidField> {
         let Blocked { expected, recorded, .. } = blocked;
         let keys = [
@@ -229,7 +228,7 @@ impl Limits {
         self.check_size("blocked", expected.len() + recorded + keys)
     }
 
-    /// What code records is not too large, its failure included.
+    /// Checks that a marker is not too large, its failure included.
     pub fn check_marker(&self, marker: &Marker) -> Result<(), InvalidField> {
         self.check_length("marker id", &marker.id)?;
         let parts = marker.details.iter().map(|(name, value)| name.len() + size(value));
@@ -237,7 +236,7 @@ impl Limits {
         marker.failure.as_ref().map_or(Ok(()), |failure| self.check_failure(failure))
     }
 
-    /// The failure is neither too large nor nested too deeply.
+    /// Checks that the failure is neither too large nor nested too deeply.
     pub fn check_failure(&self, failure: &Failure) -> Result<(), InvalidField> {
         let depth = failure.depth();
         if depth > self.failure_depth {
@@ -255,18 +254,16 @@ fn check_bytes(field: &'static str, size: usize, limit: usize) -> Result<(), Inv
     Err(InvalidField::new(field, format!("has {size} bytes, the limit is {limit}")))
 }
 
-/// A part of a request that cannot be, and why.
+/// An invalid field of a request, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {problem}")]
 pub struct InvalidField {
-    /// Which part.
     pub field: String,
-    /// What is wrong with it, with the bound if there is one.
+    /// What is wrong with it, and the limit if there is one.
     pub problem: String,
 }
 
 impl InvalidField {
-    /// The field `field` and what is wrong with it.
     pub fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { field: field.into(), problem: problem.into() }
     }
@@ -282,13 +279,14 @@ impl Exceeded {
     }
 }
 
-/// Longest delay between attempts of a workflow task: an operator who deployed a fix sees it work.
+/// Longest delay between attempts of a workflow task, so that an operator soon sees a deployed fix
+/// work.
 pub const TASK_BACKOFF_MAX: Duration = Duration::from_secs(600);
 
-/// Longest key of a condition.
 pub const CONDITION_KEY_BYTES: usize = 128;
 
-/// A condition's key: 1 to 128 letters, digits and `. _ - :`, so that it can stand in an address.
+/// Whether this is a valid key: 1 to 128 letters, digits and `. _ - :`, so that it can be part of a
+/// URL.
 pub fn valid_condition_key(key: &str) -> bool {
     (1..=CONDITION_KEY_BYTES).contains(&key.len())
         && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-:".contains(&byte))

@@ -1,36 +1,32 @@
-//! The nodes that serve the runs of one store, as operators see them.
+//! The nodes that serve one store, as operators see them.
 
-/// A node, as it stands in the store.
+/// A node, as recorded in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeListing {
-    /// Its name.
     pub name: String,
-    /// Where others reach it.
+    /// Address at which other nodes reach it.
     pub address: String,
-    /// How it stands.
     pub standing: NodeStanding,
-    /// How many shards it holds, of [`crate::ids::ShardId::COUNT`].
+    /// Number of shards that it owns, of [`crate::ids::ShardId::COUNT`].
     pub shards: usize,
 }
 
-/// How a node stands.
+/// State of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeStanding {
-    /// It serves its share.
+    /// Serves its share of the shards.
     Alive,
-    /// It hands over what it serves.
+    /// Is handing over its shards.
     Leaving,
-    /// It has left, or others have taken what it served.
+    /// Has left, or other nodes have taken its shards.
     Gone,
-    /// It has missed renewals of its lease, as another node has seen: it stands still, is cut off, or
-    /// has died and will be gone soon.
+    /// Has missed renewals of its lease, as seen by another node: it is stalled, cut off or dead.
     Silent,
-    /// A newer version wrote of it what this one cannot read.
+    /// A newer version wrote its entry, which this version cannot read.
     Unreadable,
 }
 
 impl NodeStanding {
-    /// All of them.
     pub const ALL: [Self; 5] =
         [Self::Alive, Self::Leaving, Self::Gone, Self::Silent, Self::Unreadable];
 }

@@ -1,5 +1,5 @@
-//! When to try again. Pure arithmetic: given a policy, the attempt that failed and its failure, the
-//! answer is a delay or the reason why there is none.
+//! Retry policies. Pure arithmetic: from a policy, the number of the failed attempt and its
+//! failure, compute a delay or the reason why no retry follows.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, FailureKind, TimeoutKind};
 
-/// No delay of a policy is shorter: attempts that fail at once must not fill the log.
+/// Lower bound for every delay, so that attempts that fail immediately do not fill the log.
 pub const MINIMUM_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How failed attempts are repeated.
+/// Policy for failed attempts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RetryPolicy {
     /// Delay before the second attempt.
     pub initial_interval: Duration,
-    /// Each further delay is this many times the one before, in thousandths: 2000 doubles.
+    /// Factor between consecutive delays, in thousandths: 2000 doubles.
     pub backoff_permille: u32,
-    /// No delay is longer than this.
+    /// Upper bound for the delay.
     pub maximum_interval: Duration,
-    /// How many attempts there may be; zero is no limit.
+    /// Maximum number of attempts; zero means no limit.
     pub maximum_attempts: u32,
-    /// Failures of these types are final.
+    /// Failures of these types are not retried.
     pub non_retryable_types: Vec<String>,
-    /// Retries are timers in history, made by the worker, instead of the server's own business.
+    /// Retries are timers in history that the worker starts; otherwise the server retries.
     pub recorded: bool,
 }
 
@@ -40,7 +40,7 @@ impl Default for RetryPolicy {
     }
 }
 
-/// Said one by one: `RetryPolicy::default().maximum_attempts(5).initial_interval(second)`.
+/// Builder methods: `RetryPolicy::default().maximum_attempts(5).initial_interval(second)`.
 impl RetryPolicy {
     /// No retries.
     #[must_use]
@@ -55,7 +55,7 @@ impl RetryPolicy {
         self
     }
 
-    /// Makes each further delay so many times the one before: 1.0 keeps it, 2.0 doubles it.
+    /// Sets the factor between consecutive delays: 1.0 keeps the delay, 2.0 doubles it.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -67,28 +67,28 @@ impl RetryPolicy {
         self
     }
 
-    /// Bounds the delays.
+    /// Sets the upper bound for the delay.
     #[must_use]
     pub fn maximum_interval(mut self, interval: Duration) -> Self {
         self.maximum_interval = interval;
         self
     }
 
-    /// Bounds the attempts, the first included; zero is no limit.
+    /// Limits the number of attempts, the first included; zero means no limit.
     #[must_use]
     pub fn maximum_attempts(mut self, attempts: u32) -> Self {
         self.maximum_attempts = attempts;
         self
     }
 
-    /// Makes failures of this type final, beside those named before.
+    /// Adds a type of failures that are not retried.
     #[must_use]
     pub fn non_retryable(mut self, error_type: impl Into<String>) -> Self {
         self.non_retryable_types.push(error_type.into());
         self
     }
 
-    /// Makes retries timers in history, made by the worker.
+    /// Makes retries timers in history, which the worker starts.
     #[must_use]
     pub fn recorded(mut self) -> Self {
         self.recorded = true;
@@ -96,35 +96,32 @@ impl RetryPolicy {
     }
 }
 
-/// What became of the question whether to retry; stands on the closing event.
+/// Whether a retry follows, or why not; part of the closing event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum RetryState {
-    /// Another attempt follows.
     InProgress,
-    /// The failure says that trying again is useless.
+    /// The failure is marked as not retryable.
     NonRetryableFailure,
     /// No time is left for another attempt.
     Timeout,
     /// The policy allows no further attempt.
     MaximumAttemptsReached,
-    /// There is no policy, or its retries are recorded by whoever started the run.
+    /// There is no policy, or its retries are recorded by the workflow that started the run.
     #[default]
     PolicyNotSet,
-    /// Cancellation was asked for.
+    /// Cancellation was requested.
     CancelRequested,
 }
 
-/// The answer to "again?".
+/// Whether to retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Yes, after this delay.
     After(Duration),
-    /// No, for this reason.
     Stop(RetryState),
 }
 
 impl RetryPolicy {
-    /// Judges the failure of attempt number `attempt` (from 1), whoever makes the next one.
+    /// Decides about the failure of attempt number `attempt`, from 1.
     pub fn judge(&self, attempt: u32, failure: &Failure) -> Verdict {
         if self.forbids(failure) {
             return Verdict::Stop(RetryState::NonRetryableFailure);
@@ -135,7 +132,7 @@ impl RetryPolicy {
         Verdict::After(failure.next_retry_delay.unwrap_or_else(|| self.delay_after(attempt)))
     }
 
-    /// The delay after attempt number `attempt`: exponential, capped.
+    /// Delay after attempt number `attempt`: exponential, capped.
     pub fn delay_after(&self, attempt: u32) -> Duration {
         let mut delay = self.initial_interval;
         for _ in 1..attempt {

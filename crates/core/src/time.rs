@@ -25,15 +25,15 @@ impl Timestamp {
     /// 1970-01-01T00:00:00Z.
     pub const EPOCH: Self = Self { seconds: 0, nanos: 0 };
 
-    /// The last representable moment, which means "never" as the due time of a signal wait.
+    /// Last representable time, which means "never" as the due time of a signal wait.
     pub const NEVER: Self = Self { seconds: 253_402_300_799, nanos: NANOS_PER_SECOND - 1 };
 
-    /// The last moment that something can be due.
+    /// Latest time at which something can be due.
     pub const LATEST: Self = Self { nanos: NANOS_PER_SECOND - 2, ..Self::NEVER };
 
     const MIN_SECONDS: i64 = -62_135_596_800;
 
-    /// The moment `seconds` and `nanos` after the epoch; `None` outside the years 1 to 9999.
+    /// The time `seconds` and `nanos` after the epoch; `None` outside the years 1 to 9999.
     pub const fn new(seconds: i64, nanos: u32) -> Option<Self> {
         if seconds < Self::MIN_SECONDS || seconds > Self::NEVER.seconds || nanos >= NANOS_PER_SECOND
         {
@@ -42,7 +42,7 @@ impl Timestamp {
         Some(Self { seconds, nanos })
     }
 
-    /// The moment `millis` milliseconds after the epoch.
+    /// The time `millis` milliseconds after the epoch.
     pub fn from_unix_millis(millis: u64) -> Self {
         Self::EPOCH.saturating_add(Duration::from_millis(millis))
     }
@@ -63,12 +63,12 @@ impl Timestamp {
         seconds.saturating_mul(1000).saturating_add(u64::from(self.nanos / 1_000_000))
     }
 
-    /// `true` for the sentinel that means "never".
+    /// Whether this is the sentinel that means "never".
     pub fn never(self) -> bool {
         self == Self::NEVER
     }
 
-    /// This moment plus `duration`, at most [`Self::NEVER`].
+    /// Adds `duration`, saturating at [`Self::NEVER`].
     #[must_use]
     pub fn saturating_add(self, duration: Duration) -> Self {
         let nanos = self.nanos + duration.subsec_nanos();
@@ -79,7 +79,7 @@ impl Timestamp {
         Self::new(seconds, nanos % NANOS_PER_SECOND).unwrap_or(Self::NEVER)
     }
 
-    /// This moment less `duration`, at least the year 1.
+    /// Subtracts `duration`, saturating at the year 1.
     #[must_use]
     pub fn saturating_sub(self, duration: Duration) -> Self {
         let borrow = self.nanos < duration.subsec_nanos();
@@ -92,7 +92,7 @@ impl Timestamp {
             .unwrap_or(Self { seconds: Self::MIN_SECONDS, nanos: 0 })
     }
 
-    /// How long after `earlier` this moment is; zero if it is not.
+    /// Time since `earlier`; zero if that is later.
     pub fn saturating_since(self, earlier: Self) -> Duration {
         if self <= earlier {
             return Duration::ZERO;
@@ -104,7 +104,7 @@ impl Timestamp {
     }
 }
 
-/// At most [`Timestamp::NEVER`].
+/// Saturates at [`Timestamp::NEVER`].
 impl Add<Duration> for Timestamp {
     type Output = Self;
 
@@ -113,7 +113,7 @@ impl Add<Duration> for Timestamp {
     }
 }
 
-/// At least the year 1.
+/// Saturates at the year 1.
 impl Sub<Duration> for Timestamp {
     type Output = Self;
 
@@ -122,7 +122,7 @@ impl Sub<Duration> for Timestamp {
     }
 }
 
-/// Zero if the other moment is later.
+/// Zero if the other time is later.
 impl Sub for Timestamp {
     type Output = Duration;
 
@@ -131,7 +131,7 @@ impl Sub for Timestamp {
     }
 }
 
-/// What lies outside the years 1 to 9999 becomes the first or last moment of them.
+/// Saturates outside the years 1 to 9999.
 impl From<SystemTime> for Timestamp {
     fn from(time: SystemTime) -> Self {
         match time.duration_since(SystemTime::UNIX_EPOCH) {
@@ -141,7 +141,7 @@ impl From<SystemTime> for Timestamp {
     }
 }
 
-/// What the system cannot represent becomes the epoch.
+/// A time that the system cannot represent becomes the epoch.
 impl From<Timestamp> for SystemTime {
     fn from(time: Timestamp) -> Self {
         let (since, before) = (time - Timestamp::EPOCH, Timestamp::EPOCH - time);
@@ -154,7 +154,7 @@ impl From<Timestamp> for SystemTime {
     }
 }
 
-/// RFC 3339, with as many digits of the second as are needed.
+/// RFC 3339, with as many fractional digits as needed.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (year, month, day) = civil_from_days(self.seconds.div_euclid(86_400));

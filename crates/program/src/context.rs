@@ -1,5 +1,5 @@
-//! What the steps of a program share: ids, what has happened and was not used yet, and the commands of
-//! the current step.
+//! State that the steps of a program share: ids, unused inputs, and the commands of the current
+//! step.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -15,17 +15,14 @@ use abide_core::{
     time::Timestamp,
 };
 
-/// What something that the program waited for came to.
+/// Outcome of something that the program waited for.
 pub(super) type Outcome = Result<String, Box<Failure>>;
 
-/// The shared state of a program's steps.
 #[derive(Clone, Debug)]
 pub(super) struct Context {
-    /// The run's own workflow.
     pub(super) workflow: WorkflowKey,
-    /// What the run was started with.
     pub(super) spec: RunSpec,
-    /// Which run of the workflow it is.
+    /// Number of the run among the runs of its workflow.
     pub(super) ordinal: u64,
     pub(super) now: Timestamp,
     pub(super) replaying: bool,
@@ -33,11 +30,11 @@ pub(super) struct Context {
     pub(super) markers: Vec<Marker>,
     pub(super) commands: Vec<Command>,
     pub(super) closed: bool,
-    /// What the steps came to so far.
+    /// Outcomes of the steps so far.
     pub(super) trace: Vec<String>,
-    /// Signals that were not read: event, name, argument.
+    /// Unread signals: event, name, argument.
     pub(super) signals: VecDeque<(EventNumber, String, String)>,
-    /// How many signals of each name were received.
+    /// Number of received signals, by name.
     pub(super) received: BTreeMap<String, u64>,
     /// Open sleeps, oldest first.
     pub(super) sleeping: Vec<TimerId>,
@@ -45,7 +42,7 @@ pub(super) struct Context {
     pub(super) activities: BTreeMap<ActivityId, (ExecutionId, Outcome)>,
     pub(super) children: BTreeMap<u64, Outcome>,
     pub(super) externals: BTreeMap<u64, Outcome>,
-    /// Accepted updates that have no outcome, with the timer that each waits for.
+    /// Accepted updates without an outcome, with the timer that each waits for.
     pub(super) updates: Vec<(UpdateId, TimerId)>,
     versions: BTreeMap<String, bool>,
     counters: BTreeMap<&'static str, u64>,
@@ -76,14 +73,14 @@ impl Context {
         }
     }
 
-    /// Counts from 1, for each kind on its own.
+    /// Counts from 1, separately for each kind.
     pub(super) fn count(&mut self, kind: &'static str) -> u64 {
         let counter = self.counters.entry(kind).or_default();
         *counter += 1;
         *counter
     }
 
-    /// The next id of a kind.
+    /// Next id of a kind.
     pub(super) fn next_id(&mut self, kind: &'static str) -> String {
         format!("{kind}-{}", self.count(kind))
     }
@@ -99,7 +96,7 @@ impl Context {
         self.trace.push(text.into());
     }
 
-    /// Starts a timer. One without limit is optional, so its id is counted apart.
+    /// Starts a timer. One without limit is optional, so its ids are counted separately.
     pub(super) fn start_timer(&mut self, delay: Option<Duration>, origin: Origin) -> TimerId {
         let kind = if delay.is_some() { "timer" } else { "signal" };
         let timer = TimerId::from(self.next_id(kind));
@@ -107,7 +104,7 @@ impl Context {
         timer
     }
 
-    /// Starts a timer whose id is already known.
+    /// Starts a timer with a given id.
     pub(super) fn start_named_timer(
         &mut self,
         timer: TimerId,
@@ -120,21 +117,21 @@ impl Context {
         self.ask(Ask::StartTimer(TimerSpec { timer, fire_at, origin, details: None, guards }));
     }
 
-    /// Forgets a timer, unless it has fired.
+    /// Cancels a timer, unless it has fired.
     pub(super) fn cancel_timer(&mut self, timer: &TimerId) {
         if !self.fired.remove(timer) {
             self.ask(Ask::CancelTimer(timer.clone()));
         }
     }
 
-    /// The oldest unread signal of this name; an empty name takes any.
+    /// The oldest unread signal of this name; an empty name matches any.
     pub(super) fn take_signal(&mut self, wanted: &str) -> Option<String> {
         let fits = |name: &str| wanted.is_empty() || name == wanted;
         let index = self.signals.iter().position(|(_, name, _)| fits(name))?;
         self.signals.remove(index).map(|(_, _, argument)| argument)
     }
 
-    /// The recorded value on replay, a new one otherwise: here the time stands for it.
+    /// The recorded value on replay, a new one otherwise. The value is the current time.
     pub(super) fn side_effect(&mut self) -> String {
         let id = self.next_id("side-effect");
         let recorded = self.take_marker(&MarkerKind::SideEffect, &id);
@@ -147,8 +144,8 @@ impl Context {
         value
     }
 
-    /// Whether the run follows the change: a new turn does and records it, a replayed one does if it
-    /// was recorded.
+    /// Whether the run follows the change: a live turn does and records it, a replayed turn does if
+    /// it was recorded.
     pub(super) fn version(&mut self, change: &str) -> bool {
         if let Some(known) = self.versions.get(change) {
             return *known;
@@ -170,12 +167,11 @@ impl Context {
         Some(self.markers.remove(index))
     }
 
-    /// Another workflow of the same namespace.
     pub(super) fn neighbour(&self, workflow: impl Into<WorkflowId>) -> WorkflowKey {
         WorkflowKey { namespace: self.workflow.namespace.clone(), workflow: workflow.into() }
     }
 
-    /// Whatever run of another workflow is current.
+    /// The current run of another workflow.
     pub(super) fn target(&self, workflow: &str) -> Target {
         Target { workflow: self.neighbour(workflow), run: None, child: None }
     }
@@ -185,12 +181,10 @@ fn marker(kind: MarkerKind, id: String, details: BTreeMap<String, Payloads>) -> 
     Marker { kind, id, details, failure: None, header: PayloadMap::new() }
 }
 
-/// A text as user data.
 pub(super) fn payload(text: &str) -> Payload {
     Payload::new(text.to_owned())
 }
 
-/// User data as text.
 pub(super) fn text(payloads: &[Payload]) -> String {
     let texts = payloads.iter().map(|payload| String::from_utf8_lossy(&payload.data));
     texts.collect::<Vec<_>>().join(",")

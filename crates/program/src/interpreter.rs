@@ -1,4 +1,5 @@
-//! Runs a program as workflow code: takes steps, wakes what waited for them, collects commands.
+//! Runs a program as workflow code: takes steps, wakes the steps that wait for them, and collects
+//! commands.
 
 use crate::{
     OnCancel, Program,
@@ -13,7 +14,6 @@ use abide_core::{
     replay::{ActivityClose, ChildClose, Code, Step, Turn},
 };
 
-/// A running program.
 #[derive(Clone, Debug)]
 pub struct Interpreter {
     program: Program,
@@ -26,12 +26,12 @@ impl Interpreter {
         Self { program, live: Live::New, context: Context::new() }
     }
 
-    /// What the program's steps came to so far, in the order in which they ended.
+    /// Outcomes of the program's steps so far, in the order in which they ended.
     pub fn trace(&self) -> &[String] {
         &self.context.trace
     }
 
-    /// The program closed its run.
+    /// Whether the program has closed its run.
     pub const fn closed(&self) -> bool {
         self.context.closed
     }

@@ -1,5 +1,5 @@
-//! The running form of a program's steps: each knows what it waits for, goes on when it is polled, and
-//! can be cancelled.
+//! Running steps of a program: each knows what it waits for, continues when it is polled, and can
+//! be cancelled.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use abide_core::{
     payload::PayloadMap,
 };
 
-/// A step that runs, or has not begun, or is over.
+/// State of a step: not begun, running or done.
 #[derive(Clone, Debug)]
 pub(super) enum Live {
     New,
@@ -32,7 +32,7 @@ pub(super) enum Live {
 }
 
 impl Live {
-    /// Goes on as far as possible; `true` when the step is over.
+    /// Continues as far as possible; `true` when the step is done.
     pub(super) fn poll(&mut self, node: &Node, context: &mut Context) -> bool {
         if context.closed {
             return false;
@@ -101,7 +101,6 @@ impl Live {
         }
     }
 
-    /// Stops waiting.
     fn cancel(self, context: &mut Context) {
         match self {
             Self::New | Self::Done | Self::Child(_) | Self::External(_) => {}
@@ -181,7 +180,8 @@ fn begin(node: &Node, context: &mut Context) -> Live {
     }
 }
 
-/// Begins a step that is over at once, closes the run, or waits for another workflow's answer.
+/// Begins a step that completes immediately, closes the run, or waits for another workflow's
+/// answer.
 #[expect(clippy::wildcard_enum_match_arm, reason = "all others begin elsewhere")]
 fn begin_single(node: &Node, context: &mut Context) -> Live {
     match node {
@@ -265,7 +265,7 @@ fn until(wait: &WaitId, timer: Option<&TimerId>, holds: bool, context: &mut Cont
     fired
 }
 
-/// Polls in order until one is over, then cancels the others.
+/// Polls in order until one step is done, then cancels the others.
 fn select(branches: &mut Vec<Live>, steps: &[Node], context: &mut Context) -> bool {
     let mut polled = branches.iter_mut().zip(steps);
     let over = polled.any(|(branch, step)| branch.poll(step, context)) || steps.is_empty();

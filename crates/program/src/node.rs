@@ -7,68 +7,59 @@ use abide_core::{
     retry::RetryPolicy,
 };
 
-/// One step of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
-    /// One after the other.
+    /// Runs the steps one after the other.
     Sequence(Vec<Node>),
-    /// All at once; done when all are.
+    /// Runs all steps concurrently; done when all are.
     Join(Vec<Node>),
-    /// All at once; done when one is. What the others wait for is cancelled; children of theirs go on.
+    /// Runs all steps concurrently; done when one is. What the others wait for is cancelled, but
+    /// their children continue.
     Select(Vec<Node>),
-    /// Waits for a time.
     Sleep(Duration),
-    /// Runs an activity.
     Activity(Activity),
     /// Waits for a signal.
     WaitSignal {
-        /// The signal's name; empty takes any.
+        /// Name of the signal; empty matches any.
         name: String,
-        /// No limit, or at most this long; zero takes only what is there.
+        /// At most this long, or without limit; zero takes only a signal that has already arrived.
         timeout: Option<Duration>,
     },
-    /// Waits until a number of signals was received, read or not.
+    /// Waits until this many signals were received, read or not.
     WaitUntil {
-        /// Names the condition in history.
+        /// Identifies the condition in history.
         condition: Condition,
-        /// Which signals count.
         signal: String,
-        /// How many there must be.
+        /// Number of signals.
         at_least: u64,
-        /// No limit, or at most this long; zero does not wait.
+        /// At most this long, or without limit; zero does not wait.
         timeout: Option<Duration>,
     },
-    /// Runs a child.
     Child(Child),
     /// Signals another workflow of the same namespace.
     SignalExternal {
-        /// The workflow.
         workflow: String,
-        /// The signal's name.
         name: String,
     },
-    /// Asks another workflow of the same namespace to cancel itself.
+    /// Requests cancellation of another workflow of the same namespace.
     CancelExternal {
-        /// The workflow.
         workflow: String,
     },
     /// Records a value that code could not compute again.
     SideEffect,
     /// Records that the run follows a changed part of the code.
     Version {
-        /// Names the change.
         change: String,
     },
-    /// Moves the oldest sleep of the program to this time from now, if there is one.
+    /// Reschedules the oldest sleep of the program, if there is one, to this long from now.
     Reschedule(Duration),
-    /// Closes with a result: what the steps so far came to.
+    /// Closes with the outcomes of the steps so far as the result.
     Complete,
     /// Closes with a failure.
     Fail(String),
-    /// Goes on in a new run, with the signals it has not read and the updates it has not completed,
-    /// until the workflow has had this many runs.
+    /// Continues in a new run, with unread signals and uncompleted updates, until the workflow has
+    /// had this many runs.
     ContinueAsNew {
-        /// How many.
         runs: u64,
     },
 }
@@ -79,29 +70,25 @@ impl Default for Node {
     }
 }
 
-/// An activity of a program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Activity {
-    /// Its type.
     pub activity_type: String,
-    /// How it is retried. A recorded policy is carried out by the program.
+    /// Retry policy. The program itself carries out a recorded one.
     pub retry: Option<RetryPolicy>,
-    /// How often an attempt may reach a worker.
+    /// How many times an attempt may reach a worker.
     pub delivery: Delivery,
     /// Limits one attempt.
     pub start_to_close: Option<Duration>,
-    /// Limits the silence of an attempt.
+    /// Limits the time between two heartbeats of an attempt.
     pub heartbeat: Option<Duration>,
 }
 
-/// A child of a program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Child {
-    /// Its type.
     pub workflow_type: String,
-    /// Its workflow id; none derives one.
+    /// Workflow id; derived if `None`.
     pub workflow: Option<String>,
-    /// How it is retried, always as recorded retries: a new child after each failure.
+    /// Retry policy, always recorded: each retry is a new child.
     pub retry: Option<RetryPolicy>,
 }
 
@@ -116,7 +103,7 @@ impl Node {
         Self::Child(Child { workflow_type: workflow_type.into(), ..Child::default() })
     }
 
-    /// A wait for a signal without limit.
+    /// A wait for a signal without a limit.
     pub fn signal(name: impl Into<String>) -> Self {
         Self::WaitSignal { name: name.into(), timeout: None }
     }
@@ -126,7 +113,6 @@ impl Node {
         Self::WaitSignal { name: name.into(), timeout: Some(timeout) }
     }
 
-    /// A wait of this many seconds.
     pub const fn sleep(seconds: u64) -> Self {
         Self::Sleep(Duration::from_secs(seconds))
     }

@@ -1,4 +1,4 @@
-//! Why a call failed.
+//! Errors of a call.
 
 use crate::{
     event::Blocked,
@@ -7,73 +7,62 @@ use crate::{
     run::{Close, Refusal},
 };
 
-/// Why a call failed, named by what the caller can do.
+/// Why a call failed, classified by what the caller can do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// The request is malformed: the field at fault and what is wrong with it.
+    /// The request is malformed: names the field and the problem.
     #[error(transparent)]
     Invalid(#[from] InvalidField),
-    /// There is no such workflow or run.
+    /// The workflow or run does not exist.
     #[error("there is no such workflow run")]
     NotFound,
-    /// A run of the workflow exists.
+    /// The workflow already has a run.
     #[error("workflow {workflow} exists: run {run}")]
-    AlreadyExists {
-        /// The workflow.
-        workflow: WorkflowKey,
-        /// Its current run.
-        run: RunId,
-    },
-    /// The run refuses it.
+    AlreadyExists { workflow: WorkflowKey, run: RunId },
+    /// The run refuses the request in its current state.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The run closed before the update had an outcome.
     #[error("{}", aborted(*run, *how, *accepted))]
     UpdateAborted {
-        /// The run.
         run: RunId,
-        /// How it closed.
         how: Close,
-        /// Code had accepted the update, so part of it may have been done.
+        /// Whether code had accepted the update, so that part of it may have been done.
         accepted: bool,
     },
-    /// The code does not fit the history; the mismatch tells how.
+    /// The code does not fit the history; the mismatch says how.
     #[error("the run is blocked: its code does not fit its history")]
     Blocked(Box<Blocked>),
-    /// Nobody waits for this query answer.
-    #[error("nobody waits for the answer of this query")]
+    /// The query has no caller any more; the answer is dropped.
+    #[error("no caller waits for the answer to this query")]
     StaleQuery,
-    /// The run's writes were refused twice by the store; an operator must look at it.
+    /// The store refused the run's writes twice; an operator must look at it.
     #[error("run {0} is set aside: the store refused its writes twice")]
     SetAside(RunId),
     /// The log of the run cannot be read.
     #[error("run {run} cannot be read: {reason}")]
-    Unreadable {
-        /// The run.
-        run: RunId,
-        /// Why.
-        reason: String,
-    },
-    /// The shard is served by another node, or by none at the moment, or its store has stopped. Nothing
-    /// has happened.
+    Unreadable { run: RunId, reason: String },
+    /// Another node serves the shard, or none at the moment, or its store has stopped. Nothing
+    /// happened.
     #[error("the shard is not served here any more")]
     NotServed,
-    /// It may or may not have happened; repeat it with the same key.
+    /// The request may or may not have taken effect; repeat it with the same key.
     #[error("the shard was reset: repeat the call with the same key")]
     Reset,
-    /// The engine cannot be reached. It may or may not have happened; repeat it with the same key.
+    /// The engine cannot be reached. The request may or may not have taken effect; repeat it with
+    /// the same key.
     #[error("the engine cannot be reached: {0}")]
     Unavailable(String),
-    /// Too much is waiting.
+    /// Too many requests are queued.
     #[error("too many requests wait for the run: try later")]
     Overloaded,
-    /// There will be no answer, however often it is asked for.
+    /// The call cannot be answered, and a retry does not help.
     #[error("there will be no answer: {0}")]
     NoAnswer(String),
 }
 
 impl CallError {
-    /// The same call may well succeed in a moment.
+    /// Whether a retry of the same call may soon succeed.
     pub const fn passing(&self) -> bool {
         match self {
             Self::Reset
@@ -94,7 +83,7 @@ impl CallError {
         }
     }
 
-    /// The attempt that the call was about is not its worker's any more.
+    /// Whether the attempt that the call was about no longer belongs to its worker.
     pub const fn attempt_gone(&self) -> bool {
         matches!(self, Self::Refused(Refusal::StaleAttempt | Refusal::RunClosed) | Self::NotFound)
     }

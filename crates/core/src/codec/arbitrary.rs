@@ -1,6 +1,6 @@
-//! Values for tests. The tables of the codec say how each type is built from its parts; a source says
-//! what the parts are: random ones, drawn from bytes that a property test can shrink, or the fixed
-//! ones of the golden files, which are named after their place.
+//! Values for tests. The tables of the codec describe how each type is built from its parts; a
+//! source provides the parts: random ones, drawn from bytes that a property test can shrink, or the
+//! fixed ones of the golden files, which are named after their path.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,34 +28,32 @@ pub(crate) fn any<T: Sample + Debug>() -> impl Strategy<Value = T> {
 
 /// A type whose values can be drawn from a source.
 pub(crate) trait Sample: Sized {
-    /// The next value.
     fn sample(source: &mut Source) -> Self;
 }
 
 /// An enum whose cases can be drawn one by one.
 pub(crate) trait Cases: Sized {
-    /// Every case.
     fn cases() -> Vec<Case<Self>>;
 }
 
-/// A case of an enum: its name, and how to draw one.
+/// Name of an enum's case, and a function that draws it.
 pub(crate) type Case<T> = (&'static str, fn(&mut Source) -> T);
 
-/// Decides what the parts of a value are.
+/// Provides the parts of a value.
 pub(crate) struct Source {
     mode: Mode,
     path: String,
 }
 
 enum Mode {
-    /// Every choice takes bytes, and the first alternative when none is left.
+    /// Every choice consumes bytes, and takes the first alternative when none are left.
     Random(IntoIter<u8>),
-    /// Everything is there, and says where it is.
+    /// Every optional part is present, and its value names its path.
     Full,
 }
 
 impl Source {
-    /// Parts that `bytes` decide.
+    /// Parts that are drawn from `bytes`.
     pub(crate) fn random(bytes: Vec<u8>) -> Self {
         Self { mode: Mode::Random(bytes.into_iter()), path: String::new() }
     }
@@ -77,7 +75,8 @@ impl Source {
         part
     }
 
-    /// One of the cases; in golden files one of the first two, so that they stay when cases join.
+    /// One of the cases; in golden files one of the first two, so that they do not change when
+    /// cases are added.
     pub(crate) fn case<T: Cases>(&mut self) -> T {
         let cases = T::cases();
         let bound = match self.mode {
@@ -88,7 +87,7 @@ impl Source {
         cases[usize::try_from(index).unwrap()].1(self)
     }
 
-    /// Whether an optional part is there.
+    /// Whether an optional part is present.
     fn present(&mut self) -> bool {
         match &mut self.mode {
             Mode::Random(bytes) => bytes.next().unwrap_or(0) % 2 == 1,
@@ -96,7 +95,7 @@ impl Source {
         }
     }
 
-    /// A few parts; in golden files two, and one inside another list.
+    /// A few parts; in golden files two, and one inside a nested list.
     fn list<T: Sample>(&mut self) -> Vec<T> {
         let length = match &mut self.mode {
             Mode::Random(bytes) => bytes.next().unwrap_or(0) % 3,
@@ -109,7 +108,8 @@ impl Source {
     fn below(&mut self, bound: u64) -> u64 {
         match &mut self.mode {
             Mode::Random(bytes) => u64::from(bytes.next().unwrap_or(0)) % bound,
-            // Bits that differ between fields of one message, so that two swapped ones show.
+            // Uses bits that differ between fields of one message, so that swapped fields are
+            // detected.
             Mode::Full => (self.hash() >> 22) % bound,
         }
     }
@@ -127,13 +127,13 @@ impl Source {
         }
     }
 
-    /// The end of the path, which is enough to tell the parts of a value apart.
+    /// The end of the path, which suffices to distinguish the parts of a value.
     fn place(&self) -> String {
         let parts: Vec<_> = self.path.split('.').collect();
         parts[parts.len().saturating_sub(3)..].join(".")
     }
 
-    /// Tells places apart; pinned, because golden files depend on it.
+    /// Hash of the path; pinned, because golden files depend on it.
     fn hash(&self) -> u64 {
         self.path.bytes().fold(5381, |hash, byte| hash.wrapping_mul(33) ^ u64::from(byte))
     }

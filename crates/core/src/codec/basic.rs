@@ -1,4 +1,4 @@
-//! Ids, time, payloads and retries: the words that all concepts share.
+//! Types that all concepts share: ids, time, payloads and retries.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Bodies: the table of all facts, and the rule that stored bytes are copied and never encoded again.
+//! Bodies: the table of all facts, and the rule that stored bytes are copied and never encoded
+//! again.
 
 use bytes::Bytes;
 use prost::Message;
@@ -74,15 +75,15 @@ union! {
 /// The tag of `Body.extension`, the only field outside the oneof.
 const EXTENSION: u32 = 1;
 
-/// A body on its way into a buffer.
+/// A body that is about to be written.
 #[expect(
     clippy::large_enum_variant,
     reason = "lives on the stack for the time of one call; a box would be an allocation per event"
 )]
 pub(super) enum Encoder<'a> {
-    /// Its bytes are known.
+    /// Bytes that were read from a log.
     Stored(&'a Bytes),
-    /// It has not been stored before.
+    /// A new body.
     Fresh(generated::Body),
 }
 
@@ -125,7 +126,7 @@ fn message(body: &Body) -> generated::Body {
     generated::Body { extension: body.extension.to_wire(), fact: body.fact.to_wire() }
 }
 
-/// A body inside another message is the bytes of its own message.
+/// A body inside another message is encoded as the bytes of its own message.
 impl Wire<Bytes> for Body {
     fn to_wire(&self) -> Bytes {
         encode(self)

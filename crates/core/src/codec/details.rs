@@ -1,4 +1,4 @@
-//! What the rows of lists show: opaque to stores, read by whoever shows the list.
+//! What lists show about runs and waits; opaque to stores.
 
 use bytes::Bytes;
 use prost::Message;
@@ -11,12 +11,12 @@ use super::{
 };
 use crate::{event::WaitDetails, payload::PayloadMap};
 
-/// What lists show of a run.
+/// What lists show about a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunDetails {
-    /// Unindexed facts for people.
+    /// Unindexed data for people.
     pub memo: PayloadMap,
-    /// Indexed facts for lists.
+    /// Indexed data for lists.
     pub search_attributes: PayloadMap,
 }
 

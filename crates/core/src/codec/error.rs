@@ -1,9 +1,9 @@
-//! Why bytes could not be read: where it is, what is wrong, and what to do about it. There are two
-//! kinds for a caller: bytes of a newer version, which an upgrade can read, and damage.
+//! Decoding errors: where, what is wrong, and what to do. A caller distinguishes two kinds: bytes
+//! of a newer version, which an upgrade can read, and damage.
 
 use prost::UnknownEnumValue;
 
-/// Bytes that cannot be read.
+/// Bytes that cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot read {place}: {problem}")]
 pub struct DecodeError {
@@ -11,7 +11,6 @@ pub struct DecodeError {
     problem: Problem,
 }
 
-/// What is wrong with the bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// A case or a field that this version does not know.
@@ -25,7 +24,7 @@ pub enum Problem {
         /// The unknown tag in it.
         tag: u32,
     },
-    /// None of the known cases is there.
+    /// None of the known cases is set.
     #[error("no known case is set: it was written by a newer version of Abide; upgrade this one")]
     UnknownCase,
     /// A value of an enumeration that this version does not know.
@@ -36,32 +35,30 @@ pub enum Problem {
     UnknownValue {
         /// The enumeration of the schema.
         enumeration: &'static str,
-        /// Its unknown value.
         value: i32,
     },
-    /// Not the encoding of the message that should stand here.
+    /// The bytes are not an encoding of the expected message.
     #[error("the bytes are damaged or cut off ({0}); restore them from a backup")]
     Damaged(prost::DecodeError),
-    /// A part that is always written.
+    /// A part is missing that is always written.
     #[error("it is missing, although it is always written; restore the bytes from a backup")]
     Missing,
-    /// A part that cannot be.
+    /// A part has a value that is not allowed.
     #[error("it is {0}; restore the bytes from a backup")]
     Invalid(&'static str),
 }
 
 impl DecodeError {
-    /// Where: the kind of row, then the path of fields.
+    /// Location: the kind of row, then the path of fields.
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// What is wrong.
     pub const fn problem(&self) -> &Problem {
         &self.problem
     }
 
-    /// A newer version can read the bytes; otherwise they are damaged.
+    /// Whether a newer version can read the bytes; otherwise they are damaged.
     pub const fn newer(&self) -> bool {
         matches!(
             self.problem,
@@ -69,12 +66,12 @@ impl DecodeError {
         )
     }
 
-    /// The same error seen from the message around it, in whose field `outer` it is.
+    /// The same error, located in the field `outer` of the enclosing message.
     pub(super) fn inside(self, outer: &str) -> Self {
         self.prefixed(outer, ".")
     }
 
-    /// The same error with the kind of row it is in.
+    /// The same error, located in this kind of row.
     pub(super) fn within(self, row: &str) -> Self {
         self.prefixed(row, ", ")
     }

@@ -1,6 +1,6 @@
 //! One fixed example of everything that is stored: every fact, note, effect and answer with all
 //! fields set, and every case of the enums inside them. The tables of the codec list the cases, so
-//! that a new one cannot be forgotten here.
+//! that no case can be missing here.
 
 use std::fmt::Debug;
 
@@ -26,17 +26,15 @@ use crate::{
 
 /// An example of something that is stored.
 pub(super) struct Example {
-    /// Its name, without version.
+    /// Name of the example, without version.
     pub(super) name: String,
-    /// Its encoding.
     pub(super) bytes: Bytes,
-    /// What it is, for people.
+    /// Readable form of the value.
     pub(super) says: String,
-    /// Reads such bytes: what is written for them again, and what they say.
+    /// Decodes the bytes, and returns them encoded again together with their readable form.
     pub(super) reread: Box<dyn Fn(Bytes) -> (Bytes, String)>,
 }
 
-/// Every example.
 pub(super) fn all() -> Vec<Example> {
     let mut all = Vec::new();
     for (name, draw) in Fact::cases() {
@@ -150,7 +148,7 @@ fn history(name: &str, bodies: Vec<Body>) -> Example {
     example(name, &events.collect(), |events: &Vec<_>| encode_events(events), decode_fresh_events)
 }
 
-/// An example, which must survive.
+/// An example, checked to survive a round trip.
 fn example<T: Debug + PartialEq + 'static>(
     name: &str,
     value: &T,
@@ -194,7 +192,7 @@ fn decode_fresh_notes(bytes: Bytes) -> Result<Vec<Note>, DecodeError> {
     Ok(notes)
 }
 
-/// The body without the bytes it was read from, so that it is encoded anew.
+/// The body without the bytes it was read from, so that it is encoded again.
 fn fresh(body: Body) -> Body {
     let extension = body.extension.clone();
     body.with_extension(extension)

@@ -1,5 +1,5 @@
-//! Failures. A chain of causes is a list on the wire: nested messages would be unreadable beyond the
-//! depth that readers of protobuf allow.
+//! Failures. A chain of causes is a list on the wire: nested messages would exceed the depth that
+//! protobuf decoders allow.
 
 use super::{
     error::{DecodeError, Problem},

@@ -1,5 +1,5 @@
-//! The envelope around bodies, read and written field by field, because the generated code would read
-//! a body into a message and lose its bytes. Here a body is a slice of the row it stands in.
+//! The envelope around bodies, decoded and encoded field by field, because generated code would
+//! decode a body into a message and lose its bytes. Here a body is a slice of its row.
 
 use bytes::{Buf, Bytes};
 use prost::{
@@ -106,8 +106,8 @@ pub(super) fn read_event(mut rest: Bytes) -> Result<Event, DecodeError> {
     Ok(Event { number, time: field("time", time)?, body })
 }
 
-/// The first tag in a message that is not one of `known`: what a newer version wrote. Only asked when
-/// the message made no sense.
+/// The first tag in a message that is not one of `known`, which a newer version must have written.
+/// Only called for a message that could not be decoded.
 pub(super) fn unknown_tag(mut message: Bytes, known: &[u32]) -> Option<u32> {
     while message.has_remaining() {
         let (tag, wire_type) = decode_key(&mut message).ok()?;
@@ -119,7 +119,7 @@ pub(super) fn unknown_tag(mut message: Bytes, known: &[u32]) -> Option<u32> {
     None
 }
 
-/// Reads a message whose oneof `place` must be set. If it is not, the error names the tag that stands
+/// Decodes a message whose oneof `place` must be set. If it is not, the error names the tag that is
 /// there instead; `known` are the tags outside the oneof.
 pub(super) fn read_message<T, M>(
     message: &'static str,

@@ -1,7 +1,7 @@
-//! Golden files: the bytes of one example of everything that is stored, with all fields set, and
-//! below them what they say, for people. A file is a promise to data on somebody's disk and never
-//! changes. When a type grows, its example no longer fits the newest file and a further one joins;
-//! the older ones must still be read in full. `ABIDE_WRITE_GOLDEN=1` writes what is missing.
+//! Golden files: the bytes of one example of everything that is stored, with all fields set,
+//! followed by their readable form. A file is a promise to existing data and never changes. When a
+//! type grows, its example no longer matches the newest file and another file is added; the older
+//! ones must still decode completely. `ABIDE_WRITE_GOLDEN=1` writes missing files.
 
 use std::{collections::BTreeSet, fmt::Write, fs, path::PathBuf};
 
@@ -26,7 +26,7 @@ fn golden_files_hold() {
     }
 }
 
-/// Every file is read and written again without loss; the newest is exactly the example.
+/// Checks that every file survives a round trip, and that the newest equals the example.
 fn check(example: &Example) {
     let name = &example.name;
     let mut newest = None;
@@ -45,8 +45,8 @@ fn check(example: &Example) {
     }
 }
 
-/// Writes a file that is missing, if that is wanted. It takes another word where the newest file now
-/// reads differently, which is right for a new name in the core and wrong for a changed tag.
+/// Writes a missing file, if `ABIDE_WRITE_GOLDEN` is set. It requires another value if the newest
+/// file now decodes differently, which is right for a renamed type and wrong for a changed tag.
 fn write(example: &Example, version: u32, word: &str) {
     let path = file(&example.name, version);
     let wanted = std::env::var(WRITE).is_ok_and(|value| value == word);
@@ -59,7 +59,7 @@ fn write(example: &Example, version: u32, word: &str) {
     fs::write(path, print(example)).unwrap();
 }
 
-/// Every line of `part` is in `whole`, in order.
+/// Whether every line of `part` is in `whole`, in order.
 fn contains_lines(whole: &str, part: &str) -> bool {
     let mut whole = whole.lines();
     part.lines().all(|line| whole.any(|candidate| candidate == line))
@@ -73,7 +73,7 @@ fn file(name: &str, version: u32) -> PathBuf {
     folder().join(format!("{name}.{version}.txt"))
 }
 
-/// Hexadecimal digits, 32 bytes a line, then an empty line, then what they say.
+/// Hexadecimal digits, 32 bytes per line, then an empty line, then the readable form.
 fn print(example: &Example) -> String {
     let mut text = String::new();
     for line in example.bytes.chunks(32) {

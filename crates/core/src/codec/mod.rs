@@ -1,8 +1,8 @@
 //! Bytes of the log and of the rows beside it: protobuf, as `proto/history.proto` describes it.
 //!
-//! A log row is a piece of a `History` message and a piece of a `Notes` message, so rows put together
-//! are whole ones. Stored bodies are never encoded again: a body that was read keeps its bytes, and
-//! encoding copies them. What this version does not know is an error, never a guess.
+//! A log row is a piece of a `History` message and a piece of a `Notes` message, so concatenated
+//! rows are valid messages. Stored bodies are never encoded again: a decoded body keeps its bytes,
+//! and encoding copies them. Anything that this version does not know is an error, never a guess.
 
 use bytes::Bytes;
 
@@ -50,7 +50,7 @@ pub use details::RunDetails;
 pub use error::{DecodeError, Problem};
 pub use wire::Wire;
 
-/// The bytes of one log row.
+/// Bytes of one log row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     /// Entries of `History.events`.
@@ -87,17 +87,17 @@ pub fn decode_row(row: &Row) -> Result<Vec<Record>, DecodeError> {
     Ok(events.chain(notes.into_iter().map(Record::Note)).collect())
 }
 
-/// Decodes the events of one row, or of several put together.
+/// Decodes the events of one row, or of several concatenated rows.
 pub fn decode_events(bytes: Bytes) -> Result<Vec<Event>, DecodeError> {
     frame::read_entries("History", bytes, frame::read_event)
 }
 
-/// Decodes the notes of one row, or of several put together.
+/// Decodes the notes of one row, or of several concatenated rows.
 pub fn decode_notes(bytes: Bytes) -> Result<Vec<Note>, DecodeError> {
     frame::read_entries("Notes", bytes, note::read)
 }
 
-/// The bytes of a body: those it was read from, if it was.
+/// Bytes of a body: the original ones, if it was decoded.
 pub fn encode_body(body: &Body) -> Bytes {
     body::encode(body)
 }
@@ -112,7 +112,6 @@ pub fn encode_effect(effect: &Effect) -> Bytes {
     effect::encode(effect)
 }
 
-/// Decodes an effect.
 pub fn decode_effect(bytes: Bytes) -> Result<Effect, DecodeError> {
     effect::decode(bytes).map_err(|error| error.within("effect"))
 }
@@ -122,12 +121,11 @@ pub fn encode_answer(answer: &Answer) -> Bytes {
     effect::encode_answer(answer)
 }
 
-/// Decodes an answer.
 pub fn decode_answer(bytes: Bytes) -> Result<Answer, DecodeError> {
     effect::decode_answer(bytes).map_err(|error| error.within("answer"))
 }
 
-/// Encodes what a wait shows, for its row. Nothing is no bytes.
+/// Encodes what a wait shows, for its row. `None` becomes no bytes.
 pub fn encode_wait_details(details: Option<&WaitDetails>) -> Bytes {
     details::encode_wait(details)
 }

@@ -1,4 +1,5 @@
-//! Notes. A buffered input is the bytes of its body, so that these too are kept and copied.
+//! Notes. A buffered input is stored as the bytes of its body, so that these are kept and copied
+//! too.
 
 use bytes::Bytes;
 

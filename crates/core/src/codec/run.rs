@@ -1,4 +1,4 @@
-//! The life of a run as a whole.
+//! Events of a run as a whole.
 
 use super::table::{enumerations, messages};
 use crate::event::{

@@ -1,5 +1,5 @@
-//! The three tables of which the concept files consist: messages, enumerations and unions. A table
-//! names each field or case once; from it come both directions of the conversion and, for tests, a
+//! Macros for the tables in the concept files: messages, enumerations and unions. A table names
+//! each field or case once and generates both directions of the conversion, and, for tests, a
 //! generator of values. A field or case that is missing in a table does not compile.
 
 /// `Name { field, ... }`: a struct and the message of the same name and fields, which is always written.
@@ -91,9 +91,9 @@ macro_rules! enumerations {
     )* };
 }
 
-/// An enum with data and the oneof of the same cases. Cases under `whole` hold one value, which is the
-/// case's value on the wire; cases under `parts` have fields, which are those of the message named.
-/// After `in` stands the message that is nothing but this oneof, if there is one.
+/// An enum with data and the oneof with the same cases. Cases under `whole` hold one value, which
+/// is the case's value on the wire; cases under `parts` have fields, which are those of the named
+/// message. `in` names the message that contains only this oneof, if there is one.
 macro_rules! union {
     (
         $name:ident = $module:ident::$oneof:ident $(in $wrapper:ident)? {

@@ -1,5 +1,5 @@
-//! Properties of the codec: what goes in comes out, stored bytes are copied, rows join, no bytes make
-//! it panic, and errors say what to do.
+//! Properties of the codec: values survive a round trip, stored bytes are copied, rows can be
+//! concatenated, no bytes cause a panic, and errors say what to do.
 
 use bytes::{Bytes, BytesMut};
 use proptest::prelude::{ProptestConfig, Strategy, any as any_value, proptest};
@@ -20,7 +20,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// What a value is drawn from.
+/// Bytes to draw a value from.
 fn entropy() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(any_value::<u8>(), 0..400)
 }
@@ -49,7 +49,7 @@ fn check_event(event: &Event) {
     let row = history_of(event);
     assert_eq!(&decode_events(row.clone()).unwrap(), std::slice::from_ref(event));
 
-    // The same bytes as generated code writes, but for number zero, which never occurs.
+    // The same bytes as generated code writes, except for number zero, which never occurs.
     let history = generated::History::decode(row.clone()).unwrap();
     assert_eq!(history.encode_to_vec() == row, event.number != 0);
 }
@@ -244,7 +244,7 @@ fn damage_is_said_to_be_damage() {
     );
 }
 
-/// Code of others that guards nothing leaves the message out.
+/// Other SDKs that set no guards may omit the message.
 #[test]
 fn a_timer_without_guards_is_read() {
     let spec = TimerSpec {

@@ -23,7 +23,7 @@ messages! {
 
 message!(Guards { not_after, max_extensions });
 
-/// We always write them; code of others that guards nothing may leave them out.
+/// Our code always writes the guards; other SDKs that set none may omit them.
 impl Wire<Option<generated::Guards>> for Guards {
     fn to_wire(&self) -> Option<generated::Guards> {
         Some(self.to_wire())

@@ -1,5 +1,5 @@
-//! How a value and its form on the wire become each other. Containers and plain values are here;
-//! the tables of the concept files say which message has which fields.
+//! Conversion between values and their wire types. Containers and plain values are here; the tables
+//! of the concept files describe the fields of each message.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +7,10 @@ use bytes::Bytes;
 
 use super::error::{DecodeError, Problem};
 
-/// A value whose form on the wire is `W`.
+/// A value with the wire type `W`.
 pub trait Wire<W>: Sized {
-    /// The form on the wire.
     fn to_wire(&self) -> W;
 
-    /// The value, if the form makes sense.
     fn from_wire(wire: W) -> Result<Self, DecodeError>;
 }
 

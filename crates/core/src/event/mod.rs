@@ -1,6 +1,6 @@
-//! The facts of a run's history. "Show me your tables": everything the engine knows about a run
-//! follows from these, in order. One file per concept; an event's number and time lie outside its
-//! body, so that a body can be stored before it is numbered and copied without being read.
+//! The facts of a run's history: everything the engine knows about a run follows from these, in
+//! order. One file per concept. An event's number and time are outside its body, so that a body can
+//! be stored before it is numbered, and copied without being decoded.
 
 use bytes::Bytes;
 
@@ -31,21 +31,19 @@ pub use wait::*;
 pub struct Event {
     /// Dense, from 1.
     pub number: EventNumber,
-    /// Never before the time of the event before it.
+    /// Never before the time of the previous event.
     pub time: Timestamp,
-    /// What happened.
     pub body: Body,
 }
 
-/// What happened, without number and time.
+/// Content of an event, without number and time.
 #[derive(Clone, Debug)]
 pub struct Body {
-    /// The fact itself.
     pub fact: Fact,
-    /// What gateways keep with it.
+    /// Data that gateways store with it.
     pub extension: Extension,
-    /// The bytes this body was read from. Kept so that stored bytes are copied and never encoded
-    /// again: fields of a newer version survive.
+    /// Bytes that this body was decoded from. They are kept so that stored bytes are copied and
+    /// never encoded again: fields of a newer version survive.
     stored: Option<Bytes>,
 }
 
@@ -55,7 +53,7 @@ impl Body {
         Self { fact: fact.into(), extension: Extension::new(), stored: None }
     }
 
-    /// A body that was read from `stored`.
+    /// A body that was decoded from `stored`.
     pub fn from_stored(fact: Fact, extension: Extension, stored: Bytes) -> Self {
         Self { fact, extension, stored: Some(stored) }
     }
@@ -68,7 +66,7 @@ impl Body {
         self
     }
 
-    /// The bytes this body was read from, if it was.
+    /// Bytes that this body was decoded from, if it was.
     pub const fn stored(&self) -> Option<&Bytes> {
         self.stored.as_ref()
     }
@@ -113,61 +111,60 @@ macro_rules! facts {
 }
 
 facts! {
-    /// The run began.
     RunStarted(boxed),
-    /// The run ended with a result.
+    /// The run completed with a result.
     RunCompleted,
-    /// The run ended with a failure.
+    /// The run failed.
     RunFailed,
-    /// The run's time was up.
+    /// The run timed out.
     RunTimedOut,
-    /// Somebody asked the run to cancel itself.
+    /// Cancellation of the run was requested.
     RunCancelRequested,
-    /// The run ended by cancelling itself.
+    /// The run's code ended it as cancelled.
     RunCancelled,
-    /// The run was ended from outside.
+    /// The run was terminated.
     RunTerminated,
-    /// The run ended and a new one goes on.
+    /// The run closed and continues in a new one.
     RunContinuedAsNew(boxed),
-    /// Nothing new is scheduled or dispatched from here on.
+    /// The run was paused: nothing new is scheduled or dispatched.
     RunPaused,
-    /// The pause is over.
+    /// The pause ended.
     RunUnpaused,
-    /// The workflow's code should run.
+    /// A workflow task was scheduled.
     TaskScheduled,
     /// A worker took the task.
     TaskStarted,
-    /// The worker answered with commands.
+    /// The worker replied with commands.
     TaskCompleted,
-    /// The worker could not run the code, or its answer was refused.
+    /// The worker could not run the code, or its commands were refused.
     TaskFailed(boxed),
-    /// The worker did not answer in time.
+    /// The worker did not reply in time.
     TaskTimedOut,
     /// Code asked for an activity.
     ActivityScheduled(boxed),
-    /// The attempt that closed the activity began; written with the close.
+    /// The attempt that closed the activity started; written together with the close.
     ActivityStarted,
-    /// The activity has a result.
+    /// The activity completed with a result.
     ActivityCompleted,
     /// The activity failed for good.
     ActivityFailed,
-    /// One of the activity's deadlines passed for good.
+    /// A deadline of the activity passed, and no retry follows.
     ActivityTimedOut,
     /// Code asked for the activity to be cancelled.
     ActivityCancelRequested,
     /// The activity was cancelled.
     ActivityCancelled,
-    /// Code asked to be woken at a time.
+    /// Code started a timer.
     TimerStarted,
-    /// The timer's due time was moved.
+    /// The timer's due time was changed.
     TimerRescheduled,
-    /// The timer's due time came.
+    /// The timer fired.
     TimerFired,
     /// Code no longer needs the timer.
     TimerCancelled,
     /// Code waits for a condition on its own state.
     WaitOpened,
-    /// Code changed what people are shown about a wait.
+    /// Code changed what people see about a wait.
     WaitDescribed,
     /// The condition became true.
     WaitSatisfied,
@@ -175,41 +172,38 @@ facts! {
     WaitTimedOut,
     /// Code no longer waits for the condition.
     WaitCancelled,
-    /// A signal arrived.
     SignalReceived,
     /// An update was carried over from another run, to be delivered again.
     UpdateAdmitted,
     /// Code accepted an update.
     UpdateAccepted,
-    /// An accepted update has its outcome.
+    /// An accepted update completed or failed.
     UpdateCompleted,
     /// Code asked for a child.
     ChildInitiated(boxed),
-    /// The child runs.
     ChildStarted,
     /// The child could not be started.
     ChildStartFailed,
-    /// The child has a result.
+    /// The child completed with a result.
     ChildCompleted,
-    /// The child failed.
     ChildFailed,
-    /// The child's time was up.
+    /// The child timed out.
     ChildTimedOut,
-    /// The child cancelled itself.
+    /// The child ended as cancelled.
     ChildCancelled,
     /// The child was terminated.
     ChildTerminated,
     /// Code asked to signal another workflow.
     ExternalSignalInitiated,
-    /// The other workflow has the signal.
+    /// The signal was delivered to the other workflow.
     ExternalSignalDelivered,
-    /// The other workflow could not be signalled.
+    /// The signal could not be delivered.
     ExternalSignalFailed,
     /// Code asked to cancel another workflow.
     ExternalCancelInitiated,
-    /// The other workflow has the request.
+    /// The cancel request was delivered to the other workflow.
     ExternalCancelDelivered,
-    /// The other workflow could not be asked.
+    /// The cancel request could not be delivered.
     ExternalCancelFailed,
     /// Code recorded a value: a side effect, a version, a local activity.
     MarkerRecorded,

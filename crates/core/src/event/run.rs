@@ -1,4 +1,4 @@
-//! The life of a run as a whole: start, the ways it ends, cancel request, pause.
+//! Events of a run as a whole: start, the ways it closes, cancel request, pause.
 
 use std::time::Duration;
 
@@ -13,16 +13,14 @@ use crate::{
     time::Timestamp,
 };
 
-/// What to run and how: common to a start, a child and the next run of a workflow.
+/// What to run and how: shared by a start, a child and the next run of a workflow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
-    /// The workflow's type.
     pub workflow_type: String,
     /// The queue whose workers run its code.
     pub queue: String,
-    /// Arguments.
     pub input: Payloads,
-    /// Context that is passed along.
+    /// Context propagated to the run.
     pub header: PayloadMap,
     /// Limits the whole chain of runs.
     pub execution_timeout: Option<Duration>,
@@ -34,40 +32,35 @@ pub struct RunSpec {
     pub retry: Option<RetryPolicy>,
     /// Starts a new run at each of these times.
     pub cron: Option<String>,
-    /// Unindexed facts for people.
+    /// Unindexed data for people.
     pub memo: PayloadMap,
-    /// Indexed facts for lists.
+    /// Indexed data for lists.
     pub search_attributes: PayloadMap,
 }
 
-/// The run began.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunStarted {
-    /// The namespace.
     pub namespace: NamespaceId,
-    /// The workflow.
     pub workflow: WorkflowId,
-    /// The run.
     pub run: RunId,
-    /// Counts the runs of this workflow id.
+    /// Number of the run among the runs of its workflow id.
     pub ordinal: u64,
     /// What to run and how.
     pub spec: RunSpec,
-    /// Who asked.
     pub identity: String,
     /// Idempotency key of the start.
     pub key: Option<Key>,
-    /// First run of the chain: equal to `run` unless the run follows another.
+    /// First run of the chain: equal to `run` unless the run continues another.
     pub first_run: RunId,
-    /// The run whose random seed code sees: stays the same over resets.
+    /// Run whose random seed code sees: unchanged by resets.
     pub original_run: RunId,
-    /// The run before this one in the chain.
+    /// Previous run of the chain.
     pub previous: Option<PreviousRun>,
-    /// Which attempt of the chain's retry policy this is, from 1.
+    /// Attempt number of the chain's retry policy, from 1.
     pub attempt: u32,
-    /// When the chain's time is up.
+    /// When the whole chain times out.
     pub expires_at: Option<Timestamp>,
-    /// When the first task is scheduled, if not at once: start delay, retry, cron.
+    /// When the first task is scheduled, if not immediately: start delay, retry, cron.
     pub first_task_at: Option<Timestamp>,
     /// The parent, if the run is a child.
     pub parent: Option<Parent>,
@@ -75,132 +68,117 @@ pub struct RunStarted {
     pub root: Option<RunReference>,
 }
 
-/// How a run follows another of the same workflow.
+/// How a run continues another one of the same workflow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PreviousRun {
-    /// The run before.
     pub run: RunId,
-    /// Why it was followed.
+    /// Why this run was started.
     pub initiator: Initiator,
-    /// The failure that led here, for a retry or a cron run.
+    /// For a retry or a cron run: failure of the previous run.
     pub failure: Option<Failure>,
     /// The last result of the chain, for cron.
     pub last_result: Option<Payloads>,
-    /// Keys of signals that the chain has taken: a repeat stays a repeat.
+    /// Keys of signals that the chain has taken, to recognise repeats.
     pub signal_keys: Vec<Key>,
-    /// The same of moves of timers: ids of timers are counted anew in each run.
+    /// Keys of reschedules, likewise. Each run numbers its timers from the start.
     pub reschedule_keys: Vec<Key>,
-    /// Updates that were completed, and in which run: a repeat gets the same outcome.
+    /// Completed updates and their runs, so that a repeat gets the same outcome.
     pub completed_updates: Vec<CompletedUpdate>,
-    /// Keys of cancel requests.
     pub cancel_keys: Vec<Key>,
-    /// Keys of pauses.
     pub pause_keys: Vec<Key>,
-    /// Keys of the ends of pauses.
     pub unpause_keys: Vec<Key>,
-    /// What each of the signal keys was used for, in the same order; none in logs of older versions.
+    /// Digests of the signals with those keys, in the same order; empty in logs of older versions.
     pub signal_digests: Vec<Digest>,
 }
 
-/// Where the outcome of an update stands.
+/// Where to find the outcome of an update.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompletedUpdate {
-    /// The update.
     pub update: UpdateId,
-    /// The run that completed it.
+    /// Run that completed it.
     pub run: RunId,
-    /// What was asked for.
+    /// Digest of the request.
     pub asked: Digest,
 }
 
-/// Why a run followed another.
+/// Why a run continues another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Initiator {
-    /// Code asked for it.
+    /// Code continued as new.
     ContinueAsNew,
-    /// The retry policy asked for it.
+    /// Retry policy.
     Retry,
-    /// The cron schedule asked for it.
+    /// Cron schedule.
     Cron,
     /// An operator reset the workflow.
     Reset,
 }
 
-/// A child's parent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parent {
-    /// The parent's run.
     pub run: RunReference,
-    /// The event in the parent's history that asked for the child.
+    /// Number of the ChildInitiated event in the parent's history.
     pub initiated: EventNumber,
 }
 
 /// A run and its workflow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunReference {
-    /// Its workflow.
     pub workflow: WorkflowKey,
-    /// The run.
     pub run: RunId,
 }
 
-/// The run ended with a result.
+/// The run completed with a result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunCompleted {
-    /// The result.
     pub result: Payloads,
     /// The next run of the chain, for cron.
     pub next_run: Option<RunId>,
 }
 
-/// The run ended with a failure.
+/// The run failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFailed {
-    /// Why.
     pub failure: Failure,
-    /// Whether it is tried again, or why not.
+    /// Whether a retry follows, or why not.
     pub retry_state: RetryState,
     /// The next run of the chain.
     pub next_run: Option<RunId>,
 }
 
-/// The run's time was up.
+/// The run timed out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunTimedOut {
-    /// Whether it is tried again, or why not.
+    /// Whether a retry follows, or why not.
     pub retry_state: RetryState,
     /// The next run of the chain.
     pub next_run: Option<RunId>,
 }
 
-/// Somebody asked the run to cancel itself.
+/// Cancellation of the run was requested.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunCancelRequested {
-    /// Why.
     pub reason: String,
-    /// Who asked.
     pub identity: String,
     /// Idempotency key of the request.
     pub key: Option<Key>,
-    /// The run that asked, if one did.
+    /// Run that sent the request, if it came from one.
     pub source: Option<RunReference>,
     /// When the request was received.
     pub received_at: Timestamp,
 }
 
-/// The run ended by cancelling itself.
+/// The run's code ended it as cancelled.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunCancelled {
-    /// Data for whoever asked.
+    /// Data for the requester.
     pub details: Payloads,
 }
 
-/// The run was ended from outside.
+/// The run was terminated.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunTerminated {
-    /// Why.
     pub reason: String,
-    /// Who did it.
     pub identity: String,
     /// Data for the record.
     pub details: Payloads,
@@ -208,36 +186,30 @@ pub struct RunTerminated {
     pub key: Option<Key>,
 }
 
-/// The run ended and a new one goes on.
+/// The run closed and continues in a new one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunContinuedAsNew {
-    /// The new run.
     pub next_run: RunId,
-    /// What it runs.
     pub spec: RunSpec,
-    /// Signals of this run that the new one gets, by number of their events.
+    /// Signals of this run that the new one gets, by event number.
     pub signals: Vec<EventNumber>,
     /// Accepted updates of this run that the new one takes over.
     pub updates: Vec<UpdateId>,
 }
 
-/// Nothing new is scheduled or dispatched from here on.
+/// The run was paused: nothing new is scheduled or dispatched.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunPaused {
-    /// Why.
     pub reason: String,
-    /// Who did it.
     pub identity: String,
     /// Idempotency key of the request.
     pub key: Option<Key>,
 }
 
-/// The pause is over.
+/// The pause ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunUnpaused {
-    /// Why.
     pub reason: String,
-    /// Who did it.
     pub identity: String,
     /// Idempotency key of the request.
     pub key: Option<Key>,

@@ -1,4 +1,4 @@
-//! Signals: input from outside that needs no answer.
+//! Signals: input from outside without a reply.
 
 use super::RunReference;
 use crate::{
@@ -7,20 +7,16 @@ use crate::{
     time::Timestamp,
 };
 
-/// A signal arrived.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SignalReceived {
-    /// The signal's name.
     pub name: String,
-    /// Arguments.
     pub input: Payloads,
-    /// Context that is passed along.
+    /// Context propagated to the receiver.
     pub header: PayloadMap,
-    /// Who sent it.
     pub identity: String,
     /// Idempotency key of the request.
     pub key: Option<Key>,
-    /// The run that sent it, if one did.
+    /// Run that sent it, if it came from one.
     pub source: Option<RunReference>,
     /// When it was received.
     pub received_at: Timestamp,

@@ -10,46 +10,42 @@ use crate::{
     payload::Extension,
 };
 
-/// The workflow's code should run.
+/// A workflow task was scheduled.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskScheduled {
     /// The queue whose workers may take it.
     pub queue: String,
     /// From 1; higher for a retry.
     pub attempt: u32,
-    /// How long a worker may take.
+    /// How long a worker may take to reply.
     pub timeout: Duration,
 }
 
-/// A worker took the task. The event's time is the one that the worker saw: code's `now()`.
+/// A worker took the task. The event has the time that the worker saw: `now()` of the code.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskStarted {
-    /// The event that scheduled it.
+    /// Number of the TaskScheduled event.
     pub scheduled: EventNumber,
-    /// Names this start.
     pub start: StartId,
-    /// The worker.
     pub identity: String,
-    /// Bytes of history at that time.
+    /// Size of the history at that time.
     pub history_bytes: u64,
-    /// The history is long: code should continue as new.
+    /// Whether the history is so long that code should continue as new.
     pub suggest_continue_as_new: bool,
 }
 
-/// The worker answered with commands, whose events follow.
+/// The worker replied with commands, whose events follow.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskCompleted {
-    /// The event that scheduled it.
+    /// Number of the TaskScheduled event.
     pub scheduled: EventNumber,
-    /// The event of its start.
+    /// Number of the TaskStarted event.
     pub started: EventNumber,
-    /// The worker.
     pub identity: String,
-    /// The worker's code.
     pub build: Option<BuildId>,
     /// Which replay rules the code follows from this task on.
     pub flags: BTreeSet<Flag>,
-    /// What a foreign SDK keeps about its task.
+    /// Data that another SDK stores with its task.
     pub sdk_metadata: Extension,
 }
 
@@ -58,31 +54,28 @@ pub struct TaskCompleted {
 pub enum Flag {
     /// Waits for a signal without deadline are recorded as timers that never fire.
     OptionalTimers,
-    /// In this task a move of a timer by code counted before what stands in history after the event that
-    /// code made it for: a firing, or a move from outside. Set where that makes a difference.
+    /// In this task, a reschedule by code took effect at the place in history of the event that code
+    /// reacted to: it voided a later firing, or lost to a later reschedule from outside. Set where
+    /// that makes a difference.
     HistoryOrder,
 }
 
-/// The worker could not run the code, or its answer was refused.
+/// The worker could not run the code, or its commands were refused.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskFailed {
-    /// The event that scheduled it.
+    /// Number of the TaskScheduled event.
     pub scheduled: EventNumber,
-    /// The event of its start.
+    /// Number of the TaskStarted event.
     pub started: EventNumber,
-    /// What went wrong.
     pub cause: TaskFailureCause,
-    /// Details.
     pub failure: Failure,
-    /// The worker.
     pub identity: String,
-    /// The worker's code.
     pub build: Option<BuildId>,
-    /// How code and history differ, if they do.
+    /// Mismatch between code and history, if there is one.
     pub blocked: Option<Blocked>,
 }
 
-/// What went wrong with a workflow task.
+/// Why a workflow task failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TaskFailureCause {
     /// Code panicked, or could not be run.
@@ -90,9 +83,9 @@ pub enum TaskFailureCause {
     WorkerFailure,
     /// Code does not fit the recorded history.
     ReplayBlocked,
-    /// The commands make no sense in the run's state.
+    /// The commands are invalid in the run's state.
     BadCommand,
-    /// Code wanted to close the run but had not seen all its inputs.
+    /// Code closed the run without having seen all its inputs.
     UnseenInput,
     /// The run was closed from outside.
     Closed,
@@ -100,10 +93,9 @@ pub enum TaskFailureCause {
     Reset,
 }
 
-/// How code and history differ; enough for a person to repair it.
+/// Mismatch between code and history, with enough detail for a person to fix it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocked {
-    /// What kind of difference.
     pub reason: BlockedReason,
     /// What the code does at that place.
     pub expected: String,
@@ -124,20 +116,20 @@ pub struct Blocked {
 /// What kind of difference blocks a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum BlockedReason {
-    /// Another step stands at that place.
+    /// History has another step at that place.
     #[default]
     HistoryShape,
     /// A condition has another key or another fingerprint.
     ConditionDefinition,
-    /// A recorded failure cannot be turned into an error of the code.
+    /// A recorded failure cannot be converted into an error of the code.
     FailureResolution,
 }
 
-/// The worker did not answer in time.
+/// The worker did not reply in time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskTimedOut {
-    /// The event that scheduled it.
+    /// Number of the TaskScheduled event.
     pub scheduled: EventNumber,
-    /// The event of its start.
+    /// Number of the TaskStarted event.
     pub started: EventNumber,
 }

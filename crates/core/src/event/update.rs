@@ -1,5 +1,5 @@
-//! Updates: input from outside that code may refuse, and that has an outcome. A refused update leaves
-//! no event.
+//! Updates: input from outside that code may reject, and that has an outcome. A rejected update
+//! writes no event.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,21 +10,18 @@ use crate::{
     payload::{PayloadMap, Payloads},
 };
 
-/// What the caller asks for.
+/// Request of a caller.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UpdateRequest {
-    /// The handler's name.
     pub name: String,
-    /// Arguments.
     pub input: Payloads,
-    /// Context that is passed along.
+    /// Context propagated to the handler.
     pub header: PayloadMap,
-    /// Who asks.
     pub identity: String,
 }
 
 impl UpdateRequest {
-    /// What tells it from another request.
+    /// Distinguishes it from other requests.
     pub fn digest(&self) -> Digest {
         Digest::of_message(&self.name, &self.input)
     }
@@ -33,37 +30,29 @@ impl UpdateRequest {
 /// An update was carried over from another run, to be delivered again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpdateAdmitted {
-    /// The update.
     pub update: UpdateId,
-    /// What the caller asks for.
     pub request: UpdateRequest,
 }
 
 /// Code accepted an update.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpdateAccepted {
-    /// The update.
     pub update: UpdateId,
-    /// What the caller asks for.
     pub request: UpdateRequest,
 }
 
-/// An accepted update has its outcome.
+/// An accepted update completed or failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpdateCompleted {
-    /// The update.
     pub update: UpdateId,
-    /// The event of its acceptance.
+    /// Number of the UpdateAccepted event.
     pub accepted: EventNumber,
-    /// What came of it.
     pub outcome: Outcome,
 }
 
 /// A result or a failure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// It has a result.
     Completed(Payloads),
-    /// It failed.
     Failed(Failure),
 }

@@ -1,6 +1,6 @@
-//! Optional timers that history does not have. Code that records a wait for a signal without deadline
-//! may meet a history of code that did not: its timer then floats until history has it, the wait is
-//! over, or a task is reached that records such waits.
+//! Optional timers that history lacks. Code that records waits for a signal without deadline may
+//! meet a history of code that did not: such a timer floats until history has it, the wait ends, or
+//! a task is reached that records such waits.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use crate::{
     ids::TimerId,
 };
 
-/// The floating timers, oldest first.
+/// Floating timers, oldest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Floats {
     timers: Vec<Float>,
@@ -24,8 +24,8 @@ struct Float {
 }
 
 impl Floats {
-    /// Takes the next command away if history may lack it: the start of an optional timer floats, and
-    /// the cancel of a floating one undoes it.
+    /// Takes the next command if history may lack it: the start of an optional timer floats, and
+    /// the cancel of a floating timer undoes it.
     pub(super) fn set_aside(&mut self, commands: &mut VecDeque<Command>) -> bool {
         let Some(next) = commands.front() else { return false };
         if matches!(&next.ask, Ask::CancelTimer(timer) if self.cancel(timer)) {
@@ -38,7 +38,7 @@ impl Floats {
         true
     }
 
-    /// Forgets a timer that code no longer needs; `false` if it does not float.
+    /// Removes a timer that code no longer needs; `false` if it does not float.
     pub(super) fn cancel(&mut self, timer: &TimerId) -> bool {
         match self.timers.iter().position(|float| float.timer == *timer) {
             Some(index) => {
@@ -49,21 +49,21 @@ impl Floats {
         }
     }
 
-    /// The floating timer that history has as `recorded`, with this very id.
+    /// The floating timer with exactly this id.
     pub(super) fn take_same(&mut self, recorded: &TimerSpec) -> Option<Command> {
         let name = optional_name(recorded)?;
         self.take(|float| float.timer == recorded.timer && float.name == name)
     }
 
-    /// The first floating timer that waits for the signal of `recorded`, whatever its id.
+    /// The first floating timer that waits for the signal of `recorded`, under any id.
     pub(super) fn take_named(&mut self, recorded: &TimerSpec) -> Option<Command> {
         let name = optional_name(recorded)?;
         self.take(|float| float.name == name)
     }
 
-    /// Puts all that still wait before `commands`, to be asked for now. Those that `commands` cancel
-    /// are gone, and so are their cancels: nobody else has heard of them. When the run closes, no wait
-    /// is left.
+    /// Puts the timers that still wait in front of `commands`, to start them now. A timer that
+    /// `commands` cancel is dropped together with its cancel, because history never had it. When
+    /// the run closes, no wait is left.
     pub(super) fn land(&mut self, commands: Vec<Command>) -> Vec<Command> {
         let mut own = Vec::with_capacity(commands.len());
         for command in commands {
@@ -93,7 +93,7 @@ fn optional(ask: &Ask) -> Option<(&TimerId, &str)> {
     None
 }
 
-/// The signal that an optional timer waits for; none if the timer is not optional.
+/// Signal that an optional timer waits for; `None` if the timer is not optional.
 fn optional_name(spec: &TimerSpec) -> Option<&str> {
     match &spec.origin {
         Some(Origin::ExternalEvent { name }) if spec.optional() => Some(name),

@@ -1,5 +1,6 @@
-//! Cuts a history into groups: what one completed task saw, and what it did. A task that failed or
-//! timed out did nothing, so what it saw joins the next group. Events may come in any portions.
+//! Splits a history into groups: what one completed task saw, and what it did. A task that failed
+//! or timed out did nothing, so what it saw joins the next group. Events may arrive in portions of
+//! any size.
 
 use crate::{
     event::{Event, Fact, Flag, Mover, TaskCompleted, TaskStarted},
@@ -7,20 +8,20 @@ use crate::{
     time::Timestamp,
 };
 
-/// What part an event plays in a group.
+/// Role of an event in a group.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Role<'a> {
-    /// Ends the commands of the task before.
+    /// Ends the commands of the previous task.
     Scheduled,
-    /// Ends the inputs of a group, if the task is completed.
+    /// Ends the inputs of a group, if the task completes.
     Started(&'a TaskStarted),
     /// Begins the commands of a task.
     Completed(&'a TaskCompleted),
     /// The task did nothing.
     Failed,
-    /// Comes from a command.
+    /// Result of a command.
     Command,
-    /// Comes from outside.
+    /// Input from outside.
     Input,
 }
 
@@ -85,37 +86,33 @@ impl<'a> Role<'a> {
     }
 }
 
-/// The start of a task.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
-    /// Number of its event.
+    /// Number of the TaskStarted event.
     pub(super) number: EventNumber,
-    /// Code's time in this task.
+    /// Time that code sees in this task.
     pub(super) time: Timestamp,
-    /// The event.
     pub(super) task: TaskStarted,
-    /// How many of the collected inputs came before it.
+    /// Number of collected inputs that came before it.
     seen: usize,
 }
 
 /// What a completed task saw and did.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
-    /// The task's start.
     pub(super) start: Start,
-    /// What it saw, in order.
+    /// Inputs, in order.
     pub(super) inputs: Vec<Event>,
-    /// Its TaskCompleted.
     pub(super) completed: EventNumber,
-    /// The task, and all after it, records every wait for a signal.
+    /// Whether this task, and all after it, record every wait for a signal.
     pub(super) strict: bool,
-    /// Moves of timers took effect in the order of history.
+    /// Whether reschedules took effect in the order of history.
     pub(super) in_order: bool,
-    /// The events of its commands, in order.
+    /// Events of its commands, in order.
     pub(super) commands: Vec<Event>,
 }
 
-/// Collects events until a group is whole.
+/// Collects events until a group is complete.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cutter {
     inputs: Vec<Event>,
@@ -124,8 +121,8 @@ pub(super) struct Cutter {
 }
 
 impl Cutter {
-    /// Takes the next event. Gives the group that became whole with it, or gives the event back if
-    /// no task can have caused it.
+    /// Takes the next event. Returns the group that it completes, or returns the event if no task
+    /// can have caused it.
     pub(super) fn push(&mut self, event: Event) -> Result<Option<Group>, Box<Event>> {
         let unbegun = self.ends_unbegun(&event);
         match (Role::of(&event.body.fact), &mut self.completed) {
@@ -154,7 +151,7 @@ impl Cutter {
         Ok(None)
     }
 
-    /// The run is cancelled before its code begins, which takes no command.
+    /// Whether the run is cancelled before its code starts, which needs no command.
     fn ends_unbegun(&self, event: &Event) -> bool {
         let cancelled = matches!(event.body.fact, Fact::RunCancelled(_));
         cancelled
@@ -162,17 +159,17 @@ impl Cutter {
             && self.inputs.first().is_some_and(|first| first.number == 1)
     }
 
-    /// The completed task whose commands may still be coming, taken as whole.
+    /// Takes the completed task whose commands may still be arriving as complete.
     pub(super) fn settle(&mut self) -> Option<Group> {
         self.completed.take()
     }
 
-    /// The start of the task that is not completed yet.
+    /// Start of the task that has not completed yet.
     pub(super) fn started(&self) -> Option<EventNumber> {
         self.start.as_ref().map(|start| start.number)
     }
 
-    /// The event is another start under the number of the open task's.
+    /// Whether the event is another start with the number of the open task's.
     pub(super) fn contradicts(&self, event: &Event) -> bool {
         let start = self.start.as_ref().filter(|start| start.number == event.number);
         start.is_some_and(|start| match Role::of(&event.body.fact) {
@@ -183,8 +180,8 @@ impl Cutter {
         })
     }
 
-    /// The started task that is not completed yet, and what it sees. It stays started; its inputs
-    /// are given once.
+    /// The started task that has not completed yet, and what it sees. It stays started; its inputs
+    /// are returned once.
     pub(super) fn open(&mut self) -> Option<(Start, Vec<Event>)> {
         let mut start = self.start.clone()?;
         let inputs = self.inputs_before(&start);
@@ -193,7 +190,7 @@ impl Cutter {
         Some((start, inputs))
     }
 
-    /// What no task has seen yet.
+    /// Events that no task has seen yet.
     pub(super) fn unseen(&self) -> &[Event] {
         &self.inputs
     }

@@ -1,5 +1,5 @@
-//! Matches the commands of one turn, in order, with the events that its task recorded. Where history
-//! may lack optional timers, the unmatched ones float; everything else must fit.
+//! Matches the commands of one turn, in order, with the events that its task recorded. Where
+//! history may lack optional timers, the unmatched ones float; everything else must match.
 
 use std::collections::VecDeque;
 
@@ -15,20 +15,18 @@ use crate::{
     ids::EventNumber,
 };
 
-/// How many lines of each side a mismatch shows.
+/// Number of lines of each side that a mismatch shows.
 const LINES_MAX: usize = 3;
 
-/// The matching of one task.
 pub(super) struct Matching<'a> {
     pub(super) route: &'a mut Route,
     pub(super) floats: &'a mut Floats,
-    /// History has all optional timers.
+    /// Whether history has all optional timers.
     pub(super) strict: bool,
-    /// The task's TaskCompleted.
     pub(super) completed: EventNumber,
-    /// The events of its commands.
+    /// Events of its commands.
     pub(super) recorded: &'a [Event],
-    /// The commands of its turn.
+    /// Commands of its turn.
     pub(super) emitted: VecDeque<Command>,
 }
 
@@ -40,7 +38,7 @@ enum Comparison {
 }
 
 impl Matching<'_> {
-    /// Matches all, or says where code and history differ.
+    /// Matches all commands, or reports where code and history differ.
     pub(super) fn run(mut self) -> Result<(), Box<Mismatch>> {
         for (position, event) in self.recorded.iter().enumerate() {
             if self.left_out(&event.body.fact) {
@@ -60,7 +58,7 @@ impl Matching<'_> {
         Ok(())
     }
 
-    /// History has a marker that code may leave out, and does.
+    /// Whether history has a marker that code may omit, and does omit.
     fn left_out(&self, fact: &Fact) -> bool {
         let Fact::MarkerRecorded(recorded) = fact else { return false };
         let asks =
@@ -88,7 +86,7 @@ impl Matching<'_> {
         timer.and_then(|recorded| self.floats.take_named(recorded)).ok_or(different)
     }
 
-    /// The recorded timer, if it may be one of those that float.
+    /// The recorded timer, if it may match one that floats.
     fn may_float<'e>(&self, fact: &'e Fact) -> Option<&'e TimerSpec> {
         if let Fact::TimerStarted(started) = fact
             && !self.strict
@@ -133,7 +131,7 @@ impl Matching<'_> {
     }
 }
 
-/// What to do about an event that code did not ask for.
+/// Advice about an event that code did not request.
 fn advice(recorded: &Fact) -> Option<String> {
     let Fact::MarkerRecorded(recorded) = recorded else { return None };
     let Marker { kind: MarkerKind::Version, id, .. } = &recorded.marker else { return None };
@@ -163,8 +161,8 @@ fn compare(route: &Route, ask: &Ask, fact: &Fact) -> Comparison {
     }
 }
 
-/// The id and the origin; due times drift with the code that computes them, and older code did not
-/// record an origin. Whether the timer is optional always counts.
+/// Compares id and origin. Due times drift with the code that computes them, and older code
+/// recorded no origin. Whether the timer is optional always counts.
 fn compare_timers(code: &TimerSpec, recorded: &TimerSpec) -> Comparison {
     if code.timer != recorded.timer || code.optional() != recorded.optional() {
         return Comparison::Different;
@@ -188,7 +186,7 @@ fn compare_timers(code: &TimerSpec, recorded: &TimerSpec) -> Comparison {
     }
 }
 
-/// The key always counts, the fingerprint if history has one.
+/// Compares the key always, and the fingerprint if history has one.
 fn compare_conditions(code: &Condition, recorded: &Condition) -> Comparison {
     let same_predicate = recorded.fingerprint.as_deref().is_none_or(|recorded| {
         code.fingerprint.as_deref().is_some_and(|code| same_fingerprint(code, recorded))
@@ -199,7 +197,7 @@ fn compare_conditions(code: &Condition, recorded: &Condition) -> Comparison {
     Comparison::Same
 }
 
-/// A fingerprint of two parts has the older form of it second, which is all that older histories have.
+/// The second part of a fingerprint is its older form, which is all that older histories have.
 fn same_fingerprint(code: &str, recorded: &str) -> bool {
     match (code.split_once('-'), recorded.split_once('-')) {
         (Some((code, _)), Some((recorded, _))) => code == recorded,

@@ -1,4 +1,4 @@
-//! How code and history differ, as data and as a small diff that a person can act on.
+//! Mismatch between code and history, as data and as a small diff for people.
 
 use std::fmt;
 
@@ -10,30 +10,28 @@ use crate::{
 /// Code does not fit the recorded history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// What kind of difference.
     pub reason: BlockedReason,
-    /// Number of the first event that does not fit; the next number if history has nothing there.
+    /// Number of the first event that does not match; the next number if history has nothing there.
     pub at: EventNumber,
-    /// What the code does from there on: the next few commands, as the events that they would be.
+    /// What the code does from there on: the next few commands, as the events that they would
+    /// become.
     pub expected: Vec<String>,
     /// What history has from there on: the next few events of the task's commands.
     pub recorded: Vec<RecordedEvent>,
-    /// The last few events of the same task that did fit.
+    /// The last few events of the same task that matched.
     pub before: Vec<RecordedEvent>,
-    /// The condition in the code, if it is about a condition.
+    /// Condition in the code, if the mismatch is about one.
     pub expected_condition: Option<Condition>,
-    /// The condition in history, if it is about a condition.
+    /// Condition in history, if the mismatch is about one.
     pub recorded_condition: Option<Condition>,
-    /// What a person can do about it, if that is known.
+    /// Advice for a person, if there is any.
     pub advice: Option<String>,
 }
 
-/// An event as it is shown to a person.
+/// An event as people see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedEvent {
-    /// Its number.
     pub number: EventNumber,
-    /// What it is.
     pub text: String,
 }
 

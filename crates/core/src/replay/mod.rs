@@ -1,21 +1,23 @@
-//! The worker half: drives workflow code through a run's history and matches what it does with what
+//! The worker's machine: drives workflow code through a run's history and checks that it does what
 //! it did before.
 //!
-//! History is cut into groups: all that a completed task saw. For each group, code's time is set, the
-//! group's events are delivered one by one, each to quiescence, then the updates that the task
-//! accepted, and then the ends of local activities, in the order of their markers. The commands that
-//! code emitted must be those whose events the task recorded; if not, the run is blocked by a
-//! [`Mismatch`], which is final for this machine. The task that is still open has no recorded commands:
-//! what code emits there is what the worker completes it with.
+//! History is split into groups: all that a completed task saw. For each group, the machine sets
+//! code's time, delivers the group's events one by one, each to quiescence, then the updates that
+//! the task accepted, and then the results of local activities, in the order of their markers. The
+//! commands that code emits must be those whose events the task recorded; otherwise the run is
+//! blocked by a [`Mismatch`], which is final for this machine. The open task has no recorded
+//! commands: the worker completes it with what code emits there.
 //!
-//! Commands are compared by kind and identity, never by data. The cancel of something whose end was
-//! already in the same group is withdrawn, live as on replay. A firing is void if code has moved the
-//! timer past it for an event that stands before; the move is then sent, and arms the timer again. In the
-//! same way a move from outside overtakes the moves of code before it. A task in which that made a
-//! difference has [`Flag::HistoryOrder`]; older tasks are replayed as they were run: every firing stands.
-//! Files: [`code`](Code) is the border to
-//! workflow code, `group` cuts, `route` knows whose event it is, `matching` compares, `float` keeps
-//! the optional timers that older histories lack, `shape` says what identifies a step.
+//! Commands are compared by kind and identity, never by data. The cancel of something that already
+//! ended in the same group is withdrawn, live as on replay. A firing is void if code, reacting to
+//! an earlier event, has rescheduled the timer past it; the reschedule is then sent, and arms the
+//! timer again. Likewise a reschedule from outside overrides earlier ones by code. A task in which
+//! that made a difference has [`Flag::HistoryOrder`]; older tasks are replayed as they ran: every
+//! firing counts.
+//!
+//! Files: [`code`](Code) is the interface to workflow code, `group` splits the history, `route`
+//! maps events to code's ids, `matching` compares, `float` keeps optional timers that older
+//! histories lack, `shape` defines what identifies a step.
 
 mod code;
 mod float;
@@ -45,67 +47,66 @@ use crate::{
     time::Timestamp,
 };
 
-/// Drives one run's code. Feed it events in order, in any portions; take a turn when a task is open.
+/// Drives the code of one run. Feed it events in order, in portions of any size, and take a turn
+/// when a task is open.
 ///
-/// A machine can be kept between tasks and fed what came after [`Replay::seen`]. After a turn the
-/// history must go on with the completion of that very task: its events are compared with what was
-/// sent and code does not run again. If the server discarded the turn (it failed, timed out, or ended
-/// with rejected updates only and left no event), throw the machine away and replay from the start:
-/// code cannot be turned back.
+/// A machine can be kept between tasks and fed with the events after [`Replay::seen`]. After a
+/// turn, history must continue with the completion of that very task: its events are compared with
+/// what was sent, and code does not run again. If the server discarded the turn (it failed, timed
+/// out, or only rejected updates and left no event), drop the machine and replay from the start:
+/// code cannot be rolled back.
 #[derive(Clone, Debug)]
 pub struct Replay<C> {
     code: C,
     cutter: Cutter,
     route: Route,
     floats: Floats,
-    /// What code emitted in the current turn and no event was matched with yet.
+    /// Commands of the current turn that are not yet matched with an event.
     emitted: Vec<Command>,
-    /// The start of the open task whose turn was taken.
+    /// Start of the open task whose turn was taken.
     turned: Option<EventNumber>,
-    /// History has all optional timers from here on.
+    /// Whether history has all optional timers from here on.
     strict: bool,
     seen: EventNumber,
     acknowledged: EventNumber,
     failed: Option<Error>,
 }
 
-/// How a task is run.
 struct Rules<'a> {
-    /// What it has recorded.
+    /// Recorded markers.
     markers: &'a [&'a Marker],
-    /// Its answer is in history.
+    /// Whether its commands are in history.
     replaying: bool,
-    /// Moves of timers take effect in the order of history.
+    /// Whether reschedules take effect in the order of history.
     in_order: bool,
 }
 
 /// What a worker completes a task with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Completion {
-    /// What code asks for, in order.
+    /// Commands, in order.
     pub commands: Vec<Command>,
-    /// The replay rules that these commands follow, for the TaskCompleted.
+    /// Replay rules that these commands follow, for the TaskCompleted.
     pub flags: BTreeSet<Flag>,
 }
 
-/// Why the machine cannot go on.
+/// Why the machine cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The code must be repaired; the run waits for it.
+    /// The code must be fixed; the run waits for that.
     #[error(transparent)]
     Mismatch(#[from] Box<Mismatch>),
     /// Events are missing; feed the whole history to a new machine.
     #[error("event {expected} must come next, but event {found} came")]
     Gap {
-        /// The number that must come next.
+        /// Number that must come next.
         expected: EventNumber,
-        /// The number that came.
         found: EventNumber,
     },
     /// The open task was discarded; feed the whole history to a new machine.
     #[error("the task that was started at event {started} is no part of the history")]
     TurnDiscarded {
-        /// The event of the task's start.
+        /// Number of the TaskStarted event.
         started: EventNumber,
     },
     /// A turn needs a started task whose turn was not taken. The machine can still be fed.
@@ -114,7 +115,7 @@ pub enum Error {
 }
 
 impl<C: Code> Replay<C> {
-    /// A machine at the very beginning of a run.
+    /// A machine at the start of a run.
     pub fn new(code: C) -> Self {
         Self {
             code,
@@ -130,15 +131,15 @@ impl<C: Code> Replay<C> {
         }
     }
 
-    /// Takes the next events and replays every task that they complete. Events that were seen before
-    /// are skipped. A completed task is replayed when the event that follows its commands is known:
+    /// Takes the next events and replays every task that they complete. Events that were seen
+    /// before are skipped. A completed task is replayed once the event after its commands is known:
     /// the next TaskScheduled or TaskStarted, or a call of [`Replay::settle`].
     pub fn feed(&mut self, events: impl IntoIterator<Item = Event>) -> Result<(), Error> {
         self.guarded(|machine| events.into_iter().try_for_each(|event| machine.push(event)))
     }
 
-    /// Says that the history ends here, after the commands of a completed task: replays it. For
-    /// queries, and to check the history of a closed run.
+    /// Declares that the history ends here, after the commands of a completed task, and replays
+    /// that task. For queries, and to check the history of a closed run.
     pub fn settle(&mut self) -> Result<(), Error> {
         self.guarded(|machine| match machine.cutter.settle() {
             Some(group) => machine.replay(group),
@@ -163,8 +164,8 @@ impl<C: Code> Replay<C> {
         Ok(self.completion())
     }
 
-    /// A local activity of the open task, whose turn was taken, has ended: code goes on from there.
-    /// [`Replay::completion`] then has what the task is completed with.
+    /// Delivers the result of a local activity of the open task, whose turn was taken.
+    /// [`Replay::completion`] then includes the commands that follow from it.
     pub fn local_resolved(&mut self, marker: &Marker) -> Result<(), Error> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -176,15 +177,15 @@ impl<C: Code> Replay<C> {
         Ok(())
     }
 
-    /// What code has asked for in this turn ends the run.
+    /// Whether the commands of this turn close the run.
     pub fn closes(&self) -> bool {
         self.emitted.last().is_some_and(|command| command.ask.closes())
     }
 
-    /// What the task whose turn was taken is completed with, as far as code has come.
+    /// The completion of the task whose turn was taken, with the commands so far.
     pub fn completion(&self) -> Completion {
-        // On a copy: code may still go on in this turn, and end a wait whose timer floats. The timers
-        // land for good when the completed task is matched.
+        // Works on a copy: code may still continue in this turn, and end a wait whose timer floats.
+        // The timers land for good when the completed task is matched.
         let landed = self.floats.clone().land(self.emitted.clone());
         let mut flags = BTreeSet::from([Flag::OptionalTimers]);
         flags.extend(self.route.order_counted().then_some(Flag::HistoryOrder));
@@ -194,19 +195,19 @@ impl<C: Code> Replay<C> {
         }
     }
 
-    /// The deadlines that were moved from outside since the last task, by code's ids, in order. Code is
-    /// told with its next task; queries are answered with them at once.
+    /// Deadlines that were changed from outside since the last task, by code's ids, in order. Code
+    /// is told with its next task; queries see them immediately.
     pub fn unseen_moves(&self) -> Vec<(TimerId, Timestamp)> {
         self.cutter.unseen().iter().filter_map(|event| self.route.outside_move(event)).collect()
     }
 
-    /// The number of the last event that was fed.
+    /// Number of the last event that was fed.
     pub const fn seen(&self) -> EventNumber {
         self.seen
     }
 
-    /// The last TaskCompleted that was fed and whose commands fit. A cached machine is good for a
-    /// task that builds on this completion.
+    /// The last TaskCompleted that was fed and whose commands matched. A cached machine is valid
+    /// for a task that builds on this completion.
     pub const fn acknowledged(&self) -> EventNumber {
         self.acknowledged
     }
@@ -216,7 +217,7 @@ impl<C: Code> Replay<C> {
         &self.code
     }
 
-    /// The code, for queries that need it mutable. They must not change what it does.
+    /// The code, for queries that need mutable access. They must not change what it does.
     pub const fn code_mut(&mut self) -> &mut C {
         &mut self.code
     }
@@ -253,8 +254,8 @@ impl<C: Code> Replay<C> {
         }
     }
 
-    /// The start of a task may be fed again with its completion. If it is another start of the same
-    /// number, the one that was fed before came to nothing.
+    /// The start of a task may be fed again with its completion. If it is another start with the
+    /// same number, the earlier one was discarded.
     fn check_start(&self, event: &Event) -> Result<(), Error> {
         if self.cutter.contradicts(event) {
             return Err(Error::TurnDiscarded { started: event.number });
@@ -262,12 +263,12 @@ impl<C: Code> Replay<C> {
         Ok(())
     }
 
-    /// The start of the task whose turn was taken and whose completion was not fed yet.
+    /// Start of the task whose turn was taken and whose completion was not fed yet.
     fn turn_in_flight(&self) -> Option<EventNumber> {
         self.turned.filter(|_| self.turned == self.cutter.started())
     }
 
-    /// Runs a completed task, unless its turn was taken live, and matches what it did.
+    /// Runs a completed task, unless its turn was taken live, and matches its commands.
     fn replay(&mut self, group: Group) -> Result<(), Error> {
         if self.turned.take() != Some(group.start.number) {
             let markers: Vec<_> = group.commands.iter().filter_map(marker).collect();
@@ -336,8 +337,8 @@ impl<C: Code> Replay<C> {
         }
     }
 
-    /// A signal or update that comes after code has continued as new, in the same turn, is one that code
-    /// has not seen: the next run gets it.
+    /// A signal or update that arrives in the same turn after code has continued as new is unseen
+    /// by code: the next run gets it.
     fn carry_over(&mut self, step: &Step<'_>) {
         let last = self.emitted.last_mut().map(|last| &mut last.ask);
         let Some(Ask::ContinueAsNew(next)) = last else { return };
@@ -364,7 +365,7 @@ impl<C: Code> Replay<C> {
         }
     }
 
-    /// The mismatch of an event that no task of this history can have caused.
+    /// Mismatch of an event that no task of this history can have caused.
     fn unexplained(&self, event: &Event) -> Error {
         let text = Shape::of_event(&self.route, &event.body.fact).to_string();
         Error::from(Box::new(Mismatch {

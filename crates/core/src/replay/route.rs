@@ -1,6 +1,6 @@
-//! Which of code's ids an event number belongs to, and what code still has open. Follows code's
-//! commands when they are emitted (what is open) and again when their events are known (numbers);
-//! turns events into steps in terms of code's own ids.
+//! Maps event numbers to code's ids, and tracks what code has open. It follows code's commands when
+//! they are emitted (what is open) and again when their events are known (numbers), and converts
+//! events into steps with code's own ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,45 +12,44 @@ use crate::{
     time::Timestamp,
 };
 
-/// Code's open things and their event numbers.
+/// What code has open, with event numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Route {
     open_activities: BTreeSet<ActivityId>,
     activities: BTreeMap<EventNumber, (ActivityId, ExecutionId)>,
-    /// By code's id; the number is that of TimerStarted, once it is known.
+    /// By code's id; the value is the number of TimerStarted, once it is known.
     open_timers: BTreeMap<TimerId, Option<EventNumber>>,
-    /// By code's id: what history calls a timer that it has under another id.
+    /// By code's id: the id in history, if it differs.
     renamed_timers: BTreeMap<TimerId, TimerId>,
     waits: BTreeMap<WaitId, Condition>,
     children: BTreeMap<EventNumber, u64>,
     children_count: u64,
-    /// Children that code has not been told the number of.
+    /// Children whose event number code has not been told.
     initiated: Vec<(u64, EventNumber, RunId)>,
     externals: BTreeMap<EventNumber, u64>,
     externals_count: u64,
-    /// What this turn's commands cancel, or move and where to: what holds last.
+    /// Timers that this turn's commands cancel or reschedule, with the last change of each.
     touched_timers: BTreeMap<TimerId, Touched>,
     cancelled_activities: BTreeSet<ActivityId>,
-    /// Code's time in this turn.
+    /// Time that code sees in this turn.
     now: Timestamp,
-    /// In this turn it made a difference that moves of timers take effect in the order of history.
+    /// Whether the order of history made a difference for a reschedule in this turn.
     order_counted: bool,
     admitted_updates: BTreeSet<UpdateId>,
     accepted_updates: BTreeSet<UpdateId>,
 }
 
-/// What a turn has done to a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Touched {
-    /// Code has moved it.
+    /// Rescheduled by code.
     MovedTo(Timestamp),
-    /// Code has cancelled it, or somebody outside has moved it since.
+    /// Cancelled by code, or rescheduled from outside since.
     Otherwise,
 }
 
 impl Route {
-    /// Follows a command that code has just emitted. `false` if it is about something that is over:
-    /// an event has already closed what it wants to cancel or move.
+    /// Follows a command that code just emitted. `false` if an event has already closed what it
+    /// wants to cancel or reschedule.
     #[expect(clippy::wildcard_enum_match_arm, reason = "all others open and close nothing here")]
     pub(super) fn emit(&mut self, command: &Command) -> bool {
         match &command.ask {
@@ -87,7 +86,7 @@ impl Route {
         true
     }
 
-    /// Notes that `command` became `event`.
+    /// Records that `command` became `event`.
     pub(super) fn record(&mut self, command: &Command, event: &Event) {
         match (&command.ask, &event.body.fact) {
             (Ask::ScheduleActivity(spec), Fact::ActivityScheduled(scheduled)) => {
@@ -121,8 +120,8 @@ impl Route {
         }
     }
 
-    /// The event is a firing that is void: for an event before it, code has moved the timer past the
-    /// time that came.
+    /// Whether the event is a firing that is void: code, reacting to an earlier event, has
+    /// rescheduled the timer past it.
     pub(super) fn overtaken(&mut self, event: &Event) -> bool {
         let Fact::TimerFired(fired) = &event.body.fact else { return false };
         let timer = self.code_name(&fired.timer);
@@ -133,9 +132,9 @@ impl Route {
         void
     }
 
-    /// Drops the commands of this turn that `event` makes void: code cancelled or moved something,
-    /// but the event that closes it was already in history; or code moved a timer that somebody outside
-    /// has moved since.
+    /// Drops the commands of this turn that `event` makes void: code cancelled or rescheduled
+    /// something that the event closes, or rescheduled a timer that was rescheduled from outside
+    /// since.
     pub(super) fn withdraw(&mut self, event: &Event, in_order: bool, emitted: &mut Vec<Command>) {
         if let Some((moved, _)) = self.outside_move(event).filter(|_| in_order)
             && let Some(touched) = self.touched_timers.get_mut(&moved)
@@ -163,8 +162,8 @@ impl Route {
         }
     }
 
-    /// What code is told about `event`; nothing if it does not concern code, or no longer does: a
-    /// firing of a timer that code has cancelled in the meantime is late.
+    /// What code is told about `event`; `None` if it does not concern code, or no longer does: the
+    /// firing of a timer that code has cancelled in the meantime is stale.
     pub(super) fn step<'a>(&mut self, event: &'a Event) -> Option<Step<'a>> {
         let fact = &event.body.fact;
         if let Some((scheduled, close)) = activity_close(fact) {
@@ -214,7 +213,7 @@ impl Route {
         }
     }
 
-    /// The timer of code that was moved from outside, and where to.
+    /// Timer that was rescheduled from outside, and its new due time.
     pub(super) fn outside_move(&self, event: &Event) -> Option<(TimerId, Timestamp)> {
         let Fact::TimerRescheduled(moved) = &event.body.fact else { return None };
         let timer = self.code_name(&moved.timer);
@@ -222,7 +221,7 @@ impl Route {
         (known && moved.by != Mover::Code).then(|| (timer.clone(), moved.fire_at))
     }
 
-    /// Begins a turn: gives the children whose number code has not been told.
+    /// Begins a turn: returns the children whose event number code has not been told.
     pub(super) fn begin(&mut self, now: Timestamp) -> Vec<Step<'static>> {
         self.now = now;
         self.order_counted = false;
@@ -232,12 +231,12 @@ impl Route {
         std::mem::take(&mut self.initiated).into_iter().map(told).collect()
     }
 
-    /// In this turn it made a difference that moves of timers take effect in the order of history.
+    /// Whether the order of history made a difference for a reschedule in this turn.
     pub(super) const fn order_counted(&self) -> bool {
         self.order_counted
     }
 
-    /// Code has been told of this update and has not rejected it.
+    /// Whether code has seen this update and has not rejected it.
     pub(super) fn knows_update(&self, update: &UpdateId) -> bool {
         self.admitted_updates.contains(update) || self.accepted_updates.contains(update)
     }
@@ -247,23 +246,23 @@ impl Route {
         self.activities.get(&scheduled).map(|(activity, _)| activity)
     }
 
-    /// What code's open wait waits for.
+    /// Condition of an open wait.
     pub(super) fn condition(&self, wait: &WaitId) -> Option<&Condition> {
         self.waits.get(wait)
     }
 
-    /// What history calls code's timer.
+    /// Id in history of a timer of code.
     pub(super) fn recorded_name<'a>(&'a self, timer: &'a TimerId) -> &'a TimerId {
         self.renamed_timers.get(timer).unwrap_or(timer)
     }
 
-    /// What code calls history's timer.
+    /// Id in code of a timer in history.
     fn code_name<'a>(&'a self, recorded: &'a TimerId) -> &'a TimerId {
         let renamed = self.renamed_timers.iter().find(|(_, name)| *name == recorded);
         renamed.map_or(recorded, |(timer, _)| timer)
     }
 
-    /// The command as it is sent: timers under the name that history knows.
+    /// The command as it is sent: with the timer ids of history.
     pub(super) fn translate(&self, mut command: Command) -> Command {
         if let Ask::CancelTimer(timer) | Ask::RescheduleTimer { timer, .. } = &mut command.ask {
             *timer = self.recorded_name(timer).clone();

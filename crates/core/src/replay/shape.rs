@@ -1,6 +1,6 @@
-//! What identifies a step, the same for the command of code and for the event that it becomes: a name
-//! and up to three parts. Data that code may change without becoming other code (arguments, timeouts,
-//! headers, due times) is no part of it. Shapes are compared, and printed in a mismatch.
+//! What identifies a step, the same for a command and for the event that it becomes: a name and up
+//! to three parts. Data that code may change without becoming different code (arguments, timeouts,
+//! headers, due times) is not part of it. Shapes are compared, and printed in a mismatch.
 
 use std::fmt;
 
@@ -53,7 +53,7 @@ impl<'a> Shape<'a> {
         Self { name: ask.event_name().unwrap_or("no event"), parts }
     }
 
-    /// The shape of an event; one that comes from no command has a name only.
+    /// Shape of an event; one that comes from no command has only a name.
     pub(super) fn of_event(route: &'a Route, fact: &'a Fact) -> Self {
         Self { name: fact.name(), parts: event_parts(route, fact) }
     }

@@ -1,5 +1,5 @@
-//! How a record changes a run. The same code serves live decisions and recovery, so that the two
-//! cannot differ. Applying never fails: what is in the log has happened.
+//! How a record changes a run. Live decisions and recovery use the same code, so they cannot
+//! differ. Applying never fails: what is in the log has happened.
 
 use super::{Extent, Run, Touch};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     note::{Note, Record},
 };
 
-/// A log that does not make a run.
+/// A log that is not that of a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FoldError {
     /// The log does not begin with RunStarted.
@@ -17,18 +17,13 @@ pub enum FoldError {
     /// The log is empty.
     #[error("the log is empty")]
     Empty,
-    /// Events are not dense.
+    /// The event numbers have a gap.
     #[error("event {found} follows event {last}")]
-    Gap {
-        /// Number of the last event.
-        last: u64,
-        /// Number of the event that follows it.
-        found: u64,
-    },
+    Gap { last: u64, found: u64 },
 }
 
 impl Run {
-    /// The run that these records make, in order of the log.
+    /// Folds records, in the order of the log, into a run.
     pub fn fold<'a>(records: impl IntoIterator<Item = &'a Record>) -> Result<Self, FoldError> {
         let mut records = records.into_iter();
         let mut run = match records.next() {
@@ -45,7 +40,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Goes on folding, after a snapshot or after [`Self::fold`].
+    /// Continues folding, after a snapshot or after [`Self::fold`].
     pub fn fold_more<'a>(
         &mut self,
         records: impl IntoIterator<Item = &'a Record>,
@@ -62,7 +57,7 @@ impl Run {
         Ok(())
     }
 
-    /// Counts a log row of the run. A row holds all commands of a task that it completes.
+    /// Counts a log row of the run. A row holds all commands of the task that it completes.
     pub fn logged(&mut self, event_bytes: usize) {
         self.log_rows += 1;
         self.forget_seen_firings();
@@ -157,7 +152,7 @@ impl Run {
         }
     }
 
-    /// Remembers that code must be shown something, unless a task that does so is scheduled.
+    /// Remembers that code must see something, unless a task that shows it is already scheduled.
     fn see_later(&mut self) {
         if !matches!(self.task, super::Task::Scheduled { .. }) {
             self.unseen = true;
@@ -165,7 +160,7 @@ impl Run {
     }
 }
 
-/// Facts from outside the workflow's code that code must react to.
+/// Whether the fact comes from outside the workflow's code and code must react to it.
 pub(super) fn shown_to_code(fact: &Fact) -> bool {
     match fact {
         Fact::RunCancelRequested(_)

@@ -1,5 +1,6 @@
-//! Inputs that came while a task was started. They are durable as notes, mark what they will close,
-//! and are judged again, in order, when the task ends: what no longer applies is dropped.
+//! Inputs that arrived while a task was started. They are durable as notes and mark what they will
+//! close. When the task ends, they are checked again in order, and those that no longer apply are
+//! dropped.
 
 use super::{Run, Touch, draft::Draft};
 use crate::{
@@ -17,7 +18,7 @@ impl Run {
         self.touch(Touch::Task);
     }
 
-    /// Forgets the buffer and its marks; what was numbered has been applied by its event.
+    /// Clears the buffer and its marks; numbered inputs have been applied by their events.
     pub(super) fn release_buffer(&mut self) {
         for body in std::mem::take(&mut self.buffer) {
             self.mark_buffered(&body.fact, false);
@@ -57,17 +58,17 @@ impl Run {
         }
     }
 
-    /// A buffered input still has something to apply to.
+    /// Whether a buffered input still applies.
     fn applies(&self, fact: &Fact) -> bool {
         #[expect(clippy::wildcard_enum_match_arm, reason = "other inputs always apply")]
         match fact {
             Fact::TimerFired(fired) => {
-                // A firing that code has overtaken by moving the timer later re-arms it.
+                // A firing that code has overtaken by a later due time arms the timer again.
                 self.timers.get(&fired.timer).is_some_and(|timer| {
                     timer.started == fired.started && fired.fire_at >= timer.spec.fire_at
                 })
             }
-            // The mark tells the timer that was moved from a new one of the same id.
+            // The mark distinguishes the rescheduled timer from a new one with the same id.
             Fact::TimerRescheduled(moved) => {
                 self.timers.get(&moved.timer).is_some_and(|timer| timer.moved_to.is_some())
             }
@@ -100,12 +101,13 @@ pub(super) fn release(draft: &mut Draft<'_>) {
     draft.note(Note::BufferReleased { dropped });
 }
 
-/// A firing is never numbered before its due time, also if the clock was set back since it came.
+/// A firing is never numbered before its due time, even if the clock was set back since it was
+/// buffered.
 fn numbered_at(now: Timestamp, fact: &Fact) -> Timestamp {
     if let Fact::TimerFired(fired) = fact { now.max(fired.fire_at) } else { now }
 }
 
-/// Keeps buffered bodies in snapshots as the bytes of the log.
+/// Stores buffered bodies in snapshots as the bytes of the log.
 pub(super) mod stored {
     use bytes::Bytes;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};

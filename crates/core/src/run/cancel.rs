@@ -1,4 +1,4 @@
-//! Ends that come from outside: a request that code may answer as it likes, and termination.
+//! Ends from outside: cancel requests, which code may handle as it likes, and termination.
 
 use super::{Decision, Refusal, Reply, buffer, draft::Draft, task};
 use crate::{
@@ -22,8 +22,8 @@ pub(super) fn request(
     Ok(draft.finish(Reply::Done))
 }
 
-/// Code learns of the request. A run whose code has not begun, because of a delay, a retry or a
-/// schedule, has nothing to clean up: it is cancelled at once.
+/// Shows the request to code. A run whose code has not started, because of a delay, a retry or a
+/// schedule, has nothing to clean up: it is cancelled immediately.
 pub(super) fn take_request(draft: &mut Draft<'_>, request: RunCancelRequested) {
     draft.input(request);
     if draft.run.first_task_at.is_some() {
@@ -37,7 +37,7 @@ pub(super) fn terminate(mut draft: Draft<'_>, terminated: RunTerminated) -> Deci
     draft.finish(Reply::Done)
 }
 
-/// Ends a started task and numbers what was acknowledged, so that nothing is missing from history.
+/// Ends a started task and numbers what was acknowledged, so that history is complete.
 pub(super) fn end_from_outside(draft: &mut Draft<'_>) {
     task::abandon_turn(draft, TaskFailureCause::Closed);
     buffer::release(draft);

@@ -1,12 +1,12 @@
-//! Children and external requests: what this run does to others (outbox), what they answer, and what
-//! others do to this run.
+//! Children and external requests: what this run does to other workflows (outbox), their answers,
+//! and what others do to this run.
 //!
 //! | child | input | becomes |
 //! |---|---|---|
 //! | none | StartChild | initiated, with an effect in the outbox |
 //! | initiated | answer: applied | started |
 //! | initiated | answer: failed | gone: start failed |
-//! | initiated | the child closed | started, then gone: news of the close overtook the answer |
+//! | initiated | the child closed | started, then gone: the close arrived before the answer |
 //! | started | the child closed | gone |
 
 use super::{
@@ -26,7 +26,7 @@ use crate::{
     payload::Extension,
 };
 
-/// Another run does something to this one.
+/// Applies an effect of another run to this one.
 pub(super) fn deliver(
     mut draft: Draft<'_>,
     source: RunReference,
@@ -87,7 +87,7 @@ fn close_child(draft: &mut Draft<'_>, closed: ChildClosed) {
     draft.input_bodies(started.into_iter().chain([Body::new(closed)]));
 }
 
-/// An effect of this run has its answer.
+/// Records the answer to an effect of this run.
 pub(super) fn answered(
     mut draft: Draft<'_>,
     number: u64,
@@ -106,7 +106,7 @@ pub(super) fn answered(
     Ok(draft.finish(Reply::Done))
 }
 
-/// A closed run still learns what became of its effects; everything else is refused.
+/// A closed run still records the answers to its effects; it refuses everything else.
 pub(super) fn decide_closed(
     run: &mut Run,
     context: &Context<'_>,
@@ -139,8 +139,8 @@ pub(super) fn decide_closed(
 }
 
 impl Run {
-    /// External requests without an answer. Those that ask its own children to cancel themselves do not
-    /// count: they must not stand in the way of what cleans up after them.
+    /// Number of external requests without an answer. Cancel requests to its own children do not
+    /// count: they must not block the cleanup that follows them.
     pub(super) fn pending_requests(&self) -> usize {
         let counts = |effect: &&Effect| {
             let own =
@@ -155,7 +155,7 @@ impl Run {
         }
     }
 
-    /// The event that an answer becomes; none if nobody waits for it.
+    /// Event that an answer becomes; `None` if no event waits for it.
     fn answer_fact(&self, effect: &Effect, answer: Answer) -> Option<Fact> {
         let initiated = effect.initiated?;
         let fact = match (&effect.action, answer) {
@@ -209,7 +209,7 @@ impl Run {
         }
     }
 
-    /// What an answer or a close means whether it is numbered or still in the buffer.
+    /// Applies an answer or a close, whether it is numbered or still buffered.
     pub(super) fn mark_child(&mut self, fact: &Fact) {
         if let Fact::ChildStarted(started) = fact {
             if let Some(child) = self.children.get_mut(&started.initiated) {
@@ -239,7 +239,7 @@ impl Run {
         self.children.insert(number, Child { child, run, effect, started: false, closing: false });
     }
 
-    /// Puts an effect into the outbox, and gives its number.
+    /// Puts an effect into the outbox and returns its number.
     pub(super) fn send(
         &mut self,
         target: Target,
@@ -257,7 +257,7 @@ impl Run {
         self.touch(Touch::Effect(number));
     }
 
-    /// The start of a child, or an external request, needs no further delivery.
+    /// Marks the start of a child, or an external request, as delivered.
     fn settle_initiated(&mut self, initiated: EventNumber) {
         let child = self.children.get(&initiated).map(|child| child.effect);
         let effect = child.or_else(|| self.externals.get(&initiated).copied());
@@ -267,7 +267,7 @@ impl Run {
     }
 }
 
-/// The child or request that a fact ends.
+/// Number of the event that initiated the child or request that a fact ends.
 fn closes_child(fact: &Fact) -> Option<EventNumber> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "other facts end no child")]
     match fact {

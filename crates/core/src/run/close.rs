@@ -1,4 +1,5 @@
-//! How a run ends: what becomes of its children, who is told, and whether another run follows.
+//! How a run closes: what happens to its children, who is notified, and whether another run
+//! follows.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +24,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// Whether and when a run follows this one.
+/// Run that follows this one, if any, and when.
 struct Next {
     initiator: Initiator,
     at: Option<Timestamp>,
@@ -47,7 +48,7 @@ pub(super) fn fail(draft: &mut Draft<'_>, failure: Failure) -> Fact {
     RunFailed { failure, retry_state, next_run }.into()
 }
 
-/// The run's time is up.
+/// Closes a run that has timed out.
 pub(super) fn time_out(mut draft: Draft<'_>) -> Decision {
     cancel::end_from_outside(&mut draft);
     let failure = Failure::timeout(TimeoutKind::StartToClose);
@@ -60,7 +61,7 @@ pub(super) fn time_out(mut draft: Draft<'_>) -> Decision {
     draft.finish(Reply::Done)
 }
 
-/// Goes on in a new run, with the inputs that code has not read and the updates it has not completed.
+/// Continues in a new run, with unread inputs and uncompleted updates.
 pub(super) fn continue_as_new(
     draft: &mut Draft<'_>,
     command: ContinueAsNew,
@@ -70,7 +71,7 @@ pub(super) fn continue_as_new(
     let previous = previous(draft.run, draft.context, Initiator::ContinueAsNew);
     let mut start = successor(draft.run, draft.context, previous);
     start.spec = spec.clone();
-    // An update may have been accepted by this very task.
+    // This very task may have accepted an update.
     let accepted = draft.events().iter().map(|event| event.body.clone());
     let bodies: Vec<_> = carried.into_iter().chain(accepted).collect();
     let unread = bodies.iter().filter(|body| matches!(body.fact, Fact::SignalReceived(_)));
@@ -81,7 +82,7 @@ pub(super) fn continue_as_new(
     RunContinuedAsNew { next_run, spec, signals, updates }.into()
 }
 
-/// A signal that a continue-as-new names but that was not found.
+/// A signal that a continue-as-new names but that does not exist.
 pub(super) fn not_carried(input: &CompleteTask) -> Option<EventNumber> {
     let Some(Ask::ContinueAsNew(command)) = input.commands.last().map(|command| &command.ask)
     else {
@@ -92,7 +93,7 @@ pub(super) fn not_carried(input: &CompleteTask) -> Option<EventNumber> {
     if found.count() == wanted.len() { None } else { command.signals.last().copied() }
 }
 
-/// An update that has no outcome is delivered to the new run again.
+/// An update without an outcome is delivered again to the new run.
 fn admit_again(run: &Run, update: &UpdateId, bodies: &[Body]) -> Option<Body> {
     let again = |request: &UpdateRequest, extension: &Extension| {
         let admitted = UpdateAdmitted { update: update.clone(), request: request.clone() };
@@ -113,13 +114,13 @@ fn retry_or_cron(
     context: &Context<'_>,
     failure: &Failure,
 ) -> (RetryState, Option<Next>) {
-    // Another run would not know of the request.
+    // The next run would not know about the request.
     if run.cancel_requested {
         return (RetryState::CancelRequested, None);
     }
     let verdict = match &run.spec.retry {
         None => Verdict::Stop(RetryState::PolicyNotSet),
-        // Its retries are the business of whoever started the run.
+        // The workflow that started the run makes its retries.
         Some(policy) if policy.recorded => Verdict::Stop(RetryState::PolicyNotSet),
         Some(policy) => policy.judge(run.attempt, failure),
     };
@@ -135,12 +136,12 @@ fn retry_or_cron(
     }
 }
 
-/// The next run of the schedule, unless somebody asked for the end.
+/// Next run of the schedule, unless cancellation was requested.
 fn cron_run(run: &Run, context: &Context<'_>) -> Option<Next> {
     if run.cancel_requested {
         return None;
     }
-    // A clock that was set back must not bring a time of the schedule twice.
+    // A clock that was set back must not repeat a time of the schedule.
     let after = context.now.max(run.last_time);
     let at = cron::next_after(run.spec.cron.as_deref()?, after)?;
     let in_time = run.expires_at.is_none_or(|expires_at| at < expires_at);
@@ -241,7 +242,7 @@ impl Run {
             let target = Target { workflow: child.workflow, run: None, child: Some(number) };
             self.send(target, Action::Cancel { mode, reason: "the parent closed".into() }, None);
         }
-        // Nobody waits for answers any more.
+        // The answers are no longer needed.
         for effect in self.outbox.values_mut() {
             effect.initiated = None;
         }
@@ -261,7 +262,7 @@ impl Run {
     }
 }
 
-/// How a fact ends the run, what follows it, and what a parent is told.
+/// How a fact closes the run, the run that follows, and the outcome for a parent.
 fn ending(fact: &Fact) -> Option<(Close, Option<RunId>, Option<RunOutcome>)> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "other facts end no run")]
     let ending = match fact {

@@ -1,5 +1,6 @@
-//! The commands of a completed task: checked as a whole before the first takes effect, then carried
-//! out one by one. Each becomes one event; what a command itself provokes comes after all of them.
+//! The commands of a completed task: all are checked before the first takes effect, then they are
+//! carried out one by one. Each becomes one event; what a command itself causes comes after all of
+//! them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +22,7 @@ use crate::{
     payload::{map_size, size},
 };
 
-/// A command that makes no sense in the run's state.
+/// A command that is invalid in the run's state.
 #[derive(Debug)]
 pub(super) struct BadCommand {
     index: usize,
@@ -34,10 +35,10 @@ impl fmt::Display for BadCommand {
     }
 }
 
-/// A wait for a condition with a deadline, from its beginning to its end.
+/// Number of commands for a condition wait with a deadline, from start to end.
 const COMMANDS_OF_A_WAIT: usize = 4;
 
-/// What is open while the commands are gone through, without the buffer.
+/// What is open at this point of the commands, without the buffer.
 struct Ledger<'a> {
     run: &'a Run,
     limits: &'a Limits,
@@ -47,13 +48,13 @@ struct Ledger<'a> {
     accepted: Overlay<UpdateId>,
     rejected: BTreeSet<UpdateId>,
     children: usize,
-    /// Bytes of what is shown about the open waits, once it is known.
+    /// Bytes of the details of all open waits, computed on first use.
     details: Option<usize>,
-    /// The bytes of waits that the commands opened or described.
+    /// Bytes of the details of waits that the commands opened or described.
     shown: BTreeMap<WaitId, usize>,
 }
 
-/// Changes to a set of open things.
+/// Changes to a set of open items.
 struct Overlay<T> {
     opened: BTreeSet<T>,
     closed: BTreeSet<T>,
@@ -113,10 +114,11 @@ pub(super) fn check(run: &Run, limits: &Limits, commands: &[Command]) -> Result<
         details: None,
         shown: BTreeMap::new(),
     };
-    // What is open can be ended all at once, in addition: else a run with much under way could not
-    // follow a cancel request.
+    // Everything that is open can be ended in addition: otherwise a run with many open items could
+    // not handle a cancel request.
     let open = run.timers.len() + run.waits.len() + run.activities.len() + run.children.len();
-    // So can whatever the task has seen be waited for, else whoever sends many signals could stop the run.
+    // Code may also wait for each input that the task saw: otherwise a client could stop the run by
+    // sending many signals.
     let seen = usize::try_from(run.last_event.saturating_sub(run.completed)).unwrap_or(usize::MAX);
     let limit = seen.saturating_mul(COMMANDS_OF_A_WAIT).saturating_add(limits.commands + open);
     if commands.len() > limit {
@@ -166,12 +168,12 @@ impl Ledger<'_> {
             Ask::DescribeWait { wait, details } => {
                 let open = self.waits.holds(wait, run.waits.contains_key(wait));
                 open.then_some(()).ok_or_else(|| format!("there is no open wait {wait}"))?;
-                self.check_shown_anew(wait, details)
+                self.check_redescribed(wait, details)
             }
             Ask::SatisfyWait(wait) | Ask::TimeOutWait(wait) | Ask::CancelWait(wait) => {
                 self.waits.close(wait, run.waits.contains_key(wait), "wait")
             }
-            // All children can be cancelled at once, however many there are.
+            // All children can be cancelled at the same time, however many there are.
             Ask::CancelExternal { target, .. } if target.child.is_some() => Ok(()),
             Ask::StartChild(_) | Ask::SignalExternal { .. } | Ask::CancelExternal { .. } => {
                 self.children += 1;
@@ -199,15 +201,15 @@ impl Ledger<'_> {
         }
     }
 
-    /// A timer that is open is moved, or one that fired before the task opens again.
+    /// An open timer is rescheduled, or one that fired before the task is opened again.
     fn check_move(&mut self, timer: &TimerId) -> Result<(), String> {
         if self.timers.holds(timer, self.run.timers.contains_key(timer)) {
             return Ok(());
         }
         let fired = self.run.fired_unseen(timer).filter(|_| !self.timers.touched(timer));
         fired.ok_or_else(|| format!("there is no open timer {timer}"))?;
-        // A timer that is armed again was within the limits when it fired. To refuse it now would refuse
-        // the task for good, after its code was told that the move is done.
+        // A timer that is armed again was within the limits when it fired. Refusing it now would
+        // refuse the task forever, after its code was told that the reschedule succeeded.
         self.timers.open(timer, false, "timer", usize::MAX)
     }
 
@@ -223,14 +225,14 @@ impl Ledger<'_> {
         self.activities.open(&spec.activity, before, "activity", limit)
     }
 
-    /// There is room for what is shown about one more wait.
+    /// Checks that there is room for the details of one more wait.
     fn check_shown(&mut self, details: Option<&WaitDetails>) -> Result<(), String> {
         let Some(details) = details else { return Ok(()) };
         self.check_all_shown(self.shown_bytes() + details.size())
     }
 
-    /// There is room for what is shown about a wait in the place of what was.
-    fn check_shown_anew(&mut self, wait: &WaitId, details: &WaitDetails) -> Result<(), String> {
+    /// Checks that there is room for the new details of a wait instead of the old ones.
+    fn check_redescribed(&mut self, wait: &WaitId, details: &WaitDetails) -> Result<(), String> {
         let all = self.shown_bytes();
         let recorded = || self.run.waits.get(wait)?.spec.details.as_ref().map(WaitDetails::size);
         let size = details.size();
@@ -238,7 +240,7 @@ impl Ledger<'_> {
         self.check_all_shown((all + size).saturating_sub(before))
     }
 
-    /// Bytes of what is shown about the waits that no command has closed.
+    /// Bytes of the details of waits that no command has closed.
     fn shown_bytes(&self) -> usize {
         self.details.unwrap_or_else(|| {
             let timers = self.run.timers.values().map(|timer| &timer.spec);
@@ -264,7 +266,7 @@ impl Ledger<'_> {
         self.accepted.open(update, false, "accepted update", self.limits.commands)
     }
 
-    /// An update is accepted or rejected once, also within one task.
+    /// Checks that an update is accepted or rejected only once, also within one task.
     fn check_unanswered(&self, update: &UpdateId) -> Result<(), String> {
         let before = matches!(
             self.run.updates.get(update),
@@ -281,7 +283,7 @@ impl Ledger<'_> {
     }
 }
 
-/// Names and data of a command are within bounds.
+/// Checks names and data of a command against the limits.
 fn check_sizes(command: &Command, limits: &Limits) -> Result<(), InvalidField> {
     limits.check_extension(&command.extension)?;
     match &command.ask {
@@ -333,7 +335,8 @@ fn check_sizes(command: &Command, limits: &Limits) -> Result<(), InvalidField> {
             limits.check_name("update id", update.as_str())?;
             limits.check_size("update", size(&request.input) + map_size(&request.header))
         }
-        // An outcome that is too large is the caller's to know, and no reason to do the task again.
+        // An outcome that is too large is reported to the caller, and is no reason to fail the
+        // task.
         Ask::CompleteUpdate { update, .. } | Ask::RejectUpdate { update, .. } => {
             limits.check_length("update id", update.as_str())
         }
@@ -342,7 +345,7 @@ fn check_sizes(command: &Command, limits: &Limits) -> Result<(), InvalidField> {
         }
         Ask::FailRun(failure) => limits.check_failure(failure),
         Ask::ContinueAsNew(command) => limits.check_spec(&command.spec),
-        // Ids that name nothing are told in the reason of the refusal, so they have a bound too.
+        // Ids of unknown items are part of the refusal's text, so they have a limit too.
         Ask::CancelActivity(activity) => limits.check_length("activity id", activity.as_str()),
         Ask::RescheduleTimer { timer, .. } | Ask::CancelTimer(timer) => {
             limits.check_length("timer id", timer.as_str())
@@ -393,7 +396,7 @@ fn check_key(key: Option<&str>, limits: &Limits) -> Result<(), InvalidField> {
     }
 }
 
-/// Turns checked commands into events, then adds what they provoke.
+/// Turns checked commands into events, then adds what they cause.
 pub(super) fn carry_out(
     draft: &mut Draft<'_>,
     completed: EventNumber,
@@ -417,7 +420,7 @@ pub(super) fn carry_out(
     }
 }
 
-/// An activity that no worker has is cancelled as soon as code asks for it.
+/// An activity without a running attempt is cancelled immediately.
 fn cancelled_at_once(run: &Run, id: &ActivityId) -> Option<ActivityCancelled> {
     let scheduled = *run.activity_ids.get(id)?;
     let activity = run.activities.get(&scheduled)?;

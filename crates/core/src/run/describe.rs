@@ -1,4 +1,4 @@
-//! A run as people and programs look at it: what it is, how it stands, and all that it waits for.
+//! A run as people and programs see it: what it is, its state, and all that it waits for.
 
 use super::{Activity, Close, Liveness, Phase, ResumeSource, Retry, Run, ShownWait, Status, Task};
 use crate::{
@@ -11,141 +11,112 @@ use crate::{
     time::Timestamp,
 };
 
-/// A run as it is shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
-    /// The workflow.
     pub workflow: WorkflowKey,
-    /// The run.
     pub run: RunId,
-    /// The workflow's type.
     pub workflow_type: String,
     /// The queue whose workers run its code.
     pub queue: String,
-    /// How it stands, as lists show it.
+    /// Status as in lists.
     pub status: RunStatus,
-    /// What it is doing.
     pub liveness: Liveness,
-    /// What will make it go on; an open run without any is stranded.
+    /// What will resume it; an open run without any is stranded.
     pub resume_sources: Vec<ResumeSource>,
     /// First run of the chain.
     pub first_run: RunId,
-    /// Which attempt of the chain's retry policy.
+    /// Attempt number of the chain's retry policy.
     pub attempt: u32,
     /// The parent, if the run is a child.
     pub parent: Option<RunReference>,
-    /// When it started.
     pub started_at: Timestamp,
-    /// When its code begins, if it has not: start delay, retry, cron.
+    /// When its code starts, if it has not yet: start delay, retry, cron.
     pub begins_at: Option<Timestamp>,
-    /// When it closed.
     pub closed_at: Option<Timestamp>,
-    /// When its time is up.
+    /// When it times out.
     pub deadline: Option<Timestamp>,
-    /// The run that follows it.
+    /// Run that continues it.
     pub next_run: Option<RunId>,
-    /// What came of it.
+    /// Outcome, once it is closed.
     pub outcome: Option<RunOutcome>,
-    /// Number of the last event.
     pub last_event: u64,
     /// Bytes of all events.
     pub history_bytes: u64,
-    /// Somebody asked the run to cancel itself.
+    /// Whether its cancellation was requested.
     pub cancel_requested: bool,
-    /// Unindexed facts for people.
+    /// Unindexed data for people.
     pub memo: PayloadMap,
-    /// Indexed facts for lists.
+    /// Indexed data for lists.
     pub search_attributes: PayloadMap,
-    /// Its workflow task failed and is to be repeated.
+    /// Set while its workflow task fails and is retried.
     pub trouble: Option<TaskTrouble>,
-    /// What it waits for: timers, signals, conditions, next attempts.
+    /// What it waits for: timers, signals, conditions, retries.
     pub waits: Vec<ShownWait>,
-    /// Its pending activities.
     pub activities: Vec<ShownActivity>,
-    /// Its pending children.
     pub children: Vec<ShownChild>,
     /// Updates without an outcome.
     pub updates: Vec<UpdateId>,
 }
 
-/// A workflow task that failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskTrouble {
     /// Number of the next attempt.
     pub attempt: u32,
     /// When the last attempt failed.
     pub failed_at: Timestamp,
-    /// It is not tried again before this.
+    /// When it is retried at the earliest.
     pub not_before: Option<Timestamp>,
-    /// What went wrong.
     pub cause: TaskFailureCause,
-    /// Details.
     pub failure: Failure,
-    /// How code and history differ, if they do.
+    /// Mismatch between code and history, if there is one.
     pub blocked: Option<Blocked>,
 }
 
-/// A pending activity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShownActivity {
-    /// The activity.
     pub activity: ActivityId,
-    /// Its type.
     pub activity_type: String,
     /// The queue whose workers may take it.
     pub queue: String,
-    /// Which attempt runs or comes next, from 1.
+    /// Number of the running or next attempt, from 1.
     pub attempt: u32,
-    /// Where it stands.
     pub phase: ShownPhase,
     /// Why the last attempt failed.
     pub last_failure: Option<Failure>,
     /// Details of the last heartbeat.
     pub heartbeat: Option<Payloads>,
-    /// Code asked for it to be cancelled.
+    /// Whether code requested its cancellation.
     pub cancel_requested: bool,
 }
 
-/// Where a pending activity stands. Its worker is shown by identity: the session is a secret, by which
-/// others could answer in the worker's place.
+/// State of a pending activity. Its worker is shown by identity: the session is a secret that would
+/// let others answer in the worker's place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShownPhase {
-    /// It waits for a worker.
-    Ready {
-        /// Since when.
-        since: Timestamp,
-    },
-    /// A worker has it.
+    /// Waits for a worker.
+    Ready { since: Timestamp },
+    /// An attempt is in flight on a worker.
     Started {
-        /// Since when.
         at: Timestamp,
-        /// The worker's identity.
         identity: String,
-        /// The worker has left the attempt to somebody else.
+        /// Whether the worker left the attempt to be completed from outside.
         detached: bool,
     },
-    /// It waits for its next attempt.
-    Backoff {
-        /// Until when.
-        until: Timestamp,
-    },
+    /// Waits for its next attempt.
+    Backoff { until: Timestamp },
 }
 
-/// A pending child.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShownChild {
-    /// The child's workflow.
     pub workflow: WorkflowKey,
-    /// The child's run.
     pub run: RunId,
-    /// The child's type.
     pub workflow_type: String,
-    /// It is known to run.
+    /// Whether it is known to have started.
     pub started: bool,
 }
 
 impl Run {
-    /// How the run stands, as lists show it.
+    /// Status as in lists.
     pub fn shown_status(&self) -> RunStatus {
         match self.status {
             Status::Open if self.paused_with_buffer() => RunStatus::Paused,
@@ -162,7 +133,6 @@ impl Run {
         }
     }
 
-    /// When the run closed.
     pub fn closed_at(&self) -> Option<Timestamp> {
         match self.status {
             Status::Open => None,
@@ -170,7 +140,6 @@ impl Run {
         }
     }
 
-    /// The run as it is shown.
     pub fn describe(&self) -> Description {
         let next_run = match self.status {
             Status::Open => None,

@@ -1,5 +1,5 @@
-//! A decision in the making: records are numbered, applied and collected. Events change the run at
-//! once, notes when the decision is finished, which is the order in which a log row folds.
+//! A decision in progress: records are numbered, applied and collected. Events change the run
+//! immediately, notes when the decision is finished: the order in which a log row folds.
 
 use super::{Context, Decision, Refusal, Reply, Run, Task};
 use crate::{
@@ -37,17 +37,16 @@ impl<'a> Draft<'a> {
         self.context.now
     }
 
-    /// Numbers a fact.
     pub(super) fn event(&mut self, fact: impl Into<Fact>) {
         self.body(Body::new(fact));
     }
 
-    /// Numbers a body as it is.
+    /// Numbers a body.
     pub(super) fn body(&mut self, body: Body) {
         self.body_at(self.context.now, body);
     }
 
-    /// Numbers a body with a time of its own; time never runs backwards.
+    /// Numbers a body with its own time; time never goes backwards.
     pub(super) fn body_at(&mut self, time: Timestamp, body: Body) {
         let number = self.run.last_event + 1;
         let event = Event { number, time: time.max(self.run.last_time), body };
@@ -60,8 +59,8 @@ impl<'a> Draft<'a> {
         self.notes.push(note);
     }
 
-    /// Takes an input from outside the workflow's code: buffered while a task is started, else
-    /// numbered at once and shown to code by a task.
+    /// Takes an input from outside the workflow's code: buffers it while a task is started,
+    /// otherwise numbers it immediately and schedules a task that shows it to code.
     pub(super) fn input(&mut self, fact: impl Into<Fact>) {
         self.input_body(Body::new(fact));
     }
@@ -70,7 +69,7 @@ impl<'a> Draft<'a> {
         self.input_bodies([body]);
     }
 
-    /// Takes inputs that belong together: one task shows them all.
+    /// Takes inputs that belong together: one task shows all of them.
     pub(super) fn input_bodies(&mut self, bodies: impl IntoIterator<Item = Body>) {
         let buffered = self.run.volatile.turn.is_some();
         for body in bodies {
@@ -85,7 +84,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The events that this decision has made so far.
+    /// Events of this decision so far.
     pub(super) fn events(&self) -> &[Event] {
         &self.events
     }
@@ -117,7 +116,8 @@ impl<'a> Draft<'a> {
         self.successor = Some(Box::new(successor));
     }
 
-    /// There is room for one more input from outside; it must wait if it could go in soon.
+    /// Checks that there is room for another input from outside; returns `Busy` if there will be
+    /// soon.
     pub(super) fn room(&self) -> Result<(), Refusal> {
         let run = &*self.run;
         let waiting = u64::try_from(run.buffer.len()).unwrap_or(u64::MAX);
@@ -128,7 +128,7 @@ impl<'a> Draft<'a> {
         self.buffer_room()
     }
 
-    /// The buffer has room, if it is in use.
+    /// Checks that the buffer has room, if it is in use.
     pub(super) fn buffer_room(&self) -> Result<(), Refusal> {
         let full = self.run.buffer.len() >= self.context.limits.buffered_inputs;
         if self.run.volatile.turn.is_some() && full { Err(Refusal::Busy) } else { Ok(()) }

@@ -1,5 +1,5 @@
-//! Due times: which there are, how they are named in the store, and what a due one leads to. A due
-//! entry is a hint; the run acts only on what is really due.
+//! Due times: which exist, how the store identifies them, and what follows from them. An entry in
+//! the due index is a hint; the run acts only on what is really due.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -9,12 +9,12 @@ use crate::{
     time::Timestamp,
 };
 
-/// Names a due time within its run.
+/// Identifies a due time within its run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimerKey {
-    /// The first task is scheduled.
+    /// When the first task is scheduled.
     FirstTask,
-    /// The run's time is up.
+    /// When the run times out.
     Deadline,
     /// A timer of the workflow's code.
     Timer(TimerId),
@@ -23,7 +23,7 @@ pub enum TimerKey {
 }
 
 impl TimerKey {
-    /// The name as a store keeps it.
+    /// Encodes the key for the store.
     pub fn to_bytes(&self) -> Bytes {
         let mut bytes = BytesMut::new();
         match self {
@@ -41,7 +41,7 @@ impl TimerKey {
         bytes.freeze()
     }
 
-    /// Reads a name; `None` if it is none of ours.
+    /// Decodes a key; `None` if it is not valid.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (kind, rest) = bytes.split_first()?;
         match kind {
@@ -61,7 +61,7 @@ impl Run {
             return None;
         }
         let due = match key {
-            // A paused run schedules nothing; the entry comes back with the end of the pause.
+            // A paused run schedules nothing; the end of the pause restores the entry.
             TimerKey::FirstTask => self.first_task_at.filter(|_| !self.paused),
             TimerKey::Deadline => self.deadline(),
             TimerKey::Timer(timer) => {
@@ -72,7 +72,7 @@ impl Run {
         due.filter(|due| !due.never())
     }
 
-    /// When to look at it again, with what only memory knows: heartbeats that are not written.
+    /// When to check it again, including what is only in memory: unwritten heartbeats.
     pub fn look_again_at(&self, key: &TimerKey) -> Option<Timestamp> {
         let stored = self.due(key)?;
         match key {
@@ -81,7 +81,6 @@ impl Run {
         }
     }
 
-    /// All due times.
     pub fn due_keys(&self) -> Vec<TimerKey> {
         let mut keys = vec![TimerKey::FirstTask, TimerKey::Deadline];
         keys.extend(self.timers.keys().cloned().map(TimerKey::Timer));

@@ -1,4 +1,4 @@
-//! Everything that can happen to a run, and what the caller is told.
+//! Everything that can happen to a run, and the replies to the caller.
 
 use std::collections::BTreeSet;
 
@@ -19,108 +19,93 @@ use crate::{
     time::Timestamp,
 };
 
-/// What every decision needs and no machine may fetch for itself.
+/// What every decision needs and must not obtain for itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// The present.
     pub now: Timestamp,
-    /// Id of the next run, should this one be followed.
+    /// Id for the next run, in case one follows.
     pub next_run: RunId,
-    /// All bounds.
     pub limits: &'a Limits,
 }
 
-/// One thing that happens to a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// A worker takes the workflow task.
     StartTask(StartTask),
-    /// The worker answers with commands.
+    /// The worker replies with commands.
     CompleteTask(Box<CompleteTask>),
     /// The worker could not run the code.
     FailTask(Box<FailTask>),
-    /// The worker did not answer in time.
+    /// The worker did not reply in time.
     TimeOutTask {
-        /// Which start.
         start: StartId,
     },
-    /// The worker is gone.
+    /// The worker is lost.
     LoseTask {
-        /// Which start.
         start: StartId,
     },
-    /// The run was read from the store.
+    /// The run was loaded from the store.
     Recover,
-    /// An operator asks to try again whatever is stuck.
+    /// An operator asks to retry whatever is stuck.
     Repair {
-        /// Who.
         identity: String,
     },
-    /// A signal arrives.
     Signal(Box<Signal>),
-    /// Somebody asks the run to cancel itself.
+    /// A client requests cancellation.
     RequestCancel(RunCancelRequested),
-    /// Somebody ends the run.
+    /// A client terminates the run.
     Terminate(RunTerminated),
-    /// Somebody pauses the run.
+    /// A client pauses the run.
     Pause(RunPaused),
-    /// Somebody ends the pause.
+    /// A client ends the pause.
     Unpause(RunUnpaused),
-    /// A caller asks for an update.
+    /// A client requests an update.
     AdmitUpdate {
-        /// The update.
         update: UpdateId,
-        /// What is asked for.
         request: UpdateRequest,
-        /// The caller waits also while the run's code does not fit its history.
+        /// Whether the caller keeps waiting while the run is blocked.
         wait_while_blocked: bool,
     },
     /// A worker takes an activity.
     StartActivity(StartActivity),
-    /// A worker answers for an activity.
+    /// A worker reports the result of an activity.
     ResolveActivity(ResolveActivity),
     /// A worker reports progress.
     Heartbeat {
-        /// The event that scheduled the activity.
+        /// Number of the ActivityScheduled event.
         scheduled: EventNumber,
-        /// Which start.
         start: u32,
-        /// What the next attempt may go on from.
+        /// Progress from which the next attempt may resume.
         details: Payloads,
     },
-    /// A worker leaves an attempt to somebody else: it is not lost with its worker any more.
+    /// A worker leaves an attempt to be completed from outside: it is no longer lost with its
+    /// worker.
     DetachAttempt {
-        /// The event that scheduled the activity.
+        /// Number of the ActivityScheduled event.
         scheduled: EventNumber,
-        /// Which start.
         start: u32,
     },
-    /// The worker that held an attempt is gone, and its grace is over.
+    /// The worker of an attempt is lost, and its grace period is over.
     LoseAttempt {
-        /// The event that scheduled the activity.
+        /// Number of the ActivityScheduled event.
         scheduled: EventNumber,
-        /// Which start.
         start: u32,
     },
     /// A due time may have come. A hint: the run decides.
     Due {
-        /// Whose.
         timer: TimerKey,
     },
-    /// A client or operator moves a timer.
+    /// A client or operator reschedules a timer.
     RescheduleTimer(RescheduleTimer),
-    /// Another run does something to this one.
+    /// Another run has an effect on this one.
     Deliver {
-        /// The other run.
         source: RunReference,
-        /// What it does.
         action: Action,
     },
-    /// An effect on another workflow has its answer.
+    /// An effect on another workflow was answered.
     EffectAnswered {
-        /// Its number in the outbox.
+        /// Number in the outbox.
         number: u64,
-        /// The answer.
         answer: Answer,
     },
 }
@@ -128,107 +113,88 @@ pub enum Input {
 /// A worker takes the workflow task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartTask {
-    /// Names the start.
     pub start: StartId,
-    /// The worker's session.
     pub session: SessionId,
-    /// The worker.
     pub identity: String,
-    /// The worker's code.
     pub build: Option<BuildId>,
 }
 
-/// The worker answers with commands.
+/// The worker replies with commands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompleteTask {
-    /// Which start.
     pub start: StartId,
-    /// What code asks for, in order.
+    /// Commands, in order.
     pub commands: Vec<Command>,
-    /// Which replay rules code follows from here on.
+    /// Replay rules that code follows from here on.
     pub flags: BTreeSet<Flag>,
-    /// What a foreign SDK keeps about its task.
+    /// Data that another SDK stores with its task.
     pub sdk_metadata: Extension,
-    /// Another task should follow at once.
+    /// Whether another task should follow immediately.
     pub force_next: bool,
-    /// Bodies of the events that a ContinueAsNew carries over, read from the log by the shard.
+    /// Bodies of the events that a ContinueAsNew carries over, which the shard reads from the log.
     pub carried: Vec<Body>,
 }
 
 /// The worker could not run the code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailTask {
-    /// Which start.
     pub start: StartId,
-    /// What went wrong.
     pub cause: TaskFailureCause,
-    /// Details.
     pub failure: Failure,
-    /// How code and history differ, if they do.
+    /// Mismatch between code and history, if there is one.
     pub blocked: Option<Blocked>,
 }
 
-/// A signal arrives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Signal {
-    /// The signal.
     pub signal: SignalReceived,
-    /// What a gateway keeps with it.
+    /// Data that a gateway stores with it.
     pub extension: Extension,
 }
 
 /// A worker takes an activity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartActivity {
-    /// The event that scheduled it.
+    /// Number of the ActivityScheduled event.
     pub scheduled: EventNumber,
-    /// The worker's session.
     pub session: SessionId,
-    /// The worker.
     pub identity: String,
 }
 
-/// A worker answers for an activity.
+/// A worker reports the result of an activity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResolveActivity {
-    /// The event that scheduled it.
+    /// Number of the ActivityScheduled event.
     pub scheduled: EventNumber,
-    /// Which start.
     pub start: u32,
-    /// The answer.
     pub resolution: Resolution,
 }
 
-/// How an attempt of an activity ended.
+/// Result of an attempt of an activity.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Resolution {
-    /// With a result.
     Completed(Payloads),
-    /// With a failure.
     Failed(Failure),
-    /// By cancelling itself.
     Cancelled(Payloads),
 }
 
-/// A client or operator moves a timer.
+/// A client or operator reschedules a timer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RescheduleTimer {
-    /// The timer, or the wait that it ends.
+    /// The timer, or the wait whose deadline it is.
     pub what: Movable,
-    /// The new due time.
     pub fire_at: Timestamp,
-    /// Who.
     pub identity: String,
     /// Idempotency key of the request.
     pub key: Option<Key>,
 }
 
-/// Names a due time that can be moved.
+/// Identifies a due time that can be changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Movable {
-    /// That of a timer.
+    /// Due time of a timer.
     Timer(TimerId),
-    /// The end of a wait.
+    /// Deadline of a wait.
     Wait(WaitKey),
 }
 
@@ -238,143 +204,121 @@ impl<T: Into<TimerId>> From<T> for Movable {
     }
 }
 
-/// What a decision leads to.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    /// What goes into the log, events before notes; one log row.
+    /// Records for the log, events before notes; one log row.
     pub records: Vec<Record>,
-    /// What the caller is told once that is durable.
+    /// Reply to the caller, sent once the records are durable.
     pub reply: Reply,
-    /// Updates that code rejected: they leave no event, so only their callers learn of it.
+    /// Updates that code rejected: they leave no event, so only their callers are notified.
     pub rejected: Vec<(UpdateId, Failure)>,
-    /// The next run of the chain, to be started in the same batch.
+    /// Next run of the chain, to be started in the same batch.
     pub successor: Option<Box<StartRun>>,
 }
 
-/// What a caller is told.
+/// Reply to a caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// It is done.
     Done,
-    /// It was done before.
+    /// The same request was already carried out.
     Repeat,
     /// The hint was wrong; nothing is due.
     NotDue,
-    /// The worker has the task.
+    /// The task was given to the worker.
     TaskGiven(Box<GivenTask>),
-    /// The task's commands were taken; history ends with this event.
+    /// The commands were accepted; history ends with this event.
     TaskTaken {
-        /// Number of the task's TaskCompleted.
+        /// Number of the TaskCompleted event.
         completed: EventNumber,
     },
-    /// The task left nothing. The worker goes back to the last completed one.
+    /// The task left no event. The worker goes back to the last completed one.
     TaskDiscarded,
-    /// The task's commands were refused and the task will be given again.
+    /// The commands were refused, and the task will be retried.
     TaskRefused {
-        /// Why.
         cause: TaskFailureCause,
-        /// Details.
         message: String,
     },
-    /// Where the update stands.
+    /// State of the update.
     Update(Stage),
-    /// The worker has the activity, as start number `start`.
+    /// The activity was given to the worker, as start number `start`.
     ActivityGiven {
-        /// Names the start.
         start: u32,
     },
-    /// The attempt goes on; `cancel_requested` tells whether it should.
+    /// The attempt is still current.
     Alive {
-        /// Code asked for the activity to be cancelled.
+        /// Whether code requested the cancellation of the activity.
         cancel_requested: bool,
     },
-    /// The effect on this run has this answer.
+    /// Answer to the effect on this run.
     Delivered(Answer),
 }
 
-/// Why an input was refused. Nothing changed.
+/// Why an input was refused. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The run is closed.
     #[error("the run is closed")]
     RunClosed,
-    /// The run cannot take the input now; it can soon.
+    /// The run cannot take the input now, but soon can.
     #[error("the run is busy: its inputs wait for a workflow task to end")]
     Busy,
-    /// A bound would be passed.
+    /// A limit would be exceeded.
     #[error("{0}")]
     Limit(Exceeded),
-    /// There is no such task, or it was given to somebody else meanwhile.
+    /// The task does not exist, or was given to another worker since.
     #[error("the workflow task is no longer current")]
     StaleTask,
-    /// The code does not fit the history, as it was found before.
+    /// This build is already known not to fit the history.
     #[error("this build was tried and does not fit the recorded history")]
     BuildTried,
-    /// There is no such attempt, or another one is current.
+    /// The attempt does not exist, or another one is current.
     #[error("the activity attempt is no longer current")]
     StaleAttempt,
-    /// There is no such activity, or it is over.
+    /// The activity does not exist, or has closed.
     #[error("there is no pending activity {0}")]
     UnknownActivity(ActivityId),
     /// The activity waits for a worker or for its next attempt.
     #[error("no attempt of activity {0} is running")]
     NoAttempt(ActivityId),
-    /// The activity was not asked to cancel itself.
-    #[error("the activity cannot report cancellation: nobody requested it")]
+    /// The cancellation of the activity was not requested.
+    #[error("the activity cannot report cancellation: none was requested")]
     CancelNotRequested,
-    /// There is no such timer.
     #[error("there is no open timer {0}")]
     UnknownTimer(TimerId),
-    /// There is no such wait.
     #[error("there is no open wait {0}")]
     UnknownWait(String),
-    /// The wait has no end that could be moved.
+    /// The wait has no deadline that could be changed.
     #[error("wait {0} has no deadline that could be moved")]
     EndlessWait(String),
-    /// The timer has fired.
     #[error("timer {0} has fired")]
     TimerFired(TimerId),
-    /// The wait has no deadline.
     #[error("timer {0} stands for a wait without deadline, which cannot be given one")]
     NoDeadline(TimerId),
-    /// The new due time means never.
     #[error("timer {0} cannot be moved to {never}, which means never", never = Timestamp::NEVER)]
     NeverDeadline(TimerId),
-    /// The new due time is in the past.
     #[error("the new due time {fire_at} is in the past: it is {now}")]
-    PastDeadline {
-        /// The new due time.
-        fire_at: Timestamp,
-        /// The present.
-        now: Timestamp,
-    },
-    /// The new due time is later than the timer allows.
+    PastDeadline { fire_at: Timestamp, now: Timestamp },
+    /// The new due time is later than the timer's guards allow.
     #[error("the new due time {fire_at} is after {not_after}, the latest that the timer allows")]
     TooLate {
-        /// The new due time.
         fire_at: Timestamp,
-        /// The latest that the timer allows.
+        /// The latest due time that the guards allow.
         not_after: Timestamp,
     },
-    /// The timer was moved too often.
+    /// The timer was rescheduled as many times as its guards allow.
     #[error("the timer was moved {limit} times, as often as it allows")]
-    TooManyMoves {
-        /// How often it may be moved.
-        limit: u32,
-    },
-    /// The run has no such update, or code rejected it, which leaves no trace.
+    TooManyMoves { limit: u32 },
+    /// The run has no such update, or code rejected it, which leaves no event.
     #[error("there is no update {0} in this run")]
     UnknownUpdate(UpdateId),
-    /// The key, or the id of the update, was used before for something else.
+    /// The key, or the id of the update, was already used for another request.
     #[error("key {0:?} was used before, for a request with other content")]
     KeyReused(Key),
-    /// The run is paused already.
     #[error("the run is paused already")]
     Paused,
-    /// The run is not paused.
     #[error("the run is not paused")]
     NotPaused,
-    /// The run is paused, so nothing is handed out.
+    /// The run is paused, so no task is handed out.
     #[error("the run is paused: nothing is handed out until it is unpaused")]
     Held,
 }

@@ -1,11 +1,12 @@
-//! Idempotency keys. A key is a field of the record that its input caused, so it is durable with it and
-//! needs no table; each operation has keys of its own. They are remembered as long as the run is kept
-//! and carried over to the runs that follow it. A repeat is answered and changes nothing, also when the
-//! run has been closed since. A digest of what was asked for stands beside the keys of signals and of
-//! moves: a key that comes back with something else is refused. The other operations have no content
-//! beside a reason. A new run numbers its timers from the start, so what a move was about is not carried over.
+//! Idempotency keys. A key is a field of the record that its input caused, so it is durable with
+//! that record and needs no table; each operation has its own keys. They are kept as long as the
+//! run, and passed on to the runs that continue it. A repeated request gets a reply and changes
+//! nothing, even if the run has closed since. Keys of signals and reschedules are stored with a
+//! digest of the request: reusing a key for another request is refused. The other operations have
+//! no content besides a reason. A new run numbers its timers from the start, so digests of
+//! reschedules are not passed on.
 //!
-//! Repairing has no key: it invents nothing, so doing it twice is doing it once.
+//! Repair has no key, because it is idempotent.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// These keys, oldest first, and what they were used for as far as that is known.
+    /// These keys, oldest first, with the digests of their requests as far as they are known.
     pub fn of(keys: &[Key], digests: &[Digest]) -> Self {
         let mut known = Self::default();
         let digests = digests.iter().copied().chain(std::iter::repeat(Digest::UNKNOWN));
@@ -40,24 +41,21 @@ impl Keys {
         known
     }
 
-    /// Remembers a key, and what it was used for.
+    /// Adds a key and the digest of its request.
     pub fn insert(&mut self, key: &Key, asked: Digest) {
         if self.known.insert(key.clone(), asked).is_none() {
             self.in_order.push(key.clone());
         }
     }
 
-    /// The key was seen.
     pub fn contains(&self, key: &Key) -> bool {
         self.known.contains_key(key)
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.in_order.len()
     }
 
-    /// There are none.
     pub fn is_empty(&self) -> bool {
         self.in_order.is_empty()
     }
@@ -67,13 +65,13 @@ impl Keys {
         newest(&self.in_order, limits, |key| key.as_str().len())
     }
 
-    /// What these keys were used for.
+    /// Digests of the requests with these keys.
     pub(super) fn digests(&self, keys: &[Key]) -> Vec<Digest> {
         keys.iter().map(|key| self.known.get(key).copied().unwrap_or_default()).collect()
     }
 }
 
-/// The newest of what the next run takes over, as many and as large as may be, oldest first.
+/// The newest items that the next run takes over, within the limits, oldest first.
 pub(super) fn newest<T: Clone>(
     in_order: &[T],
     limits: &Limits,
@@ -90,8 +88,8 @@ pub(super) fn newest<T: Clone>(
 }
 
 impl Run {
-    /// The input was taken before, by this run or by one that it follows.
-    pub(super) fn took_before(&self, input: &Input) -> Result<bool, Refusal> {
+    /// Whether this run, or an earlier one of its chain, has already taken the input.
+    pub(super) fn is_repeat(&self, input: &Input) -> Result<bool, Refusal> {
         let (known, key) = match input {
             Input::Signal(signal) => (&self.signal_keys, &signal.signal.key),
             Input::RescheduleTimer(reschedule) => (&self.reschedule_keys, &reschedule.key),
@@ -127,13 +125,13 @@ impl Run {
         Ok(true)
     }
 
-    /// The run has taken this signal, by its key.
+    /// Whether the run has taken this signal, according to its key.
     pub fn has_signal(&self, SignalReceived { name, input, key, .. }: &SignalReceived) -> bool {
         let taken = key.as_ref().and_then(|key| self.signal_keys.known.get(key));
         taken.is_some_and(|taken| !taken.differs(Digest::of_message(name, input)))
     }
 
-    /// What an input asks for, if that can differ between two inputs of its kind.
+    /// Digest of an input, if inputs of its kind have content.
     fn asked(&self, input: &Input) -> Digest {
         #[expect(clippy::wildcard_enum_match_arm, reason = "other inputs have no content")]
         match input {
@@ -152,7 +150,7 @@ impl Run {
         }
     }
 
-    /// Remembers the key of a fact, whether it is numbered or waits in the buffer.
+    /// Adds the key of a fact, whether it is numbered or buffered.
     pub(super) fn remember_key(&mut self, fact: &Fact) {
         #[expect(clippy::wildcard_enum_match_arm, reason = "other facts have no key of this kind")]
         let (known, key, asked) = match fact {
@@ -182,7 +180,7 @@ impl Run {
         known.insert(key, asked);
     }
 
-    /// Takes over the keys of the runs before.
+    /// Takes over the keys of earlier runs.
     pub(super) fn inherit_keys(&mut self, previous: &PreviousRun) {
         self.signal_keys = Keys::of(&previous.signal_keys, &previous.signal_digests);
         self.reschedule_keys = Keys::of(&previous.reschedule_keys, &[]);

@@ -1,38 +1,35 @@
-//! What an open run is doing, and what will make it go on. Every open run has one liveness state and
-//! at least one resume source; a run without one is stranded.
+//! What an open run is doing, and what will resume it. Every open run has one liveness state and at
+//! least one resume source; a run without one is stranded.
 
 use super::{Phase, Run, Task};
 use crate::event::Origin;
 
-/// What a run is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Liveness {
-    /// It is closed.
     Closed,
-    /// It is paused.
     Paused,
     /// Its code does not fit its history.
     ReplayBlocked,
-    /// A worker runs its code.
+    /// A workflow task is in flight on a worker.
     TaskRunning,
-    /// Its code waits for a worker.
+    /// A workflow task waits for a worker.
     TaskWaiting,
-    /// It waits for its first task.
+    /// The first task is not due yet.
     StartDelayed,
-    /// It waits for activities.
+    /// Waits for activities.
     ActivityPending,
-    /// It waits for children or other workflows.
+    /// Waits for children or other workflows.
     ChildPending,
-    /// It waits for a timer.
+    /// Waits for a timer.
     TimerPending,
-    /// It waits for a signal, an update or a condition.
+    /// Waits for a signal, an update or a condition.
     InputPending,
 }
 
-/// What will make a run go on.
+/// What will resume a run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ResumeSource {
-    /// Its workflow task.
+    /// A workflow task.
     Task,
     /// A due time.
     Due,
@@ -47,7 +44,6 @@ pub enum ResumeSource {
 }
 
 impl Run {
-    /// What the run is doing.
     pub fn liveness(&self) -> Liveness {
         if !self.open() {
             return Liveness::Closed;
@@ -79,7 +75,7 @@ impl Run {
         Liveness::InputPending
     }
 
-    /// What will make the run go on, in order.
+    /// What will resume the run, in order.
     pub fn resume_sources(&self) -> Vec<ResumeSource> {
         let running = |phase: &Phase| matches!(phase, Phase::Ready { .. } | Phase::Started { .. });
         let waits_for_input = !self.waits.is_empty()

@@ -1,11 +1,11 @@
-//! The server half of the core: what may happen to a run, and what follows.
+//! The server's machine: what may happen to a run, and what follows.
 //!
-//! [`decide`] takes an input and answers with records; every record changes the run by `apply` at the
-//! moment it is made, so that later parts of the same decision see it. Recovery is [`Run::fold`]:
-//! `apply` alone. A refusal changes nothing: all checks come before the first record.
+//! [`decide`] takes an input and returns records. Each record is applied to the run as soon as it
+//! is made, so that later parts of the same decision see it. Recovery is [`Run::fold`], which only
+//! applies. A refusal changes nothing: all checks come before the first record.
 //!
 //! One file per concept, each with its transition table as a plain `match`. Nothing here knows
-//! stores, queues or connections: rows are a projection of [`Run`], made by the shard.
+//! stores, queues or connections: the shard projects a [`Run`] to rows.
 
 mod activity;
 mod apply;
@@ -51,9 +51,10 @@ pub use waiting::{ShownWait, WaitKey};
 
 use draft::Draft;
 
-/// Judges an input. On `Ok` the run has changed as the records say; on `Err` it has not changed.
+/// Decides about an input. On `Ok` the run has changed as the records say; on `Err` it has not
+/// changed.
 pub fn decide(run: &mut Run, context: &Context<'_>, input: Input) -> Result<Decision, Refusal> {
-    if run.took_before(&input)? {
+    if run.is_repeat(&input)? {
         return Ok(Draft::new(run, context).finish(Reply::Repeat));
     }
     if !run.open() {

@@ -1,5 +1,5 @@
-//! Pause: inputs are recorded, timers fire into history, running attempts go on, a started task may
-//! complete; nothing new is scheduled or handed out until the pause ends.
+//! Pause: inputs are recorded, timers fire into history, running attempts continue and a started
+//! task may complete, but nothing new is scheduled or handed out until the pause ends.
 
 use super::{Decision, Refusal, Reply, Run, Touch, draft::Draft};
 use crate::event::{Fact, RunPaused, RunUnpaused};
@@ -34,8 +34,8 @@ impl Run {
         }
     }
 
-    /// The run is paused, or will be as soon as the task in flight ends: inputs are judged on this, and
-    /// people are shown it.
+    /// Whether the run is paused, or will be when the task in flight ends. Inputs are checked
+    /// against this, and people see it.
     pub fn paused_with_buffer(&self) -> bool {
         self.buffer
             .iter()

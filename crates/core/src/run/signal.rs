@@ -5,7 +5,7 @@ use crate::event::Body;
 
 pub(super) fn receive(mut draft: Draft<'_>, input: Signal) -> Result<Decision, Refusal> {
     let run = &*draft.run;
-    // After a refused close, a steady stream of signals must not keep the run open for ever.
+    // After a refused close, a steady stream of signals must not keep the run open forever.
     if run.close_refused && run.volatile.turn.is_some() {
         return Err(Refusal::Busy);
     }

@@ -1,5 +1,5 @@
-//! A folded log as bytes: a cache, never an authority. The version comes first; bytes of another
-//! version are ignored and the log is folded from the start.
+//! A folded log as bytes: a cache, never an authority. The version comes first; a snapshot of
+//! another version is ignored, and the log is folded from the start.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -9,17 +9,17 @@ use super::Run;
 pub const SNAPSHOT_VERSION: u16 = 10;
 
 impl Run {
-    /// The durable part of the run.
+    /// Encodes the durable part of the run.
     pub fn to_snapshot(&self) -> Bytes {
         let mut bytes = BytesMut::new();
         bytes.put_u16(SNAPSHOT_VERSION);
-        // Serialising plain data into memory cannot fail; if it ever did, an empty state is ignored
-        // on reading, as any other unknown snapshot.
+        // Serialising plain data into memory cannot fail; if it did, the empty state would be
+        // ignored on decoding, like an unknown version.
         bytes.put_slice(&postcard::to_allocvec(self).unwrap_or_default());
         bytes.freeze()
     }
 
-    /// How many things a snapshot of the run holds, for whoever decides how often one is worth its price.
+    /// Number of items in a snapshot of the run, to decide how often one is worth writing.
     pub fn snapshot_items(&self) -> usize {
         let timers = self.timers.len() + self.fired.len();
         let open = timers + self.waits.len() + self.activities.len();
@@ -35,7 +35,7 @@ impl Run {
         open + others + keys + self.buffer.len() + self.updates.len() + self.carried_updates.len()
     }
 
-    /// The run of a snapshot, if this version can read it.
+    /// Decodes a snapshot, if this version can read it.
     pub fn from_snapshot(bytes: &[u8]) -> Option<Self> {
         let (version, state) = bytes.split_first_chunk::<2>()?;
         if u16::from_be_bytes(*version) != SNAPSHOT_VERSION {

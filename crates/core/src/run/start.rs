@@ -1,4 +1,4 @@
-//! How a run begins: by a caller, as a child, or after another run of the same workflow.
+//! How a run starts: by a caller, as a child, or after another run of the same workflow.
 
 use super::{
     Context, Decision, Extent, Keys, Reply, Run, Status, Task, Touch, Volatile, draft::Draft,
@@ -11,43 +11,38 @@ use crate::{
     time::Timestamp,
 };
 
-/// What is needed to start a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartRun {
-    /// The workflow.
     pub workflow: WorkflowKey,
-    /// The run.
     pub run: RunId,
-    /// Counts the runs of the workflow id.
+    /// Number of the run among the runs of its workflow id.
     pub ordinal: u64,
-    /// What it runs.
     pub spec: RunSpec,
-    /// Who asks.
     pub identity: String,
     /// Idempotency key of the start.
     pub key: Option<Key>,
-    /// First run of the chain; none if this is it.
+    /// First run of the chain; `None` if it is this one.
     pub first_run: Option<RunId>,
-    /// The run whose random seed code sees; none if this is it.
+    /// Run whose random seed code sees; `None` if it is this one.
     pub original_run: Option<RunId>,
-    /// How it follows another run.
+    /// How it continues another run.
     pub previous: Option<PreviousRun>,
-    /// Which attempt of the chain's retry policy.
+    /// Attempt number of the chain's retry policy.
     pub attempt: u32,
-    /// When the chain's time is up, if that was fixed before.
+    /// When the whole chain times out, if that is already fixed.
     pub expires_at: Option<Timestamp>,
-    /// When the first task is scheduled, if not at once.
+    /// When the first task is scheduled, if not immediately.
     pub first_task_at: Option<Timestamp>,
     /// The parent, if it is a child.
     pub parent: Option<Parent>,
     /// The topmost ancestor.
     pub root: Option<RunReference>,
-    /// Inputs it has from the beginning: carried over, or sent with the start.
+    /// Initial inputs: carried over, or sent with the start.
     pub inputs: Vec<Body>,
 }
 
 impl StartRun {
-    /// A first run, at once.
+    /// A first run that starts immediately.
     pub fn new(workflow: WorkflowKey, run: RunId, spec: RunSpec) -> Self {
         Self {
             workflow,
@@ -68,8 +63,8 @@ impl StartRun {
         }
     }
 
-    /// The same run, whose code begins at this time if there is one. A run of a cron schedule waits
-    /// for the first of its times after that.
+    /// Delays the start of the run's code until `at`, if given. A run with a cron schedule starts
+    /// at the first matching time after that.
     #[must_use]
     pub fn beginning(self, at: Option<Timestamp>, now: Timestamp) -> Self {
         let after = at.unwrap_or(now).max(now);
@@ -79,7 +74,7 @@ impl StartRun {
     }
 }
 
-/// Starts a run: RunStarted, its first inputs, and its first task unless that comes later.
+/// Starts a run: RunStarted, its initial inputs, and its first task unless that is delayed.
 pub fn start(context: &Context<'_>, start: StartRun) -> (Run, Decision) {
     let inputs = start.inputs.clone();
     let started = started(context, start);

@@ -3,17 +3,18 @@
 //! | state | input | becomes |
 //! |---|---|---|
 //! | none | StartTimer | open |
-//! | open | due time came | fired, code is woken |
+//! | open | due | fired, code is woken |
 //! | open | CancelTimer | gone |
-//! | open | moved by code or from outside | open with another due time |
-//! | open, firing in the buffer | CancelTimer, or moved later by code | the firing is dropped |
-//! | fired | moved by the code of the task that sees it | open with another due time |
-//! | fired | that task is completed without a move | gone |
+//! | open | rescheduled by code or from outside | open with another due time |
+//! | open, firing in the buffer | CancelTimer, or rescheduled to later by code | the firing is dropped |
+//! | fired | rescheduled by the code of the task that sees it | open with another due time |
+//! | fired | that task completes without a reschedule | gone |
 //!
-//! Order in history decides between a move by code and the firing. Code handles what a task saw one by
-//! one; a move that it makes for an event before the firing makes the firing void, and the timer is
-//! armed again. Which event code moved the timer for is the worker's to know, see [`crate::replay`]. A
-//! move from outside stands in history itself, so after a firing it is refused.
+//! Order in history decides between a reschedule by code and the firing. Code handles the inputs of
+//! a task one by one; a reschedule in reaction to an event before the firing voids the firing, and
+//! the timer is armed again. Only the worker knows which event code reacted to, see
+//! [`crate::replay`]. A reschedule from outside is itself an event in history, so after a firing it
+//! is refused.
 
 use super::{
     Decision, FiredTimer, Movable, Refusal, Reply, RescheduleTimer, Run, Timer, Touch, draft::Draft,
@@ -34,7 +35,8 @@ pub(super) fn fire(mut draft: Draft<'_>, id: TimerId) -> Result<Decision, Refusa
     Ok(draft.finish(Reply::Done))
 }
 
-/// A client or operator moves a timer. It schedules no task by itself: code sees it with the next one.
+/// Reschedules a timer for a client or operator. It schedules no task by itself: code sees it with
+/// the next one.
 pub(super) fn reschedule(
     mut draft: Draft<'_>,
     request: RescheduleTimer,
@@ -128,7 +130,7 @@ impl Run {
         self.touch_timer(&spec.timer);
     }
 
-    /// How often a timer was moved from outside and who moved it last, with what waits in the buffer.
+    /// Number of reschedules from outside and their last author, including a buffered one.
     pub(super) fn moves_of<'a>(&'a self, timer: &'a Timer) -> (u32, Option<&'a Mover>) {
         let mut moves = timer.moves;
         let mut by = timer.moved_by.as_deref();
@@ -157,7 +159,7 @@ impl Run {
         self.touch_timer(&moved.timer);
     }
 
-    /// The wait stays open until code has seen that its time is up.
+    /// The wait stays open until code has seen that its deadline passed.
     fn pass_deadline(&mut self, fired: &TimerFired) {
         let owner = self.timers.get(&fired.timer).and_then(|timer| timer.wait.as_ref());
         if let Some(wait) = owner.and_then(|wait| self.waits.get_mut(wait)) {
@@ -170,14 +172,15 @@ impl Run {
         self.timers.remove(id)
     }
 
-    /// A timer that fired, and whose firing no completed task has seen.
+    /// A fired timer whose firing no completed task has seen.
     pub(super) fn fired_unseen(&self, id: &TimerId) -> Option<&Timer> {
         let unseen = |fired: &&FiredTimer| fired.number > self.completed;
         let mut fired = self.fired.iter().filter(unseen).map(|fired| &fired.timer);
         fired.find(|timer| timer.spec.timer == *id)
     }
 
-    /// Opens a timer that fired: the task that saw the firing moves it, so the firing is void.
+    /// Opens a fired timer again: the task that saw the firing reschedules it, so the firing is
+    /// void.
     fn arm_again(&mut self, id: &TimerId) {
         let place = self.fired.iter().position(|fired| fired.timer.spec.timer == *id);
         let Some(FiredTimer { timer, .. }) = place.map(|place| self.fired.remove(place)) else {
@@ -189,11 +192,11 @@ impl Run {
         self.timers.insert(id.clone(), timer);
     }
 
-    /// Forgets the timers whose firing a completed task has seen: no later task moves them.
+    /// Drops the timers whose firing a completed task has seen: no later task reschedules them.
     pub(super) fn forget_seen_firings(&mut self) {
         let completed = self.completed;
         self.fired.retain(|fired| fired.number > completed);
-        // Most runs have none, most of the time.
+        // Most runs have none most of the time.
         self.fired.shrink_to_fit();
     }
 

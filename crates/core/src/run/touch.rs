@@ -1,4 +1,4 @@
-//! Which parts of a run a decision changed. The shard projects just those to rows.
+//! Which parts of a run a decision changed. The shard projects only those to rows.
 
 use super::{Run, WaitKey};
 use crate::ids::{EventNumber, TimerId, WaitId};
@@ -10,13 +10,9 @@ pub enum Touch {
     Run,
     /// The run's own deadlines: first task, run timeout.
     Deadlines,
-    /// The workflow task.
     Task,
-    /// A timer.
     Timer(TimerId),
-    /// A condition wait.
     Wait(WaitId),
-    /// An activity.
     Activity(EventNumber),
     /// An effect on another workflow.
     Effect(u64),
@@ -36,7 +32,7 @@ impl Run {
         self.volatile.touched.insert(part);
     }
 
-    /// What changed since the last call, in order.
+    /// Parts that changed since the last call, in order.
     pub fn take_touched(&mut self) -> Vec<Touch> {
         std::mem::take(&mut self.volatile.touched).into_iter().collect()
     }
@@ -51,7 +47,7 @@ impl Run {
         parts
     }
 
-    /// Nothing changed, but all rows are to be written again.
+    /// Marks all parts as changed, so that all rows are written again.
     pub(super) fn touch_everything(&mut self) {
         self.volatile.touched.extend(self.parts());
     }

@@ -2,17 +2,17 @@
 //!
 //! | update | input | becomes |
 //! |---|---|---|
-//! | unknown | a caller asks | admitted, in memory: the caller repeats after a crash |
+//! | unknown | requested by a caller | admitted, in memory: the caller repeats after a crash |
 //! | admitted | code accepts | accepted (event) |
-//! | admitted | code rejects, or does not answer | gone; only the caller is told |
-//! | admitted, caller does not wait for a repair | code does not fit history | gone; the caller is told so |
+//! | admitted | code rejects, or does not answer | gone; only the caller is notified |
+//! | admitted, caller does not wait for a fix | code does not fit history | gone; the caller is told so |
 //! | accepted | code completes | completed (event), kept for repeats |
 //!
-//! An outcome that is too large becomes a failure that says so, in history too: replay compares only
-//! that the update ended.
+//! An outcome that is too large becomes a failure that says so, in history too: replay only
+//! compares that the update ended.
 //!
 //! An update that was carried over from another run is admitted by an event, so its rejection is a
-//! note, and is kept for repeats too.
+//! note, which is kept for repeats too.
 
 use super::{Admitted, Decision, Refusal, Reply, Run, Update, draft::Draft};
 use crate::{
@@ -25,14 +25,12 @@ use crate::{
     payload::size,
 };
 
-/// Where an update stands.
+/// State of an update.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stage {
-    /// Code has not judged it.
+    /// Code has neither accepted nor rejected it.
     Admitted,
-    /// Code accepted it.
     Accepted,
-    /// It has its outcome.
     Completed(Outcome),
     /// An earlier run of the chain completed it.
     CompletedIn(RunId),
@@ -97,7 +95,8 @@ pub(super) fn reject(draft: &mut Draft<'_>, update: UpdateId, failure: Failure) 
     draft.reject(update, failure);
 }
 
-/// The failure, or that it is too large: whoever waits for an outcome must have one.
+/// The failure, or one that says that it is too large: a caller that waits for an outcome must get
+/// one.
 fn fit(limits: &Limits, update: &UpdateId, failure: Failure) -> Failure {
     match limits.check_failure(&failure) {
         Ok(()) => failure,
@@ -110,8 +109,8 @@ fn too_large(update: &UpdateId, problem: &InvalidField) -> Failure {
     Failure::server(FailureKind::Application, message)
 }
 
-/// Code that does not know an update must not leave its caller waiting. Beside the updates that were
-/// sent with the task, code has seen all that are in history.
+/// Rejects updates that code did not handle, so that their callers do not wait forever. Besides the
+/// updates that were sent with the task, code has seen all that are in history.
 pub(super) fn reject_unanswered(draft: &mut Draft<'_>, sent: &[UpdateId]) {
     let run = &*draft.run;
     let in_memory = sent.iter().filter(|update| run.volatile.admitted.contains_key(update));
@@ -129,12 +128,13 @@ pub(super) fn reject_unanswered(draft: &mut Draft<'_>, sent: &[UpdateId]) {
 }
 
 impl Run {
-    /// Code cannot judge updates before it is repaired: those whose callers do not wait for that are gone.
+    /// Drops updates while code is blocked and cannot handle them, unless their callers wait for a
+    /// fix.
     pub(super) fn withdraw_updates(&mut self) {
         self.volatile.admitted.retain(|_, admitted| admitted.wait_while_blocked);
     }
 
-    /// Where an update stands, if it is known.
+    /// State of an update, if it is known.
     pub fn update_stage(&self, update: &UpdateId) -> Option<Stage> {
         let carried = || self.carried_updates.iter().find(|carried| carried.update == *update);
         match self.updates.get(update) {
@@ -147,7 +147,7 @@ impl Run {
         }
     }
 
-    /// Where an update stands that was asked for before; its id cannot be used for another one.
+    /// State of an update that was requested before; its id cannot be used for another request.
     pub(super) fn asked_before(
         &self,
         update: &UpdateId,
@@ -197,7 +197,7 @@ impl Run {
         self.updates.insert(update.clone(), Update::Rejected { failure, asked });
     }
 
-    /// What an update that has an event asks for.
+    /// Digest of the request of an update that has an event.
     fn asked_for(&self, update: &UpdateId) -> Digest {
         self.updates.get(update).map(Update::asked).unwrap_or_default()
     }

@@ -1,9 +1,10 @@
-//! Condition waits on the server: it stores and shows them; the predicate is the worker's business.
+//! Condition waits on the server, which stores and shows them; only the worker evaluates the
+//! predicate.
 //!
 //! | state | command | becomes |
 //! |---|---|---|
 //! | none | OpenWait | open |
-//! | open | DescribeWait | open, and shows something else |
+//! | open | DescribeWait | open, with other details |
 //! | open | SatisfyWait, TimeOutWait, CancelWait | gone |
 
 use super::{Run, Touch, Wait};

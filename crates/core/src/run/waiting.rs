@@ -1,5 +1,5 @@
-//! What a run waits for, as it is shown. Lists, inboxes and descriptions all read this, so that a wait
-//! is the same wait wherever it is seen. A condition and its deadline are one wait.
+//! What a run waits for, as it is shown. Lists, inboxes and descriptions all use this, so that a
+//! wait looks the same everywhere. A condition and its deadline are one wait.
 
 use std::fmt;
 
@@ -14,43 +14,38 @@ use crate::{
     time::Timestamp,
 };
 
-/// Names a wait within its run.
+/// Identifies a wait within its run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitKey {
     /// A timer of the workflow's code: a sleep, a wait for a signal, a recorded retry.
     Timer(TimerId),
-    /// A condition.
     Condition(WaitId),
     /// The next attempt of the activity that this event scheduled.
     Activity(EventNumber),
-    /// The beginning of the run itself: it is the next attempt of a child.
+    /// The start of the run itself, which is the next attempt of a child.
     Begin,
 }
 
-/// One thing that a run waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShownWait {
-    /// Its name within the run.
     pub key: WaitKey,
-    /// What is waited for.
     pub kind: WaitKind,
-    /// Name of the signal, key of the condition or approval, id of the timer.
+    /// Name of the signal, key of the condition or approval, or id of the timer.
     pub name: String,
     /// Why it exists; absent in histories of older code.
     pub origin: Option<Origin>,
-    /// The timer whose due time is the end of the wait and can be moved; none without a deadline.
+    /// Timer of the deadline, which can be rescheduled; `None` without a deadline.
     pub timer: Option<TimerId>,
-    /// Since when.
     pub since: Timestamp,
-    /// Until when; [`Timestamp::NEVER`] without a deadline.
+    /// Deadline; [`Timestamp::NEVER`] if there is none.
     pub until: Timestamp,
-    /// What clients and operators may do to its end.
+    /// Limits on reschedules by clients and operators.
     pub guards: Guards,
-    /// How often its end was moved from outside.
+    /// Number of reschedules from outside.
     pub moves: u32,
     /// Who moved it last.
     pub moved_by: Option<Mover>,
-    /// What is shown to the person who must act.
+    /// Shown to the person who must act.
     pub details: Option<WaitDetails>,
 }
 
@@ -62,7 +57,7 @@ impl ShownWait {
 }
 
 impl WaitKey {
-    /// The name as stores keep it.
+    /// Encodes the key for stores.
     pub fn to_bytes(&self) -> Bytes {
         let mut bytes = BytesMut::new();
         bytes.put_u8(match self {
@@ -80,7 +75,7 @@ impl WaitKey {
         bytes.freeze()
     }
 
-    /// Reads a name; `None` if it is none of ours.
+    /// Decodes a key; `None` if it is not valid.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (kind, rest) = bytes.split_first()?;
         let rest = std::str::from_utf8(rest).ok()?;
@@ -94,7 +89,7 @@ impl WaitKey {
     }
 }
 
-/// The id alone, for people; timers and conditions may share one.
+/// Shows only the id, for people; a timer and a condition may have the same one.
 impl fmt::Display for WaitKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -107,7 +102,7 @@ impl fmt::Display for WaitKey {
 }
 
 impl Run {
-    /// Everything that the run waits for; nothing once it is closed.
+    /// All waits of the run; none once it is closed.
     pub fn shown_waits(&self) -> Vec<ShownWait> {
         let conditions = self.waits.keys().cloned().map(WaitKey::Condition);
         let timers = self.timers.keys().cloned().map(WaitKey::Timer);
@@ -116,7 +111,7 @@ impl Run {
         keys.filter_map(|key| self.shown_wait(&key)).collect()
     }
 
-    /// One wait. The deadline of a condition is none of its own.
+    /// A single wait. The deadline of a condition is not a wait of its own.
     pub fn shown_wait(&self, key: &WaitKey) -> Option<ShownWait> {
         if !self.open() {
             return None;
@@ -129,7 +124,7 @@ impl Run {
         }
     }
 
-    /// One wait as lists keep it.
+    /// A single wait as a row of the list.
     pub fn wait_row(&self, key: &WaitKey) -> Option<WaitRow> {
         let shown = self.shown_wait(key)?;
         Some(WaitRow {
@@ -147,7 +142,7 @@ impl Run {
         })
     }
 
-    /// The timer whose due time is the end of the wait.
+    /// Timer of the wait's deadline.
     pub(super) fn timer_of(&self, key: &WaitKey) -> Result<TimerId, Refusal> {
         let unknown = || Refusal::UnknownWait(key.to_string());
         let endless = || Refusal::EndlessWait(key.to_string());
@@ -238,8 +233,8 @@ impl Run {
         })
     }
 
-    /// The run is the next attempt of a child, and its code has not begun. All attempts that the engine
-    /// makes have the workflow id of the first.
+    /// The run is the next attempt of a child, and its code has not started. All attempts that the
+    /// engine makes have the workflow id of the first.
     fn shown_begin(&self) -> Option<ShownWait> {
         let until = self.first_task_at.filter(|_| self.attempt > 1 && self.parent.is_some())?;
         let workflow = self.workflow.workflow.clone();

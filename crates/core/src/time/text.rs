@@ -1,5 +1,4 @@
-//! Points in time as people and programs write them: RFC 3339 where text is wanted, two numbers
-//! elsewhere.
+//! Text forms of a time: RFC 3339 in human-readable formats, two numbers in others.
 
 use std::{fmt, str::FromStr};
 
@@ -8,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::Timestamp;
 
-/// Text that is no point in time.
+/// Text that is not a time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no time; write it as 2026-11-30T12:00:00Z, with the zone: {reason}")]
 pub struct ParseTimestampError {
@@ -67,7 +66,6 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Reads text.
 struct Rfc3339;
 
 impl de::Visitor<'_> for Rfc3339 {

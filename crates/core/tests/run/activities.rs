@@ -420,7 +420,7 @@ fn a_running_activity_may_complete_although_cancel_was_requested() {
 fn an_activity_can_not_cancel_itself_unasked() {
     let mut world = started(|_| {});
     let input = world.resolve_input("a", 1, Resolution::Cancelled(Vec::new()));
-    let expected = "the activity cannot report cancellation: nobody requested it";
+    let expected = "the activity cannot report cancellation: none was requested";
     assert_eq!(world.refused(input).to_string(), expected);
 }
 
