@@ -31,7 +31,6 @@ impl Target for RawLog {
     }
 }
 
-/// When to stop.
 #[derive(Clone, Copy, Debug)]
 pub enum Until {
     /// After this time.
@@ -40,12 +39,10 @@ pub enum Until {
     Transitions(u64),
 }
 
-/// What was measured.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Batches that were answered.
     pub transitions: u64,
-    /// In which time.
     pub elapsed: Duration,
     /// How long each took.
     pub latencies: Latencies,

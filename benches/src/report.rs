@@ -9,11 +9,9 @@ use crate::clients::Measured;
 
 /// One line of the result.
 pub struct Line {
-    /// What was measured.
     pub name: &'static str,
     /// By how many clients at one time.
     pub clients: usize,
-    /// What came out.
     pub measured: Measured,
     /// The rate divided by that of the line that it is compared with.
     pub ratio: Option<(&'static str, f64)>,
@@ -31,7 +29,6 @@ pub fn median(mut measured: Vec<Measured>) -> Measured {
     measured.swap_remove(measured.len() / 2)
 }
 
-/// Prints the lines.
 pub fn print(lines: &[Line], json: bool) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if !json {

@@ -24,12 +24,7 @@ pub enum Error {
     Commit(#[from] CommitError),
     /// The store was not removed.
     #[error("{} cannot be removed: {error}", .path.display())]
-    Remove {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        error: io::Error,
-    },
+    Remove { path: PathBuf, error: io::Error },
 }
 
 /// Lets so many clients work on a new store in this directory.

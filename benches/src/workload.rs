@@ -33,7 +33,6 @@ pub const SLEEP_SECONDS_MAX: u64 = 30 * 24 * 3600;
 /// Which workflow clients run.
 #[derive(Clone, Copy, Debug)]
 pub enum Workload {
-    /// One activity.
     Hello,
     /// The same with workflow ids in no order.
     HelloRandomIds,
@@ -89,7 +88,6 @@ pub struct Repeat {
 }
 
 impl Repeat {
-    /// The next transition.
     pub fn next_batch(&mut self) -> Batch {
         let (ids, random) = (self.ids, &mut self.random);
         let run = self.run.get_or_insert_with(|| Run::new(ids, random));

@@ -15,7 +15,6 @@ async fn send_newsletter(address: String) -> Result<(), ActivityError> {
     }
 }
 
-/// One part.
 #[derive(Default)]
 struct Sending;
 
@@ -40,7 +39,6 @@ impl Sending {
     }
 }
 
-/// The whole.
 #[derive(Default)]
 struct Newsletter;
 

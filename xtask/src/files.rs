@@ -23,7 +23,6 @@ const BUILD_OUTPUT_MARK: &str = "CACHEDIR.TAG";
 pub(crate) struct File {
     /// Relative to the root, with forward slashes.
     pub(crate) path: String,
-    /// All its bytes.
     pub(crate) content: Vec<u8>,
 }
 

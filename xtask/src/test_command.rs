@@ -24,7 +24,6 @@ const SIMULATOR_SECONDS: u64 = 150;
 /// The hunt for the deliberate bugs stops after this many seconds.
 const BUG_HUNT_SECONDS: u64 = 30;
 
-/// One cargo command.
 struct Step {
     name: &'static str,
     arguments: Vec<String>,

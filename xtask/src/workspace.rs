@@ -30,7 +30,6 @@ pub(crate) struct Package {
     pub(crate) dependencies: Vec<Dependency>,
 }
 
-/// One declared dependency.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Dependency {
     /// The package's own name, even where the dependency is renamed.

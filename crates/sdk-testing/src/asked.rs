@@ -56,20 +56,15 @@ use serde_json::Value;
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Asked {
-    /// An activity.
     Activity {
-        /// Its type.
         name: String,
-        /// Its arguments.
         input: Vec<Value>,
     },
-    /// A sleep.
     Sleep(Duration),
     /// A wait for a signal, perhaps for so long at most.
     Receive {
         /// The signal; empty for any.
         signal: String,
-        /// How long.
         timeout: Option<Duration>,
     },
     /// A wait for a condition.
@@ -77,27 +72,19 @@ pub enum Asked {
         /// Its key, if it has one.
         key: Option<String>,
     },
-    /// A child.
     Child {
-        /// Its type.
         workflow_type: String,
-        /// Its workflow id.
         workflow: String,
-        /// Its arguments.
         input: Vec<Value>,
     },
     /// A signal to another workflow.
     Signal {
-        /// The other workflow.
         workflow: String,
-        /// The signal.
         name: String,
-        /// Its arguments.
         input: Vec<Value>,
     },
     /// A cancel request to another workflow.
     Cancel {
-        /// The other workflow.
         workflow: String,
     },
     /// The end of a local activity of this type.

@@ -54,7 +54,6 @@ pub struct TestEnvironment {
     mover: AbortHandle,
 }
 
-/// What runs.
 impl TestEnvironment {
     /// An environment without workers. Needs a tokio runtime.
     pub async fn new() -> Self {

@@ -16,7 +16,6 @@ pub use abide_sdk::replay::ReplayError;
 
 /// A recorded history: events as a client fetches them, or the bytes of [`record`].
 pub trait History {
-    /// Its events.
     fn events(self) -> Result<Vec<Event>, DecodeError>;
 }
 
@@ -71,7 +70,6 @@ pub enum FolderError {
     Unreadable {
         /// The folder or the file.
         path: PathBuf,
-        /// Why not.
         #[source]
         error: io::Error,
     },

@@ -59,7 +59,6 @@ struct Test {
 
 /// What became of a try to move time.
 enum Moved {
-    /// It moved.
     On,
     /// Something is under way.
     NotYet,

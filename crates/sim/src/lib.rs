@@ -1,15 +1,16 @@
-//! A seeded simulator: a seed makes a world of shards, a store, queues, workers and clients; much of it
-//! fails; and everything that must hold is checked. The machines are the true ones. The world is their
-//! driver, on one thread and with a clock of its own, so that a seed is the same world every time.
+//! A seeded simulator: a seed makes a world of shards, a store, queues, workers and clients, in
+//! which much fails, and checks everything that must hold. The machines are the production ones.
+//! The world drives them on one thread with a virtual clock, so that a seed always gives the same
+//! world.
 //!
-//! - [`world`]: what there is and what happens to it; [`settings`], [`programs`] and [`names`] are drawn
-//!   or chosen for it. [`code`] runs the programs on the SDK's executor.
-//! - [`checks`]: what must be true, one function per invariant.
+//! - [`world`]: what exists and what happens; [`settings`], [`programs`] and [`names`] are drawn or
+//!   chosen for it. [`code`] runs the programs on the SDK's executor.
+//! - [`checks`]: what must hold, one function per invariant.
 //! - [`sabotage`]: deliberate bugs, to show that the checks find them.
 //! - [`runner`]: runs seeds, one or many.
-//! - [`rng`], [`schedule`], [`trace`]: chance, order of events, and what people read of them.
+//! - [`rng`], [`schedule`], [`trace`]: randomness, order of events, and a readable record of them.
 
-// What `condition!` expands to names the SDK by the name that users know.
+// `condition!` expands to paths with the name of the SDK that users see.
 extern crate abide_sdk as abide;
 
 pub mod checks;

@@ -1,4 +1,4 @@
-//! The simulator on the command line: runs seeds, or shows that it finds every deliberate bug.
+//! Command line of the simulator: runs seeds, or shows that it finds every deliberate bug.
 
 #![expect(clippy::print_stdout, reason = "this is what the program is for")]
 
@@ -17,25 +17,26 @@ use clap::Parser;
 
 use crate::progress::Progress;
 
-/// Seeds that are run if nobody says how many.
+/// Default number of seeds.
 const SEEDS: u64 = 1_000;
 
-/// Runs worlds of shards, stores, workers and clients in which much fails, and checks what must hold.
+/// Runs worlds of shards, stores, workers and clients in which much fails, and checks what must
+/// hold.
 #[derive(Parser)]
 struct Arguments {
-    /// How many seeds to run.
+    /// Number of seeds to run.
     #[arg(long)]
     seeds: Option<u64>,
-    /// The first seed; alone, the only one.
+    /// First seed; without --seeds, the only one.
     #[arg(long)]
     seed: Option<u64>,
-    /// Begin no seed after this many seconds.
+    /// Start no seed after this many seconds.
     #[arg(long)]
     seconds: Option<u64>,
     /// Show that every deliberate bug is found.
     #[arg(long)]
     bugs: bool,
-    /// Put this deliberate bug into every world.
+    /// Inject this deliberate bug into every world.
     #[arg(long, value_parser = bug)]
     bug: Option<Bug>,
     /// Print everything that happened in the failing seed.
@@ -103,7 +104,7 @@ fn describe(summary: &Summary, elapsed: Duration) -> String {
     )
 }
 
-/// Shows what was wrong, what happened before, and how to see it again.
+/// Prints what was wrong, what happened before, and how to reproduce it.
 fn explain(failure: &Outcome, arguments: &Arguments) {
     let lines = if arguments.trace { Lines::All } else { Lines::OfTheRun };
     let again = runner::trace_seed(failure.seed, arguments.bug, lines);
@@ -119,7 +120,7 @@ fn explain(failure: &Outcome, arguments: &Arguments) {
     println!("\nrepeat it: cargo run --release -p abide-sim -- --seed {}{bug}", failure.seed);
 }
 
-/// Lines of what happened that are shown unless all are asked for.
+/// Lines of the trace that are shown unless all are requested.
 const TRACE_LINES: usize = 30;
 
 fn find_bugs(arguments: &Arguments) -> ExitCode {

@@ -1,36 +1,34 @@
-//! Workflow ids that fall on few shards, so that each shard has much to do. Children that are retried
-//! get ids whose derived ids of later attempts fall on the same shards.
+//! Workflow ids that fall on few shards, so that each shard has much to do. Children that are
+//! retried get ids whose derived ids for later attempts fall on the same shards.
 
 use std::sync::OnceLock;
 
 use abide_core::ids::{ShardId, WorkflowKey};
 
-/// The one namespace of a world.
+/// The only namespace of a world.
 pub const NAMESPACE: &str = "sim";
 
-/// How many shards a world has.
 pub const SHARDS: u8 = 5;
 
-/// How many attempts the derived ids of a retried child allow for.
+/// Number of attempts for which the derived ids of a retried child are checked.
 pub const CHILD_ATTEMPTS: u32 = 3;
 
 const ROOTS: usize = 10;
 const CHILDREN: usize = 12;
 const RETRIED: usize = 6;
 
-/// The ids of a world.
 #[derive(Debug)]
 pub struct Names {
-    /// For workflows that clients start.
+    /// Workflows that clients start.
     pub roots: Vec<String>,
-    /// For children that are not retried.
+    /// Children that are not retried.
     pub children: Vec<String>,
-    /// For children that are retried.
+    /// Children that are retried.
     pub retried: Vec<String>,
 }
 
 impl Names {
-    /// The ids; the same for all worlds, because they take long to find.
+    /// The ids, computed once for all worlds because they take long to find.
     pub fn get() -> &'static Self {
         static NAMES: OnceLock<Names> = OnceLock::new();
         NAMES.get_or_init(Self::find)

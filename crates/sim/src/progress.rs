@@ -1,4 +1,4 @@
-//! Progress for people: in place on a terminal, a line now and then elsewhere.
+//! Progress for people: in place on a terminal, otherwise an occasional line.
 
 use std::{
     io::IsTerminal,
@@ -9,10 +9,10 @@ use std::{
 use abide_sim::runner::Summary;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Time between two lines where there is no terminal.
+/// Interval between two lines without a terminal.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Shows how far it is.
+/// Shows the progress of a campaign.
 pub(crate) struct Progress {
     began: Instant,
     bar: Option<ProgressBar>,
@@ -20,7 +20,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Nothing is done of this many seeds.
+    /// Starts at zero of this many seeds.
     pub(crate) fn new(seeds: u64) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| ProgressBar::new(seeds));
         if let (Some(bar), Ok(style)) =
@@ -32,7 +32,7 @@ impl Progress {
         Self { began, bar, last: Mutex::new(began) }
     }
 
-    /// One seed more is done.
+    /// Shows that another seed is done.
     pub(crate) fn show(&self, summary: &Summary) {
         if let Some(bar) = &self.bar {
             bar.set_position(summary.seeds);
@@ -52,14 +52,14 @@ impl Progress {
         format!("{rate:.0} per second, {} inputs, {} faults", counts.inputs, counts.faults)
     }
 
-    /// Leaves the terminal as it was.
+    /// Restores the terminal.
     pub(crate) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
 
-    /// Time since the beginning.
+    /// Time since the start.
     pub(crate) fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }

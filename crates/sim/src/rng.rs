@@ -1,19 +1,17 @@
-//! The one source of chance: SplitMix64. Small, quick, and the same on every machine, so that a seed
-//! is a whole world.
+//! The only source of randomness: SplitMix64. Small, fast, and identical on every machine, so that
+//! a seed determines a whole world.
 
-/// A stream of chance.
 #[derive(Clone, Debug)]
 pub struct Rng {
     state: u64,
 }
 
 impl Rng {
-    /// The stream of a seed.
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// A stream of its own that begins here, so that what it is used for does not shift this one.
+    /// A separate stream that starts here, so that using it does not shift this one.
     pub fn fork(&mut self) -> Self {
         Self::new(self.draw())
     }
@@ -32,7 +30,7 @@ impl Rng {
         u128::from(self.draw()) << 64 | u128::from(self.draw())
     }
 
-    /// A number below `bound`; zero if that is zero.
+    /// A number below `bound`; zero if `bound` is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.draw().checked_rem(bound).unwrap_or_default()
     }
@@ -42,23 +40,22 @@ impl Rng {
         low + self.below(high.saturating_sub(low) + 1)
     }
 
-    /// True this many times in a thousand.
+    /// True with this probability in thousandths.
     pub fn chance(&mut self, permille: u64) -> bool {
         self.below(1000) < permille
     }
 
-    /// An index below `length`.
+    /// A random index below `length`.
     pub fn index(&mut self, length: usize) -> usize {
         let bound = u64::try_from(length).unwrap_or(u64::MAX);
         usize::try_from(self.below(bound)).unwrap_or_default()
     }
 
-    /// One of these.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         items.get(self.index(items.len()))
     }
 
-    /// The index of one of these weights.
+    /// A random index, by weight.
     pub fn weighted(&mut self, weights: &[u64]) -> usize {
         let mut left = self.below(weights.iter().sum());
         for (index, weight) in weights.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Runs seeds: one at a time, or many on all processors. A seed is one world on one thread, so how many
-//! run beside it changes nothing.
+//! Runs seeds: one at a time, or many on all processors. A seed is one world on one thread, so
+//! concurrent seeds do not affect it.
 
 use std::{
     any::Any,
@@ -19,33 +19,31 @@ use crate::{
     world::{Counts, World},
 };
 
-/// What became of a seed.
+/// Outcome of a seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The seed.
     pub seed: u64,
-    /// How much its world went through.
     pub counts: Counts,
-    /// What was wrong, if anything.
+    /// The violated invariant, if any.
     pub violation: Option<Violation>,
-    /// What happened before that, if it was asked for.
+    /// What happened before that, if it was requested.
     pub trace: Vec<String>,
 }
 
-/// Lives through the world of a seed.
+/// Runs the world of a seed.
 pub fn run_seed(seed: u64, bug: Option<Bug>) -> Outcome {
     live(seed, bug, None)
 }
 
-/// The same, and keeps what happened.
+/// Like [`run_seed`], and keeps a trace.
 pub fn trace_seed(seed: u64, bug: Option<Bug>, lines: Lines) -> Outcome {
     live(seed, bug, Some(lines))
 }
 
-/// Which lines of what happened are kept.
+/// Which lines of the trace are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lines {
-    /// Those about the run that is wrong, if it is one.
+    /// Lines about the run that violated an invariant, if there is one.
     OfTheRun,
     /// All.
     All,
@@ -72,32 +70,29 @@ fn message(panicked: &(dyn Any + Send)) -> String {
     text.unwrap_or("a panic without words").to_owned()
 }
 
-/// Many seeds.
 #[derive(Clone, Copy, Debug)]
 pub struct Campaign {
-    /// The first seed.
     pub first: u64,
-    /// How many.
     pub seeds: u64,
-    /// No seed begins after this.
+    /// No seed starts after this.
     pub until: Option<Instant>,
-    /// A bug in all of them.
+    /// A bug to inject into all of them.
     pub bug: Option<Bug>,
 }
 
-/// What became of many seeds.
+/// Outcome of many seeds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// How many seeds were run.
+    /// Number of seeds that were run.
     pub seeds: u64,
-    /// What their worlds went through, together.
+    /// Sum over all worlds.
     pub counts: Counts,
-    /// The lowest seed that was wrong; those after it were not all run.
+    /// The lowest seed that failed; not all seeds after it were run.
     pub failure: Option<Outcome>,
 }
 
 impl Campaign {
-    /// Runs the seeds in order on all processors, until one is wrong. `progress` is told after each.
+    /// Runs the seeds in order on all processors, until one fails. Calls `progress` after each.
     pub fn run(&self, progress: impl Fn(&Summary) + Sync) -> Summary {
         let next = AtomicU64::new(0);
         let summary = Mutex::new(Summary::default());

@@ -1,8 +1,8 @@
-//! What will happen, in order of time; at the same time, in order of planning.
+//! Planned events, in order of time; at the same time, in order of planning.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// Microseconds since the world began. They never run backwards, whatever clocks show.
+/// Microseconds since the world began. They never go backwards, whatever clocks show.
 pub type Micros = u64;
 
 /// One millisecond.
@@ -11,7 +11,7 @@ pub const MILLIS: Micros = 1_000;
 /// One second.
 pub const SECOND: Micros = 1_000_000;
 
-/// A queue of planned things. They lie apart from their order, because they are large.
+/// A queue of planned events. They are stored separately from their order, because they are large.
 #[derive(Debug)]
 pub struct Schedule<T> {
     order: BinaryHeap<Reverse<(Micros, u64, usize)>>,
@@ -27,7 +27,6 @@ impl<T> Default for Schedule<T> {
 }
 
 impl<T> Schedule<T> {
-    /// Plans a thing.
     pub fn plan(&mut self, at: Micros, what: T) {
         let place = self.free.pop().unwrap_or_else(|| {
             self.things.push(None);
@@ -38,7 +37,7 @@ impl<T> Schedule<T> {
         self.order.push(Reverse((at, self.planned, place)));
     }
 
-    /// Takes the next thing.
+    /// Takes the next event.
     pub fn take_next(&mut self) -> Option<(Micros, T)> {
         loop {
             let Reverse((at, _, place)) = self.order.pop()?;
@@ -49,7 +48,7 @@ impl<T> Schedule<T> {
         }
     }
 
-    /// Forgets what does not fit.
+    /// Drops the events for which `keep` is false.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         for thing in &mut self.things {
             if thing.as_ref().is_some_and(|what| !keep(what)) {

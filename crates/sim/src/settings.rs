@@ -1,6 +1,6 @@
-//! What kind of world a seed makes: its bounds, how much is asked of it, and how often what fails.
-//! Bounds are small, so that every path is taken; each seed leaves some kinds of trouble out, so that
-//! the others are seen on their own.
+//! What kind of world a seed makes: its limits, its load, and how often things fail. Limits are
+//! small, so that every path is taken; each seed omits some kinds of faults, so that the others are
+//! seen alone.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,70 +11,65 @@ use crate::{
     schedule::{MILLIS, Micros, SECOND},
 };
 
-/// The nature of one world.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Bounds of the machines.
+    /// Limits of the machines.
     pub limits: Arc<Limits>,
-    /// How long clients ask and faults happen.
+    /// How long clients send requests and faults happen.
     pub span: Micros,
-    /// How many requests clients make in that time.
+    /// Number of requests that clients make in that time.
     pub operations: u64,
-    /// How many faults are planned in that time, besides those of single messages.
+    /// Number of faults planned in that time, besides those of single messages.
     pub planned_faults: u64,
-    /// How often single things go wrong.
     pub odds: Odds,
-    /// How many nodes there are.
     pub nodes: usize,
     /// How long a node may be silent before others take its shards, if there are others.
     pub lease: Micros,
 }
 
-/// How often single things go wrong, in thousandths.
+/// How often single operations fail, in thousandths.
 #[derive(Clone, Debug, Default)]
 pub struct Odds {
-    /// A commit is refused although nothing is wrong with it.
+    /// A valid commit is refused.
     pub commit_refused: u64,
-    /// A commit is not possible now.
+    /// A commit fails as unavailable.
     pub commit_unavailable: u64,
-    /// Nobody knows what became of a commit.
+    /// The outcome of a commit is unknown.
     pub commit_unknown: u64,
-    /// A commit takes long.
+    /// A commit is slow.
     pub commit_slow: u64,
-    /// A read fails.
     pub read_fails: u64,
-    /// A read takes long.
+    /// A read is slow.
     pub read_slow: u64,
     /// A message between shards is lost.
     pub link_lost: u64,
-    /// A message between shards comes twice.
+    /// A message between shards arrives twice.
     pub link_twice: u64,
-    /// A message between shards takes long.
+    /// A message between shards is slow.
     pub link_slow: u64,
-    /// A worker forgets the runs that it has in memory.
+    /// A worker loses its cached runs.
     pub cache_lost: u64,
-    /// A worker never answers a task.
+    /// A worker never replies to a task.
     pub worker_hangs: u64,
-    /// A worker answers a task too late.
+    /// A worker replies to a task too late.
     pub worker_late: u64,
-    /// A worker answers twice.
+    /// A worker replies twice.
     pub worker_twice: u64,
-    /// A worker says that it could not run the code.
+    /// A worker reports that it could not run the code.
     pub worker_fails: u64,
-    /// A client's connection breaks before the answer.
+    /// A client's connection breaks before the reply.
     pub reply_lost: u64,
-    /// A request about nodes' rows fails, and a write may have been made.
+    /// A request about nodes' rows fails, although a write may have been made.
     pub row_fails: u64,
-    /// A request about nodes' rows takes long.
+    /// A request about nodes' rows is slow.
     pub row_slow: u64,
-    /// A message between nodes takes long, and all behind it.
+    /// A message between nodes is slow, and so are all behind it.
     pub peer_slow: u64,
-    /// The link breaks that a message between nodes is sent on.
+    /// The link of a message between nodes breaks.
     pub peer_breaks: u64,
 }
 
 impl Settings {
-    /// Draws the nature of a world.
     pub fn draw(rng: &mut Rng) -> Self {
         let span = rng.between(8, 25) * SECOND;
         Self {
@@ -136,7 +131,7 @@ fn limits(rng: &mut Rng) -> Limits {
         ..Limits::default()
     };
     if rng.chance(150) {
-        // Runs stay in memory, and so do timers and offers.
+        // Runs, timers and offers stay in memory.
         limits.cached_runs = 50;
         limits.page_rows = 20;
         limits.near_timers = 100;

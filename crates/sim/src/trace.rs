@@ -1,4 +1,4 @@
-//! What happened, for people: kept only when a seed is repeated to be read.
+//! Readable record of what happened, kept only when a seed is repeated for people.
 
 use std::fmt;
 
@@ -12,12 +12,10 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Keeps everything, or nothing.
     pub const fn new(on: bool) -> Self {
         Self { on, lines: Vec::new() }
     }
 
-    /// Keeps a line.
     pub fn note(&mut self, run: Option<RunId>, line: impl FnOnce() -> String) {
         if self.on {
             let line = line();
@@ -25,12 +23,11 @@ impl Trace {
         }
     }
 
-    /// It is wanted.
     pub const fn on(&self) -> bool {
         self.on
     }
 
-    /// The lines about the run, or about everything.
+    /// Lines about the run, or all of them.
     pub fn of(&self, run: Option<RunId>) -> Vec<String> {
         let concerned = |line: &&(Option<RunId>, String)| run.is_none() || line.0 == run;
         self.lines.iter().filter(concerned).map(|(_, line)| line.clone()).collect()

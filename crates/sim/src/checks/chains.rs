@@ -1,5 +1,5 @@
-//! Runs of one workflow are chains: one run is open at most, each closes once, and a run that says that
-//! another follows it has that other run in the same batch.
+//! Runs of one workflow are chains: at most one run is open, each closes once, and a run that names
+//! its successor has it in the same batch.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::{
     ledger::{Ledger, Story},
 };
 
-/// The runs that begin with `run`, as long as one follows the other.
+/// The chain of runs that starts with `run`.
 pub fn from(ledger: &Ledger, run: RunId) -> impl Iterator<Item = &Story> {
     let next = |story: &&Story| match story.run.status {
         Status::Closed { next_run, .. } => next_run.and_then(|next| ledger.stories.get(&next)),
@@ -23,7 +23,7 @@ pub fn from(ledger: &Ledger, run: RunId) -> impl Iterator<Item = &Story> {
     std::iter::successors(ledger.stories.get(&run), next)
 }
 
-/// After every commit, for the runs that it concerned.
+/// Checked after every commit, for the runs in it.
 pub fn hold_together(ledger: &Ledger, runs: &BTreeSet<RunId>) -> Checked {
     for story in runs.iter().filter_map(|run| ledger.stories.get(run)) {
         let wrong = |what: String| Err(Violation::of(Check::Chains, story.run.id, what));

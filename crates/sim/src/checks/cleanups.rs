@@ -1,5 +1,5 @@
-//! Cleaning up: a run that was cancelled has taken each step of its cleanup once, in order and one after
-//! the other; no other run has taken any.
+//! Cleanup: a cancelled run has taken each step of its cleanup once, in order and one after the
+//! other; no other run has taken any.
 
 use abide_core::{
     event::{Event, Fact},
@@ -15,9 +15,9 @@ use crate::{
     programs::{Catalog, Cleanup},
 };
 
-/// Judges every run at rest by its program.
+/// Checks every run at rest against its program.
 pub fn cleanup_runs_once(ledger: &Ledger, catalog: &Catalog) -> Checked {
-    // Code that has not begun has nothing to clean up.
+    // Code that has not started has nothing to clean up.
     for story in ledger.stories.values().filter(|story| story.run.completed > 0) {
         let Some(program) = catalog.program(&story.run.spec.workflow_type) else { continue };
         cleaned_up(story, program.cleanup)
@@ -65,7 +65,7 @@ fn cleanup_step(event: &Event) -> Option<(EventNumber, &str)> {
     }
 }
 
-/// The activity that was scheduled by one event is completed before the other.
+/// Whether the activity scheduled by one event completed before the other event.
 fn completed_between(story: &Story, scheduled: EventNumber, before: EventNumber) -> bool {
     let events = story.events.iter().take_while(|event| event.number < before);
     events.into_iter().any(|event| {

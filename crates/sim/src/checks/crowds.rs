@@ -1,4 +1,4 @@
-//! Several of the same at once: they begin in their order, and never more than allowed are under way.
+//! Bounded concurrency: activities start in order, and never more than allowed are in flight.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,17 +10,18 @@ use abide_core::{
 use super::{Check, Checked, Violation, ledger::Story, records::activity_end};
 use crate::code::CROWD;
 
-/// Those of a crowd that are under way, and the last that began.
+/// Members of a crowd that are in flight, and the last that started.
 #[derive(Debug, Default)]
 struct Under {
     way: BTreeSet<EventNumber>,
     last: usize,
 }
 
-/// Judges the crowds of a run by its history.
+/// Checks the crowds of a run against its history.
 pub fn crowds_keep_their_bounds(story: &Story) -> Checked {
     let mut crowds: BTreeMap<usize, Under> = BTreeMap::new();
-    // What a request cancels may be under way a little longer, beside what code begins after it.
+    // Members that a request cancels may be in flight a little longer, beside those that code
+    // starts after it.
     let before = |event: &&Event| !matches!(event.body.fact, Fact::RunCancelRequested(_));
     for event in story.events.iter().take_while(before) {
         if let Some((ended, _)) = activity_end(&event.body.fact) {
@@ -32,7 +33,7 @@ pub fn crowds_keep_their_bounds(story: &Story) -> Checked {
         let wrong = |what: String| Err(Violation::of(Check::Crowds, story.run.id, what));
         if crowd.way.len() > bound {
             let count = crowd.way.len();
-            return wrong(format!("{count} of crowd {number} are under way, {bound} are allowed"));
+            return wrong(format!("{count} of crowd {number} are in flight, {bound} are allowed"));
         }
         if index < crowd.last {
             return wrong(format!("crowd {number}: {index} begins after {}", crowd.last));
@@ -42,8 +43,8 @@ pub fn crowds_keep_their_bounds(story: &Story) -> Checked {
     Ok(())
 }
 
-/// A member that begins: its crowd, its place and how many may be under way. Recorded retries begin
-/// again, while others may have begun.
+/// A member that starts: its crowd, its index and the bound. Recorded retries start again, when
+/// later members may have started.
 fn member(event: &Event) -> Option<(usize, usize, usize)> {
     let Fact::ActivityScheduled(scheduled) = &event.body.fact else { return None };
     if scheduled.spec.retry_of.is_some() {

@@ -1,4 +1,4 @@
-//! What workers were given: durable before, current, and never twice where that is forbidden.
+//! What workers got: durable before dispatch, current, and never twice where that is forbidden.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +11,16 @@ use abide_core::{
 
 use super::{Check, Checked, Violation, ledger::Ledger};
 
-/// What workers were given so far.
+/// Dispatches so far.
 #[derive(Debug, Default)]
 pub struct Dispatches {
     tasks: BTreeSet<(RunId, StartId)>,
-    /// The last attempt that was given, and all starts.
+    /// The last attempt that was dispatched, and all starts.
     attempts: BTreeMap<(RunId, EventNumber), (u32, BTreeSet<u32>)>,
 }
 
 impl Dispatches {
-    /// A workflow task goes out. Its start may be over by now; the worker will learn.
+    /// A workflow task is dispatched. Its start may be stale by now; the worker will learn that.
     pub fn task(
         &mut self,
         ledger: &Ledger,
@@ -47,7 +47,7 @@ impl Dispatches {
         Ok(())
     }
 
-    /// An activity goes out. `owner`: by the machine that owns the shard.
+    /// An activity is dispatched. `owner`: by the machine that owns the shard.
     pub fn activity(
         &mut self,
         ledger: &Ledger,
@@ -64,7 +64,7 @@ impl Dispatches {
         let Some(story) = story.filter(|story| story.attempts.contains(&(scheduled, start))) else {
             return wrong(Check::DurableDispatch, "its start is not committed");
         };
-        // A timeout may have ended it in the very batch that started it; an answer may not.
+        // A timeout may have ended it in the very batch that started it; a result may not.
         if owner && story.completed.contains(&scheduled) {
             return wrong(Check::NoSecondDispatch, "it is completed");
         }
@@ -80,7 +80,7 @@ impl Dispatches {
     }
 }
 
-/// A result was taken: no later start of the activity exists.
+/// A result was accepted: no later start of the activity exists.
 pub fn only_the_last_start_counts(
     ledger: &Ledger,
     run: RunId,

@@ -1,5 +1,5 @@
-//! Between runs, when everything has settled: parents and children agree, closed parents left their
-//! children as they said they would, and effects took place once.
+//! Relations between runs, once everything has settled: parents and children agree, closed parents
+//! applied their close policies, and effects took place once.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use super::{
     ledger::{Ledger, Story},
 };
 
-/// The reason that a run gives when it ends its children, or asks them to end.
+/// Reason that a run gives when it ends its children, or asks them to end.
 const PARENT_CLOSED: &str = "the parent closed";
 
-/// Every parent has of every child what the child has become.
+/// Every parent has recorded what happened to each of its children.
 pub fn parents_and_children_agree(ledger: &Ledger) -> Checked {
     ledger.stories.values().try_for_each(|parent| children_of(ledger, parent))
 }
@@ -37,7 +37,7 @@ fn children_of(ledger: &Ledger, parent: &Story) -> Checked {
     Ok(())
 }
 
-/// What a parent has heard of a child.
+/// What a parent has recorded about a child.
 #[derive(Default)]
 struct News {
     started: bool,
@@ -68,8 +68,8 @@ fn told_as_it_is(parent: &Story, chain: &[&Story], news: &News) -> Result<(), &'
     }
 }
 
-/// A parent that closed did to its child what they had agreed, once; and only if it was still open for
-/// all that the parent knew.
+/// A closed parent applied its policy to the child, once, and only if the child was still open as
+/// far as the parent knew.
 fn left_as_agreed(
     parent: &Story,
     initiated: &ChildInitiated,
@@ -147,7 +147,6 @@ fn news_of(parent: &Story, initiated: EventNumber) -> News {
     news
 }
 
-/// Source run, target workflow and signal name.
 type Sent = (RunId, WorkflowKey, String);
 
 /// As many signals arrived from a run as its history says were delivered.
@@ -223,7 +222,7 @@ fn signals_received(ledger: &Ledger, story: &Story) -> Vec<Sent> {
     received
 }
 
-/// How many of the run's first signals of other runs came over from the run before.
+/// How many of the run's first signals from other runs were carried over from the previous run.
 fn carried_effects(ledger: &Ledger, story: &Story) -> usize {
     let Some(Fact::RunStarted(started)) = story.events.first().map(|event| &event.body.fact) else {
         return 0;
@@ -244,7 +243,7 @@ fn carried_effects(ledger: &Ledger, story: &Story) -> usize {
     closed.signals.iter().filter(from_a_run).count()
 }
 
-/// No effect is still on its way.
+/// No effect is still in flight.
 pub fn nothing_is_on_its_way(ledger: &Ledger) -> Checked {
     for story in ledger.stories.values() {
         if let Some((number, effect)) = story.run.outbox.first_key_value() {

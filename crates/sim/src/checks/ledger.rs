@@ -1,5 +1,5 @@
-//! What is committed: every applied batch is folded here at once, with the checks on each record. The
-//! machines never see this; it is what the world is judged by.
+//! The committed state: every applied batch is folded here immediately, with the checks on each
+//! record. The machines never see it; the checks compare the world with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,6 @@ use abide_store::{Batch, Write, rows::LogRow};
 
 use super::{Check, Checked, Violation, chains, races, records, waits, writers};
 
-/// Everything that is committed.
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// By run.
@@ -24,7 +23,7 @@ pub struct Ledger {
     pub workflows: BTreeMap<WorkflowKey, Vec<RunId>>,
     /// Who claimed each shard last.
     pub claims: BTreeMap<ShardId, writers::Claim>,
-    /// The latest moment that any clock showed.
+    /// Latest time that any clock showed.
     pub latest: Timestamp,
     /// Rows of waits and due times.
     pub rows: waits::Rows,
@@ -32,28 +31,25 @@ pub struct Ledger {
     pub fired: Vec<(RunId, Timestamp)>,
 }
 
-/// One run as its log tells it.
+/// One run according to its log.
 #[derive(Debug)]
 pub struct Story {
     /// The fold of all rows.
     pub run: Run,
-    /// The rows themselves.
     rows: Vec<codec::Row>,
-    /// Its shard.
     pub shard: ShardId,
-    /// Its history.
     pub events: Vec<Event>,
     /// Starts of attempts: scheduled, start.
     pub attempts: BTreeSet<(EventNumber, u32)>,
-    /// Those that were left to somebody else.
+    /// Attempts that were left to be completed from outside.
     pub detached: BTreeSet<(EventNumber, u32)>,
-    /// Activities that were completed.
+    /// Completed activities.
     pub completed: BTreeSet<EventNumber>,
-    /// Effects without a result event that are done, and whether they took place.
+    /// Effects without a result event that are settled, and whether they were delivered.
     pub settled: BTreeMap<u64, bool>,
     /// Names of buffered inputs that no longer applied.
     pub dropped: Vec<String>,
-    /// Where the history stands.
+    /// Position between two tasks.
     pub place: records::Place,
 }
 

@@ -1,23 +1,25 @@
-//! What must be true of every world, one function per invariant.
+//! What must hold in every world, one function per invariant.
 //!
-//! - `ledger`: what is committed, folded as it is written. Everything else is judged against it.
+//! - `ledger`: the committed state, folded as it is written. Everything else is compared with it.
 //! - `records`: every record fits what came before it; numbers, times, order, timers, activities.
-//! - `writers`: who may write, and that rows and snapshots are written as the log says.
+//! - `writers`: who may write, and that rows and snapshots match the log.
 //! - `promises`: what callers were told is in the store, once.
-//! - `dispatches`: what workers were given was durable before, and never given twice where it must not.
+//! - `dispatches`: work is durable before workers get it, and never dispatched twice where that is
+//!   forbidden.
 //! - `replays`: every history replays, whole and at every cut.
 //! - `races`: order in history decides between a wait and its deadline.
-//! - `signals`: code reads each signal once, and waits for none that is there.
+//! - `signals`: code reads each signal once, and waits for none that has arrived.
 //! - `families`: parents and children, effects on other workflows.
 //! - `chains`: runs of one workflow follow each other, one at a time.
-//! - `updates`: one outcome for an update, the same for all who ask.
+//! - `updates`: an update has one outcome, the same for all callers.
 //! - `cleanups`: a cancelled run has cleaned up, once and in order.
-//! - `sagas`: what a saga undoes is undone once and in order.
-//! - `crowds`: never more than allowed is under way.
+//! - `sagas`: the steps of a failed saga are undone once and in order.
+//! - `crowds`: never more than allowed are in flight.
 //! - `rows`: rows are the projection of the folded runs, no more and no less.
-//! - `waits`: after every commit, waits, due times and effects have their rows, and nothing else has.
-//! - `settled`: what could go on has gone on.
-//! - `reads`: no answer is older than what was committed when it was asked for.
+//! - `waits`: after every commit, waits, due times and effects have their rows, and there are no
+//!   others.
+//! - `settled`: what could continue has continued.
+//! - `reads`: no reply is older than what was committed when it was requested.
 
 use std::fmt;
 
@@ -42,14 +44,12 @@ pub mod updates;
 pub mod waits;
 pub mod writers;
 
-/// Something that must never happen, and did.
+/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The invariant.
     pub check: Check,
     /// The run concerned, if it is about one.
     pub run: Option<RunId>,
-    /// What is wrong.
     pub what: String,
 }
 
@@ -59,7 +59,7 @@ impl Violation {
         Self { check, run: Some(run), what: what.into() }
     }
 
-    /// A violation by no run in particular.
+    /// A violation that concerns no particular run.
     pub fn new(check: Check, what: impl Into<String>) -> Self {
         Self { check, run: None, what: what.into() }
     }
@@ -80,7 +80,6 @@ pub type Checked = Result<(), Violation>;
 
 macro_rules! checks {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// An invariant.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Check {
             $($(#[$doc])* $name,)*
@@ -99,17 +98,17 @@ macro_rules! checks {
 checks! {
     /// Events are dense, rows are dense, logs fold.
     LogDense = "log is dense",
-    /// Times of events never run backwards and are never in the future.
+    /// Times of events never go backwards and are never in the future.
     Times = "times are monotonic",
-    /// A run starts at the time that its node's clock shows.
+    /// A run starts at the time of its node's clock.
     Starts = "runs start at the true time",
     /// Order of events: starts, completions, commands, inputs, close.
     Order = "order of events",
     /// A timer fires once, not early, and not after it was cancelled.
     Timers = "timers",
-    /// A timer fires when it is due, unless something is in the way.
+    /// A timer fires when it is due, unless a fault delays it.
     Punctual = "timers are punctual",
-    /// An activity has one end.
+    /// An activity closes once.
     Activities = "activities",
     /// Only the owner of a shard writes to it, and every claim raises the epoch.
     Epochs = "epochs",
@@ -117,25 +116,25 @@ checks! {
     OneCommit = "one commit at a time",
     /// A snapshot is the fold of the log up to its row.
     Snapshots = "snapshots",
-    /// What a caller was told is committed when it is told.
+    /// What a caller was told was committed before.
     AckedIsDurable = "acknowledged is durable",
     /// Nothing acknowledged is lost.
     NothingLost = "nothing acknowledged is lost",
     /// No input is applied twice.
     NothingTwice = "nothing is applied twice",
-    /// What is shown of a run is what its log says.
+    /// Descriptions of a run match its log.
     Shown = "shown is folded",
     /// Work is durable before a worker gets it.
     DurableDispatch = "dispatch is durable",
-    /// Work is not given again after its end, and at-most-once work never twice.
+    /// Work is not dispatched again after it ended, and at-most-once work never twice.
     NoSecondDispatch = "no second dispatch",
     /// Right code fits every history.
     Replays = "history replays",
     /// Code reads a signal once, and no signal is left behind.
     Signals = "signals are read once",
-    /// What comes first in history wins.
+    /// The first event in history wins a race.
     Races = "first in history wins",
-    /// A parent knows how its children stand.
+    /// A parent knows the state of its children.
     Families = "parent and child agree",
     /// Runs of a workflow are a chain with one current run.
     Chains = "chain of runs",
@@ -145,32 +144,32 @@ checks! {
     Cleanups = "cleanup runs once",
     /// A saga is undone once and in order.
     Sagas = "sagas are undone once",
-    /// Never more than allowed is under way.
+    /// Never more than allowed are in flight.
     Crowds = "crowds keep their bounds",
     /// An effect takes place once.
     Effects = "effects once",
     /// Rows are the projection of the runs.
     Rows = "rows are the projection",
-    /// Every wait has its row, and every row of a wait is of an open one.
+    /// Every wait has a row, and every row belongs to an open wait.
     WaitRows = "a row for every wait",
-    /// A timer has one due row at most, for its present deadline.
+    /// A timer has at most one due row, for its current due time.
     DueRows = "one due row per timer",
-    /// Everything that could go on has gone on.
+    /// Everything that could continue has continued.
     Liveness = "liveness",
     /// Recovery changes nothing.
     Recovery = "recovery changes nothing",
-    /// No shard is served by two nodes whose leases are good.
+    /// No shard is served by two nodes with valid leases.
     Leases = "one owner with a good lease",
-    /// A node without a good lease gives no work out and keeps nobody waiting.
+    /// A node without a valid lease dispatches no work and leaves no caller waiting.
     Withheld = "nothing without a lease",
-    /// Whoever calls is answered in the end.
+    /// Every call is answered eventually.
     Answered = "calls are answered",
-    /// An answer is not older than what was committed when it was asked for.
+    /// A reply is not older than what was committed when it was requested.
     Reads = "no answer is old",
-    /// A worker gets no more work than it asked for, and what it asked for is not forgotten.
+    /// A worker gets no more work than it has credit for, and no credit is lost.
     Credits = "credit is conserved",
     /// All shards learn of the end of a session.
     Sessions = "lost sessions hold nothing",
-    /// A machine did not panic.
+    /// No machine panics.
     NoPanic = "no panic",
 }

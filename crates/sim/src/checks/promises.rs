@@ -1,4 +1,4 @@
-//! What callers were told: it is committed when they are told, it is still there at the end, and it
+//! Promises to callers: what they were told was committed before, is still there at the end, and
 //! happened once.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,28 +18,28 @@ use super::{
     updates::{self, Outcomes},
 };
 
-/// What the name of a client begins with that moves a timer with a key: all its moves are one.
+/// Prefix of the name of a client that reschedules a timer with a key: all its reschedules are one.
 pub const KEYED: &str = "key";
 
 /// What callers were told and must hold at the end.
 #[derive(Debug, Default)]
 pub struct Promises {
-    /// By workflow, key and text: a key that was used for another signal acknowledges nothing.
+    /// By workflow, key and text: a key that was reused for another signal acknowledges nothing.
     signals: BTreeSet<(WorkflowKey, Key, Bytes)>,
     starts: BTreeMap<(WorkflowKey, Key), RunId>,
     updates: BTreeMap<(WorkflowKey, UpdateId), Stage>,
     outcomes: Outcomes,
     rejected: BTreeSet<(WorkflowKey, UpdateId)>,
-    /// By run and client; each client moves one timer.
+    /// By run and client; each client reschedules one timer.
     moves: BTreeSet<(RunId, String)>,
     refused_moves: BTreeSet<(RunId, String)>,
     ends: BTreeSet<RunId>,
-    /// Activities that somebody who is no worker has completed.
+    /// Activities that were completed from outside a worker.
     reports: BTreeSet<(RunId, EventNumber)>,
 }
 
 impl Promises {
-    /// A caller was told this.
+    /// Records a reply to a caller.
     pub fn told(&mut self, ledger: &Ledger, call: &Call, reply: &CallReply) -> Checked {
         match (call, reply) {
             (Call::Start(start), CallReply::Started { run, started }) => {
@@ -62,7 +62,7 @@ impl Promises {
             }
             (Call::RequestCancel { key, .. }, CallReply::Done { run, .. }) => {
                 let story = story(ledger, *run)?;
-                // A repeat may find a run that follows the one which was asked.
+                // A repeat may find a successor of the run that was asked.
                 let known = key.as_ref().is_some_and(|key| story.run.cancel_keys.contains(key));
                 durable(story, story.run.cancel_requested || known, "the cancel request")
             }
@@ -100,7 +100,7 @@ impl Promises {
         }
     }
 
-    /// A caller was told that there is no answer.
+    /// Records that a call failed.
     pub fn told_error(&self, ledger: &Ledger, call: &Call, error: &CallError) -> Checked {
         match call {
             Call::Update { update, .. } | Call::AwaitUpdate { update, .. } => {
@@ -110,7 +110,7 @@ impl Promises {
         }
     }
 
-    /// A caller was told at its first attempt that this is not possible.
+    /// Records that the first attempt of a call was refused.
     pub fn refused(&mut self, call: &Call) {
         if let Call::RescheduleTimer {
             target: RunTarget { run: Some(run), .. }, identity, ..
@@ -141,7 +141,7 @@ impl Promises {
         Ok(())
     }
 
-    /// One answer for an activity counts, and it is in history or waits to be.
+    /// Only one report for an activity is accepted, and it is in history or buffered.
     fn told_report(
         &mut self,
         ledger: &Ledger,
@@ -156,7 +156,7 @@ impl Promises {
         };
         let (run, scheduled) = (run.max(token.run), token.scheduled);
         if !self.reports.insert((run, scheduled)) {
-            let what = format!("activity {scheduled}: two were told that their answer counts");
+            let what = format!("activity {scheduled}: two reports were accepted");
             return Err(Violation::of(Check::NothingTwice, run, what));
         }
         let story = story(ledger, run)?;
@@ -220,7 +220,7 @@ impl Promises {
         self.moves.iter().try_for_each(|(run, client)| move_is_kept(ledger, *run, client))
     }
 
-    /// A rejected update and a refused move left no event.
+    /// A rejected update and a refused reschedule left no event.
     pub fn rejected_leave_nothing(&self, ledger: &Ledger) -> Checked {
         for (run, client) in &self.refused_moves {
             if moves(story(ledger, *run)?).any(|mover| mover == client) {
@@ -240,7 +240,7 @@ impl Promises {
     }
 }
 
-/// A worker is told that it may forget an attempt only when that is durable.
+/// A worker learns that it may drop an attempt only when that is durable.
 pub fn detached_is_durable(
     ledger: &Ledger,
     run: RunId,
@@ -258,15 +258,15 @@ fn move_is_kept(ledger: &Ledger, run: RunId, client: &str) -> Checked {
     Err(lost(format!("the move of a timer of run {run} by {client}")))
 }
 
-/// An outside move of a timer is in history, or waits in the buffer, or was dropped with a note because
-/// the timer or the run was over.
+/// A reschedule from outside is in history, or buffered, or was dropped with a note because the
+/// timer or the run had ended.
 fn move_is_there(story: &Story, client: &str) -> bool {
     let dropped = story.dropped.iter().any(|name| name == "TimerRescheduled");
     let buffered = story.run.buffer.iter().any(|body| mover(&body.fact) == Some(client));
     dropped || buffered || !story.run.open() || moves(story).any(|mover| mover == client)
 }
 
-/// No input stands twice in the histories of a chain.
+/// No input appears twice in the histories of a chain.
 pub fn nothing_is_applied_twice(ledger: &Ledger) -> Checked {
     let mut seen = BTreeSet::new();
     let mut starts = BTreeSet::new();
@@ -299,7 +299,7 @@ pub fn nothing_is_applied_twice(ledger: &Ledger) -> Checked {
     Ok(())
 }
 
-/// How many of the run's first signals of clients came over from the run before.
+/// How many of the run's first signals from clients were carried over from the previous run.
 pub fn carried_signals(ledger: &Ledger, story: &Story) -> usize {
     let Some(Fact::RunStarted(started)) = facts(story).next() else { return 0 };
     let Some(previous) = &started.previous else { return 0 };
@@ -362,17 +362,16 @@ fn signals(story: &Story) -> impl Iterator<Item = &SignalReceived> {
     })
 }
 
-/// What clients wrote into their signals: each wrote something else, whatever became of the key.
+/// Texts of clients' signals: each is unique, whatever key it used.
 fn signal_texts(story: &Story) -> impl Iterator<Item = &Bytes> {
     signals(story).filter_map(|signal| signal.input.first().map(|payload| &payload.data))
 }
 
-/// What a client wrote into a signal.
 fn text(signal: &SignalReceived) -> Bytes {
     signal.input.first().map(|payload| payload.data.clone()).unwrap_or_default()
 }
 
-/// Who moved timers from outside.
+/// Clients that rescheduled timers.
 fn moves(story: &Story) -> impl Iterator<Item = &str> {
     facts(story).filter_map(mover)
 }

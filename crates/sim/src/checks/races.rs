@@ -1,5 +1,5 @@
-//! Order in history decides every race: between a wait and its deadline, the one whose event comes first
-//! wins. The events that code left at the end of a wait say so, and so does what code says of its steps.
+//! Order in history decides every race: between a wait and its deadline, the first event wins. The
+//! checks compare the events at the end of a wait, and what code reports about its steps.
 
 use std::borrow::Cow;
 
@@ -18,10 +18,9 @@ use super::{
 };
 use crate::programs::Goal;
 
-/// What is wrong, in words.
 type Judged = Result<(), String>;
 
-/// Judges the condition waits of a run that ended with event `since` or later.
+/// Checks the condition waits of a run that ended with event `since` or later.
 pub fn conditions_end_as_history_says(story: &Story, since: EventNumber) -> Checked {
     let ended = story.events.iter().rev().take_while(|event| event.number >= since);
     let judged = ended.filter_map(|event| end_of(&event.body.fact).map(|end| (event.number, end)));
@@ -29,7 +28,8 @@ pub fn conditions_end_as_history_says(story: &Story, since: EventNumber) -> Chec
     judged.into_iter().try_for_each(judge).map_err(|what| wrong(story, what))
 }
 
-/// Judges every wait of a run at rest, by its history and by what its code says of its steps.
+/// Checks every wait of a run at rest against its history and what its code reports about its
+/// steps.
 pub fn first_in_history_wins(story: &Story, steps: &[String]) -> Checked {
     for event in &story.events {
         #[expect(clippy::wildcard_enum_match_arm, reason = "all others begin no wait with a race")]
@@ -50,7 +50,7 @@ pub fn first_in_history_wins(story: &Story, steps: &[String]) -> Checked {
     moves_are_kept(&story.events, steps).map_err(|what| wrong(story, what))
 }
 
-/// How many tasks saw both the firing of a timer and a signal, in one order or the other.
+/// Number of tasks that saw both the firing of a timer and a signal, in either order.
 pub fn close_calls(events: &[Event]) -> usize {
     let tasks = events.split(|event| matches!(event.body.fact, Fact::TaskStarted(_)));
     let close = |seen: &&[Event]| {
@@ -60,7 +60,7 @@ pub fn close_calls(events: &[Event]) -> usize {
     tasks.filter(close).count()
 }
 
-/// No open run at rest has a condition whose deadline has passed: code has seen that.
+/// No open run at rest has a condition whose deadline has passed without code having seen it.
 pub fn passed_deadline(run: &Run) -> Option<String> {
     let wait = run.waits.values().find(|wait| wait.passed.is_some())?;
     Some(format!("{} is open although its deadline has come", wait.spec.wait))
@@ -78,7 +78,7 @@ enum End {
     Cancelled,
 }
 
-/// The wait that an event ends, by the event that opened it.
+/// The wait that an event ends, identified by the event that opened it.
 #[expect(clippy::wildcard_enum_match_arm, reason = "all others end no condition wait")]
 const fn end_of(fact: &Fact) -> Option<(EventNumber, End)> {
     match fact {
@@ -89,8 +89,8 @@ const fn end_of(fact: &Fact) -> Option<(EventNumber, End)> {
     }
 }
 
-/// A satisfied wait has its timer cancelled right before, or the firing comes after the winner; one that
-/// timed out has its firing before.
+/// A satisfied wait has its timer cancelled right before, or the firing comes after the winner; one
+/// that timed out has its firing before.
 fn condition_end(events: &[Event], end: EventNumber, opened: EventNumber, how: End) -> Judged {
     let Some(Fact::WaitOpened(WaitOpened { spec, .. })) = fact(events, opened) else {
         return Err(format!("event {end} ends a wait that event {opened} did not open"));
@@ -121,7 +121,7 @@ fn condition_end(events: &[Event], end: EventNumber, opened: EventNumber, how: E
     }
 }
 
-/// A condition that is still waited for does not hold.
+/// A condition that code still waits for does not hold.
 fn no_wait_is_forgotten(events: &[Event], wait: &WaitOpened) -> Judged {
     match winner(events, wait.spec.condition.key.as_deref()).known() {
         Some(number) => {
@@ -131,7 +131,7 @@ fn no_wait_is_forgotten(events: &[Event], wait: &WaitOpened) -> Judged {
     }
 }
 
-/// A wait for a signal that came before the deadline has it; one that timed out let none pass.
+/// A wait for a signal that arrived before the deadline has it; one that timed out missed none.
 fn signal_wait(events: &[Event], steps: &[String], timer: &TimerId, name: &str) -> Judged {
     let Some(fired) = fired(events, timer) else { return Ok(()) };
     let ended = |step: &String| {
@@ -160,8 +160,9 @@ fn signal_wait(events: &[Event], steps: &[String], timer: &TimerId, name: &str) 
     }
 }
 
-/// Code that was told that its move counts does not see the deadline come that it moved away. Signals
-/// `push` move one, and note which; what stands after a push and before the next task is in its group.
+/// Code that was told that its reschedule succeeded does not see the old deadline. Signals `push`
+/// reschedule a timer and note which; what comes after a push and before the next task is in its
+/// group.
 fn moves_are_kept(events: &[Event], steps: &[String]) -> Judged {
     let pushes = events.iter().filter(|event| is_push(&event.body.fact));
     let told = steps.iter().filter_map(|step| step.strip_prefix("push="));
@@ -182,13 +183,13 @@ fn moves_are_kept(events: &[Event], steps: &[String]) -> Judged {
     Ok(())
 }
 
-/// The timer that a push has moved, and where to.
+/// The timer that a push has rescheduled, and its new due time.
 fn moved(told: &str) -> Option<(TimerId, &str)> {
     let (timer, how) = told.rsplit_once(", ")?.1.split_once(' ')?;
     Some((timer.into(), how.strip_prefix("Ok(")?.strip_suffix(')')?))
 }
 
-/// The step waited until this timer fired.
+/// Whether the step waited until this timer fired.
 fn timed_out(step: &str, timer: &TimerId) -> bool {
     let Some((what, came)) = step.split_once('=') else { return false };
     let Some((subject, waited)) = what.split_once(' ') else { return false };
@@ -199,7 +200,7 @@ fn is_push(fact: &Fact) -> bool {
     matches!(fact, Fact::SignalReceived(signal) if signal.name == "push")
 }
 
-/// The event moves the timer, or is its firing.
+/// Whether the event reschedules the timer, or is its firing.
 fn concerns(fact: &Fact, timer: &TimerId) -> bool {
     match fact {
         Fact::TimerFired(fired) => fired.timer == *timer,
@@ -216,11 +217,10 @@ fn fact(events: &[Event], number: EventNumber) -> Option<&Fact> {
 /// What made a condition hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Winner {
-    /// History does not tell.
+    /// History does not say.
     Untold,
     /// Nothing yet.
     Nothing,
-    /// This event.
     Event(EventNumber),
 }
 
@@ -245,8 +245,8 @@ fn winner(events: &[Event], key: Option<&str>) -> Winner {
     }
 }
 
-/// The first decision on a request that one person decides alone. What signals say may be refused
-/// without a trace in history, and who hands over does not decide.
+/// The first decision on a request that one person decides alone. Decisions sent as signals may be
+/// refused without a trace in history, and a person who hands over does not decide.
 fn decided(events: &[Event], request: &str) -> Winner {
     let named = format!("\"request\":\"{request}\"");
     let answer = |event: &&Event| match &event.body.fact {
@@ -283,8 +283,8 @@ fn reached(events: &[Event], goal: Goal) -> Option<EventNumber> {
     counted.nth(before).map(|event| event.number)
 }
 
-/// The firing of a timer that counts: code has not moved the timer since. Ids of timers are never used
-/// again within a run.
+/// The firing of a timer that counts: code has not rescheduled the timer since. Ids of timers are
+/// unique within a run.
 fn firing(events: &[Event], timer: &TimerId) -> Option<(EventNumber, Timestamp)> {
     let last = events.iter().rev().find_map(|event| match &event.body.fact {
         Fact::TimerFired(fired) if fired.timer == *timer => {
@@ -352,7 +352,7 @@ mod tests {
         WaitTimedOut { wait: "w".into(), opened: 1, condition: one_mark() }.into()
     }
 
-    /// Judges a condition wait for one mark with a deadline, by what follows its beginning.
+    /// Checks a condition wait for one mark with a deadline, given what follows its start.
     fn condition(after: Vec<Fact>) -> bool {
         let timer = Some(TIMER.into());
         let spec = WaitSpec { wait: "w".into(), condition: one_mark(), timer, details: None };
@@ -382,7 +382,7 @@ mod tests {
         assert!(!condition(vec![firing(), mark(), cancelled(), timed_out()]), "two ends");
     }
 
-    /// Judges a wait for the signal `go`, by the history and what code says of its steps.
+    /// Checks a wait for the signal `go` against the history and what code reports about its steps.
     fn receives(facts: Vec<Fact>, steps: &[&str]) -> bool {
         let steps: Vec<_> = steps.iter().map(|step| (*step).to_owned()).collect();
         signal_wait(&history(facts), &steps, &TIMER.into(), "go").is_ok()
@@ -399,7 +399,8 @@ mod tests {
         assert!(!receives(vec![go(), firing()], &["go t=timed out", "go u=1"]));
     }
 
-    /// Judges a sleep whose deadline a push has moved, by the history and what code says of its steps.
+    /// Checks a sleep whose deadline a push has rescheduled against the history and what code
+    /// reports.
     fn pushes(facts: Vec<Fact>, steps: &[&str]) -> bool {
         let steps: Vec<_> = steps.iter().map(|step| (*step).to_owned()).collect();
         moves_are_kept(&history(facts), &steps).is_ok()

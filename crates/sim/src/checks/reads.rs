@@ -1,5 +1,5 @@
-//! No answer is old: whoever asks is told at least what was committed when it asked, whichever node
-//! answers.
+//! No reply is stale: a caller learns at least what was committed when it asked, whichever node
+//! replies.
 
 use abide_core::{
     call::{Call, CallError, CallReply, RunTarget},
@@ -11,7 +11,7 @@ use super::{
     ledger::{Ledger, Story},
 };
 
-/// What was committed of a run when somebody asked for it.
+/// What was committed of a run when a caller asked for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Floor {
     run: RunId,
@@ -20,7 +20,7 @@ pub struct Floor {
     last_event: EventNumber,
 }
 
-/// How much of a run an answer shows.
+/// How much of a run a reply shows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shown {
     log_rows: Option<u64>,
@@ -28,7 +28,7 @@ struct Shown {
 }
 
 impl Floor {
-    /// What is committed of the run that the call asks for, if it only asks.
+    /// The committed state of the run that the call reads, if it is a read.
     pub fn of(ledger: &Ledger, call: &Call) -> Option<Self> {
         let story = story(ledger, target(call)?)?;
         let run = &story.run;
@@ -36,7 +36,8 @@ impl Floor {
         Some(Self { run: run.id, ordinal: run.ordinal, log_rows, last_event })
     }
 
-    /// The answer shows at least that. `queried`: the last event that the answer of a query rests on.
+    /// Checks that the reply shows at least that. `queried`: the last event that the answer of a
+    /// query is based on.
     pub fn holds(
         &self,
         ledger: &Ledger,

@@ -1,5 +1,4 @@
-//! Every event fits the run as it was before it: its time, its place among the others, and what it
-//! opens or closes.
+//! Every event fits the run before it: its time, its position, and what it opens or closes.
 
 use abide_core::{
     event::{Event, Fact, Mover, TimerFired, TimerRescheduled},
@@ -12,15 +11,14 @@ use abide_core::{
 
 use super::{Check, Checked, Violation, ledger::Story};
 
-/// Where a history stands between two tasks.
+/// Position in a history between two tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
-    /// Inputs may follow.
     #[default]
     Between,
     /// A task was started: only its end may follow.
     Started,
-    /// A task was completed, by this event: its commands may follow.
+    /// This event completed a task: its commands may follow.
     Commands(EventNumber),
 }
 
@@ -51,7 +49,7 @@ fn times_run_on(run: &Run, event: &Event) -> Checked {
     Err(Violation::of(Check::Times, run.id, what))
 }
 
-/// No clock has shown a later time than the event's.
+/// The event is not later than any clock has shown.
 pub fn not_in_the_future(run: &Run, event: &Event, latest: Timestamp) -> Checked {
     if event.time <= latest {
         return Ok(());
@@ -60,7 +58,7 @@ pub fn not_in_the_future(run: &Run, event: &Event, latest: Timestamp) -> Checked
     Err(Violation::of(Check::Times, run.id, what))
 }
 
-/// Commands directly after TaskCompleted, the end of a task directly after its start.
+/// Commands come directly after TaskCompleted, and the end of a task directly after its start.
 fn order(run: &Run, place: &mut Place, event: &Event) -> Checked {
     let fact = &event.body.fact;
     let wrong =
@@ -70,7 +68,7 @@ fn order(run: &Run, place: &mut Place, event: &Event) -> Checked {
     if (*place == Place::Started) != ends_task {
         return wrong("does not stand between the start of a task and its end, or does");
     }
-    // A run that is cancelled before its code begins has no task that could say so.
+    // A run that is cancelled before its code starts has no task to complete.
     let unbegun = matches!(fact, Fact::RunCancelled(_)) && run.first_task_at.is_some();
     if let Some(by) = command_of(fact).filter(|_| !unbegun) {
         return match *place {
@@ -135,8 +133,8 @@ fn timers(run: &Run, event: &Event, latest: Timestamp) -> Checked {
     }
 }
 
-/// An open timer is moved, by code also one that fired before its task; and from outside only as its
-/// guards allow.
+/// An open timer is rescheduled, by code also one that fired before its task, and from outside only
+/// as its guards allow.
 fn move_is_allowed(run: &Run, event: &Event, moved: &TimerRescheduled) -> Checked {
     let wrong = |why: &str| {
         let what = format!("{} of timer {} to {}: {why}", show(event), moved.timer, moved.fire_at);
@@ -214,7 +212,7 @@ fn activities(run: &Run, event: &Event) -> Checked {
     Err(Violation::of(Check::Activities, run.id, what))
 }
 
-/// An attempt that was left to somebody else does not end with its worker.
+/// An attempt that is completed from outside is not lost with its worker.
 pub fn detached_is_not_lost(story: &Story, note: &Note) -> Checked {
     match note {
         Note::AttemptEnded(AttemptEnded { scheduled, start, failure, .. })
@@ -228,7 +226,7 @@ pub fn detached_is_not_lost(story: &Story, note: &Note) -> Checked {
     }
 }
 
-/// A child is started once and before it is closed, and closed once.
+/// A child starts once and before it closes, and closes once.
 #[expect(clippy::wildcard_enum_match_arm, reason = "all others are not about children")]
 fn children(run: &Run, event: &Event) -> Checked {
     let (initiated, must_be_started) = match &event.body.fact {

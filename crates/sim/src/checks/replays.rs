@@ -1,5 +1,5 @@
-//! Every history replays with the right code: whole, and cut at every task that was completed. At each
-//! cut a machine runs the task as a worker would; what it asks for must be what history has.
+//! Every history replays with the right code: whole, and cut at every completed task. At each cut a
+//! machine runs the task as a worker would, and its commands must match history.
 
 use abide_core::event::{Event, Fact, Marker, MarkerKind, UpdateAdmitted};
 
@@ -39,8 +39,9 @@ fn history_replays(story: &Story, catalog: &Catalog) -> Checked {
     the_result_is_the_same(story, &steps)
 }
 
-/// Runs the task whose TaskCompleted is at `index`, then shows it what history has of it. The code
-/// before the changes may have run it; it takes their old parts, which the right code does on replay only.
+/// Runs the task whose TaskCompleted is at `index`, then feeds it the events of that task. The code
+/// before the changes may have run it; that takes the old branches, as the right code does only on
+/// replay.
 fn cut_replays(story: &Story, catalog: &Catalog, index: usize) -> Checked {
     let by = |build| {
         let Some(machine) = unused_machine(story, catalog, build) else { return Ok(()) };
@@ -63,7 +64,7 @@ fn task_fits(story: &Story, mut machine: Machine, index: usize) -> Result<(), Tr
     machine.settle()
 }
 
-/// Code that replays has the values that were recorded, in the same order, and makes no new ones.
+/// Replayed code has the recorded values, in the same order, and makes no new ones.
 fn values_are_the_recorded_ones(story: &Story, steps: &[String]) -> Checked {
     let kinds = [(MarkerKind::SideEffect, "value="), (MarkerKind::LocalActivity, "local=")];
     for (kind, seen_as) in kinds {
@@ -89,7 +90,7 @@ fn marker<'a>(event: &'a Event, kind: &MarkerKind) -> Option<&'a Marker> {
     }
 }
 
-/// A run that is completed has the result that its code has on replay; handlers may have gone on.
+/// A completed run has the same result on replay; handlers may have continued.
 fn the_result_is_the_same(story: &Story, steps: &[String]) -> Checked {
     let Some(Fact::RunCompleted(close)) = story.events.last().map(|event| &event.body.fact) else {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Rows are the projection of the folded runs: no wait without a row, no row without a wait, and the
-//! same for tasks, due times, effects and runs. And what a shard reads back is what it had.
+//! Rows are the projection of the folded runs: no wait without a row, no row without a wait, and
+//! the same for tasks, due times, effects and runs. And a shard reads back what it had.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,6 @@ use super::{
     ledger::{Ledger, Story},
 };
 
-/// The place of a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Task(TaskKey),
@@ -35,7 +34,7 @@ enum Place {
     Run(RunId),
 }
 
-/// All rows of all shards are those that the log asks for.
+/// All rows of all shards are those that the log requires.
 pub fn rows_are_the_projection(
     ledger: &Ledger,
     tables: &Tables,
@@ -110,7 +109,7 @@ pub fn memory_is_the_fold(ledger: &Ledger, machine: &Shard) -> Checked {
     Ok(())
 }
 
-/// A snapshot and the rows after it make the same run as all rows.
+/// A snapshot and the rows after it fold to the same run as all rows.
 pub fn snapshots_and_tails_fold_to_the_same(ledger: &Ledger, tables: &Tables) -> Checked {
     ledger.stories.values().try_for_each(|story| same_from_snapshot(story, tables))
 }

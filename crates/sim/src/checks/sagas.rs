@@ -1,5 +1,5 @@
-//! Sagas: what was undone had been done, once, the last step first unless all at once; and a saga that
-//! says that it was undone has left nothing but what it names.
+//! Sagas: what was undone had been done, once, the last step first unless undone concurrently; and
+//! a saga that reports that it was undone has left nothing except what it names.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use abide_core::{
 use super::{Check, Checked, Violation, ledger::Story, records::activity_end};
 use crate::code::{NOT_UNDONE, STEP, STUBBORN_UNDO, UNDO, UNDONE};
 
-/// An activity of a saga: when it was asked for, when it was over, and whether it succeeded.
+/// An activity of a saga: when it was scheduled, when it ended, and whether it succeeded.
 #[derive(Clone, Copy, Debug)]
 struct Work {
     scheduled: EventNumber,
     over: Option<(EventNumber, bool)>,
 }
 
-/// One saga as history tells it, by the index of the step.
+/// One saga according to history, by index of the step.
 #[derive(Debug, Default)]
 struct Told {
     done: BTreeMap<usize, Work>,
@@ -26,7 +26,8 @@ struct Told {
     at_once: bool,
 }
 
-/// Judges the sagas of a run by its history and by what its code, which has seen all of it, says.
+/// Checks the sagas of a run against its history and what its code, which has seen all of it,
+/// reports.
 pub fn sagas_are_undone_once(story: &Story, steps: &[String]) -> Checked {
     let wrong = |what: String| Violation::of(Check::Sagas, story.run.id, what);
     let sagas = sagas_of(story).map_err(wrong)?;
@@ -65,19 +66,19 @@ fn judge(saga: &Told, said: Option<&str>) -> Result<(), String> {
     }
 }
 
-/// The steps that a saga says could not be undone.
+/// Steps that a saga reports it could not undo.
 fn named_steps(said: &str) -> Vec<usize> {
     let named = said.strip_prefix(NOT_UNDONE).unwrap_or_default().trim();
     named.split(',').filter_map(|named| Some(name_of(named)?.1)).collect()
 }
 
-/// What the trace says first of a saga: how it ended.
+/// The first entry of the trace about a saga: how it ended.
 fn said_of(steps: &[String], number: usize) -> Option<String> {
     let name = format!("saga {number}=");
     steps.iter().find_map(|step| step.strip_prefix(&name).map(str::to_owned))
 }
 
-/// The number of the saga and the index of the step.
+/// Number of the saga and index of the step.
 fn name_of(named: &str) -> Option<(usize, usize, bool)> {
     let mut parts = named.splitn(3, '.');
     let number = parts.next()?.parse().ok()?;
@@ -113,7 +114,7 @@ fn work_of(event: &Event) -> Option<(&str, (usize, usize, bool))> {
     Some((activity_type, name_of(std::str::from_utf8(&text.data).ok()?)?))
 }
 
-/// When an activity was over, and whether it succeeded.
+/// When an activity ended, and whether it succeeded.
 fn end_of(story: &Story, scheduled: EventNumber) -> Option<(EventNumber, bool)> {
     story.events.iter().find_map(|event| {
         let (of, succeeded) = activity_end(&event.body.fact)?;

@@ -1,4 +1,4 @@
-//! When all trouble is over and time has passed, everything that could go on has gone on.
+//! Once all faults are over and time has passed, everything that could continue has continued.
 
 use abide_core::{
     ids::RunId,
@@ -7,7 +7,7 @@ use abide_core::{
 
 use super::{Check, Checked, Violation, ledger::Ledger, races};
 
-/// Every open run waits for something that only somebody outside can bring.
+/// Every open run waits for something that only comes from outside.
 pub fn every_run_went_on(ledger: &Ledger) -> Checked {
     for story in ledger.stories.values().filter(|story| story.run.open()) {
         if let Some(what) = could_go_on(ledger, &story.run) {

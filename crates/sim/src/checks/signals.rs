@@ -1,5 +1,5 @@
-//! Signals reach code: each is read once at most, those of one name in order; a run that goes on in
-//! another takes along all that it has not read; and no open run waits for a signal that is there.
+//! Signals reach code: each is read at most once, those of one name in order; a run that continues
+//! in another carries over all unread ones; and no open run waits for a signal that has arrived.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use abide_core::{
 use super::{Check, Checked, Violation, ledger::Story};
 use crate::code::HANDLED_SIGNALS;
 
-/// Judges a run by what its code, which has seen the whole history, says of its steps.
+/// Checks a run against what its code, which has seen the whole history, reports about its steps.
 pub fn signals_are_read_once(story: &Story, steps: &[String]) -> Checked {
     let mut unread = Vec::new();
     let mut read_at = BTreeMap::new();
@@ -37,12 +37,12 @@ pub fn signals_are_read_once(story: &Story, steps: &[String]) -> Checked {
                 None => Ok(()),
             }
         }
-        _ if story.run.open() => nobody_waits(story, &unread),
+        _ if story.run.open() => no_wait_misses_a_signal(story, &unread),
         _ => Ok(()),
     }
 }
 
-fn nobody_waits(story: &Story, unread: &[(EventNumber, &str)]) -> Checked {
+fn no_wait_misses_a_signal(story: &Story, unread: &[(EventNumber, &str)]) -> Checked {
     for timer in story.run.timers.values() {
         if let Some(Origin::ExternalEvent { name }) = &timer.spec.origin
             && let Some((number, _)) = unread.iter().find(|(_, unread)| takes(name, unread))
@@ -54,12 +54,13 @@ fn nobody_waits(story: &Story, unread: &[(EventNumber, &str)]) -> Checked {
     Ok(())
 }
 
-/// Whether a wait for signals of the first name takes one of the second; an empty name takes any.
+/// Whether a wait for signals of the first name accepts one of the second; an empty name accepts
+/// any.
 pub fn takes(wanted: &str, name: &str) -> bool {
     wanted.is_empty() || wanted == name
 }
 
-/// A signal that waits to be received, by number, name and text. Without a text it cannot be followed.
+/// A signal that waits to be received: number, name and text. Without a text it cannot be tracked.
 pub fn kept(event: &Event) -> Option<(EventNumber, &str, &str)> {
     let Fact::SignalReceived(SignalReceived { name, input, .. }) = &event.body.fact else {
         return None;

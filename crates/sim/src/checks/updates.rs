@@ -1,5 +1,5 @@
-//! Updates: an id has one outcome at most in a chain of runs, whoever asks for it and however often; and
-//! a run that continues as new takes along what its handlers have not finished.
+//! Updates: an id has at most one outcome in a chain of runs, for all callers and repeats; and a
+//! run that continues as new carries over what its handlers have not finished.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,14 +16,14 @@ use super::{
 };
 use crate::code;
 
-/// The outcomes that callers were told, by the first run of the chain.
+/// Outcomes that callers were told, by the first run of the chain.
 #[derive(Debug, Default)]
 pub struct Outcomes {
     told: BTreeMap<(RunId, UpdateId), Outcome>,
 }
 
 impl Outcomes {
-    /// Everybody who asks for an update is told the same.
+    /// All callers of an update get the same outcome.
     pub fn tell(&mut self, story: &Story, update: &UpdateId, outcome: &Outcome) -> Checked {
         let first = self.told.entry((story.run.first_run, update.clone()));
         if first.or_insert_with(|| outcome.clone()) == outcome {
@@ -34,7 +34,7 @@ impl Outcomes {
     }
 }
 
-/// A caller who is told that nothing will come of an update is told how the run ended without it.
+/// A caller who is told that an update was aborted is told how the run ended without it.
 pub fn aborted(ledger: &Ledger, update: &UpdateId, error: &CallError) -> Checked {
     let CallError::UpdateAborted { run, how, accepted } = error else { return Ok(()) };
     let wrong = |what: &str| {
@@ -90,7 +90,7 @@ fn nothing_is_left_behind(ledger: &Ledger, story: &Story) -> Checked {
     Ok(())
 }
 
-/// A run that waits for its handlers is completed after them.
+/// A run that waits for its handlers completes after them.
 fn handlers_have_finished(story: &Story) -> Checked {
     let closed = story.events.last().map(|event| &event.body.fact);
     let waits = code::waits_for_handlers(&story.run.spec.workflow_type);

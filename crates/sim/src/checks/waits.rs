@@ -1,7 +1,8 @@
-//! After every commit, the rows of a run's waits and due times are those that its history asks for: no
-//! wait without a row, no row without an open wait, one due row per timer and none left behind by a move
-//! or a close. What history asks for is worked out here once more, from the events alone. Rows of effects
-//! are compared as well: they live too briefly to be missed at rest.
+//! After every commit, the rows of a run's waits and due times are those that its history requires:
+//! no wait without a row, no row without an open wait, one due row per timer and none left behind
+//! by a reschedule or a close. What history requires is computed here independently, from the
+//! events alone. Rows of effects are compared as well: they are too short-lived to be checked at
+//! rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +22,7 @@ use super::{
     ledger::{Ledger, Story},
 };
 
-/// The rows of waits, due times and effects, as batches wrote them.
+/// Rows of waits, due times and effects, as written by batches.
 #[derive(Debug, Default)]
 pub struct Rows {
     waits: BTreeMap<RunId, BTreeMap<Bytes, WaitRow>>,
@@ -30,7 +31,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Takes a batch in; gives the runs that it concerns.
+    /// Applies a batch and returns the runs in it.
     pub fn apply(&mut self, batch: &Batch) -> BTreeSet<RunId> {
         let mut runs = BTreeSet::new();
         for write in &batch.writes {
@@ -70,7 +71,7 @@ impl Rows {
     }
 }
 
-/// The rows of these runs are those that their histories ask for.
+/// The rows of these runs are those that their histories require.
 pub fn rows_follow_history(ledger: &Ledger, runs: &BTreeSet<RunId>) -> Checked {
     for story in runs.iter().filter_map(|run| ledger.stories.get(run)) {
         let open = OpenWaits::of(story);
@@ -141,13 +142,13 @@ fn every_effect_has_its_row(story: &Story, stored: &BTreeSet<u64>) -> Checked {
     }
 }
 
-/// What is open at the end of a history, with what waits in the buffer.
+/// What is open at the end of a history, including the buffer.
 #[derive(Default)]
 struct OpenWaits<'a> {
-    /// The run is the next attempt of a child: since when it waits for its beginning, and until when.
+    /// For a run that is the next attempt of a child: since when and until when it waits to start.
     begin: Option<(Timestamp, Timestamp)>,
     timers: BTreeMap<&'a TimerId, OpenTimer<'a>>,
-    /// Those that fired: code may arm them again.
+    /// Fired timers, which code may arm again.
     fired: BTreeMap<&'a TimerId, OpenTimer<'a>>,
     conditions: BTreeMap<&'a WaitId, OpenCondition<'a>>,
 }
@@ -156,16 +157,15 @@ struct OpenTimer<'a> {
     spec: &'a TimerSpec,
     since: Timestamp,
     until: Timestamp,
-    /// Its firing waits in the buffer.
+    /// Whether its firing is buffered.
     firing: bool,
 }
 
 struct OpenCondition<'a> {
     spec: &'a WaitSpec,
-    /// What is shown now.
     details: Option<&'a WaitDetails>,
     since: Timestamp,
-    /// The deadline that has come.
+    /// The deadline that has passed.
     passed: Option<Timestamp>,
 }
 
@@ -261,8 +261,8 @@ impl<'a> OpenWaits<'a> {
         }
     }
 
-    /// The due times that need a row. Those of activities, of the first task and of the run's own
-    /// deadline are the folded run's.
+    /// Due times that need a row. Those of activities, of the first task and of the run's own
+    /// deadline come from the folded run.
     fn due(&self, story: &Story) -> BTreeMap<Bytes, Timestamp> {
         let run = &story.run;
         let others = run.due_keys().into_iter().filter(|key| !matches!(key, TimerKey::Timer(_)));
@@ -273,7 +273,7 @@ impl<'a> OpenWaits<'a> {
         others.chain(timers).collect()
     }
 
-    /// The rows that lists show.
+    /// Rows that lists show.
     fn rows(&self, story: &Story) -> BTreeMap<Bytes, WaitRow> {
         let deadlines: BTreeSet<_> =
             self.conditions.values().filter_map(|wait| wait.spec.timer.as_ref()).collect();
@@ -339,7 +339,7 @@ impl OpenCondition<'_> {
     }
 }
 
-/// Activities that wait for their next attempt by the server.
+/// Activities that wait for a retry by the server.
 fn retries(story: &Story) -> impl Iterator<Item = WaitRow> {
     let activities = story.run.activities.iter().filter(|(_, activity)| !activity.closing);
     activities.filter(|_| story.run.open()).filter_map(|(scheduled, activity)| {
@@ -354,7 +354,7 @@ fn retries(story: &Story) -> impl Iterator<Item = WaitRow> {
     })
 }
 
-/// What all rows of a run have in common.
+/// Fields that all rows of a run share.
 fn row_of(story: &Story, wait: &WaitKey) -> WaitRow {
     let run = &story.run;
     WaitRow {

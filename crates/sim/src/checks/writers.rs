@@ -1,20 +1,18 @@
-//! Who may write, and that snapshots are what the log says.
+//! Who may write, and that snapshots match the log.
 
 use abide_core::run::Run;
 use abide_store::{Batch, Write, rows::SnapshotRow};
 
 use super::{Check, Checked, Violation, ledger::Ledger};
 
-/// Who claimed a shard last.
+/// The last claim of a shard.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
-    /// The machine that did.
     pub writer: u32,
-    /// The epoch it took.
     pub epoch: u64,
 }
 
-/// Only the machine that claimed the shard last writes to it, and claims raise the epoch.
+/// Only the machine that last claimed the shard writes to it, and claims raise the epoch.
 pub fn owner_writes(ledger: &mut Ledger, writer: u32, batch: &Batch) -> Checked {
     let shard = batch.shard;
     let last = ledger.claims.get(&shard).copied();

@@ -1,4 +1,4 @@
-//! The steps that run children, through the context of the SDK.
+//! Steps that run children, through the context of the SDK.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::programs::{Care, Child};
 
-/// After this time a parent in a hurry asks its child to cancel itself.
+/// How long an impatient parent waits before it asks its child to cancel itself.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Runs a child, of whatever type.
+/// Runs a child of any type.
 pub(super) async fn run<const N: usize>(ctx: &Context<Scripted<N>>, child: &Child) -> Stopped {
     match child.number {
         0 => run_typed::<N, 0>(ctx, child).await,
@@ -44,7 +44,7 @@ async fn run_typed<const N: usize, const M: usize>(
         },
         Care::Leave => call.start().await.map(|_| RawPayload::default()),
     };
-    // The steps of the child are none of this run's.
+    // The child's trace is not part of this run's steps.
     came_to(ctx, &child.workflow, result.map(|payload| text(&payload).replace(';', ",")))
 }
 
@@ -71,7 +71,7 @@ fn call<const N: usize, const M: usize>(
     call
 }
 
-/// Signals a child and waits for it; not for long, then it is asked to cancel itself.
+/// Signals a child and waits briefly for it, then asks it to cancel itself.
 async fn hurry<const N: usize, const M: usize>(
     ctx: &Context<Scripted<N>>,
     child: &Child,

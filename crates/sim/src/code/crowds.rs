@@ -1,4 +1,4 @@
-//! The same activity several times at once, by every means that the SDK has for it.
+//! The same activity several times concurrently, by every means of the SDK.
 
 use abide_sdk::{
     Context, Error, RawPayload, Window, context::ActivityCall, first_success, join_all,
@@ -10,10 +10,10 @@ use super::{
 };
 use crate::programs::{Crowd, Order, Quirk};
 
-/// What the text of each activity begins with.
+/// Prefix of each activity's argument.
 pub const CROWD: &str = "crowd";
 
-/// Runs them, and notes what came of each, in their order.
+/// Runs them, and records the outcome of each, in order.
 pub(super) async fn run<const N: usize>(ctx: &Context<Scripted<N>>, crowd: &Crowd) -> Stopped {
     let number = ctx.write(Scripted::next_number);
     let one_more = usize::from(ctx.read(|state| state.program.quirk) == Some(Quirk::BoundIgnored));

@@ -1,4 +1,4 @@
-//! Handlers that take their time: they wait, run activities, and may be unfinished when the run ends.
+//! Slow handlers: they wait, run activities, and may be unfinished when the run ends.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{
 /// How long the handler of `poke` takes.
 const POKE: Duration = Duration::from_millis(700);
 
-/// A signal whose handler takes its time, and moves a deadline then.
+/// A signal with a slow handler, which then reschedules a deadline.
 pub(super) fn poke<const N: usize>(
     ctx: Context<Scripted<N>>,
     text: RawPayload,

@@ -1,4 +1,4 @@
-//! The code that workers run: programs as workflows on the true executor of the SDK.
+//! The code that workers run: programs as workflows on the real executor of the SDK.
 
 mod children;
 mod crowds;
@@ -33,21 +33,21 @@ pub use self::{
 };
 use crate::programs::{Program, Quirk};
 
-/// A run in the memory of a worker.
+/// A run in a worker's cache.
 #[derive(Debug)]
 pub struct Machine {
     replay: Replay<RunCode>,
-    /// The local activities that run, in the order in which code asked.
+    /// Running local activities, in the order in which code started them.
     locals: Vec<LocalActivity>,
 }
 
-/// Why a machine cannot go on.
+/// Why a machine cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
-    /// The executor stopped the code: right code never gives it a reason.
+    /// The executor stopped the code; right code never gives it a reason to.
     #[error("the executor stopped the code: {}", .0.failure.message)]
     Fault(Fault),
-    /// History and code do not fit, or events are missing.
+    /// History and code do not match, or events are missing.
     #[error(transparent)]
     Replay(#[from] Error),
 }
@@ -59,7 +59,7 @@ struct RunCode {
 }
 
 impl Machine {
-    /// A machine at the beginning of a run; none if the type has no workflow.
+    /// A machine at the start of a run; `None` if the type has no workflow.
     pub fn new(
         program: &Rc<Program>,
         workflow_type: &str,
@@ -77,14 +77,14 @@ impl Machine {
         self.judged(fed)
     }
 
-    /// Says that the history ends here.
+    /// Declares that the history ends here.
     pub fn settle(&mut self) -> Result<(), Trouble> {
         let settled = self.replay.settle();
         self.judged(settled)
     }
 
-    /// Runs the open task. `ends` says which of the local activities that run end within it, and how; it
-    /// is asked again whenever code has gone on.
+    /// Runs the open task. `ends` decides which of the running local activities end within it, and
+    /// how; it is called again whenever code has advanced.
     pub fn turn(
         &mut self,
         updates: &[UpdateAdmitted],
@@ -106,12 +106,12 @@ impl Machine {
         }
     }
 
-    /// Local activities run on after the task.
+    /// Whether local activities keep running after the task.
     pub fn runs_locally(&self) -> bool {
         !self.locals.is_empty()
     }
 
-    /// The number of the last event that was fed.
+    /// Number of the last event that was fed.
     pub const fn seen(&self) -> EventNumber {
         self.replay.seen()
     }
@@ -121,20 +121,21 @@ impl Machine {
         self.replay.acknowledged()
     }
 
-    /// What the program's steps came to so far, as the answer to a query.
+    /// Outcomes of the program's steps so far, as the answer to a query.
     pub fn trace(&mut self) -> Result<Payloads, Failure> {
         let moves = self.replay.unseen_moves();
         self.replay.code_mut().code.query(workflow::TRACE, &Vec::new(), moves)
     }
 
-    /// What the program's steps came to so far, one by one.
+    /// Outcomes of the program's steps so far, one by one.
     pub fn steps(&mut self) -> Vec<String> {
         let trace = self.trace().unwrap_or_default();
         let texts = trace.iter().map(|text| String::from_utf8_lossy(&text.data));
         texts.flat_map(|text| text.split(';').map(str::to_owned).collect::<Vec<_>>()).collect()
     }
 
-    /// Code that was stopped emits nothing, which fits no history: the reason is what counts.
+    /// Stopped code emits nothing, which matches no history; the reason for the stop is the real
+    /// error.
     fn judged<T>(&mut self, result: Result<T, Error>) -> Result<T, Trouble> {
         match self.replay.code_mut().code.take_fault() {
             Some(fault) => Err(Trouble::Fault(fault)),

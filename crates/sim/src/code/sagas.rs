@@ -10,25 +10,24 @@ use super::{
 };
 use crate::programs::{self, Activity, Quirk};
 
-/// The activity that takes a step.
+/// Activity that takes a step.
 pub const STEP: &str = "step";
 
-/// The activity that undoes it.
+/// Activity that undoes a step.
 pub const UNDO: &str = "unstep";
 
-/// The activity that undoes it, or fails to.
+/// Activity that undoes a step, or fails to.
 pub const STUBBORN_UNDO: &str = "stubborn";
 
-/// How the trace tells of a saga that was undone.
+/// How the trace reports a saga that was undone.
 pub const UNDONE: &str = "undone";
 
-/// How the trace tells what of a saga could not be undone.
+/// How the trace reports what a saga could not undo.
 pub const NOT_UNDONE: &str = "not undone";
 
-/// How long an attempt may take.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Takes the steps, and whatever comes after them.
+/// Takes the steps, and the activity after them.
 pub(super) async fn run<const N: usize>(
     ctx: &Context<Scripted<N>>,
     saga: &programs::Saga,
@@ -67,8 +66,8 @@ pub(super) async fn run<const N: usize>(
     }
 }
 
-/// An activity that is tried until it succeeds, or says that it never will. A cancelled saga waits for
-/// what became of its step, to know whether it must be undone.
+/// An activity that is retried until it succeeds, or fails permanently. A cancelled saga waits for
+/// the outcome of its step, to know whether it must be undone.
 fn retried(activity_type: &'static str) -> Activity {
     Activity {
         activity_type,

@@ -1,4 +1,5 @@
-//! Parts of a program that are cancelled together or not at all, and what cleans up after a cancelled run.
+//! Parts of a program that are cancelled together or not at all, and the cleanup of a cancelled
+//! run.
 
 use std::time::Duration;
 
@@ -10,13 +11,13 @@ use super::{
 };
 use crate::programs::{Node, Program, Quirk};
 
-/// The activities that clean up after a cancelled run, in their order.
+/// Activities that clean up after a cancelled run, in order.
 pub const CLEANUP_STEPS: [&str; 3] = ["undo0", "undo1", "undo2"];
 
 /// How long an attempt of one of them may take.
 const CLEANUP_LIMIT: Duration = Duration::from_secs(2);
 
-/// Follows the whole program, and cleans up if it is cancelled.
+/// Runs the whole program, and cleans up if it is cancelled.
 pub(super) async fn whole<const N: usize>(
     ctx: &Context<Scripted<N>>,
     program: &Program,
@@ -51,7 +52,7 @@ async fn clean_up_shielded<const N: usize>(
     }
 }
 
-/// Takes back what the run has done, one step after the other.
+/// Undoes what the run has done, one step after the other.
 async fn clean_up<const N: usize>(ctx: &Context<Scripted<N>>, program: &Program) -> Stopped {
     let steps = &CLEANUP_STEPS[..program.cleanup.steps.min(CLEANUP_STEPS.len())];
     let (steps, again) = match (program.quirk, steps) {
@@ -94,7 +95,7 @@ pub(super) async fn scope<const N: usize>(
     }
 }
 
-/// A part that no request reaches; the request is answered after it.
+/// A part that is shielded from cancel requests; the request takes effect after it.
 pub(super) async fn shield<const N: usize>(
     ctx: &Context<Scripted<N>>,
     body: &Node,

@@ -1,4 +1,4 @@
-//! The steps of a program, done through the context of the SDK.
+//! Steps of a program, executed through the context of the SDK.
 
 use abide_core::{event::Delivery, payload::Payload, retry::RetryPolicy};
 use abide_sdk::{
@@ -18,7 +18,7 @@ pub(super) struct Stop(pub(super) Error);
 
 pub(super) type Stopped<T = ()> = Result<T, Stop>;
 
-/// Does one step, with all that is in it.
+/// Executes one step, with all that is in it.
 pub(super) fn follow<'a, const N: usize>(
     ctx: &'a Context<Scripted<N>>,
     node: &'a Node,
@@ -31,7 +31,7 @@ pub(super) fn follow<'a, const N: usize>(
                 }
                 Ok(())
             }
-            // Both ways to do several things at once.
+            // Covers both ways to run steps concurrently.
             Node::Join(steps) if steps.len() > 2 => spawn_all(ctx, steps).await,
             Node::Join(steps) => follow_all(ctx, steps).await,
             Node::Select(steps) => follow_first(ctx, steps).await,
@@ -115,7 +115,7 @@ fn follow_first<'a, const N: usize>(
     })
 }
 
-/// If one stops the run, the others still run when it ends.
+/// If one stops the run, the others are still running when it ends.
 async fn spawn_all<const N: usize>(ctx: &Context<Scripted<N>>, steps: &[Node]) -> Stopped {
     let spawn = |step: &Node| {
         let (own, step) = (ctx.clone(), step.clone());
@@ -128,7 +128,6 @@ async fn spawn_all<const N: usize>(ctx: &Context<Scripted<N>>, steps: &[Node]) -
     Ok(())
 }
 
-/// Runs an activity.
 pub(super) async fn run_activity<const N: usize>(
     ctx: &Context<Scripted<N>>,
     activity: &Activity,
@@ -157,7 +156,7 @@ async fn run_locally<const N: usize>(ctx: &Context<Scripted<N>>, local: &Local) 
     came_to(ctx, "local", call.await.map(|payload| text(&payload)))
 }
 
-/// The call of an activity, with a text that names it.
+/// Calls an activity, with an argument that names it.
 pub(super) fn call<const N: usize>(
     ctx: &Context<Scripted<N>>,
     activity: &Activity,
@@ -180,8 +179,8 @@ pub(super) fn call<const N: usize>(
     }
 }
 
-/// Notes what a step came to. A failure is not the end. What ended because the part of the run around it
-/// is cancelled is the end of that part, unless such requests are ignored.
+/// Records the outcome of a step. A failure does not end the program. Cancellation of the enclosing
+/// part ends that part, unless such requests are ignored.
 pub(super) fn came_to<const N: usize>(
     ctx: &Context<Scripted<N>>,
     what: &str,
@@ -197,7 +196,7 @@ pub(super) fn came_to<const N: usize>(
     Ok(())
 }
 
-/// Attempts are drawn by the world, so the code of an activity is never called.
+/// The world draws the results of attempts, so the code of an activity is never called.
 pub(super) fn definition(activity_type: &'static str) -> ActivityDef<(), RawPayload, RawPayload> {
     ActivityDef::new(activity_type, Arguments::one(), |(), _, _| {
         Box::pin(std::future::ready(Ok(RawPayload::default())))
@@ -212,12 +211,11 @@ pub(super) fn signal<const N: usize>(name: &str) -> SignalDef<Scripted<N>, RawPa
     }
 }
 
-/// A text that no other signal has, by which a signal that arrives twice is found.
+/// A text that no other signal has, to detect a signal that arrives twice.
 pub(super) fn unique_text<const N: usize>(ctx: &Context<Scripted<N>>) -> RawPayload {
     RawPayload(Payload::new(format!("{} {}", ctx.run_id(), ctx.uuid())))
 }
 
-/// User data as text.
 pub(super) fn text(payload: &RawPayload) -> String {
     String::from_utf8_lossy(&payload.0.data).into_owned()
 }

@@ -1,5 +1,5 @@
-//! The steps that wait, through the context of the SDK. Each notes the timer of its deadline, so that
-//! checks can compare what code saw with what stands in history.
+//! Steps that wait, through the context of the SDK. Each records the timer of its deadline, so that
+//! checks can compare what code saw with history.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use super::{
 };
 use crate::programs::{Goal, Move, Terms};
 
-/// Says about a wait what the program wants to be said.
+/// Adds the details that the program draws for a wait.
 macro_rules! described {
     ($wait:expr, $terms:expr) => {
         if $terms.described { $wait.about("a drawn wait").data("amount", &7) } else { $wait }
     };
 }
 
-/// Bounds what clients may do to the deadline of a wait.
+/// Limits what clients may do to the deadline of a wait.
 macro_rules! guarded {
     ($ctx:expr, $wait:expr, $terms:expr) => {{
         let mut wait = $wait;
@@ -36,7 +36,6 @@ macro_rules! guarded {
     }};
 }
 
-/// Waits for a time.
 pub(super) async fn sleep<const N: usize>(
     ctx: &Context<Scripted<N>>,
     delay: Duration,
@@ -51,7 +50,6 @@ pub(super) async fn sleep<const N: usize>(
     came_to(ctx, &what, slept.map(|()| ctx.uuid().to_string()))
 }
 
-/// Waits for a signal.
 pub(super) async fn receive<const N: usize>(
     ctx: &Context<Scripted<N>>,
     name: Option<&'static str>,
@@ -89,7 +87,6 @@ async fn receive_any<const N: usize>(
     came_to(ctx, &what, read.map(told))
 }
 
-/// Waits for a condition.
 pub(super) async fn until<const N: usize>(
     ctx: &Context<Scripted<N>>,
     goal: Goal,
@@ -107,7 +104,7 @@ pub(super) async fn until<const N: usize>(
     came_to(ctx, &what, held.map(|outcome| told(outcome.in_time().map(|()| "held".into()))))
 }
 
-/// Asks people. The id of the request says how many of them must agree.
+/// Requests an approval. The id of the request says how many people must agree.
 pub(super) async fn approve<const N: usize>(
     ctx: &Context<Scripted<N>>,
     needed: usize,
@@ -136,7 +133,7 @@ pub(super) async fn approve<const N: usize>(
     came_to(ctx, &what, open.await.map(told))
 }
 
-/// Moves the oldest open deadline of the run.
+/// Reschedules the oldest open deadline of the run.
 pub(super) fn move_deadline<const N: usize>(ctx: &Context<Scripted<N>>, how: Move) {
     let deadline = ctx.write(Scripted::oldest_deadline);
     let moved = match how {
@@ -148,7 +145,7 @@ pub(super) fn move_deadline<const N: usize>(ctx: &Context<Scripted<N>>, how: Mov
     ctx.write(|state| state.note(format!("moved={moved:?}")));
 }
 
-/// Lets others move the deadline, and names the wait by what it waits for and its timer.
+/// Lets others reschedule the deadline, and names the wait by what it waits for and its timer.
 fn watched<const N: usize>(
     ctx: &Context<Scripted<N>>,
     subject: &str,
@@ -162,10 +159,10 @@ fn watched<const N: usize>(
     what
 }
 
-/// What a wait came to, as the trace tells it.
+/// Outcome of a wait, for the trace.
 fn told(came: Option<String>) -> String {
     came.unwrap_or_else(|| TIMED_OUT.into())
 }
 
-/// How the trace tells that a wait timed out.
+/// How the trace reports that a wait timed out.
 const TIMED_OUT: &str = "timed out";

@@ -1,5 +1,6 @@
-//! Programs as workflows of the SDK: one workflow type for each type of a world. Signals, queries and
-//! updates are of every kind that the SDK has; some of them move deadlines, some make conditions hold.
+//! Programs as workflows of the SDK: one workflow type for each type of a world. Their signals,
+//! queries and updates cover every kind of the SDK; some reschedule deadlines, some make conditions
+//! hold.
 
 use std::{
     cell::{Cell, RefCell},
@@ -26,43 +27,42 @@ use super::{
 };
 use crate::programs::{Goal, Program};
 
-/// The query that tells what the steps came to so far.
+/// Query that returns the outcomes of the steps so far.
 pub(super) const TRACE: &str = "trace";
 
-/// Signals that are handled when they arrive; all others wait to be received.
+/// Signals with a handler; all others wait to be received.
 pub const HANDLED_SIGNALS: [&str; 4] = ["mark", "poke", "push", "decision"];
 
-/// Who may decide what people are asked.
+/// People who may decide requests.
 pub const APPROVERS: [&str; 3] = ["anna", "ben", "cleo"];
 
-/// Who may neither vote nor decide.
+/// A person who may neither vote nor decide.
 pub const OUTSIDER: &str = "outsider";
 
-/// How many votes there may be; later ones are refused.
+/// Maximum number of votes; later ones are refused.
 const VOTES_MAX: u64 = 4;
 
-/// The names of the types.
 const TYPES: [&str; 5] = ["type0", "type1", "type2", "type3", "type4"];
 
 thread_local! {
-    /// The program of the run that is being advanced: a workflow is a type and cannot carry it.
+    /// Program of the run that is being advanced: a workflow is a type and cannot carry it.
     static PROGRAM: RefCell<Rc<Program>> = RefCell::default();
-    /// How often a value was made that code could not compute again.
+    /// Number of non-deterministic values so far.
     static VALUES_MADE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Values that code makes are other ones each time, and the same in every life of a world.
+/// Resets the values, so that every run of the same world makes the same ones.
 pub fn begin_world() {
     VALUES_MADE.set(0);
 }
 
-/// A value that was never there before.
+/// A value that has not been used before.
 pub fn make_value() -> u64 {
     VALUES_MADE.set(VALUES_MADE.get() + 1);
     VALUES_MADE.get()
 }
 
-/// Lets a run that begins within `action` find its program.
+/// Provides the program for a run that starts within `action`.
 pub(super) fn with_program<T>(program: &Rc<Program>, action: impl FnOnce() -> T) -> T {
     let before = PROGRAM.replace(program.clone());
     let result = action();
@@ -70,7 +70,6 @@ pub(super) fn with_program<T>(program: &Rc<Program>, action: impl FnOnce() -> T)
     result
 }
 
-/// All types as workflows.
 pub(super) fn registry() -> &'static Registry {
     static REGISTRY: OnceLock<Registry> = OnceLock::new();
     REGISTRY.get_or_init(|| {
@@ -86,24 +85,24 @@ pub(super) fn registry() -> &'static Registry {
     })
 }
 
-/// The workflow of the type with this number: its state while it follows its program.
+/// The workflow type with this number: its state while it runs its program.
 pub(super) struct Scripted<const N: usize> {
     pub(super) program: Rc<Program>,
-    /// What the steps came to so far, in the order in which they ended.
+    /// Outcomes of the steps so far, in the order in which they ended.
     pub(super) trace: Vec<String>,
-    /// How many parts of the program were numbered.
+    /// Number of numbered parts of the program.
     numbered: usize,
-    /// How often people were asked.
+    /// Number of requests for approval.
     pub(super) requests: usize,
     approvals: Approvals,
-    /// How many signals `mark` have come.
+    /// Number of received signals `mark`.
     marks: u64,
-    /// How many updates `vote` were accepted.
+    /// Number of accepted updates `vote`.
     votes: u64,
-    /// How many sleeps are over.
+    /// Number of finished sleeps.
     pub(super) sleeps: u64,
-    /// The deadlines of waits, in order of their beginning. Those of waits that are over are forgotten
-    /// when one is looked for.
+    /// Deadlines of waits, in order of their start. Those of waits that have ended are removed by
+    /// the next lookup.
     deadlines: Vec<Deadline>,
 }
 
@@ -137,7 +136,7 @@ impl<const N: usize> Scripted<N> {
     const POSTPONE: UpdateDef<Self, RawPayload, RawPayload> =
         UpdateDef::new("postpone", Arguments::one(), UpdateCode::Apply(Self::postpone));
 
-    /// A number for a part of the program, by which history tells it from others.
+    /// A number for a part of the program, which identifies it in history.
     pub(super) fn next_number(&mut self) -> usize {
         self.numbered += 1;
         self.numbered
@@ -147,18 +146,17 @@ impl<const N: usize> Scripted<N> {
         self.trace.push(text.into());
     }
 
-    /// Keeps the deadline of a wait that has begun, so that others can move it.
+    /// Keeps the deadline of a wait that has started, so that others can reschedule it.
     pub(super) fn watch(&mut self, deadline: Deadline) {
         self.deadlines.push(deadline);
     }
 
-    /// The deadline of the oldest wait that is open.
+    /// Deadline of the oldest open wait.
     pub(super) fn oldest_deadline(&mut self) -> Deadline {
         self.deadlines.retain(Deadline::is_open);
         self.deadlines.first().cloned().unwrap_or_default()
     }
 
-    /// A condition for what must hold.
     pub(super) fn condition(goal: Goal) -> Condition<Self> {
         match goal {
             Goal::TwoMarks => condition!("marks:2", |state| state.marks >= 2),
@@ -179,7 +177,7 @@ impl<const N: usize> Scripted<N> {
         self.note(format!("mark={}", steps::text(&text)));
     }
 
-    /// Moves the oldest deadline later, by how much its sender does not say.
+    /// Postpones the oldest deadline by a fixed time.
     fn push(&mut self, text: RawPayload) {
         let sum: u64 = text.0.data.iter().copied().map(u64::from).sum();
         let deadline = self.oldest_deadline();
@@ -202,7 +200,7 @@ impl<const N: usize> Scripted<N> {
         Ok(self.result())
     }
 
-    /// Moves the oldest deadline to the time that is asked for, in milliseconds.
+    /// Reschedules the oldest deadline to the requested time, in milliseconds.
     fn postpone(&mut self, at: RawPayload) -> Result<RawPayload, Raised> {
         let millis = steps::text(&at).parse().map_err(|_| Raised::new("that is no time"))?;
         let moved = self.oldest_deadline().reset(Timestamp::from_unix_millis(millis));
@@ -210,7 +208,7 @@ impl<const N: usize> Scripted<N> {
         moved.map(|()| self.result()).map_err(|refused: MoveError| Raised::new(refused))
     }
 
-    /// What the steps came to so far.
+    /// Outcomes of the steps so far.
     pub(super) fn result(&self) -> RawPayload {
         RawPayload(Payload::new(self.trace.join(";")))
     }
@@ -262,12 +260,12 @@ impl<const N: usize> Workflow for Scripted<N> {
     }
 }
 
-/// Runs of some types end without their handlers.
+/// Runs of some types end without waiting for their handlers.
 const fn unfinished(number: usize) -> Unfinished {
     if number % 3 == 1 { Unfinished::Abandon } else { Unfinished::Wait }
 }
 
-/// Runs of the type are completed after their handlers.
+/// Whether runs of the type complete only after their handlers.
 pub fn waits_for_handlers(workflow_type: &str) -> bool {
     let number = TYPES.iter().position(|name| *name == workflow_type);
     number.is_some_and(|number| unfinished(number) == Unfinished::Wait)
@@ -287,7 +285,7 @@ const fn kept<const N: usize>(name: &'static str) -> SignalDef<Scripted<N>, RawP
     SignalDef::new(name, Arguments::one(), SignalCode::Keep)
 }
 
-/// Programs that ignore a request to cancel go on when it ends one of their waits.
+/// Programs that ignore cancel requests continue when one ends a wait.
 pub(super) fn ignored<const N: usize>(
     ctx: &Context<Scripted<N>>,
     error: Error,

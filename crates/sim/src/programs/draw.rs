@@ -1,4 +1,4 @@
-//! Draws programs: every kind of wait, alone, beside others and in races, with deadlines that move.
+//! Draws programs: every kind of wait, alone, concurrent and in races, with deadlines that change.
 
 use std::time::Duration;
 
@@ -18,7 +18,6 @@ use crate::{
     rng::Rng,
 };
 
-/// The program of the type with this number.
 pub(super) fn program(rng: &mut Rng, number: usize) -> Program {
     let steps = (0..rng.between(2, 6)).map(|_| node(rng, number, 2)).collect::<Vec<_>>();
     Program {
@@ -105,14 +104,14 @@ fn approve(rng: &mut Rng) -> Node {
     Node::Approve { needed, timeout: timeout(rng), terms: terms(rng) }
 }
 
-/// A wait with a deadline, and a branch beside it that moves the deadline some time later.
+/// A wait with a deadline, and a concurrent branch that reschedules the deadline later.
 fn moved(rng: &mut Rng) -> Node {
     let waits = match rng.below(5) {
         0 => Node::Sleep(long(rng), terms(rng)),
         1 => receive(rng),
         2 => until(rng),
         3 => approve(rng),
-        // What another branch does makes it hold.
+        // Another branch makes the condition hold.
         _ => Node::Until { goal: Goal::Slept, timeout: Some(long(rng)), terms: terms(rng) },
     };
     let how = match rng.weighted(&[5, 5, 1, 1]) {
@@ -126,7 +125,7 @@ fn moved(rng: &mut Rng) -> Node {
     if rng.chance(700) { Node::Join(branches) } else { Node::Select(branches) }
 }
 
-/// Something new beside what was there, or instead of it.
+/// A new step beside the old ones, or instead of one.
 fn patch(rng: &mut Rng) -> Node {
     let change = *rng.pick(&["change0", "change1"]).unwrap_or(&"change0");
     let old = Node::Activity(activity(rng));
@@ -194,7 +193,7 @@ fn saga(rng: &mut Rng) -> Saga {
 fn a_child(rng: &mut Rng, number: usize) -> Child {
     let names = Names::get();
     let retried = rng.chance(400);
-    // Recorded retries are children with ids of their own.
+    // Recorded retries are children with their own ids.
     let recorded = retried && rng.chance(500);
     let pool = if recorded { &names.retried } else { &names.children };
     let retry = retried.then(|| RetryPolicy {
@@ -204,7 +203,7 @@ fn a_child(rng: &mut Rng, number: usize) -> Child {
         ..RetryPolicy::default()
     });
     let care = match rng.weighted(&[3, 3, 3, 3]) {
-        // There is no one child to hold.
+        // There is no single child to hold.
         _ if recorded => Care::Await,
         0 => Care::Await,
         1 => Care::Hold,
@@ -224,7 +223,7 @@ fn a_child(rng: &mut Rng, number: usize) -> Child {
     }
 }
 
-/// All that can become of a child when its parent closes; most often it ends.
+/// All close policies; most often the child ends.
 const PARENT_CLOSE: [ParentClosePolicy; 4] = [
     ParentClosePolicy::Terminate,
     ParentClosePolicy::Terminate,
@@ -232,7 +231,7 @@ const PARENT_CLOSE: [ParentClosePolicy; 4] = [
     ParentClosePolicy::Abandon,
 ];
 
-/// Whether an id may be used again; most often it may.
+/// Whether an id may be reused; most often it may.
 pub(crate) fn reuse(rng: &mut Rng) -> ReusePolicy {
     match rng.weighted(&[6, 2, 1]) {
         0 => ReusePolicy::Allow,
@@ -241,7 +240,7 @@ pub(crate) fn reuse(rng: &mut Rng) -> ReusePolicy {
     }
 }
 
-/// Mostly nothing; else what lists show, and what clients may not do.
+/// Mostly none; otherwise details for lists, and limits for clients.
 fn terms(rng: &mut Rng) -> Terms {
     Terms {
         described: rng.chance(200),
@@ -250,7 +249,7 @@ fn terms(rng: &mut Rng) -> Terms {
     }
 }
 
-/// No limit, none at all, or some time.
+/// No limit, zero, or some time.
 fn timeout(rng: &mut Rng) -> Option<Duration> {
     match rng.weighted(&[3, 1, 6]) {
         0 => None,
@@ -267,7 +266,7 @@ fn long(rng: &mut Rng) -> Duration {
     if rng.chance(50) {
         return Duration::from_secs(rng.between(60, 4000));
     }
-    // Round values, so that several timers are due at the same moment.
+    // Round values, so that several timers are due at the same time.
     Duration::from_millis(rng.between(1, 40) * 250)
 }
 

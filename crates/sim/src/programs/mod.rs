@@ -1,6 +1,6 @@
-//! Random workflow programs. A world has a few types; a type may run types before it as children, so
-//! that no family is endless. Each type has three versions: the right one, the one before some parts
-//! were changed, and a wrong one, which fits no history of the others.
+//! Random workflow programs. A world has a few types; a type may run lower-numbered types as
+//! children, so that no family is endless. Each type has three versions: the right one, the one
+//! before some parts were changed, and a wrong one, which fits no history of the others.
 
 mod draw;
 mod node;
@@ -17,33 +17,29 @@ pub use self::{
 };
 use crate::{code::Machine, rng::Rng};
 
-/// How many workflow types a world has.
 const TYPES: usize = 5;
 
-/// Names of signals that programs wait for by name and clients send.
+/// Signals that programs wait for by name and clients send.
 pub const SIGNALS: [&str; 3] = ["go", "tell", "stop"];
 
-/// The name of a signal that no workflow declares: only a wait for any signal takes it.
+/// A signal that no workflow declares: only a wait for any signal takes it.
 pub const UNDECLARED_SIGNAL: &str = "stray";
 
-/// The code of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Build {
-    /// The code that every history fits.
+    /// Code that fits every history.
     Right,
-    /// The code before some parts were changed: it fits histories that have not met a change.
+    /// Code before some parts were changed: fits histories that have not reached a change.
     Before,
-    /// Code that fits none of the histories.
+    /// Code that fits no history.
     Wrong,
 }
 
-/// The programs of a world.
 #[derive(Debug)]
 pub struct Catalog {
     types: BTreeMap<String, Type>,
 }
 
-/// A workflow type.
 #[derive(Debug)]
 struct Type {
     right: Rc<Program>,
@@ -52,7 +48,7 @@ struct Type {
 }
 
 impl Catalog {
-    /// Draws the programs of a world, all with the same quirk if there is one.
+    /// Draws the programs of a world, all with the given quirk, if any.
     pub fn draw(rng: &mut Rng, quirk: Option<Quirk>) -> Self {
         let types = (0..TYPES).map(|number| {
             let right = Program { quirk, ..draw::program(rng, number) };
@@ -63,7 +59,7 @@ impl Catalog {
         Self { types: types.collect() }
     }
 
-    /// The code of a type, at the beginning of a run.
+    /// Code of a type, at the start of a run.
     pub fn machine(
         &self,
         build: Build,
@@ -95,8 +91,7 @@ fn type_name(number: usize) -> String {
     format!("type{number}")
 }
 
-/// A step that no right program has, before everything else: it fits no history in which a task was
-/// completed.
+/// Adds a step in front that no right program has: it fits no history with a completed task.
 fn spoil(program: &Program) -> Program {
     let first = Node::Activity(Activity { activity_type: "spoilt", ..Activity::default() });
     let body = Node::Sequence(vec![first, program.body.clone()]);

@@ -1,154 +1,134 @@
-//! Programs as plain data: a tree of steps, each of which the SDK offers. Workers run them as workflows
-//! on the true executor.
+//! Programs as plain data: a tree of steps that the SDK offers. Workers run them as workflows on
+//! the real executor.
 
 use std::time::Duration;
 
 use super::{Activity, Child, Crowd, Local, Saga};
 
-/// A workflow as data.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
-    /// What it does. When it ends, the run is completed.
+    /// Steps of the workflow. When they end, the run completes.
     pub body: Node,
-    /// A request to cancel ends the wait that it meets, and nothing else.
+    /// A cancel request ends the current wait, and nothing else.
     pub ignores_cancel: bool,
-    /// All of it is one scope, in which nothing begins any more once it is cancelled.
+    /// The whole program is one scope, in which nothing starts after it is cancelled.
     pub scoped: bool,
     /// What the run does after it was cancelled, before it ends.
     pub cleanup: Cleanup,
-    /// How long the update `accept` takes; none completes it at once.
+    /// How long the update `accept` takes; `None` completes it immediately.
     pub update_delay: Option<Duration>,
-    /// What the update `work` runs.
+    /// Activity that the update `work` runs.
     pub update_work: Activity,
-    /// What is wrong with the way it is run, on purpose.
+    /// Deliberate bug in how the program is run.
     pub quirk: Option<Quirk>,
 }
 
-/// A deliberate fault in the way that a program is run.
+/// A deliberate bug in how a program is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quirk {
-    /// The last step of its cleanup is left out.
+    /// The last step of the cleanup is skipped.
     CleanupCutShort,
-    /// It cleans up twice.
+    /// The cleanup runs twice.
     CleanupTwice,
     /// A cancel request reaches what should be shielded.
     Unshielded,
     /// The last step of a saga is not undone.
     StepNotUndone,
-    /// A saga is undone at once instead of step by step.
+    /// A saga is undone concurrently instead of step by step.
     UndoneAtOnce,
-    /// One more than allowed is under way.
+    /// One more than allowed is in flight.
     BoundIgnored,
-    /// A deadline that the code has moved comes as if it had not.
+    /// A deadline that code has rescheduled fires at its old time.
     MoveIgnored,
 }
 
 /// What a run does after it was cancelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cleanup {
-    /// How many steps it takes.
+    /// Number of steps.
     pub steps: usize,
     /// How long they may take together.
     pub limit: Option<Duration>,
 }
 
-/// One step of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
-    /// One after the other.
+    /// Runs the steps one after the other.
     Sequence(Vec<Node>),
-    /// All at once; done when all are.
+    /// Runs all steps concurrently; done when all are.
     Join(Vec<Node>),
-    /// All at once; done when one is, and the others are dropped.
+    /// Runs all steps concurrently; done when one is, and the others are dropped.
     Select(Vec<Node>),
-    /// Waits for a time.
     Sleep(Duration, Terms),
     /// Waits for a signal.
     Receive {
-        /// The signal's name; none takes any.
+        /// Name of the signal; `None` matches any.
         name: Option<&'static str>,
-        /// No limit, or at most this long; zero takes only what is there.
+        /// At most this long, or without limit; zero takes only a signal that has already arrived.
         timeout: Option<Duration>,
-        /// What is said about the wait.
         terms: Terms,
     },
     /// Waits for a condition on the state of the run.
     Until {
-        /// What must hold.
         goal: Goal,
-        /// No limit, or at most this long; zero does not wait.
+        /// At most this long, or without limit; zero does not wait.
         timeout: Option<Duration>,
-        /// What is said about the wait.
         terms: Terms,
     },
-    /// Asks people, and waits for their verdict.
+    /// Requests an approval, and waits for the decision.
     Approve {
-        /// How many of them must agree; one decides alone.
+        /// How many people must agree; one decides alone.
         needed: usize,
-        /// No limit, or at most this long.
+        /// At most this long, or without limit.
         timeout: Option<Duration>,
-        /// What is said about the wait.
         terms: Terms,
     },
-    /// Moves the oldest open deadline of the run.
+    /// Reschedules the oldest open deadline of the run.
     Move(Move),
-    /// Runs an activity.
     Activity(Activity),
     /// Runs an activity within the workflow task.
     Local(Local),
-    /// Runs a child.
     Child(Child),
-    /// Does the same several times at once.
+    /// Runs the same activity several times concurrently.
     Crowd(Crowd),
-    /// Takes steps that are undone if one of them fails, or something after them.
+    /// Takes steps that are undone if one of them, or something after them, fails.
     Saga(Saga),
     /// A part that is cancelled as a whole.
     Scope {
-        /// What it does.
         body: Box<Node>,
         /// When it is cancelled, unless it ends before.
         cancel_after: Option<Duration>,
     },
-    /// A part that no cancel request reaches.
+    /// A part that is shielded from cancel requests.
     Shield {
-        /// What it does.
         body: Box<Node>,
         /// How long it may take.
         timeout: Option<Duration>,
     },
-    /// Signals another workflow.
     SignalExternal {
-        /// The workflow.
         workflow: String,
-        /// The signal's name.
         name: &'static str,
     },
-    /// Asks another workflow to cancel itself.
+    /// Requests cancellation of another workflow.
     CancelExternal {
-        /// The workflow.
         workflow: String,
     },
-    /// Waits for the handlers that run.
+    /// Waits for the running handlers.
     Finish,
-    /// Records a value that code could not compute again.
+    /// Records a non-deterministic value.
     SideEffect,
-    /// A changed part of the code, and what stood there before.
+    /// A changed part of the code, and its old version.
     Patch {
-        /// Names the change.
         change: &'static str,
-        /// The part as it is now.
         new: Box<Node>,
-        /// The part as it was.
         old: Box<Node>,
     },
-    /// Goes on in a new run, until the workflow has had this many.
+    /// Continues in a new run, until the workflow has had this many.
     ContinueAsNew {
-        /// How many.
         runs: u64,
-        /// What the new run is like.
         successor: Successor,
     },
-    /// Ends the run with a failure.
+    /// Fails the run.
     Fail,
 }
 
@@ -161,54 +141,53 @@ impl Default for Node {
 /// The run that follows one that continues as new.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Successor {
-    /// As the one before.
+    /// Like the previous one.
     #[default]
     Alike,
-    /// With less time.
     Limited(Duration),
-    /// Of the type that has no children.
+    /// Of the type without children.
     Childless,
 }
 
-/// What must hold for a condition wait to end. Once it holds, it does for ever.
+/// What a condition wait is for. Once it holds, it holds forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// So many signals `mark` have come.
+    /// This many signals `mark` have arrived.
     Marks(u64),
-    /// The same of two, as a literal condition with a key and a fingerprint.
+    /// Two marks, as a literal condition with a key and a fingerprint.
     TwoMarks,
-    /// So many updates `vote` were accepted.
+    /// This many updates `vote` were accepted.
     Votes(u64),
-    /// Some sleep of the run is over; a literal condition without a key.
+    /// A sleep of the run has ended; a literal condition without a key.
     Slept,
 }
 
-/// What is said about a wait.
+/// Details and limits of a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// People are shown what it is about.
+    /// Whether people see what it is about.
     pub described: bool,
-    /// How much later than it begins its end may be moved from outside.
+    /// How long after the start of the wait its deadline may be rescheduled from outside.
     pub not_after: Option<Duration>,
-    /// How often its end may be moved from outside.
+    /// How many times its deadline may be rescheduled from outside.
     pub max_extensions: Option<u32>,
 }
 
-/// How code moves a deadline.
+/// How code reschedules a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// To so long from now.
+    /// To this long from now.
     In(Duration),
-    /// So much later than it is.
+    /// By this much.
     By(Duration),
-    /// To a time that has passed, which is refused.
+    /// To the past, which is refused.
     Past,
     /// To never, which is refused.
     Never,
 }
 
 impl Goal {
-    /// The key of the condition, which says what must hold so that checks can judge it.
+    /// Key of the condition, from which checks can tell what must hold.
     pub fn key(self) -> Option<String> {
         match self {
             Self::Marks(count) => Some(format!("marks:{count}")),
@@ -218,7 +197,6 @@ impl Goal {
         }
     }
 
-    /// What a condition with this key waits for.
     pub fn of_key(key: &str) -> Option<Self> {
         let (kind, count) = key.split_once(':')?;
         let count = count.parse().ok()?;
@@ -231,7 +209,7 @@ impl Goal {
 }
 
 impl Node {
-    /// The step as it was before any change.
+    /// The step before any change.
     pub fn unpatched(&self) -> Self {
         let all = |steps: &[Self]| steps.iter().map(Self::unpatched).collect();
         match self {

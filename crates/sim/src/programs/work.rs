@@ -1,4 +1,4 @@
-//! What programs have others do: activities, alone, within the task, in crowds and in sagas; and children.
+//! Work of programs: activities, alone, local, in crowds and in sagas; and children.
 
 use std::time::Duration;
 
@@ -8,91 +8,81 @@ use abide_core::{
 };
 use abide_sdk::OnCancel;
 
-/// An activity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Activity {
-    /// Its type.
     pub activity_type: &'static str,
-    /// How it is retried; recorded retries are made by the run.
+    /// Retry policy; the run itself makes recorded retries.
     pub retry: Option<RetryPolicy>,
-    /// How often an attempt may reach a worker.
+    /// How many times an attempt may reach a worker.
     pub delivery: Delivery,
     /// Limits one attempt.
     pub start_to_close: Option<Duration>,
-    /// Limits the silence of an attempt.
+    /// Limits the time between two heartbeats.
     pub heartbeat: Option<Duration>,
-    /// What becomes of it when the wait for it is cancelled.
+    /// What happens to it when the wait for it is cancelled.
     pub on_cancel: OnCancel,
-    /// When the run gives it up, and it alone.
+    /// When the run cancels it, and it alone.
     pub give_up: Option<Duration>,
 }
 
-/// A local activity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Local {
-    /// Its type.
     pub activity_type: &'static str,
-    /// How it is retried.
     pub retry: RetryPolicy,
-    /// A longer delay before a retry is a timer.
+    /// A longer delay before a retry becomes a timer.
     pub longest_delay: Option<Duration>,
 }
 
 /// The same activity, several times.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Crowd {
-    /// What each does.
     pub activity: Activity,
-    /// How many there are.
     pub count: usize,
-    /// How they are run.
     pub order: Order,
 }
 
 /// How several activities are run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// All at once, and all are wanted.
+    /// All concurrently, waiting for all.
     #[default]
     All,
-    /// All at once, and the first success is wanted.
+    /// All concurrently, waiting for the first success.
     First,
-    /// At most so many at a time.
+    /// At most this many at a time.
     Bounded(usize),
-    /// The same, until one fails.
+    /// At most this many at a time, until one fails.
     BoundedUntilFailure(usize),
-    /// A window of this size slides over them.
+    /// A sliding window of this size.
     Window(usize),
 }
 
 /// Steps that are undone together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Saga {
-    /// What is done and undone, one after the other.
+    /// Steps, taken one after the other.
     pub steps: Vec<Undoable>,
-    /// What comes after them; a failure of it undoes them too.
+    /// Activity after the steps; its failure undoes them too.
     pub last: Activity,
-    /// They are undone all at once, not step by step.
+    /// Whether they are undone concurrently, not step by step.
     pub at_once: bool,
 }
 
 /// A step of a saga.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Undoable {
-    /// It cannot always be undone.
+    /// Whether undoing it may fail.
     pub stubborn: bool,
 }
 
-/// A child.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Child {
-    /// The number of its type.
+    /// Number of its workflow type.
     pub number: usize,
-    /// Its workflow id.
     pub workflow: String,
-    /// How it is retried; recorded retries are new children.
+    /// Retry policy; recorded retries are new children.
     pub retry: Option<RetryPolicy>,
-    /// What becomes of it when its parent closes first.
+    /// What happens to it when its parent closes first.
     pub parent_close: ParentClosePolicy,
     /// Whether it may have an id that was used before.
     pub reuse: ReusePolicy,
@@ -100,9 +90,8 @@ pub struct Child {
     pub run_timeout: Option<Duration>,
     /// Limits all of its runs together.
     pub execution_timeout: Option<Duration>,
-    /// What becomes of it when the wait for it is cancelled; none leaves it to the SDK.
+    /// What happens to it when the wait for it is cancelled; `None` uses the SDK's default.
     pub on_cancel: Option<OnCancel>,
-    /// What its parent does with it.
     pub care: Care,
 }
 
@@ -112,10 +101,10 @@ pub enum Care {
     /// Waits for its result.
     #[default]
     Await,
-    /// Waits until it runs, then for its result.
+    /// Waits until it has started, then for its result.
     Hold,
-    /// Signals it, and after a while asks it to cancel itself.
+    /// Signals it, and after a while requests its cancellation.
     Hurry,
-    /// Waits until it runs, and for nothing more.
+    /// Waits until it has started, and for nothing more.
     Leave,
 }

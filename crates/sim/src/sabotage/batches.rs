@@ -1,5 +1,4 @@
-//! Bugs in what is written: rows that are missing, left over or altered, batches that are torn, lost or
-//! not fenced.
+//! Bugs in what is written: missing, left over or altered rows, and torn, lost or unfenced batches.
 
 use std::time::Duration;
 
@@ -59,7 +58,7 @@ impl Saboteur {
         batch
     }
 
-    /// The run of which nothing is written: one that follows another, or one that makes room.
+    /// A run whose writes are all dropped: one that continues another, or one that replaces it.
     fn forgotten_run(&mut self, batch: &Batch) -> Option<RunId> {
         if !matches!(self.bug, Some(Bug::LostSuccessor | Bug::KeptOpen)) {
             return None;
@@ -135,7 +134,7 @@ impl Saboteur {
         }
     }
 
-    /// A commit is answered before it is written.
+    /// Whether a commit is acknowledged before it is written.
     pub fn answers_early(&mut self, writer: u32) -> bool {
         let early = self.strikes(Bug::EarlyAcknowledgement);
         if early {
@@ -144,7 +143,7 @@ impl Saboteur {
         early
     }
 
-    /// The commit was answered when it was asked for.
+    /// Whether the commit was already acknowledged.
     pub fn was_answered(&mut self, writer: u32) -> bool {
         match self.answered.get_mut(&writer) {
             Some(count) if *count > 0 => {
@@ -155,7 +154,7 @@ impl Saboteur {
         }
     }
 
-    /// The commit is answered, but not written.
+    /// Whether the commit is acknowledged, but not written.
     pub fn loses(&mut self, batch: &Batch) -> bool {
         let claims = batch.writes.iter().any(|write| matches!(write, Write::Claim { .. }));
         !claims && self.strikes(Bug::LostCommit)
@@ -177,7 +176,7 @@ impl Saboteur {
             .then(|| Batch { epoch: stored, ..batch.clone() })
     }
 
-    /// One half of a batch that was on its way when the process died.
+    /// One half of a batch that was in flight when the process died.
     pub fn torn(&mut self, batch: &Batch) -> Option<Batch> {
         let half = batch.writes.len() / 2;
         (self.bug == Some(Bug::TornBatch) && half > 0)
@@ -185,7 +184,6 @@ impl Saboteur {
     }
 }
 
-/// The run that a write is about.
 #[expect(clippy::wildcard_enum_match_arm, reason = "all others are about no run in particular")]
 fn run_of(write: &Write) -> Option<RunId> {
     match write {
@@ -203,7 +201,7 @@ fn run_of(write: &Write) -> Option<RunId> {
     }
 }
 
-/// Writes the records of a row anew, without those that are not kept.
+/// Rewrites the records of a row, without those that are not kept.
 fn alter_records(row: &mut LogRow, keep: impl FnMut(&mut Record) -> bool) {
     let encoded = codec::Row { events: row.events.clone(), notes: row.notes.clone() };
     let Ok(mut records) = codec::decode_row(&encoded) else { return };

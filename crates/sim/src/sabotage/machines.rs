@@ -1,5 +1,5 @@
-//! Bugs in what reaches the machines of nodes and what leaves them: credit, links, streams of workers,
-//! the way of calls.
+//! Bugs in the inputs and outputs of the node machines: credit, links, streams of workers, routing
+//! of calls.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use abide_shard::{
 use super::{Bug, Saboteur};
 use crate::world::Stream;
 
-/// What the bugs of nodes remember.
+/// State of these bugs.
 #[derive(Debug)]
 pub(super) struct Remembered {
     /// The first stream of each session.
     streams: BTreeMap<u64, Stream>,
-    /// What was last said of credit, and is said after what comes next.
+    /// The last message about credit, sent after the next one.
     spare: BTreeMap<(String, QueueKey, Option<BuildId>), PeerMessage>,
-    /// A call that waited is tried because its time has come, or its shard has moved.
+    /// Whether a waiting call is tried because its time has come, or its shard has moved.
     wakes: bool,
 }
 
@@ -30,7 +30,7 @@ impl Remembered {
 }
 
 impl Saboteur {
-    /// The input as the machine of a node gets it, if it does.
+    /// The input as a node's machine gets it, if it does.
     pub(crate) fn node_input(&mut self, input: NodeInput<Stream>) -> Option<NodeInput<Stream>> {
         if self.bug.is_none() {
             return Some(input);
@@ -83,7 +83,7 @@ impl Saboteur {
         }
     }
 
-    /// What was said before is said after this, if both are about the same credit.
+    /// Swaps this message with the previous one, if both are about the same credit.
     fn overtake(&mut self, to: String, message: PeerMessage) -> Vec<NodeOutput<Stream>> {
         let PeerMessage::Spare { queue, build, .. } = &message else { return vec![] };
         let place = (to.clone(), queue.clone(), build.clone());

@@ -1,4 +1,4 @@
-//! Bugs in what reaches the machines of shards and what leaves them.
+//! Bugs in the inputs and outputs of the shard machines.
 
 use abide_core::{
     call::{ActivityToken, Call, CallError, CallReply, Dispatch, Worker},
@@ -61,7 +61,7 @@ impl Saboteur {
         self.early.push(Output::Dispatch(worker.clone(), Box::new(dispatch)));
     }
 
-    /// Answers an effect in place of the machine; `true` if the machine never hears of it.
+    /// Answers an effect instead of the machine; `true` if the machine never gets it.
     fn answers_for(&mut self, envelope: &Envelope) -> bool {
         let lost = match &envelope.effect {
             Effect { action: Action::ChildClosed(_), .. } => self.strikes(Bug::LostChildClose),
@@ -127,7 +127,7 @@ impl Saboteur {
         }
     }
 
-    /// What a worker answers.
+    /// What a worker replies.
     pub fn completion(&mut self, mut completion: Completion) -> Completion {
         let commands = &mut completion.commands;
         let open = commands.iter().take_while(|command| !command.ask.closes()).count();
@@ -164,7 +164,7 @@ impl Saboteur {
     }
 }
 
-/// Makes the token name the start that is current.
+/// Makes the token identify the current start.
 fn tamper(ledger: &Ledger, token: &mut ActivityToken) {
     let story = ledger.stories.get(&token.run);
     if let Some(activity) = story.and_then(|story| story.run.activities.get(&token.scheduled)) {

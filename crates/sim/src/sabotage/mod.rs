@@ -1,10 +1,10 @@
 //! Deliberate bugs. A saboteur sits between the machines and the world and alters what passes; the
-//! machines themselves know nothing of it. Each bug is one that an implementation could have, and the
-//! checks must find it within a stated number of seeds.
+//! machines themselves are unaware of it. Each bug is one that an implementation could have, and
+//! the checks must find it within a stated number of seeds.
 //!
 //! - `batches`: what is written.
-//! - `machines`: what reaches the machines of nodes and what leaves them.
-//! - `messages`: what reaches the machines of shards and what leaves them.
+//! - `machines`: inputs and outputs of the node machines.
+//! - `messages`: inputs and outputs of the shard machines.
 //! - `nodes`: how nodes share the shards.
 //! - `programs`: what the code of workflows does.
 //! - `reads`: what machines read.
@@ -31,31 +31,28 @@ mod waits;
 
 macro_rules! bugs {
     ($($bug:ident $name:literal $within:literal $what:literal,)*) => {
-        /// A deliberate bug.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Bug {
             $(#[doc = $what] $bug,)*
         }
 
         impl Bug {
-            /// All bugs.
             pub const ALL: &'static [Self] = &[$(Self::$bug,)*];
 
-            /// Its name on the command line.
+            /// Name on the command line.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$bug => $name,)*
                 }
             }
 
-            /// What is wrong.
             pub const fn what(self) -> &'static str {
                 match self {
                     $(Self::$bug => $what,)*
                 }
             }
 
-            /// Within how many seeds it must be found.
+            /// Number of seeds within which it must be found.
             pub const fn found_within(self) -> u64 {
                 match self {
                     $(Self::$bug => $within,)*
@@ -85,7 +82,7 @@ bugs! {
     LostWaitRow "lost-wait-row" 50
         "A wait is not written.",
     WaitRowNotMoved "wait-row-not-moved" 50
-        "The row of a wait keeps its old end when that is moved.",
+        "The row of a wait keeps its old deadline when that is rescheduled.",
     LostTaskRow "lost-task-row" 50
         "A task is not written.",
     LostOutboxRow "lost-outbox-row" 100
@@ -97,7 +94,7 @@ bugs! {
     KeptDueRow "kept-due-row" 50
         "An entry of the due index is not removed.",
     OldDueRow "old-due-row" 50
-        "A timer that is moved keeps the due row of its old deadline.",
+        "A timer that is rescheduled keeps the due row of its old deadline.",
     KeptWaitRow "kept-wait-row" 50
         "A wait is not removed.",
     KeptTaskRow "kept-task-row" 50
@@ -115,7 +112,7 @@ bugs! {
     SwappedRows "swapped-rows" 100
         "Two log rows of one batch have each other's events.",
     EventInFuture "event-in-future" 20
-        "An event is written with a time that has not come.",
+        "An event is written with a time in the future.",
     SnapshotNumber "snapshot-number" 20
         "A snapshot claims to hold one log row more than it does.",
     OutdatedSnapshot "outdated-snapshot" 50
@@ -125,7 +122,7 @@ bugs! {
     ClockNeverBack "clock-never-back" 50
         "A machine holds on to the latest time that a clock has shown.",
     OldDeadline "old-deadline" 100
-        "A timer that was moved later fires with the deadline that it began with.",
+        "A timer that was postponed fires at its original deadline.",
     Oversleeping "oversleeping" 100
         "A machine is woken long after it asked to be.",
     StaleLogRead "stale-log-read" 100
@@ -133,7 +130,7 @@ bugs! {
     BlindInbox "blind-inbox" 1000
         "A repeated effect does not find the answer of the first.",
     BlindOutbox "blind-outbox" 500
-        "Effects that were on their way are forgotten when a shard is opened.",
+        "Effects in flight are forgotten when a shard is opened.",
     BlindTasks "blind-tasks" 500
         "Tasks that waited are forgotten when a shard is opened.",
     BlindTimers "blind-timers" 100
@@ -143,11 +140,11 @@ bugs! {
     LostMatch "lost-match" 50
         "A match of work and worker gets lost on its way to the shard.",
     LostChildClose "lost-child-close" 200
-        "The news of a child's close is answered but not taken in.",
+        "The close of a child is acknowledged but not recorded.",
     WrongChildOutcome "wrong-child-outcome" 100
         "A parent is told another outcome of its child than the recorded one.",
     IgnoredParentClose "ignored-parent-close" 500
-        "What a closed parent does to its children is answered but not done.",
+        "What a closed parent does to its children is acknowledged but not done.",
     LostSuccessor "lost-successor" 100
         "A run closes, and the run that follows it is not written.",
     KeptOpen "kept-open" 200
@@ -155,7 +152,7 @@ bugs! {
     KeyDropped "key-dropped" 200
         "A repeated request has lost its key.",
     MoveWithoutKey "move-without-key" 500
-        "A repeated move of a timer is not recognised and made again.",
+        "A repeated reschedule of a timer is not recognised and applied again.",
     TamperedToken "tampered-token" 2000
         "The result of an old start of an activity is taken for that of the current one.",
     DuplicateDispatch "duplicate-dispatch" 20
@@ -173,9 +170,9 @@ bugs! {
     LocalValueChanged "local-value-changed" 100
         "The result of a local activity is recorded as another than its code got.",
     DetachmentLost "detachment-lost" 200
-        "That an attempt was left to somebody else is not written.",
+        "That an attempt is completed from outside is not written.",
     AnsweredTwice "answered-twice" 200
-        "Two who answer for one attempt are both told that their answer counts.",
+        "Two reports for one attempt are both acknowledged as accepted.",
     LostMarker "lost-marker" 50
         "A value that code cannot compute again is not recorded.",
     SignalLeftBehind "signal-left-behind" 200
@@ -195,15 +192,15 @@ bugs! {
     UndoneAtOnce "undone-at-once" 200
         "A saga is undone all at once, not the last step first.",
     BoundIgnored "bound-ignored" 200
-        "One more than allowed is under way.",
+        "One more than allowed is in flight.",
     FiringBeatsMove "firing-beats-move" 200
-        "A deadline comes although code was told that it has moved it away.",
+        "A deadline fires although code was told that it has rescheduled it.",
     WrongOutcome "wrong-outcome" 100
         "The caller of an update is told another outcome than the recorded one.",
     RejectionAsAcceptance "rejection-as-acceptance" 100
         "The caller of a rejected update is told that it was accepted.",
     AnswerWithoutLease "answer-without-lease" 1000
-        "A node answers without looking at its lease.",
+        "A node answers without checking its lease.",
     UnlistedShards "unlisted-shards" 200
         "A node opens shards without listing them in its row first.",
     EarlyTakeover "early-takeover" 100
@@ -211,7 +208,7 @@ bugs! {
     ServingWithoutRow "serving-without-row" 500
         "A node goes on serving after another one has taken its row.",
     WorkWithoutLease "work-without-lease" 1000
-        "A node gives work out without looking at its lease.",
+        "A node dispatches work without checking its lease.",
     LapseIgnored "lapse-ignored" 200
         "A shard goes on as before when the lease of its node is over.",
     ReleasedEarly "released-early" 500
@@ -229,15 +226,15 @@ bugs! {
     LostUndelivered "lost-undelivered" 500
         "A match with work of a shard that has ended is forgotten.",
     LostDecline "lost-decline" 200
-        "A node does not hear that nobody takes the work that it has passed on.",
+        "A node does not learn that no worker takes the work that it has passed on.",
     LostForeignMatch "lost-foreign-match" 50
-        "A node does not hear that a worker of another one takes its work.",
+        "A node does not learn that a worker of another one takes its work.",
     LostForeignWork "lost-foreign-work" 50
         "Work gets lost on its way to the node of its worker, and the link stays.",
     UntoldSpare "untold-spare" 50
         "Other nodes are not told that workers have credit to lend.",
     OvertakenSpare "overtaken-spare" 50
-        "Other nodes hear last of credit what was true before.",
+        "Other nodes get stale information about credit last.",
     MatchedTwice "matched-twice" 50
         "A shard is told twice that a worker takes its work.",
     LostRefill "lost-refill" 200
@@ -256,16 +253,16 @@ bugs! {
         "Other nodes are not told that a worker's session has ended.",
 }
 
-/// Puts one bug into a world, now and then, by a chance of its own.
+/// Injects one bug into a world, at random times of its own.
 #[derive(Debug)]
 pub struct Saboteur {
     bug: Option<Bug>,
     rng: Rng,
-    /// Outputs that leave a machine before their time.
+    /// Outputs that leave a machine too early.
     early: Vec<Output>,
-    /// The latest time that a clock has shown.
+    /// Latest time that a clock has shown.
     latest: Timestamp,
-    /// Commits that were answered before they were written, by machine.
+    /// Commits that were acknowledged before they were written, by machine.
     answered: BTreeMap<u32, u32>,
     snapshots: BTreeMap<RunId, Bytes>,
     deadlines: waits::Deadlines,
@@ -275,7 +272,6 @@ pub struct Saboteur {
 }
 
 impl Saboteur {
-    /// A saboteur of one bug, or an idle one.
     pub const fn new(bug: Option<Bug>, seed: u64) -> Self {
         Self {
             bug,
@@ -290,17 +286,17 @@ impl Saboteur {
         }
     }
 
-    /// The bug is this one, and it is its turn.
+    /// Whether this bug is active and strikes now.
     fn strikes(&mut self, bug: Bug) -> bool {
         self.bug == Some(bug) && self.rng.chance(150)
     }
 
-    /// Outputs that leave a machine before their time.
+    /// Outputs that leave a machine too early.
     pub fn take_early(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.early)
     }
 
-    /// A machine is woken too late.
+    /// Whether a machine is woken too late.
     pub fn oversleeps(&mut self) -> bool {
         self.strikes(Bug::Oversleeping)
     }

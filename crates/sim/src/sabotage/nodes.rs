@@ -36,12 +36,12 @@ impl Saboteur {
         rows
     }
 
-    /// Shards are served on although the lease asks to close them.
+    /// Whether shards stay open although the lease asks to close them.
     pub fn ignores_close(&self) -> bool {
         self.bug == Some(Bug::ServingWithoutRow)
     }
 
-    /// What this message leads to is let out whatever the lease says.
+    /// Whether the outputs of this message are sent regardless of the lease.
     pub fn trusts(&self, message: &Message) -> bool {
         match self.bug {
             Some(Bug::AnswerWithoutLease) => matches!(message, Message::Call(..)),
@@ -53,12 +53,12 @@ impl Saboteur {
         }
     }
 
-    /// A shard that closes does not wait for its commit.
+    /// Whether a shard closes without waiting for its commit.
     pub fn forgets_commit(&self) -> bool {
         self.bug == Some(Bug::ForgottenCommit)
     }
 
-    /// The machine of a shard that was handed over is kept, and answers whoever still asks here.
+    /// Whether the machine of a shard that was handed over is kept, and still answers calls here.
     pub fn retires(&mut self, node: usize, shard: ShardId, machine: u32) -> bool {
         let retires = self.bug == Some(Bug::WrongOwner);
         if retires {

@@ -1,10 +1,10 @@
-//! Bugs in how code is run: it does the same in every life, so only what it leaves behind shows them.
+//! Bugs in how code runs. It behaves the same on every replay, so only its effects reveal them.
 
 use super::{Bug, Saboteur};
 use crate::programs::Quirk;
 
 impl Saboteur {
-    /// What is wrong with the way that all programs are run.
+    /// Deliberate bug in how all programs are run.
     pub const fn quirk(&self) -> Option<Quirk> {
         match self.bug {
             Some(Bug::CleanupCutShort) => Some(Quirk::CleanupCutShort),

@@ -1,11 +1,10 @@
-//! Bugs in what machines read: rows that are there and not seen.
+//! Bugs in what machines read: existing rows that are missed.
 
 use abide_shard::message::{Fetch, Fetched};
 
 use super::{Bug, Saboteur};
 
 impl Saboteur {
-    /// What the store answers.
     pub fn fetched(&mut self, fetch: &Fetch, mut fetched: Fetched) -> Fetched {
         if self.bug.is_none() {
             return fetched;

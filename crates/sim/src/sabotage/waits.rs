@@ -1,4 +1,4 @@
-//! Bugs in what is written and answered about waits and their deadlines.
+//! Bugs in what is written and replied about waits and their deadlines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 use super::{Bug, Saboteur};
 
-/// The deadlines that timers and waits began with.
+/// Original deadlines of timers and waits.
 #[derive(Debug)]
 pub(super) struct Deadlines {
     timers: BTreeMap<(RunId, TimerId), Timestamp>,
@@ -28,7 +28,7 @@ impl Deadlines {
         Self { timers: BTreeMap::new(), waits: BTreeMap::new() }
     }
 
-    /// Lets a timer fire with the deadline that it began with.
+    /// Makes a timer fire at its original deadline.
     pub(super) fn alter(&mut self, run: RunId, record: &mut Record) {
         let Record::Event(event) = record else { return };
         match &event.body.fact {
@@ -48,7 +48,7 @@ impl Deadlines {
 }
 
 impl Saboteur {
-    /// The timers that get another due row in this batch.
+    /// Timers that get another due row in this batch.
     pub(super) fn moved_timers(&self, batch: &Batch) -> BTreeSet<(RunId, Bytes)> {
         let put = |write: &Write| match write {
             Write::PutDue(row) => Some((row.run, row.timer.clone())),
@@ -58,7 +58,7 @@ impl Saboteur {
         batch.writes.iter().filter(|_| wanted).filter_map(put).collect()
     }
 
-    /// The row of a wait whose end is moved is not written.
+    /// Whether the row of a rescheduled wait is not written.
     pub(super) fn keeps_old_end(&mut self, row: &WaitRow) -> bool {
         if self.bug != Some(Bug::WaitRowNotMoved) {
             return false;
@@ -68,7 +68,7 @@ impl Saboteur {
         before.is_some_and(|before| before != row.until)
     }
 
-    /// What a worker says of its waits.
+    /// Corrupts what a worker reports about its waits.
     pub(super) fn spoil_waits(&mut self, commands: &mut Vec<Command>) {
         for command in commands.iter_mut() {
             match &command.ask {

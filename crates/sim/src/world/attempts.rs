@@ -1,4 +1,5 @@
-//! Activities at a worker: attempts that end, fail, report, outlive their stream, or never end.
+//! Activities at a worker: attempts that end, fail, send heartbeats, outlive their stream, or never
+//! end.
 
 use abide_core::{
     attempt::{AttemptName, AttemptReport},
@@ -21,23 +22,22 @@ use crate::{
     settings::delay,
 };
 
-/// An attempt that a worker has.
+/// An attempt that a worker holds.
 pub(crate) struct Held {
     token: ActivityToken,
     resolution: Resolution,
-    /// It has ended, and the server must be told.
+    /// Whether it has ended, and the server must be told.
     ended: bool,
-    /// How long it waits between two signs of life.
+    /// Interval between two heartbeats.
     beat: Option<Micros>,
-    /// It came with the completion that scheduled it, and cost no credit.
+    /// Whether it came with the completion that scheduled it, and cost no credit.
     pub(super) eager: bool,
-    /// Its worker leaves it to somebody else, who ends it.
+    /// Whether its worker leaves it to be completed from outside.
     leaves: bool,
-    /// How others know the activity.
     activity: ActivityId,
 }
 
-/// How often an attempt is left to somebody else, in thousandths.
+/// How often an attempt is completed from outside, in thousandths.
 const LEFT: u64 = 150;
 
 impl World {
@@ -111,7 +111,6 @@ impl World {
         (held.token.start == start).then_some(held)
     }
 
-    /// An attempt reports.
     pub(super) fn beat(
         &mut self,
         index: usize,
@@ -135,7 +134,6 @@ impl World {
         Ok(())
     }
 
-    /// An attempt ends.
     pub(super) fn finish(
         &mut self,
         index: usize,
@@ -172,8 +170,8 @@ impl World {
         self.worker_asks(index, request, call);
     }
 
-    /// Somebody else ends an attempt that was left to him, perhaps late, and perhaps others do too. Who
-    /// knows the activity by its id speaks for whatever attempt runs then.
+    /// Completes an attempt from outside, perhaps late, and perhaps several times. A caller that
+    /// uses the id of the activity completes whichever attempt is running then.
     fn report_from_outside(&mut self, held: Held) {
         let Held { token, resolution, activity, .. } = held;
         for _ in 0..self.rng.between(1, 2) {
@@ -191,7 +189,7 @@ impl World {
         }
     }
 
-    /// The server has heard of the end, or says that nobody waits for it.
+    /// The server has recorded the end, or replies that it is stale.
     pub(super) fn resolved(
         &mut self,
         index: usize,
@@ -230,7 +228,7 @@ impl World {
         }
     }
 
-    /// The server may not have heard of the end: the worker says it again.
+    /// The server may not have received the end: the worker sends it again.
     pub(super) fn try_again(
         &mut self,
         index: usize,
@@ -246,7 +244,7 @@ impl World {
         self.plan_in(later, Event::Worker(index, session, event));
     }
 
-    /// A worker says what it holds on a shard, and what has ended meanwhile.
+    /// A worker presents its attempts on a shard, and reports those that have ended meanwhile.
     pub(super) fn present(&mut self, index: usize, shard: ShardId) -> Checked {
         let Some(worker) = self.workers.get(index).filter(|worker| worker.connected()) else {
             return Ok(());
@@ -268,8 +266,8 @@ impl World {
         Ok(())
     }
 
-    /// The server knows of the attempt: it should go on, or cancel itself, or is void.
-    pub(super) fn told_alive(
+    /// The server knows the attempt: it continues, should cancel itself, or is stale.
+    pub(super) fn heartbeat_replied(
         &mut self,
         index: usize,
         run: RunId,

@@ -1,5 +1,5 @@
-//! The way of a call: to any node, from there to the node that serves the shard, and back. Each try has a
-//! number of its own, so that a late answer to an old one counts for nothing.
+//! The path of a call: to any node, from there to the node that serves the shard, and back. Each
+//! try has its own number, so that a late reply to an old one is ignored.
 
 use abide_core::{
     call::{Call, CallError, CallReply, Ticket},
@@ -19,33 +19,31 @@ use crate::{
     settings::delay,
 };
 
-/// Within which time a worker has its answer, after the trouble is over: shards have moved by then.
+/// How soon after the last fault a worker must have its reply: shards have moved by then.
 const ANSWERED_WITHIN: Micros = 15 * SECOND;
 
-/// Who waits for a reply.
 #[derive(Clone, Debug)]
 pub(crate) enum Caller {
     Client(usize),
     Worker(usize, u64, workers::Call),
 }
 
-/// A call that has no answer yet.
+/// A call without a reply yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     caller: Caller,
     call: Box<Call>,
-    /// The node that the caller turned to.
+    /// Node that the caller contacted.
     pub(super) entry: NodeId,
-    /// The machine of that node knows of it.
+    /// Whether the machine of that node knows of it.
     routed: bool,
-    /// It is not tried again.
+    /// Whether it is not tried again.
     refused: bool,
-    /// When it was made.
     since: Micros,
-    /// The present try, and the node where it is made.
+    /// The current try, and the node where it is made.
     attempt: Ticket,
     pub(super) at: Option<NodeId>,
-    /// The machine that has it.
+    /// The shard machine that has it.
     pub(super) slot: Option<SlotId>,
 }
 
@@ -56,7 +54,7 @@ impl Asked {
 }
 
 impl World {
-    /// Somebody calls at a node. The node is reached some time later.
+    /// Makes a call at a node, which it reaches some time later.
     pub(super) fn call_at(
         &mut self,
         entry: NodeId,
@@ -82,7 +80,7 @@ impl World {
         ticket
     }
 
-    /// A former owner that rarely gets a call in a world without leases.
+    /// A former owner, which rarely gets a call in a world without leases.
     fn zombie(&mut self, node: NodeId, shard: ShardId) -> Option<SlotId> {
         if self.leased() {
             return None;
@@ -101,7 +99,7 @@ impl World {
         served.or_else(|| retired().filter(|slot| self.slots.contains_key(slot)))
     }
 
-    /// The call that a try is for, if that is its present one.
+    /// The call of a try, if that is its current one.
     pub(super) fn asked(&self, attempt: Ticket) -> Option<&Asked> {
         let ticket = self.call_of(attempt);
         self.tickets.get(&ticket).filter(|asked| asked.attempt == attempt)
@@ -111,7 +109,8 @@ impl World {
         self.tries.get(&attempt).copied().unwrap_or(attempt)
     }
 
-    /// A call reaches the node that its caller turned to, which serves the shard, or finds out who does.
+    /// A call reaches the node that its caller contacted, which serves the shard or finds the node
+    /// that does.
     pub(super) fn call_arrives(&mut self, node: NodeId, ticket: Ticket) -> Checked {
         let Some(asked) = self.asked(ticket) else { return Ok(()) };
         if self.serving(node, asked.shard()).is_some() {
@@ -123,7 +122,7 @@ impl World {
         }
     }
 
-    /// A try reaches a node, which serves the shard or does not.
+    /// A try reaches a node, which may or may not serve the shard.
     pub(super) fn try_here(&mut self, node: NodeId, attempt: Ticket) -> Checked {
         let Some(asked) = self.asked(attempt) else { return Ok(()) };
         let (ticket, call) = (self.call_of(attempt), asked.call.clone());
@@ -137,7 +136,7 @@ impl World {
         self.deliver(slot, Message::Call(attempt, call))
     }
 
-    /// The machine of the entry says where to try a call.
+    /// The machine of the entry node decides where to try a call.
     pub(super) fn try_at(&mut self, entry: NodeId, node: NodeId, ticket: Ticket) {
         let Some(attempt) = self.begin_try(ticket, Some(node)) else { return };
         if node != entry && !self.ready(entry, node) {
@@ -147,7 +146,7 @@ impl World {
         self.plan_at_node(node, later, NodeEvent::Try(attempt));
     }
 
-    /// The machine of the entry says that a call is not tried again.
+    /// The machine of the entry node gives up on a call.
     pub(super) fn refuse(&mut self, ticket: Ticket, error: CallError) {
         let Some(attempt) = self.begin_try(ticket, None) else { return };
         if let Some(asked) = self.tickets.get_mut(&ticket) {
@@ -167,7 +166,7 @@ impl World {
         Some(self.tickets_made)
     }
 
-    /// Nobody can say what became of a try.
+    /// The outcome of a try is lost.
     pub(super) fn lose_try(&mut self, attempt: Ticket) {
         self.end_try(attempt, CallError::Unavailable("it is gone".into()));
     }
@@ -176,14 +175,15 @@ impl World {
         self.plan_in(0, Event::Reply(attempt, Box::new(Err(error))));
     }
 
-    /// An answer leaves for its caller.
+    /// A reply is sent to its caller.
     pub(super) fn plan_reply(&mut self, attempt: Ticket, result: Result<CallReply, CallError>) {
         let slow = self.rng.chance(100);
         let later = delay(&mut self.rng, 2 * MILLIS, slow && !self.calm);
         self.plan_in(later, Event::Reply(attempt, Box::new(result)));
     }
 
-    /// An answer reaches the node that the caller turned to. If it is none, that may try again.
+    /// A reply reaches the node that the caller contacted. If the try failed, that node may try
+    /// again.
     pub(super) fn replied(
         &mut self,
         attempt: Ticket,
@@ -198,7 +198,6 @@ impl World {
         }
     }
 
-    /// A try has failed.
     fn failed(&mut self, ticket: Ticket, error: CallError) -> Checked {
         let Some(asked) = self.tickets.get_mut(&ticket) else { return Ok(()) };
         asked.at = None;
@@ -212,7 +211,7 @@ impl World {
         self.tell(entry, input)
     }
 
-    /// The caller has its answer.
+    /// The caller has its reply.
     fn conclude(
         &mut self,
         ticket: Ticket,
@@ -231,8 +230,8 @@ impl World {
         }
     }
 
-    /// The tries of these calls will not be answered: the nodes that their callers turned to notice, and
-    /// where there is none, the callers.
+    /// The tries of these calls will get no reply: the nodes that their callers contacted notice,
+    /// or else the callers themselves.
     pub(super) fn break_calls(&mut self, broken: impl Fn(&Asked) -> bool) -> Checked {
         let broken: Vec<_> =
             self.tickets.iter().filter(|(_, asked)| broken(asked)).map(|(t, _)| *t).collect();
@@ -246,7 +245,7 @@ impl World {
         Ok(())
     }
 
-    /// This call will not be answered.
+    /// This call will get no reply.
     pub(super) fn break_call(&mut self, ticket: Ticket) -> Checked {
         let Some(asked) = self.drop_call(ticket)? else { return Ok(()) };
         match asked.caller {
@@ -258,7 +257,7 @@ impl World {
         }
     }
 
-    /// No worker waits for long for an answer, when all is well.
+    /// Without faults, no worker waits long for a reply.
     pub(super) fn workers_are_answered(&self) -> Checked {
         let waits = |asked: &&Asked| {
             matches!(asked.caller, Caller::Worker(..)) && asked.since + ANSWERED_WITHIN < self.now
@@ -272,7 +271,7 @@ impl World {
         }
     }
 
-    /// The caller waits no longer.
+    /// The caller stops waiting.
     pub(super) fn forget_call(&mut self, ticket: Ticket) -> Checked {
         if let Some(Asked { slot: Some(slot), attempt, .. }) = self.drop_call(ticket)? {
             self.plan_in(0, Event::ToSlot(slot, Message::Forget(attempt)));
@@ -280,7 +279,7 @@ impl World {
         Ok(())
     }
 
-    /// Nobody waits for the call any more.
+    /// Drops a call that no caller waits for any more.
     fn drop_call(&mut self, ticket: Ticket) -> Result<Option<Asked>, Violation> {
         let Some(asked) = self.tickets.remove(&ticket) else { return Ok(None) };
         self.tries.remove(&asked.attempt);

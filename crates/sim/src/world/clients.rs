@@ -1,5 +1,5 @@
-//! Clients: each operation is one request, repeated with the same key until it is answered or the
-//! client has no more patience.
+//! Clients: each operation is one request, repeated with the same key until it has a reply or the
+//! client gives up.
 
 use abide_core::{
     call::{Call, CallError, CallReply, RunTarget, Ticket},
@@ -14,23 +14,23 @@ use crate::{
     settings::delay,
 };
 
-/// How often a client repeats a request.
+/// How many times a client repeats a request.
 const PATIENCE: u32 = 8;
 
-/// How many ask a node that stands still for what it has in memory.
+/// Number of clients that ask a stalled node for what it has in memory.
 const NOSY: usize = 4;
 
 /// One request of a client.
 #[derive(Debug, Default)]
 pub(crate) struct Operation {
-    /// What is asked; drawn when it is asked first.
+    /// The request, drawn when it is first sent.
     call: Option<Box<Call>>,
     waiting: Option<Ticket>,
-    /// What was committed when it was asked last.
+    /// What was committed when it was last sent.
     floor: Option<Floor>,
     attempts: u32,
     over: bool,
-    /// The node that it is asked of, while that is up.
+    /// Node to send it to, while that is up.
     at: Option<NodeId>,
 }
 
@@ -43,7 +43,7 @@ impl Operation {
         }
     }
 
-    /// The update that it asks for, alone or with a start.
+    /// The update that it requests, alone or with a start.
     pub(super) fn update(&self) -> Option<(&WorkflowKey, &UpdateId, &UpdateRequest)> {
         match self.call.as_deref()? {
             Call::Update { target, update, request, .. } => {
@@ -59,7 +59,7 @@ impl Operation {
 }
 
 impl World {
-    /// Asks, for the first time or again.
+    /// Sends the request, for the first time or again.
     pub(super) fn ask(&mut self, index: usize) -> Checked {
         let drawn = self.operations.get(index).is_some_and(|operation| operation.call.is_some());
         if !drawn {
@@ -97,7 +97,7 @@ impl World {
         Ok(())
     }
 
-    /// Asks again some time later.
+    /// Sends the request again some time later.
     pub(super) fn retry(&mut self, index: usize) -> Checked {
         if let Some(operation) = self.operations.get_mut(index) {
             operation.waiting = None;
@@ -107,7 +107,7 @@ impl World {
         Ok(())
     }
 
-    /// No answer came for a long time: the client asks again.
+    /// No reply came for a long time: the client sends the request again.
     pub(super) fn give_up_waiting(&mut self, index: usize, ticket: Ticket) -> Checked {
         let waiting = self.operations.get(index).and_then(|operation| operation.waiting);
         if waiting != Some(ticket) {
@@ -117,7 +117,6 @@ impl World {
         self.retry(index)
     }
 
-    /// An answer came.
     pub(super) fn answered(
         &mut self,
         index: usize,
@@ -143,7 +142,7 @@ impl World {
                 self.counts.acknowledged += 1;
                 self.promises.told(&self.ledger, &call, &reply)
             }
-            // An earlier attempt may have been taken.
+            // An earlier attempt may have been accepted.
             Err(CallError::Refused(_)) if first => {
                 self.promises.refused(&call);
                 Ok(())
@@ -152,14 +151,14 @@ impl World {
         }
     }
 
-    /// A client asks for something besides what was planned.
+    /// A client sends a request that was not planned.
     pub(super) fn ask_now(&mut self, call: Call) {
         let index = self.hold_back(call);
         let later = self.rng.below(SECOND);
         self.plan_in(later, Event::Client(index));
     }
 
-    /// Somebody who does not know that a node stands still asks it for what it has in memory.
+    /// Asks a stalled node for what it has in memory.
     pub(super) fn ask_frozen(&mut self, node: NodeId, until: Micros) {
         let of_node = self.slots.values().filter(|slot| slot.node == node);
         let in_memory = of_node.flat_map(|slot| {
@@ -184,7 +183,6 @@ impl World {
         self.operations.len() - 1
     }
 
-    /// Ends all pauses.
     pub(super) fn unpause_all(&mut self) {
         let paused: Vec<_> = self
             .ledger
@@ -199,7 +197,6 @@ impl World {
     }
 }
 
-/// This very run.
 pub(super) fn exactly(workflow: WorkflowKey, run: RunId) -> RunTarget {
     RunTarget { workflow, run: Some(run) }
 }

@@ -1,4 +1,4 @@
-//! How much work workers take: what they say, what queues know of it, and that neither is more or less.
+//! Credit: how much work workers accept, what queues know of it, and that both agree.
 
 use abide_core::call::{Dispatch, QueueKey, WorkKind};
 use abide_shard::node::NodeInput;
@@ -55,7 +55,7 @@ impl World {
         }
     }
 
-    /// The queues know of all that workers can take, when nothing is under way.
+    /// When nothing is in flight, the queues know all credit of workers.
     pub(super) fn no_credit_is_lost(&self) -> Checked {
         for worker in self.workers.iter().filter(|worker| worker.connected) {
             for (kind, credits) in &worker.credits {
@@ -71,7 +71,7 @@ impl World {
         Ok(())
     }
 
-    /// The queues of a node never know of more credit than workers gave.
+    /// The queues of a node never know more credit than workers gave.
     pub(super) fn no_credit_is_made_up(&self, node: NodeId) -> Checked {
         let machine = &self.nodes[node].machine;
         for (session, stream) in machine.sessions() {

@@ -1,5 +1,5 @@
-//! The end of a world: trouble stops, workers are healthy, time goes on until nothing is left to do.
-//! Then everything is judged; and once more after a crash and recovery.
+//! The end of a world: faults stop, workers are healthy, and time passes until nothing is left to
+//! do. Then everything is checked, and again after a crash and recovery.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ use crate::{
     schedule::{Micros, SECOND},
 };
 
-/// How often the clock may jump until everything has settled.
+/// Maximum number of clock jumps until everything has settled.
 const ROUNDS_MAX: u32 = 400;
 
 impl World {
-    /// Lets everything settle, judges it, and does so again after a crash.
+    /// Lets everything settle, checks it, and repeats that after a crash.
     pub(super) fn settle(&mut self) -> Checked {
         self.calm = true;
         self.clock_set.push((self.now, self.skew));
@@ -54,7 +54,7 @@ impl World {
         replays::every_history_replays(&self.ledger, &self.catalog)
     }
 
-    /// Time goes on, with jumps over the time in which nothing happens.
+    /// Lets time pass, with jumps over periods in which nothing happens.
     fn go_on_until_settled(&mut self) -> Checked {
         for _ in 0..ROUNDS_MAX {
             self.unpause_all();
@@ -71,8 +71,8 @@ impl World {
         Err(Violation::new(Check::Liveness, format!("there is no end of it: {left}")))
     }
 
-    /// Clocks jump to a second before the next thing is due, but not over the longest delay of which
-    /// the store does not know.
+    /// Moves clocks to a second before the next due time, but not past the longest delay that the
+    /// store does not know.
     fn skip_ahead(&mut self) {
         let next = self.next_due().saturating_sub(self.now + SECOND);
         let most = Micros::try_from(TASK_BACKOFF_MAX.as_micros()).unwrap_or(SECOND);
@@ -80,7 +80,6 @@ impl World {
         self.jump(jump, true);
     }
 
-    /// What is left to do, if anything.
     fn left_to_do(&self) -> Option<String> {
         for shard in shards() {
             if let Some(task) = self.tables.tasks(shard, None, 1).first() {
@@ -101,14 +100,14 @@ impl World {
         Some(format!("run {} is paused, or has something to show", story.run.id))
     }
 
-    /// When the next row of the due index is due, as far as the clock tells.
+    /// When the next row of the due index is due, according to the clock.
     fn next_due(&self) -> Micros {
         let due = |shard| self.tables.due(shard, None, Timestamp::NEVER, 1).into_iter().next();
         let next = shards().filter_map(due).map(|row| row.due).min();
         next.map_or(0, |due| self.when(due))
     }
 
-    /// Some of the runs that wait for ever are ended, so that families end too.
+    /// Ends some of the runs that would wait forever, so that families end too.
     fn end_some(&mut self) {
         let open: Vec<_> = self
             .ledger
@@ -131,7 +130,7 @@ impl World {
         }
     }
 
-    /// Ends runs whose code asks for more than the bounds of this world allow.
+    /// Ends runs whose code exceeds the limits of this world.
     fn end_hopeless(&mut self) {
         let hopeless = |task: &Task| match task {
             Task::Retry(retry) => retry.cause == TaskFailureCause::BadCommand && retry.attempt > 3,
@@ -152,7 +151,8 @@ impl World {
         }
     }
 
-    /// No credit of workers is lost. What is under way, because shards move at rest too, may arrive.
+    /// No credit of workers is lost. Messages may still be in flight, because shards move at rest
+    /// too.
     fn judge_credit(&mut self) -> Checked {
         if self.no_credit_is_lost().is_ok() {
             return Ok(());
@@ -161,7 +161,7 @@ impl World {
         self.no_credit_is_lost()
     }
 
-    /// All that can be judged only at rest.
+    /// Checks everything that can only be checked at rest.
     fn judge(&self) -> Checked {
         rows::rows_are_the_projection(&self.ledger, &self.tables, shards())?;
         rows::snapshots_and_tails_fold_to_the_same(&self.ledger, &self.tables)?;

@@ -1,4 +1,4 @@
-//! What breaks: processes, owners, clocks, streams, workers, queues, links.
+//! Faults: of processes, owners, clocks, streams, workers, queues and links.
 
 use abide_shard::{lease::LeaseMessage, node::NodeInput};
 
@@ -11,7 +11,6 @@ use crate::{
 };
 
 impl World {
-    /// Something breaks.
     pub(super) fn break_something(&mut self) -> Checked {
         if self.calm {
             return Ok(());
@@ -44,7 +43,7 @@ impl World {
         }
     }
 
-    /// Something breaks at the one node.
+    /// A fault of the only node.
     fn break_the_node(&mut self) -> Checked {
         match self.rng.weighted(&[3, 3, 2, 2]) {
             0 => self.crash(),
@@ -54,7 +53,7 @@ impl World {
         }
     }
 
-    /// Something breaks at one of several nodes, or between two.
+    /// A fault of one of several nodes, or between two.
     fn break_a_node(&mut self) -> Checked {
         let Some(node) = self.some_node(|node| node.up) else { return Ok(()) };
         match self.rng.weighted(&[5, 6, 3, 3, 3, 2]) {
@@ -81,19 +80,19 @@ impl World {
         }
     }
 
-    /// A node stands still, while others and its own clock go on. Some of them take it for dead.
+    /// A node stalls, while others and its own clock go on. Some of them consider it dead.
     fn freeze(&mut self, node: NodeId) {
         if self.nodes[node].frozen {
             return;
         }
         self.disturb(self.now);
-        self.trace.note(None, || format!("{:>12} node {node} stands still", self.now));
+        self.trace.note(None, || format!("{:>12} node {node} stalls", self.now));
         self.nodes[node].frozen = true;
         let lease = self.settings.lease;
         let later = self.rng.between(lease / 4, 3 * lease);
         let process = self.nodes[node].process;
         self.plan_in(later, Event::Thaw(node, process));
-        self.worry_about(node);
+        self.suspect_streams_of(node);
         self.ask_frozen(node, later);
         for other in 0..self.nodes.len() {
             if other != node && self.rng.chance(600) {
@@ -102,7 +101,7 @@ impl World {
         }
     }
 
-    /// Two nodes cannot reach each other for a while, at least not one of them the other.
+    /// Two nodes cannot reach each other for a while, in one direction or both.
     fn cut_two(&mut self, node: NodeId) {
         let other = self.rng.index(self.nodes.len());
         if other == node {
@@ -117,7 +116,7 @@ impl World {
         }
     }
 
-    /// A node hands over what it has and ends; it comes back later.
+    /// A node hands over its shards and stops; it returns later.
     fn leave(&mut self, node: NodeId) -> Checked {
         if self.nodes[node].frozen || std::mem::replace(&mut self.nodes[node].leaving, true) {
             return Ok(());
@@ -128,7 +127,7 @@ impl World {
         self.lease(node, LeaseMessage::Leave)
     }
 
-    /// No node is in trouble any more.
+    /// Ends all faults of nodes.
     pub(super) fn heal(&mut self) {
         self.full_until = 0;
         self.cuts.clear();
@@ -142,8 +141,8 @@ impl World {
         }
     }
 
-    /// All processes of the server die: machines, queues, streams and messages are gone. Commits that
-    /// were on their way are lost or made, and nobody hears of it.
+    /// All processes of the server die: machines, queues, streams and messages are gone. Commits in
+    /// flight are lost or applied, without a reply.
     pub(super) fn crash(&mut self) -> Checked {
         let made = self.rng.chance(500);
         let mut commits = Vec::new();
@@ -174,7 +173,7 @@ impl World {
         Ok(())
     }
 
-    /// One machine is gone, the others go on.
+    /// One machine crashes, the others continue.
     fn crash_one(&mut self) -> Checked {
         let owners: Vec<_> = self.nodes[0].shards.values().copied().collect();
         match self.rng.pick(&owners).copied() {
@@ -183,7 +182,7 @@ impl World {
         }
     }
 
-    /// A new owner takes a shard while the old one still works.
+    /// A new owner takes a shard while the old one is still running.
     fn take_over(&mut self) -> Checked {
         let owned: Vec<_> = self.nodes[0].shards.keys().copied().collect();
         match self.rng.pick(&owned).copied() {
@@ -192,7 +191,6 @@ impl World {
         }
     }
 
-    /// Clocks jump.
     pub(super) fn jump(&mut self, micros: u64, forwards: bool) {
         self.skew = if forwards { self.skew + micros } else { self.skew.saturating_sub(micros) };
         if self.calm {
@@ -204,7 +202,8 @@ impl World {
         }
     }
 
-    /// A worker dies and another comes, at times with other code; the last right one stays right.
+    /// A worker dies and another replaces it, sometimes with other code; the last right one stays
+    /// right.
     fn replace_worker(&mut self) -> Checked {
         let index = self.rng.index(self.workers.len());
         let build = match self.rng.weighted(&[6, 2, 2]) {
@@ -215,7 +214,7 @@ impl World {
         self.kill(index, build)
     }
 
-    /// The queues forget everything; streams end with them, and shards are opened anew.
+    /// The queues lose their state; streams end with them, and shards are reopened.
     fn restart_queues(&mut self) -> Checked {
         self.nodes[0].machine = self.new_machine(0);
         for index in 0..self.workers.len() {

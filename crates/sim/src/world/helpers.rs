@@ -1,5 +1,5 @@
-//! Clients that bring what a run waits for, now or at the last moment: so waits end, and race with their
-//! deadlines.
+//! Clients that send what a run waits for, now or at the last moment: so waits end, and race with
+//! their deadlines.
 
 use abide_core::{
     call::{Call, RunTarget, UpdateWait},
@@ -19,14 +19,14 @@ use crate::{
     schedule::{MILLIS, Micros, SECOND},
 };
 
-/// How far from its end a wait may be for a client to come at the last moment.
+/// How close its deadline must be for a client to send at the last moment.
 const SOON: Micros = 30 * SECOND;
 
-/// How long before or after the end of a wait that client comes.
+/// How long before or after the deadline of a wait that client sends.
 const MOMENT: Micros = 25 * MILLIS;
 
 impl World {
-    /// Brings what some run waits for. At the last moment: asks for nothing now, and comes then.
+    /// Sends what some run waits for. For the last moment: returns nothing now, and plans it.
     pub(super) fn draw_help(&mut self, number: usize) -> Option<Call> {
         let runs = self.ledger.stories.values().map(|story| &story.run).filter(|run| run.open());
         let waits = |run: &Run| {
@@ -70,7 +70,7 @@ impl World {
         Some(Call::Signal(target, signal(name, key), Extension::new()))
     }
 
-    /// Answers a request: yes, no, or let somebody else decide; and not everybody may.
+    /// Decides a request for approval: approve, decline or hand over; some people may not.
     fn decide(
         &mut self,
         number: usize,

@@ -1,4 +1,5 @@
-//! The leases of nodes: which shards each serves, as the true lease machine says by the rows of all nodes.
+//! Leases of nodes: the production lease machine decides, from the rows of all nodes, which shards
+//! each serves.
 
 use std::collections::VecDeque;
 
@@ -22,17 +23,16 @@ use crate::{
     trace::brief,
 };
 
-/// Within which time all shards of a node know that its lease is lost.
+/// How soon all shards of a node know that its lease is lost.
 const TOLD_WITHIN: Micros = 10 * MILLIS;
 
-/// What the registry is asked for.
 pub(crate) enum RegistryRequest {
     Read,
     Put(RegistryRow),
 }
 
 impl World {
-    /// Something happens to the lease of a node; what it asks for is carried out.
+    /// Passes a message to the lease of a node, and carries out what it requests.
     pub(super) fn lease(&mut self, node: NodeId, message: LeaseMessage) -> Checked {
         let monotonic = self.nodes[node].monotonic(self.now);
         let read = matches!(message, LeaseMessage::Registry(_));
@@ -51,7 +51,7 @@ impl World {
                         let row = self.saboteur.row(row);
                         self.ask_registry(node, RegistryRequest::Put(row));
                     }
-                    // The world has few shards. The others are served by doing nothing.
+                    // The world has few shards; closing the others needs no work.
                     LeaseOutput::Close(shard) if !shards().any(|known| known == shard) => {
                         messages.push_back(LeaseMessage::ShardReleased(shard));
                     }
@@ -78,17 +78,17 @@ impl World {
         Ok(())
     }
 
-    /// Whatever cut the node off need not cut its workers and callers off from others.
+    /// The fault that cut the node off may leave its workers and callers able to reach others.
     fn lose_lease(&mut self, node: NodeId) -> Checked {
         self.tell(node, NodeInput::EndStreams)?;
         self.tell_shards(node, &Message::Lapse);
         let slots = self.nodes[node].shards.values().copied().collect();
-        self.plan_at_node(node, TOLD_WITHIN, NodeEvent::NobodyWaits(slots));
+        self.plan_at_node(node, TOLD_WITHIN, NodeEvent::NoCallersLeft(slots));
         Ok(())
     }
 
-    /// The lease was lost: whoever waited for these machines was told.
-    pub(super) fn nobody_waits(&self, slots: &[SlotId]) -> Checked {
+    /// The lease was lost: all callers of these machines have got a reply.
+    pub(super) fn no_callers_left(&self, slots: &[SlotId]) -> Checked {
         let waits = |id: &&SlotId| self.slots.get(id).is_some_and(|it| it.machine.calls() > 0);
         match slots.iter().find(waits) {
             Some(id) => {
@@ -124,7 +124,7 @@ impl World {
         Ok(())
     }
 
-    /// The rows were read: where shards are, and which nodes there are.
+    /// The rows were read: updates where shards are, and which nodes exist.
     fn look_around(&mut self, node: NodeId) -> Checked {
         let Some(lease) = &self.nodes[node].lease else { return Ok(()) };
         let (owners, nodes) = (lease.addresses().clone(), lease.nodes().clone());
@@ -139,7 +139,7 @@ impl World {
         self.plan_in(later, Event::Registry(node, process, request));
     }
 
-    /// The store gets to a request about nodes' rows. Its node may be gone by now.
+    /// The store executes a request about nodes' rows. Its node may be gone by now.
     pub(super) fn carry_out_registry(
         &mut self,
         node: NodeId,
@@ -170,7 +170,7 @@ impl World {
         self.plan_in(later, Event::Node(node, process, NodeEvent::Lease(answer)));
     }
 
-    /// The node cannot reach the store.
+    /// Whether the node cannot reach the store.
     pub(super) fn cut_off(&self, node: NodeId) -> bool {
         self.nodes[node].cut_until > self.now
     }

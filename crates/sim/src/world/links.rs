@@ -1,5 +1,5 @@
-//! Links between nodes, one for each direction. What is said on a link arrives in order; what is under way
-//! when it breaks is lost.
+//! Links between nodes, one for each direction. Messages on a link arrive in order; those in flight
+//! when it breaks are lost.
 
 use std::collections::BTreeSet;
 
@@ -15,31 +15,31 @@ use crate::{
     settings::delay,
 };
 
-/// The pause before a node is called again that was not there.
+/// Pause before a failed connection to a node is retried.
 const REDIAL: Micros = 200 * MILLIS;
 
 /// The link from one node to another.
 #[derive(Debug, Default)]
 pub(crate) struct Link {
-    /// Counts the links between the two.
+    /// Number of the link between the two.
     number: u64,
-    /// What is said goes out on it.
+    /// Whether messages can be sent on it.
     ready: bool,
-    /// When the last message arrives that was said.
+    /// When the last sent message arrives.
     arrives: Micros,
-    /// Since when nothing arrives any more.
+    /// From when on nothing arrives.
     broken_at: Option<Micros>,
 }
 
 impl Link {
-    /// What is said goes out on it.
+    /// Whether messages can be sent on it.
     pub(super) const fn ready(&self) -> bool {
         self.ready
     }
 }
 
 impl World {
-    /// A node calls another that it knows of.
+    /// A node connects to another that it knows.
     pub(super) fn dial(&mut self, from: NodeId, to: NodeId) {
         let link = self.links.entry((from, to)).or_default();
         if link.ready || !self.nodes[from].others.contains(&to) {
@@ -55,22 +55,23 @@ impl World {
         let event = NodeEvent::Called { from, link: link.number };
         let later = delay(&mut self.rng, 3 * MILLIS, false);
         self.plan_at_node(to, later, event);
-        // If nothing comes of it, it is tried again.
+        // If the connection fails, it is retried.
         self.plan_at_node(from, 5 * REDIAL, NodeEvent::Dial(to));
     }
 
-    /// Another node begins a link: what it said before may have been lost.
+    /// Another node opens a link: earlier messages from it may have been lost.
     pub(super) fn called(&mut self, node: NodeId, from: NodeId, link: u64) -> Checked {
         if !self.arrives(from, node, link) {
             return Ok(());
         }
-        self.trace.note(None, || format!("{:>12} node {node} is called by {from}", self.now));
+        self.trace
+            .note(None, || format!("{:>12} node {node} accepts a link from {from}", self.now));
         let later = delay(&mut self.rng, 3 * MILLIS, false);
         self.plan_at_node(from, later, NodeEvent::Linked { to: node, link });
         self.tell(node, NodeInput::Called(name(from)))
     }
 
-    /// There is a way to another node, new or anew.
+    /// The link to another node is open, for the first time or again.
     pub(super) fn linked(&mut self, node: NodeId, to: NodeId, link: u64) -> Checked {
         if !self.arrives(node, to, link) || !self.nodes[node].others.contains(&to) {
             return Ok(());
@@ -82,7 +83,7 @@ impl World {
         self.tell(node, NodeInput::Linked(name(to)))
     }
 
-    /// The way to another node is gone.
+    /// The link to another node is gone.
     pub(super) fn unlinked(&mut self, node: NodeId, to: NodeId, link: u64) -> Checked {
         let Some(found) = self.links.get_mut(&(node, to)) else { return Ok(()) };
         if found.number != link || !found.ready {
@@ -96,7 +97,7 @@ impl World {
     }
 
     /// A link from another node is gone.
-    pub(super) fn hung_up(&mut self, node: NodeId, from: NodeId, link: u64) -> Checked {
+    pub(super) fn peer_disconnected(&mut self, node: NodeId, from: NodeId, link: u64) -> Checked {
         let found = self.links.get(&(from, node));
         match found.is_some_and(|found| found.number == link) {
             true => self.tell(node, NodeInput::HungUp(name(from))),
@@ -104,7 +105,7 @@ impl World {
         }
     }
 
-    /// These are the other nodes from now on.
+    /// Sets the other nodes of the cluster.
     pub(super) fn keep_links(&mut self, node: NodeId, others: BTreeSet<NodeId>) -> Checked {
         let before = std::mem::replace(&mut self.nodes[node].others, others.clone());
         for came in others.difference(&before) {
@@ -113,7 +114,7 @@ impl World {
         before.difference(&others).try_for_each(|gone| self.give_up_link(node, *gone))
     }
 
-    /// Another node is not one of the cluster any more.
+    /// Another node has left the cluster.
     fn give_up_link(&mut self, node: NodeId, gone: NodeId) -> Checked {
         self.break_link(node, gone);
         match self.links.get(&(node, gone)).map(|link| link.number) {
@@ -134,10 +135,10 @@ impl World {
         let later = self.rng.below(200 * MILLIS);
         self.plan_at_node(from, later, NodeEvent::Unlinked { to, link: number });
         let later = self.rng.between(20 * MILLIS, 200 * MILLIS);
-        self.plan_at_node(to, later, NodeEvent::HungUp { from, link: number });
+        self.plan_at_node(to, later, NodeEvent::PeerDisconnected { from, link: number });
     }
 
-    /// The links of a process that has died.
+    /// Breaks the links of a process that has died.
     pub(super) fn cut_links_of(&mut self, node: NodeId) {
         for other in 0..self.nodes.len() {
             self.break_link(other, node);
@@ -148,24 +149,24 @@ impl World {
         }
     }
 
-    /// What was said on this link arrives.
+    /// Whether messages on this link arrive.
     pub(super) fn arrives(&self, from: NodeId, to: NodeId, link: u64) -> bool {
         self.links.get(&(from, to)).is_some_and(|found| {
             found.number == link && found.broken_at.is_none_or(|at| self.now < at)
         })
     }
 
-    /// There is a way from one node to the other.
+    /// Whether one node can send to the other.
     pub(super) fn ready(&self, from: NodeId, to: NodeId) -> bool {
         self.links.get(&(from, to)).is_some_and(Link::ready)
     }
 
-    /// A node or a link is in trouble, for so long.
+    /// Records a fault of a node or a link until then.
     pub(super) fn disturb(&mut self, until: Micros) {
         self.disturbed = self.disturbed.max(until);
     }
 
-    /// No node and no link is in trouble, nor was since then.
+    /// Whether no node or link has had a fault since then.
     pub(super) fn all_linked_since(&self, since: Micros) -> bool {
         let nodes = 0..self.nodes.len();
         let pairs = nodes.clone().flat_map(|from| nodes.clone().map(move |to| (from, to)));
@@ -178,7 +179,7 @@ impl World {
             && pairs.into_iter().all(|pair| whole(&pair))
     }
 
-    /// Tells a node something, in order. It is lost if there is no link.
+    /// Sends a message to a node, in order. It is lost if there is no link.
     pub(super) fn say(&mut self, from: NodeId, to: NodeId, message: PeerMessage) {
         if !self.ready(from, to) {
             return;

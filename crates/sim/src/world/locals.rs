@@ -1,5 +1,5 @@
-//! Local activities: they end within the task that asked for them or in a later one, and run again if
-//! the worker forgets the run before that.
+//! Local activities: they end within the task that started them or in a later one, and run again if
+//! the worker drops the run before that.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use abide_sdk::activity::{LocalActivity, LocalEnd, LocalVerdict};
 use super::World;
 use crate::code;
 
-/// How often one that runs does not end within the task, in thousandths.
+/// How often a running one does not end within the task, in thousandths.
 const GOES_ON: u64 = 300;
 
 impl World {
-    /// The end of one of the local activities that run, if one ends now.
+    /// The end of one of the running local activities, if one ends now.
     pub(super) fn end_local(&mut self, running: &[LocalActivity]) -> Option<Marker> {
         if !self.calm && self.rng.chance(GOES_ON) {
             return None;

@@ -1,4 +1,4 @@
-//! The machine of each node: what happens goes in, what it asks for is carried out, some time later.
+//! The machine of each node: takes inputs, and its outputs are carried out some time later.
 
 use abide_shard::{
     lease::LeaseMessage,
@@ -14,7 +14,7 @@ use super::{
 use crate::{checks::Checked, schedule::MILLIS, settings::delay, trace::brief};
 
 impl World {
-    /// Something happens to a node.
+    /// Passes an input to the machine of a node.
     pub(super) fn tell(&mut self, node: NodeId, input: NodeInput<Stream>) -> Checked {
         let mut links = None;
         if let Some(input) = self.saboteur.node_input(input) {
@@ -41,7 +41,7 @@ impl World {
         self.no_credit_is_made_up(node)
     }
 
-    /// Does what the machine of a node asks for.
+    /// Carries out an output of a node's machine.
     fn carry_out_at(&mut self, node: NodeId, output: NodeOutput<Stream>) {
         match output {
             NodeOutput::ToShard(shard, message @ Message::Mail(_)) => {
@@ -72,12 +72,12 @@ impl World {
                 }
             }
             NodeOutput::Refuse(ticket, error) => self.refuse(ticket, error),
-            // It waits until the machine has said all.
+            // Carried out after all other outputs.
             NodeOutput::KeepLinks(_) => {}
         }
     }
 
-    /// The machine of a node looks at the clock, if this is still its time.
+    /// The machine of a node checks the clock, if this is still its planned time.
     pub(super) fn machine_tick(&mut self, node: NodeId, at: u64) -> Checked {
         if self.nodes[node].machine_tick_at != Some(at) {
             return Ok(());

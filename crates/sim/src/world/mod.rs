@@ -1,17 +1,17 @@
-//! A world: nodes with shards and queues, a store, workers and clients, driven by one seed on one thread. Time is
-//! virtual; what happens next is the earliest planned thing. A driver of the machines as the engine is
-//! one, with trouble added.
+//! A world: nodes with shards and queues, a store, workers and clients, driven by one seed on one
+//! thread. Time is virtual; the next event is the earliest planned one. It drives the machines as
+//! the engine does, with faults added.
 //!
-//! - `nodes`, `leases`: processes with leases, queues and clocks of their own.
-//! - `slots`, `outputs`: machines of shards, live ones and zombies; messages in, outputs out.
+//! - `nodes`, `leases`: processes with their own leases, queues and clocks.
+//! - `slots`, `outputs`: shard machines, live ones and zombies; messages in, outputs out.
 //! - `store`: commits and reads, and how they fail.
 //! - `posts`: messages to the shards of a node.
-//! - `machines`, `links`: the machines of nodes, and the links between them.
-//! - `calls`: the way of a call to the node that serves its shard.
+//! - `machines`, `links`: node machines, and the links between them.
+//! - `calls`: the path of a call to the node that serves its shard.
 //! - `workers`, `streams`, `credits`, `turns`, `locals`, `attempts`: sessions, workflow tasks, activities.
-//! - `clients`, `requests`, `moves`, `helpers`: who asks, and what for.
+//! - `clients`, `requests`, `moves`, `helpers`: clients and their requests.
 //! - `faults`: crashes, takeovers, clock jumps, lost sessions.
-//! - `ending`: the trouble stops, everything settles, and is judged.
+//! - `ending`: faults stop, everything settles, and is checked.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -70,29 +70,28 @@ use nodes::{Node, NodeEvent, NodeId};
 use slots::{Slot, SlotId};
 use workers::{Worker, WorkerEvent};
 
-/// Where clocks begin.
+/// Initial time of clocks.
 const EPOCH_MILLIS: u64 = 1_800_000_000_000;
 
-/// How much a world went through.
+/// Size of a world's run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Things that happened to shards: requests, matches, effects, lost sessions, due times.
+    /// Inputs of shards: requests, matches, effects, lost sessions, due times.
     pub inputs: u64,
-    /// All messages to shards, answers of the store and ticks included.
+    /// All messages to shards, replies of the store and ticks included.
     pub messages: u64,
-    /// Faults.
     pub faults: u64,
-    /// Runs that were started.
+    /// Started runs.
     pub runs: u64,
     /// Events in all histories.
     pub events: u64,
-    /// Timers that were started.
+    /// Started timers.
     pub timers: u64,
-    /// Moves of their due times.
+    /// Reschedules of timers.
     pub moves: u64,
     /// Tasks that saw both the firing of a timer and a signal.
     pub close_calls: u64,
-    /// Requests that were acknowledged.
+    /// Acknowledged requests.
     pub acknowledged: u64,
 }
 
@@ -109,7 +108,6 @@ impl Counts {
         self.close_calls += as_count(races::close_calls(history));
     }
 
-    /// Adds another world's.
     pub const fn add(&mut self, other: &Self) {
         self.inputs += other.inputs;
         self.messages += other.messages;
@@ -127,22 +125,21 @@ fn as_count(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-/// One world.
 pub struct World {
     rng: Rng,
     settings: Settings,
     catalog: Catalog,
     now: Micros,
-    /// What clocks show more than the time that passed.
+    /// Difference between clocks and the time that passed.
     skew: Micros,
     schedule: Schedule<Event>,
     tables: Tables,
     nodes: Vec<Node>,
     processes_made: u64,
     links: BTreeMap<(NodeId, NodeId), Link>,
-    /// Pairs of nodes of which the first cannot call the second, until when.
+    /// Pairs of nodes of which the first cannot reach the second, with the end of the cut.
     cuts: BTreeMap<(NodeId, NodeId), Micros>,
-    /// Until when something was wrong with a node or a link.
+    /// Until when a node or a link had a fault.
     disturbed: Micros,
     slots: BTreeMap<SlotId, Slot>,
     slots_made: SlotId,
@@ -153,10 +150,10 @@ pub struct World {
     tickets: BTreeMap<Ticket, Asked>,
     /// Calls by the numbers of their tries.
     tries: BTreeMap<Ticket, Ticket>,
-    /// The last event that the answer of a query will rest on.
+    /// The last event that the answer of a query is based on.
     queried: BTreeMap<Ticket, (RunId, EventNumber)>,
     tickets_made: Ticket,
-    /// Trouble is over: everything is quick and nothing fails.
+    /// Whether faults are over: everything is fast and nothing fails.
     calm: bool,
     ledger: Ledger,
     promises: Promises,
@@ -164,56 +161,54 @@ pub struct World {
     saboteur: Saboteur,
     counts: Counts,
     trace: Trace,
-    /// Shards that are being opened again.
+    /// Shards that are being reopened.
     reopening: BTreeSet<ShardId>,
-    /// Runs whose writes were refused by chance.
+    /// Runs whose writes were refused at random.
     refused: BTreeSet<RunId>,
-    /// The store has no room for anything until then.
+    /// Until when the store's disk is full.
     full_until: Micros,
-    /// When clocks were set since trouble is over, and to what.
+    /// When clocks were set since faults are over, and to what.
     clock_set: Vec<(Micros, Micros)>,
 }
 
-/// Something that will happen.
+/// A planned event.
 pub(crate) enum Event {
-    /// A machine should look at the clock.
+    /// A machine checks the clock.
     Tick(SlotId, Micros),
     /// A message reaches a machine.
     ToSlot(SlotId, Message),
-    /// Something happens at a process of a node.
+    /// An event at a process of a node.
     Node(NodeId, u64, NodeEvent),
-    /// A process of a node begins.
+    /// A process of a node starts.
     Start(NodeId),
-    /// A process that stood still goes on.
+    /// A stalled process continues.
     Thaw(NodeId, u64),
-    /// The store gets to a request about nodes' rows.
+    /// The store executes a request about nodes' rows.
     Registry(NodeId, u64, RegistryRequest),
-    /// A row is written though its write was said to have failed.
+    /// A row is written although its write was reported as failed.
     LateRow(RegistryRow),
-    /// The store gets to a commit.
+    /// The store executes a commit.
     Commit(SlotId, Box<abide_store::Batch>),
-    /// A commit is made though nobody waits for it any more.
+    /// A commit is applied although no machine waits for it any more.
     LateCommit(SlotId, Box<abide_store::Batch>),
-    /// A shard is taken into memory.
+    /// A shard is loaded into memory.
     Open(ShardId),
-    /// A former owner notices.
+    /// A former owner notices that it lost the shard.
     Forget(SlotId),
     /// A reply reaches its caller.
     Reply(Ticket, Box<Result<CallReply, CallError>>),
-    /// Something happens at a worker.
     Worker(usize, u64, WorkerEvent),
-    /// A client goes on with an operation.
+    /// A client continues with an operation.
     Client(usize),
-    /// A client has waited long enough.
+    /// A client gives up waiting.
     ClientTimeout(usize, Ticket),
     /// All shards should know by now that a session is gone.
     SessionOver(SessionId, Micros),
-    /// Something breaks.
     Fault,
 }
 
 impl World {
-    /// The world of a seed, perhaps with a saboteur in it.
+    /// The world of a seed, possibly with a saboteur.
     pub fn new(seed: u64, saboteur: Saboteur, trace: Trace) -> Self {
         code::begin_world();
         let mut rng = Rng::new(seed);
@@ -258,28 +253,26 @@ impl World {
         world
     }
 
-    /// Lives through the whole world.
     pub fn run(&mut self) -> Checked {
         let outcome = self.live_on();
         self.ledger.stories.values().for_each(|story| self.counts.count(&story.events));
         outcome
     }
 
-    /// How much it went through.
     pub const fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// What happened, if that was asked for.
+    /// What happened, if that was recorded.
     pub fn trace(&self, run: Option<RunId>) -> Vec<String> {
         self.trace.of(run)
     }
 
-    /// Plans the whole life: nodes, workers, requests, faults.
+    /// Plans everything: nodes, workers, requests, faults.
     fn begin(&mut self) {
         self.look_at_clock();
         self.begin_nodes();
-        self.hire_workers();
+        self.start_workers();
         for index in 0..self.settings.operations {
             let at = self.rng.below(self.settings.span);
             let operation = usize::try_from(index).unwrap_or_default();
@@ -342,20 +335,19 @@ impl World {
         }
     }
 
-    /// What clocks show.
     fn clock(&self) -> Timestamp {
         let since = Duration::from_micros(self.now + self.skew);
         Timestamp::from_unix_millis(EPOCH_MILLIS).saturating_add(since)
     }
 
-    /// When clocks will show this, if they do not jump.
+    /// When clocks will show this, unless they jump.
     fn when(&self, clock: Timestamp) -> Micros {
         let since = clock.saturating_since(Timestamp::from_unix_millis(EPOCH_MILLIS));
         let micros = u64::try_from(since.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX);
         micros.saturating_sub(self.skew)
     }
 
-    /// Since when clocks show at least this, not counting the first while after the trouble.
+    /// Since when clocks show at least this, not counting the first while after the faults.
     fn due_since(&self, clock: Timestamp) -> Option<Micros> {
         let (calm_since, _) = self.clock_set.first()?;
         let since_epoch = self.when(clock) + self.skew;
@@ -377,14 +369,14 @@ impl World {
         self.schedule.plan(self.now + delay, event);
     }
 
-    /// A trouble happens if chance wants it, and is counted.
+    /// Whether a fault happens now, which is then counted.
     fn trouble(&mut self, permille: u64) -> bool {
         let happens = !self.calm && self.rng.chance(permille);
         self.counts.faults += u64::from(happens);
         happens
     }
 
-    /// The longest time that anything of the world's own making takes.
+    /// Longest delay that the world itself causes.
     const fn a_while() -> Micros {
         5 * SECOND
     }

@@ -1,5 +1,5 @@
-//! Clients that move the ends of waits: by timer or by wait, with a key and without, and at times in
-//! ways that must be refused.
+//! Clients that reschedule deadlines of waits: by timer or by wait, with and without a key, and
+//! sometimes in ways that must be refused.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{World, clients::exactly};
 use crate::checks::promises::KEYED;
 
 impl World {
-    /// Moves the end of something that a run waits for now.
+    /// Reschedules the deadline of something that a run waits for now.
     pub(super) fn draw_move(&mut self, number: usize) -> Option<Call> {
         let waiting = |run: &&Run| run.open() && !(run.timers.is_empty() && run.waits.is_empty());
         let stories = self.ledger.stories.values();
@@ -32,7 +32,6 @@ impl World {
         Some(self.move_to_some_end(number, target, what?))
     }
 
-    /// Moves this.
     pub(super) fn move_to_some_end(
         &mut self,
         number: usize,
@@ -46,7 +45,7 @@ impl World {
         Call::RescheduleTimer { target, what, fire_at, identity, key }
     }
 
-    /// Soon, long after, or when no wait can end.
+    /// Soon, much later, or at a time that is not allowed.
     fn draw_end(&mut self) -> Timestamp {
         let clock = self.clock();
         let in_millis = |millis| clock.saturating_add(Duration::from_millis(millis));

@@ -1,5 +1,6 @@
-//! Nodes: processes that serve shards, each with queues, a clock and a view of the others. The lease
-//! machine says which shards a node serves, as in the engine; a node that is alone needs no lease.
+//! Nodes: processes that serve shards, each with queues, a clock and a view of the others. The
+//! lease machine decides which shards a node serves, as in the engine; a single node needs no
+//! lease.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,75 +21,73 @@ use crate::{
     schedule::{MILLIS, Micros},
 };
 
-/// Within which time the lease of a node that stood still goes on, after all else does.
+/// How much later than everything else the lease of a stalled node may continue.
 const LEASE_WAKES: Micros = 20 * MILLIS;
 
-/// Which node.
 pub(crate) type NodeId = usize;
 
 /// A node: one process at a time.
 pub(crate) struct Node {
-    /// Counts processes of the world: what belongs to an older one is void.
+    /// Number of the process in the world: events of an older one are void.
     pub(super) process: u64,
     pub(super) up: bool,
-    /// None if there are no other nodes.
+    /// `None` if there are no other nodes.
     pub(super) lease: Option<Lease>,
     pub(super) leaving: bool,
-    /// Its queues, its workers and what it knows of the others.
+    /// Its queues, its workers and its view of the others.
     pub(super) machine: Machine<Stream>,
-    /// The machines of the shards that it serves.
+    /// Machines of the shards that it serves.
     pub(super) shards: BTreeMap<ShardId, SlotId>,
-    /// The other nodes that it keeps links to.
+    /// Other nodes that it keeps links to.
     pub(super) others: BTreeSet<NodeId>,
-    /// How fast its clock runs, in thousandths, and what it shows at the beginning.
+    /// Speed of its clock in thousandths, and what it shows at the start.
     clock: (u64, Micros),
-    /// When its lease is to look at the clock.
+    /// When its lease checks the clock.
     pub(super) tick_at: Option<Micros>,
-    /// When its machine is to look at the clock.
+    /// When its machine checks the clock.
     pub(super) machine_tick_at: Option<Micros>,
-    /// It stands still. What happens to it meanwhile waits.
+    /// Whether it is stalled. Its events wait meanwhile.
     pub(super) frozen: bool,
     pub(super) held: Vec<Event>,
     /// Until when it cannot reach the store.
     pub(super) cut_until: Micros,
 }
 
-/// Something that happens at a node.
 pub(crate) enum NodeEvent {
-    /// The registry has answered.
+    /// The registry has replied.
     Lease(LeaseMessage),
-    /// The lease looks at the clock, if this is still its time.
+    /// The lease checks the clock, if this is still its planned time.
     Tick(Micros),
-    /// Its machine looks at the clock, if this is still its time.
+    /// Its machine checks the clock, if this is still its planned time.
     MachineTick(Micros),
     /// A message for a shard, if it is served here.
     ToShard(ShardId, Message),
-    /// Somebody turns to the node, which may pass the call on.
+    /// A caller contacts the node, which may forward the call.
     Call(Ticket),
-    /// A call is tried at the node, which passes it on to nobody.
+    /// A call is tried at the node, which does not forward it.
     Try(Ticket),
-    /// The lease was lost some time ago, and nobody waits for these machines.
-    NobodyWaits(Vec<SlotId>),
-    /// Something about the stream of a worker.
+    /// The lease was lost some time ago, so no caller may wait for these machines.
+    NoCallersLeft(Vec<SlotId>),
+    /// An event of a worker's stream.
     Input(Box<NodeInput<Stream>>),
-    /// It tries to reach another node.
+    /// It connects to another node.
     Dial(NodeId),
-    /// Another node begins a link.
+    /// Another node opens a link.
     Called { from: NodeId, link: u64 },
-    /// A link has begun.
+    /// A link to another node is open.
     Linked { to: NodeId, link: u64 },
-    /// A link has ended.
+    /// A link to another node is gone.
     Unlinked { to: NodeId, link: u64 },
-    /// A link of another node has ended.
-    HungUp { from: NodeId, link: u64 },
-    /// Another node says something on a link.
+    /// A link from another node is gone.
+    PeerDisconnected { from: NodeId, link: u64 },
+    /// A message from another node on a link.
     Said { from: NodeId, link: u64, message: Box<PeerMessage> },
-    /// The same, and it had arrived before the link could break.
+    /// A message that had arrived before the link broke.
     Heard { from: NodeId, message: Box<PeerMessage> },
 }
 
 impl Node {
-    /// A node that is not there yet.
+    /// A node that has not started.
     pub(super) fn new(clock: (u64, Micros), machine: Machine<Stream>) -> Self {
         Self {
             process: 0,
@@ -107,35 +106,33 @@ impl Node {
         }
     }
 
-    /// What its clock shows.
     pub(super) fn monotonic(&self, now: Micros) -> Duration {
         Duration::from_micros(self.clock.1 + now * self.clock.0 / 1000)
     }
 
-    /// When its clock shows this.
     pub(super) fn when(&self, monotonic: Duration) -> Micros {
         let micros = Micros::try_from(monotonic.as_micros()).unwrap_or(Micros::MAX);
         (micros.saturating_sub(self.clock.1).saturating_mul(1000)).div_ceil(self.clock.0)
     }
 
-    /// It may answer without a commit: nobody else has changed what it remembers.
+    /// Whether it may reply without a commit: no other node has changed what it remembers.
     pub(super) fn trusted(&self, now: Micros) -> bool {
         self.lease.as_ref().is_none_or(|lease| lease.may_answer(self.monotonic(now)))
     }
 
-    /// It answers for the shard, by its own clock.
+    /// Whether it replies for the shard, by its own clock.
     pub(super) fn answers_for(&self, shard: ShardId, now: Micros) -> bool {
         let serves = self.lease.as_ref().is_some_and(|lease| lease.serves(shard));
         serves && self.trusted(now)
     }
 
-    /// Workers and clients may turn to it.
+    /// Whether workers and clients may contact it.
     pub(super) fn reachable(&self) -> bool {
         self.up && !self.frozen
     }
 }
 
-/// How nodes are called, in the registry and by each other.
+/// Name of a node in the registry and for others.
 pub(super) fn name(node: NodeId) -> String {
     format!("node{node}")
 }
@@ -145,12 +142,12 @@ pub(super) fn number(name: &str) -> Option<NodeId> {
 }
 
 impl World {
-    /// There are several nodes, which have leases.
+    /// Whether there are several nodes, which have leases.
     pub(super) const fn leased(&self) -> bool {
         self.settings.nodes > 1
     }
 
-    /// Plans the beginning of all nodes.
+    /// Plans the start of all nodes.
     pub(super) fn begin_nodes(&mut self) {
         for node in 0..self.settings.nodes {
             let clock = (self.rng.between(960, 1040), self.rng.below(1_000_000 * MILLIS));
@@ -162,7 +159,6 @@ impl World {
         }
     }
 
-    /// A machine that knows nothing yet.
     pub(super) fn new_machine(&self, node: NodeId) -> Machine<Stream> {
         let patience = self.lease_options(node, 0).patience();
         Machine::new(name(node), self.settings.limits.queued_offers, patience)
@@ -177,7 +173,7 @@ impl World {
         }
     }
 
-    /// A process of the node begins.
+    /// A process of the node starts.
     pub(super) fn start_node(&mut self, node: NodeId) -> Checked {
         if self.nodes[node].up {
             return Ok(());
@@ -217,14 +213,14 @@ impl World {
         self.break_calls(|asked| asked.entry == node || asked.at == Some(node))
     }
 
-    /// Another process of the node begins some time later.
+    /// Starts another process of the node some time later.
     pub(super) fn start_later(&mut self, node: NodeId) {
         let most = if self.calm { 300 * MILLIS } else { 2 * self.settings.lease };
         let later = self.rng.between(10 * MILLIS, most);
         self.plan_in(later, Event::Start(node));
     }
 
-    /// The node goes on with everything that waited. Its lease may be the last to notice.
+    /// The node continues with everything that waited. Its lease may be the last to notice.
     pub(super) fn thaw(&mut self, node: NodeId, process: u64) {
         let thawed = &mut self.nodes[node];
         if thawed.process != process || !thawed.frozen {
@@ -242,19 +238,19 @@ impl World {
         }
     }
 
-    /// Plans something that happens at the present process of a node.
+    /// Plans an event at the current process of a node.
     pub(super) fn plan_at_node(&mut self, node: NodeId, delay: Micros, event: NodeEvent) {
         let process = self.nodes[node].process;
         self.plan_in(delay, Event::Node(node, process, event));
     }
 
-    /// Something happens at a node, now or when it goes on.
+    /// Passes an event to a node, now or when it continues.
     pub(super) fn tell_node(&mut self, node: NodeId, event: NodeEvent) -> Checked {
         let process = self.nodes[node].process;
         self.happen(Event::Node(node, process, event))
     }
 
-    /// Keeps what happens to a node that stands still; gives back what can happen now.
+    /// Keeps the events of a stalled node; returns those that can happen now.
     pub(super) fn hold(&mut self, event: Event) -> Option<Event> {
         let node = match &event {
             Event::Node(node, ..) => Some(*node),
@@ -300,7 +296,7 @@ impl World {
             NodeEvent::MachineTick(at) => self.machine_tick(node, at),
             NodeEvent::Call(ticket) => self.call_arrives(node, ticket),
             NodeEvent::Try(attempt) => self.try_here(node, attempt),
-            NodeEvent::NobodyWaits(slots) => self.nobody_waits(&slots),
+            NodeEvent::NoCallersLeft(slots) => self.no_callers_left(&slots),
             NodeEvent::Input(input) => self.tell(node, *input),
             NodeEvent::Dial(to) => {
                 self.dial(node, to);
@@ -309,7 +305,7 @@ impl World {
             NodeEvent::Called { from, link } => self.called(node, from, link),
             NodeEvent::Linked { to, link } => self.linked(node, to, link),
             NodeEvent::Unlinked { to, link } => self.unlinked(node, to, link),
-            NodeEvent::HungUp { from, link } => self.hung_up(node, from, link),
+            NodeEvent::PeerDisconnected { from, link } => self.peer_disconnected(node, from, link),
             NodeEvent::Said { from, link, message } => match self.arrives(from, node, link) {
                 true => self.tell(node, NodeInput::Heard(name(from), *message)),
                 false => Ok(()),
@@ -320,7 +316,7 @@ impl World {
         }
     }
 
-    /// A node that workers and clients can turn to.
+    /// A node that workers and clients can contact.
     pub(super) fn some_node(&mut self, fit: impl Fn(&Node) -> bool) -> Option<NodeId> {
         let fit: Vec<_> = (0..self.nodes.len()).filter(|node| fit(&self.nodes[*node])).collect();
         self.rng.pick(&fit).copied()

@@ -1,4 +1,4 @@
-//! What machines of shards ask for is carried out.
+//! Carries out the outputs of shard machines.
 
 use abide_core::{
     call::{Dispatch, Worker as Taker},
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl World {
-    /// Does what a machine asks for.
+    /// Carries out an output of a machine.
     pub(super) fn carry_out(&mut self, id: SlotId, output: Output) -> Checked {
         let Some(slot) = self.slots.get_mut(&id) else { return Ok(()) };
         let (shard, node) = (slot.shard, slot.node);
@@ -44,12 +44,12 @@ impl World {
             }
             Output::Mail(target, mail) => self.tell(node, NodeInput::Mail(target, mail)),
             Output::Opened => self.tell(node, NodeInput::Opened(shard)),
-            // Offers of a zombie's successor are not its to take back.
+            // A zombie must not withdraw the offers of its successor.
             Output::Closed if self.nodes[node].shards.get(&shard) == Some(&id) => {
                 self.tell(node, NodeInput::Closed(shard))
             }
             Output::Closed => Ok(()),
-            // Nobody reads the log of a world.
+            // A world has no log.
             Output::Notice(_) => Ok(()),
             Output::Released => self.drop_slot(id),
             Output::Halted(reason) => {
@@ -59,7 +59,7 @@ impl World {
         }
     }
 
-    /// Work leaves for a worker.
+    /// Dispatches work to a worker.
     fn dispatch(&mut self, id: SlotId, taker: Taker, dispatch: Box<Dispatch>) -> Checked {
         let Some(slot) = self.slots.get(&id) else { return Ok(()) };
         let node = slot.node;

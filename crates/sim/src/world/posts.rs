@@ -10,7 +10,7 @@ use super::{
 use crate::{checks::Checked, schedule::MILLIS, settings::delay};
 
 impl World {
-    /// Sends a message to a shard of the same node: it may be lost, late, overtaken, or come twice.
+    /// Sends a message to a shard of the same node: it may be lost, late, reordered or duplicated.
     pub(super) fn send(&mut self, node: NodeId, shard: ShardId, message: Message) {
         if self.trouble(self.settings.odds.link_lost) {
             return;
@@ -33,7 +33,8 @@ impl World {
         }
     }
 
-    /// A message for a shard that the node serves. If it does not, its machine is told.
+    /// Delivers a message to a shard of the node. If it is not served here, the node's machine is
+    /// told.
     pub(super) fn deliver_to_shard(
         &mut self,
         node: NodeId,

@@ -1,4 +1,4 @@
-//! What clients ask for.
+//! Requests of clients.
 
 use std::time::Duration;
 
@@ -23,16 +23,15 @@ use crate::{
 };
 
 impl World {
-    /// Draws a request.
     pub(super) fn draw_request(&mut self, number: usize) -> Option<Call> {
-        // The first requests start workflows, so that there is something to ask.
+        // The first requests start workflows, so that later ones have a target.
         if number < 6 {
             return Some(self.draw_start(number));
         }
         let target = self.draw_target();
         let identity = String::from("client");
         let own = Key::from(format!("key{number}"));
-        // Only with several nodes can an answer be old.
+        // Only with several nodes can a reply be stale.
         let (queries, looks) = if self.leased() { (10, 20) } else { (6, 4) };
         let weights = [24, 24, 4, 3, 4, 4, 14, queries, 12, 3, looks, 3, 5, 40];
         match self.rng.weighted(&weights) {
@@ -72,7 +71,7 @@ impl World {
         }
     }
 
-    /// A workflow, most often one that exists, and sometimes the very run that is current.
+    /// A workflow, most often an existing one, and sometimes its current run.
     fn draw_target(&mut self) -> RunTarget {
         let known: Vec<_> = self.ledger.workflows.keys().collect();
         let elsewhere = self.rng.chance(100);
@@ -130,7 +129,7 @@ impl World {
         signal(name, key)
     }
 
-    /// By mistake, a client takes the key of another's signal for a signal of its own.
+    /// A client reuses the key of another's signal for its own by mistake.
     fn draw_reused_key(&mut self, number: usize) -> Option<Call> {
         if !self.rng.chance(100) {
             return None;
@@ -171,8 +170,8 @@ impl World {
         StartUpdate { update, request, until, wait_while_blocked }
     }
 
-    /// Somebody asks for what another asked for already, of whatever run is current by now. Updates that
-    /// may be rejected are not asked for twice: another run may accept what one has rejected.
+    /// Requests an update again, of the current run. Updates that may be rejected are not repeated:
+    /// another run may accept what one has rejected.
     fn draw_repeated_update(&mut self) -> Option<Call> {
         if !self.rng.chance(200) {
             return None;
@@ -186,7 +185,7 @@ impl World {
         Some(Call::Update { target, update, request, until, wait_while_blocked })
     }
 
-    /// Somebody looks up what became of an update, which may not have come yet.
+    /// Asks for the outcome of an update, which may not have arrived yet.
     fn draw_look_up(&mut self) -> Option<Call> {
         let asked: Vec<_> = self.operations.iter().filter_map(Operation::update).collect();
         let (workflow, update, _) = *self.rng.pick(&asked)?;
@@ -204,12 +203,12 @@ impl World {
     }
 }
 
-/// The program takes it whatever its state is.
+/// Whether the program accepts it in every state.
 fn never_rejected(request: &UpdateRequest) -> bool {
     ["accept", "work"].contains(&request.name.as_str())
 }
 
-/// A signal whose text nobody else sends.
+/// A signal with a unique text.
 pub(super) fn signal(name: &str, key: Key) -> SignalReceived {
     let input = vec![Payload::new(key.as_str().to_owned())];
     SignalReceived { name: name.to_owned(), input, key: Some(key), ..SignalReceived::default() }
@@ -231,7 +230,7 @@ fn draw_spec(rng: &mut Rng) -> RunSpec {
         ..RunSpec::default()
     };
     if rng.chance(20) {
-        // A few runs, not one each minute for ever.
+        // A few runs, not one each minute forever.
         spec.cron = Some("* * * * *".into());
         spec.execution_timeout = Some(Duration::from_secs(200));
     }

@@ -1,5 +1,5 @@
-//! Machines of shards: the owner of each shard, and zombies that do not know yet that they are none.
-//! Messages go in, outputs come out and are carried on.
+//! Shard machines: the owner of each shard, and zombies that do not know yet that they lost it.
+//! Messages go in, outputs come out and are carried out.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -25,29 +25,27 @@ use crate::{
     trace::brief,
 };
 
-/// Names a machine; never used again.
+/// Identifies a machine; never reused.
 pub(crate) type SlotId = u32;
 
-/// A machine of a shard.
 pub(crate) struct Slot {
     pub(super) shard: ShardId,
     pub(super) node: NodeId,
     pub(super) machine: Shard,
-    /// When its next tick is planned.
     tick_at: Option<Micros>,
-    /// A commit is on its way.
+    /// Whether a commit is in flight.
     committing: bool,
-    /// Matches that it has neither dispatched nor given back.
+    /// Matches that it has neither dispatched nor returned.
     matches: Vec<(Offer, Taker)>,
     /// What the clock showed at its last messages.
     moments: VecDeque<Timestamp>,
 }
 
-/// No more messages than this wait for one commit.
+/// Upper bound for the messages during one commit.
 const MOMENTS_MAX: usize = 2000;
 
 impl World {
-    /// Takes a shard into memory at a node.
+    /// Loads a shard into memory at a node.
     pub(super) fn open_at(&mut self, node: NodeId, shard: ShardId) -> Checked {
         self.slots_made += 1;
         let id = self.slots_made;
@@ -90,20 +88,20 @@ impl World {
         self.deliver(id, Message::Close)
     }
 
-    /// The machine stays as it is, and the lease believes that it is gone.
+    /// The machine keeps running, but the lease believes that it is gone.
     fn retire(&mut self, node: NodeId, shard: ShardId) -> Checked {
         self.nodes[node].shards.remove(&shard);
         self.tell_released(node, shard);
         self.tell(node, NodeInput::Released(shard))
     }
 
-    /// The lease learns that a shard is not served any more.
+    /// Tells the lease that a shard is no longer served.
     fn tell_released(&mut self, node: NodeId, shard: ShardId) {
         let released = LeaseMessage::ShardReleased(shard);
         self.plan_at_node(node, 0, NodeEvent::Lease(released));
     }
 
-    /// The commit that is on its way counts as done, and is not made.
+    /// The commit in flight counts as done, and is not applied.
     fn forget_commit(&mut self, id: SlotId) -> Checked {
         let mut forgotten = false;
         self.schedule.retain(|event| {
@@ -114,20 +112,20 @@ impl World {
         if forgotten { self.deliver(id, Message::Committed(Ok(()))) } else { Ok(()) }
     }
 
-    /// Takes a shard into memory in a world without leases. A former owner that is still there becomes a
-    /// zombie.
+    /// Loads a shard into memory in a world without leases. A former owner that still exists
+    /// becomes a zombie.
     pub(super) fn open(&mut self, shard: ShardId) -> Checked {
         self.reopening.remove(&shard);
         self.open_at(0, shard)
     }
 
-    /// The former owner learns some time later that it is none.
+    /// The former owner learns some time later that it lost the shard.
     fn disown(&mut self, former: SlotId) {
         let later = self.rng.below(4 * SECOND);
         self.plan_in(later, Event::Forget(former));
     }
 
-    /// Plans to open a shard that nobody owns, in a world without leases.
+    /// Plans to open a shard without an owner, in a world without leases.
     pub(super) fn reopen(&mut self, shard: ShardId) {
         if self.reopening.insert(shard) {
             let later = self.rng.between(MILLIS, if self.calm { 50 * MILLIS } else { SECOND });
@@ -135,7 +133,7 @@ impl World {
         }
     }
 
-    /// Forgets a machine that was lost, and has it opened again.
+    /// Drops a machine that was lost, and reopens its shard.
     pub(super) fn drop_slot(&mut self, id: SlotId) -> Checked {
         let Some(slot) = self.slots.get(&id) else { return Ok(()) };
         let (node, shard) = (slot.node, slot.shard);
@@ -151,7 +149,7 @@ impl World {
         Ok(())
     }
 
-    /// Forgets a machine. Those who wait for its answers learn that it is gone.
+    /// Drops a machine. Its callers learn that it is gone.
     fn end(&mut self, id: SlotId) -> Checked {
         let Some(slot) = self.slots.remove(&id) else { return Ok(()) };
         let (node, shard) = (slot.node, slot.shard);
@@ -181,7 +179,7 @@ impl World {
         }
     }
 
-    /// Looks at the clock soon, whatever the machine asked for: the clock jumped.
+    /// Checks the clock soon, because the clock jumped.
     pub(super) fn tick_soon(&mut self, id: SlotId) {
         let at = self.now + self.rng.below(SECOND);
         if let Some(slot) = self.slots.get_mut(&id) {
@@ -190,7 +188,7 @@ impl World {
         }
     }
 
-    /// A message reaches a machine; what it asks for is carried out.
+    /// Delivers a message to a machine and carries out its outputs.
     pub(super) fn deliver(&mut self, id: SlotId, message: Message) -> Checked {
         if let Some(message) = self.saboteur.incoming(&self.ledger, message) {
             self.handle(id, message)?;
@@ -244,8 +242,9 @@ impl World {
         }
     }
 
-    /// Some time after the end of a session in which no node and no link was in trouble, no machine holds
-    /// a task for it, unless it closes and hears of nothing, or the task is still on its way to it.
+    /// Some time after the end of a session, without faults of nodes or links, no machine holds a
+    /// task for it, unless it is closing and gets no messages, or the task is still in flight to
+    /// it.
     pub(super) fn session_is_over(&self, session: &SessionId, since: Micros) -> Checked {
         if !self.all_linked_since(since) {
             return Ok(());
@@ -265,7 +264,6 @@ impl World {
         Ok(())
     }
 
-    /// One commit at a time.
     pub(super) fn one_commit(&mut self, id: SlotId) -> Checked {
         let Some(slot) = self.slots.get_mut(&id) else { return Ok(()) };
         if std::mem::replace(&mut slot.committing, true) {
@@ -277,7 +275,7 @@ impl World {
 }
 
 impl Slot {
-    /// Its clock showed this at one of its last messages.
+    /// Whether its clock showed this at one of its last messages.
     pub(super) fn saw(&self, moment: Timestamp) -> bool {
         self.moments.contains(&moment)
     }
@@ -289,7 +287,7 @@ impl Slot {
         self.moments.push_back(clock);
     }
 
-    /// Every match led to work for the worker, or gave its credit back.
+    /// Every match led to work for the worker, or returned its credit.
     pub(super) fn no_match_is_left(&self) -> Checked {
         match self.matches.first() {
             Some((offer, taker)) => {
@@ -301,12 +299,12 @@ impl Slot {
         }
     }
 
-    /// A match of the run with the session has led to nothing yet.
+    /// Whether a match of the run with the session is unresolved.
     fn has_match(&self, session: &SessionId, run: RunId) -> bool {
         self.matches.iter().any(|(offer, taker)| taker.session == *session && offer.run == run)
     }
 
-    /// A match led to something.
+    /// Resolves a match.
     pub(super) fn matched(&mut self, session: &SessionId, work: (RunId, Work)) {
         let found = self.matches.iter().position(|(offer, taker)| {
             taker.session == *session && (offer.run, offer.work) == work
@@ -317,7 +315,7 @@ impl Slot {
     }
 }
 
-/// Something that happens to a shard, rather than an answer to what it asked.
+/// Whether the message is an input of the shard, rather than a reply to its request.
 const fn is_input(message: &Message) -> bool {
     match message {
         Message::Call(..)

@@ -1,4 +1,5 @@
-//! The store as machines see it: commits and reads that take time and fail, on tables that never do.
+//! The store as machines see it: commits and reads that take time and fail, on tables that never
+//! do.
 
 use abide_core::{
     call::Ticket,
@@ -18,12 +19,12 @@ use crate::{
     trace::brief,
 };
 
-/// How long after its time a timer may fire when nothing is in the way: drivers notice within a second
-/// that the clock was set, and a run may have to be read first.
+/// How late a timer may fire without faults: drivers notice within a second that the clock was set,
+/// and a run may have to be loaded first.
 const LATE: Micros = 3 * SECOND;
 
 impl World {
-    /// A machine asks for a commit.
+    /// A machine requests a commit.
     pub(super) fn begin_commit(&mut self, id: SlotId, batch: Batch) -> Checked {
         self.one_commit(id)?;
         self.runs_start_at_the_true_time(id, &batch)?;
@@ -37,7 +38,8 @@ impl World {
         Ok(())
     }
 
-    /// The store gets to a commit. Its machine may be gone by now; the writes are made all the same.
+    /// The store executes a commit. Its machine may be gone by now; the writes are applied
+    /// nevertheless.
     pub(super) fn carry_out_commit(&mut self, id: SlotId, batch: Batch) -> Checked {
         if self.saboteur.was_answered(id) {
             return self.apply(id, &batch).map(|_| ());
@@ -76,12 +78,12 @@ impl World {
         Ok(())
     }
 
-    /// A store that refuses a run's writes twice is right: the run would be set aside.
+    /// Refusing a run's writes twice would be a real error: the run would be set aside.
     fn may_refuse(&self, batch: &Batch) -> bool {
         !runs_of(batch).any(|run| self.refused.contains(&run))
     }
 
-    /// Writes the batch, and the ledger with it.
+    /// Writes the batch, and updates the ledger.
     pub(super) fn apply(
         &mut self,
         id: SlotId,
@@ -101,7 +103,7 @@ impl World {
         Ok(applied)
     }
 
-    /// With no trouble around, a timer fires soon after its time.
+    /// Without faults, a timer fires soon after its due time.
     fn timers_are_punctual(&self) -> Checked {
         for (run, fire_at) in &self.ledger.fired {
             let Some(due) = self.due_since(*fire_at) else { continue };
@@ -113,7 +115,8 @@ impl World {
         Ok(())
     }
 
-    /// A new run begins at a time that its node's clock showed, whatever the clock has shown before.
+    /// A new run starts at a time that its node's clock showed, regardless of earlier values of the
+    /// clock.
     fn runs_start_at_the_true_time(&self, id: SlotId, batch: &Batch) -> Checked {
         let Some(slot) = self.slots.get(&id) else { return Ok(()) };
         for write in &batch.writes {
@@ -129,7 +132,6 @@ impl World {
         Ok(())
     }
 
-    /// Keeps a line for each log row that is committed.
     fn trace_batch(&mut self, id: SlotId, batch: &Batch) {
         for write in &batch.writes {
             let Write::AppendLog(row) = write else { continue };
@@ -143,7 +145,7 @@ impl World {
         }
     }
 
-    /// A machine asks for a read. What was committed before is seen; what comes later may be.
+    /// A machine requests a read. It sees what was committed before, and perhaps later commits.
     pub(super) fn read(&mut self, id: SlotId, ticket: Ticket, fetch: &Fetch) {
         let Some((shard, node)) = self.slots.get(&id).map(|slot| (slot.shard, slot.node)) else {
             return;
@@ -174,7 +176,6 @@ fn record_name(record: &Record) -> String {
     }
 }
 
-/// What the tables have.
 pub(crate) fn fetch_from(tables: &Tables, shard: ShardId, fetch: &Fetch) -> Fetched {
     match fetch {
         Fetch::Shard => Fetched::Shard(tables.shard(shard)),

@@ -1,4 +1,5 @@
-//! The streams of workers: how they begin and end, at the node and at the worker, which do not always agree.
+//! Streams of workers: how they start and end, at the node and at the worker, which do not always
+//! agree.
 
 use abide_core::{call::Dispatch, ids::ShardId};
 use abide_shard::node::NodeInput;
@@ -17,7 +18,7 @@ use crate::{
 /// The stream of a worker, as its node knows it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
-    /// Names it: what belongs to an older one is void.
+    /// Identifies it: messages of an older one are void.
     pub(crate) number: u64,
     /// The worker, and its session.
     pub(crate) worker: usize,
@@ -25,7 +26,7 @@ pub(crate) struct Stream {
 }
 
 impl World {
-    /// Work leaves for a worker.
+    /// Sends work to a worker.
     pub(super) fn give(&mut self, stream: Stream, dispatch: Dispatch) {
         let slow = self.trouble(20);
         let later = delay(&mut self.rng, 3 * MILLIS, slow);
@@ -33,7 +34,7 @@ impl World {
         self.plan_in(later, Event::Worker(stream.worker, stream.session, event));
     }
 
-    /// A shard has a new owner, or its owner begins anew: a worker presents what it holds there.
+    /// A shard has a new owner, or its owner was reset: a worker presents its attempts there.
     pub(super) fn ask_for_attempts(&mut self, stream: Stream, shard: ShardId) {
         let grace = self.settings.limits.session_grace;
         let grace = Micros::try_from(grace.as_micros()).unwrap_or(SECOND);
@@ -43,7 +44,7 @@ impl World {
         self.plan_in(later, Event::Worker(stream.worker, stream.session, event));
     }
 
-    /// The stream breaks. The process goes on, and comes back with the same session.
+    /// The stream breaks. The process continues, and reconnects with the same session.
     pub(super) fn lose_stream(&mut self, index: usize) -> Checked {
         let grace = self.settings.limits.session_grace;
         let grace = Micros::try_from(grace.as_micros()).unwrap_or(SECOND);
@@ -63,7 +64,7 @@ impl World {
         self.tell_node(worker.node, NodeEvent::Input(Box::new(ended)))
     }
 
-    /// The streams at a node end with its process, which tells nobody.
+    /// The streams at a node end silently with its process.
     pub(super) fn cut_streams_of(&mut self, node: NodeId) {
         for index in 0..self.workers.len() {
             let back = self.rng.between(MILLIS, 2 * SECOND);
@@ -82,8 +83,8 @@ impl World {
         self.plan_in(MILLIS, Event::Worker(stream.worker, stream.session, event));
     }
 
-    /// Those at a node that stands still may notice it.
-    pub(super) fn worry_about(&mut self, node: NodeId) {
+    /// Workers at a stalled node may notice it.
+    pub(super) fn suspect_streams_of(&mut self, node: NodeId) {
         for index in 0..self.workers.len() {
             let later = self.rng.below(2 * SECOND);
             let notices = self.rng.chance(500);

@@ -1,5 +1,5 @@
-//! Workflow and query tasks: a worker replays the run's history, from memory or from the log, runs the
-//! open task and answers; in time, late, twice or never.
+//! Workflow and query tasks: a worker replays the run's history, from its cache or from the log,
+//! runs the open task and replies; in time, late, twice or never.
 
 use abide_core::{
     call::{
@@ -26,14 +26,11 @@ use crate::{
     settings::delay,
 };
 
-/// How many runs a worker keeps in memory.
 const CACHE_MAX: usize = 3;
 
-/// What a worker says to a task.
 pub(crate) enum Answer {
     /// To a workflow task.
     Task(Box<Request>, RunId, StartId),
-    /// To a query.
     Query(Box<Request>),
 }
 
@@ -85,7 +82,7 @@ impl World {
         Ok(())
     }
 
-    /// The run as the worker has it in memory, if that is good for the task.
+    /// The run from the worker's cache, if that is valid for the task.
     fn replayed_in_memory(
         &mut self,
         index: usize,
@@ -129,7 +126,7 @@ impl World {
         Ok(machine)
     }
 
-    /// A machine at the beginning of a run.
+    /// A machine at the start of a run.
     fn unused_machine(&self, index: usize, run: RunId) -> Result<Machine, Trouble> {
         let build = self.workers.get(index).map_or(Build::Right, |worker| worker.build);
         let missing = || Error::Gap { expected: 1, found: 0 };
@@ -139,7 +136,7 @@ impl World {
         Ok(machine.ok_or_else(missing)?)
     }
 
-    /// Wrong code would begin a run in a way that right code cannot go on with; and code may panic.
+    /// Wrong code would start a run in a way that right code cannot continue; and code may panic.
     fn declines(&mut self, index: usize, given: &GivenTask) -> bool {
         let wrong = self.workers.get(index).is_some_and(|worker| worker.build == Build::Wrong);
         (wrong && given.previous == 0) || self.trouble(self.settings.odds.worker_fails)
@@ -163,7 +160,7 @@ impl World {
         Request::CompleteTask(token.clone(), Box::new(completion))
     }
 
-    /// Code does not fit. The right code always does.
+    /// Code does not match history. The right code always does.
     fn blocked(
         &mut self,
         index: usize,
@@ -213,7 +210,7 @@ impl World {
         self.plan_in(later, Event::Worker(index, session, give_up));
     }
 
-    /// A worker sends its answer, if it has a stream.
+    /// A worker sends its reply, if it has a stream.
     pub(super) fn answer(&mut self, index: usize, answer: Answer) -> Checked {
         if self.workers.get(index).is_none_or(|worker| !worker.connected()) {
             return Ok(());
@@ -231,7 +228,8 @@ impl World {
         Ok(())
     }
 
-    /// The server has taken a turn, or has not: the worker keeps the run in memory, or forgets it.
+    /// The server has accepted a turn, or has not: the worker keeps the run in its cache, or drops
+    /// it.
     pub(super) fn turn_ended(
         &mut self,
         index: usize,
@@ -250,7 +248,7 @@ impl World {
         self.task_is_committed(run, *completed)
     }
 
-    /// A worker is told that its task was taken only when that is durable.
+    /// A worker learns that its task was accepted only when that is durable.
     fn task_is_committed(&self, run: RunId, completed: EventNumber) -> Checked {
         let story = self.ledger.stories.get(&run);
         if story.is_some_and(|story| story.run.completed >= completed) {
@@ -260,7 +258,7 @@ impl World {
         Err(Violation::of(Check::AckedIsDurable, run, what))
     }
 
-    /// A query arrives at a worker: it answers from the log.
+    /// A query arrives at a worker, which answers from the log.
     pub(super) fn take_query(
         &mut self,
         index: usize,

@@ -1,4 +1,4 @@
-//! Workers: sessions with credits that come, lose their stream, come back, die and are replaced.
+//! Workers: sessions with credit that connect, lose their stream, reconnect, die and are replaced.
 
 use std::collections::BTreeMap;
 
@@ -24,75 +24,70 @@ use crate::{
     settings::delay,
 };
 
-/// The one queue of a world.
+/// The only queue of a world.
 pub(crate) const QUEUE: &str = "queue";
 
-/// How many tasks of each kind a worker takes at once.
+/// How many tasks of each kind a worker accepts at the same time.
 const CREDITS: usize = 3;
 
-/// How soon all shards know that a session is over, if no node and no link is in trouble.
+/// How soon all shards know that a session has ended, without faults of nodes or links.
 const TOLD_WITHIN: Micros = 200 * MILLIS;
 
 /// A worker: a process that has one session at a time.
 pub(crate) struct Worker {
     pub(super) session: SessionId,
-    /// Counts sessions of the world: what belongs to an older one is void.
+    /// Number of the session in the world: events of an older one are void.
     pub(super) session_number: u64,
     pub(super) build: Build,
     pub(super) connected: bool,
-    /// The node that it is connected to, or was last.
+    /// Node that it is connected to, or was last.
     pub(super) node: NodeId,
-    /// Names its stream: what belongs to an older one is void.
+    /// Identifies its stream: messages of an older one are void.
     pub(super) stream: u64,
-    /// How much more work it takes, as it said on this stream.
+    /// How much more work it accepts, as announced on this stream.
     pub(super) credits: BTreeMap<WorkKind, usize>,
-    /// What it took on streams that have ended: a match that was under way then may come to the new one.
+    /// Credit on ended streams: a match that was in flight then may arrive on the new one.
     pub(super) stale: BTreeMap<WorkKind, usize>,
-    /// Runs in memory, least recently used first.
+    /// Cached runs, least recently used first.
     pub(super) cache: Vec<(RunId, Machine)>,
-    /// Turns that were answered, until the server has taken them.
+    /// Turns that were sent, until the server has accepted them.
     pub(super) turns: BTreeMap<(RunId, StartId), Machine>,
     pub(super) held: BTreeMap<(RunId, EventNumber), Held>,
 }
 
-/// Something that happens at a worker.
 pub(crate) enum WorkerEvent {
-    /// The stream is there.
+    /// The stream is open.
     Connect,
     /// Work arrives on a stream.
     Work(u64, Box<Dispatch>),
-    /// A workflow or query task is answered.
+    /// Replies to a workflow or query task.
     Answer(Box<Answer>),
-    /// A task that nobody will answer is given up.
+    /// Gives up a task that will get no reply.
     GiveUp(WorkKind),
-    /// An attempt reports.
     Beat(RunId, EventNumber, u32),
-    /// An attempt ends.
     Finish(RunId, EventNumber, u32),
-    /// Attempts on this shard are presented.
+    /// Presents its attempts on this shard.
     Present(ShardId),
-    /// It notices that nobody answers on its stream.
+    /// Notices that its stream is dead.
     StreamDead(u64),
-    /// The process begins.
     Begin,
 }
 
-/// What a worker asked a shard for.
+/// A worker's request to a shard.
 #[derive(Clone, Debug)]
 pub(crate) enum Call {
-    /// A workflow task was answered, with its turn.
+    /// Completes a workflow task, with its turn.
     Turn(RunId, StartId),
-    /// A task was failed, or a query answered.
+    /// Fails a task, or answers a query.
     Other,
-    /// An attempt's end.
     Resolve(RunId, EventNumber, u32),
-    /// A sign of life, or an attempt presented.
+    /// Sends a heartbeat, or presents an attempt.
     Alive(RunId, EventNumber, u32),
 }
 
 impl World {
-    /// The workers at the beginning.
-    pub(super) fn hire_workers(&mut self) {
+    /// Starts the initial workers.
+    pub(super) fn start_workers(&mut self) {
         let third = match self.rng.weighted(&[4, 3, 3]) {
             0 => Build::Right,
             1 => Build::Before,
@@ -139,7 +134,7 @@ impl World {
         }
     }
 
-    /// The worker gets a stream at some node: it says what it can take and what it still holds.
+    /// The worker opens a stream at some node, announces its credit and presents its attempts.
     fn connect(&mut self, index: usize) -> Checked {
         let Some(worker) = self.workers.get(index).filter(|worker| !worker.connected) else {
             return Ok(());
@@ -171,7 +166,7 @@ impl World {
         Ok(())
     }
 
-    /// A worker asks for something of a shard, by the node that it is connected to.
+    /// A worker sends a request to a shard, through the node that it is connected to.
     pub(super) fn worker_asks(&mut self, index: usize, request: Request, call: Call) {
         let Some(worker) = self.workers.get(index) else { return };
         let (session, node) = (worker.session_number, worker.node);
@@ -179,7 +174,7 @@ impl World {
         self.call_at(node, later, Caller::Worker(index, session, call), Box::new(request));
     }
 
-    /// The answer of a shard reaches a worker.
+    /// The reply of a shard reaches a worker.
     pub(super) fn worker_replied(
         &mut self,
         index: usize,
@@ -196,13 +191,13 @@ impl World {
                 self.resolved(index, run, scheduled, start, &result)
             }
             Call::Alive(run, scheduled, start) => {
-                self.told_alive(index, run, scheduled, start, &result)
+                self.heartbeat_replied(index, run, scheduled, start, &result)
             }
             Call::Other => Ok(()),
         }
     }
 
-    /// The machine is gone that a worker had asked.
+    /// The machine that a worker had asked is gone.
     pub(super) fn worker_call_broke(&mut self, index: usize, session: u64, call: Call) {
         let Some(worker) = self.workers.get_mut(index) else { return };
         if worker.session_number != session {
@@ -217,7 +212,7 @@ impl World {
         }
     }
 
-    /// The process dies and another takes its place. Whatever was planned for the old one is void.
+    /// The process dies and another takes its place. Events planned for the old one are void.
     pub(super) fn kill(&mut self, index: usize, build: Build) -> Checked {
         self.tell_gone(index)?;
         let (session, number) = self.next_session();
@@ -232,14 +227,13 @@ impl World {
     }
 
     fn begin_worker(&mut self, index: usize) -> Checked {
-        // Whoever was to come with other code comes too late.
+        // Replacements with other code that were planned are dropped.
         if let Some(worker) = self.workers.get_mut(index).filter(|_| self.calm) {
             worker.build = Build::Right;
         }
         self.connect(index)
     }
 
-    /// How many workers of a build there are.
     pub(super) fn workers_of(&self, build: Build) -> usize {
         self.workers.iter().filter(|worker| worker.build == build).count()
     }
@@ -262,12 +256,11 @@ impl Worker {
         }
     }
 
-    /// It has a stream.
     pub(super) const fn connected(&self) -> bool {
         self.connected
     }
 
-    /// As shards and queues know it.
+    /// Identity that shards and queues use.
     pub(super) fn taker(&self) -> Taker {
         let build = match self.build {
             Build::Right => BuildId::from("right"),
