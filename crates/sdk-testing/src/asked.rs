@@ -1,4 +1,4 @@
-//! What a workflow asked for, read from its history, in a form that a test can compare.
+//! What a workflow requested, read from its history, in a form that a test can compare.
 
 use std::{fmt, time::Duration};
 
@@ -15,7 +15,7 @@ use abide_sdk::{
 use serde::Serialize;
 use serde_json::Value;
 
-/// One thing that a workflow asked for. Arguments are compared as JSON.
+/// One request of a workflow. Arguments are compared as JSON.
 ///
 /// ```
 /// # extern crate abide_sdk as abide;
@@ -61,9 +61,9 @@ pub enum Asked {
         input: Vec<Value>,
     },
     Sleep(Duration),
-    /// A wait for a signal, perhaps for so long at most.
+    /// A wait for a signal, with an optional limit.
     Receive {
-        /// The signal; empty for any.
+        /// Name of the signal; empty for any.
         signal: String,
         timeout: Option<Duration>,
     },
@@ -87,24 +87,24 @@ pub enum Asked {
     Cancel {
         workflow: String,
     },
-    /// The end of a local activity of this type.
+    /// The result of a local activity of this type.
     LocalActivity(String),
-    /// A value of code that is not deterministic.
+    /// A non-deterministic value.
     SideEffect,
-    /// To follow a change of its code.
+    /// A patch: following a change of the code.
     Patch(String),
-    /// To end with a result.
+    /// Completing the run with a result.
     Complete(Vec<Value>),
-    /// To end with a failure of this message.
+    /// Failing the run with this message.
     Fail(String),
-    /// To end as cancelled.
+    /// Ending the run as cancelled.
     CancelRun,
-    /// To go on in a new run.
+    /// Continuing in a new run.
     ContinueAsNew(Vec<Value>),
 }
 
-/// What the workflow asked for, in order. Left out: what it took back, and retries, which the policies
-/// asked for.
+/// What the workflow requested, in order. Requests that it cancelled, and retries, which come from
+/// policies, are left out.
 pub fn asked(history: &[Event]) -> Vec<Asked> {
     let mut now = Timestamp::EPOCH;
     let mut asked = Vec::new();
@@ -132,22 +132,22 @@ impl Asked {
         Self::Sleep(length)
     }
 
-    /// A wait for a signal of this name, without an end.
+    /// A wait for a signal of this name, without a limit.
     pub fn receive(signal: impl Into<String>) -> Self {
         Self::Receive { signal: signal.into(), timeout: None }
     }
 
-    /// A wait for a signal of this name, for so long at most.
+    /// A wait for a signal of this name, for at most this long.
     pub fn receive_within(signal: impl Into<String>, timeout: Duration) -> Self {
         Self::Receive { signal: signal.into(), timeout: Some(timeout) }
     }
 
-    /// A wait for the condition of this key.
+    /// A wait for the condition with this key.
     pub fn condition(key: impl Into<String>) -> Self {
         Self::Condition { key: Some(key.into()) }
     }
 
-    /// A child of this id with these arguments.
+    /// A child with this id and these arguments.
     pub fn child<C: Workflow>(workflow: impl Into<String>, input: &C::Input) -> Self {
         Self::Child {
             workflow_type: C::NAME.to_owned(),
@@ -156,15 +156,15 @@ impl Asked {
         }
     }
 
-    /// To end with this result.
+    /// Completing with this result.
     pub fn complete<T: Serialize + ?Sized>(result: &T) -> Self {
         let value = serde_json::to_value(result);
         let value = value.unwrap_or_else(|error| Value::String(error.to_string()));
-        // Nothing is sent for `()`.
+        // `()` is sent as nothing.
         Self::Complete(Some(value).filter(|value| !value.is_null()).into_iter().collect())
     }
 
-    /// To end with a failure of this message.
+    /// Failing with this message.
     pub fn fail(message: impl Into<String>) -> Self {
         Self::Fail(message.into())
     }
@@ -194,7 +194,7 @@ impl Asked {
             Fact::MarkerRecorded(recorded) => match recorded.marker.kind {
                 MarkerKind::SideEffect => Self::SideEffect,
                 MarkerKind::Version => Self::Patch(recorded.marker.id.clone()),
-                // The number stands before the type.
+                // The number precedes the type.
                 MarkerKind::LocalActivity => {
                     let id = &recorded.marker.id;
                     Self::LocalActivity(id.split_once('/').map_or(&**id, |(_, name)| name).into())
@@ -221,7 +221,7 @@ impl Asked {
                 let timeout = (!spec.optional()).then_some(length);
                 Some(Self::Receive { signal: name.clone(), timeout })
             }
-            // The condition was asked for by its own event, retries by their policies.
+            // The condition has its own event, and retries come from their policies.
             Some(
                 Origin::Condition { .. }
                 | Origin::ActivityRetry { .. }
@@ -231,7 +231,7 @@ impl Asked {
     }
 }
 
-/// As a test reads it when two lists differ.
+/// Readable form for the failure message of a test.
 impl fmt::Debug for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -271,7 +271,8 @@ fn values(payloads: &[Payload]) -> Vec<Value> {
     payloads.iter().map(value).collect()
 }
 
-/// What a test says; what cannot be sent is shown as the reason, which equals nothing that was.
+/// Expected arguments of a test. If they cannot be encoded, the reason, which equals no recorded
+/// value.
 fn written(encoded: Result<Vec<Payload>, PayloadError>) -> Vec<Value> {
     match encoded {
         Ok(payloads) => values(&payloads),

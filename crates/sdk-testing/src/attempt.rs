@@ -1,4 +1,4 @@
-//! An attempt of an activity for a test of the activity alone, without engine or worker.
+//! An attempt of an activity, to test the activity alone, without an engine or worker.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,8 +16,8 @@ use abide_sdk::{
     payload::{self, PayloadError},
 };
 
-/// An attempt of an activity, in a test of the activity alone: it gives the context, keeps what the
-/// activity reports, and can ask it to stop.
+/// An attempt of an activity, to test the activity alone: it provides the context, collects what
+/// the activity reports, and can ask it to stop.
 ///
 /// ```
 /// # extern crate abide_sdk as abide;
@@ -79,23 +79,23 @@ impl TestAttempt {
         Self { info, reported: Arc::default(), cancel: CancelToken::new() }
     }
 
-    /// Makes it the attempt of this number, from 1.
+    /// Sets the number of the attempt, from 1.
     #[must_use]
     pub fn number(mut self, attempt: u32) -> Self {
         self.info.given.attempt = attempt;
         self
     }
 
-    /// Lets the attempt before have reported this last.
+    /// Sets the last heartbeat of the previous attempt.
     ///
     /// # Errors
-    /// The value cannot be encoded.
+    /// If the value cannot be encoded.
     pub fn after_heartbeat<T: Data>(mut self, details: &T) -> Result<Self, PayloadError> {
         self.info.given.heartbeat = Some(payload::encode(details)?);
         Ok(self)
     }
 
-    /// The context to call the activity with.
+    /// Context to call the activity with.
     pub fn context(&self) -> ActivityContext {
         let link = Arc::clone(&self.reported) as Arc<dyn AttemptLink>;
         ActivityContext::new(self.info.clone(), link, self.cancel.clone())
@@ -106,10 +106,10 @@ impl TestAttempt {
         self.cancel.cancel();
     }
 
-    /// What the activity has reported, oldest first.
+    /// Heartbeats of the activity, oldest first.
     ///
     /// # Errors
-    /// It reported something of another type.
+    /// If a heartbeat has another type.
     pub fn heartbeats<T: Data>(&self) -> Result<Vec<T>, PayloadError> {
         self.reported.lock().iter().map(|details| payload::decode(details)).collect()
     }
@@ -126,7 +126,7 @@ struct Reported(Mutex<Vec<Payloads>>);
 
 impl Reported {
     fn lock(&self) -> MutexGuard<'_, Vec<Payloads>> {
-        // Nothing panics while the lock is held, so what it guards is whole.
+        // No code panics while the lock is held, so its data is consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

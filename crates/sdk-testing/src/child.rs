@@ -1,5 +1,5 @@
-//! Other code in the place of a child: a function of its arguments, or nothing at all. It runs as a real
-//! run of the child's type, so the parent meets the true engine.
+//! Replaces the code of a child: by a function of its arguments, or by nothing at all. It is a real
+//! run of the child's type, so its parent uses the real engine.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use abide_sdk::{
     registry::{Fault, WorkflowCode},
 };
 
-/// What stands for the code of a workflow; none never ends by itself.
+/// Replacement for the code of a workflow; `None` never ends by itself.
 pub(crate) type Fake<W> = Option<Arc<dyn Fn(<W as Workflow>::Input) -> Answer<W> + Send + Sync>>;
 
-/// What a fake child comes to.
+/// Result of a fake child.
 pub(crate) type Answer<W> = Result<<W as Workflow>::Output, BoxError>;
 
 /// One run of a fake child.
@@ -85,7 +85,7 @@ impl<W: Workflow> WorkflowCode for FakeRun<W> {
         Err(refusal(format!("workflow {} is replaced by the test: it has no queries", W::NAME)))
     }
 
-    /// What the test says asks for no activities.
+    /// A fake child runs no local activities.
     fn take_local_work(&mut self) -> LocalWork {
         LocalWork::default()
     }

@@ -1,4 +1,4 @@
-//! The engine of a test environment, which can crash and come back with what it had stored.
+//! The engine of a test environment, which can crash and restart with what it had stored.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -16,7 +16,7 @@ use abide_embedded::{Builder, Embedded, clock::ManualClock};
 use abide_engine::Gauge;
 use abide_sdk::transport::{Answer, Session, Transport};
 
-/// An engine on a store in memory, which outlives it.
+/// An engine on an in-memory store, which outlives it.
 pub(crate) struct TestEngine {
     builder: Builder,
     current: Mutex<Embedded>,
@@ -24,8 +24,7 @@ pub(crate) struct TestEngine {
 
 impl TestEngine {
     pub(crate) async fn start(clock: Arc<ManualClock>) -> Self {
-        // Shards must not wake for their own sake: all due times are in memory at once, and nothing is
-        // swept.
+        // Shards must not wake up on their own: all due times are in memory, and nothing is swept.
         let (near_window, sweep_interval) = (Duration::MAX, Duration::MAX);
         let limits = Limits { near_window, sweep_interval, ..Limits::default() };
         let builder = Embedded::builder().clock(clock).limits(limits);
@@ -33,8 +32,8 @@ impl TestEngine {
         Self { builder, current }
     }
 
-    /// Loses all that is in memory only. The new engine takes the shards before the old one is gone, so
-    /// nobody meets a place without an engine.
+    /// Loses everything that is only in memory. The new engine takes the shards before the old one
+    /// is gone, so there is always an engine for callers.
     pub(crate) async fn crash(&self) {
         let next = self.lock().successor(self.builder.clone());
         if let Some(next) = next.await {
@@ -52,12 +51,12 @@ impl TestEngine {
     }
 
     fn lock(&self) -> MutexGuard<'_, Embedded> {
-        // Nothing panics while the lock is held, so what it guards is whole.
+        // No code panics while the lock is held, so its data is consistent.
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Goes to the engine that is there now.
+/// Forwards to the current engine.
 impl Transport for TestEngine {
     fn call(&self, call: Call) -> Answer<'_, CallReply> {
         let transport = self.transport();

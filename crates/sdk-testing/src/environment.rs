@@ -24,26 +24,26 @@ use crate::{
     worker::{Lifeline, Post, TestWorker},
 };
 
-/// The first moment of every environment, so that a test is the same on every day: 2025-01-01, 00:00
+/// Initial time of every environment, so that a test does not depend on the date: 2025-01-01, 00:00
 /// UTC.
 const BEGINNING_SECONDS: i64 = 1_735_689_600;
 
-/// A change of what a worker runs, before it begins.
+/// Changes what a worker runs, before it starts.
 type Change = Box<dyn Fn(&mut Registry) + Send + Sync>;
 
 /// A whole engine in memory, for one test.
 ///
-/// Time stands still while anything is under way: a workflow task, an attempt of an activity, a call,
-/// or the test itself. While the test waits for an answer, such as the result of a workflow, and
-/// nothing is under way, time skips to the next due moment. So a month of sleep takes milliseconds,
-/// and no activity is ever overtaken by its timeout.
+/// Time stands still while anything is in progress: a workflow task, an attempt of an activity, a
+/// call, or the test itself. While the test waits for a result, such as that of a workflow, and
+/// nothing is in progress, time skips to the next due time. So a month of sleep takes milliseconds,
+/// and no activity ever exceeds its timeout by accident.
 ///
-/// A test that waits in vain ends: if for some seconds nothing is under way and nothing is due, or if
-/// time has skipped thousands of times and brought nothing but failures, its calls fail with
-/// [`NoAnswer`](abide_sdk::client::ClientError::NoAnswer), which names the open runs and what keeps
-/// them.
+/// A test never waits forever: if for some seconds nothing is in progress and nothing is due, or if
+/// time has skipped thousands of times with only failures, its calls fail with
+/// [`NoAnswer`](abide_sdk::client::ClientError::NoAnswer), which names the open runs and what they
+/// wait for.
 ///
-/// To drop the environment is to end everything in it.
+/// Dropping the environment ends everything in it.
 pub struct TestEnvironment {
     engine: Arc<TestEngine>,
     time: Arc<Time>,
@@ -55,7 +55,7 @@ pub struct TestEnvironment {
 }
 
 impl TestEnvironment {
-    /// An environment without workers. Needs a tokio runtime.
+    /// Creates an environment without workers. Needs a tokio runtime.
     pub async fn new() -> Self {
         let beginning = Timestamp::new(BEGINNING_SECONDS, 0).unwrap_or(Timestamp::EPOCH);
         let clock = Arc::new(ManualClock::new(beginning));
@@ -76,7 +76,7 @@ impl TestEnvironment {
         let lifeline = Lifeline::default();
         let transport = Arc::new(self.observed().with_faults(&self.faults, &lifeline));
         let client = Client::new(Arc::clone(&transport) as _);
-        // To name the build by a hash of the executable takes time and is of no use here.
+        // Naming the build by a hash of the executable takes time and serves no purpose here.
         let worker = set_up(Worker::new(&client).build_id("test"));
         let saboteur = Saboteur {
             faults: self.faults.clone(),
@@ -101,13 +101,13 @@ impl TestEnvironment {
         Client::new(Arc::new(self.observed()))
     }
 
-    /// The present of the engine.
+    /// Current time of the engine.
     pub fn now(&self) -> Timestamp {
         self.time.now()
     }
 
-    /// Lets this much time pass. What becomes due on the way happens in its order, and at its time;
-    /// when this returns, all of it has been dealt with.
+    /// Advances time by this much. What becomes due in between happens in order and at its time;
+    /// when this returns, all of it has been processed.
     pub async fn skip(&self, duration: Duration) {
         self.time.skip(duration).await;
     }
@@ -117,9 +117,9 @@ impl TestEnvironment {
     }
 }
 
-/// What stands for the true code, in all workers that are added after it was said.
+/// Replacements for real code, in all workers that are added afterwards.
 impl TestEnvironment {
-    /// Puts other code in the place of an activity.
+    /// Replaces the code of an activity.
     pub fn replace_activity<A, F, R, E>(&self, activity: A, fake: F)
     where
         A: Activity<State: Send + Sync, Input: Send, Output: Data>,
@@ -134,7 +134,7 @@ impl TestEnvironment {
         });
     }
 
-    /// Lets an activity never answer: for tests of its timeouts. Time passes over it.
+    /// Makes an activity never return, to test its timeouts. Time passes meanwhile.
     pub fn hang_activity<A>(&self, activity: A)
     where
         A: Activity<State: Send + Sync, Input: Send, Output: Data + Send>,
@@ -146,9 +146,9 @@ impl TestEnvironment {
         });
     }
 
-    /// Puts a function in the place of a child's code: `env.replace_child::<Parcel>(|item|
-    /// Ok(format!("{item} was sent")))`. An `Err` fails the child. The child is a run all the same, and
-    /// its parent meets the true engine. For workers that have workflows.
+    /// Replaces a child's code by a function: `env.replace_child::<Parcel>(|item|
+    /// Ok(format!("{item} was sent")))`. An `Err` fails the child. The child is still a real run,
+    /// and its parent uses the real engine. For workers with workflows.
     pub fn replace_child<C: Workflow>(
         &self,
         fake: impl Fn(C::Input) -> Answer<C> + Send + Sync + 'static,
@@ -156,15 +156,15 @@ impl TestEnvironment {
         self.fake::<C>(Some(Arc::new(fake)));
     }
 
-    /// Lets a child never end by itself: for tests of timeouts, and of what a parent does to it. It
-    /// still obeys a cancel request.
+    /// Makes a child never end by itself, to test timeouts, and what a parent does to it. It still
+    /// obeys a cancel request.
     pub fn hang_child<C: Workflow>(&self) {
         self.fake::<C>(None);
     }
 
     fn fake<C: Workflow>(&self, fake: Fake<C>) {
         self.change(move |registry| {
-            // A worker of activities alone must not begin to take workflow tasks.
+            // A worker with activities only must not start taking workflow tasks.
             if registry.workflow_types().next().is_some() {
                 let fake = fake.clone();
                 registry
@@ -178,35 +178,35 @@ impl TestEnvironment {
     }
 }
 
-/// Faults. They hold for all workers, also for those that are there.
+/// Faults. They apply to all workers, including existing ones.
 impl TestEnvironment {
-    /// Fails the attempt of this number, from 1, of each such activity. Its code does not run.
+    /// Fails the attempt with this number, from 1, of each such activity. Its code does not run.
     pub fn fail_attempt<A: Activity>(&self, activity: A, attempt: u32, message: impl Into<String>) {
         let failure = Failure { message: message.into(), ..Failure::default() };
         self.plan(activity, attempt, Fault::Fail(Box::new(failure)));
     }
 
-    /// Lets so much time pass before the code of the attempt of this number runs, of each such activity.
-    /// Timeouts may overtake it.
+    /// Delays the code of the attempt with this number, of each such activity. Timeouts may pass
+    /// meanwhile.
     pub fn delay_attempt<A: Activity>(&self, activity: A, attempt: u32, delay: Duration) {
         self.plan(activity, attempt, Fault::Delay(delay));
     }
 
-    /// Loses the worker once, after the code of the attempt of this number has run and before the engine
-    /// hears of it: did it matter that it ran? The worker comes back with an empty memory.
+    /// Loses the worker once, after the code of the attempt with this number has run and before the
+    /// engine learns of it: is the activity idempotent? The worker restarts with an empty cache.
     pub fn lose_attempt<A: Activity>(&self, activity: A, attempt: u32) {
         self.plan(activity, attempt, Fault::Lose);
     }
 
-    /// Loses the worker that is about to complete a workflow task, the one of this number, from 1 and
-    /// from now. Its code has run, and the engine does not hear of it. The worker comes back with an
-    /// empty memory.
+    /// Loses the worker that is about to complete a workflow task, the one with this number, from 1
+    /// and counted from now. Its code has run, but the engine does not learn of it. The worker
+    /// restarts with an empty cache.
     pub fn lose_task(&self, number: u32) {
         self.faults.lose_task(number);
     }
 
-    /// Loses engine and workers where they stand, as a power cut would, and lets them come back with what
-    /// was stored. Workers that were killed come back too. Calls that wait meanwhile may fail.
+    /// Kills engine and workers, as a power failure would, and restarts them with what was stored.
+    /// Workers that were killed restart too. Calls that wait meanwhile may fail.
     pub async fn crash(&self) -> Result<(), WorkerError> {
         let workers = lock(&self.workers).clone();
         for worker in &workers {
@@ -238,6 +238,6 @@ impl std::fmt::Debug for TestEnvironment {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // What a panic of user code leaves behind is whole.
+    // A panic in user code leaves the data consistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

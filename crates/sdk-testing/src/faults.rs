@@ -1,5 +1,5 @@
-//! Faults that a test asks for: attempts that fail, take their time, or lose their worker, and tasks
-//! whose worker is lost before the engine hears of it.
+//! Faults that a test injects: attempts that fail, are delayed, or lose their worker, and tasks
+//! whose worker is lost before the engine learns of the result.
 
 use std::{
     collections::BTreeMap,
@@ -17,18 +17,17 @@ use abide_sdk::{
 
 use crate::{held::Held, time::Time, worker::Lifeline};
 
-/// What befalls an attempt.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
-    /// It fails, and its code does not run.
+    /// The attempt fails, and its code does not run.
     Fail(Box<Failure>),
-    /// So much time passes before its code runs.
+    /// Its code runs after this delay.
     Delay(Duration),
     /// Its code runs, then the worker is lost. Once.
     Lose,
 }
 
-/// All faults of an environment. Clones are the same.
+/// All faults of an environment. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Faults(Arc<Mutex<State>>);
 
@@ -36,7 +35,7 @@ pub(crate) struct Faults(Arc<Mutex<State>>);
 struct State {
     /// By the activity's type and the number of the attempt.
     attempts: BTreeMap<(String, u32), Fault>,
-    /// So many tasks are completed until the one that is lost.
+    /// Number of tasks that complete before one is lost.
     tasks: Option<u32>,
 }
 
@@ -45,12 +44,12 @@ impl Faults {
         self.lock().attempts.insert((activity_type.to_owned(), attempt), fault);
     }
 
-    /// The worker of the task that is completed as this one, counted from 1 and from now, is lost.
+    /// Loses the worker of the task with this number, counted from 1 and from now.
     pub(crate) fn lose_task(&self, number: u32) {
         self.lock().tasks = Some(number.saturating_sub(1));
     }
 
-    /// A task is about to be completed: whether it is the one that is lost.
+    /// Whether the task that is about to be completed is lost.
     pub(crate) fn loses_task(&self) -> bool {
         let mut state = self.lock();
         let left = state.tasks;
@@ -68,7 +67,7 @@ impl Faults {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while the lock is held, so what it guards is whole.
+        // No code panics while the lock is held, so its data is consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -83,7 +82,7 @@ pub(crate) struct Saboteur {
 }
 
 impl Saboteur {
-    /// Puts itself around every activity.
+    /// Wraps every activity.
     pub(crate) fn enter(&self, registry: &mut Registry) {
         let types: Vec<_> = registry.activity_types().map(str::to_owned).collect();
         for activity_type in types {
@@ -94,7 +93,7 @@ impl Saboteur {
     }
 }
 
-/// An activity that faults may befall.
+/// An activity with injected faults.
 struct Sabotaged {
     code: Arc<dyn ActivityCode>,
     saboteur: Saboteur,

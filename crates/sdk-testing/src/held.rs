@@ -1,4 +1,5 @@
-//! What workers have been given and have not answered. It holds time: a task or an attempt takes none.
+//! Work that workers hold and have not answered. It holds time still: tasks and attempts take no
+//! time.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +15,7 @@ use abide_sdk::activity::ActivityInfo;
 
 use crate::time::Time;
 
-/// Work that a worker has, by what its token says.
+/// Identifies work of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Token {
     Task(RunId, StartId),
@@ -51,7 +52,7 @@ impl Token {
         }
     }
 
-    /// The attempt that may turn out to be given up by this call.
+    /// The attempt whose loss the reply to this call may reveal.
     pub(crate) fn shown_by(call: &Call) -> Option<Self> {
         match call {
             Call::Heartbeat(token, _) | Call::PresentAttempt(token, _) => Some(token.into()),
@@ -60,7 +61,7 @@ impl Token {
     }
 }
 
-/// All work that workers of an environment have.
+/// All work that workers of an environment hold.
 #[derive(Clone, Default)]
 pub(crate) struct Held(Arc<Mutex<State>>);
 
@@ -73,30 +74,29 @@ struct State {
 
 struct Entry {
     stream: u64,
-    /// For attempts: the activity, and which attempt it is.
+    /// For attempts: the activity, and the number of the attempt.
     attempt: Option<(ExecutionId, u32)>,
     /// Dropped when the work is answered, or by [`Held::let_go`].
     work: Option<Work>,
 }
 
-/// The kinds of work that have credit of their own.
+/// Kinds of work with separate credit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Workflow,
     Activity,
 }
 
-/// What a worker takes without being asked again.
+/// How much more work a worker accepts.
 #[derive(Default)]
 struct Credit {
     left: usize,
-    /// All credit is used up, so there will be more when some of the work has ended. Until then, work
-    /// may wait that the worker is about to take.
+    /// Set while all credit is used up: there will be more when some of the work has ended. Until
+    /// then, queued work may be about to start.
     used_up: Option<Work>,
 }
 
 impl State {
-    /// The entry of an attempt.
     fn attempt(&mut self, info: &ActivityInfo) -> Option<&mut Entry> {
         let same = |token: &Token, entry: &Entry| {
             let attempt = entry.attempt.as_ref().is_some_and(|(execution, attempt)| {
@@ -110,21 +110,21 @@ impl State {
 }
 
 impl Held {
-    /// A new stream; it is named by the number.
+    /// Registers a stream and returns its number.
     pub(crate) fn open(&self) -> u64 {
         let mut state = self.lock();
         state.streams += 1;
         state.streams
     }
 
-    /// The stream has ended: what it brought is held no longer.
+    /// The stream has ended, and its work with it.
     pub(crate) fn close(&self, stream: u64) {
         let mut state = self.lock();
         state.work.retain(|_, entry| entry.stream != stream);
         state.credit.retain(|(of, _), _| *of != stream);
     }
 
-    /// The worker of a stream takes so much more.
+    /// The worker of a stream accepts more work.
     pub(crate) fn credit(&self, stream: u64, kind: WorkKind, credits: usize) {
         let kind = match kind {
             WorkKind::Workflow => Kind::Workflow,
@@ -136,7 +136,7 @@ impl Held {
         credit.used_up = None;
     }
 
-    /// The worker of a stream takes nothing more, so nobody need wait for its credit.
+    /// The worker of a stream accepts no more work, so its credit need not be waited for.
     pub(crate) fn withdraw(&self, stream: u64) {
         let mut state = self.lock();
         for kind in [Kind::Workflow, Kind::Activity] {
@@ -144,7 +144,7 @@ impl Held {
         }
     }
 
-    /// Work comes on a stream.
+    /// Work arrives on a stream.
     pub(crate) fn given(&self, stream: u64, dispatch: &Dispatch, time: &Time) {
         let (token, attempt, kind) = match dispatch {
             Dispatch::Workflow { token, .. } => (token.into(), None, Some(Kind::Workflow)),
@@ -166,12 +166,12 @@ impl Held {
         }
     }
 
-    /// The work is answered, or nobody wants an answer.
+    /// The work is answered, or its answer is no longer wanted.
     pub(crate) fn ended(&self, token: &Token) {
         self.lock().work.remove(token);
     }
 
-    /// The attempt does nothing from here on: time passes over it.
+    /// The attempt does nothing from here on: time passes meanwhile.
     pub(crate) fn let_go(&self, info: &ActivityInfo) {
         let mut state = self.lock();
         let Some(entry) = state.attempt(info) else { return };
@@ -183,7 +183,7 @@ impl Held {
         }
     }
 
-    /// The attempt goes on: it holds time again.
+    /// The attempt continues: it holds time again.
     pub(crate) fn take_up(&self, info: &ActivityInfo, work: Work) {
         if let Some(entry) = self.lock().attempt(info) {
             entry.work = Some(work);
@@ -191,7 +191,7 @@ impl Held {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while the lock is held, so what it guards is whole.
+        // No code panics while the lock is held, so its data is consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

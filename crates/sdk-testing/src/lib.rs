@@ -1,7 +1,8 @@
 //! Tests of workflows.
 //!
-//! [`TestEnvironment`] is a whole engine in memory with real workers and a real client. Its time skips
-//! to the next due moment when all is idle, so that long sleeps and timeouts take no time:
+//! [`TestEnvironment`] is a whole engine in memory with real workers and a real client. Its clock
+//! skips to the next due time when everything is idle, so that long sleeps and timeouts take no
+//! time:
 //!
 //! ```
 //! # extern crate abide_sdk as abide;
@@ -38,7 +39,7 @@
 //! assert_eq!(trial.result().await?, "Ann!");
 //! assert!(env.now().saturating_since(begun) >= Duration::from_secs(30 * 24 * 3600));
 //!
-//! // A history that was recorded once shows whether runs of that time can go on with today's code.
+//! // Replaying a recorded history shows whether existing runs can continue with the current code.
 //! replay_history::<Trial>(trial.history().await?)?;
 //! # Ok(())
 //! # }

@@ -1,5 +1,4 @@
-//! A transport that tells the time what goes over it: calls of the test that wait, and work that
-//! workers have.
+//! A transport that reports to the clock: calls of the test that wait, and work that workers hold.
 
 use std::{
     future::{Future, pending, poll_fn},
@@ -28,14 +27,13 @@ use crate::{
     worker::Lifeline,
 };
 
-/// A transport that tells the time what goes over it.
 pub(crate) struct Observed {
     inner: Arc<dyn Transport>,
     time: Arc<Time>,
     held: Held,
-    /// A worker is connected and has said what it takes.
+    /// Whether a worker is connected and has announced its credit.
     working: watch::Sender<bool>,
-    /// For a worker: what may befall it.
+    /// For a worker: its injected faults.
     faults: Option<(Faults, Lifeline)>,
 }
 
@@ -45,13 +43,13 @@ impl Observed {
         Self { inner, time: Arc::clone(time), held: held.clone(), working, faults: None }
     }
 
-    /// The same for a worker that can be lost.
+    /// For a worker that can be lost.
     pub(crate) fn with_faults(mut self, faults: &Faults, lifeline: &Lifeline) -> Self {
         self.faults = Some((faults.clone(), lifeline.clone()));
         self
     }
 
-    /// Changes when the worker that is about to begin on this transport can take work.
+    /// Changes when the worker that is about to start on this transport can take work.
     pub(crate) fn await_work(&self) -> watch::Receiver<bool> {
         self.working.send_replace(false);
         self.working.subscribe()
@@ -127,7 +125,7 @@ impl Transport for Observed {
     }
 }
 
-/// A call of the test. While it has no answer the test waits; while it is polled, it holds time.
+/// A call of the test. While it has no reply the test waits; while it is polled, it holds time.
 struct Waiting<'a, T> {
     time: Arc<Time>,
     answer: Answer<'a, T>,
@@ -162,7 +160,7 @@ struct ObservedSession {
     sender: Arc<ObservedSender>,
     time: Arc<Time>,
     working: watch::Sender<bool>,
-    /// After the session, so that the engine hears of the end before time may pass.
+    /// Declared after the session, so that the engine learns of the end before time may pass.
     end: End,
 }
 
@@ -183,7 +181,7 @@ impl Session for ObservedSession {
     }
 }
 
-/// Ends what a stream brought.
+/// Ends the work of a stream.
 struct End {
     held: Held,
     stream: u64,
@@ -205,7 +203,7 @@ struct ObservedSender {
 
 impl SessionSender for ObservedSender {
     fn credit(&self, queue: QueueKey, credits: usize) {
-        // Counted first, because what it brings may be here before the call returns.
+        // Counted first, because its work may arrive before the call returns.
         let _work = self.time.begin();
         self.held.credit(self.stream, queue.kind, credits);
         self.inner.credit(queue, credits);
@@ -230,7 +228,7 @@ impl SessionSender for ObservedSender {
         let (answered, shown) = (Token::answered_by(&call), Token::shown_by(&call));
         let mut answer = self.inner.call(call);
         Box::pin(async move {
-            // The first poll hands the call to the engine, which holds time from there on.
+            // The first poll passes the call to the engine, which holds time from there on.
             let first = poll_fn(|context| Poll::Ready(answer.as_mut().poll(context))).await;
             if let Some(token) = answered {
                 held.ended(&token);
@@ -249,7 +247,7 @@ impl SessionSender for ObservedSender {
     }
 }
 
-/// The worker has done what it was given.
+/// Whether the call reports that the worker has finished its work.
 const fn succeeds(call: &Call) -> bool {
     matches!(
         call,

@@ -1,4 +1,4 @@
-//! Replays recorded histories with the code as it is now.
+//! Replays recorded histories with the current code.
 
 use std::{
     fs, io,
@@ -14,7 +14,7 @@ use bytes::Bytes;
 
 pub use abide_sdk::replay::ReplayError;
 
-/// A recorded history: events as a client fetches them, or the bytes of [`record`].
+/// A recorded history: events from a client, or the bytes of [`record`].
 pub trait History {
     fn events(self) -> Result<Vec<Event>, DecodeError>;
 }
@@ -49,12 +49,12 @@ impl History for &[u8] {
     }
 }
 
-/// The bytes of a history, to be kept beside the tests. They can be read by every later version.
+/// Encodes a history, to be kept beside the tests. Every later version can decode it.
 pub fn record(events: &[Event]) -> Bytes {
     codec::encode_events(events)
 }
 
-/// Checks that the code of `W` as it is now takes the steps of a recorded history:
+/// Checks that the current code of `W` takes the steps of a recorded history:
 /// `replay_history::<Order>(include_bytes!("order.history").as_slice())?`.
 ///
 /// The history may be of an open run. Payloads are not compared.
@@ -62,7 +62,7 @@ pub fn replay_history<W: Workflow>(history: impl History) -> Result<(), ReplayEr
     replay::replay(&only::<W>(), history.events()?)
 }
 
-/// Why the histories of a folder do not all replay.
+/// Why replaying a folder failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// The folder, or a file of it, cannot be read.
@@ -73,7 +73,7 @@ pub enum FolderError {
         #[source]
         error: io::Error,
     },
-    /// The folder has no history, which proves nothing.
+    /// The folder has no history, so nothing was checked.
     #[error("{} has no file whose name ends in .history", .0.display())]
     Empty(PathBuf),
     /// Some histories do not replay; the others do.
@@ -81,8 +81,8 @@ pub enum FolderError {
     Broken(Vec<(PathBuf, ReplayError)>),
 }
 
-/// Replays every file of a folder whose name ends in `.history` with the code of `W`, and tells how many
-/// there were: `replay_folder::<Order>("tests/histories/order")?`.
+/// Replays every file of a folder whose name ends in `.history` with the code of `W`, and returns
+/// their number: `replay_folder::<Order>("tests/histories/order")?`.
 pub fn replay_folder<W: Workflow>(folder: impl AsRef<Path>) -> Result<usize, FolderError> {
     let folder = folder.as_ref();
     let (registry, files) = (only::<W>(), files(folder)?);
@@ -101,7 +101,7 @@ pub fn replay_folder<W: Workflow>(folder: impl AsRef<Path>) -> Result<usize, Fol
     }
 }
 
-/// The histories of a folder, by name.
+/// Histories of a folder, sorted by name.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(unreadable(folder))? {
@@ -124,10 +124,10 @@ fn shown(broken: &[(PathBuf, ReplayError)]) -> String {
     broken.iter().map(shown).collect::<Vec<_>>().join("\n")
 }
 
-/// A registry of one workflow.
+/// A registry with one workflow.
 fn only<W: Workflow>() -> Registry {
     let mut registry = Registry::new();
-    // The name cannot be taken in an empty registry.
+    // An empty registry has no conflicting name.
     let _registered = registry.workflow::<W>();
     registry
 }

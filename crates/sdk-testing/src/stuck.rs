@@ -1,4 +1,4 @@
-//! What is said to a test that waits for what cannot happen: which runs are open, and what keeps them.
+//! Error for a test that waits for what cannot happen: which runs are open, and what they wait for.
 
 use abide_core::{
     call::{CallError, RunTarget},
@@ -9,10 +9,10 @@ use abide_core::{
 };
 use abide_sdk::transport::Transport;
 
-/// How many runs are looked at.
+/// Maximum number of runs in the error.
 const LOOKED_AT: usize = 20;
 
-/// The error of a call that waits in vain, for this reason.
+/// Error of a call that would wait forever.
 pub(crate) async fn error(transport: &dyn Transport, reason: &str) -> CallError {
     let mut open = Vec::new();
     for row in transport.runs(RunFilter::default(), LOOKED_AT).await.unwrap_or_default() {
@@ -30,7 +30,7 @@ pub(crate) async fn error(transport: &dyn Transport, reason: &str) -> CallError 
     CallError::NoAnswer(format!("{reason}; {}", open.join("; ")))
 }
 
-/// A run and what keeps it.
+/// A run and what it waits for.
 fn shown(run: &Description) -> String {
     let mut kept_by = Vec::new();
     if let Some(trouble) = &run.trouble {
@@ -51,7 +51,7 @@ fn shown(run: &Description) -> String {
     }
     let children = run.children.iter().map(|child| format!("child {} is open", child.workflow));
     kept_by.extend(children);
-    // What waits for an attempt is named with its activity.
+    // A wait for the next attempt is reported with its activity.
     let retried = |wait: &&ShownWait| matches!(wait.key, WaitKey::Activity(_));
     for wait in run.waits.iter().filter(|wait| !retried(wait)) {
         kept_by.push(format!(

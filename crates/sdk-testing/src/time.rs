@@ -1,12 +1,12 @@
-//! Time that stands still while anything is under way, and skips to the next due moment when all is
-//! idle and the test waits.
+//! A clock that stands still while anything is in progress, and skips to the next due time when
+//! everything is idle and the test waits.
 //!
-//! One gauge counts everything: what the engine does, what workers have been given (`observed`), and
-//! the test itself while it is not waiting for an answer. When the gauge shows nothing, only the
-//! passage of time can bring anything, so time passes.
+//! One gauge counts everything: what the engine does, what workers hold (`observed`), and the test
+//! itself while it is not waiting for a reply. When the gauge is at zero, only the passage of time
+//! can cause anything, so time passes.
 //!
-//! A test that waits in vain is told so: when nothing is due, and when time skips on and on while all
-//! that happens is failures.
+//! A test that would wait forever gets an error: when nothing is due, and when time skips on and on
+//! with only failures.
 
 use std::{
     pin::pin,
@@ -24,45 +24,44 @@ use tokio::{
     time::sleep,
 };
 
-/// So often time skips while nothing succeeds; by default that is days of retries.
+/// Maximum number of skips without a success; with the default policy that is days of retries.
 const MOST_BARREN_SKIPS: u32 = 3_000;
 
-/// How long nothing is due and nothing is under way before a test that waits is told. A test may do
-/// something beside its wait, such as talk to another system.
+/// How long nothing must be due and in progress before a waiting test gets an error. A test may do
+/// something besides waiting, such as talking to another system.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The time of a test environment.
 pub(crate) struct Time {
     clock: Arc<ManualClock>,
-    /// Of the engine that is there now.
+    /// Gauge of the current engine.
     gauge: Mutex<Gauge>,
-    /// Another engine is there.
+    /// Notified when the engine is replaced.
     changed: Notify,
     test: Mutex<Test>,
-    /// Changes when the test waits in vain; says why.
+    /// Changes when the test would wait forever; holds the reason.
     stuck: watch::Sender<&'static str>,
 }
 
-/// What the test does.
+/// State of the test.
 struct Test {
-    /// How many of its calls wait for an answer.
+    /// Number of its calls that wait for a reply.
     waits: usize,
-    /// There while it does something else than wait.
+    /// Set while it does something other than wait.
     runs: Option<Work>,
-    /// Skips that it asked for, and whom to tell.
+    /// Skips that it requested, and whom to notify.
     skips: Vec<(Timestamp, oneshot::Sender<()>)>,
-    /// Pauses of what runs beside the test, and whom to tell.
+    /// Pauses of code beside the test, and whom to notify.
     pauses: Vec<(Timestamp, oneshot::Sender<Work>)>,
-    /// How often time has skipped since anything succeeded.
+    /// Number of skips since the last success.
     barren: u32,
 }
 
-/// What became of a try to move time.
+/// Result of an attempt to move time.
 enum Moved {
     On,
-    /// Something is under way.
+    /// Something is in progress.
     NotYet,
-    /// Only something from outside can bring anything. The gauge showed this.
+    /// Only something from outside can cause anything. Holds the state of the gauge.
     NothingDue(u64),
 }
 
@@ -75,7 +74,7 @@ impl Time {
         Self { clock, gauge, changed, test, stuck: watch::Sender::new("") }
     }
 
-    /// Looks at another engine from here on. To be told while the test does something else than wait.
+    /// Switches to another engine. Must be called while the test does something other than wait.
     pub(crate) fn watch(&self, gauge: Gauge) {
         let runs = gauge.begin();
         *self.gauge.lock().unwrap_or_else(PoisonError::into_inner) = gauge;
@@ -83,12 +82,12 @@ impl Time {
         self.changed.notify_one();
     }
 
-    /// Changes when the test waits in vain; says why.
+    /// Changes when the test would wait forever; holds the reason.
     pub(crate) fn stuck(&self) -> watch::Receiver<&'static str> {
         self.stuck.subscribe()
     }
 
-    /// Something succeeded, or the test did something.
+    /// Records that something succeeded, or that the test did something.
     pub(crate) fn progress(&self) {
         self.lock().barren = 0;
     }
@@ -97,13 +96,13 @@ impl Time {
         self.clock.now()
     }
 
-    /// Something begins that holds time.
+    /// Begins something that holds time.
     pub(crate) fn begin(&self) -> Work {
         self.gauge().begin()
     }
 
-    /// Ends when so much time has passed, with something that holds time; with nothing if the
-    /// environment is gone. Begins at once.
+    /// Completes when this much time has passed, with a guard that holds time, or with `None` if
+    /// the environment is gone. The time counts from this call.
     pub(crate) fn after(&self, duration: Duration) -> impl Future<Output = Option<Work>> + use<> {
         let (told, done) = oneshot::channel();
         let _work = self.begin();
@@ -112,33 +111,33 @@ impl Time {
         async { done.await.ok() }
     }
 
-    /// A call of the test waits. To be told from within something that holds time.
+    /// A call of the test starts waiting. Must be called while something holds time.
     pub(crate) fn begin_wait(&self) {
         let mut test = self.lock();
         test.waits += 1;
         test.runs = None;
     }
 
-    /// A call of the test waits no longer. To be told from within something that holds time.
+    /// A call of the test stops waiting. Must be called while something holds time.
     pub(crate) fn end_wait(&self) {
         self.lock().end_wait(&self.gauge());
     }
 
-    /// Lets this much time pass, moment by moment.
+    /// Lets this much time pass, one due time after the other.
     pub(crate) async fn skip(&self, duration: Duration) {
         let (told, done) = oneshot::channel();
         {
-            // Also wakes the mover: it looks again when this ends.
+            // Also wakes the task that moves time, which checks again when this ends.
             let _work = self.begin();
             let until = self.now().saturating_add(duration);
             self.lock().skips.push((until, told));
             self.begin_wait();
         }
-        // The mover ends with the environment, and then nobody is here.
+        // The task that moves time ends with the environment, and then no caller is left.
         drop(done.await);
     }
 
-    /// Moves time whenever it may.
+    /// Moves time whenever possible.
     pub(crate) async fn pass(self: Arc<Self>) {
         loop {
             let gauge = self.gauge();
@@ -155,7 +154,7 @@ impl Time {
                     () = self.changed.notified() => {}
                     () = sleep(PATIENCE) => {
                         if gauge.idle() == Some(seen) {
-                            self.stuck.send_replace("nothing is under way and nothing is due");
+                            self.stuck.send_replace("nothing is in progress and nothing is due");
                         }
                     }
                 },
@@ -163,7 +162,7 @@ impl Time {
         }
     }
 
-    /// Moves time to the next moment at which something is due, if all is idle.
+    /// Moves time to the next due time, if everything is idle.
     fn move_on(&self, gauge: &Gauge) -> Moved {
         let Some(idle) = gauge.idle() else { return Moved::NotYet };
         let alarm = self.clock.next_alarm().filter(|alarm| !alarm.never());
@@ -171,12 +170,12 @@ impl Time {
         let until = test.skips.iter().map(|(until, _)| *until).min();
         let pause = test.pauses.iter().map(|(until, _)| *until).min();
         if gauge.idle() != Some(idle) {
-            // Something happened meanwhile, so the alarm may be of the past.
+            // Something happened meanwhile, so the alarm may be stale.
             return Moved::NotYet;
         }
         let next = alarm.into_iter().chain(until).chain(pause).min();
         match next {
-            // Whoever the alarm is for has not noticed it yet.
+            // The receiver of the alarm has not noticed it yet.
             _ if alarm.is_some_and(|alarm| alarm <= self.now()) => Moved::NotYet,
             Some(_) if until.is_none() && test.barren >= MOST_BARREN_SKIPS => {
                 test.barren = 0;
@@ -199,12 +198,12 @@ impl Time {
     }
 
     fn gauge(&self) -> Gauge {
-        // Nothing panics while the lock is held, so what it guards is whole.
+        // No code panics while the lock is held, so its data is consistent.
         self.gauge.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Test> {
-        // Nothing panics while the lock is held, so what it guards is whole.
+        // No code panics while the lock is held, so its data is consistent.
         self.test.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -217,19 +216,19 @@ impl Test {
         }
     }
 
-    /// Ends the pauses that are over, and tells whether there were any.
+    /// Ends the pauses that are over, and returns whether there were any.
     fn end_pauses(&mut self, now: Timestamp, gauge: &Gauge) -> bool {
         let over = self.pauses.extract_if(.., |(until, _)| *until <= now);
-        // Somebody who has gone needs not be told.
+        // The receiver may be gone.
         over.map(|(_, told)| told.send(gauge.begin()).is_ok()).fold(false, |any, told| any | told)
     }
 
-    /// The moment is there that the test wanted to come to, and nothing is due at it.
+    /// The time that the test skipped to has come, and nothing is due at it.
     fn end_skip(&mut self, now: Timestamp, gauge: &Gauge) {
         if let Some(index) = self.skips.iter().position(|(until, _)| *until == now) {
             let (_, told) = self.skips.swap_remove(index);
             self.end_wait(gauge);
-            // A test that has gone needs no answer.
+            // The test may have stopped waiting.
             let _gone = told.send(());
         }
     }

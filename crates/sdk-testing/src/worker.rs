@@ -1,4 +1,4 @@
-//! Workers of a test environment: each can be lost where it stands, and come back as a new process would.
+//! Workers of a test environment: each can be killed, and restart as a new process would.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
@@ -7,25 +7,24 @@ use tokio::task::JoinHandle;
 
 use crate::{observed::Observed, time::Time};
 
-/// A worker of a test environment. To drop this leaves the worker alone.
+/// A worker of a test environment. Dropping this has no effect on the worker.
 #[derive(Clone, Debug)]
 pub struct TestWorker(pub(crate) Arc<Post>);
 
 impl TestWorker {
-    /// Ends the worker where it stands, as a power cut would: what it was doing is lost.
+    /// Kills the worker, as a power failure would: work in progress is lost.
     pub async fn kill(&self) {
         self.0.stop().await;
     }
 
-    /// Ends the worker where it stands, and lets it come back with an empty memory. Returns when it can
-    /// take work.
+    /// Kills the worker and restarts it with an empty cache. Returns when it can take work.
     pub async fn restart(&self) -> Result<(), WorkerError> {
         self.0.stop().await;
         self.0.start().await
     }
 }
 
-/// The place of a worker: the worker as it was set up, and the one that runs.
+/// A worker as it was configured, and the running one.
 pub(crate) struct Post {
     worker: Worker,
     transport: Arc<Observed>,
@@ -61,15 +60,15 @@ impl Post {
         Ok(())
     }
 
-    /// Ends the worker where it stands.
+    /// Kills the worker.
     pub(crate) async fn stop(&self) {
         if let Some(running) = self.end(None) {
-            // It was cut off, which is what it tells.
+            // The task was aborted, which is its error.
             let _cut_off = running.await;
         }
     }
 
-    /// Loses the worker, and lets it come back; time stands still meanwhile.
+    /// Kills the worker and restarts it; time stands still meanwhile.
     fn lose(self: Arc<Self>) {
         let work = self.time.begin();
         tokio::spawn(async move {
@@ -81,7 +80,7 @@ impl Post {
         });
     }
 
-    /// Cuts off what runs, if anything does, and puts this in its place.
+    /// Aborts the running worker, if any, and replaces it.
     fn end(&self, next: Option<JoinHandle<()>>) -> Option<JoinHandle<()>> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *running, next);
@@ -98,17 +97,16 @@ impl Drop for Post {
     }
 }
 
-/// How what runs inside a worker loses it.
+/// Lets code inside a worker kill it.
 #[derive(Clone, Default)]
 pub(crate) struct Lifeline(Arc<OnceLock<Weak<Post>>>);
 
 impl Lifeline {
     pub(crate) fn tie(&self, post: &Arc<Post>) {
-        // It is tied once, by whoever made it.
+        // It is set once, by its creator.
         let _tied = self.0.set(Arc::downgrade(post));
     }
 
-    /// Loses the worker.
     pub(crate) fn cut(&self) {
         if let Some(post) = self.0.get().and_then(Weak::upgrade) {
             post.lose();
