@@ -1,5 +1,5 @@
-//! All examples as one program: `cargo run -p abide-examples NAME` runs one of them, and without a name
-//! it lists them. Each folder holds a whole program of its own, to be read and copied; they share
+//! All examples as one program: `cargo run -p abide-examples NAME` runs one of them, and without a
+//! name it lists them. Each folder holds a complete program, to be read and copied; they share
 //! nothing.
 
 #[path = "accumulator/main.rs"]
@@ -115,10 +115,9 @@ mod worker_queues;
 
 use std::env;
 
-/// A program: its `main`.
 type Program = fn() -> anyhow::Result<()>;
 
-/// All examples by the names of their folders.
+/// All examples by the name of their folder.
 const EXAMPLES: &[(&str, Program)] = &[
     ("accumulator", accumulator::main),
     ("agent-approval", agent_approval::main),

@@ -1,5 +1,5 @@
-//! Closed-loop clients: each sends its next batch when the last one is answered. One thread drives
-//! them all, so that what is measured is the store.
+//! Closed-loop clients: each sends its next batch when the last one is acknowledged. One thread
+//! drives them all, so that the store is what is measured.
 
 use std::{
     mem::take,
@@ -13,9 +13,8 @@ use abide_store::{Batch, CommitError, Pending, Store};
 
 use crate::{latencies::Latencies, raw_log::RawLog, workload::Repeat};
 
-/// Something that makes batches durable.
 pub trait Target {
-    /// Answers when the batch is on the disk.
+    /// Completes when the batch is durable.
     fn submit(&self, batch: Batch) -> Pending<'_, (), CommitError>;
 }
 
@@ -41,10 +40,10 @@ pub enum Until {
 
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Batches that were answered.
+    /// Acknowledged batches.
     pub transitions: u64,
     pub elapsed: Duration,
-    /// How long each took.
+    /// Latency of each batch.
     pub latencies: Latencies,
 }
 
@@ -55,7 +54,7 @@ impl Measured {
     }
 }
 
-/// The clients that can go on, and the thread that drives them.
+/// Clients that can continue, and the thread that drives them.
 struct Ready {
     clients: Mutex<Vec<usize>>,
     driver: Thread,
@@ -67,7 +66,7 @@ impl Ready {
     }
 }
 
-/// Puts one client into the list of those that can go on.
+/// Wakes one client.
 struct Signal {
     client: usize,
     ready: Arc<Ready>,
@@ -85,7 +84,7 @@ impl Wake for Signal {
     }
 }
 
-/// Drives the clients until it is time to stop and every batch is answered.
+/// Drives the clients until it is time to stop and every batch is acknowledged.
 ///
 /// # Errors
 /// The first error that a client got.

@@ -1,4 +1,4 @@
-//! What one sync of the disk costs: the floor under every commit.
+//! Cost of one sync of the disk: the lower bound of every commit.
 
 use std::{
     fs::{self, File},
@@ -12,7 +12,7 @@ use crate::latencies::Latencies;
 /// Bytes that are appended before each sync.
 const PIECE: [u8; 4096] = [b'x'; 4096];
 
-/// Appends 4 kB and syncs, again and again for so long, in a new file of this directory.
+/// Repeatedly appends 4 kB and syncs, for this long, in a new file of this directory.
 pub fn fdatasync(directory: &Path, time: Duration) -> io::Result<Latencies> {
     let path = directory.join("fdatasync");
     let mut file = File::create_new(&path)?;

@@ -1,8 +1,8 @@
-//! How long things took.
+//! Latency statistics.
 
 use std::time::Duration;
 
-/// Many measured times, shortest first.
+/// Measured times, sorted.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies(Vec<Duration>);
 
@@ -14,18 +14,17 @@ impl From<Vec<Duration>> for Latencies {
 }
 
 impl Latencies {
-    /// How many there are.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The time that `percent` of all do not exceed, in milliseconds.
+    /// Percentile in milliseconds.
     pub fn percentile_ms(&self, percent: usize) -> f64 {
         let index = (self.0.len() * percent / 100).min(self.0.len().max(1) - 1);
         self.0.get(index).map_or(0.0, |latency| latency.as_secs_f64() * 1e3)
     }
 
-    /// The longest, in milliseconds.
+    /// Maximum in milliseconds.
     pub fn max_ms(&self) -> f64 {
         self.0.last().map_or(0.0, |latency| latency.as_secs_f64() * 1e3)
     }

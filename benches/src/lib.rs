@@ -1,11 +1,11 @@
-//! What the benchmarks share; the command `abide bench` uses it too.
+//! Shared parts of the benchmarks; the command `abide bench` uses them too.
 //!
 //! - [`workload`]: the batches that are committed.
-//! - [`recording`]: the transitions they repeat, as the true machines make them.
+//! - [`recording`]: the transitions that they repeat, as the production machines make them.
 //! - [`clients`]: many closed-loop clients on one thread.
-//! - [`sqlite`], [`postgres`]: a fresh store under their load; [`disk`]: what a sync costs.
-//! - [`latencies`]: how long things took; [`report`]: what is printed.
-//! - [`raw_log`]: the limit to compare with, an append-only file with group commit.
+//! - [`sqlite`], [`postgres`]: a fresh store under load; [`disk`]: the cost of a sync.
+//! - [`latencies`]: latency statistics; [`report`]: output.
+//! - [`raw_log`]: the upper bound to compare with, an append-only file with group commit.
 //! - [`random`]: a small seeded generator.
 
 pub mod clients;

@@ -1,4 +1,4 @@
-//! Measures a fresh PostgreSQL store, in a schema of its own.
+//! Measures a fresh PostgreSQL store in its own schema.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,15 +13,13 @@ use crate::{
 /// Why a store could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The store was not opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A batch was not committed.
     #[error(transparent)]
     Commit(#[from] CommitError),
 }
 
-/// Lets so many clients work on a new store in this database. Its schema stays: whoever made the
+/// Measures a new store in this database with this many clients. Its schema stays: the owner of the
 /// database drops it.
 pub fn fresh(
     options: &Options,

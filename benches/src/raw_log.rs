@@ -1,5 +1,6 @@
-//! The limit to compare with: one file to which the bytes of each batch are appended, and one thread
-//! that writes and syncs all that wait, together. It keeps no index and can answer no read.
+//! The upper bound to compare with: one file to which the bytes of each batch are appended, and one
+//! thread that writes and syncs all queued batches together. It keeps no index and supports no
+//! reads.
 
 use std::{
     fs::File,
@@ -14,17 +15,16 @@ use futures_channel::oneshot;
 
 type Entry = (Vec<u8>, oneshot::Sender<Result<(), CommitError>>);
 
-/// The file and its thread.
 pub struct RawLog {
     queue: Option<Sender<Entry>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl RawLog {
-    /// Makes the file.
+    /// Creates the file.
     ///
     /// # Errors
-    /// The file or the thread cannot be made.
+    /// If the file or the thread cannot be created.
     pub fn create(path: &Path) -> io::Result<Self> {
         let file = File::create_new(path)?;
         let (queue, entries) = channel();
@@ -32,11 +32,11 @@ impl RawLog {
         Ok(Self { queue: Some(queue), thread: Some(thread) })
     }
 
-    /// Answers when the bytes of the batch are on the disk.
+    /// Completes when the bytes of the batch are durable.
     pub fn append(&self, batch: &Batch) -> Pending<'_, (), CommitError> {
         let (reply, answer) = oneshot::channel();
         if let Some(queue) = &self.queue {
-            // If the thread has ended, the entry is dropped and with it the reply.
+            // If the thread has ended, the entry is dropped and with it the reply channel.
             let _ = queue.send((encode(batch), reply));
         }
         Box::pin(async move {
@@ -68,7 +68,7 @@ fn write_all(mut file: File, entries: &Receiver<Entry>) {
     }
 }
 
-/// The bytes of a batch: those of its log row, and for each other row about what it has.
+/// Bytes of a batch: those of its log row, and approximately those of each other row.
 fn encode(batch: &Batch) -> Vec<u8> {
     const OTHER_ROW: [u8; 80] = [b'r'; 80];
     let mut bytes = vec![batch.shard.number()];

@@ -1,5 +1,5 @@
-//! The transitions of small workflows as the true machines make them: each is decided by `core::run`,
-//! encoded by the codec and projected to rows as a shard does it. A benchmark repeats them with other
+//! Transitions of small workflows as the production machines make them: decided by `core::run`,
+//! encoded by the codec and projected to rows as in a shard. A benchmark repeats them with other
 //! ids and times.
 
 use std::{collections::BTreeMap, time::Duration};
@@ -21,7 +21,7 @@ use abide_core::{
 use abide_shard::rows::{self, Row};
 use abide_store::{Write, rows::LogRow};
 
-/// When the recorded run began; times of its rows are told from here.
+/// Start of the recorded run; times of its rows are relative to it.
 pub const BEGIN: Timestamp = Timestamp::EPOCH;
 
 /// What each transition of a workflow writes.
@@ -64,7 +64,7 @@ struct Recorder {
     transitions: Recording,
     limits: Limits,
     starts: u64,
-    /// Commands that come before the next activity.
+    /// Commands before the next activity.
     ask_first: Vec<Ask>,
 }
 
@@ -91,7 +91,8 @@ impl Recorder {
         recorder
     }
 
-    /// Schedules an activity which the same worker takes at once, completes it, and closes the run.
+    /// Schedules an activity that the same worker takes immediately, completes it, and closes the
+    /// run.
     fn run_activity(&mut self) {
         let mut asks = std::mem::take(&mut self.ask_first);
         asks.push(Ask::ScheduleActivity(ActivitySpec {
@@ -131,7 +132,7 @@ impl Recorder {
         self.step(vec![complete]);
     }
 
-    /// Starts the workflow task and answers it. The start itself writes nothing.
+    /// Starts and completes the workflow task. The start itself writes nothing.
     fn completion(&mut self, asks: Vec<Ask>) -> Input {
         self.starts += 1;
         let start = StartId { incarnation: 1, counter: self.starts };

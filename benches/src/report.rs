@@ -1,4 +1,4 @@
-//! What benchmarks print: progress to stderr, a table (or JSON) to stdout.
+//! Output of benchmarks: progress to stderr, a table (or JSON) to stdout.
 
 use std::{
     fmt,
@@ -10,20 +10,19 @@ use crate::clients::Measured;
 /// One line of the result.
 pub struct Line {
     pub name: &'static str,
-    /// By how many clients at one time.
+    /// Number of concurrent clients.
     pub clients: usize,
     pub measured: Measured,
-    /// The rate divided by that of the line that it is compared with.
+    /// Rate relative to the named line.
     pub ratio: Option<(&'static str, f64)>,
 }
 
-/// Says what is being done.
 pub fn progress(message: fmt::Arguments<'_>) {
-    // Progress that cannot be shown is no reason to stop.
+    // Progress that cannot be printed is no reason to stop.
     let _ = writeln!(io::stderr(), "{message}");
 }
 
-/// The measurement with the middle rate.
+/// The measurement with the median rate.
 pub fn median(mut measured: Vec<Measured>) -> Measured {
     measured.sort_by(|left, right| left.rate().total_cmp(&right.rate()));
     measured.swap_remove(measured.len() / 2)

@@ -1,4 +1,4 @@
-//! Measures a fresh SQLite store, which is removed again.
+//! Measures a fresh SQLite store, which is removed afterwards.
 
 use std::{
     fs, io,
@@ -16,18 +16,15 @@ use crate::{
 /// Why a store could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The store was not opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A batch was not committed.
     #[error(transparent)]
     Commit(#[from] CommitError),
-    /// The store was not removed.
     #[error("{} cannot be removed: {error}", .path.display())]
     Remove { path: PathBuf, error: io::Error },
 }
 
-/// Lets so many clients work on a new store in this directory.
+/// Measures a new store in this directory with this many clients.
 pub fn fresh(
     directory: &Path,
     workload: Workload,

@@ -1,11 +1,11 @@
-//! What is committed: recorded transitions of small workflows, again and again with other ids and
+//! The committed batches: recorded transitions of small workflows, repeated with other ids and
 //! times.
 //!
 //! - [`Repeat`]: a client that runs one workflow after the other. A hello has one activity and four
-//!   transitions; its only timer is the activity's timeout, ten seconds ahead and removed by the next
-//!   transition. A sleeper has a sleep before it, at a random time within 30 days, as a due entry and
-//!   a wait, which a signal ends: six transitions.
-//! - [`sleepers`]: runs that sleep, to fill the tables with.
+//!   transitions; its only timer is the activity's timeout, ten seconds ahead and deleted by the
+//!   next transition. A sleeper first sleeps until a random time within 30 days, which is a due
+//!   entry and a wait, and a signal ends the sleep: six transitions.
+//! - [`sleepers`]: sleeping runs, to fill the tables.
 
 use std::{
     sync::{
@@ -27,14 +27,13 @@ use crate::{
     recording::{self, BEGIN, Recording},
 };
 
-/// How far ahead sleeps end, at most.
+/// Upper bound for the length of sleeps.
 pub const SLEEP_SECONDS_MAX: u64 = 30 * 24 * 3600;
 
-/// Which workflow clients run.
 #[derive(Clone, Copy, Debug)]
 pub enum Workload {
     Hello,
-    /// The same with workflow ids in no order.
+    /// One activity, with workflow ids in random order.
     HelloRandomIds,
     /// A sleep and one activity.
     Sleep,
@@ -54,18 +53,18 @@ impl Workload {
     }
 }
 
-/// Clients whose seeds no earlier crowd has had.
+/// Clients with seeds that no earlier crowd has used.
 pub fn crowd(clients: usize, workload: Workload) -> Vec<Repeat> {
     static SEED: AtomicU64 = AtomicU64::new(1 << 32);
     (0..clients).map(|_| workload.client(SEED.fetch_add(1 << 20, Relaxed))).collect()
 }
 
-/// What workflow ids look like. It matters to the one index that must find a run by them.
+/// Order of workflow ids. It matters for the index that finds a run by workflow id.
 #[derive(Clone, Copy, Debug)]
 enum Ids {
-    /// Numbered as they come, as orders and invoices are.
+    /// Ascending, like order or invoice numbers.
     Numbered,
-    /// In no order at all, as UUIDs of version 4 are.
+    /// Random, like UUIDs of version 4.
     Random,
 }
 
@@ -108,7 +107,6 @@ pub fn sleepers(count: u64, seed: u64) -> impl Iterator<Item = Batch> {
     })
 }
 
-/// A run on its way.
 struct Run {
     run: RunId,
     shard: ShardId,
@@ -135,7 +133,7 @@ impl Run {
         }
     }
 
-    /// The next transition of the recording, as this run's.
+    /// The next transition of the recording, adapted to this run.
     fn repeat(&mut self, recording: &Recording) -> Batch {
         let writes = recording[self.next].iter().map(|write| self.rewrite(write.clone())).collect();
         self.next += 1;
@@ -178,7 +176,7 @@ impl Run {
         write
     }
 
-    /// Sleeps end some time within a month; timeouts are as far ahead as in the recording.
+    /// Sleeps end at a random time within a month; timeouts are as far ahead as in the recording.
     fn due(&self, recorded: Timestamp, timer: &[u8]) -> Timestamp {
         match TimerKey::from_bytes(timer) {
             Some(TimerKey::Timer(_)) => self.sleeps_until,

@@ -1,9 +1,9 @@
-//! Event accumulator: events come one by one and are handled together, when there are enough of them or
-//! when the first has waited long enough.
+//! Event accumulator: events arrive one by one and are handled together, when there are enough of
+//! them or when the first has waited long enough.
 
 use abide::{prelude::*, testing::TestEnvironment};
 
-/// So many readings are written at once.
+/// Number of readings that are written together.
 const BATCH_SIZE: usize = 3;
 
 #[activity]
@@ -26,16 +26,17 @@ impl Meter {
             let full_at = ctx.now() + minutes(1);
             while batch.len() < BATCH_SIZE {
                 match ctx.receive(Self::reading).until(full_at).await? {
-                    // A sender that is not sure sends again; what is here already is not taken twice.
+                    // A sender that is not sure sends again; duplicates are dropped.
                     Outcome::InTime(next) if batch.contains(&next) => {}
                     Outcome::InTime(next) => batch.push(next),
                     Outcome::TimedOut => break,
                 }
             }
-            // What arrives while this runs is kept, and is the beginning of the next batch.
+            // Signals that arrive while this runs are kept, and start the next batch.
             let written = ctx.activity(write_batch, batch).await?;
             ctx.write(|meter| meter.written.push(written));
-            // An accumulator lives long, so it sheds its history; unread signals go along.
+            // An accumulator lives long, so it drops its history from time to time; unread signals
+            // carry over.
             if ctx.suggests_continue_as_new() {
                 return Err(ctx.continue_as_new(()));
             }
@@ -54,7 +55,8 @@ pub async fn main() -> anyhow::Result<()> {
     env.worker(|worker| worker.workflow::<Meter>().activity(write_batch)).await?;
     let meter = env.client().start::<Meter>("meter-1", ()).await?;
 
-    // Four at once: three fill a batch, and the fourth waits for company, which comes in time.
+    // Four at once: three fill a batch, and the fourth waits for the next ones, which arrive in
+    // time.
     for value in [10, 11, 12, 13] {
         meter.signal(Meter::reading, value).await?;
     }
@@ -62,7 +64,7 @@ pub async fn main() -> anyhow::Result<()> {
     meter.signal(Meter::reading, 14).await?;
     meter.signal(Meter::reading, 14).await?;
 
-    // This one comes alone, hours later.
+    // This one arrives alone, hours later.
     env.skip(hours(3)).await;
     meter.signal(Meter::reading, 20).await?;
 

@@ -1,5 +1,5 @@
-//! Approval-gated tool: an agent may look at everything by itself, but what cannot be undone it does
-//! only when a person has said yes. If nobody does, the model hears that, and goes on without it.
+//! Approval-gated tool: an agent may read everything by itself, but it needs a person's approval
+//! for what cannot be undone. Without an answer, the model is told so, and continues without it.
 
 use abide::{
     approval::{Answer, Approvals, Decision, Request},
@@ -17,13 +17,13 @@ enum Reply {
 }
 
 impl Reply {
-    /// Which tools need a person. Decided here, in code, and never by the model.
+    /// Which tools need approval. Code decides this, never the model.
     fn needs_approval(&self) -> bool {
         matches!(self, Self::DeleteFile(_))
     }
 }
 
-/// Stands for a call of a model over the network. It gets what was said so far.
+/// Stands for a call of a model over the network. Its input is the conversation so far.
 #[activity]
 async fn model(said: Vec<String>) -> Reply {
     match &*said {
@@ -67,8 +67,8 @@ impl Agent {
         Err(Error::fail("no answer after ten turns"))
     }
 
-    /// Asks a person, if the tool needs one. The call as it will be made is shown, not the model's
-    /// words about it.
+    /// Asks a person, if the tool needs approval. The person sees the call as it will be made, not
+    /// the model's words about it.
     async fn allowed(ctx: &Context<Self>, turn: u32, tool: &Reply) -> abide::Result<bool> {
         if !tool.needs_approval() {
             return Ok(true);
@@ -90,14 +90,14 @@ pub async fn main() -> anyhow::Result<()> {
     let client = env.client();
     let agent = client.start::<Agent>("agent-1", "make some room".to_owned()).await?;
 
-    // Ada finds the request in her inbox. The agent waits meanwhile, for hours if need be.
+    // Ada finds the request in her inbox. Meanwhile the agent waits, for hours if necessary.
     env.skip(minutes(30)).await;
     for request in client.approvals(Default::default(), 10).await? {
         println!("for ada: {}", request.subject);
         request.answer(&client, Answer::approve(&*request.request, "ada")).await?;
     }
 
-    // To the next one nobody answers.
+    // The next request gets no answer.
     println!("{}", agent.result().await?);
     Ok(())
 }

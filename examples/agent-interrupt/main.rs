@@ -1,13 +1,14 @@
-//! Cancel a turn in flight: while the model still works at an answer, the user says something else. The
-//! answer is not wanted any more, so the call is cancelled, and the next one knows both messages.
+//! Cancel a turn in flight: while the model still works on an answer, the user sends another
+//! message. The answer is no longer wanted, so the call is cancelled, and the next call has both
+//! messages.
 
 use std::time::Duration;
 
 use abide::{prelude::*, testing::TestEnvironment};
 use tokio::sync::mpsc;
 
-/// Stands for a model over the network, which thinks long about long questions. What it does is told,
-/// so that the program knows when to interrupt.
+/// Stands for a model over the network, which takes long for long questions. It reports what it
+/// does, so that the program knows when to interrupt.
 struct Model {
     news: mpsc::UnboundedSender<String>,
 }
@@ -23,7 +24,7 @@ impl Model {
         let question = said.join(", ");
         self.tell(format!("thinks about: {question}"));
         while question.contains("everything") && !question.contains("short") {
-            // A running attempt hears that it is not wanted by its heartbeats.
+            // A running attempt learns from its heartbeats that it was cancelled.
             ctx.heartbeat(&())?;
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(20)) => {}
@@ -39,7 +40,7 @@ impl Model {
 
 impl Model {
     fn tell(&self, news: String) {
-        // Nobody listens any more when the program ends.
+        // The receiver is gone when the program ends.
         let _ended = self.news.send(news);
     }
 }
@@ -55,8 +56,8 @@ impl Chat {
         loop {
             let answer = ctx.activity(Model::answer, said.clone());
             let answer = answer.start_to_close(minutes(5)).heartbeat_timeout(seconds(1));
-            // Whichever comes first. The loser is dropped, and to drop a call is to cancel it. A
-            // message that comes together with the answer wins, because it is written first.
+            // The first one wins. The loser is dropped, and dropping a call cancels it. A message
+            // that arrives together with the answer wins, because its branch comes first.
             select! {
                 more = ctx.receive(Self::say) => said.push(more?),
                 answer = answer => return answer,
@@ -79,7 +80,7 @@ pub async fn main() -> anyhow::Result<()> {
     println!("{}", told.recv().await.unwrap_or_default());
 
     chat.signal(Chat::say, "but short".to_owned()).await?;
-    // Two things at once: the old call hears that it is not wanted, and the new one begins.
+    // Two things happen: the old call learns that it was cancelled, and the new one starts.
     let mut both = [told.recv().await.unwrap_or_default(), told.recv().await.unwrap_or_default()];
     both.sort();
     println!("{}", both.join("\n"));

@@ -1,6 +1,6 @@
-//! Durable model call: an agent asks a model what to do, does it, and asks again. Each call of the model
-//! and of a tool is an activity, so an answer that was paid for is never paid for twice: here the worker
-//! dies in the middle, and another goes on with the conversation as it was.
+//! Durable model call: an agent asks a model what to do, does it, and asks again. Each call of the
+//! model and of a tool is an activity, so an answer that was paid for is never paid for twice: here
+//! the worker dies in the middle, and another continues the conversation.
 
 use std::sync::{
     Arc,
@@ -11,7 +11,7 @@ use abide::{Worker, prelude::*, testing::TestEnvironment};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
-/// What was said so far. The model remembers nothing, so it gets all of it each time.
+/// The conversation so far. The model is stateless, so it gets all of it each time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Message {
     User(String),
@@ -25,7 +25,7 @@ enum Reply {
     Answer(String),
 }
 
-/// The model and the tools. The clones of one process share what they count.
+/// The model and the tools. Clones in one process share their counters.
 #[derive(Clone, Default)]
 struct Assistant {
     model_calls: Arc<AtomicU32>,
@@ -44,7 +44,7 @@ impl Assistant {
     ) -> Result<Reply, ActivityError> {
         self.model_calls.fetch_add(1, Ordering::Relaxed);
         if said.len() == 3 && ctx.attempt() == 1 {
-            // Such services say when they have room again.
+            // Such services say when to retry.
             let busy = ActivityError::new("overloaded");
             return Err(busy.retry_after(seconds(20)));
         }
@@ -70,7 +70,7 @@ impl Assistant {
                 std::future::pending().await
             }
             "weather" => Ok(format!("snow in {argument}")),
-            // The model may ask for anything; what does not exist is for the model to hear.
+            // The model may ask for anything; it is told which tools do not exist.
             _ => Ok(format!("there is no tool {name}")),
         }
     }
@@ -84,7 +84,7 @@ impl Agent {
     #[run]
     async fn run(ctx: &Context<Self>, question: String) -> abide::Result<String> {
         let mut said = vec![Message::User(question)];
-        // Bounded: a model that never comes to an end is stopped.
+        // Bounded: a model that never finishes is stopped.
         for _turn in 0..10 {
             match ctx.activity(Assistant::model, said.clone()).start_to_close(minutes(5)).await? {
                 Reply::Answer(answer) => return Ok(answer),
@@ -108,7 +108,7 @@ pub async fn main() -> anyhow::Result<()> {
     let agent = env.client().start::<Agent>("chat-1", question).await?;
     tokio::select! {
         ended = set_up(Worker::new(&env.client())).run() => ended?,
-        // To drop a worker is to kill it: what it was about to do is lost.
+        // Dropping a worker kills it: work in progress is lost.
         () = assistant.stuck.notified() => println!("the first worker died while a tool ran"),
     }
 

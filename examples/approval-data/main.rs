@@ -1,4 +1,4 @@
-//! Approval with data: choices of your own, comments, two votes of three, and the whole story by query.
+//! Approval with data: custom choices, comments, two votes of three, and the whole record by query.
 
 use abide::{
     approval::{Answer, Approvals, Judgement, Request},
@@ -7,14 +7,14 @@ use abide::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What is asked about. Whoever decides sees it in the inbox.
+/// What the request is about. Approvers see it in their inbox.
 #[derive(Serialize, Deserialize)]
 struct Expense {
     euros: u32,
     purpose: String,
 }
 
-/// What can be decided. A choice may hold data.
+/// Possible answers. A choice may hold data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Review {
@@ -37,7 +37,7 @@ impl Claim {
             .data("expense", &expense)
             .role("accounting")
             .choices([Review::Pay, Review::PayOnly { euros: 0 }, Review::Refuse])
-            // Two of three must pay in full. When that cannot happen any more, it is decided.
+            // Two of three must pay in full. As soon as that is impossible, the request is decided.
             .quorum(2, 3);
         let verdict = ctx.approval(request).await?;
         let reasons: Vec<_> = verdict.votes().iter().filter_map(|it| it.comment.clone()).collect();
@@ -74,7 +74,8 @@ pub async fn main() -> anyhow::Result<()> {
     }
     println!("{}", claim.result().await?);
 
-    // The run is over, and still tells the whole story: who said what, and what came of it.
+    // The run is closed, but still returns the whole record: who answered what, and with which
+    // effect.
     for entry in &claim.query(Claim::approvals, ()).await?.requests[0].entries {
         let came_of_it = match &entry.judgement {
             Judgement::Taken(receipt) => format!("{:?}", receipt.effect),

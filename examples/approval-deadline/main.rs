@@ -22,14 +22,14 @@ impl Audit {
             .approver("ada")
             .timeout(days(2))
             .fallback(Decision::Reject)
-            // What clients and operators may do. The workflow's own code is not bound by it.
+            // Limits for clients and operators. They do not apply to the workflow's own code.
             .max_extensions(3)
             .not_after(ctx.now().saturating_add(weeks(2)));
         let verdict = ctx.approval(request).await?;
         Ok(if verdict.approved() { "passed".into() } else { "not passed".into() })
     }
 
-    /// There is one timer, which is moved; none is added.
+    /// There is only one timer, which is rescheduled.
     #[update]
     fn more_time(&mut self, by: Duration) -> Result<Timestamp, MoveError> {
         self.approvals.deadline("audit").extend(by)
@@ -47,7 +47,7 @@ pub async fn main() -> anyhow::Result<()> {
     let later = audit.update(Audit::more_time, days(3)).await?;
     println!("ada has {} hours more", later.saturating_since(first).as_secs() / 3600);
 
-    // A client or an operator moves what is listed: `abide timer reschedule` does the same.
+    // A client or an operator reschedules a listed wait: `abide timer reschedule` does the same.
     let wait = audit.waits().await?.remove(0);
     println!("waits for {}, until then: {}", wait.name, wait.until == later);
     audit.reschedule_wait(wait.key.clone(), later.saturating_add(days(1))).await?;

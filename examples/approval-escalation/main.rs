@@ -1,4 +1,5 @@
-//! Approval with escalation: when the deadline passes, more people are told and asked, with more time.
+//! Approval with escalation: when the deadline passes, more people are notified and asked, with
+//! more time.
 
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ impl Access {
         let verdict = if escalated {
             let message = format!("nobody has decided about {system}");
             ctx.activity(tell, ("boss".into(), message)).await?;
-            // The same request again. It goes on where it stood: what Ada says late still counts.
+            // The same request again. It keeps its answers: a late answer from Ada still counts.
             let request = request.approver("boss").timeout(hours(24)).fallback(Decision::Reject);
             ctx.approval(request).await?
         } else {

@@ -1,4 +1,4 @@
-//! Approval in levels: one after the other, each with a deadline of its own. It is a loop.
+//! Approval in levels: one after the other, each with its own deadline. It is a loop.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ pub async fn main() -> anyhow::Result<()> {
     }
     println!("rent: {}", rent.result().await?);
 
-    // A signal that comes before its level is kept until the level is reached.
+    // A signal that arrives before its level is kept until the level is reached.
     let lease = client.start::<Contract>("lease", days(2)).await?;
     lease.signal(Contract::decision, Answer::reject("legal", "grace").role("legal")).await?;
     lease.signal(Contract::decision, Answer::approve("team-lead", "ada").role("team-lead")).await?;

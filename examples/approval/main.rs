@@ -41,14 +41,14 @@ pub async fn main() -> anyhow::Result<()> {
     let client = engine.client();
     let desk = client.start::<Purchase>("desk", ("a desk".to_owned(), days(3))).await?;
 
-    // The update answers at once, also to those who may not decide.
+    // The update replies immediately, also to people who may not decide.
     let stranger = desk.update(Purchase::decide, Answer::approve("purchase", "mallory")).await;
     if let Err(ClientError::UpdateRejected(failure)) = stranger {
         println!("refused: {}", failure.message);
         assert!(matches!(Refusal::of(&failure), Some(Refusal::NotAllowed { .. })));
     }
 
-    // Everything that waits for a decision can be listed, over all runs: this is Ada's inbox.
+    // All pending approvals can be listed, over all runs: this is Ada's inbox.
     for request in client.approvals(WaitFilter::default(), 10).await? {
         if request.concerns(&["ada"]) {
             println!("for ada: {} ({})", request.subject, request.choices.join(" or "));

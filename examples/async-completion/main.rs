@@ -1,5 +1,5 @@
-//! Asynchronous completion: an activity begins something that ends elsewhere, gives a token away, and
-//! frees its worker. Whoever has the token completes the activity, days later and from any process.
+//! Asynchronous completion: an activity starts something that ends elsewhere, hands out a token,
+//! and frees its worker. Any process with the token can complete the activity, even days later.
 
 use abide::{ClientError, prelude::*, testing::TestEnvironment};
 use tokio::sync::mpsc;
@@ -15,7 +15,7 @@ impl Laboratory {
     async fn analyse(&self, ctx: ActivityContext, sample: String) -> Result<String, ActivityError> {
         let token = ctx.token()?;
         self.samples.send((sample, token)).map_err(ActivityError::from_source)?;
-        // Not a failure: from here on nobody works at it here, and it waits for the token.
+        // Not a failure: the worker is done with it, and the attempt waits for its token.
         Err(ActivityError::completed_later())
     }
 }
@@ -50,11 +50,11 @@ pub async fn main() -> anyhow::Result<()> {
     let diagnosis = client.start::<Diagnosis>("diagnosis-1", "blood".to_owned()).await?;
     env.skip(days(2)).await;
     let Some((sample, token)) = received.recv().await else { anyhow::bail!("no sample came") };
-    // In truth this is another process; it needs the token and a client.
+    // In production this is another process; it needs the token and a client.
     client.activity(&token).complete(&format!("the {sample} is fine")).await?;
     println!("{}", diagnosis.result().await?);
 
-    // It can be completed once; whoever comes second is told so.
+    // It can be completed once; a second report is refused.
     let again = client.activity(&token).complete(&"the blood is not fine".to_owned()).await;
     println!("the second report is refused: {}", matches!(again, Err(ClientError::Refused(_))));
 

@@ -1,13 +1,13 @@
-//! Batch iterator: millions of records are handled page by page, in one workflow. Each page is a run of
-//! its own with a short history; where to go on and what was done so far is its input.
+//! Batch iterator: millions of records are handled page by page, in one workflow. Each page is a
+//! run with a short history; its input is the position and the totals so far.
 
 use abide::{embedded::Embedded, list::RunFilter, prelude::*};
 use serde::{Deserialize, Serialize};
 
-/// So many records are fetched at once.
+/// Number of records per page.
 const PAGE: u32 = 10;
 
-/// Where the batch stands.
+/// Position and totals of the batch.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Position {
     /// The last record that was handled. Not a count: records may be added and removed meanwhile.
@@ -21,7 +21,7 @@ async fn fetch_page(after: u32) -> Vec<u32> {
     (after + 1..=25).take(PAGE as usize).collect()
 }
 
-/// Can be repeated: it sets something, instead of adding.
+/// Idempotent: it sets a value instead of adding.
 #[activity]
 async fn upgrade(_record: u32) {}
 
@@ -41,7 +41,7 @@ impl Upgrade {
             upgraded?;
         }
         let upgraded = position.upgraded + u32::try_from(records.len()).unwrap_or(PAGE);
-        // The page is done: the next begins with an empty history, under the same id.
+        // The page is done: the next run starts with an empty history, under the same id.
         Err(ctx.continue_as_new(Position { after: last, upgraded }))
     }
 }

@@ -1,5 +1,5 @@
-//! Bounded parallelism: hundreds of steps, but never more than ten at the same time, because the other
-//! system would not bear it. The results are in the order of the items.
+//! Bounded parallelism: hundreds of steps, but never more than ten at the same time, because the
+//! other system could not handle more. The results are in the order of the items.
 
 use std::sync::{
     Arc,
@@ -10,7 +10,7 @@ use abide::{embedded::Embedded, prelude::*};
 
 const AT_ONCE: usize = 10;
 
-/// A system that counts how many requests it has at the same time.
+/// A system that counts its concurrent requests.
 #[derive(Default)]
 struct Archive {
     busy: AtomicUsize,
@@ -43,7 +43,7 @@ struct Letters;
 impl Letters {
     #[run]
     async fn run(ctx: &Context<Self>, count: u32) -> abide::Result<String> {
-        // The next begins when any has ended. `try_map_bounded` would stop at the first failure.
+        // The next starts when any has ended. `try_map_bounded` would stop at the first failure.
         let store = |letter| ctx.activity(Archiving::store, letter);
         let stored = ctx.map_bounded(AT_ONCE, 1..=count, store).await;
         let mut failed = Vec::new();

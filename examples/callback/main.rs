@@ -1,5 +1,5 @@
-//! Delayed callback: another company is asked for something and calls back days later, perhaps twice,
-//! perhaps never. The call becomes a signal, and the wait for it has a deadline.
+//! Delayed callback: another company is asked for something and calls back days later, perhaps
+//! twice, perhaps never. The call becomes a signal, and the wait for it has a deadline.
 
 use abide::{Client, ClientError, prelude::*, testing::TestEnvironment};
 use serde::{Deserialize, Serialize};
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 /// What the other company sends to our address.
 #[derive(Clone, Serialize, Deserialize)]
 struct Webhook {
-    /// What we gave it: who the answer is for.
+    /// Our reference, which identifies the run.
     reference: String,
-    /// Its own number for the call, the same when it calls again.
+    /// Its own id of the call, the same when it calls again.
     delivery: String,
     price: u32,
 }
 
-/// Asks for an offer. The workflow's id goes along, so that the answer finds the run.
+/// Asks for an offer, and passes the workflow's id along, so that the answer finds the run.
 #[activity]
 async fn ask_for_offer(item: String, reference: String) {
     println!("asked for a {item}; the answer goes to {reference}");
@@ -34,11 +34,11 @@ impl Offer {
     async fn run(ctx: &Context<Self>, item: String) -> abide::Result<String> {
         let reference = ctx.workflow_id().to_string();
         ctx.activity(ask_for_offer, (item.clone(), reference.clone())).await?;
-        // An answer that comes before this line is kept: nothing is lost by being quick.
+        // An answer that arrives before this line is kept.
         for _ in 0..2 {
             match ctx.receive(Self::answered).timeout(days(3)).await? {
                 Outcome::InTime(price) => return Ok(format!("a {item} for {price}")),
-                // A call out, at a time that survives every restart.
+                // A reminder, at a time that survives every restart.
                 Outcome::TimedOut => ctx.activity(remind, reference.clone()).await?,
             }
         }
@@ -49,14 +49,14 @@ impl Offer {
     fn answered(price: u32);
 }
 
-/// What the web server does when it is called. It answers the other company "thank you" when the signal
-/// is on disk, and not before; so a call that was lost is made again.
+/// What the web server does when it is called. It replies "thank you" to the other company only
+/// once the signal is durable, so that a lost call is made again.
 async fn on_webhook(client: &Client, call: Webhook) -> Result<&'static str, ClientError> {
     let offer = client.handle::<Offer>(call.reference);
     // The key makes a second delivery the same signal.
     match offer.signal(Offer::answered, call.price).key(call.delivery).await {
         Ok(()) => Ok("thank you"),
-        // To call again would not help: do not ask for it by an error.
+        // Another call would not help, so this is not reported as an error.
         Err(ClientError::Refused(_) | ClientError::NotFound) => Ok("nobody waits for it"),
         Err(error) => Err(error),
     }

@@ -2,7 +2,7 @@
 
 use abide::{Workflow as _, embedded::Embedded, prelude::*};
 
-/// A part of an order, sent on its own. It has a history of its own and can fail on its own.
+/// A part of an order, sent separately. It has its own history and can fail on its own.
 #[derive(Default)]
 struct Shipment;
 
@@ -30,10 +30,10 @@ impl Order {
     async fn run(ctx: &Context<Self>, items: Vec<String>) -> abide::Result<Vec<String>> {
         let mut report = Vec::new();
         for item in items {
-            // The id of a child is an id like any other, so make it your own.
+            // The id of a child is an ordinary workflow id, so choose a meaningful one.
             let id = format!("{}/{item}", ctx.workflow_id());
-            // `start()` gives a handle once the child runs; to await the call itself is to wait for
-            // its result.
+            // `start()` returns a handle once the child has started; awaiting the call itself waits
+            // for the result.
             let shipment = ctx.child::<Shipment>(id, item).start().await?;
             shipment.signal(Shipment::collected, ()).await.ok();
             report.push(match shipment.result().await {

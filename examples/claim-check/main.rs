@@ -1,5 +1,6 @@
-//! Claim check: data that is too large for a history is kept elsewhere, and only its ticket travels. A
-//! value has at most 2 MB, and everything that a workflow is given or gives stays in its history.
+//! Claim check: data that is too large for a history is stored elsewhere, and only a ticket is
+//! passed around. A value has at most 2 MB, and all inputs and results of a workflow stay in its
+//! history.
 
 use std::{
     collections::BTreeMap,
@@ -12,11 +13,11 @@ use serde::{Deserialize, Serialize};
 /// Stands for large data.
 const FILM: usize = 2_000_000;
 
-/// What travels instead of the data.
+/// What is passed around instead of the data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Ticket(String);
 
-/// Stands for a store of large objects, such as a bucket. Activities of all machines can reach it.
+/// Stands for a store of large objects, such as a bucket. Activities on all machines can reach it.
 #[derive(Default)]
 struct Wardrobe {
     objects: Mutex<BTreeMap<String, Vec<u8>>>,
@@ -35,7 +36,7 @@ impl Wardrobe {
 
 #[activities]
 impl Wardrobe {
-    /// The name comes from the attempt's activity, so that another attempt writes the same object.
+    /// The name is derived from the activity, so that a retry writes the same object.
     #[activity]
     async fn download(&self, ctx: ActivityContext, _address: String) -> Ticket {
         let name = ctx.execution_id().to_string();
@@ -48,7 +49,7 @@ impl Wardrobe {
         Ok(self.object(&film)?.len())
     }
 
-    /// The end of a run is the end of what it kept; the store should forget old objects by itself too.
+    /// When the run ends, its data is deleted; the store should also expire old objects by itself.
     #[activity]
     async fn forget(&self, ticket: Ticket) {
         self.objects().remove(&ticket.0);

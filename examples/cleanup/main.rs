@@ -1,5 +1,5 @@
-//! Cleanup: a run is cancelled in the middle. What it holds is given back first, in a shield that no
-//! further cancel request reaches, and that has a deadline.
+//! Cleanup: a run is cancelled in the middle. It first returns what it holds, in a shield that
+//! further cancel requests do not reach, and that has a deadline.
 
 use abide::{ClientError, prelude::*, testing::TestEnvironment};
 
@@ -29,15 +29,15 @@ impl Experiment {
     async fn run(ctx: &Context<Self>) -> abide::Result<()> {
         let machine = ctx.activity(rent_machine, ()).await?;
         ctx.write(|experiment| experiment.machine = Some(machine.clone()));
-        // Weeks of work. A cancel request ends the wait with an error: not with `?`, so that the rest
-        // is done in any case.
+        // Weeks of work. A cancel request ends the wait with an error. There is no `?` here, so
+        // that the rest runs in any case.
         let worked = ctx.sleep(weeks(3)).await;
         let cleanup = ctx.shield(ctx.activity(give_back, machine).into_future());
         match cleanup.timeout(hours(1)).await {
             Outcome::InTime(given_back) => given_back?,
             Outcome::TimedOut => return Err(Error::fail("the machine could not be given back")),
         }
-        // If it was cancelled, it is cancelled: the error goes on.
+        // If the run was cancelled, it ends as cancelled: the error is passed on.
         worked
     }
 
@@ -58,7 +58,7 @@ pub async fn main() -> anyhow::Result<()> {
     println!("it holds {:?}", experiment.query(Experiment::machine, ()).await?);
 
     experiment.cancel().reason("too expensive").await?;
-    // Somebody is impatient. The machine is given back all the same.
+    // An impatient user asks again. The machine is still returned.
     experiment.cancel().reason("did you hear me?").await?;
     let ended = experiment.result().await;
     println!("cancelled: {}", matches!(ended, Err(ClientError::RunCancelled(_))));

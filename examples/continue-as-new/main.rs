@@ -1,5 +1,5 @@
-//! Continue as new: a run that lives for ever sheds its history again and again. Its id stays, and what
-//! must not be forgotten is the input of the next run.
+//! Continue as new: a run that lives forever drops its history again and again. Its id stays, and
+//! what must be remembered is the input of the next run.
 
 use abide::{
     embedded::{Embedded, Limits},
@@ -8,7 +8,7 @@ use abide::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What goes along from run to run.
+/// Carried from run to run.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Sofar {
     visitors: u32,
@@ -37,8 +37,8 @@ impl Counter {
             } else if signal.read(Self::close).is_some() {
                 return Ok(ctx.read(|counter| counter.sofar.clone()));
             }
-            // The engine says when the history is long. Now is a good moment: nothing is half done,
-            // and this run has done something. Signals that nobody has read yet go along, in order.
+            // The engine says when the history is long. This is a good moment: nothing is half
+            // done, and this run has made progress. Unread signals carry over, in order.
             if ctx.suggests_continue_as_new() {
                 return Err(ctx.continue_as_new(ctx.read(|counter| counter.sofar.clone())));
             }
@@ -54,7 +54,7 @@ impl Counter {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    // A history is long from 4,096 events on. So that there is something to see, 50 must do here.
+    // By default a history is long from 4,096 events on. This example lowers the limit to 50.
     let limits = Limits { events_suggested: 50, ..Limits::default() };
     let engine = Embedded::builder().limits(limits).in_memory().await;
     tokio::spawn(engine.worker().workflow::<Counter>().run());
@@ -64,7 +64,7 @@ pub async fn main() -> anyhow::Result<()> {
     for _ in 0..100 {
         counter.signal(Counter::visitor, ()).await?;
     }
-    // The handle means the workflow, so it speaks to whichever run is there now.
+    // The handle refers to the workflow, so it reaches the current run.
     counter.signal(Counter::close, ()).await?;
 
     // The result is that of the last run.

@@ -1,5 +1,5 @@
-//! Cron: a workflow that runs every morning at nine. Runs never overlap, each goes on from what the last
-//! one came to, and a bad day does not end the schedule.
+//! Cron: a workflow that runs every morning at nine. Runs never overlap, each continues from the
+//! last result, and a failed day does not end the schedule.
 
 use abide::{ClientError, Timestamp, prelude::*, testing::TestEnvironment};
 
@@ -23,10 +23,10 @@ struct Report;
 
 #[workflow]
 impl Report {
-    /// Gives the last order that was reported.
+    /// Returns the last order that was reported.
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<u32> {
-        // The result of the last run that had one; a run that failed does not change it.
+        // The result of the last successful run; a failed run does not change it.
         let reported = ctx.last_result()?.unwrap_or_default();
         let last = ctx.activity(last_order, ctx.now()).await?;
         let text = format!("{}: orders {} to {last}", ctx.now(), reported + 1);
@@ -45,7 +45,7 @@ pub async fn main() -> anyhow::Result<()> {
     let report = env.client().start::<Report>("report", ()).cron("0 9 * * *").await?;
     env.skip(days(3)).await;
 
-    // The schedule ends when somebody ends it.
+    // The schedule runs until it is cancelled.
     report.cancel().reason("nobody reads it").await?;
     let ended = report.result().await;
     println!("ended: {}", matches!(ended, Err(ClientError::RunCancelled(_))));

@@ -1,4 +1,4 @@
-//! Deadline: an approval whose deadline is read and moved while the run waits.
+//! Deadline: an approval whose deadline is read and rescheduled while the run waits.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ impl Approval {
     #[run]
     async fn run(ctx: &Context<Self>, subject: String, time: Duration) -> abide::Result<String> {
         let approved = condition!("approval.approved", |approval| approval.approved);
-        // Begun, but not awaited yet: so the deadline can be put where handlers find it.
+        // Started, but not awaited yet: so handlers can get the deadline.
         let wait = ctx.wait_until(approved).timeout(time).about(subject.as_str()).start();
         ctx.write(|approval| approval.deadline = wait.deadline());
         match wait.await? {
@@ -29,8 +29,8 @@ impl Approval {
         self.approved = true;
     }
 
-    /// Moves the deadline. The caller is told at once if that makes no sense, such as a time that has
-    /// passed.
+    /// Reschedules the deadline. The caller gets an error if that is invalid, such as a time in the
+    /// past.
     #[update]
     fn decide_by(&mut self, at: Timestamp) -> Result<(), MoveError> {
         self.deadline.reset(at)
@@ -49,7 +49,7 @@ pub async fn main() -> anyhow::Result<()> {
     let client = engine.client();
     let moment = Duration::from_millis(100);
 
-    // There is not enough time to decide, so the deadline is moved away.
+    // There is not enough time to decide, so the deadline is postponed.
     let desk = client.start::<Approval>("desk", ("a desk".to_owned(), hours(1))).await?;
     let first = desk.query(Approval::deadline, ()).await?;
     let tomorrow = Timestamp::now() + days(1);
@@ -59,7 +59,7 @@ pub async fn main() -> anyhow::Result<()> {
     desk.signal(Approval::approve, ()).await?;
     println!("{}", desk.result().await?);
 
-    // A deadline can be brought closer too: also by whoever is not the workflow, by its timer's id.
+    // A deadline can be moved closer too, and also from outside the workflow, by its timer's id.
     let yacht = client.start::<Approval>("yacht", ("a yacht".to_owned(), days(365))).await?;
     yacht.query(Approval::deadline, ()).await?;
     let waits = yacht.describe().await?.waits;

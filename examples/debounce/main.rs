@@ -1,5 +1,5 @@
-//! Debounced timer: a document is indexed when nobody has changed it for half a minute, but at the
-//! latest ten minutes after the first change. Each change moves the one timer that there is.
+//! Debounced timer: a document is indexed when it has not changed for half a minute, but at the
+//! latest ten minutes after the first change. Each change reschedules the same timer.
 
 use abide::{Timestamp, prelude::*, testing::TestEnvironment};
 
@@ -30,19 +30,19 @@ impl Indexing {
         ctx.activity(index, (document, changes)).await
     }
 
-    /// An async handler has the context, and with it the time.
+    /// An async handler has the context, and with it the current time.
     #[signal]
     async fn changed(ctx: &Context<Self>) {
         let half_a_minute = ctx.now() + seconds(30);
         ctx.write(|state| {
             state.changes += 1;
-            // The sender of a signal gets no answer, so what is refused is kept for those who ask.
+            // The sender of a signal gets no reply, so errors are kept for a query.
             let moved = state.quiet.reset(half_a_minute.min(state.latest));
             state.refused.extend(moved.err().map(|refused| refused.to_string()));
         });
     }
 
-    /// Why changes did not put off the index.
+    /// Why changes did not postpone the indexing.
     #[query]
     fn refused(&self) -> Vec<String> {
         self.refused.clone()
@@ -55,7 +55,7 @@ pub async fn main() -> anyhow::Result<()> {
     env.worker(|worker| worker.workflow::<Indexing>().activity(index)).await?;
     let client = env.client();
 
-    // Somebody makes three changes and leaves.
+    // A user makes three changes and leaves.
     let begun = env.now();
     let letter = client.start::<Indexing>("index-letter", "letter".to_owned()).await?;
     for _ in 0..3 {
@@ -65,7 +65,7 @@ pub async fn main() -> anyhow::Result<()> {
     println!("{}", letter.result().await?);
     println!("after {} seconds", env.now().saturating_since(begun).as_secs());
 
-    // Somebody writes a book without a pause.
+    // A user writes a book without a pause.
     let begun = env.now();
     let book = client.start::<Indexing>("index-book", "book".to_owned()).await?;
     while env.now() < begun + minutes(9) {

@@ -1,11 +1,11 @@
-//! Delayed retry: a service that is asked too often says when to come again. The error carries that
-//! time, and it counts instead of the policy's.
+//! Delayed retry: a rate-limited service says when to retry. The error carries that time, which
+//! overrides the policy's.
 
 use std::time::Duration;
 
 use abide::{Timestamp, prelude::*, testing::TestEnvironment};
 
-/// What a web service answers.
+/// Response of a web service.
 enum Answer {
     Ok(String),
     /// Status 429, with the header `Retry-After`.

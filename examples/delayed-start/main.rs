@@ -1,5 +1,5 @@
-//! Delayed start: accepted now, begun later. Until then the run can be seen, gets signals, and can be
-//! cancelled; no code of it has run.
+//! Delayed start: accepted now, started later. Until then the run is visible, receives signals, and
+//! can be cancelled; none of its code has run.
 
 use abide::{ClientError, prelude::*, testing::TestEnvironment};
 
@@ -26,14 +26,14 @@ pub async fn main() -> anyhow::Result<()> {
     let client = env.client();
     let begun = env.now();
 
-    // With the purchase, not a week after it: so there is nothing to remember in between.
+    // Started with the purchase, not a week later: so nothing has to be remembered in between.
     let ada = client.start::<Survey>("survey-ada", "Ada".to_owned()).delay(days(7)).await?;
     let bob = client.start::<Survey>("survey-bob", "Bob".to_owned()).delay(days(7)).await?;
 
     env.skip(days(3)).await;
     println!("after three days: Ada's survey is {:?}", ada.describe().await?.status);
 
-    // Bob has sent his lamp back.
+    // Bob has returned his lamp.
     bob.cancel().reason("returned").await?;
     let cancelled = matches!(bob.result().await, Err(ClientError::RunCancelled(_)));
     println!("Bob's survey was cancelled before it began: {cancelled}");

@@ -1,16 +1,16 @@
-//! Dependency injection: activities share what is made once, such as a pool of connections. They get it
-//! when the worker is set up, so a test can give them something else.
+//! Dependency injection: activities share resources that are created once, such as a connection
+//! pool. They get them when the worker is set up, so a test can provide others.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use abide::{Worker, embedded::Embedded, prelude::*};
 
-/// What the activities need, as a trait, so that there can be more than one.
+/// What the activities need, as a trait, so that there can be several implementations.
 trait Mailer: Send + Sync {
     fn send(&self, to: &str, text: &str) -> Result<(), String>;
 }
 
-/// The true one would hold a connection.
+/// The real one would hold a connection.
 struct Smtp {
     server: String,
 }
@@ -22,7 +22,7 @@ impl Mailer for Smtp {
     }
 }
 
-/// One for tests, which keeps what it was given.
+/// For tests: keeps the messages that it was given.
 #[derive(Default)]
 struct Outbox(Mutex<Vec<String>>);
 
@@ -33,7 +33,8 @@ impl Mailer for Outbox {
     }
 }
 
-/// The activities of this program. The struct is made once per worker; each attempt gets `&self`.
+/// The activities of this program. The struct is created once per worker; each attempt gets
+/// `&self`.
 struct Notifications {
     mailer: Arc<dyn Mailer>,
     sender: String,
@@ -48,7 +49,7 @@ impl Notifications {
     }
 }
 
-/// The workflow names the activity and knows nothing of the rest.
+/// The workflow names the activity and knows nothing of its dependencies.
 #[derive(Default)]
 struct SignUp;
 
@@ -60,7 +61,7 @@ impl SignUp {
     }
 }
 
-/// The one place where the parts are put together.
+/// The only place where the parts are put together.
 fn set_up(worker: Worker, mailer: Arc<dyn Mailer>) -> Worker {
     worker.workflow::<SignUp>().activities(Notifications { mailer, sender: "the office".into() })
 }

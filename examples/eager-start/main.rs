@@ -1,6 +1,6 @@
-//! Eager start: somebody waits for the answer, so the first step must not wait for a poll. The engine
-//! hands work to a worker that has room at the moment at which it is on disk; and with engine, worker
-//! and client in one process there is no network in between. There is nothing to switch on.
+//! Eager start: a user waits for the answer, so the first step must not wait for a poll. The engine
+//! hands work to a worker with free capacity as soon as it is durable; and with engine, worker and
+//! client in one process there is no network in between. There is nothing to configure.
 
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,8 @@ struct Reservation;
 
 #[workflow]
 impl Reservation {
-    /// The activity, too, comes back to the worker that asked for it, together with the answer to the
-    /// task that asked: it does not go through the queue.
+    /// The activity, too, goes directly to the worker that scheduled it, together with the reply to
+    /// its workflow task: it does not go through the queue.
     #[run]
     async fn run(ctx: &Context<Self>, seat: u32) -> abide::Result<String> {
         ctx.activity(reserve, seat).await
@@ -30,7 +30,7 @@ pub async fn main() -> anyhow::Result<()> {
     tokio::spawn(engine.worker().workflow::<Reservation>().activity(reserve).run());
     let client = engine.client();
 
-    // A request of a web server, from the start to the result. The first also waits for the worker.
+    // A request of a web server, from start to result. The first one also waits for the worker.
     let reserve = async |seat: u32| {
         let reservation = client.start::<Reservation>(format!("seat-{seat}"), seat).await?;
         reservation.result().await

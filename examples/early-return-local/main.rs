@@ -1,10 +1,10 @@
-//! Early return with local activities: the quickest answer that is still durable. The check runs inside
-//! the first task of the run, so the caller's update is answered by that task; the rest of the work
-//! follows when the caller is gone.
+//! Early return with local activities: the fastest answer that is still durable. The check runs
+//! inside the first task of the run, so that task answers the caller's update; the rest of the work
+//! follows afterwards.
 
 use abide::{ConflictPolicy, prelude::*, testing::TestEnvironment};
 
-/// Quick, and harmless when it is done twice: it only looks.
+/// Fast, and idempotent: it only reads.
 #[activity]
 async fn check_seat(seat: u32) -> Result<(), ActivityError> {
     match seat {
@@ -13,7 +13,7 @@ async fn check_seat(seat: u32) -> Result<(), ActivityError> {
     }
 }
 
-/// Slow: an ordinary activity, with an attempt on disk and retries for as long as it takes.
+/// Slow: an ordinary activity, with durable attempts and retries for as long as it takes.
 #[activity]
 async fn print_ticket(ctx: ActivityContext, seat: u32) -> Result<String, ActivityError> {
     match ctx.attempt() {

@@ -1,6 +1,6 @@
-//! Early return: the caller gets an answer as soon as it is sure that the work will be done, and the
-//! work goes on. One call starts the workflow and asks it an update; the update answers in the middle
-//! of the run.
+//! Early return: the caller gets an answer as soon as it is certain that the work will be done, and
+//! the work continues. One call starts the workflow and sends it an update, which answers in the
+//! middle of the run.
 
 use abide::{ConflictPolicy, prelude::*, testing::TestEnvironment};
 
@@ -19,7 +19,7 @@ async fn settle(card: String) -> String {
 
 #[derive(Default)]
 struct Payment {
-    /// What came of the authorization, once it is known.
+    /// Result of the authorization, once it is known.
     authorized: Option<Result<String, String>>,
 }
 
@@ -32,17 +32,17 @@ impl Payment {
             other => Ok(other?),
         };
         let refused = authorized.is_err();
-        // Whoever waits for the update gets the answer now.
+        // The caller of the update gets the answer now.
         ctx.write(|payment| payment.authorized = Some(authorized));
         if refused {
             return Ok("nothing to settle".into());
         }
-        // The slow part, for which nobody waits.
+        // The slow part, for which the caller does not wait.
         ctx.sleep(days(2)).await?;
         ctx.activity(settle, card).await
     }
 
-    /// Answers when the authorization is known, with its outcome.
+    /// Returns the outcome of the authorization once it is known.
     #[update]
     async fn authorization(ctx: &Context<Self>) -> Result<String, Error> {
         let known = condition!("payment.authorized", |payment| payment.authorized.is_some());
@@ -63,7 +63,7 @@ pub async fn main() -> anyhow::Result<()> {
         let answered = env
             .client()
             .start::<Payment>(order, ("Ada's card".to_owned(), cents))
-            // Sent again, because the answer was lost: it is the same payment, and the same answer.
+            // Sent again, because the reply was lost: it is the same payment, and the same answer.
             .on_conflict(ConflictPolicy::UseExisting)
             .with_update(Payment::authorization, ())
             .id("authorization")

@@ -1,5 +1,5 @@
-//! Embedded: the engine inside your own program, on one file. The program ends in the middle of a run,
-//! and the run goes on when the program is started again.
+//! Embedded: the engine inside your own program, on one file. The program ends in the middle of a
+//! run, and the run continues when the program is started again.
 
 use std::{env, fs, path::Path, process, time::Duration};
 
@@ -36,12 +36,12 @@ impl Purchase {
     }
 }
 
-/// The first life of the program: it begins a purchase, and ends before the purchase does.
+/// The first process: starts a purchase, and ends before the purchase does.
 async fn first_life(file: &Path) -> anyhow::Result<()> {
     let engine = Embedded::open(file).await?;
     let worker = engine.worker().workflow::<Purchase>().activity(charge);
     let purchase = engine.client().start::<Purchase>("purchase-1", "Ada".to_owned()).await?;
-    // Works until the customer is charged, and then ends what is under way.
+    // Works until the customer is charged, and then finishes what is in flight.
     worker.run_until(charged(&purchase)).await??;
     println!("the program ends, and the run is still open");
     engine.shutdown().await;
@@ -55,7 +55,7 @@ async fn charged(purchase: &WorkflowHandle<Purchase>) -> Result<(), ClientError>
     Ok(())
 }
 
-/// The second life: it opens the same file, and finds the run where it was.
+/// The second process: opens the same file, and finds the run where it was.
 async fn second_life(file: &Path) -> anyhow::Result<()> {
     let engine = Embedded::open(file).await?;
     tokio::spawn(engine.worker().workflow::<Purchase>().activity(charge).run());
@@ -77,7 +77,7 @@ pub async fn main() -> anyhow::Result<()> {
     fs::create_dir_all(&folder)?;
     let file = folder.join("abide.db");
     let done = both_lives(&file).await;
-    // However it ended, nothing stays behind.
+    // Leaves no file behind.
     fs::remove_dir_all(folder)?;
     done
 }

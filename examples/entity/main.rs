@@ -1,10 +1,10 @@
-//! Entity workflow: one run per customer, for as long as there is the customer. Its state is the
+//! Entity workflow: one run per customer, for as long as the customer exists. Its state is the
 //! customer's state, and everything that happens to the customer is a message to the run.
 
 use abide::{ClientError, ConflictPolicy, embedded::Embedded, prelude::*};
 use serde::{Deserialize, Serialize};
 
-/// What is known about a customer. It is the input too, so that a new run can go on from it.
+/// What is known about a customer. It is also the input, so that a new run can continue from it.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Customer {
     points: u32,
@@ -32,7 +32,7 @@ impl Customer {
         before.clone()
     }
 
-    /// Waits for something to do, does it, and begins anew before its history grows too long.
+    /// Waits for something to do, does it, and continues as new before its history grows too long.
     #[run]
     async fn run(ctx: &Context<Self>, _before: Self) -> abide::Result<String> {
         while !ctx.suggests_continue_as_new() {
@@ -61,7 +61,7 @@ impl Customer {
         format!("{} points, {}", self.points, self.card.as_deref().unwrap_or("no card"))
     }
 
-    /// All messages to one customer are handled one after the other, so there is nothing to lock.
+    /// Messages to one customer are handled one after the other, so nothing needs a lock.
     #[signal]
     fn earn(&mut self, points: u32) {
         self.points += points;
@@ -94,7 +94,7 @@ pub async fn main() -> anyhow::Result<()> {
     tokio::spawn(engine.worker().workflow::<Customer>().activity(send_card).run());
     let client = engine.client();
 
-    // The id is the customer's, so that everybody finds the one run by it, and there is only one.
+    // The id is the customer's, so that every caller finds the same single run.
     for points in [60, 50] {
         let start = client.start::<Customer>("ada", Customer::default());
         start.with_signal(Customer::earn, points).on_conflict(ConflictPolicy::UseExisting).await?;

@@ -1,5 +1,5 @@
-//! Extensions: an auction that ends when nobody has bid for a while. Each bid moves the same deadline
-//! again, and as often as it is moved, there is one timer.
+//! Extensions: an auction that ends when there was no bid for a while. Each bid reschedules the
+//! same deadline, and however often that happens, there is one timer.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ impl Auction {
         }))
     }
 
-    /// A better bid leaves five more minutes to the others, unless it is the last call.
+    /// A better bid leaves the others five more minutes, unless it is the last call.
     #[signal]
     fn bid(&mut self, name: String, amount: u32) {
         if self.best.as_ref().is_some_and(|(_, best)| *best >= amount) {
@@ -36,7 +36,7 @@ impl Auction {
         if self.last_call {
             return;
         }
-        // The sender of a signal gets no answer, so what is refused is kept for those who ask.
+        // The sender of a signal gets no reply, so errors are kept for a query.
         if let Err(refused) = self.closing.extend(minutes(5)) {
             self.refused.push(refused.to_string());
         }
@@ -47,7 +47,7 @@ impl Auction {
         self.last_call = true;
     }
 
-    /// Why bids got no more time.
+    /// Why bids did not extend the deadline.
     #[query]
     fn refused(&self) -> Vec<String> {
         self.refused.clone()
@@ -56,7 +56,7 @@ impl Auction {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    // The engine of tests, whose time skips ahead: nobody wants to wait for this auction.
+    // The test environment skips time, so that this auction takes no real time.
     let env = TestEnvironment::new().await;
     env.worker(|worker| worker.workflow::<Auction>()).await?;
     let begun = env.now();

@@ -1,10 +1,10 @@
-//! Fan-out with children: a large piece of work is split into parts, and each part is a workflow with a
-//! history, an id and failures of its own. The parent starts all of them and puts the results together.
+//! Fan-out with children: a large piece of work is split into parts, and each part is a workflow
+//! with its own history, id and failures. The parent starts all of them and combines the results.
 
 use abide::{embedded::Embedded, prelude::*};
 
-/// So many addresses one child writes to. A history should have some thousand events at most, so a
-/// part may have some hundred activities.
+/// Number of addresses per child. A history should have at most some thousand events, so a part may
+/// have some hundred activities.
 const PART: usize = 4;
 
 #[activity]
@@ -20,7 +20,7 @@ struct Sending;
 
 #[workflow]
 impl Sending {
-    /// Gives the addresses that could not be reached.
+    /// Returns the addresses that could not be reached.
     #[run]
     async fn run(ctx: &Context<Self>, addresses: Vec<String>) -> abide::Result<Vec<String>> {
         let sent = addresses.iter().map(|address| ctx.activity(send_newsletter, address.clone()));
@@ -46,12 +46,12 @@ struct Newsletter;
 impl Newsletter {
     #[run]
     async fn run(ctx: &Context<Self>, addresses: Vec<String>) -> abide::Result<Vec<String>> {
-        // An id that says whose part it is, so that it is found in lists and cannot be started twice.
+        // An id that names the parent, so that it is found in lists and cannot be started twice.
         let parts = addresses.chunks(PART).enumerate().map(|(number, part)| {
             let id = format!("{}/part-{number}", ctx.workflow_id());
             ctx.child::<Sending>(id, part.to_vec())
         });
-        // All at once, and the results in the order of the parts.
+        // All concurrently, with the results in the order of the parts.
         let mut report = Vec::new();
         for (number, part) in join_all(parts).await.into_iter().enumerate() {
             report.push(match part {

@@ -1,5 +1,5 @@
-//! Fast and slow retries: a short disturbance is over in seconds, so the first retries are quick. If
-//! they do not help, somebody is told, and the step is tried once an hour for as long as it takes.
+//! Fast and slow retries: a short outage is over in seconds, so the first retries are fast. If they
+//! fail, an operator is notified, and the step is retried once an hour for as long as it takes.
 
 use std::{
     sync::atomic::{AtomicU32, Ordering},
@@ -49,7 +49,7 @@ impl Invoice {
     }
 }
 
-/// A policy whose delays are all the same.
+/// A policy with a constant delay.
 fn every(interval: Duration) -> RetryPolicy {
     RetryPolicy::default().initial_interval(interval).maximum_interval(interval).backoff(1.0)
 }

@@ -1,5 +1,5 @@
-//! First success: several mirrors are asked at once. The first that has it wins, those that fail are
-//! passed over, and only when all have failed does the step fail, with all the reasons.
+//! First success: several mirrors are asked concurrently. The first success wins, failures are
+//! skipped, and only if all fail does the step fail, with all the reasons.
 
 use abide::{prelude::*, testing::TestEnvironment};
 
@@ -22,7 +22,7 @@ impl Download {
     #[run]
     async fn run(ctx: &Context<Self>, file: String) -> abide::Result<String> {
         let mirrors = ["north", "south"].map(|mirror| {
-            // A mirror that is down is not asked for ever: there is another.
+            // A mirror that is down is not retried forever: there is another.
             ctx.activity(download, (mirror.to_owned(), file.clone()))
                 .retry(RetryPolicy::default().maximum_attempts(3))
         });

@@ -1,5 +1,5 @@
-//! The programs of the guide, which stands in `docs/`: each Rust block of a page is compiled by a test
-//! of this crate, and run unless it says otherwise. One module per page.
+//! The programs of the guide in `docs/`: a test of this crate compiles each Rust block of a page,
+//! and runs it unless it says otherwise. One module per page.
 
 /// Declares a module whose documentation is the page.
 macro_rules! page {

@@ -3,7 +3,7 @@
 use abide::{embedded::Embedded, prelude::*};
 
 /// An activity is an async function. It may do anything: call a service, write a file, fail. If it
-/// fails, it is tried again.
+/// fails, it is retried.
 #[activity]
 async fn greet(name: String) -> String {
     format!("Hello, {name}!")
@@ -15,8 +15,9 @@ struct Hello;
 
 #[workflow]
 impl Hello {
-    /// The run is what happens. It touches the world by activities only, because it is run again from
-    /// its history after a crash: an activity that has a result is then not called a second time.
+    /// The run method is the workflow's code. It has side effects only through activities, because
+    /// it is replayed from its history after a crash: an activity that has a result is then not
+    /// called again.
     #[run]
     async fn run(ctx: &Context<Self>, name: String) -> abide::Result<String> {
         ctx.activity(greet, name).await
@@ -25,13 +26,13 @@ impl Hello {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    // The engine keeps what happens. This one forgets it at the end: see `embedded` for a file.
+    // The engine stores what happens. This one keeps it in memory only: see `embedded` for a file.
     let engine = Embedded::in_memory().await;
 
-    // A worker runs the code. It is told what it can run, and works beside the rest of the program.
+    // A worker runs the code that is registered with it, in the background.
     tokio::spawn(engine.worker().workflow::<Hello>().activity(greet).run());
 
-    // A client starts the workflow. The id is yours: an id can have one open run at a time.
+    // A client starts the workflow. You choose the id: an id can have one open run at a time.
     let client = engine.client();
     let hello = client.start::<Hello>("hello-1", "Ada".to_owned()).await?;
 

@@ -1,6 +1,6 @@
-//! Idempotent transaction: money moves between two accounts exactly once, although the order comes
-//! twice and an attempt dies after it has taken the money. If the second step cannot be done, the first
-//! is undone.
+//! Idempotent transaction: money moves between two accounts exactly once, although the order
+//! arrives twice and an attempt dies after it has taken the money. If the second step fails, the
+//! first is undone.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,8 +9,8 @@ use std::{
 
 use abide::{Client, ClientError, ConflictPolicy, prelude::*, testing::TestEnvironment};
 
-/// The other system: a bank that takes a key with each request, and does what it was asked for with
-/// that key only once.
+/// The other system: a bank that takes an idempotency key with each request, and carries out a
+/// request with the same key only once.
 #[derive(Default)]
 struct Bank {
     books: Mutex<Books>,
@@ -51,7 +51,7 @@ impl Bank {
     ) -> Result<(), ActivityError> {
         self.book(&account, cents, ctx.execution_id().to_string())?;
         if ctx.attempt() == 1 && cents < 0 {
-            // The worst moment: the money is taken, and nobody will ever hear of it.
+            // The worst moment: the money is taken, but the result is lost.
             panic!("the attempt dies");
         }
         Ok(())
@@ -77,7 +77,7 @@ impl Transfer {
     ) -> abide::Result<BTreeMap<String, i64>> {
         ctx.activity(Bank::change, (from.clone(), -cents)).await?;
         if let Err(error) = ctx.activity(Bank::change, (to, cents)).await {
-            // To undo is a step of its own with a key of its own, and is tried until it is done.
+            // Undoing is a separate step with its own key, and is retried until it succeeds.
             ctx.activity(Bank::change, (from, cents)).await?;
             return Err(error);
         }
@@ -85,8 +85,8 @@ impl Transfer {
     }
 }
 
-/// What a web server does for a form. The number of the form is the workflow's id and the key of the
-/// start: however often it is sent, and also after the transfer is done, there is one run of it.
+/// What a web server does for a form. The number of the form is the workflow's id and the key of
+/// the start: however often it is sent, even after the transfer is done, there is one run of it.
 async fn submit(
     client: &Client,
     form: &str,
@@ -99,21 +99,21 @@ async fn submit(
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    // An engine whose time skips ahead, because a retry waits a second.
+    // The test environment skips time, because a retry waits a second.
     let env = TestEnvironment::new().await;
     let bank = Bank::default();
     bank.books().balances.extend([("ada".to_owned(), 100), ("bob".to_owned(), 0)]);
     env.worker(|worker| worker.workflow::<Transfer>().activities(bank)).await?;
     let client = env.client();
 
-    // Sent twice at once, and once more when it is done.
+    // Sent twice concurrently, and once more when it is done.
     let (first, second) =
         tokio::join!(submit(&client, "form-1", "bob"), submit(&client, "form-1", "bob"));
     println!("first:  {:?}", first?);
     println!("second: {:?}", second?);
     println!("third:  {:?}", submit(&client, "form-1", "bob").await?);
 
-    // Nobody has this account, so the money goes back.
+    // This account does not exist, so the money is returned.
     match submit(&client, "form-2", "eve").await {
         Err(ClientError::RunFailed(failure)) => println!("form-2: {}", failure.message),
         other => println!("unexpected: {other:?}"),

@@ -1,6 +1,6 @@
-//! Local activities: short steps that run inside the workflow task, in the worker of the workflow. They
-//! cost no queue, no attempt on disk and no task of their own: several of them are one task and one
-//! event each.
+//! Local activities: short steps that run inside the workflow task, in the workflow's worker. They
+//! need no queue, no durable attempt and no workflow task of their own: several of them share one
+//! task and add one event each.
 
 use abide::{embedded::Embedded, event::Event, prelude::*};
 

@@ -1,5 +1,5 @@
-//! Long-running activity: it says how far it is, goes on from there when it is tried again, and stops
-//! when it is not wanted any more.
+//! Long-running activity: it reports its progress, resumes from there when it is retried, and stops
+//! when it is cancelled.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use abide::{ClientError, prelude::*, testing::TestEnvironment};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-/// How far an import has come: what the next attempt needs to go on.
+/// Progress of an import: what the next attempt needs to resume.
 #[derive(Default, Serialize, Deserialize)]
 struct Progress {
     pages: u32,
     rows: u32,
 }
 
-/// What the import is about to tell, in the order in which it happens.
+/// Reports what the import does, in order.
 struct Importer {
     news: mpsc::UnboundedSender<String>,
 }
@@ -23,7 +23,7 @@ struct Importer {
 impl Importer {
     #[activity]
     async fn import(&self, ctx: ActivityContext, pages: u32) -> Result<u32, ActivityError> {
-        // Where the attempt before this one came to, if there was one.
+        // Progress of the previous attempt, if there was one.
         let mut done = ctx.heartbeat_details::<Progress>()?.unwrap_or_default();
         self.tell(format!("attempt {} begins after page {}", ctx.attempt(), done.pages));
         while done.pages < pages {
@@ -35,7 +35,8 @@ impl Importer {
                 }
             }
             done.pages += 1;
-            // After what it tells of: a page that is read again does less harm than one left out.
+            // Sent after the work that it reports: reading a page twice is better than skipping
+            // one.
             ctx.heartbeat(&done)?;
         }
         Ok(done.rows)
@@ -44,7 +45,7 @@ impl Importer {
 
 impl Importer {
     fn tell(&self, news: String) {
-        // Nobody listens any more when the program ends.
+        // The receiver is gone when the program ends.
         let _ended = self.news.send(news);
     }
 }
@@ -66,7 +67,7 @@ impl Import {
     #[run]
     async fn run(ctx: &Context<Self>, pages: u32) -> abide::Result<u32> {
         ctx.activity(Importer::import, pages)
-            // The whole may take hours; that the worker has died is noticed much sooner.
+            // The whole import may take hours; a dead worker is noticed much sooner.
             .start_to_close(hours(5))
             .heartbeat_timeout(Duration::from_millis(200))
             .await
@@ -86,7 +87,8 @@ pub async fn main() -> anyhow::Result<()> {
         println!("  {}", told.recv().await.unwrap_or_default());
     }
 
-    // One that would last for days is cancelled. The attempt hears of it by its next heartbeat.
+    // An import that would take days is cancelled. The attempt learns of it with its next
+    // heartbeat.
     let endless = client.start::<Import>("import-2", 1_000_000).await?;
     println!("  {}", told.recv().await.unwrap_or_default());
     endless.cancel().await?;

@@ -1,18 +1,18 @@
-//! Map-reduce tree: a large piece of work is halved until a part is small enough to be done, and the
-//! results are put together on the way back. No workflow of the tree has more than two children, so no
-//! history is long, however large the whole is.
+//! Map-reduce tree: a large piece of work is halved until a part is small enough, and the results
+//! are combined on the way back. No workflow of the tree has more than two children, so no history
+//! is long, however large the whole is.
 
 use std::collections::BTreeMap;
 
 use abide::{Workflow as _, embedded::Embedded, list::RunFilter, prelude::*};
 
-/// So many pages are counted by one activity.
+/// Number of pages that one activity counts.
 const LEAF: usize = 3;
 
-/// How often each word was found.
+/// Number of occurrences of each word.
 type Count = BTreeMap<String, u32>;
 
-/// Map: counts the words of a few pages. A true one would get names of files, not the text itself.
+/// Map: counts the words of a few pages. In production it would get names of files, not the text.
 #[activity]
 async fn count_words(pages: Vec<String>) -> Count {
     let mut count = Count::new();

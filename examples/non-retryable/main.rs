@@ -1,9 +1,9 @@
-//! Non-retryable errors: what will not get better by trying again fails at once. The activity says so,
-//! or the caller does.
+//! Non-retryable errors: what a retry cannot fix fails immediately. The activity says so, or the
+//! caller does.
 
 use abide::{ClientError, prelude::*, testing::TestEnvironment};
 
-/// The activity knows best: whoever calls it, to try a wrong address again makes no sense.
+/// The activity knows best: retrying a wrong address never makes sense.
 #[activity]
 async fn check_address(to: String) -> Result<(), ActivityError> {
     match to.contains('@') {
@@ -12,7 +12,8 @@ async fn check_address(to: String) -> Result<(), ActivityError> {
     }
 }
 
-/// Errors have a name, by which a policy knows them. Without one it is that of the error's type.
+/// Errors have a type name, which a policy can match. By default it is that of the error's Rust
+/// type.
 #[activity]
 async fn deliver(ctx: ActivityContext, to: String) -> Result<String, ActivityError> {
     match (&*to, ctx.attempt()) {
@@ -30,8 +31,8 @@ impl Letter {
     #[run]
     async fn run(ctx: &Context<Self>, to: String) -> abide::Result<String> {
         ctx.activity(check_address, to.clone()).await?;
-        // The caller decides: for this letter a mailbox that is full is final. Somebody else may
-        // want to try until there is room.
+        // The caller decides: for this letter a full mailbox is final. Another caller may want to
+        // retry until there is room.
         let policy = RetryPolicy::default().non_retryable("MailboxFull");
         ctx.activity(deliver, to).retry(policy).await
     }

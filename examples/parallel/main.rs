@@ -1,5 +1,5 @@
-//! Parallel execution: several activities at once. All are waited for, and one that fails does not
-//! spoil the others.
+//! Parallel execution: several activities at the same time. The run waits for all of them, and one
+//! that fails does not affect the others.
 
 use abide::{embedded::Embedded, prelude::*};
 
@@ -7,7 +7,7 @@ use abide::{embedded::Embedded, prelude::*};
 async fn make_thumbnail(photo: String) -> Result<String, ActivityError> {
     match photo.strip_suffix(".jpg") {
         Some(name) => Ok(format!("{name}-small.jpg")),
-        // To try again would not help.
+        // A retry would not help.
         None => Err(ActivityError::new("not a photo").non_retryable()),
     }
 }
@@ -33,18 +33,18 @@ impl Album {
         owner: String,
         photos: Vec<String>,
     ) -> abide::Result<Vec<String>> {
-        // Different steps at once: `join!` gives a tuple. Both succeed, or the run fails.
+        // Different steps concurrently: `join!` returns a tuple. Both succeed, or the run fails.
         let (title, faces) =
             join!(ctx.activity(write_title, owner), ctx.activity(count_faces, photos.clone()));
         let mut report = vec![format!("{}: {} faces", title?, faces?)];
 
-        // The same step for many: `join_all` gives the results in the order of the photos, whichever
-        // was ready first.
+        // The same step for many items: `join_all` returns the results in the order of the photos,
+        // regardless of which was ready first.
         let made = photos.iter().map(|photo| ctx.activity(make_thumbnail, photo.clone()));
         for (photo, made) in photos.iter().zip(join_all(made).await) {
             report.push(match made {
                 Ok(thumbnail) => format!("{photo}: {thumbnail}"),
-                // A photo that failed is reported; the album goes on without it.
+                // A photo that failed is reported; the album continues without it.
                 Err(Error::Activity(failed)) => format!("{photo}: {}", failed.failure.message),
                 // Not the photo's fault, such as a cancel request.
                 Err(error) => return Err(error),

@@ -1,12 +1,12 @@
-//! Pick first: two services are asked for the same. The first answer wins, and the other is told to
-//! stop.
+//! Pick first: two services are asked for the same. The first answer wins, and the other call is
+//! cancelled.
 
 use std::time::Duration;
 
 use abide::{prelude::*, testing::TestEnvironment};
 use tokio::sync::mpsc;
 
-/// Two map services. The slow one tells here that it has stopped.
+/// Two map services. The slow one reports here that it has stopped.
 struct Maps {
     stopped: mpsc::Sender<String>,
 }
@@ -18,8 +18,8 @@ impl Maps {
         format!("to {to} by the fast service")
     }
 
-    /// Works until it is done or not wanted any more. A running attempt hears of the latter by its
-    /// heartbeats, so it must have some.
+    /// Works until it is done or cancelled. A running attempt learns of a cancellation from its
+    /// heartbeats, so it must send some.
     #[activity]
     async fn slow_route(&self, ctx: ActivityContext, to: String) -> Result<String, ActivityError> {
         for step in 0..100 {
@@ -44,8 +44,8 @@ impl Route {
     #[run]
     async fn run(ctx: &Context<Self>, to: String) -> abide::Result<String> {
         let slow = ctx.activity(Maps::slow_route, to.clone());
-        // The first that is ready wins; of two at once, the one that is written first. The others are
-        // dropped, and to drop a pending activity is to cancel it.
+        // The first that is ready wins; if two are ready, the branch that comes first. The others
+        // are dropped, and dropping a pending activity cancels it.
         select! {
             route = slow.heartbeat_timeout(Duration::from_millis(200)) => route,
             route = ctx.activity(Maps::fast_route, to) => route,

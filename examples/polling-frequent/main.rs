@@ -1,5 +1,5 @@
-//! Frequent polling: another system is asked every few moments until it is done. The loop is in an
-//! activity: it costs no history, and its heartbeats say that it is alive.
+//! Frequent polling: another system is polled every few moments until it is done. The loop is in an
+//! activity: it adds nothing to history, and its heartbeats show that it is alive.
 
 use std::{
     sync::atomic::{AtomicU32, Ordering},
@@ -8,13 +8,13 @@ use std::{
 
 use abide::{embedded::Embedded, prelude::*};
 
-/// A client of a system that renders films and cannot call back.
+/// A client of a system that renders films and has no callbacks.
 struct Renderer {
     asked: AtomicU32,
 }
 
 impl Renderer {
-    /// Stands for a request over the network. The film is ready when it has been asked for five times.
+    /// Stands for a request over the network. The film is ready at the fifth request.
     fn status(&self, _film: &str) -> Option<&'static str> {
         (self.asked.fetch_add(1, Ordering::Relaxed) >= 4).then_some("film.mp4")
     }
@@ -34,11 +34,12 @@ impl Renderer {
                 return Ok(file.to_owned());
             }
             asked += 1;
-            // If the worker dies, that is noticed within the heartbeat timeout, and another goes on.
+            // If the worker dies, that is noticed within the heartbeat timeout, and another
+            // continues.
             ctx.heartbeat(&asked)?;
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(10)) => {}
-                // Nobody wants the film any more.
+                // The film is no longer wanted.
                 () = ctx.cancelled() => return Err(ActivityError::cancelled()),
             }
         }

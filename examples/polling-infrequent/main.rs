@@ -1,12 +1,12 @@
-//! Infrequent polling: another system is asked once an hour until it is done. Each question is an
-//! attempt of one activity, and the pause between two is the delay of its retries. Nothing runs
-//! meanwhile, and nothing is written into history.
+//! Infrequent polling: another system is polled once an hour until it is done. Each request is an
+//! attempt of one activity, and the pause between two is its retry delay. Nothing runs meanwhile,
+//! and nothing is added to history.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use abide::{prelude::*, testing::TestEnvironment};
 
-/// A client of an office that takes its time.
+/// A client of a slow office.
 #[derive(Default)]
 struct Office {
     asked: AtomicU32,
@@ -25,7 +25,7 @@ impl Office {
     async fn stamp(&self, form: String) -> Result<String, ActivityError> {
         match self.has_stamped(&form) {
             true => Ok(format!("form {form} is stamped")),
-            // Not an error in truth: it means "ask again later".
+            // Not really an error: it means "ask again later".
             false => Err(ActivityError::new("not stamped yet").error_type("NotYet")),
         }
     }
@@ -41,7 +41,7 @@ impl Permit {
         let every_hour = RetryPolicy::default().initial_interval(hours(1)).backoff(1.0);
         ctx.activity(Office::stamp, form)
             .start_to_close(minutes(1))
-            // How long we are ready to wait altogether.
+            // How long the workflow waits in total.
             .schedule_to_close(days(30))
             .retry(every_hour.maximum_interval(hours(1)))
             .await
@@ -50,7 +50,7 @@ impl Permit {
 
 #[tokio::main]
 pub async fn main() -> anyhow::Result<()> {
-    // Time skips ahead here: nobody wants to wait for the office.
+    // Time skips ahead here, so that the office takes no real time.
     let env = TestEnvironment::new().await;
     env.worker(|worker| worker.workflow::<Permit>().activities(Office::default())).await?;
 

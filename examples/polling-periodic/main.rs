@@ -1,11 +1,12 @@
-//! Periodic polling in a child: when a question is more than one step, the loop is workflow code. It
-//! would fill the history of the run, so it lives in a child that begins anew every few turns.
+//! Periodic polling in a child: when polling takes more than one step, the loop is workflow code.
+//! It would fill the history of the run, so it lives in a child that continues as new every few
+//! turns.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use abide::{prelude::*, testing::TestEnvironment};
 
-/// So many questions one run of the child asks.
+/// Number of requests per run of the child.
 const TURNS: u32 = 10;
 
 /// The client of a site where prices change.
@@ -43,7 +44,7 @@ impl PriceWatch {
             }
             ctx.sleep(hours(6)).await?;
         }
-        // An empty history, the same id. The parent does not notice: it waits for the last of them.
+        // An empty history, the same id. The parent does not notice: it waits for the last run.
         Err(ctx.continue_as_new(limit))
     }
 }

@@ -2,7 +2,7 @@
 
 use abide::{embedded::Embedded, prelude::*};
 
-/// The state of the run. It is never stored: it is what the code made of the history.
+/// The state of the run. It is never stored: code rebuilds it from history.
 #[derive(Default)]
 struct Parcel {
     stations: Vec<String>,
@@ -43,7 +43,7 @@ pub async fn main() -> anyhow::Result<()> {
     let parcel = engine.client().start::<Parcel>("parcel-1", "Oslo".to_owned()).await?;
     println!("at first: {:?}", parcel.query(Parcel::whereabouts, ()).await?);
 
-    // A query sees everything that was acknowledged before it was asked.
+    // A query sees everything that was acknowledged before it.
     parcel.signal(Parcel::arrived, "Hamburg".to_owned()).await?;
     println!("then: {:?}", parcel.query(Parcel::whereabouts, ()).await?);
     println!("was it in Paris? {}", parcel.query(Parcel::was_in, "Paris".to_owned()).await?);
@@ -51,7 +51,7 @@ pub async fn main() -> anyhow::Result<()> {
     parcel.signal(Parcel::arrived, "Oslo".to_owned()).await?;
     println!("it took {} stations", parcel.result().await?);
 
-    // The run is closed. Its state can still be asked for.
+    // The run is closed. Its state can still be queried.
     println!("at last: {:?}", parcel.query(Parcel::whereabouts, ()).await?);
     Ok(())
 }

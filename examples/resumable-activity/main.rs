@@ -1,5 +1,5 @@
-//! Resumable activity: when all attempts of a step have failed, the run does not fail. It parks, shows
-//! what is wrong, and goes on with the same step when a person has sent a correction.
+//! Resumable activity: when all attempts of a step have failed, the run does not fail. It waits,
+//! shows what is wrong, and repeats the same step when a person has sent a correction.
 
 use abide::{ClientError, WorkflowHandle, prelude::*, testing::TestEnvironment};
 
@@ -22,8 +22,8 @@ impl Payout {
         loop {
             let policy = RetryPolicy::default().maximum_attempts(3);
             match ctx.activity(pay_out, (account.clone(), cents)).retry(policy).await {
-                // Parked. It costs nothing, lasts as long as it must, and stands in the list of waits
-                // with what is wrong.
+                // Waiting costs nothing, lasts as long as necessary, and is in the list of waits
+                // together with what is wrong.
                 Err(Error::Activity(failed)) => {
                     account = ctx.receive(Self::resume).about(failed.failure.message).await?;
                 }
@@ -32,13 +32,12 @@ impl Payout {
         }
     }
 
-    /// The correction: the account as it should have been. What was done before the failed step is
-    /// not done again.
+    /// The correction: the right account. What was done before the failed step is not repeated.
     #[signal]
     fn resume(account: String);
 }
 
-/// What a person sees of a run that is parked. Over all runs: `client.waits(...)`.
+/// What a person sees of a waiting run. Over all runs: `client.waits(...)`.
 async fn parked(payout: &WorkflowHandle<Payout>) -> Result<String, ClientError> {
     let waits = payout.waits().await?;
     let about = waits.into_iter().find_map(|wait| wait.details);
@@ -51,11 +50,11 @@ pub async fn main() -> anyhow::Result<()> {
     env.worker(|worker| worker.workflow::<Payout>().activity(pay_out)).await?;
     let payout = env.client().start::<Payout>("payout-1", ("ON12".to_owned(), 500)).await?;
 
-    // The next day somebody looks at what is parked.
+    // The next day an operator looks at what is waiting.
     env.skip(days(1)).await;
     println!("{}", parked(&payout).await?);
 
-    // Also a correction may be wrong.
+    // A correction may be wrong, too.
     payout.signal(Payout::resume, "N012".to_owned()).await?;
     env.skip(days(1)).await;
     println!("{}", parked(&payout).await?);

@@ -1,5 +1,5 @@
-//! Retry alerting: a step is retried for ever, as it should be, and somebody hears of it when that
-//! takes too long. The activity knows which attempt it is, so it can count.
+//! Retry alerting: a step is retried forever, as it should be, and an alert is raised when that
+//! takes too long. The activity knows its attempt number, so it can count.
 
 use std::sync::{
     Arc,
@@ -8,10 +8,10 @@ use std::sync::{
 
 use abide::{prelude::*, testing::TestEnvironment};
 
-/// From this attempt on it is not a short disturbance any more.
+/// From this attempt on it is no longer a short outage.
 const ALERT_FROM: u32 = 5;
 
-/// Stands for the metrics of your program, such as a counter of Prometheus. The alert itself is a rule
+/// Stands for the metrics of your program, such as a Prometheus counter. The alert itself is a rule
 /// of the monitoring: "more than none in five minutes".
 #[derive(Default)]
 struct Metrics {

@@ -1,4 +1,4 @@
-//! Fixed count of retries: a step is tried three times. Then the workflow does something else.
+//! Fixed count of retries: a step is attempted three times. Then the workflow does something else.
 
 use abide::{prelude::*, testing::TestEnvironment};
 
@@ -18,8 +18,8 @@ struct Taxi;
 impl Taxi {
     #[run]
     async fn run(ctx: &Context<Self>) -> abide::Result<String> {
-        // The first attempt counts: three attempts are two retries. Without a limit, the step would be
-        // tried for ever, which is right for what must happen some day.
+        // The first attempt counts: three attempts are two retries. Without a limit, the step would
+        // be retried forever, which is right for what must happen eventually.
         let policy = RetryPolicy::default().maximum_attempts(3);
         let yellow = ctx.activity(call_taxi, "Yellow".to_owned()).retry(policy);
         match yellow.await {

@@ -1,4 +1,5 @@
-//! Fixed time of retries: a step is tried as often as it takes, but only for ten minutes altogether.
+//! Fixed time of retries: a step is retried as often as necessary, but only for ten minutes in
+//! total.
 
 use abide::{prelude::*, testing::TestEnvironment};
 
@@ -16,7 +17,7 @@ impl Dinner {
     async fn run(ctx: &Context<Self>, guests: u32) -> abide::Result<String> {
         let reserved = ctx
             .activity(reserve_table, guests)
-            // One attempt: it hangs no longer than this.
+            // Limits one attempt.
             .start_to_close(seconds(10))
             // All attempts and the pauses between them.
             .schedule_to_close(minutes(10))
@@ -39,7 +40,7 @@ pub async fn main() -> anyhow::Result<()> {
     let begun = env.now();
     let dinner = env.client().start::<Dinner>("dinner-1", 4).await?;
     println!("{}", dinner.result().await?);
-    // A next attempt that would begin after the end is not waited for.
+    // A retry that would start after the deadline is not waited for.
     let taken = env.now().saturating_since(begun);
     println!("it took no more than ten minutes: {}", taken <= minutes(10));
     Ok(())

@@ -1,5 +1,5 @@
-//! Saga: steps in several systems, none of which knows of the others. When one fails, those before it
-//! are undone, the last one first; and what could not be undone is told.
+//! Saga: steps in several systems that know nothing of each other. When one fails, the earlier
+//! steps are undone, the last one first; and the error names what could not be undone.
 
 use abide::{ClientError, NotUndone, prelude::*, testing::TestEnvironment};
 
@@ -30,14 +30,14 @@ struct Trip;
 impl Trip {
     #[run]
     async fn run(ctx: &Context<Self>, place: String) -> abide::Result<Vec<String>> {
-        // Ordinary workflow code: after a crash it goes on where it was, also in the middle of undoing.
-        // A cancel request undoes too, and does not reach what undoes.
+        // Ordinary workflow code: after a crash it continues where it was, also in the middle of
+        // undoing. A cancel request also undoes the steps, and does not interrupt that.
         let trip = Saga::new().run(ctx, async |saga| {
             let mut bookings = Vec::new();
             for what in ["flight", "hotel", "car"] {
                 let booking = ctx.activity(book, (what.to_owned(), place.clone())).await?;
-                // Begins only if a later step fails. It is retried like any activity, so that it
-                // should be in the end whatever happens.
+                // Runs only if a later step fails. It is retried like any activity, so it should
+                // succeed eventually.
                 let undo = ctx.activity(cancel_booking, booking.clone());
                 saga.undo(format!("cancel the {what}"), undo);
                 bookings.push(booking);
@@ -59,7 +59,7 @@ pub async fn main() -> anyhow::Result<()> {
         match trip.result().await {
             Err(ClientError::RunFailed(failure)) => {
                 println!("{place}: {}", failure.message);
-                // For programs: somebody must see to these.
+                // For programs: these need attention.
                 for left in NotUndone::in_failure(&failure) {
                     println!("{place}: not undone: {}", left.step);
                 }

@@ -1,5 +1,5 @@
-//! Signal with start: a message to a workflow that may not run yet. Whoever comes first starts it, and
-//! nobody has to look first.
+//! Signal with start: a message to a workflow that may not exist yet. The first caller starts it,
+//! and no caller has to check first.
 
 use abide::{Client, ClientError, ConflictPolicy, embedded::Embedded, prelude::*};
 
@@ -29,15 +29,15 @@ impl Cart {
     fn check_out();
 }
 
-/// What a web server does for each click. Start and signal are one step: there is no moment in between
-/// at which the one has happened and the other has not.
+/// What a web server does for each click. Start and signal are atomic: there is no moment at which
+/// only one of them has happened.
 async fn click(client: &Client, customer: &str, item: &str, id: &str) -> Result<bool, ClientError> {
     let (_, started) = client
         .start::<Cart>(format!("cart-{customer}"), ())
         .with_signal(Cart::add, item.to_owned())
         // An open cart gets the signal. Without this the second click would be refused.
         .on_conflict(ConflictPolicy::UseExisting)
-        // A click that is sent twice, because the answer was lost, counts once.
+        // A click that is sent twice, because the reply was lost, counts once.
         .key(id)
         .started()
         .await?;
@@ -59,7 +59,7 @@ pub async fn main() -> anyhow::Result<()> {
     cart.signal(Cart::check_out, ()).await?;
     println!("bought: {}", cart.result().await?.join(", "));
 
-    // The cart is closed, so the next click begins another.
+    // The cart is closed, so the next click starts another.
     println!("desk (click-3): a new cart: {}", click(&client, "ada", "desk", "click-3").await?);
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use abide::{embedded::Embedded, prelude::*};
 use serde::{Deserialize, Serialize};
 
-/// What a person decided. Data that travels is what serde can write and read.
+/// A person's decision. Arguments can be any type that serde can encode and decode.
 #[derive(Serialize, Deserialize)]
 struct Decision {
     approved: bool,
@@ -23,7 +23,7 @@ impl Approval {
         subject: String,
         deadline: Duration,
     ) -> abide::Result<String> {
-        // The wait is durable, and so is its deadline. Whichever comes first in history wins.
+        // The wait is durable, and so is its deadline. The first event in history wins.
         match ctx.receive(Self::decide).timeout(deadline).await? {
             Outcome::InTime(Decision { approved: true, by }) => {
                 Ok(format!("{subject}: {by} said yes"))
@@ -46,8 +46,8 @@ pub async fn main() -> anyhow::Result<()> {
 
     let day = Duration::from_secs(24 * 3600);
     let desk = client.start::<Approval>("desk", ("a desk".to_owned(), day)).await?;
-    // Sent when the run waits, or before: it makes no difference, and nothing is lost. The call
-    // returns when the signal is on disk, not when the run has read it.
+    // It makes no difference whether the run already waits: nothing is lost. The call returns when
+    // the signal is durable, not when the run has read it.
     desk.signal(Approval::decide, Decision { approved: true, by: "Ada".into() }).await?;
     println!("{}", desk.result().await?);
 

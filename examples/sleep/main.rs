@@ -1,4 +1,4 @@
-//! Sleep: a durable wait for time, and the list in which every wait can be seen.
+//! Sleep: a durable wait for time, and the list of all waits.
 
 use std::time::Duration;
 
@@ -9,12 +9,13 @@ struct Reminder;
 
 #[workflow]
 impl Reminder {
-    /// A sleep is a row in the store, not a thread: it may last a month, and costs nothing meanwhile.
+    /// A sleep is a row in the store, not a thread: it may last a month, and costs nothing
+    /// meanwhile.
     #[run]
     async fn run(ctx: &Context<Self>, text: String) -> abide::Result<String> {
         let before = ctx.now();
         ctx.sleep(Duration::from_millis(200)).await?;
-        // The workflow's clock comes from history: it reads the same whenever this code runs again.
+        // The workflow's clock comes from history: on replay it returns the same time.
         let slept = ctx.now().saturating_since(before);
         assert!(slept >= Duration::from_millis(200), "a sleep is never cut short");
         Ok(format!("Remember: {text}"))
@@ -26,13 +27,13 @@ pub async fn main() -> anyhow::Result<()> {
     let engine = Embedded::in_memory().await;
     let client = engine.client();
 
-    // Nothing runs yet, because there is no worker. The start is kept all the same.
+    // Nothing runs yet, because there is no worker. The start is durable nevertheless.
     let reminder = client.start::<Reminder>("reminder-1", "water the plants".to_owned()).await?;
     tokio::spawn(engine.worker().workflow::<Reminder>().run());
 
     println!("{}", reminder.result().await?);
 
-    // What runs wait for can be listed, by anybody, over all runs. Nothing waits any more.
+    // Waits can be listed over all runs. None are left.
     let waits = client.waits(WaitFilter::default(), 10).await?;
     println!("{} waits are open", waits.len());
     Ok(())

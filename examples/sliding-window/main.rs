@@ -1,17 +1,17 @@
-//! Sliding window: records without end, each a workflow of its own, and a constant number of them under
-//! way: when one ends, the next begins. The run fetches page after page, and begins anew before its
-//! history grows too long.
+//! Sliding window: an endless stream of records, each a workflow of its own, with a constant number
+//! of them in flight: when one ends, the next starts. The run fetches page after page, and
+//! continues as new before its history grows too long.
 
 use abide::{embedded::Embedded, prelude::*};
 use serde::{Deserialize, Serialize};
 
-/// So many children are under way at the same time.
+/// Number of children in flight at the same time.
 const WINDOW: usize = 5;
 
-/// So many pages one run handles; a true one would ask `ctx.suggests_continue_as_new()`.
+/// Number of pages per run; in production, ask `ctx.suggests_continue_as_new()`.
 const PAGES_PER_RUN: u32 = 2;
 
-/// Where the work stands.
+/// Position and totals.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Position {
     page: u32,
@@ -27,7 +27,7 @@ async fn fetch_page(page: u32) -> Vec<u32> {
     if page < 6 { (first..first + 10).collect() } else { Vec::new() }
 }
 
-/// What is done with one record. A child, because it may take days and can be looked at on its own.
+/// Handles one record. A child, because it may take days and can be inspected on its own.
 #[derive(Default)]
 struct Record;
 
@@ -59,13 +59,13 @@ impl Records {
             more = !records.is_empty();
             for record in records {
                 let id = format!("{}/{record}", ctx.workflow_id());
-                // Waits only if the window is full: then for the one that ends next.
+                // Waits only if the window is full: then for the next one to end.
                 let ended = window.push(ctx.child::<Record>(id, record)).await;
                 position.count(ended)?;
             }
             position.page += 1;
         }
-        // Nothing may be under way when the run ends or begins anew.
+        // Nothing may be in flight when the run ends or continues as new.
         while let Some(ended) = window.next().await {
             position.count(Some(ended))?;
         }

@@ -1,6 +1,6 @@
-//! Runs the blocks of a page that are marked `console`, in order, in one shell and one empty folder.
-//! A line `$ command` is a command, and the lines below it are what it prints. In these, `…` stands
-//! for anything, a line of its own for any lines; ids, times and addresses may differ.
+//! Runs the blocks of a page that are marked `console`, in order, in one shell and one empty
+//! folder. A line `$ command` is a command, and the lines below it are its expected output. There,
+//! `…` stands for any text, and on its own line for any lines; ids, times and addresses may differ.
 
 use std::{
     fs,
@@ -16,8 +16,8 @@ use tempfile::TempDir;
 
 use crate::repository;
 
-/// Commands that change nothing. What they show may take a moment to become true, so they are asked
-/// again until it is.
+/// Read-only commands. Their output may take a moment to become true, so they are repeated until it
+/// is.
 const READERS: [&str; 6] = [
     "cat ",
     "abide waits ",
@@ -27,7 +27,7 @@ const READERS: [&str; 6] = [
     "abide workflow count",
 ];
 
-/// How long something may take to become true.
+/// How long an output may take to become true.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs a page and compares what is printed.
@@ -79,7 +79,7 @@ fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// A shell in a folder of its own, with the program `abide` and free ports for it.
+/// A shell in its own folder, with the program `abide` and free ports for it.
 struct Shell {
     bash: Child,
     input: ChildStdin,
@@ -128,7 +128,7 @@ impl Shell {
 
 impl Drop for Shell {
     fn drop(&mut self) {
-        // Whatever the page left running ends here, however the test ends.
+        // Ends whatever the page left running, however the test ends.
         let _ = writeln!(self.input, "kill -9 $(jobs -p); exit");
         let _ = self.bash.wait();
     }
@@ -176,12 +176,12 @@ fn match_line(expected: &str, printed: &str) -> bool {
     }
 }
 
-/// The line with one space between words, and a mark in the place of what differs each time.
+/// The line with single spaces, and placeholders for what differs each time.
 fn masked(line: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for word in line.split_whitespace() {
         words.push(masked_word(word));
-        // `now`, `3 s ago` and `in 23 h` are all a time from here.
+        // `now`, `3 s ago` and `in 23 h` are all relative times.
         if let [.., number, unit, "ago"] = &*words.iter().map(String::as_str).collect::<Vec<_>>()
             && is_number(number)
             && is_unit(unit)

@@ -11,10 +11,10 @@ use std::{
 
 use crate::repository::{abide, examples, read};
 
-/// How long an example may take, on a machine that has much else to do.
+/// How long an example may take, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// So many examples run at the same time.
+/// Number of examples that run at the same time.
 const AT_ONCE: usize = 4;
 
 /// Runs a program to its end, in an empty folder for files that it may need, and compares its output.
@@ -35,7 +35,7 @@ fn check(program: &str, arguments: &[&str], example: &str) -> Result<(), String>
     ))
 }
 
-/// What the program prints, and why it did not end well.
+/// Output of the program, and why it failed, if it did.
 fn finish(command: &mut Command) -> (String, Result<(), String>) {
     let mut program =
         Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
@@ -90,7 +90,7 @@ fn every_example_prints_what_it_should() {
     let program = env!("CARGO_BIN_EXE_example");
     let names = Mutex::new(examples().into_iter().filter(|name| name != "worker"));
     let next = || names.lock().unwrap().next();
-    // Most of them wait most of the time, so several at once.
+    // Most of them wait most of the time, so several run concurrently.
     let problems: Vec<String> = thread::scope(|scope| {
         let run = || {
             let checks = std::iter::from_fn(next).map(|name| check(program, &[&name], &name));

@@ -21,7 +21,7 @@ pub(crate) fn pages() -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// The names of the examples: folders that say what is to be printed.
+/// Names of the examples: folders with an expected output.
 pub(crate) fn examples() -> BTreeSet<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
@@ -30,7 +30,7 @@ pub(crate) fn examples() -> BTreeSet<String> {
 }
 
 /// The program `abide`. A test of the whole workspace has built it; a test of this package alone
-/// builds it if it is not there, because cargo builds only the programs of the package under test.
+/// builds it if necessary, because cargo builds only the programs of the tested package.
 pub(crate) fn abide() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     FOUND.get_or_init(|| {

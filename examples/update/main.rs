@@ -1,4 +1,4 @@
-//! Update: input that the workflow may refuse, and that has an answer.
+//! Update: input that the workflow may reject, and that returns a result.
 
 use abide::{ClientError, embedded::Embedded, prelude::*};
 
@@ -10,7 +10,7 @@ struct Account {
 
 #[workflow]
 impl Account {
-    /// The state begins here instead of as `Default::default()`.
+    /// Creates the initial state, instead of `Default::default()`.
     #[init]
     fn new(opening_balance: &u32) -> Self {
         Self { balance: *opening_balance, closed: false }
@@ -23,14 +23,14 @@ impl Account {
         Ok(ctx.read(|state| state.balance))
     }
 
-    /// The caller waits for the answer: here, the new balance.
+    /// The caller waits for the result: here, the new balance.
     #[update(validate = check_withdrawal)]
     fn withdraw(&mut self, amount: u32) -> u32 {
         self.balance -= amount;
         self.balance
     }
 
-    /// A validator reads and refuses. What it refuses is not in history: it never happened.
+    /// A validator reads and rejects. What it rejects is not in history: it never happened.
     fn check_withdrawal(&self, amount: &u32) -> Result<(), String> {
         match self.balance.checked_sub(*amount) {
             Some(_) if !self.closed => Ok(()),
@@ -56,7 +56,7 @@ pub async fn main() -> anyhow::Result<()> {
         other => println!("unexpected: {other:?}"),
     }
 
-    // With an id of your own, a repeat is the same update: it gets the answer of the first.
+    // With your own id, a repeat is the same update: it gets the result of the first.
     println!("balance: {}", account.update(Account::withdraw, 20).id("invoice-7").await?);
     println!("balance: {}", account.update(Account::withdraw, 20).id("invoice-7").await?);
 

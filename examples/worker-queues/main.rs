@@ -1,12 +1,11 @@
 //! Worker-specific queues: a file is on one machine, so the steps that need it must run there. Each
-//! machine takes work from the common queue and from one of its own; the first step tells which machine
-//! it was, and the next step goes to that machine's queue.
+//! machine takes work from the common queue and from its own; the first step returns the name of
+//! the machine's queue, and the next step is sent there.
 
 use abide::{Worker, prelude::*, testing::TestEnvironment};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-/// The queue of all machines.
 const ANY_MACHINE: &str = "machines";
 
 /// A file on the disk of one machine.
@@ -17,8 +16,8 @@ struct LocalFile {
     queue: String,
 }
 
-/// The activities of one machine. It runs two workers with them: one for the common queue and one for
-/// its own.
+/// The activities of one machine. It runs two workers with them: one for the common queue and one
+/// for its own.
 #[derive(Clone)]
 struct Machine {
     name: &'static str,
@@ -30,7 +29,7 @@ impl Machine {
     /// Any machine can do this.
     #[activity]
     async fn download(&self, film: String) -> LocalFile {
-        // Nobody listens any more when the program ends.
+        // The receiver is gone when the program ends.
         let _ended = self.news.send(format!("{} has downloaded {film}", self.name));
         LocalFile { path: format!("{}:/tmp/{film}", self.name), queue: self.queue() }
     }
@@ -63,8 +62,8 @@ impl Film {
             let file = download.await?;
             let cut = ctx.activity(Machine::cut, file.clone()).queue(file.queue);
             match cut.schedule_to_start(minutes(5)).await {
-                // Nobody took it in time: the machine is gone, and the file with it. Once more, with
-                // another machine.
+                // No worker took it in time: the machine is gone, and the file with it. Try again
+                // on another machine.
                 Err(Error::Activity(failed)) if failed.failure.error_type == GONE => {}
                 done => return done,
             }
@@ -72,7 +71,7 @@ impl Film {
     }
 }
 
-/// The name of that failure.
+/// Error type of that failure.
 const GONE: &str = "Timeout:ScheduleToStart";
 
 #[tokio::main]

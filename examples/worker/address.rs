@@ -1,4 +1,4 @@
-//! Where the server is: what follows `--address`, or the usual place.
+//! Address of the server: the argument of `--address`, or the default.
 
 /// Reads the command line.
 pub fn from_arguments() -> String {

@@ -1,4 +1,4 @@
-//! What worker and starter have in common: the workflow. The starter uses its types only.
+//! The workflow, shared by worker and starter. The starter only uses its types.
 
 use abide::prelude::*;
 

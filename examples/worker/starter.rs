@@ -17,11 +17,11 @@ async fn main() -> anyhow::Result<()> {
     let order = client
         .start::<Order>("order-1", ("Ada".to_owned(), 4200))
         .queue("orders")
-        // If this program is run twice at once, both wait for the same run.
+        // If this program runs twice at the same time, both wait for the same run.
         .on_conflict(ConflictPolicy::UseExisting)
         .await?;
 
-    // Waits as long as it takes: for a worker to come up, for a server to come back.
+    // Waits as long as it takes: for a worker to start, or for a server to restart.
     println!("{}", order.result().await?);
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Generates the Rust form of the schemas under `proto/`, which is committed, so that a build of the
-//! workspace needs neither a build script nor `protoc`. A test fails when the two do not agree.
+//! Generates the Rust code for the schemas under `proto/`. It is committed, so that a build of the
+//! workspace needs neither a build script nor `protoc`. A test fails when the two differ.
 
 use std::{
     fs, io,
@@ -17,10 +17,10 @@ const API: [&str; 3] =
 const API_CODE: &str = "crates/proto/src/generated.rs";
 const API_DESCRIPTORS: &str = "crates/proto/src/descriptors.bin";
 
-/// Where the API finds the messages that history has already.
+/// Module with the messages of the history schema, which the API reuses.
 const HISTORY_MODULE: &str = "::abide_core::codec::generated";
 
-/// Cases that the core boxes because they are large. Boxed here too, so that the small ones stay small.
+/// Large cases that the core boxes. They are boxed here too, so that the small ones stay small.
 const BOXED: [&str; 6] = [
     "Body.fact.run_started",
     "Body.fact.run_continued_as_new",
@@ -30,7 +30,7 @@ const BOXED: [&str; 6] = [
     "Effect.action.start_child",
 ];
 
-/// A generated file: where it stands and what stands in it.
+/// Path and content of a generated file.
 type Output = (&'static str, Vec<u8>);
 
 /// Writes the generated files.
@@ -61,7 +61,7 @@ fn history() -> io::Result<String> {
     Ok(modules.into_values().fold(head("proto/history.proto"), |text, module| text + &module))
 }
 
-/// The messages of the API, its clients and servers, and the descriptors for reflection.
+/// Messages, clients and servers of the API, and the descriptors for reflection.
 fn api() -> io::Result<[Output; 2]> {
     let root = root();
     let schemas = API.map(|schema| root.join(schema));
@@ -81,7 +81,7 @@ fn api() -> io::Result<[Output; 2]> {
     let code = fs::read_to_string(folder.path().join("abide.v1.rs"))?;
     let mut descriptors = files;
     for file in &mut descriptors.file {
-        // Comments and places; the code has them, and reflection does not ask for them.
+        // Drops comments and positions, which reflection does not need.
         file.source_code_info = None;
     }
     Ok([
@@ -90,7 +90,7 @@ fn api() -> io::Result<[Output; 2]> {
     ])
 }
 
-/// Messages say their names, by which requests are found in the descriptors.
+/// Generates message names, by which requests are found in the descriptors.
 fn names() -> Config {
     let mut config = Config::new();
     config.enable_type_names();

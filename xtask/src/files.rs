@@ -1,5 +1,5 @@
-//! The files of the source tree, read into memory once so that checks are plain functions of them.
-//! Git says which files belong; without git, all do except build output and hidden folders.
+//! Files of the source tree, read into memory once so that checks are plain functions of them. Git
+//! lists the files; without git, all files count except build output and hidden folders.
 
 use std::{
     fs,
@@ -9,13 +9,13 @@ use std::{
 
 use crate::problem::Problem;
 
-/// The files that nobody wrote.
+/// Generated files.
 const GENERATED: &[&str] = &["crates/core/src/codec/generated.rs", "crates/proto/src/generated.rs"];
 
-/// Hidden folders that hold source.
+/// Hidden folders that contain source.
 const HIDDEN_SOURCE_FOLDERS: &[&str] = &[".cargo", ".ci"];
 
-/// Cargo puts this file into every folder of build output, whatever the folder is called.
+/// File that cargo puts into every build folder, whatever its name.
 const BUILD_OUTPUT_MARK: &str = "CACHEDIR.TAG";
 
 /// One file of the source tree.
@@ -27,7 +27,6 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// A file with this content.
     pub(crate) fn new(path: impl Into<String>, content: impl Into<Vec<u8>>) -> Self {
         Self { path: path.into(), content: content.into() }
     }
@@ -42,7 +41,7 @@ impl File {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// Written by a person, in Rust.
+    /// Whether this is Rust code that was not generated.
     pub(crate) fn written_rust(&self) -> bool {
         self.path.ends_with(".rs") && !GENERATED.contains(&self.path.as_str())
     }
@@ -64,7 +63,7 @@ pub(crate) fn read(root: &Path) -> Result<Vec<File>, Problem> {
     let mut files = Vec::with_capacity(paths.len());
     for path in paths {
         let full = root.join(&path);
-        // Git still lists a file that was deleted and not yet committed.
+        // Git still lists a file whose deletion is not committed.
         if full.is_file() {
             files
                 .push(File::new(path, fs::read(&full).map_err(|error| unreadable(&full, &error))?));

@@ -1,5 +1,5 @@
-//! The only place that prints. Lines are flushed at once, because the commands that the chores start
-//! write to the same terminal.
+//! The only place that prints. Lines are flushed immediately, because the commands that the chores
+//! start write to the same terminal.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use crate::problem::Problem;
 
 /// Prints one line of progress.
 pub(crate) fn line(text: &str) {
-    // Nobody is left to tell when the terminal is gone.
+    // Errors are ignored: without a terminal there is nowhere to report them.
     let _ = writeln!(std::io::stdout(), "{text}");
     let _ = std::io::stdout().flush();
 }

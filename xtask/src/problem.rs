@@ -1,8 +1,8 @@
-//! What went wrong, where, and how to put it right. Every failure of a chore has all three.
+//! A problem, its place and its fix. Every failure of a chore has all three.
 
 use std::fmt;
 
-/// One failure, for a person to act on.
+/// A failure for a person to act on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     /// A file, `file:line`, package or command.

@@ -1,6 +1,6 @@
-//! `cargo xtask test`, the one command that must pass before a change is merged: formatting, lints,
-//! tests (tidy is one of them) with the PostgreSQL that they need, and the simulator. It stops at the
-//! first step that fails. `cargo xtask hostile` plays hostile input against a true server.
+//! `cargo xtask test`, the command that must pass before a change is merged: formatting, lints,
+//! tests (including tidy) with the PostgreSQL that they need, and the simulator. It stops at the
+//! first step that fails. `cargo xtask hostile` sends hostile input to a real server.
 
 use std::{
     fmt,
@@ -15,19 +15,18 @@ use crate::{
 
 const SIMULATOR: &str = "abide-sim";
 
-/// Seeds of a simulator run, unless `--seeds` says otherwise.
+/// Seeds of a simulator run, unless `--seeds` is given.
 const SEEDS: u64 = 20_000;
 
-/// The simulator stops after this many seconds, however many seeds are left.
+/// Time limit of the simulator in seconds, regardless of remaining seeds.
 const SIMULATOR_SECONDS: u64 = 150;
 
-/// The hunt for the deliberate bugs stops after this many seconds.
+/// Time limit of the search for deliberate bugs, in seconds.
 const BUG_HUNT_SECONDS: u64 = 30;
 
 struct Step {
     name: &'static str,
     arguments: Vec<String>,
-    /// What to do when it fails.
     fix: &'static str,
 }
 

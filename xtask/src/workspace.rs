@@ -1,4 +1,4 @@
-//! The workspace as cargo sees it: its root, its packages and what they declare to depend on.
+//! The workspace as cargo sees it: its root, its packages and their declared dependencies.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::problem::Problem;
 
-/// The answer of `cargo metadata`, as far as the chores need it.
+/// Output of `cargo metadata`, as far as the chores need it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Workspace {
     /// The folder of the workspace's `Cargo.toml`.
@@ -22,19 +22,18 @@ pub(crate) struct Workspace {
 /// One package of the workspace.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Package {
-    /// As in its `Cargo.toml`.
     pub(crate) name: String,
     /// Where its `Cargo.toml` is, relative to the root.
     pub(crate) manifest_path: PathBuf,
-    /// What it declares to depend on.
+    /// Declared dependencies.
     pub(crate) dependencies: Vec<Dependency>,
 }
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Dependency {
-    /// The package's own name, even where the dependency is renamed.
+    /// Name of the package itself, even if the dependency is renamed.
     pub(crate) name: String,
-    /// `None` is a normal dependency.
+    /// `None` for a normal dependency.
     pub(crate) kind: Option<DependencyKind>,
 }
 
@@ -49,7 +48,7 @@ pub(crate) enum DependencyKind {
 }
 
 impl Workspace {
-    /// Asks cargo about the workspace around the current folder.
+    /// Asks cargo about the workspace of the current folder.
     pub(crate) fn load() -> Result<Self, Problem> {
         let arguments = ["metadata", "--format-version", "1", "--no-deps"];
         let place = "cargo metadata";

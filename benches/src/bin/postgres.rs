@@ -1,5 +1,6 @@
-//! Measures the PostgreSQL store: transitions per second in groups, beside one transaction for each.
-//! Every measurement makes a schema of its own in the database, which is to be dropped afterwards.
+//! Measures the PostgreSQL store: transitions per second with group commit, compared with one
+//! transaction each. Every measurement creates its own schema in the database, to be dropped
+//! afterwards.
 
 use std::{error::Error, time::Duration};
 
@@ -26,16 +27,16 @@ struct Arguments {
     /// Seconds per measurement.
     #[arg(long, default_value_t = 5.0)]
     seconds: f64,
-    /// How often each pair is measured, in turn; the median counts.
+    /// Number of interleaved repetitions of each pair; the median is reported.
     #[arg(long, default_value_t = 3)]
     repetitions: usize,
-    /// How many clients there are, one number after the other.
+    /// Numbers of clients to measure.
     #[arg(long, value_delimiter = ',', default_value = "1,16,256,2048")]
     clients: Vec<usize>,
-    /// Transactions of a store that are under way at one time, instead of the default.
+    /// Number of write transactions in flight, instead of the default.
     #[arg(long)]
     writers: Option<usize>,
-    /// Leaves out the transactions for each transition.
+    /// Skip the measurement with one transaction each.
     #[arg(long)]
     groups_only: bool,
 }
@@ -74,7 +75,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Lets so many clients work on a new store.
+/// Measures a new store with this many clients.
 fn fresh(options: &Options, clients: usize, until: Until) -> Outcome<Measured> {
     let (measured, counts) = postgres::fresh(options, Workload::Hello, clients, until)?;
     progress(format_args!("{counts:?}, {:.0}/s", measured.rate()));

@@ -1,5 +1,6 @@
-//! Measures the SQLite store: transitions per second beside a raw log, after two million transitions,
-//! and with a million sleeping runs. Progress goes to stderr, the table (or JSON) to stdout.
+//! Measures the SQLite store: transitions per second compared with a raw log, after two million
+//! transitions, and with a million sleeping runs. Progress goes to stderr, the table (or JSON) to
+//! stdout.
 
 use std::{error::Error, path::PathBuf, time::Duration};
 
@@ -25,13 +26,13 @@ struct Arguments {
     /// Seconds per measurement.
     #[arg(long, default_value_t = 5.0)]
     seconds: f64,
-    /// How often each pair is measured, in turn; the median counts.
+    /// Number of interleaved repetitions of each pair; the median is reported.
     #[arg(long, default_value_t = 3)]
     repetitions: usize,
-    /// A short look: one second each, once, and a tenth of the rows.
+    /// A short measurement: one second each, once, and a tenth of the rows.
     #[arg(long)]
     quick: bool,
-    /// Where to put the files; a new directory there is removed at the end.
+    /// Folder for the files; a temporary folder in it is removed at the end.
     #[arg(long, default_value = ".")]
     directory: PathBuf,
 }
@@ -105,7 +106,7 @@ fn with_sleepers(plan: &Plan) -> Outcome<Vec<Line>> {
     Ok(lines)
 }
 
-/// Commits in large pieces, since only the rows count here.
+/// Commits in large batches, since only the rows matter here.
 fn fill(store: &SqliteStore, runs: u64) -> Outcome<()> {
     let mut pending = Vec::new();
     for batch in workload::sleepers(runs, 0) {
@@ -118,7 +119,7 @@ fn fill(store: &SqliteStore, runs: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// Measures at 256 clients, in turn with a fresh store.
+/// Measures with 256 clients, interleaved with a fresh store.
 fn compared(
     plan: &Plan,
     store: &SqliteStore,

@@ -8,8 +8,8 @@ use crate::{
     workspace::{DependencyKind, Package},
 };
 
-/// Left is depended on: a crate may use everything to its left in the same line, itself and its
-/// neighbours between commas excepted. A crate that stands alone uses no other.
+/// An arrow points to the dependency: a crate may use everything to its left in the same line,
+/// except itself and its neighbours between commas. A crate that stands alone uses no other.
 const TABLE: &[&str] = &[
     "core <- store <- shard <- engine <- gateways <- server <- cli",
     "core <- proto <- sdk, gateways, server",
@@ -30,7 +30,7 @@ const TABLE: &[&str] = &[
 
 const TABLE_FILE: &str = "the table in xtask/src/tidy/arrows.rs";
 
-/// Packages in this folder are all called `examples` in the table.
+/// All packages in this folder are called `examples` in the table.
 const EXAMPLES: &str = "examples";
 
 /// Tests of any crate above the core may use the conformance suite that lives here.
@@ -39,14 +39,14 @@ const CONFORMANCE: &str = "abide-store";
 /// Crates that exist for tests; any test may use them, and nothing else may.
 const FOR_TESTS: &[&str] = &["abide-sqlite-disk", "abide-postgres-fixture", "abide-program"];
 
-/// Tests that need both ends of something: those of the left crate may use the right one.
+/// Tests that need both ends of a connection: those of the left crate may use the right one.
 const BOTH_ENDS: &[(&str, &str)] = &[("abide-server", "abide-sdk")];
 
-/// Runtimes, randomness and databases, which the pure crates must not see; names that begin so and
-/// go on with `-` or `_` are meant too.
+/// Runtimes, randomness and databases, which the pure crates must not use. Names that continue with
+/// `-` or `_` are included.
 const IMPURE: &[&str] = &["tokio", "async-std", "futures", "rand", "rusqlite", "postgres"];
 
-/// Crates that must stay pure, and what each must not see besides.
+/// Crates that must stay pure, and what else each must not use.
 const PURE: &[(&str, &[&str])] = &[("abide-core", &[]), ("abide-shard", &["prost"])];
 
 /// Package names, each with the names of the packages that it may use.
@@ -83,7 +83,7 @@ pub(crate) fn check(packages: &[Package]) -> Vec<Problem> {
     problems
 }
 
-/// Dev-dependencies point down: to what the table allows by any number of arrows.
+/// Dev-dependencies point down: to what the table allows through any number of arrows.
 fn may_test_with(arrows: &Arrows, direct: &BTreeSet<String>, name: &str) -> bool {
     let mut reached = BTreeSet::new();
     let mut waiting: Vec<&String> = direct.iter().collect();
@@ -92,7 +92,7 @@ fn may_test_with(arrows: &Arrows, direct: &BTreeSet<String>, name: &str) -> bool
             waiting.extend(arrows.get(next).into_iter().flatten());
         }
     }
-    // A crate without arrows is the core, which the suite itself stands on, or has no use for it.
+    // A crate without arrows is the core, on which the suite itself depends, or has no use for it.
     let above_the_core = !direct.is_empty();
     reached.contains(&name.to_owned())
         || (name == CONFORMANCE && above_the_core)
@@ -162,7 +162,6 @@ fn read_table() -> Arrows {
     arrows
 }
 
-/// The packages that a word of the table stands for.
 fn package_names(word: &str) -> Vec<String> {
     match word {
         "abide" | "xtask" | EXAMPLES => vec![word.to_owned()],
@@ -192,7 +191,7 @@ mod tests {
         }
     }
 
-    /// What is found when `name` depends on `dependency`, which is ours if its name says so.
+    /// Problems found when `name` depends on `dependency`, which is ours if its name says so.
     fn check_arrow(name: &str, dependency: &str, kind: Option<DependencyKind>) -> Vec<String> {
         let mut packages = vec![package("crates/user", name, &[(dependency, kind)])];
         if dependency.starts_with("abide") {

@@ -1,27 +1,27 @@
-//! Words that do not belong in the tree, each with what to do instead: notes to do something later,
-//! plans with numbers, paths of one machine, and words of other systems where we have our own.
+//! Words that do not belong in the tree, each with an alternative: notes to do something later,
+//! numbered plans, paths of one machine, and terms of other systems for which we have our own.
 
 use crate::{files::File, problem::Problem};
 
-/// Where a rule holds.
+/// Where a rule applies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
     /// In every text file.
     Everywhere,
-    /// Where our vocabulary is spoken: all crates but the gateways, which translate foreign words.
+    /// In all crates except the gateways, which translate foreign terms.
     OwnVocabulary,
 }
 
 /// How a word is found in a line.
 #[derive(Clone, Copy)]
 enum Pattern {
-    /// Exactly so, as a word of its own.
+    /// Exactly this word.
     Word(&'static str),
-    /// Anywhere, in capitals or not.
+    /// Anywhere, ignoring case.
     Part(&'static str),
-    /// The word and then a number, in capitals or not.
+    /// The word followed by a number, ignoring case.
     Numbered(&'static str),
-    /// The beginning of an absolute path.
+    /// The start of an absolute path.
     Path(&'static str),
 }
 
@@ -83,15 +83,15 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// A word that may stand in files whose path begins so; `None` is every word.
+/// Paths in which a word is allowed; `None` stands for every word.
 const EXCEPTIONS: &[(&str, Option<&str>)] = &[
     // Names the words in order to find them.
     ("xtask/src/tidy/banned_words.rs", None),
     // Names the words in order to forbid them.
     ("STYLE.md", None),
-    // Durable Task's own word, in the table that maps its names to ours.
+    // Durable Task's own term, in the table that maps its names to ours.
     ("crates/core/tests/mapping.md", Some("orchestration")),
-    // SQLite's own word, as in `PRAGMA journal_mode`.
+    // SQLite's own term, as in `PRAGMA journal_mode`.
     ("crates/store-sqlite/", Some("journal")),
     ("crates/sqlite-disk/", Some("journal")),
 ];
@@ -158,7 +158,7 @@ impl Pattern {
     }
 }
 
-/// What stands before and after each place where `word` occurs.
+/// Text before and after each occurrence of `word`.
 fn sides<'a>(line: &'a str, word: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
     line.match_indices(word).map(move |(at, _)| (&line[..at], &line[at + word.len()..]))
 }

@@ -1,5 +1,5 @@
-//! Golden files are promises to data that is already on somebody's disk: once committed they are
-//! never changed or removed, and new ones only join. A manifest pins the content of each.
+//! Golden files are promises to existing data: once committed they are never changed or removed,
+//! only added. A manifest pins the content of each.
 
 use std::{collections::BTreeMap, fs};
 
@@ -38,7 +38,7 @@ pub(crate) fn check(files: &[File]) -> Vec<Problem> {
     problems
 }
 
-/// Appends the golden files that the manifest does not know; never changes a line of it.
+/// Appends golden files that are missing in the manifest; never changes an existing line.
 pub(crate) fn record(workspace: &Workspace) -> Result<(), Vec<Problem>> {
     let files = files::read(&workspace.root)?;
     let (pinned, problems) = read_manifest(&files);
@@ -95,7 +95,7 @@ fn read_manifest(files: &[File]) -> (BTreeMap<&str, &str>, Vec<Problem>) {
     (pinned, problems)
 }
 
-/// 64-bit FNV-1a as 16 hexadecimal digits: it guards against accidents, not against forgery.
+/// 64-bit FNV-1a as 16 hexadecimal digits: guards against accidents, not forgery.
 fn fingerprint(content: &[u8]) -> String {
     const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;

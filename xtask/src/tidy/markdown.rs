@@ -1,10 +1,10 @@
-//! Each markdown file has one title, and its links to other files of the tree lead somewhere.
+//! Each markdown file has one title, and its links to other files of the tree are valid.
 
 use std::collections::BTreeSet;
 
 use crate::{files::File, problem::Problem};
 
-/// Finds wrong numbers of titles and links that lead nowhere.
+/// Finds wrong numbers of titles and broken links.
 pub(crate) fn check(files: &[File]) -> Vec<Problem> {
     let known = known_paths(files);
     let mut problems = Vec::new();
@@ -55,8 +55,8 @@ fn prose(text: &str) -> Vec<(usize, &str)> {
 
 /// Targets of `[text](target)` and `[label]: target` that are paths, without their anchors.
 fn relative_links(line: &str) -> Vec<&str> {
-    // Every second piece is inline code. Code in a link's text cuts the link in two, and its second
-    // half still holds `](`.
+    // Every second piece is inline code. Code in a link's text splits the link in two, and the
+    // second half still contains `](`.
     let pieces = line.split('`').step_by(2);
     let inline = pieces.flat_map(|piece| piece.split("](").skip(1));
     let targets = inline.map(|rest| rest.split(')').next().unwrap_or(rest));
@@ -72,7 +72,7 @@ fn reference_target(line: &str) -> Option<&str> {
     (!label.contains(']')).then_some(target)
 }
 
-/// The path that a link means, relative to the root; `None` outside of the tree.
+/// Path that a link points to, relative to the root; `None` outside the tree.
 fn resolve(from: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -88,7 +88,7 @@ fn resolve(from: &str, target: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// All files and all folders that hold one, the root being the empty path.
+/// All files, and all folders that contain one; the root is the empty path.
 fn known_paths(files: &[File]) -> BTreeSet<String> {
     let mut known = BTreeSet::from([String::new()]);
     for file in files {

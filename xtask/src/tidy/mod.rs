@@ -1,4 +1,4 @@
-//! How the source tree is kept. One file per check; each is a function of the files or the packages
+//! Checks of the source tree. One file per check; each is a function of the files or the packages
 //! and returns what it finds. A test runs them all, so `cargo test` covers them. Nothing here
 //! changes a file, except [`golden::record`].
 
@@ -30,7 +30,7 @@ const FILE_CHECKS: &[(&str, FileCheck)] = &[
     ("examples", examples::check),
 ];
 
-/// Runs all checks and prints how each went.
+/// Runs all checks and prints the result of each.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), Vec<Problem>> {
     let mut problems = Vec::new();
     for (name, found) in check(workspace)? {
@@ -40,7 +40,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), Vec<Problem>> {
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 
-/// The name of each check and what it found.
+/// Name and findings of each check.
 fn check(workspace: &Workspace) -> Result<Vec<(&'static str, Vec<Problem>)>, Problem> {
     let files = files::read(&workspace.root)?;
     let mut found = vec![("crate arrows", arrows::check(&workspace.packages))];

@@ -1,4 +1,4 @@
-//! Every Rust file begins by saying what it is for.
+//! Every Rust file starts with a module doc.
 
 use crate::{files::File, problem::Problem};
 

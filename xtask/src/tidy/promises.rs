@@ -1,6 +1,6 @@
-//! Promises made by earlier commits hold: the manifest of golden files only grows, and no number in
-//! the ratchet is raised. The tree is compared with the last two commits, so that both a change in
-//! the making and one just committed are seen.
+//! Promises of earlier commits hold: the manifest of golden files only grows, and no number in the
+//! ratchet is raised. The tree is compared with the last two commits, so that both an uncommitted
+//! change and one just committed are seen.
 
 use std::{path::Path, process::Command};
 
@@ -12,7 +12,7 @@ use crate::{
 
 const EARLIER: [&str; 2] = ["HEAD", "HEAD^"];
 
-/// Finds promises that were taken back. Without git, or in the first commit, there are none to keep.
+/// Finds broken promises. Without git, or in the first commit, there are none.
 pub(crate) fn check(root: &Path, files: &[File]) -> Vec<Problem> {
     let now = |path| files::find(files, path).and_then(File::text).unwrap_or_default();
     EARLIER

@@ -1,5 +1,6 @@
-//! Files stay small enough to read in one sitting. A file over the limit stands in the ratchet with
-//! its exact size, so that it can shrink and never grow. The length of functions is clippy's business.
+//! Files stay small enough to read in one sitting. A file over the limit is listed in the ratchet
+//! with its exact size, so that it can shrink but never grow. Clippy checks the length of
+//! functions.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +9,16 @@ use crate::{
     problem::Problem,
 };
 
-/// Lines of a file, without its tests.
+/// Maximum lines of a file, without its tests.
 const FILE_LINES_MAX: usize = 600;
 
-/// Lines of a `lib.rs`: docs, modules and re-exports.
+/// Maximum lines of a `lib.rs`: docs, modules and re-exports.
 const LIB_LINES_MAX: usize = 150;
 
-/// Exceptions, one per line: a path and the lines it has.
+/// Exceptions, one per line: a path and its number of lines.
 pub(super) const RATCHET: &str = "xtask/ratchet.txt";
 
-/// Finds files that are too long and exceptions that no longer hold.
+/// Finds files that are too long and exceptions that are out of date.
 pub(crate) fn check(files: &[File]) -> Vec<Problem> {
     let (ratchet, mut problems) = read_ratchet(files);
     let sources: Vec<(&str, &File)> =
@@ -65,8 +66,8 @@ fn compare(file: &File, lines: usize, excepted: Option<usize>) -> Option<Problem
     }
 }
 
-/// Lines before a trailing test module. Clippy (`items_after_test_module`) sees to it that nothing
-/// but tests follows.
+/// Lines before a trailing test module. Clippy (`items_after_test_module`) ensures that only tests
+/// follow.
 fn lines_without_tests(text: &str) -> usize {
     let lines: Vec<&str> = text.lines().collect();
     let Some(module) = lines.iter().rposition(|line| line.starts_with("mod tests {")) else {
