@@ -236,7 +236,7 @@ async fn it_fails_for_good() {
 async fn nobody_reports_in_time() {
     let play = Play::begin(Way::Once).await;
     let (token, client) = (play.desk.token().await, play.client.clone());
-    play.fails("nobody reports in time", "activity ask failed").await;
+    play.fails("no report arrives in time", "activity ask failed").await;
     let late = client.activity(&token).complete(&1_u32).await;
     assert_eq!(refused(late), Refusal::RunClosed);
 }
@@ -287,7 +287,7 @@ async fn it_says_that_it_was_cancelled_and_nobody_asked() {
     let activity = play.client.activity(&play.desk.token().await);
     assert_eq!(refused(activity.cancelled(&()).await), Refusal::CancelNotRequested);
     activity.complete(&7_u32).await.unwrap();
-    play.completes("it says that it was cancelled, and nobody asked", 7).await;
+    play.completes("it reports a cancellation that was not requested", 7).await;
 }
 
 #[tokio::test]

@@ -155,15 +155,15 @@ async fn an_activity_of_a_grandchild_fails() {
 #[tokio::test]
 async fn somebody_ends_the_child() {
     for (way, message) in [
-        ("somebody cancels the child", "it was cancelled"),
-        ("somebody terminates the child", "it was terminated: enough"),
+        ("a client cancels the child", "it was cancelled"),
+        ("a client terminates the child", "it was terminated: enough"),
     ] {
         let env = environment().await;
         let parent = start(&env.client(), "stay").await;
         env.skip(seconds(1)).await;
         let kid = env.client().handle::<Kid>("kid");
         match way {
-            "somebody cancels the child" => kid.cancel().await.unwrap(),
+            "a client cancels the child" => kid.cancel().await.unwrap(),
             _ => kid.terminate("enough").await.unwrap(),
         }
         let outer = format!("child kid of type Kid failed: {message}");

@@ -233,7 +233,7 @@ async fn its_error_is_too_large() {
 
 #[tokio::test]
 async fn it_wants_to_be_completed_by_somebody_else() {
-    let situation = "it wants to be completed by somebody else";
+    let situation = "it wants to be completed from outside";
     let failed = play(situation, Errand::LeavesIt).await.unwrap_err();
     assert!(failed.to_string().contains("call it as an activity"), "{failed}");
 }
