@@ -40,7 +40,7 @@ macro_rules! message {
     };
 }
 
-/// A message that is always written where its type stands without `Option`.
+/// A message that is always written where its type has no `Option`.
 macro_rules! required {
     ($name:ty, $message:ty) => {
         impl $crate::codec::wire::Wire<Option<$message>> for $name {

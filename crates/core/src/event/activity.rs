@@ -13,7 +13,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// Code asked for an activity.
+/// Code scheduled an activity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActivityScheduled {
     /// What to run and how.
@@ -108,7 +108,7 @@ pub struct ActivityTimedOut {
     pub retry_state: RetryState,
 }
 
-/// Code asked for the activity to be cancelled.
+/// Code requested cancellation of the activity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ActivityCancelRequested {
     /// Number of the ActivityScheduled event.

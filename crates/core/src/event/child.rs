@@ -11,7 +11,7 @@ use crate::{
     retry::RetryState,
 };
 
-/// Code asked for a child.
+/// Code started a child.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChildInitiated {
     pub child: ChildSpec,
@@ -130,7 +130,7 @@ pub struct Target {
     pub child: Option<EventNumber>,
 }
 
-/// Code asked to signal another workflow.
+/// Code sent a signal to another workflow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExternalSignalInitiated {
     pub target: Target,
@@ -167,7 +167,7 @@ pub enum CancelMode {
     Terminate,
 }
 
-/// Code asked to cancel another workflow.
+/// Code requested cancellation of another workflow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExternalCancelInitiated {
     pub target: Target,

@@ -140,7 +140,7 @@ facts! {
     TaskFailed(boxed),
     /// The worker did not reply in time.
     TaskTimedOut,
-    /// Code asked for an activity.
+    /// Code scheduled an activity.
     ActivityScheduled(boxed),
     /// The attempt that closed the activity started; written together with the close.
     ActivityStarted,
@@ -150,7 +150,7 @@ facts! {
     ActivityFailed,
     /// A deadline of the activity passed, and no retry follows.
     ActivityTimedOut,
-    /// Code asked for the activity to be cancelled.
+    /// Code requested cancellation of the activity.
     ActivityCancelRequested,
     /// The activity was cancelled.
     ActivityCancelled,
@@ -179,7 +179,7 @@ facts! {
     UpdateAccepted,
     /// An accepted update completed or failed.
     UpdateCompleted,
-    /// Code asked for a child.
+    /// Code started a child.
     ChildInitiated(boxed),
     ChildStarted,
     /// The child could not be started.
@@ -193,13 +193,13 @@ facts! {
     ChildCancelled,
     /// The child was terminated.
     ChildTerminated,
-    /// Code asked to signal another workflow.
+    /// Code sent a signal to another workflow.
     ExternalSignalInitiated,
     /// The signal was delivered to the other workflow.
     ExternalSignalDelivered,
     /// The signal could not be delivered.
     ExternalSignalFailed,
-    /// Code asked to cancel another workflow.
+    /// Code requested cancellation of another workflow.
     ExternalCancelInitiated,
     /// The cancel request was delivered to the other workflow.
     ExternalCancelDelivered,

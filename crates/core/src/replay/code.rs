@@ -1,4 +1,4 @@
-//! The interface between the machine and workflow code: what code is told ([`Step`]), and the
+//! The interface between the machine and workflow code: what code receives ([`Step`]), and the
 //! commands that it returns. Code sees only its own ids; event numbers stay in the machine, except
 //! where code needs one in a command.
 
@@ -50,7 +50,7 @@ pub struct Turn<'a> {
     /// Markers that code recorded in this turn, in order, so that it reads the same values again.
     /// Code still emits a command for each of them.
     pub markers: &'a [&'a Marker],
-    /// Events that the task saw, which code is told next. So a close can wait for messages that
+    /// Events that the task saw, which code receives next. So a close can wait for messages that
     /// code is about to get.
     pub inputs: &'a [Event],
 }

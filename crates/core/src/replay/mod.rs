@@ -196,7 +196,7 @@ impl<C: Code> Replay<C> {
     }
 
     /// Deadlines that were changed from outside since the last task, by code's ids, in order. Code
-    /// is told with its next task; queries see them immediately.
+    /// sees them with its next task; queries see them immediately.
     pub fn unseen_moves(&self) -> Vec<(TimerId, Timestamp)> {
         self.cutter.unseen().iter().filter_map(|event| self.route.outside_move(event)).collect()
     }

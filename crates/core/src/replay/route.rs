@@ -162,7 +162,7 @@ impl Route {
         }
     }
 
-    /// What code is told about `event`; `None` if it does not concern code, or no longer does: the
+    /// The step that `event` is for code; `None` if it does not concern code, or no longer does: the
     /// firing of a timer that code has cancelled in the meantime is stale.
     pub(super) fn step<'a>(&mut self, event: &'a Event) -> Option<Step<'a>> {
         let fact = &event.body.fact;

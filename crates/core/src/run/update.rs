@@ -5,7 +5,7 @@
 //! | unknown | requested by a caller | admitted, in memory: the caller repeats after a crash |
 //! | admitted | code accepts | accepted (event) |
 //! | admitted | code rejects, or does not answer | gone; only the caller is notified |
-//! | admitted, caller does not wait for a fix | code does not fit history | gone; the caller is told so |
+//! | admitted, caller does not wait for a fix | code does not fit history | gone; the caller gets an error |
 //! | accepted | code completes | completed (event), kept for repeats |
 //!
 //! An outcome that is too large becomes a failure that says so, in history too: replay only
