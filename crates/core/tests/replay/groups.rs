@@ -122,7 +122,7 @@ fn a_move_for_an_event_after_the_firing_is_too_late() {
     assert_eq!(asks, ["TimerCancelled signal-1", "RunCompleted slept;A=1"]);
 }
 
-/// The present is later than the time that came, so the timer fires again, at once.
+/// The current time is later than that due time, so the timer fires again immediately.
 #[test]
 fn a_move_to_the_present_overtakes_an_earlier_firing() {
     let history = sleeping().signal("A", "1").fired("timer-1").open_task();
@@ -316,7 +316,7 @@ fn a_discarded_turn_ends_the_machine() {
     assert_eq!(replay.feed(more), Err(Error::TurnDiscarded { started: 3 }));
 }
 
-/// The turn was taken, but the task was started anew, under the same number, by another worker.
+/// The turn was taken, but another worker started the task again, under the same number.
 #[test]
 fn another_start_of_the_same_number_ends_the_machine() {
     let history = History::new().open_task();

@@ -326,7 +326,7 @@ fn data_may_change() {
     assert_eq!(history.asks(&program), ["RunCompleted slept"]);
 }
 
-/// What the server keeps of a mismatch, for whoever must repair it.
+/// What the server stores of a mismatch, for the person who must fix it.
 #[test]
 fn a_mismatch_becomes_the_block_of_its_run() {
     let history = History::new().task().did(opened(condition(None, Some("f1"))));

@@ -1,5 +1,5 @@
 //! A server in small: writes a history as a worker's turns and drawn inputs make it, so that replay
-//! can be tried on histories that nobody thought of.
+//! can be tested on generated histories.
 
 use std::collections::BTreeMap;
 

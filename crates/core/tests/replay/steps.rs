@@ -1,4 +1,4 @@
-//! What code is told, step by step, seen by code that follows a script.
+//! The steps that code receives, recorded by code that follows a script.
 
 use std::collections::BTreeMap;
 
@@ -224,7 +224,7 @@ fn a_wait_that_ends_with_a_local_activity_leaves_no_trace() {
     replay.local_resolved(&local_end()).unwrap();
     let completion = replay.completion();
     let asks: Vec<_> = completion.commands.iter().map(short).collect();
-    assert_eq!(asks, ["MarkerRecorded"], "nobody has heard of the timer");
+    assert_eq!(asks, ["MarkerRecorded"], "history never had the timer");
     history.complete_task(completion.flags);
     for command in &completion.commands {
         history.record(command);

@@ -274,7 +274,7 @@ fn a_lost_at_most_once_attempt_fails_as_worker_lost() {
     assert_eq!(failed(&world), (FailureKind::WorkerLost, RetryState::NonRetryableFailure));
 }
 
-/// The first two at once; an activity that kills its worker slows down.
+/// The first two immediately; an activity that kills its worker slows down.
 #[test]
 fn lost_attempts_are_repeated_uncounted_and_slower_from_the_third() {
     let mut world = pending(|spec| spec.retry = Some(policy_of(1)));

@@ -310,7 +310,7 @@ fn a_task_may_have_so_many_commands() {
     assert_eq!(message, "command 30: a task may have 29 commands, not 100");
 }
 
-/// Else whoever sends many signals could stop the run for good.
+/// Otherwise a client could stop the run forever by sending many signals.
 #[test]
 fn every_signal_that_a_task_has_seen_can_be_waited_for() {
     let mut world = World::after([]);

@@ -160,7 +160,7 @@ fn the_parent_close_policies() {
     assert_eq!(sent[0].target, Target { child: Some(5), ..target("a") });
 }
 
-/// The start is still under way: the cancel follows it.
+/// The start is still in flight: the cancel follows it.
 #[test]
 fn a_child_that_is_being_started_is_ended_too() {
     let mut world = initiated();
@@ -178,7 +178,7 @@ fn a_child_that_has_closed_is_left_alone() {
     assert!(world.run.outbox.is_empty());
 }
 
-/// Nobody waits for the answer, but the outbox row must go.
+/// No event waits for the answer, but the outbox row must be deleted.
 #[test]
 fn a_closed_run_settles_its_effects() {
     let mut world = World::after([child("c"), signal_external("go")]);
@@ -287,7 +287,7 @@ fn an_open_run_is_no_free_workflow_id() {
     assert_eq!(took.reply, Reply::Delivered(Answer::Failed(DeliveryFailure::AlreadyExists)));
 }
 
-/// The parent is told once, by the last run of the chain.
+/// The parent is notified once, by the last run of the chain.
 #[test]
 fn a_child_tells_its_parent_how_it_closed() {
     let parent = Parent { run: other(), initiated: 5 };

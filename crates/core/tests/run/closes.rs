@@ -97,7 +97,8 @@ fn carried_signals_keep_their_bodies_and_keys() {
     assert_eq!(next.take(again).reply, Reply::Repeat);
 }
 
-/// Ids of timers are counted anew, so a repeated move must not hit a timer of the new run.
+/// Each run numbers its timers from the start, so a repeated reschedule must not hit a timer of the
+/// new run.
 #[test]
 fn keys_of_moves_are_carried_over() {
     let mut world = World::after([timer("t", 60)]);

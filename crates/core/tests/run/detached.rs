@@ -1,4 +1,4 @@
-//! Attempts that their worker has left to somebody outside.
+//! Attempts that are completed from outside their worker.
 
 use abide_core::{
     command::Ask,
@@ -13,7 +13,7 @@ use crate::{
     world::{Took, World},
 };
 
-/// A run whose activity `a` was left to somebody outside.
+/// A run whose activity `a` is completed from outside.
 fn detached(change: impl FnOnce(&mut ActivitySpec)) -> World {
     let mut spec = activity_spec("a");
     change(&mut spec);

@@ -1,5 +1,5 @@
 //! Golden histories: one for each row of the table of waits, as bytes of the log and as a listing for
-//! people. A file is a promise to runs that wait on somebody's disk: it never changes, and programs
+//! people. A file is a promise to existing runs: it never changes, and programs
 //! replay it at every cut. `ABIDE_WRITE_GOLDEN=1` writes what is missing.
 
 use std::{fmt::Write, fs, path::PathBuf};

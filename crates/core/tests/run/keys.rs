@@ -96,7 +96,7 @@ fn the_next_run_of_the_chain_knows_what_was_taken() {
     assert!(!next.run.paused && !next.run.cancel_requested);
 }
 
-/// Who asks second is told that it was asked before; a repeat of that must not reach the next run.
+/// The second request is reported as a repeat; a repeat of that must not reach the next run.
 #[test]
 fn a_second_cancel_request_is_remembered_too() {
     let mut world = World::after([]);

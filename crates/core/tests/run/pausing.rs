@@ -8,7 +8,7 @@ use abide_core::{
 
 use crate::{build::*, world::World};
 
-/// A paused run with a timer, an activity that nobody has and one that runs.
+/// A paused run with a timer, an activity without a worker and one that runs.
 fn paused() -> World {
     let mut world = World::after([timer("t", 10), activity("a"), activity("b")]);
     world.start_activity("b");

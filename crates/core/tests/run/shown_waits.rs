@@ -267,10 +267,10 @@ fn the_next_attempt_of_a_child_is_a_wait_with_its_origin() {
     world.go_to(6);
     world.due(TimerKey::FirstTask);
     assert_eq!(world.run.shown_waits(), []);
-    assert_eq!(world.run.waits_row, world.run.log_rows, "who follows the waits is told");
+    assert_eq!(world.run.waits_row, world.run.log_rows, "followers of the waits are notified");
 }
 
-/// A start delay has no origin, and a run that nobody's code called is no child's retry.
+/// A start delay has no origin, and a run without a parent is not a child's retry.
 #[test]
 fn only_the_retry_of_a_child_waits_for_its_beginning() {
     let parent = Some(Parent { run: other(), initiated: 5 });

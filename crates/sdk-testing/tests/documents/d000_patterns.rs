@@ -12,7 +12,8 @@ use crate::{
     site::{count, names, timers},
 };
 
-/// The plain helper of the document: a condition wait in a loop, begun anew with each new wake-up time.
+/// The plain helper of the document: a condition wait in a loop, restarted with each new wake-up
+/// time.
 #[derive(Default)]
 struct PlainTimer {
     wake_at: Timestamp,
@@ -96,7 +97,7 @@ impl Approval {
         self.approved = true;
     }
 
-    /// Whoever asks for more time is told whether it counts.
+    /// The caller learns whether the extension counts.
     #[update]
     fn extend_deadline(&mut self, to: Timestamp) -> Result<(), MoveError> {
         self.deadline.reset(to)
@@ -146,7 +147,7 @@ async fn the_deadline_of_a_condition_is_moved_in_place_too() {
 }
 
 /// The document's second workflow: nothing but the deadline ends the wait, and extensions are accepted
-/// until somebody has approved.
+/// until it is approved.
 #[derive(Default)]
 struct MultiExtension {
     timer: Deadline,

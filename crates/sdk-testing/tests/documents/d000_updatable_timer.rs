@@ -125,7 +125,7 @@ async fn an_update_shortens_the_deadline_and_answers_at_once() {
     let auction = auction(&env, days(1)).await;
     let end = begun.saturating_add(minutes(1));
     auction.update(Auction::close_at, end).await.unwrap();
-    assert_eq!(env.now(), begun, "nobody had to wait");
+    assert_eq!(env.now(), begun, "it took no time");
     assert_eq!(auction.result().await.unwrap(), end);
     one_timer(&auction).await;
 }
@@ -207,7 +207,7 @@ async fn a_moved_deadline_survives_a_restart() {
     let worker = site.work(auctions);
     let auction = site.client().handle::<Auction>("auction");
     let closes = auction.query(Auction::closes, ()).await.unwrap();
-    assert_eq!(closes, Some(begun.saturating_add(days(1))), "a query tells it at once");
+    assert_eq!(closes, Some(begun.saturating_add(days(1))), "a query sees it immediately");
     auction.signal(Auction::bid, ()).await.unwrap();
     let closes = auction.query(Auction::closes, ()).await.unwrap();
     assert_eq!(closes, Some(begun.saturating_add(days(1) + minutes(1))), "and builds on it");
@@ -398,7 +398,7 @@ impl Held {
     }
 }
 
-/// While a task is under way, a move takes effect at once, and a firing is not taken back.
+/// While a task is in flight, a reschedule takes effect immediately, and a firing is not revoked.
 #[tokio::test]
 async fn a_deadline_is_moved_during_a_task_until_it_has_come() {
     let glass = Glass::open().await;

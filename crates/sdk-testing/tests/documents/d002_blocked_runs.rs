@@ -21,7 +21,7 @@ use crate::site::{Site, count, until, until_count};
 #[activity]
 async fn notify() {}
 
-/// Nobody runs it here.
+/// No worker runs it here.
 #[derive(Default)]
 struct Clerk;
 
@@ -326,7 +326,7 @@ impl Counting {
     fn look(&mut self) {}
 }
 
-/// One try per build and length of history, whatever time passes and whoever asks.
+/// One attempt per build and length of history, regardless of time and callers.
 #[tokio::test]
 async fn a_blocked_run_is_not_tried_in_a_loop() {
     let site = Site::open().await;

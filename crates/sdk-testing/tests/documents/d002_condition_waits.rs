@@ -67,7 +67,7 @@ async fn when_the_predicate_wins_the_timer_is_cancelled_and_then_the_wait_is_sat
     let begun = env.now();
     let approval = env.client().start::<Approval>("approval", Some(minutes(5))).await.unwrap();
     env.skip(minutes(4)).await;
-    // An update that leaves the predicate false wakes nobody.
+    // An update that leaves the predicate false wakes no code.
     assert!(!approval.update(Approval::mark_ready, false).await.unwrap());
     assert!(approval.update(Approval::mark_ready, true).await.unwrap());
     assert_eq!(approval.result().await.unwrap(), "approved");
@@ -149,7 +149,7 @@ async fn a_wait_with_a_deadline_is_shown_as_one_wait() {
     assert_eq!((rows.due.len(), rows.waits.len()), (1, 1), "the deadline has a row to be due by");
 }
 
-/// Nobody works while both come: one task sees both, in the order of history.
+/// There is no worker while both arrive: one task sees both, in the order of history.
 #[tokio::test]
 async fn the_order_in_history_decides_between_predicate_and_deadline() {
     for deadline_first in [true, false] {

@@ -155,7 +155,7 @@ async fn repair_of_a_healthy_run_changes_nothing() {
     times_out_once(&site).await.kill().await;
 }
 
-/// Nobody asks for a repair: the engine itself looks for runs that nothing would wake.
+/// Without a repair request: the engine itself finds runs that nothing would resume.
 #[tokio::test]
 async fn the_sweeper_finds_a_run_that_has_lost_all_its_rows() {
     let mut site = waiting().await;

@@ -219,7 +219,7 @@ async fn a_level_that_is_silent_ends_the_chain_after_its_own_time() {
 #[activity]
 async fn send_mail(_to: String) {}
 
-/// Asks a manager, too, when nobody has answered within an hour.
+/// Also asks a manager, if there is no answer within an hour.
 #[derive(Default)]
 struct Escalating {
     approvals: Approvals,

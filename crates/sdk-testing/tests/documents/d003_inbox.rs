@@ -12,7 +12,7 @@ use abide_sdk_testing::replay_history;
 
 use crate::site::{Hold, Site, count, until, until_count};
 
-/// Asks for an hour, then once more, and stays until it is told to end.
+/// Asks for an hour, then once more, and stays until it is asked to end.
 #[derive(Default)]
 struct Asking {
     approvals: Approvals,
@@ -166,7 +166,7 @@ async fn a_late_answer_survives_a_restart_and_counts_when_it_is_asked_again() {
     asking.signal(Asking::ask_again, ()).await.unwrap();
     assert_eq!(asking.result().await.unwrap(), "Some(Approve) by [\"ada\"]");
     let history = asking.history().await.unwrap();
-    assert_eq!(count(&history, "WaitOpened"), 1, "nobody waits for what has come");
+    assert_eq!(count(&history, "WaitOpened"), 1, "an early answer needs no wait");
     replay_history::<Asking>(history).unwrap();
     worker.kill().await;
 }

@@ -246,7 +246,8 @@ fn orders(worker: Worker) -> Worker {
     worker.workflow::<Order>()
 }
 
-/// Nobody works while both come, so that one task sees both: history has decided which was first.
+/// There is no worker while both arrive, so that one task sees both: history has decided which was
+/// first.
 #[tokio::test]
 async fn signal_or_timeout_is_decided_by_the_order_in_history() {
     for signal_first in [true, false] {

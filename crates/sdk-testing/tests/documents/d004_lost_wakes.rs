@@ -245,7 +245,7 @@ async fn a_timer_that_fires_during_a_task_is_never_lost() {
     until(&slow, started).await;
     slow.signal(SlowSleeper::look, ()).await.unwrap();
     LATER_TASK.entered().await;
-    // Less than the task may take, so that it is not given to somebody else.
+    // Less than the task timeout, so that it is not given to another worker.
     let rows = site.log_rows("slow").await;
     site.pass(seconds(5));
     while site.log_rows("slow").await == rows {

@@ -1,4 +1,4 @@
-//! Wakes that come at the worst moment: while a task is under way and the engine then crashes, while
+//! Wakes that come at the worst moment: while a task is in flight and the engine then crashes, while
 //! the run is paused, many at the same instant, far timers that are suddenly near.
 
 use abide::{Worker, event::Fact, prelude::*};
@@ -136,7 +136,7 @@ async fn timers_that_are_due_at_the_same_instant_each_fire_once() {
     worker.kill().await;
 }
 
-/// While a run is paused its timers fire into history, and nobody runs its code.
+/// While a run is paused its timers fire into history, but its code does not run.
 #[tokio::test]
 async fn a_timer_that_fires_in_a_paused_run_wakes_it_when_the_pause_ends() {
     let mut site = Site::open().await;

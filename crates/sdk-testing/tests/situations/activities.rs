@@ -45,7 +45,7 @@ impl Desk {
         text
     }
 
-    /// Fails in the way that it is told, until this attempt.
+    /// Fails as its input says, until this attempt.
     #[activity]
     async fn fails(
         &self,
@@ -155,7 +155,7 @@ async fn clerk(client: &Client, job: Job) -> WorkflowHandle<Clerk> {
     client.start::<Clerk>("clerk", job).await.unwrap()
 }
 
-/// Plays a job that needs nobody else; gives the time that it took, too.
+/// Runs a job on its own; also returns the time that it took.
 async fn play(situation: &str, job: Job) -> (Result<String, ClientError>, Duration) {
     let (env, desk) = (TestEnvironment::new().await, desk());
     env.worker(|worker| set_up(worker, &desk)).await.unwrap();

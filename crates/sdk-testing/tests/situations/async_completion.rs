@@ -247,7 +247,7 @@ async fn heartbeats_keep_it_alive() {
     let activity = play.client.activity(&play.desk.token().await);
     for part in 0..5_u32 {
         play.env.skip(MINUTE / 2).await;
-        assert!(!activity.heartbeat(&part).await.unwrap(), "nobody wants it cancelled");
+        assert!(!activity.heartbeat(&part).await.unwrap(), "its cancellation was not requested");
     }
     activity.complete(&7_u32).await.unwrap();
     play.completes("heartbeats keep it alive", 7).await;

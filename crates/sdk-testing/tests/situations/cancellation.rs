@@ -244,7 +244,7 @@ impl Call {
         });
         let called = call.await;
         if matches!(called, Err(Error::Cancelled)) {
-            // The end of the activity, which nobody waits for, is to be seen in history.
+            // The result of the activity, which the code ignores, must appear in history.
             ctx.receive(Self::end).await?;
         }
         called

@@ -16,7 +16,7 @@ use crate::table::page;
 
 page!("chains.md", "chains.rs", "chains/delay.rs", "chains/retry.rs", "chains/schedule.rs");
 
-/// Adds numbers, and begins anew after each.
+/// Adds numbers, and continues as new after each.
 #[derive(Default)]
 struct Sum;
 
@@ -116,7 +116,7 @@ async fn an_update_that_is_not_finished_holds_a_run_that_returns_at_once() {
     PAGE.check("the next run returns at once, and an update was not finished", &runs[1]);
 }
 
-/// Adds numbers until one is zero, and begins anew whenever it is advised to.
+/// Adds numbers until one is zero, and continues as new whenever it is advised to.
 #[derive(Default)]
 struct Reader;
 

@@ -27,7 +27,7 @@ page!(
     "children/messages.rs"
 );
 
-/// A child that does as it is told.
+/// A child that follows its input.
 #[derive(Default)]
 struct Kid;
 

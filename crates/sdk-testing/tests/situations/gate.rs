@@ -2,7 +2,7 @@
 
 use tokio::sync::Semaphore;
 
-/// Whoever passes says so, and waits until the test lets it go on.
+/// Reports each arrival, and waits until the test opens the gate.
 pub(crate) struct Gate {
     entered: Semaphore,
     open: Semaphore,

@@ -30,7 +30,7 @@ struct State {
 
 #[activities]
 impl Shop {
-    /// Knows a price at once.
+    /// Returns a price immediately.
     #[activity]
     async fn price(&self, item: String) -> u32 {
         self.0.calls.fetch_add(1, Ordering::SeqCst);
@@ -169,7 +169,7 @@ async fn buyer(client: &Client, errand: Errand) -> WorkflowHandle<Buyer> {
     client.start::<Buyer>("buyer", errand).await.unwrap()
 }
 
-/// Plays an errand that needs nobody else.
+/// Runs an errand on its own.
 async fn play(situation: &str, errand: Errand) -> Result<u32, ClientError> {
     let (env, shop) = (TestEnvironment::new().await, shop());
     env.worker(|worker| set_up(worker, &shop)).await.unwrap();

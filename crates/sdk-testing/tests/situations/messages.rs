@@ -8,7 +8,7 @@ use crate::table::page;
 
 page!("signals-queries-updates.md", "messages.rs");
 
-/// Collects items until it is told to close.
+/// Collects items until it is asked to close.
 #[derive(Default)]
 struct List {
     items: Vec<String>,

@@ -119,7 +119,7 @@ async fn an_attempt_whose_worker_is_lost_runs_again() {
     assert_eq!(calls.load(Ordering::SeqCst), 2, "the code of an activity may run twice");
     let history = history(&order).await;
     PAGE.check("the worker is lost when the code of an attempt has run", &history);
-    // Whoever lost it did not answer for it, so it is handed out again under its number.
+    // The lost worker did not complete it, so it is dispatched again under its number.
     assert_eq!(attempts(&history), [1]);
 }
 

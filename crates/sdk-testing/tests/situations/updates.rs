@@ -18,7 +18,7 @@ use crate::{
 
 page!("updates.md", "updates.rs");
 
-/// A tab that is open until it is told to close.
+/// A tab that is open until it is asked to close.
 #[derive(Default)]
 struct Tab {
     cents: u64,
@@ -331,7 +331,7 @@ async fn an_update_comes_with_the_start() {
     check("with the start, and the validator refuses", &other.workflow).await;
 }
 
-/// The first call is lost with the engine: at once, or when its update has its outcome already.
+/// The first call is lost with the engine: immediately, or when its update already has its outcome.
 #[tokio::test]
 async fn a_call_that_was_lost_is_made_again() {
     let mut site = Site::open().await;

@@ -93,7 +93,7 @@ async fn more_children_than_a_run_may_have() {
     assert_eq!(run.result().await.unwrap(), 3);
 }
 
-/// Adds up what many children say, all at once.
+/// Adds up the results of many concurrent children.
 #[derive(Default)]
 struct Crowd;
 
