@@ -141,7 +141,7 @@ impl TestEnvironment {
     {
         let held = self.held.clone();
         self.replace_activity(activity, move |context, _| {
-            held.let_go(context.info());
+            held.release(context.info());
             std::future::pending::<Result<A::Output, ActivityError>>()
         });
     }

@@ -111,9 +111,9 @@ impl ActivityCode for Sabotaged {
             Fault::Fail(failure) => Box::pin(ready(ActivityEnd::Failed(*failure))),
             Fault::Delay(delay) => Box::pin(async move {
                 let over = saboteur.time.after(delay);
-                saboteur.held.let_go(ctx.info());
+                saboteur.held.release(ctx.info());
                 if let Some(work) = over.await {
-                    saboteur.held.take_up(ctx.info(), work);
+                    saboteur.held.resume(ctx.info(), work);
                 }
                 code.run(ctx, input).await
             }),

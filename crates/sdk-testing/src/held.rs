@@ -76,7 +76,7 @@ struct Entry {
     stream: u64,
     /// For attempts: the activity, and the number of the attempt.
     attempt: Option<(ExecutionId, u32)>,
-    /// Dropped when the work is answered, or by [`Held::let_go`].
+    /// Dropped when the work is answered, or by [`Held::release`].
     work: Option<Work>,
 }
 
@@ -172,7 +172,7 @@ impl Held {
     }
 
     /// The attempt does nothing from here on: time passes meanwhile.
-    pub(crate) fn let_go(&self, info: &ActivityInfo) {
+    pub(crate) fn release(&self, info: &ActivityInfo) {
         let mut state = self.lock();
         let Some(entry) = state.attempt(info) else { return };
         entry.work = None;
@@ -184,7 +184,7 @@ impl Held {
     }
 
     /// The attempt continues: it holds time again.
-    pub(crate) fn take_up(&self, info: &ActivityInfo, work: Work) {
+    pub(crate) fn resume(&self, info: &ActivityInfo, work: Work) {
         if let Some(entry) = self.lock().attempt(info) {
             entry.work = Some(work);
         }

@@ -164,7 +164,7 @@ pub(crate) fn unreplicated_commit() -> Fault {
 }
 
 /// Whether another node created the same object at the same time.
-pub(crate) fn of_existing_thing(error: &Error) -> bool {
+pub(crate) fn is_duplicate_object(error: &Error) -> bool {
     let known = [
         SqlState::UNIQUE_VIOLATION,
         SqlState::DUPLICATE_TABLE,

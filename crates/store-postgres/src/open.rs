@@ -113,7 +113,7 @@ async fn attempt(options: &Options) -> Result<(), Stop> {
         Found::Nothing => {
             // The node that was faster created the same.
             if let Err(error) = session.run(&new_schema(options)).await {
-                let quicker = fault::of_existing_thing(&error);
+                let quicker = fault::is_duplicate_object(&error);
                 let fault = Fault::from(error);
                 return Err(if quicker { Stop::Again(fault) } else { stop(fault) });
             }

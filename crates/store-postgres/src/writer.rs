@@ -139,7 +139,7 @@ impl Desk {
                     None => open = false,
                 },
                 Some(ended) = self.under_way.join_next_with_id() => self.settled(ended),
-                () = sleep_until(self.beside_at), if self.holds_back() => {}
+                () = sleep_until(self.beside_at), if self.has_waiting_batches() => {}
             }
             while let Ok(job) = self.queue.try_recv() {
                 self.waiting.push(job);
@@ -163,13 +163,15 @@ impl Desk {
     }
 
     /// Whether batches are queued that could start beside the transactions in flight.
-    fn holds_back(&self) -> bool {
+    fn has_waiting_batches(&self) -> bool {
         !self.idle.is_empty() && !self.under_way.is_empty() && self.waiting.is_ready()
     }
 
     /// Whether a transaction may start now, provided that batches are queued.
     fn may_begin(&self) -> bool {
-        self.under_way.is_empty() || self.waiting.is_much() || Instant::now() >= self.beside_at
+        self.under_way.is_empty()
+            || self.waiting.has_many_writes()
+            || Instant::now() >= self.beside_at
     }
 
     fn hand_out(&mut self) {
@@ -321,9 +323,9 @@ mod tests {
         let before = Instant::now();
         desk.begin(Held { lane, shards: Vec::new() }, std::future::pending());
         assert!(desk.beside_at >= before + BESIDE_AFTER);
-        assert!(!desk.holds_back(), "nothing waits");
+        assert!(!desk.has_waiting_batches(), "nothing waits");
         desk.waiting.push(job().0);
-        assert!(desk.holds_back());
+        assert!(desk.has_waiting_batches());
         desk.beside_at = before + Duration::from_secs(3600);
         assert!(!desk.may_begin());
         desk.beside_at = before;

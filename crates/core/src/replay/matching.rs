@@ -41,7 +41,7 @@ impl Matching<'_> {
     /// Matches all commands, or reports where code and history differ.
     pub(super) fn run(mut self) -> Result<(), Box<Mismatch>> {
         for (position, event) in self.recorded.iter().enumerate() {
-            if self.left_out(&event.body.fact) {
+            if self.omits_marker(&event.body.fact) {
                 continue;
             }
             let matched = match self.find_command(event) {
@@ -59,7 +59,7 @@ impl Matching<'_> {
     }
 
     /// Whether history has a marker that code may omit, and does omit.
-    fn left_out(&self, fact: &Fact) -> bool {
+    fn omits_marker(&self, fact: &Fact) -> bool {
         let Fact::MarkerRecorded(recorded) = fact else { return false };
         let asks =
             |command: &Command| matches!(compare(self.route, &command.ask, fact), Comparison::Same);

@@ -71,7 +71,7 @@ impl Run {
         self.last_event = event.number;
         self.last_time = event.time;
         if shown_to_code(&event.body.fact) {
-            self.see_later();
+            self.mark_unseen();
         }
         self.remember_key(&event.body.fact);
         match &event.body.fact {
@@ -153,7 +153,7 @@ impl Run {
     }
 
     /// Remembers that code must see something, unless a task that shows it is already scheduled.
-    fn see_later(&mut self) {
+    fn mark_unseen(&mut self) {
         if !matches!(self.task, super::Task::Scheduled { .. }) {
             self.unseen = true;
         }

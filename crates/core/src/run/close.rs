@@ -83,7 +83,7 @@ pub(super) fn continue_as_new(
 }
 
 /// A signal that a continue-as-new names but that does not exist.
-pub(super) fn not_carried(input: &CompleteTask) -> Option<EventNumber> {
+pub(super) fn missing_signal(input: &CompleteTask) -> Option<EventNumber> {
     let Some(Ask::ContinueAsNew(command)) = input.commands.last().map(|command| &command.ask)
     else {
         return None;
@@ -205,7 +205,7 @@ impl Run {
         self.touch_everything();
         self.close_children();
         if next_run.is_none() {
-            self.tell_parent(outcome.clone());
+            self.notify_parent(outcome.clone());
         }
         self.outcome = outcome;
         self.status = Status::Closed { how, at: event.time, next_run };
@@ -248,7 +248,7 @@ impl Run {
         }
     }
 
-    fn tell_parent(&mut self, outcome: Option<RunOutcome>) {
+    fn notify_parent(&mut self, outcome: Option<RunOutcome>) {
         let (Some(parent), Some(outcome)) = (self.parent.clone(), outcome) else { return };
         let target =
             Target { workflow: parent.run.workflow, run: Some(parent.run.run), child: None };

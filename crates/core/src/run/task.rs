@@ -137,7 +137,7 @@ pub(super) fn complete(mut draft: Draft<'_>, input: CompleteTask) -> Result<Deci
         let message = bad.to_string();
         return Ok(refuse(draft, turn, TaskFailureCause::BadCommand, message));
     }
-    if let Some(missing) = close::not_carried(&input) {
+    if let Some(missing) = close::missing_signal(&input) {
         let message = format!("signal {missing} to carry over is not in the history");
         return Ok(refuse(draft, turn, TaskFailureCause::BadCommand, message));
     }

@@ -27,7 +27,7 @@ fn children_of(ledger: &Ledger, parent: &Story) -> Checked {
         let Fact::ChildInitiated(initiated) = &event.body.fact else { continue };
         let news = news_of(parent, event.number);
         let chain: Vec<_> = chains::from(ledger, initiated.run).collect();
-        let judged = told_as_it_is(parent, &chain, &news)
+        let judged = description_matches(parent, &chain, &news)
             .and_then(|()| left_as_agreed(parent, initiated, &chain, &news));
         judged.map_err(|what| {
             let what = format!("child {}: {what}", event.number);
@@ -45,7 +45,7 @@ struct News {
     closed: Option<(RunId, RunOutcome)>,
 }
 
-fn told_as_it_is(parent: &Story, chain: &[&Story], news: &News) -> Result<(), &'static str> {
+fn description_matches(parent: &Story, chain: &[&Story], news: &News) -> Result<(), &'static str> {
     let Some(child) = chain.last().map(|story| &story.run) else {
         return match news {
             News { closed: Some(_), .. } => Err("the parent has its close, but it never ran"),
@@ -244,7 +244,7 @@ fn carried_effects(ledger: &Ledger, story: &Story) -> usize {
 }
 
 /// No effect is still in flight.
-pub fn nothing_is_on_its_way(ledger: &Ledger) -> Checked {
+pub fn no_effect_is_in_flight(ledger: &Ledger) -> Checked {
     for story in ledger.stories.values() {
         if let Some((number, effect)) = story.run.outbox.first_key_value() {
             let kind = match &effect.action {

@@ -40,16 +40,16 @@ pub struct Promises {
 
 impl Promises {
     /// Records a reply to a caller.
-    pub fn told(&mut self, ledger: &Ledger, call: &Call, reply: &CallReply) -> Checked {
+    pub fn check_reply(&mut self, ledger: &Ledger, call: &Call, reply: &CallReply) -> Checked {
         match (call, reply) {
             (Call::Start(start), CallReply::Started { run, started }) => {
-                self.told_start(ledger, start, *run, *started)
+                self.check_start(ledger, start, *run, *started)
             }
             (Call::Start(start), CallReply::StartedWithUpdate { run, started, update }) => {
-                self.told_start(ledger, start, *run, *started)?;
+                self.check_start(ledger, start, *run, *started)?;
                 let Some(asked) = &start.update else { return Ok(()) };
                 match &**update {
-                    Ok(reply) => self.told_update(ledger, &start.workflow, &asked.update, reply),
+                    Ok(reply) => self.check_update(ledger, &start.workflow, &asked.update, reply),
                     Err(error) => updates::aborted(ledger, &asked.update, error),
                 }
             }
@@ -84,9 +84,9 @@ impl Promises {
             (
                 Call::Update { target, update, .. } | Call::AwaitUpdate { target, update, .. },
                 reply,
-            ) => self.told_update(ledger, &target.workflow, update, reply),
+            ) => self.check_update(ledger, &target.workflow, update, reply),
             (Call::ReportAttempt(name, report), CallReply::Done { run, .. }) => {
-                self.told_report(ledger, name, report, *run)
+                self.check_report(ledger, name, report, *run)
             }
             (Call::Describe(_), CallReply::Description(shown)) => {
                 let story = story(ledger, shown.run)?;
@@ -101,7 +101,7 @@ impl Promises {
     }
 
     /// Records that a call failed.
-    pub fn told_error(&self, ledger: &Ledger, call: &Call, error: &CallError) -> Checked {
+    pub fn check_error(&self, ledger: &Ledger, call: &Call, error: &CallError) -> Checked {
         match call {
             Call::Update { update, .. } | Call::AwaitUpdate { update, .. } => {
                 updates::aborted(ledger, update, error)
@@ -120,7 +120,7 @@ impl Promises {
         }
     }
 
-    fn told_start(
+    fn check_start(
         &mut self,
         ledger: &Ledger,
         start: &StartCall,
@@ -142,7 +142,7 @@ impl Promises {
     }
 
     /// Only one report for an activity is accepted, and it is in history or buffered.
-    fn told_report(
+    fn check_report(
         &mut self,
         ledger: &Ledger,
         name: &AttemptName,
@@ -166,7 +166,7 @@ impl Promises {
         durable(story, there || !story.run.open(), "the end of the activity")
     }
 
-    fn told_update(
+    fn check_update(
         &mut self,
         ledger: &Ledger,
         workflow: &WorkflowKey,

@@ -25,7 +25,7 @@ pub enum Place {
 /// All checks on one event.
 pub fn check(run: &Run, place: &mut Place, event: &Event, latest: Timestamp) -> Checked {
     nothing_after_the_close(run, event)?;
-    times_run_on(run, event)?;
+    times_are_monotonic(run, event)?;
     not_in_the_future(run, event, latest)?;
     order(run, place, event)?;
     timers(run, event, latest)?;
@@ -41,7 +41,7 @@ fn nothing_after_the_close(run: &Run, event: &Event) -> Checked {
     Err(Violation::of(Check::Order, run.id, what))
 }
 
-fn times_run_on(run: &Run, event: &Event) -> Checked {
+fn times_are_monotonic(run: &Run, event: &Event) -> Checked {
     if event.time >= run.last_time {
         return Ok(());
     }

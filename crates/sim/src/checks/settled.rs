@@ -8,16 +8,16 @@ use abide_core::{
 use super::{Check, Checked, Violation, ledger::Ledger, races};
 
 /// Every open run waits for something that only comes from outside.
-pub fn every_run_went_on(ledger: &Ledger) -> Checked {
+pub fn every_run_continued(ledger: &Ledger) -> Checked {
     for story in ledger.stories.values().filter(|story| story.run.open()) {
-        if let Some(what) = could_go_on(ledger, &story.run) {
+        if let Some(what) = could_continue(ledger, &story.run) {
             return Err(Violation::of(Check::Liveness, story.run.id, what));
         }
     }
     Ok(())
 }
 
-fn could_go_on(ledger: &Ledger, run: &Run) -> Option<String> {
+fn could_continue(ledger: &Ledger, run: &Run) -> Option<String> {
     if run.paused {
         return Some("it is still paused".into());
     }

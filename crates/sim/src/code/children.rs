@@ -9,7 +9,7 @@ use abide_sdk::{
 };
 
 use super::{
-    steps::{Stopped, came_to, signal, text, unique_text},
+    steps::{Stopped, record_outcome, signal, text, unique_text},
     workflow::Scripted,
 };
 use crate::programs::{Care, Child};
@@ -45,7 +45,7 @@ async fn run_typed<const N: usize, const M: usize>(
         Care::Leave => call.start().await.map(|_| RawPayload::default()),
     };
     // The child's trace is not part of this run's steps.
-    came_to(ctx, &child.workflow, result.map(|payload| text(&payload).replace(';', ",")))
+    record_outcome(ctx, &child.workflow, result.map(|payload| text(&payload).replace(';', ",")))
 }
 
 fn call<const N: usize, const M: usize>(
@@ -79,7 +79,7 @@ async fn hurry<const N: usize, const M: usize>(
 ) -> Stopped<Result<RawPayload, Error>> {
     let id = child.workflow.as_str();
     let told = handle.signal(signal::<M>("go"), unique_text(ctx)).await;
-    came_to(ctx, id, told.map(|()| "signalled".into()))?;
+    record_outcome(ctx, id, told.map(|()| "signalled".into()))?;
     let result = select! {
         result = handle.result() => result,
         slept = ctx.sleep(PATIENCE) => {
@@ -87,7 +87,7 @@ async fn hurry<const N: usize, const M: usize>(
                 Ok(()) => handle.cancel().await,
                 Err(error) => Err(error),
             };
-            came_to(ctx, id, asked.map(|()| "asked to cancel".into()))?;
+            record_outcome(ctx, id, asked.map(|()| "asked to cancel".into()))?;
             handle.result().await
         }
     };

@@ -5,7 +5,7 @@ use abide_sdk::{
 };
 
 use super::{
-    steps::{Stopped, call, came_to, text},
+    steps::{Stopped, call, record_outcome, text},
     workflow::Scripted,
 };
 use crate::programs::{Crowd, Order, Quirk};
@@ -40,7 +40,7 @@ pub(super) async fn run<const N: usize>(ctx: &Context<Scripted<N>>, crowd: &Crow
         Order::Window(bound) => slide(bound + one_more, members).await,
     };
     for result in results {
-        came_to(ctx, CROWD, result.map(|payload| text(&payload)))?;
+        record_outcome(ctx, CROWD, result.map(|payload| text(&payload)))?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use abide_sdk::{Context, Error, OnCancel, RetryPolicy, Saga};
 
 use super::{
-    steps::{Stopped, call, came_to},
+    steps::{Stopped, call, record_outcome},
     workflow::Scripted,
 };
 use crate::programs::{self, Activity, Quirk};
@@ -56,13 +56,13 @@ pub(super) async fn run<const N: usize>(
             let left: Vec<_> = failed.not_undone.into_iter().map(|it| it.step).collect();
             let told = format!("{NOT_UNDONE} {}", left.join(","));
             ctx.write(|state| state.note(format!("{name}={told}")));
-            came_to(ctx, &name, Err(failed.cause))
+            record_outcome(ctx, &name, Err(failed.cause))
         }
         Err(error) => {
             ctx.write(|state| state.note(format!("{name}={UNDONE}")));
-            came_to(ctx, &name, Err(error))
+            record_outcome(ctx, &name, Err(error))
         }
-        Ok(_) => came_to(ctx, &name, Ok("done".into())),
+        Ok(_) => record_outcome(ctx, &name, Ok("done".into())),
     }
 }
 

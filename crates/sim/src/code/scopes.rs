@@ -6,7 +6,7 @@ use std::time::Duration;
 use abide_sdk::{Context, Error, Outcome, RawPayload, select};
 
 use super::{
-    steps::{Stop, Stopped, came_to, definition, follow, text},
+    steps::{Stop, Stopped, definition, follow, record_outcome, text},
     workflow::Scripted,
 };
 use crate::programs::{Node, Program, Quirk};
@@ -63,7 +63,7 @@ async fn clean_up<const N: usize>(ctx: &Context<Scripted<N>>, program: &Program)
     for step in steps.iter().chain(again) {
         let call = ctx.activity(definition(step), RawPayload::default());
         let done = call.start_to_close(CLEANUP_LIMIT).await;
-        came_to(ctx, step, done.map(|payload| text(&payload)))?;
+        record_outcome(ctx, step, done.map(|payload| text(&payload)))?;
     }
     Ok(())
 }
@@ -110,5 +110,5 @@ pub(super) async fn shield<const N: usize>(
         },
     }
     let cancelled = ctx.is_cancel_requested();
-    came_to(ctx, "shield", if cancelled { Err(Error::Cancelled) } else { Ok("over".into()) })
+    record_outcome(ctx, "shield", if cancelled { Err(Error::Cancelled) } else { Ok("over".into()) })
 }

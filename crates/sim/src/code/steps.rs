@@ -57,19 +57,19 @@ pub(super) fn follow<'a, const N: usize>(
             Node::SignalExternal { workflow, name } => {
                 let other = ctx.external(workflow.as_str());
                 let sent = other.signal(signal::<0>(name), unique_text(ctx)).await;
-                came_to(ctx, workflow, sent.map(|()| "signalled".into()))
+                record_outcome(ctx, workflow, sent.map(|()| "signalled".into()))
             }
             Node::CancelExternal { workflow } => {
                 let asked = ctx.external::<Scripted<0>>(workflow.as_str()).cancel().await;
-                came_to(ctx, workflow, asked.map(|()| "asked to cancel".into()))
+                record_outcome(ctx, workflow, asked.map(|()| "asked to cancel".into()))
             }
             Node::Finish => {
                 let finished = ctx.handlers_finished().await;
-                came_to(ctx, "handlers", finished.map(|()| "finished".into()))
+                record_outcome(ctx, "handlers", finished.map(|()| "finished".into()))
             }
             Node::SideEffect => {
                 let value = ctx.side_effect(make_value);
-                came_to(ctx, "value", value.map(|value| value.to_string()))
+                record_outcome(ctx, "value", value.map(|value| value.to_string()))
             }
             Node::Patch { change, new, old } => {
                 let follows = ctx.patched(change);
@@ -143,7 +143,7 @@ pub(super) async fn run_activity<const N: usize>(
             }
         },
     };
-    came_to(ctx, activity.activity_type, result.map(|payload| text(&payload)))
+    record_outcome(ctx, activity.activity_type, result.map(|payload| text(&payload)))
 }
 
 /// Runs an activity within the workflow task.
@@ -153,7 +153,7 @@ async fn run_locally<const N: usize>(ctx: &Context<Scripted<N>>, local: &Local) 
     if let Some(longest) = local.longest_delay {
         call = call.longest_delay_in_task(longest);
     }
-    came_to(ctx, "local", call.await.map(|payload| text(&payload)))
+    record_outcome(ctx, "local", call.await.map(|payload| text(&payload)))
 }
 
 /// Calls an activity, with an argument that names it.
@@ -181,7 +181,7 @@ pub(super) fn call<const N: usize>(
 
 /// Records the outcome of a step. A failure does not end the program. Cancellation of the enclosing
 /// part ends that part, unless such requests are ignored.
-pub(super) fn came_to<const N: usize>(
+pub(super) fn record_outcome<const N: usize>(
     ctx: &Context<Scripted<N>>,
     what: &str,
     result: Result<String, Error>,

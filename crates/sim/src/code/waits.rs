@@ -10,7 +10,7 @@ use abide_sdk::{
 };
 
 use super::{
-    steps::{Stopped, came_to, signal, text},
+    steps::{Stopped, record_outcome, signal, text},
     workflow::{APPROVERS, Scripted},
 };
 use crate::programs::{Goal, Move, Terms};
@@ -47,7 +47,7 @@ pub(super) async fn sleep<const N: usize>(
     if slept.is_ok() {
         ctx.write(|state| state.sleeps += 1);
     }
-    came_to(ctx, &what, slept.map(|()| ctx.uuid().to_string()))
+    record_outcome(ctx, &what, slept.map(|()| ctx.uuid().to_string()))
 }
 
 pub(super) async fn receive<const N: usize>(
@@ -65,7 +65,11 @@ pub(super) async fn receive<const N: usize>(
         }
         None => (name.to_owned(), wait.await.map(Outcome::InTime)),
     };
-    came_to(ctx, &what, received.map(|outcome| told(outcome.in_time().as_ref().map(text))))
+    record_outcome(
+        ctx,
+        &what,
+        received.map(|outcome| shown_outcome(outcome.in_time().as_ref().map(text))),
+    )
 }
 
 async fn receive_any<const N: usize>(
@@ -84,7 +88,7 @@ async fn receive_any<const N: usize>(
     let read = received.map(|outcome| outcome.in_time());
     let first = |payloads: &[_]| payloads.first().cloned().map(RawPayload).unwrap_or_default();
     let read = read.map(|signal| signal.map(|signal| text(&first(signal.payloads()))));
-    came_to(ctx, &what, read.map(told))
+    record_outcome(ctx, &what, read.map(told))
 }
 
 pub(super) async fn until<const N: usize>(
@@ -101,7 +105,11 @@ pub(super) async fn until<const N: usize>(
         }
         None => ("condition".into(), wait.await.map(Outcome::InTime)),
     };
-    came_to(ctx, &what, held.map(|outcome| told(outcome.in_time().map(|()| "held".into()))))
+    record_outcome(
+        ctx,
+        &what,
+        held.map(|outcome| shown_outcome(outcome.in_time().map(|()| "held".into()))),
+    )
 }
 
 /// Requests an approval. The id of the request says how many people must agree.
@@ -130,7 +138,7 @@ pub(super) async fn approve<const N: usize>(
         Verdict::TimedOut { .. } => TIMED_OUT.into(),
         Verdict::Withdrawn { .. } => "withdrawn".into(),
     };
-    came_to(ctx, &what, open.await.map(told))
+    record_outcome(ctx, &what, open.await.map(told))
 }
 
 /// Reschedules the oldest open deadline of the run.
@@ -160,7 +168,7 @@ fn watched<const N: usize>(
 }
 
 /// Outcome of a wait, for the trace.
-fn told(came: Option<String>) -> String {
+fn shown_outcome(came: Option<String>) -> String {
     came.unwrap_or_else(|| TIMED_OUT.into())
 }
 

@@ -134,7 +134,7 @@ impl Saboteur {
         if open >= 2 && self.strikes(Bug::SwappedCommands) {
             commands.swap(0, 1);
         }
-        self.spoil_waits(commands);
+        self.corrupt_waits(commands);
         if matches!(commands.last().map(|last| &last.ask), Some(Ask::CompleteRun(_)))
             && self.bug == Some(Bug::UnfinishedUpdate)
         {

@@ -69,7 +69,7 @@ impl Saboteur {
     }
 
     /// Corrupts what a worker reports about its waits.
-    pub(super) fn spoil_waits(&mut self, commands: &mut Vec<Command>) {
+    pub(super) fn corrupt_waits(&mut self, commands: &mut Vec<Command>) {
         for command in commands.iter_mut() {
             match &command.ask {
                 Ask::TimeOutWait(wait) if self.strikes(Bug::DeadlineIgnored) => {

@@ -140,14 +140,14 @@ impl World {
         match result {
             Ok(reply) => {
                 self.counts.acknowledged += 1;
-                self.promises.told(&self.ledger, &call, &reply)
+                self.promises.check_reply(&self.ledger, &call, &reply)
             }
             // An earlier attempt may have been accepted.
             Err(CallError::Refused(_)) if first => {
                 self.promises.refused(&call);
                 Ok(())
             }
-            Err(error) => self.promises.told_error(&self.ledger, &call, &error),
+            Err(error) => self.promises.check_error(&self.ledger, &call, &error),
         }
     }
 

@@ -37,15 +37,15 @@ impl World {
                 self.kill(index, Build::Right)?;
             }
         }
-        self.go_on_until_settled()?;
+        self.run_until_settled()?;
         self.end_some();
-        self.go_on_until_settled()?;
+        self.run_until_settled()?;
         self.judge()?;
         self.judge_credit()?;
         let before = self.states();
         self.crash()?;
-        self.run_until(self.now + Self::a_while())?;
-        self.go_on_until_settled()?;
+        self.run_until(self.now + Self::longest_delay())?;
+        self.run_until_settled()?;
         self.judge()?;
         self.judge_credit()?;
         if self.states() != before {
@@ -55,18 +55,18 @@ impl World {
     }
 
     /// Lets time pass, with jumps over periods in which nothing happens.
-    fn go_on_until_settled(&mut self) -> Checked {
+    fn run_until_settled(&mut self) -> Checked {
         for _ in 0..ROUNDS_MAX {
             self.unpause_all();
             self.end_hopeless();
-            self.run_until(self.now + Self::a_while())?;
+            self.run_until(self.now + Self::longest_delay())?;
             if self.left_to_do().is_none() {
                 return Ok(());
             }
             self.skip_ahead();
         }
-        settled::every_run_went_on(&self.ledger)?;
-        families::nothing_is_on_its_way(&self.ledger)?;
+        settled::every_run_continued(&self.ledger)?;
+        families::no_effect_is_in_flight(&self.ledger)?;
         let left = self.left_to_do().unwrap_or_default();
         Err(Violation::new(Check::Liveness, format!("there is no end of it: {left}")))
     }
@@ -170,8 +170,8 @@ impl World {
             slot.no_match_is_left()?;
         }
         self.workers_are_answered()?;
-        settled::every_run_went_on(&self.ledger)?;
-        families::nothing_is_on_its_way(&self.ledger)?;
+        settled::every_run_continued(&self.ledger)?;
+        families::no_effect_is_in_flight(&self.ledger)?;
         chains::runs_are_chains(&self.ledger)?;
         families::parents_and_children_agree(&self.ledger)?;
         families::effects_take_place_once(&self.ledger)?;

@@ -67,7 +67,7 @@ impl World {
             }
         }
         if read {
-            self.look_around(node)?;
+            self.update_view(node)?;
         }
         self.plan_lease_tick(node);
         self.no_shard_is_served_twice()?;
@@ -125,7 +125,7 @@ impl World {
     }
 
     /// The rows were read: updates where shards are, and which nodes exist.
-    fn look_around(&mut self, node: NodeId) -> Checked {
+    fn update_view(&mut self, node: NodeId) -> Checked {
         let Some(lease) = &self.nodes[node].lease else { return Ok(()) };
         let (owners, nodes) = (lease.addresses().clone(), lease.nodes().clone());
         let read_at = lease.read_at();

@@ -356,7 +356,7 @@ impl World {
             let due = since_epoch.saturating_sub(*skew).max(*at);
             (due < end).then_some(due)
         });
-        due.map(|due| due.max(calm_since + 2 * Self::a_while()))
+        due.map(|due| due.max(calm_since + 2 * Self::longest_delay()))
     }
 
     fn look_at_clock(&mut self) -> Timestamp {
@@ -377,7 +377,7 @@ impl World {
     }
 
     /// Longest delay that the world itself causes.
-    const fn a_while() -> Micros {
+    const fn longest_delay() -> Micros {
         5 * SECOND
     }
 }

@@ -39,7 +39,7 @@ pub(super) async fn transaction(
     }
     match write(session, &plan, patience).await {
         Ok(()) => Ok(answers),
-        Err(fault) => Err(name_the_row(session, &plan, fault, patience).await),
+        Err(fault) => Err(find_duplicate_row(session, &plan, fault, patience).await),
     }
 }
 
@@ -98,7 +98,7 @@ async fn write(session: &Session, plan: &Plan<'_>, patience: Duration) -> Result
 }
 
 /// Names the log row that was refused, in the wording of all backends.
-async fn name_the_row(
+async fn find_duplicate_row(
     session: &Session,
     plan: &Plan<'_>,
     fault: Fault,

@@ -62,7 +62,7 @@ impl Waiting {
     }
 
     /// Whether enough writes are queued to justify a transaction beside those in flight.
-    pub(super) const fn is_much(&self) -> bool {
+    pub(super) const fn has_many_writes(&self) -> bool {
         self.ready_writes >= BESIDE_WRITES_MIN
     }
 
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_under_way_waits_and_keeps_its_order() {
+    fn a_shard_in_flight_waits_and_keeps_its_order() {
         let mut waiting = Waiting::new(10, 1 << 20);
         [job(1, 1, 0), job(2, 1, 0), job(1, 2, 0)].into_iter().for_each(|job| waiting.push(job));
         assert_eq!(taken(&mut waiting), [(1, 1), (1, 2), (2, 1)]);
@@ -167,14 +167,14 @@ mod tests {
     fn what_is_ready_is_much_when_it_has_enough_writes() {
         let mut waiting = Waiting::new(10, 1 << 20);
         waiting.push(job(1, 1, BESIDE_WRITES_MIN - 1));
-        assert!(!waiting.is_much());
+        assert!(!waiting.has_many_writes());
         waiting.push(job(2, 1, 1));
-        assert!(waiting.is_much());
+        assert!(waiting.has_many_writes());
         assert_eq!(taken(&mut waiting), [(1, 1), (2, 1)]);
         waiting.push(job(1, 2, BESIDE_WRITES_MIN));
-        assert!(!waiting.is_much(), "it waits for its shard");
+        assert!(!waiting.has_many_writes(), "it waits for its shard");
         waiting.release(&[ShardId::new(1).unwrap()]);
-        assert!(waiting.is_much());
+        assert!(waiting.has_many_writes());
     }
 
     #[test]
