@@ -9,7 +9,6 @@ use std::{
 
 use crate::problem::Problem;
 
-/// Generated files.
 const GENERATED: &[&str] = &["crates/core/src/codec/generated.rs", "crates/proto/src/generated.rs"];
 
 /// Hidden folders that contain source.

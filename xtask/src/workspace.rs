@@ -25,7 +25,6 @@ pub(crate) struct Package {
     pub(crate) name: String,
     /// Where its `Cargo.toml` is, relative to the root.
     pub(crate) manifest_path: PathBuf,
-    /// Declared dependencies.
     pub(crate) dependencies: Vec<Dependency>,
 }
 

@@ -31,7 +31,6 @@ pub struct ActivityToken {
     pub start: u32,
 }
 
-/// Identifies an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttemptName {
     Token(ActivityToken),

@@ -22,7 +22,6 @@ pub struct Effect {
 /// What an effect does to its target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Action {
-    /// Starts a child.
     StartChild(Box<StartChild>),
     Signal {
         name: String,
@@ -31,7 +30,10 @@ pub enum Action {
         header: PayloadMap,
     },
     /// Requests cancellation, or terminates.
-    Cancel { mode: CancelMode, reason: String },
+    Cancel {
+        mode: CancelMode,
+        reason: String,
+    },
     /// Notifies a parent that its child has closed.
     ChildClosed(ChildClosed),
 }

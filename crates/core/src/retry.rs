@@ -109,7 +109,6 @@ pub enum RetryState {
     /// There is no policy, or its retries are recorded by the workflow that started the run.
     #[default]
     PolicyNotSet,
-    /// Cancellation was requested.
     CancelRequested,
 }
 

@@ -1,5 +1,5 @@
-//! Activities and children of a program, and the retries that the program makes itself: each failure
-//! is followed by a timer that says what it delays, then by a new attempt.
+//! Activities and children of a program, and the retries that the program makes itself: after each
+//! failure comes a timer whose origin names what it delays, then a new attempt.
 
 use crate::{
     Activity, Child,
@@ -16,24 +16,22 @@ use abide_core::{
 /// The current attempt of a call.
 #[derive(Clone, Debug)]
 pub(super) struct Attempt<Id, First> {
-    /// Counts from 1.
+    /// From 1.
     pub(super) number: u32,
-    /// What the retries refer to.
+    /// Identifies the first attempt, which retries refer to.
     pub(super) first: First,
     pub(super) state: AttemptState<Id>,
 }
 
-/// Where an attempt stands.
 #[derive(Clone, Debug)]
 pub(super) enum AttemptState<Id> {
-    /// It runs.
     Running(Id),
-    /// Its delay runs.
+    /// Waits for the delay before the next attempt.
     Waiting(TimerId),
 }
 
 impl Attempt<ActivityId, Option<ExecutionId>> {
-    /// Goes on as far as possible; `true` when the activity is over.
+    /// Continues as far as possible; `true` when the activity is done.
     pub(super) fn poll(&mut self, call: &Activity, context: &mut Context) -> bool {
         match &self.state {
             AttemptState::Running(activity) => {
@@ -62,7 +60,7 @@ impl Attempt<ActivityId, Option<ExecutionId>> {
 }
 
 impl Attempt<u64, WorkflowId> {
-    /// Goes on as far as possible; `true` when the child is over.
+    /// Continues as far as possible; `true` when the child is done.
     pub(super) fn poll(&mut self, call: &Child, context: &mut Context) -> bool {
         match &self.state {
             AttemptState::Running(child) => {
@@ -137,7 +135,7 @@ impl Child {
     }
 }
 
-/// Notes how a call ended.
+/// Records how a call ended.
 pub(super) fn ends(context: &mut Context, what: &str, outcome: Outcome) -> bool {
     match outcome {
         Ok(value) => context.note(format!("{what}={value}")),

@@ -45,7 +45,6 @@ pub fn trace_seed(seed: u64, bug: Option<Bug>, lines: Lines) -> Outcome {
 pub enum Lines {
     /// Lines about the run that violated an invariant, if there is one.
     OfTheRun,
-    /// All.
     All,
 }
 

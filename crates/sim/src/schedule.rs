@@ -5,10 +5,8 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 /// Microseconds since the world began. They never go backwards, whatever clocks show.
 pub type Micros = u64;
 
-/// One millisecond.
 pub const MILLIS: Micros = 1_000;
 
-/// One second.
 pub const SECOND: Micros = 1_000_000;
 
 /// A queue of planned events. They are stored separately from their order, because they are large.

@@ -3,7 +3,6 @@
 /// The disk keeps or loses whole sectors, so a larger write can be torn.
 const SECTOR: usize = 512;
 
-/// An unsynced change.
 enum Change {
     Write { offset: usize, bytes: Vec<u8> },
     Resize { size: usize },

@@ -114,7 +114,6 @@ facts! {
     RunStarted(boxed),
     /// The run completed with a result.
     RunCompleted,
-    /// The run failed.
     RunFailed,
     /// The run timed out.
     RunTimedOut,
@@ -128,7 +127,6 @@ facts! {
     RunContinuedAsNew(boxed),
     /// The run was paused: nothing new is scheduled or dispatched.
     RunPaused,
-    /// The pause ended.
     RunUnpaused,
     /// A workflow task was scheduled.
     TaskScheduled,
@@ -158,7 +156,6 @@ facts! {
     TimerStarted,
     /// The timer's due time was changed.
     TimerRescheduled,
-    /// The timer fired.
     TimerFired,
     /// Code no longer needs the timer.
     TimerCancelled,

@@ -106,9 +106,7 @@ pub struct CompletedUpdate {
 pub enum Initiator {
     /// Code continued as new.
     ContinueAsNew,
-    /// Retry policy.
     Retry,
-    /// Cron schedule.
     Cron,
     /// An operator reset the workflow.
     Reset,
@@ -136,7 +134,6 @@ pub struct RunCompleted {
     pub next_run: Option<RunId>,
 }
 
-/// The run failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFailed {
     pub failure: Failure,
@@ -206,7 +203,6 @@ pub struct RunPaused {
     pub key: Option<Key>,
 }
 
-/// The pause ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunUnpaused {
     pub reason: String,

@@ -133,7 +133,6 @@ pub enum Mover {
     },
 }
 
-/// The timer fired.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimerFired {
     pub timer: TimerId,

@@ -73,7 +73,6 @@ pub struct Replay<C> {
 }
 
 struct Rules<'a> {
-    /// Recorded markers.
     markers: &'a [&'a Marker],
     /// Whether its commands are in history.
     replaying: bool,

@@ -16,7 +16,6 @@ pub enum Liveness {
     TaskWaiting,
     /// The first task is not due yet.
     StartDelayed,
-    /// Waits for activities.
     ActivityPending,
     /// Waits for children or other workflows.
     ChildPending,
@@ -29,7 +28,6 @@ pub enum Liveness {
 /// What will resume a run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ResumeSource {
-    /// A workflow task.
     Task,
     /// A due time.
     Due,

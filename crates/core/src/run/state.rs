@@ -106,7 +106,6 @@ pub struct Run {
     pub reschedule_keys: Keys,
     /// Keys of cancel requests.
     pub cancel_keys: Keys,
-    /// Keys of pauses.
     pub pause_keys: Keys,
     /// Keys of the ends of pauses.
     pub unpause_keys: Keys,

@@ -11,7 +11,6 @@ use abide_core::{
 
 use super::{Check, Checked, Violation, ledger::Ledger};
 
-/// Dispatches so far.
 #[derive(Debug, Default)]
 pub struct Dispatches {
     tasks: BTreeSet<(RunId, StartId)>,

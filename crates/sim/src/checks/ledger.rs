@@ -43,7 +43,6 @@ pub struct Story {
     pub attempts: BTreeSet<(EventNumber, u32)>,
     /// Attempts that were left to be completed from outside.
     pub detached: BTreeSet<(EventNumber, u32)>,
-    /// Completed activities.
     pub completed: BTreeSet<EventNumber>,
     /// Effects without a result event that are settled, and whether they were delivered.
     pub settled: BTreeMap<u64, bool>,

@@ -45,7 +45,6 @@ pub enum Quirk {
 /// What a run does after it was cancelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cleanup {
-    /// Number of steps.
     pub steps: usize,
     /// How long they may take together.
     pub limit: Option<Duration>,
@@ -128,7 +127,6 @@ pub enum Node {
         runs: u64,
         successor: Successor,
     },
-    /// Fails the run.
     Fail,
 }
 

@@ -81,11 +81,9 @@ pub struct Counts {
     /// All messages to shards, replies of the store and ticks included.
     pub messages: u64,
     pub faults: u64,
-    /// Started runs.
     pub runs: u64,
     /// Events in all histories.
     pub events: u64,
-    /// Started timers.
     pub timers: u64,
     /// Reschedules of timers.
     pub moves: u64,
@@ -171,7 +169,6 @@ pub struct World {
     clock_set: Vec<(Micros, Micros)>,
 }
 
-/// A planned event.
 pub(crate) enum Event {
     /// A machine checks the clock.
     Tick(SlotId, Micros),
