@@ -88,7 +88,7 @@ async fn receive_any<const N: usize>(
     let read = received.map(|outcome| outcome.in_time());
     let first = |payloads: &[_]| payloads.first().cloned().map(RawPayload).unwrap_or_default();
     let read = read.map(|signal| signal.map(|signal| text(&first(signal.payloads()))));
-    record_outcome(ctx, &what, read.map(told))
+    record_outcome(ctx, &what, read.map(shown_outcome))
 }
 
 pub(super) async fn until<const N: usize>(
