@@ -54,12 +54,12 @@ fn description_matches(parent: &Story, chain: &[&Story], news: &News) -> Result<
         };
     };
     match &news.closed {
-        Some((run, _)) if child.id != *run => Err("the parent was told of another run"),
+        Some((run, _)) if child.id != *run => Err("the parent has recorded another run"),
         Some((_, outcome)) if child.outcome.as_ref() != Some(outcome) => {
-            Err("the parent was told another outcome")
+            Err("the parent has recorded another outcome")
         }
         None if news.start_failed => {
-            Err("it runs, but the parent was told that it could not be started")
+            Err("it runs, but the parent has recorded that it could not be started")
         }
         None if parent.run.open() && !child.open() => {
             Err("it is closed and the open parent does not know")

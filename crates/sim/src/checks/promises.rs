@@ -209,7 +209,9 @@ impl Promises {
         }
         for ((workflow, update), stage) in &self.updates {
             if !ledger.of_workflow(workflow).any(|story| update_fits(story, update, stage)) {
-                return Err(lost(format!("update {update} of {workflow}, told as {stage:?}")));
+                return Err(lost(format!(
+                    "update {update} of {workflow}, acknowledged as {stage:?}"
+                )));
             }
         }
         for run in &self.ends {
@@ -231,7 +233,7 @@ impl Promises {
         for (workflow, update) in &self.rejected {
             for story in ledger.of_workflow(workflow) {
                 if accepted(story).any(|accepted| accepted == update) {
-                    let what = format!("update {update} was told rejected and is accepted");
+                    let what = format!("update {update} was reported as rejected but is accepted");
                     return Err(Violation::of(Check::NothingTwice, story.run.id, what));
                 }
             }

@@ -29,7 +29,7 @@ impl Outcomes {
         if first.or_insert_with(|| outcome.clone()) == outcome {
             return Ok(());
         }
-        let what = format!("update {update}: callers were told different outcomes");
+        let what = format!("update {update}: callers got different outcomes");
         Err(Violation::of(Check::Updates, story.run.id, what))
     }
 }
@@ -38,7 +38,7 @@ impl Outcomes {
 pub fn aborted(ledger: &Ledger, update: &UpdateId, error: &CallError) -> Checked {
     let CallError::UpdateAborted { run, how, accepted } = error else { return Ok(()) };
     let wrong = |what: &str| {
-        let what = format!("the caller of update {update} was told that it is aborted: {what}");
+        let what = format!("update {update} was reported as aborted: {what}");
         Err(Violation::of(Check::Updates, *run, what))
     };
     let Some(story) = ledger.stories.get(run) else { return wrong("the run is not committed") };

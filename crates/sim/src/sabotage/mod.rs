@@ -68,7 +68,7 @@ bugs! {
     EarlyDispatch "early-dispatch" 20
         "An activity is sent to its worker before its start is committed.",
     EarlyAnswer "early-answer" 50
-        "The source of an effect is told that it took place before it did.",
+        "An effect is acknowledged to its source before it took place.",
     LostCommit "lost-commit" 20
         "A commit that was never written counts as done.",
     UnknownTakenAsDone "unknown-taken-as-done" 200
@@ -142,7 +142,7 @@ bugs! {
     LostChildClose "lost-child-close" 200
         "The close of a child is acknowledged but not recorded.",
     WrongChildOutcome "wrong-child-outcome" 100
-        "A parent is told another outcome of its child than the recorded one.",
+        "A parent gets another outcome of its child than the recorded one.",
     IgnoredParentClose "ignored-parent-close" 500
         "What a closed parent does to its children is acknowledged but not done.",
     LostSuccessor "lost-successor" 100
@@ -158,7 +158,7 @@ bugs! {
     DuplicateDispatch "duplicate-dispatch" 20
         "An activity is sent to its worker twice.",
     WrongLastEvent "wrong-last-event" 20
-        "A worker is told to replay one event less than there is.",
+        "A worker replays one event less than there is.",
     SwappedCommands "swapped-commands" 20
         "A worker sends two commands in another order than its code asked for them.",
     DeadlineIgnored "deadline-ignored" 50
@@ -194,11 +194,11 @@ bugs! {
     BoundIgnored "bound-ignored" 200
         "One more than allowed is in flight.",
     FiringBeatsMove "firing-beats-move" 200
-        "A deadline fires although code was told that it has rescheduled it.",
+        "A deadline fires although code has rescheduled it.",
     WrongOutcome "wrong-outcome" 100
-        "The caller of an update is told another outcome than the recorded one.",
+        "The caller of an update gets another outcome than the recorded one.",
     RejectionAsAcceptance "rejection-as-acceptance" 100
-        "The caller of a rejected update is told that it was accepted.",
+        "A rejected update is acknowledged to its caller as accepted.",
     AnswerWithoutLease "answer-without-lease" 1000
         "A node answers without checking its lease.",
     UnlistedShards "unlisted-shards" 200
@@ -220,7 +220,7 @@ bugs! {
     UntoldStreamEnd "untold-stream-end" 200
         "A node does not notice that a worker's stream has ended.",
     UntoldShards "untold-shards" 200
-        "The shards of a node are not told that a worker's session has ended.",
+        "The shards of a node do not learn that a worker's session has ended.",
     LostCredit "lost-credit" 50
         "A worker whose match came to nothing does not get its credit back.",
     LostUndelivered "lost-undelivered" 500
@@ -232,13 +232,13 @@ bugs! {
     LostForeignWork "lost-foreign-work" 50
         "Work gets lost on its way to the node of its worker, and the link stays.",
     UntoldSpare "untold-spare" 50
-        "Other nodes are not told that workers have credit to lend.",
+        "Other nodes do not learn that workers have credit to lend.",
     OvertakenSpare "overtaken-spare" 50
         "Other nodes get stale information about credit last.",
     MatchedTwice "matched-twice" 50
-        "A shard is told twice that a worker takes its work.",
+        "A shard is notified twice that a worker takes its work.",
     LostRefill "lost-refill" 200
-        "Shards are not told that a queue has room again.",
+        "Shards do not learn that a queue has room again.",
     OldStream "old-stream" 50
         "Work is sent on a stream that another one has replaced.",
     CallNotWoken "call-not-woken" 50
@@ -250,7 +250,7 @@ bugs! {
     WrongOwner "wrong-owner" 1000
         "A call reaches a node that has handed the shard over, and is answered there.",
     UntoldSessionEnd "untold-session-end" 1000
-        "Other nodes are not told that a worker's session has ended.",
+        "Other nodes do not learn that a worker's session has ended.",
 }
 
 /// Injects one bug into a world, at random times of its own.
