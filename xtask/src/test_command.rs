@@ -1,6 +1,6 @@
 //! `cargo xtask test`, the command that must pass before a change is merged: formatting, lints,
-//! tests (including tidy) with the PostgreSQL that they need, and the simulator. It stops at the
-//! first step that fails. `cargo xtask hostile` sends hostile input to a real server.
+//! tests (including tidy) with the PostgreSQL that they need, the simulator, and hostile input. It stops
+//! at the first step that fails. `cargo xtask hostile` only sends hostile input to a real server.
 
 use std::{
     fmt,
@@ -23,6 +23,9 @@ const SIMULATOR_SECONDS: u64 = 150;
 
 /// Time limit of the search for deliberate bugs, in seconds.
 const BUG_HUNT_SECONDS: u64 = 30;
+
+/// Minutes of hostile input. The machine may run other things too, so response times are not checked.
+const HOSTILE_MINUTES: &str = "2";
 
 struct Step {
     name: &'static str,
@@ -88,6 +91,7 @@ fn steps(seeds: u64, simulated: bool) -> Vec<Step> {
              look at what changed in its faults or checkers",
         ));
     }
+    steps.push(hostile_step(&["--minutes", HOSTILE_MINUTES, "--shared"]));
     steps
 }
 
@@ -150,13 +154,14 @@ mod tests {
 
     #[test]
     fn the_simulator_runs_only_where_it_exists() {
-        assert_eq!(steps(7, false).len(), 4);
+        assert_eq!(steps(7, false).len(), 5);
         let lines: Vec<String> = steps(7, true).iter().map(command_line).collect();
         assert_eq!(
             lines[4..],
             [
                 "cargo run --release --locked -p abide-sim -- --seeds 7 --seconds 150",
                 "cargo run --release --locked -p abide-sim -- --bugs --seconds 30",
+                "cargo run --release --locked -p abide-hostile -- --minutes 2 --shared",
             ]
         );
     }

@@ -11,17 +11,28 @@ use tempfile::TempDir;
 
 use crate::{Finding, Victim};
 
+/// Who uses the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// Nobody else: how long things take is judged.
+    Own,
+    /// Others too, as builds and tests: how long things take is told and not judged.
+    Shared,
+}
+
 /// Where one scenario is played. It is gone afterwards, with all of its servers.
 #[derive(Debug)]
 pub struct Arena {
     folder: TempDir,
     started: AtomicU32,
+    machine: Machine,
 }
 
 impl Arena {
     /// An empty arena.
-    pub fn new() -> Result<Self, Finding> {
-        Ok(Self { folder: TempDir::with_prefix("abide-hostile-")?, started: AtomicU32::new(0) })
+    pub fn new(machine: Machine) -> Result<Self, Finding> {
+        let folder = TempDir::with_prefix("abide-hostile-")?;
+        Ok(Self { folder, started: AtomicU32::new(0), machine })
     }
 
     /// A server on an empty store, with the default configuration and free ports.
@@ -38,7 +49,7 @@ impl Arena {
         let mut config =
             Config { grpc_address: free, http_address: free, data, ..Config::default() };
         change(&mut config);
-        Victim::start(&self.path(&format!("server-{number}")), &config).await
+        Victim::start(&self.path(&format!("server-{number}")), &config, self.machine).await
     }
 
     /// A path in the arena's folder.

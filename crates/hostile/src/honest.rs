@@ -16,7 +16,7 @@ use tonic::{Response, Status, transport::Channel};
 use crate::Finding;
 
 /// A call that takes longer than this has failed, however busy the machine is.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Between two rounds of a watch, so that it is no load itself.
 const PAUSE: Duration = Duration::from_millis(20);

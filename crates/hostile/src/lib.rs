@@ -42,7 +42,7 @@ mod schema;
 pub mod serve;
 mod victim;
 
-pub use arena::Arena;
+pub use arena::{Arena, Machine};
 pub use honest::{Honest, Latency, Watch};
 pub use report::{Bytes, Finding, Report};
 pub use scenarios::Scenario;

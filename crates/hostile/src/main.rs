@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use abide_hostile::{Finding, Report, fuzz::Campaign, scenarios, serve};
+use abide_hostile::{Finding, Machine, Report, fuzz::Campaign, scenarios, serve};
 use clap::{Parser, Subcommand};
 use indicatif::ProgressBar;
 
@@ -31,6 +31,9 @@ struct Arguments {
     /// Rounds of the fuzzer at most.
     #[arg(long, default_value_t = u64::MAX)]
     rounds: u64,
+    /// Others use the machine meanwhile: how long things take is told, and is no finding.
+    #[arg(long)]
+    shared: bool,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -75,10 +78,11 @@ async fn play(arguments: &Arguments) -> Result<(), Finding> {
         return Err(Finding::new(format!("there is no scenario {unknown}; there are: {names}")));
     }
     let began = Instant::now();
+    let machine = if arguments.shared { Machine::Shared } else { Machine::Own };
     let mut findings = 0;
     for scenario in scenarios::ALL.iter().filter(|scenario| asked(scenario.name)) {
         println!("{}: {}", scenario.name, scenario.plays);
-        findings += tell(scenario.name, scenario.play()).await;
+        findings += tell(scenario.name, scenario.play(machine)).await;
     }
     if asked(FUZZ) {
         findings += tell(FUZZ, fuzz(arguments, began)).await;

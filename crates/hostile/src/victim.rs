@@ -17,10 +17,10 @@ use tokio::{
 };
 use tonic::transport::{Channel, Endpoint};
 
-use crate::{Bytes, Finding, Honest, serve::SERVE};
+use crate::{Bytes, Finding, Honest, Machine, serve::SERVE};
 
 /// How long a server may take to be ready, and to answer its probes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server process. It is killed when it is dropped.
 #[derive(Debug)]
@@ -32,11 +32,16 @@ pub struct Victim {
     grpc: SocketAddr,
     http: SocketAddr,
     log: PathBuf,
+    machine: Machine,
 }
 
 impl Victim {
     /// Starts a server whose configuration and log are files of this name.
-    pub(crate) async fn start(name: &Path, config: &Config) -> Result<Self, Finding> {
+    pub(crate) async fn start(
+        name: &Path,
+        config: &Config,
+        machine: Machine,
+    ) -> Result<Self, Finding> {
         let (config_file, log) = (name.with_extension("toml"), name.with_extension("log"));
         // What a configuration writes of itself has no password.
         let store = config.store.as_ref().map(|store| format!("store = {:?}\n", store.0));
@@ -60,7 +65,7 @@ impl Victim {
             return Err(Finding::new(format!("the server did not start: {line}{log}")));
         };
         let pid = process.id().ok_or_else(|| Finding::new("the server ended at once"))?;
-        Ok(Self { process, _output: output, pid, grpc, http, log })
+        Ok(Self { process, _output: output, pid, grpc, http, log, machine })
     }
 
     /// Where gRPC listens.
@@ -71,6 +76,11 @@ impl Victim {
     /// Where HTTP listens.
     pub const fn http_address(&self) -> SocketAddr {
         self.http
+    }
+
+    /// Who uses the machine that it runs on.
+    pub const fn machine(&self) -> Machine {
+        self.machine
     }
 
     /// The process.

@@ -19,7 +19,7 @@ use tokio::{task::JoinSet, time::sleep};
 
 use self::stranger::Stranger;
 pub use self::tally::Tally;
-use crate::{Arena, Bytes, Finding, Report, Victim, schema::Schema};
+use crate::{Arena, Bytes, Finding, Machine, Report, Victim, schema::Schema};
 
 /// Strangers at a time.
 const STRANGERS: usize = 4;
@@ -54,7 +54,7 @@ struct Shared {
 impl Campaign {
     /// Plays rounds; `show` is told how it goes, every second.
     pub async fn run(self, show: impl Fn(&Tally)) -> Result<Report, Finding> {
-        let arena = Arena::new()?;
+        let arena = Arena::new(Machine::Shared)?;
         let data = arena.path("fuzzed");
         let shared = Arc::new(Shared {
             campaign: self,

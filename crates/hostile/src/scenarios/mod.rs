@@ -15,10 +15,10 @@ use std::{pin::Pin, time::Duration};
 
 use tokio::time::timeout;
 
-use crate::{Arena, Finding, Report};
+use crate::{Arena, Finding, Machine, Report};
 
 /// A scenario that takes longer than this has found something that hangs.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// Something that strangers may try.
 #[derive(Debug)]
@@ -89,8 +89,8 @@ pub const ALL: &[Scenario] = &[
 
 impl Scenario {
     /// Plays it in an arena of its own.
-    pub async fn play(&self) -> Result<Report, Finding> {
-        let arena = Arena::new()?;
+    pub async fn play(&self, machine: Machine) -> Result<Report, Finding> {
+        let arena = Arena::new(machine)?;
         let played = timeout(LIMIT, (self.play)(&arena)).await;
         played.unwrap_or_else(|_| Err(Finding::new(format!("it takes more than {LIMIT:?}"))))
     }

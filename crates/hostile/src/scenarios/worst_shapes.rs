@@ -33,7 +33,7 @@ const FAR_UNDER: usize = 250_000;
 const RSS: Amount = Amount::mb(600);
 
 /// An answer that takes longer than this hangs; those that may wait are given up.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_millis(300);
 
 pub(super) async fn play(arena: &Arena) -> Result<Report, Finding> {
