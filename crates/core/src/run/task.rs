@@ -82,7 +82,7 @@ fn new_turn(run: &Run, context: &Context<'_>, start: StartTask) -> Turn {
     };
     Turn {
         start: start.start,
-        at: context.now.max(run.last_time),
+        at: context.now,
         session: start.session,
         identity: start.identity,
         build: start.build,
@@ -115,10 +115,9 @@ fn tail(run: &Run, limits: &Limits, turn: &Turn) -> Vec<Event> {
     }
     let scheduled = turn.scheduled.unwrap_or(run.last_event + 1);
     bodies.push(Body::new(started(turn, scheduled)));
-    (run.last_event + 1..)
-        .zip(bodies)
-        .map(|(number, body)| Event { number, time: turn.at, body })
-        .collect()
+    // Nothing is numbered before the turn's end, so this is also the time that its start is written with.
+    let time = turn.at.max(run.last_time);
+    (run.last_event + 1..).zip(bodies).map(|(number, body)| Event { number, time, body }).collect()
 }
 
 fn started(turn: &Turn, scheduled: EventNumber) -> TaskStarted {

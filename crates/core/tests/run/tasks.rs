@@ -117,6 +117,20 @@ fn a_worker_sees_the_time_of_history_when_the_clock_jumped_back() {
     assert_eq!(given.tail[0].time, at(100));
 }
 
+/// The worker may take as long as always, by the clock as it is now.
+#[test]
+fn a_task_times_out_by_the_true_time_although_the_clock_jumped_back() {
+    let mut world = World::new();
+    world.go_to(100);
+    world.signal("go");
+    world.go_to(20);
+    let timeout = world.start_task().timeout;
+    let deadline = world.run.turn_deadline(&world.limits);
+    assert_eq!(deadline, Some(at(20).saturating_add(timeout)));
+    world.complete([]);
+    assert_eq!(world.event("TaskCompleted").time, at(100), "history does not go back");
+}
+
 /// Every kind of answer needs the present start id.
 #[test]
 fn an_answer_with_another_start_id_is_refused() {
