@@ -197,12 +197,14 @@ fn compare_conditions(code: &Condition, recorded: &Condition) -> Comparison {
     Comparison::Same
 }
 
-/// The second part of a fingerprint is its older form, which is all that older histories have.
+/// A fingerprint of two parts has the older form of it second, which is all that older code and older
+/// histories have.
 fn same_fingerprint(code: &str, recorded: &str) -> bool {
     match (code.split_once('-'), recorded.split_once('-')) {
         (Some((code, _)), Some((recorded, _))) => code == recorded,
         (Some((_, older)), None) => older == recorded,
-        (None, _) => code == recorded,
+        (None, Some((_, older))) => code == older,
+        (None, None) => code == recorded,
     }
 }
 

@@ -302,7 +302,7 @@ fn an_absent_fingerprint_compares_the_key_only() {
     assert_eq!(history.asks(&program)[..2], ["TimerCancelled timer-1", "WaitSatisfied"]);
 }
 
-/// A fingerprint of two parts: the first counts, or the second where history has nothing else.
+/// A fingerprint of two parts: the first counts, or the second where code or history has nothing else.
 #[test]
 fn the_older_form_of_a_fingerprint_is_known_too() {
     let fits = |recorded: &str, code: &str| {
@@ -315,7 +315,9 @@ fn the_older_form_of_a_fingerprint_is_known_too() {
     assert!(fits("new-old", "new-other"), "the argument has another name");
     assert!(!fits("new-old", "other-old"), "another predicate");
     assert!(!fits("old", "new-other"), "a history of older code, and another predicate");
-    assert!(!fits("new-old", "old"), "the first part counts");
+    assert!(fits("new-old", "old"), "older code again");
+    assert!(!fits("new-old", "other"), "older code, and another predicate");
+    assert!(!fits("new-old", "new"), "the first part is no older form");
 }
 
 /// Due times, inputs and timeouts are not compared.
