@@ -305,6 +305,44 @@ mod tests {
         }
     }
 
+    /// Every text of a blocked run counts, and all of them together.
+    #[test]
+    fn texts_of_blocked_runs_are_bounded() {
+        let limits = Limits::default();
+        let most = "x".repeat(limits.payload_bytes);
+        let with = |change: fn(&mut Blocked, String)| {
+            let mut blocked = Blocked::default();
+            change(&mut blocked, most.clone());
+            limits.check_blocked(&blocked).unwrap();
+            blocked.expected.push('x');
+            blocked
+        };
+        for blocked in [
+            with(|blocked, text| blocked.expected = text),
+            with(|blocked, text| blocked.recorded = vec![text]),
+            with(|blocked, text| blocked.expected_key = Some(text)),
+            with(|blocked, text| blocked.recorded_key = Some(text)),
+            with(|blocked, text| blocked.expected_fingerprint = Some(text)),
+            with(|blocked, text| blocked.recorded_fingerprint = Some(text)),
+        ] {
+            let refused = limits.check_blocked(&blocked).unwrap_err();
+            assert_eq!(refused.field, "blocked");
+        }
+    }
+
+    #[test]
+    fn a_cron_expression_is_bounded_before_it_is_read() {
+        let limits = Limits::default();
+        let refused = |cron: String| {
+            let (workflow_type, queue, cron) = ("w".into(), "q".into(), Some(cron));
+            let spec = RunSpec { workflow_type, queue, cron, ..RunSpec::default() };
+            limits.check_spec(&spec).unwrap_err().to_string()
+        };
+        let long = refused("*".repeat(limits.id_bytes + 1));
+        assert!(long.contains("the limit is") && !long.contains("***"), "{long}");
+        assert!(refused("soon".into()).contains("is not a cron expression"));
+    }
+
     #[test]
     fn a_refusal_names_the_bound() {
         assert_eq!(Exceeded::check("timers", 1, 2), Ok(()));

@@ -87,6 +87,24 @@ fn a_request_is_seen_put_off_and_decided() {
     people.leave();
 }
 
+/// A decision on a run whose code does not fit is refused with what to do, instead of waiting for code that
+/// fits: by the one that finds out, and by the next.
+#[test]
+fn a_decision_on_a_blocked_run_is_refused_with_a_hint() {
+    let (engine, _folder) = fresh();
+    let people = People::ask(&engine.address);
+    let follower = asked(&engine, "desk", &["desk"]);
+    people.leave();
+    let changed = People::changed(&engine.address);
+    for _ in 0..2 {
+        let refused = engine.run("approvals decide desk approve --by anna").bad(1);
+        assert!(refused.contains("the run is blocked"), "{refused}");
+        assert!(refused.contains("hint: deploy code that fits the history"), "{refused}");
+    }
+    changed.leave();
+    drop(follower);
+}
+
 #[test]
 fn a_request_is_handed_over_and_withdrawn() {
     let (engine, _folder) = fresh();

@@ -2,7 +2,7 @@
 //! managers are capable.
 
 use abide::{
-    Client, Timestamp, Worker,
+    Client, Timestamp, Worker, Workflow,
     approval::{Approvals, Request},
     prelude::*,
 };
@@ -40,18 +40,42 @@ impl Purchase {
     }
 }
 
+/// The same workflow after a change that does not fit the runs there are: it sleeps before it asks.
+#[derive(Default)]
+struct Slower {
+    approvals: Approvals,
+}
+
+#[workflow(name = "purchase", approvals = approvals)]
+impl Slower {
+    #[run]
+    async fn run(ctx: &Context<Self>, things: Vec<String>) -> abide::Result<Vec<String>> {
+        ctx.sleep(hours(1)).await?;
+        Ok(things)
+    }
+}
+
 /// A running worker. It ends when it is dropped.
 pub(crate) struct People(Runtime);
 
 impl People {
     /// Takes the work of the engine at this address.
     pub(crate) fn ask(address: &str) -> Self {
+        Self::work::<Purchase>(address, "test")
+    }
+
+    /// Does so with code that does not fit the runs of the other.
+    pub(crate) fn changed(address: &str) -> Self {
+        Self::work::<Slower>(address, "changed")
+    }
+
+    fn work<W: Workflow>(address: &str, build: &'static str) -> Self {
         let runtime = Runtime::new().expect("a runtime");
         let address = address.to_owned();
         runtime.spawn(async move {
             let client = Client::connect(address).expect("a good address");
-            let worker = Worker::new(&client).queue(QUEUE).build_id("test");
-            worker.workflow::<Purchase>().run().await.expect("it works until it is stopped");
+            let worker = Worker::new(&client).queue(QUEUE).build_id(build);
+            worker.workflow::<W>().run().await.expect("it works until it is stopped");
         });
         Self(runtime)
     }

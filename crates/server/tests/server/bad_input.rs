@@ -107,6 +107,8 @@ async fn an_unknown_namespace() {
     let elsewhere = WorkflowKey { namespace: "elsewhere".into(), workflow: "hello".into() };
     let known = "there is: default";
     check(&server, started(|start| start.workflow = elsewhere), "namespace", known).await;
+    let long = WorkflowKey { namespace: "x".repeat(1_001).into(), workflow: "hello".into() };
+    check(&server, started(|start| start.workflow = long), "namespace", "the limit is 1000").await;
     let filter = RunFilter { namespace: Some("elsewhere".into()), ..RunFilter::default() };
     let listed = transport(&server).runs(filter, 10).await.expect_err("no such namespace");
     assert!(matches!(&listed, CallError::Invalid(invalid) if invalid.field == "namespace"));

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use abide_core::{
-    call::{Call, CallReply, HistoryRequest, StartCall, StartUpdate, UpdateWait},
+    call::{Call, CallError, CallReply, HistoryRequest, StartCall, StartUpdate, UpdateWait},
     codec::{Wire, generated as history},
     event::{Fact, UpdateRequest},
     list::RunFilter,
@@ -83,6 +83,55 @@ async fn signals_updates_and_queries() {
     let target = wire_target("waiter");
     let end = client.await_close(wire::AwaitCloseRequest { target }).await.expect("it closes");
     assert_eq!(end.into_inner().how(), wire::Close::Completed);
+    worker.abort();
+}
+
+/// What a client in another language reads from the status.
+fn key_reused(status: &tonic::Status) -> Option<String> {
+    match from_status(status) {
+        CallError::Refused(Refusal::KeyReused(key)) => Some(key.as_str().to_owned()),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_comes_back_with_something_else_is_refused() {
+    let server = server(config()).await;
+    let transport = transport(&server);
+    let programs = programs([("waiter", vec![Node::signal("never")])]);
+    let worker = spawn_worker(&transport, "one", &programs).await;
+    let mut client = client(&server).await;
+    start_run(&mut client, "waiter", "waiter").await;
+    let other: wire::StartRunRequest = start_call("waiter", "another").into();
+    let refused = client.start_run(other).await.expect_err("another type");
+    assert_eq!(key_reused(&refused).as_deref(), Some("waiter"), "{refused:?}");
+
+    let signal = |text: &str| wire::SignalRunRequest {
+        target: wire_target("waiter"),
+        signal: Some(wire::Signal {
+            name: "go".into(),
+            input: vec![Payload::new(text.to_owned()).to_wire()],
+            key: Some("signal-key".into()),
+            ..Default::default()
+        }),
+        extension: Default::default(),
+    };
+    client.signal_run(signal("one")).await.expect("it is taken");
+    let again = client.signal_run(signal("one")).await.expect("it was taken").into_inner();
+    assert!(again.repeat);
+    let refused = client.signal_run(signal("two")).await.expect_err("another input");
+    assert_eq!(key_reused(&refused).as_deref(), Some("signal-key"), "{refused:?}");
+
+    let update = |name: &str| wire::UpdateRunRequest {
+        target: wire_target("waiter"),
+        update: "update-1".into(),
+        request: Some(history::UpdateRequest { name: name.into(), ..Default::default() }),
+        until: wire::UpdateWait::Unspecified.into(),
+        wait_while_blocked: false,
+    };
+    client.update_run(update("change")).await.expect("it is answered");
+    let refused = client.update_run(update("reject")).await.expect_err("another name");
+    assert_eq!(key_reused(&refused).as_deref(), Some("update-1"), "{refused:?}");
     worker.abort();
 }
 
