@@ -12,6 +12,7 @@ use abide_core::{
     failure::{Failure, FailureKind},
     ids::UpdateId,
     replay::{ActivityClose, ChildClose, Code, Step, Turn},
+    time::Timestamp,
 };
 
 #[derive(Clone, Debug)]
@@ -89,7 +90,7 @@ impl Interpreter {
 }
 
 impl Code for Interpreter {
-    fn advance(&mut self, step: Step<'_>) -> Vec<Command> {
+    fn advance(&mut self, _at: Timestamp, step: Step<'_>) -> Vec<Command> {
         match step {
             Step::Turn(turn) => {
                 self.turn(turn);

@@ -57,7 +57,7 @@ impl<W: Workflow> FakeRun<W> {
 
 impl<W: Workflow> Code for FakeRun<W> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "a fake takes no notice of the others")]
-    fn advance(&mut self, step: Step<'_>) -> Vec<Command> {
+    fn advance(&mut self, _at: Timestamp, step: Step<'_>) -> Vec<Command> {
         if self.closed {
             return Vec::new();
         }

@@ -46,8 +46,8 @@ pub trait WorkflowCode: Code {
 }
 
 impl Code for Box<dyn WorkflowCode> {
-    fn advance(&mut self, step: Step<'_>) -> Vec<Command> {
-        (**self).advance(step)
+    fn advance(&mut self, at: Timestamp, step: Step<'_>) -> Vec<Command> {
+        (**self).advance(at, step)
     }
 
     fn advice(&self) -> Option<String> {

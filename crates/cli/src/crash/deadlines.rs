@@ -153,8 +153,8 @@ struct Closing<'a> {
     id: &'a str,
     asked: std::slice::Iter<'a, (String, Asked)>,
     told: std::slice::Iter<'a, Told>,
-    /// What was asked before the code ran first, and started the timer.
-    unseen: Vec<Asked>,
+    /// What was asked, and when, before the code ran first and started the timer.
+    unseen: Vec<(Timestamp, Asked)>,
     /// The deadline as it stands, once there is one.
     closes: Option<Timestamp>,
     /// It has come.
@@ -167,14 +167,14 @@ impl Closing<'_> {
         match &event.body.fact {
             Fact::TimerStarted(started) if started.spec.timer.as_str() == CLOSING => {
                 self.closes = Some(started.spec.fire_at);
-                for asked in std::mem::take(&mut self.unseen) {
-                    self.answered(asked)?;
+                for (at, asked) in std::mem::take(&mut self.unseen) {
+                    self.answered(at, asked)?;
                 }
                 Ok(())
             }
             Fact::SignalReceived(signal) if signal.name != "settle" => {
                 let asked = self.acknowledged(signal.key.as_ref().map(|key| key.as_str()))?;
-                self.answered(asked)
+                self.answered(signal.received_at, asked)
             }
             Fact::TimerRescheduled(moved) => match &moved.by {
                 Mover::Outside { key, .. } => {
@@ -187,7 +187,8 @@ impl Closing<'_> {
                 Mover::Code => Ok(()),
             },
             Fact::TimerFired(fired) if fired.timer.as_str() == NUDGE => {
-                self.answered(Asked::Extend(Duration::from_millis(plan.nudge_ms)))
+                let nudge = Asked::Extend(Duration::from_millis(plan.nudge_ms));
+                self.answered(event.time, nudge)
             }
             Fact::TimerFired(fired) if fired.timer.as_str() == CLOSING => {
                 if self.over {
@@ -210,10 +211,11 @@ impl Closing<'_> {
             .ok_or_else(|| Finding::new(self.id, "a move without a key is in history"))
     }
 
-    /// Code moves the deadline, and must have been told what its place in history says.
-    fn answered(&mut self, asked: Asked) -> Result<(), Finding> {
+    /// Code moves the deadline for what happened at this time, and must have been told what its place in
+    /// history says.
+    fn answered(&mut self, at: Timestamp, asked: Asked) -> Result<(), Finding> {
         let Some(closes) = self.closes else {
-            self.unseen.push(asked);
+            self.unseen.push((at, asked));
             return Ok(());
         };
         let to = match asked {
@@ -222,8 +224,8 @@ impl Closing<'_> {
         };
         match self.told.next() {
             Some(Told::TooLate) if self.over => self.moves.too_late += 1,
-            Some(Told::Moved(at)) if !self.over && *at == to => self.move_to(to),
-            Some(Told::Past) if !self.over && to <= closes => {}
+            Some(Told::Moved(moved)) if !self.over && *moved == to => self.move_to(to),
+            Some(Told::Past) if !self.over && to <= closes && to < at => {}
             told => {
                 let state = if self.over { "had come" } else { "was open" };
                 let what = format!(

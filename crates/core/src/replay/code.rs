@@ -23,8 +23,9 @@ use crate::{
 /// - Ids of timers for signal waits without deadline come from their own sequence. So everything
 ///   else has the same ids in a history of code that did not record such timers.
 pub trait Code {
-    /// Tells code what happened. Code advances as far as it can and returns its commands.
-    fn advance(&mut self, step: Step<'_>) -> Vec<Command>;
+    /// Tells code what happened, and when; code goes on as far as it can and says what it asks for. Code's
+    /// own time is that of the turn: what happened may have waited for a worker since.
+    fn advance(&mut self, at: Timestamp, step: Step<'_>) -> Vec<Command>;
 
     /// Advice for a person if code does not fit the history, as far as code knows.
     fn advice(&self) -> Option<String> {

@@ -331,7 +331,7 @@ impl<C: Code> Replay<C> {
             self.route.withdraw(event, in_order, &mut self.emitted);
             if let Some(step) = self.route.step(event) {
                 self.carry_over(&step);
-                self.advance(step);
+                self.advance_at(happened_at(event), step);
             }
         }
     }
@@ -356,8 +356,13 @@ impl<C: Code> Replay<C> {
         }
     }
 
+    /// Tells code what happens in the turn itself.
     fn advance(&mut self, step: Step<'_>) {
-        for command in self.code.advance(step) {
+        self.advance_at(self.route.now(), step);
+    }
+
+    fn advance_at(&mut self, at: Timestamp, step: Step<'_>) {
+        for command in self.code.advance(at, step) {
             if self.route.emit(&command) {
                 self.emitted.push(command);
             }
@@ -377,6 +382,15 @@ impl<C: Code> Replay<C> {
             recorded_condition: None,
             advice: None,
         }))
+    }
+}
+
+/// When an input reached the run. One that came while a task was started is numbered later.
+fn happened_at(event: &Event) -> Timestamp {
+    if let Fact::SignalReceived(signal) = &event.body.fact {
+        signal.received_at
+    } else {
+        event.time
     }
 }
 

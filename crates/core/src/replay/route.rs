@@ -236,7 +236,12 @@ impl Route {
         self.order_counted
     }
 
-    /// Whether code has seen this update and has not rejected it.
+    /// Code's time in this turn.
+    pub(super) const fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Code has been told of this update and has not rejected it.
     pub(super) fn knows_update(&self, update: &UpdateId) -> bool {
         self.admitted_updates.contains(update) || self.accepted_updates.contains(update)
     }

@@ -32,7 +32,7 @@ impl Scripted {
 }
 
 impl Code for Scripted {
-    fn advance(&mut self, step: Step<'_>) -> Vec<Command> {
+    fn advance(&mut self, _at: Timestamp, step: Step<'_>) -> Vec<Command> {
         let name = match step {
             Step::Turn(turn) if turn.replaying => format!("replayed turn {}", turn.number),
             Step::Turn(turn) => format!("turn {}", turn.number),

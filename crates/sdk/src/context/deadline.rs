@@ -40,9 +40,10 @@ impl Deadline {
         self.at().is_some()
     }
 
-    /// Moves the deadline. The present time ends the wait at once. A time that has passed is refused,
-    /// unless it is later than the deadline as it stands: an extension for a message that waited long
-    /// for a worker counts too.
+    /// Moves the deadline. The present time ends the wait at once. A time that had passed already when that
+    /// happened which the code handles (when its signal arrived, say) is refused, unless it is later than
+    /// the deadline as it stands. One that has passed since, because no worker was there, counts: the
+    /// wait then ends at once.
     pub fn reset(&self, at: Timestamp) -> Result<(), MoveError> {
         let (board, timer) = self.timer.as_ref().ok_or(MoveError::NoDeadline)?;
         board.move_timer(timer, at)
@@ -75,7 +76,7 @@ pub enum MoveError {
     /// Too late: the deadline has come, or nobody waits any more.
     #[error("too late: the wait is over")]
     Over,
-    /// The new deadline has passed already.
+    /// The new deadline had passed already when that happened which the code handles.
     #[error("the deadline {at} has passed already: it is {now}")]
     Past {
         /// The deadline that was asked for.

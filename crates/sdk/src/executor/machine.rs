@@ -58,6 +58,7 @@ impl<W: Workflow> Machine<W> {
     pub const fn new(workflow: WorkflowKey, run: RunId) -> Self {
         let turn = TurnInfo {
             now: Timestamp::EPOCH,
+            happened: Timestamp::EPOCH,
             replaying: false,
             in_order: true,
             suggest_continue_as_new: false,
@@ -71,6 +72,7 @@ impl<W: Workflow> Machine<W> {
     fn begin_turn(&mut self, turn: Turn<'_>) {
         self.turn = TurnInfo {
             now: turn.now,
+            happened: turn.now,
             replaying: turn.replaying,
             in_order: turn.in_order,
             suggest_continue_as_new: turn.started.suggest_continue_as_new,
@@ -123,13 +125,17 @@ impl<W: Workflow> Machine<W> {
 }
 
 impl<W: Workflow> Code for Machine<W> {
-    fn advance(&mut self, step: Step<'_>) -> Vec<Command> {
+    fn advance(&mut self, at: Timestamp, step: Step<'_>) -> Vec<Command> {
         if self.stopped {
             return Vec::new();
         }
         if let Step::Turn(turn) = step {
             self.begin_turn(turn);
             return Vec::new();
+        }
+        self.turn.happened = at;
+        if let Some(running) = &self.running {
+            running.board.set_happened(at);
         }
         let taken =
             self.log_scope().run(|| catch_unwind(AssertUnwindSafe(|| self.take_step(step))));

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use abide::{Context, Deadline, MoveError, Outcome, Timestamp};
+use abide::{
+    Context, Deadline, MoveError, Outcome, Timestamp,
+    payload::{decode, encode},
+};
 use abide_core::event::{Fact, Guards, Mover};
 use abide_sdk_macros::{condition, workflow};
 use proptest::prelude::*;
@@ -83,7 +86,7 @@ fn a_query_tells_the_deadline_also_when_a_client_moved_it() {
     world.reschedule("timer-1", later);
     assert_eq!(world.query(Auction::closes, ()), Some(later), "no task has seen it yet");
     let kept = world.query_kept("closes").unwrap();
-    assert_eq!(abide::payload::decode::<Option<Timestamp>>(&kept).unwrap(), Some(later));
+    assert_eq!(decode::<Option<Timestamp>>(&kept).unwrap(), Some(later));
     world.signal(Auction::bid, ());
     let extended = later.saturating_add(seconds(60));
     assert_eq!(world.query(Auction::closes, ()), Some(extended), "the bid builds on it");
@@ -183,6 +186,7 @@ fn the_last_move_before_the_firing_holds_whoever_made_it() {
 struct Unbounded {
     closing: Deadline,
     bids: u32,
+    refused: Option<MoveError>,
 }
 
 #[workflow]
@@ -203,16 +207,80 @@ impl Unbounded {
         }
     }
 
+    #[signal]
+    fn close_at(&mut self, at: Timestamp) {
+        self.refused = self.closing.reset(at).err();
+    }
+
     #[query]
     fn closes(&self) -> Option<Timestamp> {
         self.closing.at()
     }
+
+    #[query]
+    fn refused(&self) -> Option<String> {
+        self.refused.map(|refused| refused.to_string())
+    }
+}
+
+/// The new deadline was to come when the signal arrived, and has passed when the worker comes: it comes
+/// at once, and what the code has seen is the same on every replay.
+#[test]
+fn a_deadline_that_is_shortened_comes_at_once_however_late_the_worker_comes() {
+    let mut world = World::<Unbounded>::start(seconds(60));
+    let sooner = world.now().saturating_add(seconds(10));
+    world.signal_raw("close_at", encode(&sooner).unwrap());
+    world.pass_unseen(seconds(30));
+    world.work();
+    assert_eq!(world.query(Unbounded::closes, ()), Some(sooner));
+    world.evict();
+    world.pass(seconds(0));
+    assert_eq!(world.result(), Some(0), "thirty seconds before the old deadline");
+    world.check();
+
+    // The old deadline has come as well.
+    let mut world = World::<Unbounded>::start(seconds(60));
+    let sooner = world.now().saturating_add(seconds(10));
+    world.signal_raw("close_at", encode(&sooner).unwrap());
+    world.fire_unseen(seconds(60));
+    world.work();
+    assert_eq!(world.result(), Some(0));
+    assert!(!world.history().contains(&"TimerRescheduled"), "it has come, so nothing is moved");
+    world.check();
+
+    // The time that is asked for is the one that stands, and has passed.
+    let mut world = World::<Unbounded>::start(seconds(60));
+    let same = world.now().saturating_add(seconds(60));
+    world.signal_raw("close_at", encode(&same).unwrap());
+    world.pass_unseen(seconds(70));
+    world.work();
+    assert_eq!(world.query(Unbounded::refused, ()), None);
+    world.evict();
+    world.pass(seconds(0));
+    assert_eq!(world.result(), Some(0));
+    world.check();
+}
+
+#[test]
+fn a_deadline_that_had_passed_when_the_signal_arrived_is_refused() {
+    let mut world = World::<Unbounded>::start(seconds(60));
+    let (passed, deadline) = (world.now(), world.query(Unbounded::closes, ()).unwrap());
+    world.pass_unseen(seconds(10));
+    world.signal_raw("close_at", encode(&passed).unwrap());
+    world.pass_unseen(seconds(10));
+    world.work();
+    let refused = MoveError::Past { at: passed, now: world.now() }.to_string();
+    assert_eq!(world.query(Unbounded::refused, ()), Some(refused));
+    assert_eq!(world.query(Unbounded::closes, ()), Some(deadline));
+    world.check();
 }
 
 /// What happens to an auction.
 #[derive(Clone, Copy, Debug)]
 enum Happening {
     Bid,
+    /// A signal moves the deadline to so many seconds from now.
+    CloseIn(u64),
     /// A client moves the deadline to so many seconds from now.
     Move(u64),
     /// Time passes, and what is due by then fires.
@@ -224,6 +292,7 @@ enum Happening {
 fn happening() -> impl Strategy<Value = Happening> {
     prop_oneof![
         3 => Just(Happening::Bid),
+        2 => (0..150_u64).prop_map(Happening::CloseIn),
         1 => (0..150_u64).prop_map(Happening::Move),
         4 => (1..90_u64).prop_map(Happening::Pass),
         3 => Just(Happening::Work),
@@ -240,6 +309,9 @@ fn by_history(
     let mut bids = 0;
     for event in &world.events {
         match &event.body.fact {
+            Fact::SignalReceived(signal) if signal.name == "close_at" => {
+                closes = decode(&signal.input).unwrap();
+            }
             Fact::SignalReceived(_) => {
                 bids += 1;
                 closes = closes.saturating_add(seconds(60));
@@ -268,13 +340,17 @@ proptest! {
         for happening in happenings {
             match happening {
                 Happening::Bid if world.run.open() => world.signal_raw("bid", Vec::new()),
+                Happening::CloseIn(later) if world.run.open() => {
+                    let at = world.now().saturating_add(seconds(later));
+                    world.signal_raw("close_at", encode(&at).unwrap());
+                }
                 Happening::Move(later) if !world.run.timers.is_empty() => {
                     world.reschedule("timer-1", world.now().saturating_add(seconds(later)));
                 }
                 Happening::Pass(time) => world.fire_what_is_due(seconds(time)),
                 Happening::Work => world.work(),
                 Happening::Evict => world.evict(),
-                Happening::Bid | Happening::Move(_) => {}
+                Happening::Bid | Happening::CloseIn(_) | Happening::Move(_) => {}
             }
         }
         world.work();

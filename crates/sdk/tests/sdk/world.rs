@@ -157,7 +157,8 @@ impl<W: Workflow> World<W> {
 
     /// A signal whose task is not worked on yet.
     pub(crate) fn signal_raw(&mut self, name: &str, input: Payloads) {
-        let received = SignalReceived { name: name.into(), input, ..SignalReceived::default() };
+        let (name, received_at) = (name.to_owned(), self.now);
+        let received = SignalReceived { name, input, received_at, ..SignalReceived::default() };
         let signal = Signal { signal: received, extension: Extension::new() };
         self.take(Input::Signal(Box::new(signal)));
     }

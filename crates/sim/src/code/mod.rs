@@ -18,6 +18,7 @@ use abide_core::{
     ids::{EventNumber, RunId, WorkflowKey},
     payload::Payloads,
     replay::{Code, Completion, Error, Replay, Step},
+    time::Timestamp,
 };
 use abide_sdk::{
     activity::LocalActivity,
@@ -145,8 +146,8 @@ impl Machine {
 }
 
 impl Code for RunCode {
-    fn advance(&mut self, step: Step<'_>) -> Vec<Command> {
-        let mut asked = workflow::with_program(&self.program, || self.code.advance(step));
+    fn advance(&mut self, at: Timestamp, step: Step<'_>) -> Vec<Command> {
+        let mut asked = workflow::with_program(&self.program, || self.code.advance(at, step));
         if self.program.quirk == Some(Quirk::MoveIgnored) {
             asked.retain(|command| !matches!(command.ask, Ask::RescheduleTimer { .. }));
         }

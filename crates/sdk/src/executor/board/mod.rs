@@ -110,6 +110,8 @@ enum ChildCancel {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::executor) struct TurnInfo {
     pub(in crate::executor) now: Timestamp,
+    /// When that happened which code is handling: not after its own time.
+    pub(in crate::executor) happened: Timestamp,
     pub(in crate::executor) replaying: bool,
     /// Moves of timers take effect in the order of history; in older histories not all did.
     pub(in crate::executor) in_order: bool,

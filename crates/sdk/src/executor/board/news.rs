@@ -10,6 +10,7 @@ use abide_core::{
     command::{Ask, Command},
     event::{Marker, RunCancelRequested, RunStarted},
     ids::{EventNumber, TimerId},
+    time::Timestamp,
 };
 
 use super::{Board, Child, TurnInfo};
@@ -43,6 +44,11 @@ impl Board {
     pub(in crate::executor) fn set_turn(&self, turn: TurnInfo, markers: Vec<Marker>) {
         self.turn.set(turn);
         self.set_markers(markers);
+    }
+
+    /// What code is told next happened at this time.
+    pub(in crate::executor) fn set_happened(&self, happened: Timestamp) {
+        self.turn.set(TurnInfo { happened, ..self.turn.get() });
     }
 
     /// From here on nothing is asked for. Tasks that have not begun are dropped: they own the board, so

@@ -10,7 +10,7 @@ use abide_core::{
     time::Timestamp,
 };
 
-use super::{Board, Shared};
+use super::{Board, Shared, TurnInfo};
 use crate::{
     context::MoveError,
     executor::waits::{Ender, Predicate, Resolution, Subject, Wait},
@@ -137,22 +137,27 @@ impl Board {
         *self.shown_moves.borrow_mut() = moves.into_iter().collect();
     }
 
-    /// Moves the due time of an open timer. A later time than the present one is always good: if it has
-    /// passed as well, the code sees what happened meanwhile first, and then the deadline comes.
+    /// Moves the due time of an open timer. Whether a time has passed is judged by when that happened which
+    /// code moves the timer for, not by when a worker came to handle it. A later time than the present one
+    /// is always good. If the new time has passed by now, the code sees what happened meanwhile first, and
+    /// then the deadline comes.
     pub(crate) fn move_timer(&self, timer: &TimerId, fire_at: Timestamp) -> Result<(), MoveError> {
         if self.looking() {
             return Err(MoveError::OnlyLooking);
         }
         let mut shared = self.shared.borrow_mut();
-        let now = self.now();
+        let TurnInfo { now, happened, in_order, .. } = self.turn.get();
         let due = shared.due.get_mut(timer).ok_or(MoveError::Over)?;
         if fire_at.never() {
             return Err(MoveError::Never);
         }
-        if fire_at < now && (fire_at <= *due || !self.turn.get().in_order) {
+        let past = if in_order { fire_at < happened && fire_at <= *due } else { fire_at < now };
+        if past {
+            // A refusal leaves no trace, so it says the same under both rules.
             return Err(MoveError::Past { at: fire_at, now });
         }
-        if fire_at != *due {
+        // A time that has passed by now is asked for in any case: the task then says that order counted.
+        if fire_at != *due || fire_at < now {
             *due = fire_at;
             self.ask(&mut shared, Ask::RescheduleTimer { timer: timer.clone(), fire_at });
         }
