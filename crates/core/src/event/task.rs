@@ -54,9 +54,9 @@ pub struct TaskCompleted {
 pub enum Flag {
     /// Waits for a signal without deadline are recorded as timers that never fire.
     OptionalTimers,
-    /// In this task a move of a timer by code counted before what stands in history after the event that
-    /// code made it for: a firing, a move from outside, or the task itself, which came after the new due
-    /// time. Set where that makes a difference.
+    /// In this task, a reschedule by code took effect at the place in history of the event that code
+    /// reacted to: it voided a later firing, lost to a later reschedule from outside, or named a time that
+    /// passed before the task started. Set where that makes a difference.
     HistoryOrder,
 }
 

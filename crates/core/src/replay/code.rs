@@ -23,8 +23,8 @@ use crate::{
 /// - Ids of timers for signal waits without deadline come from their own sequence. So everything
 ///   else has the same ids in a history of code that did not record such timers.
 pub trait Code {
-    /// Tells code what happened, and when; code goes on as far as it can and says what it asks for. Code's
-    /// own time is that of the turn: what happened may have waited for a worker since.
+    /// Tells code what happened, and when. Code advances as far as it can and returns its commands. Its own
+    /// time is that of the turn, which may be later: what happened may have waited for a worker.
     fn advance(&mut self, at: Timestamp, step: Step<'_>) -> Vec<Command>;
 
     /// Advice for a person if code does not fit the history, as far as code knows.

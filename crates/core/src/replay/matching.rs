@@ -197,8 +197,8 @@ fn compare_conditions(code: &Condition, recorded: &Condition) -> Comparison {
     Comparison::Same
 }
 
-/// A fingerprint of two parts has the older form of it second, which is all that older code and older
-/// histories have.
+/// The second part of a fingerprint is its older form, which is all that older code and older histories
+/// have.
 fn same_fingerprint(code: &str, recorded: &str) -> bool {
     match (code.split_once('-'), recorded.split_once('-')) {
         (Some((code, _)), Some((recorded, _))) => code == recorded,

@@ -241,7 +241,7 @@ impl Route {
         self.now
     }
 
-    /// Code has been told of this update and has not rejected it.
+    /// Whether code has seen this update and has not rejected it.
     pub(super) fn knows_update(&self, update: &UpdateId) -> bool {
         self.admitted_updates.contains(update) || self.accepted_updates.contains(update)
     }

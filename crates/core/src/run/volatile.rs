@@ -54,8 +54,8 @@ pub struct Admitted {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
     pub start: StartId,
-    /// When it began by the clock, from which its timeout counts. The worker sees the time of history, which
-    /// may be later: time does not run backwards there.
+    /// When it started by the clock; its timeout counts from here. The worker sees the time of history, which
+    /// may be later, because time does not run backwards there.
     pub at: Timestamp,
     /// Session that holds it.
     pub session: SessionId,
