@@ -10,7 +10,7 @@ use abide::{
     Client,
     grpc::{GrpcOptions, GrpcTransport, TlsOptions},
 };
-use abide_core::call::CallError;
+use abide_core::operation::CallError;
 use clap::Args;
 
 use crate::{failed::Failed, output::Output};

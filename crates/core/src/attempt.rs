@@ -8,9 +8,9 @@ use siphasher::sip::SipHasher24;
 use uuid::Uuid;
 
 use crate::{
-    call::RunTarget,
     ids::{ActivityId, EventNumber, RunId, WorkflowKey},
     limits::InvalidField,
+    operation::RunTarget,
     payload::Payloads,
     run::Resolution,
 };

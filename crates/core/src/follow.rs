@@ -1,9 +1,11 @@
-//! Following what a run waits for: one change after the other, told once each, whoever carries the calls.
+//! Following a run by one long poll after the other, whoever carries them: what it waits for, each change
+//! told once, and its history, each event read once.
 
 use std::sync::Arc;
 
 use crate::{
-    call::{Call, RunTarget, RunWaits},
+    ids::{EventNumber, RunId},
+    operation::{AwaitEvents, AwaitWaits, History, HistoryPage, RunTarget, RunWaits},
     run::ShownWait,
 };
 
@@ -22,8 +24,8 @@ impl FollowedWaits {
     }
 
     /// What to ask next.
-    pub fn call(&self) -> Call {
-        Call::AwaitWaits(self.target.clone(), self.log_row)
+    pub fn next(&self) -> AwaitWaits {
+        AwaitWaits { target: self.target.clone(), after: self.log_row }
     }
 
     /// Takes an answer, and says whether it is to be told: it is the end, or not what was told before.
@@ -36,24 +38,101 @@ impl FollowedWaits {
     }
 }
 
+/// What a follower of a run's history knows.
+#[derive(Clone, Debug)]
+pub struct FollowedHistory {
+    target: RunTarget,
+    from: u64,
+    last_event: EventNumber,
+    ended: bool,
+}
+
+impl FollowedHistory {
+    /// Follows from after this event; zero begins with the first.
+    pub const fn new(target: RunTarget, after: EventNumber) -> Self {
+        Self { target, from: 0, last_event: after, ended: false }
+    }
+
+    /// Which run is followed.
+    pub const fn target(&self) -> &RunTarget {
+        &self.target
+    }
+
+    /// The last event that was read, or that the caller had before.
+    pub const fn last_event(&self) -> EventNumber {
+        self.last_event
+    }
+
+    /// Begins with this page of the run, which has the first event that the caller does not have.
+    pub const fn seek(&mut self, run: RunId, from: u64) {
+        self.target.run = Some(run);
+        self.from = from;
+    }
+
+    /// What to ask to hear of the next event without reading it.
+    pub fn await_next(&self) -> AwaitEvents {
+        AwaitEvents { target: self.target.clone(), after: self.last_event }
+    }
+
+    /// What to ask for the next page, whatever it has.
+    pub fn page(&self) -> History {
+        History { target: self.target.clone(), from: self.from, follow: None }
+    }
+
+    /// What to ask for the next page as soon as it has something.
+    pub fn next(&self) -> History {
+        History { follow: Some(self.last_event), ..self.page() }
+    }
+
+    /// Takes a page, whose last event is this one, if it has any.
+    pub fn took(&mut self, page: &HistoryPage, last_event: Option<EventNumber>) {
+        // The current run may be another one soon; this stays with the one it began with.
+        self.target.run = Some(page.run);
+        self.from = page.next;
+        self.last_event = last_event.unwrap_or(self.last_event);
+        self.ended = page.closed && !page.more;
+    }
+
+    /// The run is closed, and all of it was read.
+    pub const fn ended(&self) -> bool {
+        self.ended
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        ids::{RunId, WorkflowKey},
-        time::Timestamp,
-    };
+    use crate::{ids::WorkflowKey, time::Timestamp};
+
+    fn target() -> RunTarget {
+        let workflow = WorkflowKey { namespace: "default".into(), workflow: "order".into() };
+        RunTarget { workflow, run: None }
+    }
 
     #[test]
     fn a_change_is_told_once_and_the_end_always() {
-        let workflow = WorkflowKey { namespace: "default".into(), workflow: "order".into() };
         let run = RunId::from_parts(Timestamp::EPOCH, 1);
         let answer = |log_row, closed| RunWaits { run, log_row, waits: Arc::default(), closed };
-        let mut followed = FollowedWaits::new(RunTarget { workflow, run: None }, 0);
+        let mut followed = FollowedWaits::new(target(), 0);
         assert!(followed.news(&answer(3, false)));
         assert!(!followed.news(&answer(5, false)), "it is as it was");
-        let Call::AwaitWaits(target, after) = followed.call() else { panic!() };
+        let AwaitWaits { target, after } = followed.next();
         assert_eq!((target.run, after), (Some(run), 5));
         assert!(followed.news(&answer(6, true)));
+    }
+
+    #[test]
+    fn a_history_is_followed_from_page_to_page_until_its_run_is_closed_and_read() {
+        let run = RunId::from_parts(Timestamp::EPOCH, 1);
+        let page = |next, more, closed| HistoryPage { run, rows: Vec::new(), next, more, closed };
+        let mut followed = FollowedHistory::new(target(), 0);
+        followed.took(&page(4, true, true), Some(7));
+        assert!(!followed.ended(), "there is more");
+        let History { target, from, follow } = followed.next();
+        assert_eq!((target.run, from, follow), (Some(run), 4, Some(7)));
+        followed.took(&page(6, false, false), None);
+        assert_eq!((followed.last_event(), followed.ended()), (7, false));
+        followed.took(&page(8, false, true), Some(9));
+        assert!(followed.ended());
     }
 }

@@ -4,8 +4,9 @@
 //!   [`limits`].
 //! - Tables: [`event`] (what happened), [`note`] (what else the log keeps), [`command`] (what code
 //!   requests), [`effect`] (what a run does to other workflows).
-//! - Boundaries: [`call`] (requests to an engine), [`list`] (which runs and waits it lists),
-//!   [`node`] (the nodes that serve them).
+//! - Boundaries: [`operation`] (what clients and operators ask of an engine), [`dispatch`] and
+//!   [`report`] (what workers get and report), [`list`] (which runs and waits are listed), [`node`]
+//!   (the nodes that serve them), [`follow`] (long polls, one after the other).
 //! - State machines: [`run`] (on the server), [`replay`] (on the worker); [`codec`] is the format
 //!   of the log.
 //!
@@ -15,11 +16,11 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod attempt;
-pub mod call;
 pub mod codec;
 pub mod command;
 pub mod cron;
 pub mod digest;
+pub mod dispatch;
 pub mod effect;
 pub mod event;
 pub mod failure;
@@ -29,8 +30,10 @@ pub mod limits;
 pub mod list;
 pub mod node;
 pub mod note;
+pub mod operation;
 pub mod payload;
 pub mod replay;
+pub mod report;
 pub mod retry;
 pub mod run;
 pub mod time;

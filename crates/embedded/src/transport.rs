@@ -6,10 +6,9 @@ use std::{
 };
 
 use abide_core::{
-    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget, Worker},
-    list::{RunFilter, RunRow, WaitFilter, WaitRow},
-    node::NodeListing,
-    run::Description,
+    dispatch::{QueueKey, Worker},
+    operation::{AnyAnswer, AnyOperation, CallError, Caller},
+    report::{Report, ReportAnswer},
 };
 use abide_engine::{Credits, Engine};
 use abide_sdk::{
@@ -31,8 +30,8 @@ impl InProcess {
         engine.ok_or_else(|| CallError::NoAnswer("the engine was shut down".into()))
     }
 
-    /// Calls the engine, if it still exists.
-    fn ask<T: Send + 'static, F>(
+    /// Asks the engine, if it is still there.
+    fn with_engine<T: Send + 'static, F>(
         &self,
         question: impl FnOnce(Arc<Engine>) -> F,
     ) -> Answer<'static, T>
@@ -47,32 +46,8 @@ impl InProcess {
 }
 
 impl Transport for InProcess {
-    fn call(&self, call: Call) -> Answer<'_, CallReply> {
-        self.ask(|engine| async move { engine.call(call).await })
-    }
-
-    fn describe(&self, target: RunTarget) -> Answer<'_, Description> {
-        self.ask(|engine| async move { engine.describe(target).await })
-    }
-
-    fn history(&self, request: HistoryRequest) -> Answer<'_, HistoryPage> {
-        self.ask(|engine| async move { engine.history(request).await })
-    }
-
-    fn runs(&self, filter: RunFilter, limit: usize) -> Answer<'_, Vec<RunRow>> {
-        self.ask(move |engine| async move { engine.runs(filter, limit).await })
-    }
-
-    fn count_runs(&self, filter: RunFilter) -> Answer<'_, u64> {
-        self.ask(|engine| async move { engine.count_runs(filter).await })
-    }
-
-    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<WaitRow>> {
-        self.ask(move |engine| async move { Ok(engine.waits(filter, limit).await?.0) })
-    }
-
-    fn nodes(&self) -> Answer<'_, Vec<NodeListing>> {
-        self.ask(|engine| async move { engine.nodes().await })
+    fn ask(&self, operation: AnyOperation) -> Answer<'_, AnyAnswer> {
+        self.with_engine(|engine| async move { engine.ask(&Caller::TRUSTED, operation).await })
     }
 
     fn connect(
@@ -130,7 +105,7 @@ impl SessionSender for Sender {
         self.credits.withdraw();
     }
 
-    fn call(&self, call: Call) -> Answer<'static, CallReply> {
-        self.engine.ask(|engine| async move { engine.call(call).await })
+    fn report(&self, report: Report) -> Answer<'static, ReportAnswer> {
+        self.engine.with_engine(|engine| async move { engine.report(report).await })
     }
 }

@@ -12,8 +12,9 @@ use std::{
 };
 
 use abide_core::{
-    call::{CallError, Ticket},
     ids::ShardId,
+    operation::{AnyAnswer, CallError, Ticket},
+    report::ReportAnswer,
     time::Timestamp,
 };
 use abide_shard::{
@@ -37,8 +38,10 @@ pub(crate) struct Driver {
     id: ShardId,
     node: Arc<Node>,
     shard: Shard,
-    /// Callers that have no answer yet.
-    callers: BTreeMap<Ticket, Answer>,
+    /// Clients and operators that have no answer yet.
+    callers: BTreeMap<Ticket, Answer<AnyAnswer>>,
+    /// Workers that have none.
+    reporters: BTreeMap<Ticket, Answer<ReportAnswer>>,
     posts: mpsc::UnboundedReceiver<(Post, Work)>,
     /// What the queues answered at once to what this shard offered.
     matched: VecDeque<Message>,
@@ -69,6 +72,7 @@ impl Driver {
                 .with_borders(Arc::clone(&node.borders)),
             node,
             callers: BTreeMap::new(),
+            reporters: BTreeMap::new(),
             posts,
             matched: VecDeque::new(),
             requests: VecDeque::new(),
@@ -161,12 +165,17 @@ impl Driver {
     fn take(&mut self, post: Post) {
         match post {
             Post::Message(message) => self.step(message),
-            Post::Call(ticket, call, answer) => {
+            Post::Ask(ticket, operation, answer) => {
                 self.callers.insert(ticket, answer);
-                self.step(Message::Call(ticket, call));
+                self.step(Message::Ask(ticket, operation));
+            }
+            Post::Report(ticket, report, answer) => {
+                self.reporters.insert(ticket, answer);
+                self.step(Message::Report(ticket, report));
             }
             Post::Forget(ticket) => {
-                if self.callers.remove(&ticket).is_some() {
+                let waited = self.callers.remove(&ticket).is_some();
+                if waited || self.reporters.remove(&ticket).is_some() {
                     self.step(Message::Forget(ticket));
                 }
             }
@@ -177,7 +186,10 @@ impl Driver {
     /// nothing has come.
     fn turn_away(&self, post: Post) {
         match post {
-            Post::Call(_, _, answer) => {
+            Post::Ask(_, _, answer) => {
+                drop(answer.send((Err(CallError::NotServed), self.node.gauge.begin())));
+            }
+            Post::Report(_, _, answer) => {
                 drop(answer.send((Err(CallError::NotServed), self.node.gauge.begin())));
             }
             Post::Message(message) => self.node.tell(NodeInput::Undelivered(self.id, message)),
@@ -212,6 +224,11 @@ impl Driver {
                 if let Some(answer) = self.callers.remove(&ticket) {
                     // A caller that has gone needs no answer.
                     drop(answer.send((reply, node.gauge.begin())));
+                }
+            }
+            Output::Acknowledge(ticket, acknowledged) => {
+                if let Some(answer) = self.reporters.remove(&ticket) {
+                    drop(answer.send((acknowledged, node.gauge.begin())));
                 }
             }
             Output::Offer(offer) => node.offer(offer, &mut self.matched),

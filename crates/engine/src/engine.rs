@@ -9,12 +9,11 @@ use std::{
 };
 
 use abide_core::{
-    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget, Ticket, Worker},
-    ids::{EventNumber, NamespaceId, RunId, ShardId},
+    dispatch::Worker,
+    ids::{NamespaceId, ShardId},
     limits::{InvalidField, Limits},
-    list::{RunFilter, RunRow, WaitFilter, WaitRow},
-    node::NodeListing,
-    run::Description,
+    operation::{AnyAnswer, AnyOperation, CallError, Caller, RunOperation, Ticket},
+    report::{Report, ReportAnswer},
     time::Timestamp,
 };
 use abide_shard::{
@@ -22,7 +21,7 @@ use abide_shard::{
     lease::{Lease, LeaseMessage, LeaseOptions},
     node::NodeInput,
 };
-use abide_store::{ReadError, Store};
+use abide_store::Store;
 use futures_util::future::BoxFuture;
 use tokio::{
     sync::{Mutex, mpsc, oneshot, watch},
@@ -31,15 +30,14 @@ use tokio::{
 use uuid::Uuid;
 
 use crate::{
+    access,
     clock::{Clock, SystemClock},
     cluster::Membership,
     figures::Figures,
     gauge::{Gauge, Work},
     health::Health,
-    history,
     members::Members,
-    node::{Node, Post},
-    nodes,
+    node::{Answer, Node, Post},
     peers::{PeerAnswer, PeerMessage},
     session::Session,
     way::{Place, Way},
@@ -80,8 +78,8 @@ impl Default for Options {
 
 /// A running engine.
 pub struct Engine {
-    node: Arc<Node>,
-    namespaces: BTreeSet<NamespaceId>,
+    pub(crate) node: Arc<Node>,
+    pub(crate) namespaces: BTreeSet<NamespaceId>,
     /// Ends when all shards have been released.
     members: Mutex<JoinSet<()>>,
     lease: mpsc::UnboundedSender<LeaseMessage>,
@@ -175,22 +173,53 @@ impl Engine {
         *self.stopping.borrow()
     }
 
-    /// Makes a call, here or at the node that serves the run. While its shard is on its way from one
-    /// node to another, the call waits a little.
-    pub async fn call(&self, call: Call) -> Result<CallReply, CallError> {
-        let (workflow, _) = call.place();
-        self.check_namespace(&workflow.namespace)?;
-        let Some(cluster) = &self.node.cluster else { return self.call_here(call).await };
-        let (shard, repeatable) = (workflow.slot().shard(), call.reads_only());
-        let asked = self.at_owner(shard, repeatable, |place| match place {
-            Place::Here => Box::pin(self.call_here(call.clone())),
+    /// Performs an operation: the one door for clients and operators, whichever way they come. What is
+    /// about a run is served here or at the node that serves the run; while its shard is on its way from
+    /// one node to another, it waits a little.
+    pub async fn ask(
+        &self,
+        caller: &Caller,
+        operation: AnyOperation,
+    ) -> Result<AnyAnswer, CallError> {
+        access::admit(caller, &operation)?;
+        match operation {
+            AnyOperation::Run(operation) => self.operate(operation).await,
+            // On the heap, because there may be very many operations that wait for a run.
+            AnyOperation::Read(operation) => Box::pin(self.read(*operation)).await,
+        }
+    }
+
+    /// Performs an operation on a run, here or at the node that serves it.
+    pub(crate) async fn operate(
+        &self,
+        operation: Box<RunOperation>,
+    ) -> Result<AnyAnswer, CallError> {
+        self.check_namespace(operation.namespace())?;
+        let Some(cluster) = &self.node.cluster else { return self.ask_here(operation).await };
+        let shard = operation.workflow().slot().shard();
+        let repeatable = operation.name().repeatable();
+        let asked = self.at_owner(shard, repeatable, move |place| match place {
+            Place::Here => Box::pin(self.ask_here(operation.clone())),
             Place::At(node) => {
-                let answer = cluster.peers.call(&node, call.clone());
+                let answer = cluster.peers.ask(&node, operation.clone());
                 if repeatable { Box::pin(self.unless_stopped(answer)) } else { answer }
             }
         });
-        // On the heap, because there may be very many calls that wait, and most engines are alone.
+        // On the heap, because most engines are alone.
         Box::pin(asked).await
+    }
+
+    /// Takes what a worker says of its work, here or at the node that serves the run.
+    pub async fn report(&self, report: Report) -> Result<ReportAnswer, CallError> {
+        let (workflow, _) = report.place();
+        self.check_namespace(&workflow.namespace)?;
+        let Some(cluster) = &self.node.cluster else { return self.report_here(report).await };
+        let shard = workflow.slot().shard();
+        let told = self.at_owner(shard, false, move |place| match place {
+            Place::Here => Box::pin(self.report_here(report.clone())),
+            Place::At(node) => cluster.peers.report(&node, report.clone()),
+        });
+        Box::pin(told).await
     }
 
     /// Asks the node that serves the shard. What is served here needs nobody to tell the way.
@@ -232,35 +261,41 @@ impl Engine {
         }
     }
 
-    /// Makes a call, if this node serves the run.
-    pub async fn call_here(&self, call: Call) -> Result<CallReply, CallError> {
-        let (mut caller, reply) = self.post_call(call)?;
-        let answered = reply.await;
-        caller.waits = false;
-        let (reply, _work) = answered.map_err(|_| stopped())?;
-        reply.map_err(|error| match error {
-            CallError::NotServed => self.not_served(),
-            error => error,
-        })
-    }
-
-    /// Gives a call to its shard. Apart from the wait for its answer, so that what waits is small.
-    fn post_call(&self, call: Call) -> Result<(Caller<'_>, Answered), CallError> {
-        let (workflow, _) = call.place();
+    /// Performs an operation on a run, if this node serves it. Other nodes come in here, with what their
+    /// own door has admitted.
+    pub async fn ask_here(&self, operation: Box<RunOperation>) -> Result<AnyAnswer, CallError> {
+        let workflow = operation.workflow();
         self.check_namespace(&workflow.namespace)?;
         let shard = workflow.slot().shard();
-        let ticket = self.ticket();
-        let (answer, reply) = oneshot::channel();
-        let turned_away = self.node.post(shard, Post::Call(ticket, Box::new(call), answer));
-        if turned_away.is_some() {
-            return Err(self.not_served());
-        }
-        Ok((Caller { node: &self.node, shard, ticket, waits: true }, reply))
+        let post = |ticket, answer| Post::Ask(ticket, operation, answer);
+        let mut waiting = self.post(shard, post)?;
+        let answered = (&mut waiting.answered).await;
+        waiting.end(answered)
     }
 
-    /// The shard is not served here. Nobody else serves those of an engine that is alone.
-    fn not_served(&self) -> CallError {
-        if self.node.cluster.is_some() { CallError::NotServed } else { stopped() }
+    /// Takes what a worker says of its work, if this node serves the run.
+    pub async fn report_here(&self, report: Report) -> Result<ReportAnswer, CallError> {
+        let (workflow, _) = report.place();
+        self.check_namespace(&workflow.namespace)?;
+        let shard = workflow.slot().shard();
+        let post = |ticket, answer| Post::Report(ticket, Box::new(report), answer);
+        let mut waiting = self.post(shard, post)?;
+        let answered = (&mut waiting.answered).await;
+        waiting.end(answered)
+    }
+
+    /// Gives a request to its shard. Apart from the wait for its answer, so that what waits is small.
+    fn post<T>(
+        &self,
+        shard: ShardId,
+        post: impl FnOnce(Ticket, Answer<T>) -> Post,
+    ) -> Result<Waiting<'_, T>, CallError> {
+        let ticket = self.ticket();
+        let (answer, answered) = oneshot::channel();
+        if self.node.post(shard, post(ticket, answer)).is_some() {
+            return Err(not_served(&self.node));
+        }
+        Ok(Waiting { node: &self.node, shard, ticket, answered, waits: true })
     }
 
     /// Waits until the engine cannot serve all of its shards any more, and says why: its store has
@@ -268,89 +303,6 @@ impl Engine {
     /// same store goes on.
     pub async fn failed(&self) -> String {
         self.node.failed().await
-    }
-
-    /// Shows a run, which may be served by another node.
-    pub async fn describe(&self, target: RunTarget) -> Result<Description, CallError> {
-        match self.call(Call::Describe(target)).await? {
-            CallReply::Description(shown) => Ok(*shown),
-            _ => Err(CallError::NotFound),
-        }
-    }
-
-    /// A page of a run's history, as it is stored.
-    pub async fn history(&self, request: HistoryRequest) -> Result<HistoryPage, CallError> {
-        let HistoryRequest { target, from, follow } = request;
-        let shard = target.workflow.slot().shard();
-        let reply = self.call(Call::AwaitEvents(target, follow.unwrap_or_default())).await?;
-        let CallReply::History { run, closed, .. } = reply else {
-            return Err(CallError::NotFound);
-        };
-        let limit = self.node.limits.page_rows;
-        let page = history::page(&*self.node.store, shard, run, from, limit).await;
-        let (rows, more) = page.map_err(|error| self.unreadable(&error))?;
-        let next = rows.last().map_or(from, |row| row.sequence);
-        let with_events = rows.into_iter().map(|row| row.events).filter(|row| !row.is_empty());
-        Ok(HistoryPage { run, rows: with_events.collect(), next, more, closed })
-    }
-
-    /// The run that is meant, and from where a page of its history begins with this event.
-    pub async fn seek_history(
-        &self,
-        target: RunTarget,
-        event: EventNumber,
-    ) -> Result<(RunId, u64), CallError> {
-        let shard = target.workflow.slot().shard();
-        let reply = self.call(Call::AwaitEvents(target, 0)).await?;
-        let CallReply::History { run, .. } = reply else { return Err(CallError::NotFound) };
-        let from = history::seek(&*self.node.store, shard, run, event).await;
-        Ok((run, from.map_err(|error| self.unreadable(&error))?))
-    }
-
-    /// Runs over all shards, newest first.
-    pub async fn runs(&self, filter: RunFilter, limit: usize) -> Result<Vec<RunRow>, CallError> {
-        let known = self.known(filter.namespace.as_ref())?;
-        let filter = RunFilter { known, ..filter };
-        let limit = limit.min(self.node.limits.page_rows);
-        self.node.store.runs(filter, limit).await.map_err(|error| self.unreadable(&error))
-    }
-
-    /// How many runs pass the filter.
-    pub async fn count_runs(&self, filter: RunFilter) -> Result<u64, CallError> {
-        let known = self.known(filter.namespace.as_ref())?;
-        let filter = RunFilter { known, ..filter };
-        self.node.store.count_runs(filter).await.map_err(|error| self.unreadable(&error))
-    }
-
-    /// Waits over all shards, by their end, and whether there may be more. A page of large rows ends
-    /// before its limit.
-    pub async fn waits(
-        &self,
-        filter: WaitFilter,
-        limit: usize,
-    ) -> Result<(Vec<WaitRow>, bool), CallError> {
-        let known = self.known(filter.namespace.as_ref())?;
-        let filter = WaitFilter { known, ..filter };
-        let limits = &self.node.limits;
-        let limit = limit.min(limits.page_rows);
-        let rows =
-            self.node.store.waits(filter, limit).await.map_err(|error| self.unreadable(&error))?;
-        let read = rows.len();
-        let mut room = limits.page_bytes;
-        let rows = rows.into_iter().map(|(_, row)| row).enumerate();
-        let fits = rows.take_while(|(index, row)| {
-            let left = room.checked_sub(row.size());
-            room = left.unwrap_or(0);
-            *index == 0 || left.is_some()
-        });
-        let page: Vec<_> = fits.map(|(_, row)| row).collect();
-        let more = read == limit || page.len() < read;
-        Ok((page, more))
-    }
-
-    /// The nodes that serve the runs of the store, by name.
-    pub async fn nodes(&self) -> Result<Vec<NodeListing>, CallError> {
-        nodes::list(&self.node).await.map_err(|error| self.unreadable(&error))
     }
 
     /// Another node says something.
@@ -392,14 +344,6 @@ impl Engine {
         Session::new(Arc::clone(&self.node), worker, stream)
     }
 
-    /// The namespaces that a list shows: the one that is asked for, which must exist, or all that exist.
-    fn known(&self, asked: Option<&NamespaceId>) -> Result<BTreeSet<NamespaceId>, CallError> {
-        match asked {
-            Some(namespace) => self.check_namespace(namespace).map(|()| BTreeSet::new()),
-            None => Ok(self.namespaces.clone()),
-        }
-    }
-
     /// The namespace exists.
     pub fn check_namespace(&self, namespace: &NamespaceId) -> Result<(), CallError> {
         if self.namespaces.contains(namespace) {
@@ -421,11 +365,6 @@ impl Engine {
         self.node.health()
     }
 
-    fn unreadable(&self, error: &ReadError) -> CallError {
-        self.node.read_failed(error);
-        CallError::Unavailable(error.to_string())
-    }
-
     /// What is under way.
     pub fn gauge(&self) -> &Gauge {
         &self.node.gauge
@@ -442,18 +381,34 @@ impl Engine {
     }
 }
 
-/// The way back to a caller.
-type Answered = oneshot::Receiver<(Result<CallReply, CallError>, Work)>;
+/// An answer, which is under way until its caller has it.
+type Answered<T> = (Result<T, CallError>, Work);
 
-/// A caller that may go away before it is answered.
-struct Caller<'a> {
+/// Somebody who waits for an answer, and may go away before it is there.
+struct Waiting<'a, T> {
     node: &'a Node,
     shard: ShardId,
     ticket: Ticket,
+    answered: oneshot::Receiver<Answered<T>>,
     waits: bool,
 }
 
-impl Drop for Caller<'_> {
+impl<T> Waiting<'_, T> {
+    /// The answer is there, or never will be.
+    fn end(
+        mut self,
+        answered: Result<Answered<T>, oneshot::error::RecvError>,
+    ) -> Result<T, CallError> {
+        self.waits = false;
+        let (answer, _work) = answered.map_err(|_| stopped())?;
+        answer.map_err(|error| match error {
+            CallError::NotServed => not_served(self.node),
+            error => error,
+        })
+    }
+}
+
+impl<T> Drop for Waiting<'_, T> {
     fn drop(&mut self) {
         if self.waits {
             // A shard that has ended has forgotten it.
@@ -464,4 +419,9 @@ impl Drop for Caller<'_> {
 
 fn stopped() -> CallError {
     CallError::Unavailable("it has stopped".into())
+}
+
+/// The shard is not served here. Nobody else serves those of an engine that is alone.
+fn not_served(node: &Node) -> CallError {
+    if node.cluster.is_some() { CallError::NotServed } else { stopped() }
 }

@@ -7,13 +7,15 @@
 //! - [`Gauge`]: what is under way, for tests that move time.
 //! - [`Figures`]: what is counted, for those who watch.
 //! - [`Health`]: what is wrong, for those who run it.
-//! - `history`: pages of a run's log.
+//! - `access`: who may ask for what.
+//! - `reads`: what is read from the store; `history`: pages of a run's log.
 //! - `driver`: one task per shard: fetch, step, commit, deliver.
 //! - `members`: which shards are served here; with [`Membership`], one node of several.
 //! - [`peers`]: the way to other nodes.
 
 #![warn(missing_docs)]
 
+mod access;
 pub mod clock;
 mod cluster;
 mod driver;
@@ -26,6 +28,7 @@ mod members;
 mod node;
 mod nodes;
 pub mod peers;
+mod reads;
 mod session;
 mod way;
 

@@ -11,9 +11,11 @@ use std::{
 };
 
 use abide_core::{
-    call::{CallError, CallReply, Ticket, WorkKind},
+    dispatch::WorkKind,
     ids::{SessionId, ShardId},
     limits::Limits,
+    operation::{AnyAnswer, CallError, RunOperation, Ticket},
+    report::{Report, ReportAnswer},
     time::Timestamp,
 };
 use abide_shard::{
@@ -35,15 +37,17 @@ use crate::{
 };
 
 /// An answer on its way to its caller. It is under way until the caller has it.
-pub(crate) type Answer = oneshot::Sender<(Result<CallReply, CallError>, Work)>;
+pub(crate) type Answer<T> = oneshot::Sender<(Result<T, CallError>, Work)>;
 
 /// What a driver takes.
 #[derive(Debug)]
 pub(crate) enum Post {
     /// For the machine.
     Message(Message),
-    /// A call, with the way back.
-    Call(Ticket, Box<abide_core::call::Call>, Answer),
+    /// An operation, with the way back.
+    Ask(Ticket, Box<RunOperation>, Answer<AnyAnswer>),
+    /// A worker's report, with the way back.
+    Report(Ticket, Box<Report>, Answer<ReportAnswer>),
     /// Nobody waits for the answer any more.
     Forget(Ticket),
 }
@@ -448,7 +452,7 @@ mod tests {
         atomic::{AtomicUsize, Ordering},
     };
 
-    use abide_core::call::{Call, QueueKey, Worker};
+    use abide_core::dispatch::{QueueKey, Worker};
     use abide_shard::lease::LeaseOptions;
     use abide_store::memory::MemoryStore;
 
@@ -472,7 +476,11 @@ mod tests {
             assert_eq!(nodes, BTreeSet::from(["far".into()]));
         }
 
-        fn call(&self, _: &str, _: Call) -> PeerAnswer<CallReply> {
+        fn ask(&self, _: &str, _: Box<RunOperation>) -> PeerAnswer<AnyAnswer> {
+            Box::pin(async { Err(CallError::NotServed) })
+        }
+
+        fn report(&self, _: &str, _: Report) -> PeerAnswer<ReportAnswer> {
             Box::pin(async { Err(CallError::NotServed) })
         }
 

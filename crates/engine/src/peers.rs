@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, future::Future, pin::Pin};
 
-use abide_core::call::{Call, CallError, CallReply};
+use abide_core::{
+    operation::{AnyAnswer, CallError, RunOperation},
+    report::{Report, ReportAnswer},
+};
 pub use abide_shard::node::PeerMessage;
 
 /// What another node answers.
@@ -14,9 +17,12 @@ pub trait Peers: Send + Sync + 'static {
     /// is told of each link that begins or ends.
     fn keep(&self, nodes: BTreeSet<String>);
 
-    /// Makes a call at a node, which passes it on to nobody. [`CallError::NotServed`] if it did not
-    /// get there.
-    fn call(&self, node: &str, call: Call) -> PeerAnswer<CallReply>;
+    /// Performs an operation at a node, which passes it on to nobody. [`CallError::NotServed`] if it did
+    /// not get there.
+    fn ask(&self, node: &str, operation: Box<RunOperation>) -> PeerAnswer<AnyAnswer>;
+
+    /// Tells a node what a worker says of its work, in the same way.
+    fn report(&self, node: &str, report: Report) -> PeerAnswer<ReportAnswer>;
 
     /// Tells a node something, in order, without waiting for anything. What cannot be told is lost, as is
     /// what is in flight when the link ends; the engine is told of the end.

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use abide_core::call::{QueueKey, Worker};
+use abide_core::dispatch::{QueueKey, Worker};
 use abide_shard::node::{Given, NodeInput};
 
 use crate::{

@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use abide_core::{
-    call::{CallError, Ticket},
     ids::ShardId,
+    operation::{CallError, Ticket},
 };
 use abide_shard::node::{NodeInput, NodeOutput};
 use tokio::{sync::oneshot, time::timeout};

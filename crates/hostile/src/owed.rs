@@ -37,7 +37,7 @@ pub(crate) fn may_wait(schema: &Schema, method: &Method, message: &[u8]) -> bool
 
 fn waits(asked: Option<Asked>) -> bool {
     let operation = asked.and_then(|asked| operation_from_wire(asked).ok());
-    operation.is_some_and(|operation| operation.may_wait())
+    operation.is_some_and(|operation| operation.waits())
 }
 
 /// Answers that a stream owes, by the number of what they answer.

@@ -2,11 +2,11 @@
 //! status, from which the caller gets the very same error.
 
 use abide_core::{
-    call::CallError,
     codec::Wire,
     event::RunReference,
     ids::{RunId, WorkflowKey},
     limits::InvalidField,
+    operation::CallError,
 };
 
 use crate::{
@@ -63,7 +63,7 @@ pub fn to_detail(error: CallError) -> ErrorDetail {
 }
 
 /// The engine gave a reply that has no place where it was asked: a mistake of the engine's.
-pub(crate) fn misplaced_reply() -> CallError {
+pub(crate) fn misplaced_answer() -> CallError {
     CallError::NoAnswer("the engine's reply is none to such a call".into())
 }
 
@@ -149,7 +149,7 @@ mod status {
 
     use std::error::Error;
 
-    use abide_core::call::CallError;
+    use abide_core::operation::CallError;
     use prost::Message;
     use tonic::{Code, Status};
 

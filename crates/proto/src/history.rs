@@ -1,9 +1,9 @@
 //! History over the wire: stored rows as they are, never parsed on their way.
 
 use abide_core::{
-    call::{HistoryPage, HistoryRequest},
     codec::Wire,
     limits::InvalidField,
+    operation::{History, HistoryPage},
 };
 
 use crate::{
@@ -11,14 +11,14 @@ use crate::{
     generated::{HistoryRows, HistoryRowsRequest},
 };
 
-impl From<HistoryRequest> for HistoryRowsRequest {
-    fn from(request: HistoryRequest) -> Self {
-        let HistoryRequest { target, from, follow } = request;
+impl From<History> for HistoryRowsRequest {
+    fn from(request: History) -> Self {
+        let History { target, from, follow } = request;
         Self { target: Some(target.into()), from, follow }
     }
 }
 
-impl TryFrom<HistoryRowsRequest> for HistoryRequest {
+impl TryFrom<HistoryRowsRequest> for History {
     type Error = InvalidField;
 
     fn try_from(wire: HistoryRowsRequest) -> Result<Self, InvalidField> {

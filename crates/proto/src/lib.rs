@@ -2,7 +2,7 @@
 //!
 //! - [`generated`]: the messages, and with the features `client` and `server` the two ends of the
 //!   services, generated from `proto/abide/v1` by `cargo xtask codegen`.
-//! - [`operation`]: everything that a client can ask and be told; [`worker`]: what a worker and a
+//! - [`operation`]: everything that clients and operators can ask and be told; [`worker`]: what a worker and a
 //!   server say to each other.
 //! - [`error`]: how a failed call travels, so that the caller gets the very same error.
 //!
@@ -11,8 +11,8 @@
 
 #![warn(missing_docs)]
 
+mod answer;
 mod attempt;
-mod call;
 #[cfg(feature = "tonic")]
 pub mod codec;
 mod command;
@@ -36,8 +36,8 @@ pub mod operation;
 #[cfg(feature = "tonic")]
 mod parts;
 mod refusal;
-mod reply;
 mod run;
+mod run_operation;
 pub mod wait;
 pub mod worker;
 

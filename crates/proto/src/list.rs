@@ -5,14 +5,14 @@ use abide_core::{
     ids::{ShardId, WorkflowKey},
     limits::InvalidField,
     list::{RunFilter, RunRow, RunStatus, WaitFilter, WaitPosition, WaitRow},
+    operation::{CountRuns, ListRuns, ListWaits, RunRows, WaitRows},
 };
 use bytes::Bytes;
 use prost::Message;
 
 use crate::{
-    field::{Inside, case, missing, word},
+    field::{Inside, case, missing, parts, word},
     generated::{self as wire, run_place::Place},
-    operation::Page,
 };
 
 impl From<RunRow> for wire::RunSummary {
@@ -96,7 +96,7 @@ impl TryFrom<wire::WaitSummary> for WaitRow {
 }
 
 /// Where a page of runs that ends with this row ended.
-pub(crate) fn run_token(row: &RunRow) -> Bytes {
+fn run_token(row: &RunRow) -> Bytes {
     run_position(row.started_at, row.run)
 }
 
@@ -107,7 +107,7 @@ fn run_position(started_at: abide_core::time::Timestamp, run: abide_core::ids::R
 }
 
 /// Where a page of waits that ends with this row ended.
-pub(crate) fn wait_token(row: &WaitRow) -> Bytes {
+fn wait_token(row: &WaitRow) -> Bytes {
     wait_position(&row.position())
 }
 
@@ -122,8 +122,56 @@ fn wait_position(position: &WaitPosition) -> Bytes {
     .into()
 }
 
-impl From<Page<RunFilter>> for wire::ListRunsRequest {
-    fn from(page: Page<RunFilter>) -> Self {
+impl From<RunRows> for wire::ListRunsResponse {
+    fn from(RunRows { rows, more }: RunRows) -> Self {
+        let last = rows.last().filter(|_| more);
+        let next_page_token = last.map(run_token).unwrap_or_default();
+        Self { runs: rows.into_iter().map(Into::into).collect(), next_page_token }
+    }
+}
+
+impl TryFrom<wire::ListRunsResponse> for RunRows {
+    type Error = InvalidField;
+
+    fn try_from(wire: wire::ListRunsResponse) -> Result<Self, InvalidField> {
+        let more = !wire.next_page_token.is_empty();
+        Ok(Self { rows: parts("runs", wire.runs)?, more })
+    }
+}
+
+impl From<WaitRows> for wire::ListWaitsResponse {
+    fn from(WaitRows { rows, more }: WaitRows) -> Self {
+        let last = rows.last().filter(|_| more);
+        let next_page_token = last.map(wait_token).unwrap_or_default();
+        Self { waits: rows.into_iter().map(Into::into).collect(), next_page_token }
+    }
+}
+
+impl TryFrom<wire::ListWaitsResponse> for WaitRows {
+    type Error = InvalidField;
+
+    fn try_from(wire: wire::ListWaitsResponse) -> Result<Self, InvalidField> {
+        let more = !wire.next_page_token.is_empty();
+        Ok(Self { rows: parts("waits", wire.waits)?, more })
+    }
+}
+
+impl From<CountRuns> for wire::CountRunsRequest {
+    fn from(CountRuns { filter }: CountRuns) -> Self {
+        Self { filter: Some(filter.into()) }
+    }
+}
+
+impl TryFrom<wire::CountRunsRequest> for CountRuns {
+    type Error = InvalidField;
+
+    fn try_from(wire: wire::CountRunsRequest) -> Result<Self, InvalidField> {
+        Ok(Self { filter: filter(wire.filter)? })
+    }
+}
+
+impl From<ListRuns> for wire::ListRunsRequest {
+    fn from(page: ListRuns) -> Self {
         let token = page.filter.after.map(|(at, run)| run_position(at, run));
         Self {
             filter: Some(page.filter.into()),
@@ -133,7 +181,7 @@ impl From<Page<RunFilter>> for wire::ListRunsRequest {
     }
 }
 
-impl TryFrom<wire::ListRunsRequest> for Page<RunFilter> {
+impl TryFrom<wire::ListRunsRequest> for ListRuns {
     type Error = InvalidField;
 
     fn try_from(wire: wire::ListRunsRequest) -> Result<Self, InvalidField> {
@@ -147,8 +195,8 @@ impl TryFrom<wire::ListRunsRequest> for Page<RunFilter> {
     }
 }
 
-impl From<Page<WaitFilter>> for wire::ListWaitsRequest {
-    fn from(page: Page<WaitFilter>) -> Self {
+impl From<ListWaits> for wire::ListWaitsRequest {
+    fn from(page: ListWaits) -> Self {
         let token = page.filter.after.as_ref().map(wait_position);
         Self {
             filter: Some(page.filter.into()),
@@ -158,7 +206,7 @@ impl From<Page<WaitFilter>> for wire::ListWaitsRequest {
     }
 }
 
-impl TryFrom<wire::ListWaitsRequest> for Page<WaitFilter> {
+impl TryFrom<wire::ListWaitsRequest> for ListWaits {
     type Error = InvalidField;
 
     fn try_from(wire: wire::ListWaitsRequest) -> Result<Self, InvalidField> {

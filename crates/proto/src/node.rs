@@ -3,6 +3,7 @@
 use abide_core::{
     limits::InvalidField,
     node::{NodeListing, NodeStanding},
+    operation::ListNodes,
 };
 
 use crate::{
@@ -31,5 +32,19 @@ impl TryFrom<wire::NodeListing> for NodeListing {
         let wire::NodeListing { name, address, standing, shards } = node;
         let standing = case::<_, wire::NodeStanding>("standing", standing)?;
         Ok(Self { name, address, standing, shards: usize::try_from(shards).unwrap_or(usize::MAX) })
+    }
+}
+
+impl From<ListNodes> for wire::ListNodesRequest {
+    fn from(ListNodes: ListNodes) -> Self {
+        Self {}
+    }
+}
+
+impl TryFrom<wire::ListNodesRequest> for ListNodes {
+    type Error = InvalidField;
+
+    fn try_from(_: wire::ListNodesRequest) -> Result<Self, InvalidField> {
+        Ok(Self)
     }
 }

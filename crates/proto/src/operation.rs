@@ -1,201 +1,132 @@
-//! Everything that a client can ask and be told. Unary methods and the stream of many calls share it.
+//! Everything that clients and operators can ask and be told: which message is which operation. Single
+//! calls, the stream of many calls and the nodes among themselves share it.
 
 use abide_core::{
-    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest},
     limits::InvalidField,
-    list::{RunFilter, RunRow, WaitFilter, WaitRow},
-    node::NodeListing,
+    operation::{
+        AnyAnswer, AnyOperation, AwaitClose, AwaitUpdate, AwaitWaits, CallError, Cancel, CountRuns,
+        Describe, History, ListNodes, ListRuns, ListWaits, Pause, Query, ReadOperation, Repair,
+        ReportAttempt, RescheduleTimer, RunOperation, Signal, Start, Terminate, Unpause, Update,
+    },
 };
 
 use crate::{
-    call::{from_wire, to_wire as call_to_wire},
     error,
-    field::{Inside, parts},
-    generated::{self as wire, numbered_answer::Answer, numbered_call::Call as Asked},
-    list::{run_token, wait_token},
+    generated::{numbered_answer::Answer, numbered_call::Call as Asked},
 };
-
-/// What a client asks.
-#[derive(Clone, Debug)]
-pub enum Operation {
-    /// A call of the core that is no worker's.
-    Call(Call),
-    /// A part of a history.
-    History(HistoryRequest),
-    /// A page of runs.
-    Runs(Page<RunFilter>),
-    /// A number of runs.
-    CountRuns(RunFilter),
-    /// A page of waits.
-    Waits(Page<WaitFilter>),
-    /// The nodes of the cluster.
-    Nodes,
-}
-
-impl Operation {
-    /// Whether the answer may be long in coming, so that the caller may have left meanwhile.
-    pub fn may_wait(&self) -> bool {
-        match self {
-            Self::Call(Call::Start(start)) => start.update.is_some(),
-            Self::Call(call) => matches!(
-                call,
-                Call::AwaitClose(_)
-                    | Call::AwaitEvents(..)
-                    | Call::AwaitWaits(..)
-                    | Call::Update { .. }
-                    | Call::AwaitUpdate { .. }
-                    | Call::Query { .. }
-            ),
-            Self::History(request) => request.follow.is_some(),
-            Self::Runs(_) | Self::CountRuns(_) | Self::Waits(_) | Self::Nodes => false,
-        }
-    }
-
-    /// Whether the answer may have many rows.
-    pub const fn is_page(&self) -> bool {
-        matches!(self, Self::History(_) | Self::Runs(_) | Self::Waits(_))
-    }
-}
-
-/// A filter, and how many rows a page has; the server's bound if none is said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page<F> {
-    /// Which rows, and after which.
-    pub filter: F,
-    /// How many.
-    pub limit: Option<usize>,
-}
-
-/// What a client is told.
-#[derive(Clone, Debug)]
-pub enum Reply {
-    /// The core's answer.
-    Call(CallReply),
-    /// The part of the history.
-    History(HistoryPage),
-    /// The runs, and whether there are more.
-    Runs(Vec<RunRow>, bool),
-    /// How many there are.
-    Count(u64),
-    /// The waits, and whether there are more.
-    Waits(Vec<WaitRow>, bool),
-    /// The nodes.
-    Nodes(Vec<NodeListing>),
-}
 
 /// The form of an operation on the wire.
 ///
 /// # Errors
-/// A worker's call has none here: it belongs on the stream of the worker's session.
-pub fn operation_to_wire(operation: Operation) -> Result<Asked, InvalidField> {
+/// What only nodes ask each other has none here.
+pub fn operation_to_wire(operation: AnyOperation) -> Result<Asked, InvalidField> {
+    match operation {
+        AnyOperation::Run(operation) => run_to_wire(*operation),
+        AnyOperation::Read(operation) => Ok(read_to_wire(*operation)),
+    }
+}
+
+fn run_to_wire(operation: RunOperation) -> Result<Asked, InvalidField> {
     Ok(match operation {
-        Operation::Call(call) => call_to_wire(call)
-            .ok_or_else(|| InvalidField::new("call", "belongs on the stream of a worker"))?,
-        Operation::History(request) => Asked::History(request.into()),
-        Operation::Runs(page) => Asked::ListRuns(page.into()),
-        Operation::CountRuns(filter) => {
-            Asked::CountRuns(wire::CountRunsRequest { filter: Some(filter.into()) })
+        RunOperation::Start(asked) => Asked::Start((*asked).into()),
+        RunOperation::Signal(asked) => Asked::Signal(asked.into()),
+        RunOperation::Cancel(asked) => Asked::Cancel(asked.into()),
+        RunOperation::Terminate(asked) => Asked::Terminate(asked.into()),
+        RunOperation::Pause(asked) => Asked::Pause(asked.into()),
+        RunOperation::Unpause(asked) => Asked::Unpause(asked.into()),
+        RunOperation::RescheduleTimer(asked) => Asked::RescheduleTimer(asked.into()),
+        RunOperation::Repair(asked) => Asked::Repair(asked.into()),
+        RunOperation::Update(asked) => Asked::Update(asked.into()),
+        RunOperation::AwaitUpdate(asked) => Asked::AwaitUpdate(asked.into()),
+        RunOperation::Query(asked) => Asked::Query(asked.into()),
+        RunOperation::Describe(asked) => Asked::Describe(asked.into()),
+        RunOperation::AwaitClose(asked) => Asked::AwaitClose(asked.into()),
+        RunOperation::AwaitWaits(asked) => Asked::AwaitWaits(asked.into()),
+        RunOperation::ReportAttempt(asked) => Asked::ReportAttempt(asked.into()),
+        RunOperation::AwaitEvents(_) => {
+            return Err(InvalidField::new("operation", "is one of nodes: follow the history"));
         }
-        Operation::Waits(page) => Asked::ListWaits(page.into()),
-        Operation::Nodes => Asked::ListNodes(wire::ListNodesRequest {}),
     })
+}
+
+fn read_to_wire(operation: ReadOperation) -> Asked {
+    match operation {
+        ReadOperation::History(asked) => Asked::History(asked.into()),
+        ReadOperation::ListRuns(asked) => Asked::ListRuns(asked.into()),
+        ReadOperation::CountRuns(asked) => Asked::CountRuns(asked.into()),
+        ReadOperation::ListWaits(asked) => Asked::ListWaits(asked.into()),
+        ReadOperation::ListNodes(asked) => Asked::ListNodes(asked.into()),
+    }
 }
 
 /// The operation that a message asks for.
-pub fn operation_from_wire(asked: Asked) -> Result<Operation, InvalidField> {
+pub fn operation_from_wire(asked: Asked) -> Result<AnyOperation, InvalidField> {
     Ok(match asked {
-        Asked::History(request) => Operation::History(request.try_into()?),
-        Asked::ListRuns(request) => Operation::Runs(request.try_into()?),
-        Asked::CountRuns(request) => {
-            let filter = request.filter.unwrap_or_default().try_into();
-            Operation::CountRuns(filter.map_err(|error: InvalidField| error.inside("filter"))?)
-        }
-        Asked::ListWaits(request) => Operation::Waits(request.try_into()?),
-        Asked::ListNodes(_) => Operation::Nodes,
-        other => Operation::Call(from_wire(other)?),
+        Asked::Start(asked) => Start::try_from(asked)?.into(),
+        Asked::Signal(asked) => Signal::try_from(asked)?.into(),
+        Asked::Cancel(asked) => Cancel::try_from(asked)?.into(),
+        Asked::Terminate(asked) => Terminate::try_from(asked)?.into(),
+        Asked::Pause(asked) => Pause::try_from(asked)?.into(),
+        Asked::Unpause(asked) => Unpause::try_from(asked)?.into(),
+        Asked::RescheduleTimer(asked) => RescheduleTimer::try_from(asked)?.into(),
+        Asked::Repair(asked) => Repair::try_from(asked)?.into(),
+        Asked::Update(asked) => Update::try_from(asked)?.into(),
+        Asked::AwaitUpdate(asked) => AwaitUpdate::try_from(asked)?.into(),
+        Asked::Query(asked) => Query::try_from(asked)?.into(),
+        Asked::Describe(asked) => Describe::try_from(asked)?.into(),
+        Asked::AwaitClose(asked) => AwaitClose::try_from(asked)?.into(),
+        Asked::AwaitWaits(asked) => AwaitWaits::try_from(asked)?.into(),
+        Asked::ReportAttempt(asked) => ReportAttempt::try_from(asked)?.into(),
+        Asked::History(asked) => History::try_from(asked)?.into(),
+        Asked::ListRuns(asked) => ListRuns::try_from(asked)?.into(),
+        Asked::CountRuns(asked) => CountRuns::try_from(asked)?.into(),
+        Asked::ListWaits(asked) => ListWaits::try_from(asked)?.into(),
+        Asked::ListNodes(asked) => ListNodes::try_from(asked)?.into(),
     })
 }
 
-impl From<Reply> for Answer {
-    fn from(reply: Reply) -> Self {
-        match reply {
-            Reply::Call(reply) => reply.into(),
-            Reply::History(page) => Self::History(page.into()),
-            Reply::Runs(rows, more) => {
-                let last = rows.last().filter(|_| more);
-                let next_page_token = last.map(run_token).unwrap_or_default();
-                let runs = rows.into_iter().map(Into::into).collect();
-                Self::Runs(wire::ListRunsResponse { runs, next_page_token })
-            }
-            Reply::Count(count) => Self::Count(wire::CountRunsResponse { count }),
-            Reply::Waits(rows, more) => {
-                let last = rows.last().filter(|_| more);
-                let next_page_token = last.map(wait_token).unwrap_or_default();
-                let waits = rows.into_iter().map(Into::into).collect();
-                Self::Waits(wire::ListWaitsResponse { waits, next_page_token })
-            }
-            Reply::Nodes(nodes) => {
-                let nodes = nodes.into_iter().map(Into::into).collect();
-                Self::Nodes(wire::ListNodesResponse { nodes })
-            }
-        }
+/// The form of an answer on the wire.
+pub fn answer_to_wire(answer: Result<AnyAnswer, CallError>) -> Answer {
+    match answer {
+        Err(failed) => Answer::Error(error::to_detail(failed)),
+        Ok(AnyAnswer::Started(answer)) => Answer::Started(answer.into()),
+        Ok(AnyAnswer::Done(answer)) => Answer::Done(answer.into()),
+        Ok(AnyAnswer::Update(answer)) => Answer::Update(answer.into()),
+        Ok(AnyAnswer::Query(answer)) => Answer::Query(answer.into()),
+        Ok(AnyAnswer::Description(answer)) => Answer::Description(answer.into()),
+        Ok(AnyAnswer::Closed(answer)) => Answer::Closed(answer.into()),
+        Ok(AnyAnswer::RunWaits(answer)) => Answer::RunWaits(answer.into()),
+        Ok(AnyAnswer::Alive(answer)) => Answer::Reported(answer.into()),
+        Ok(AnyAnswer::History(answer)) => Answer::History(answer.into()),
+        Ok(AnyAnswer::Runs(answer)) => Answer::Runs(answer.into()),
+        Ok(AnyAnswer::Count(answer)) => Answer::Count(answer.into()),
+        Ok(AnyAnswer::Waits(answer)) => Answer::Waits(answer.into()),
+        Ok(AnyAnswer::Nodes(answer)) => Answer::Nodes(answer.into()),
+        // Only nodes ask each other for it, and have a form of their own.
+        Ok(AnyAnswer::Events(_)) => Answer::Error(error::to_detail(error::misplaced_answer())),
     }
 }
 
 /// What an answer on the wire says.
-pub fn answer_from_wire(answer: Answer) -> Result<Reply, CallError> {
-    let read = match answer {
-        Answer::Error(detail) => return Err(error::from_detail(detail)),
-        Answer::History(rows) => rows.try_into().map(Reply::History),
-        Answer::Runs(list) => {
-            let more = !list.next_page_token.is_empty();
-            parts("runs", list.runs).map(|rows| Reply::Runs(rows, more))
-        }
-        Answer::Count(count) => Ok(Reply::Count(count.count)),
-        Answer::Waits(list) => {
-            let more = !list.next_page_token.is_empty();
-            parts("waits", list.waits).map(|rows| Reply::Waits(rows, more))
-        }
-        Answer::Nodes(list) => parts("nodes", list.nodes).map(Reply::Nodes),
-        other => CallReply::try_from(other).map(Reply::Call),
-    };
-    read.map_err(error::unreadable_answer)
+pub fn answer_from_wire(answer: Answer) -> Result<AnyAnswer, CallError> {
+    read_answer(answer).map_err(error::unreadable_answer)?
 }
 
-impl TryFrom<Answer> for CallReply {
-    type Error = InvalidField;
-
-    fn try_from(answer: Answer) -> Result<Self, InvalidField> {
-        crate::reply::from_wire(answer)
-    }
-}
-
-/// The response of a single call is the case of an answer that bears its name.
-macro_rules! responses {
-    ($($case:ident($response:ident)),* $(,)?) => { $(
-        impl TryFrom<Answer> for wire::$response {
-            type Error = CallError;
-
-            fn try_from(answer: Answer) -> Result<Self, CallError> {
-                match answer {
-                    Answer::$case(response) => Ok(response),
-                    Answer::Error(detail) => Err(error::from_detail(detail)),
-                    _ => Err(error::misplaced_reply()),
-                }
-            }
-        }
-    )* };
-}
-
-responses! {
-    Started(StartRunResponse),
-    Done(DoneResponse),
-    Query(QueryRunResponse),
-    Update(UpdateRunResponse),
-    Description(RunDescription),
-    Closed(AwaitCloseResponse),
-    Runs(ListRunsResponse),
-    Count(CountRunsResponse),
-    Waits(ListWaitsResponse),
-    Nodes(ListNodesResponse),
+fn read_answer(answer: Answer) -> Result<Result<AnyAnswer, CallError>, InvalidField> {
+    Ok(Ok(match answer {
+        Answer::Error(detail) => return Ok(Err(error::from_detail(detail))),
+        Answer::Started(answer) => AnyAnswer::Started(answer.try_into()?),
+        Answer::Done(answer) => AnyAnswer::Done(answer.try_into()?),
+        Answer::Update(answer) => AnyAnswer::Update(answer.try_into()?),
+        Answer::Query(answer) => AnyAnswer::Query(answer.try_into()?),
+        Answer::Description(answer) => AnyAnswer::Description(Box::new(answer.try_into()?)),
+        Answer::Closed(answer) => AnyAnswer::Closed(answer.try_into()?),
+        Answer::RunWaits(answer) => AnyAnswer::RunWaits(answer.try_into()?),
+        Answer::Reported(answer) => AnyAnswer::Alive(answer.into()),
+        Answer::History(answer) => AnyAnswer::History(answer.try_into()?),
+        Answer::Runs(answer) => AnyAnswer::Runs(answer.try_into()?),
+        Answer::Count(answer) => AnyAnswer::Count(answer.into()),
+        Answer::Waits(answer) => AnyAnswer::Waits(answer.try_into()?),
+        Answer::Nodes(answer) => AnyAnswer::Nodes(answer.try_into()?),
+    }))
 }

@@ -1,10 +1,10 @@
 //! Runs as they are named and shown.
 
 use abide_core::{
-    call::RunTarget,
     codec::Wire,
     limits::InvalidField,
     list::RunStatus,
+    operation::RunTarget,
     run::{
         Close, Description, Liveness, ResumeSource, ShownActivity, ShownChild, ShownPhase,
         TaskTrouble,

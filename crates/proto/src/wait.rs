@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use abide_core::{
-    call::RunWaits,
     codec::Wire,
     limits::InvalidField,
     list::{WaitEnd, WaitKind},
+    operation::RunWaits,
     run::{ShownWait, WaitKey},
 };
 

@@ -1,16 +1,16 @@
 //! What a worker and a server say to each other: tokens, completions, tasks, acknowledgements.
 
 use abide_core::{
-    call::{
-        ActivityToken, Call, CallError, CallReply, Dispatch, Query, QueryToken, QueueKey,
-        TaskCompletion, TaskToken, WorkKind,
-    },
+    attempt::ActivityToken,
     codec::{self, Wire},
+    dispatch::{Dispatch, QueueKey, WorkKind},
     event::Outcome,
     failure::Failure,
     ids::{SessionId, ShardId},
     limits::InvalidField,
+    operation::{CallError, QueryRequest},
     payload::Payloads,
+    report::{QueryToken, Report, ReportAnswer, TaskCompletion, TaskToken},
     run::{ActivityGiven, GivenTask, Resolution},
 };
 
@@ -69,35 +69,36 @@ pub fn credit_from_wire(wire: wire::Credit) -> Result<(QueueKey, usize), Invalid
     Ok((queue, usize::try_from(wire.credits).unwrap_or(usize::MAX)))
 }
 
-/// The form of a worker's call on the wire; none if the call is a client's.
-pub fn completion_to_wire(call: Call) -> Option<Completion> {
-    Some(match call {
-        Call::CompleteTask(token, completion) => complete_task(token, *completion),
-        Call::FailTask { token, cause, failure, blocked } => Completion::FailTask(wire::FailTask {
-            token: Some(token.into()),
-            cause: cause.to_wire(),
-            failure: failure.to_wire(),
-            blocked: blocked.to_wire(),
-        }),
-        Call::AnswerQuery(token, answer) => {
+/// The form of a worker's report on the wire.
+pub fn report_to_wire(report: Report) -> Completion {
+    match report {
+        Report::CompleteTask(token, completion) => complete_task(token, *completion),
+        Report::FailTask { token, cause, failure, blocked } => {
+            Completion::FailTask(wire::FailTask {
+                token: Some(token.into()),
+                cause: cause.to_wire(),
+                failure: failure.to_wire(),
+                blocked: blocked.to_wire(),
+            })
+        }
+        Report::AnswerQuery(token, answer) => {
             let (token, outcome) = (Some(token.into()), outcome(answer).to_wire());
             Completion::AnswerQuery(wire::AnswerQuery { token, outcome })
         }
-        Call::ResolveActivity(token, resolution) => resolve_activity(token, resolution),
-        Call::Heartbeat(token, details) => {
+        Report::ResolveActivity(token, resolution) => resolve_activity(token, resolution),
+        Report::Heartbeat(token, details) => {
             let (token, details) = (Some(token.into()), details.to_wire());
             Completion::Heartbeat(wire::HeartbeatActivity { token, details })
         }
-        Call::PresentAttempt(token, _) => Completion::PresentAttempt(token.into()),
-        Call::DetachAttempt(token) => Completion::DetachAttempt(token.into()),
-        _ => return None,
-    })
+        Report::PresentAttempt(token, _) => Completion::PresentAttempt(token.into()),
+        Report::DetachAttempt(token) => Completion::DetachAttempt(token.into()),
+    }
 }
 
-/// The call that a worker's completion stands for.
-pub fn completion_from_wire(wire: Completion, session: &SessionId) -> Result<Call, InvalidField> {
+/// What a worker says in a message.
+pub fn report_from_wire(wire: Completion, session: &SessionId) -> Result<Report, InvalidField> {
     Ok(match wire {
-        Completion::CompleteTask(wire) => Call::CompleteTask(
+        Completion::CompleteTask(wire) => Report::CompleteTask(
             part("token", wire.token)?,
             Box::new(TaskCompletion {
                 commands: parts("commands", wire.commands)?,
@@ -107,7 +108,7 @@ pub fn completion_from_wire(wire: Completion, session: &SessionId) -> Result<Cal
                 eager_activities: usize::try_from(wire.eager_activities).unwrap_or(usize::MAX),
             }),
         ),
-        Completion::FailTask(wire) => Call::FailTask {
+        Completion::FailTask(wire) => Report::FailTask {
             token: part("token", wire.token)?,
             cause: word("cause", wire.cause)?,
             failure: word("failure", wire.failure)?,
@@ -116,8 +117,8 @@ pub fn completion_from_wire(wire: Completion, session: &SessionId) -> Result<Cal
         Completion::AnswerQuery(wire) => {
             let token = part("token", wire.token)?;
             match word("outcome", wire.outcome)? {
-                Outcome::Completed(result) => Call::AnswerQuery(token, Ok(result)),
-                Outcome::Failed(failure) => Call::AnswerQuery(token, Err(failure)),
+                Outcome::Completed(result) => Report::AnswerQuery(token, Ok(result)),
+                Outcome::Failed(failure) => Report::AnswerQuery(token, Err(failure)),
             }
         }
         Completion::ResolveActivity(wire) => {
@@ -131,15 +132,15 @@ pub fn completion_from_wire(wire: Completion, session: &SessionId) -> Result<Cal
                     Resolution::Cancelled(word("cancelled", details)?)
                 }
             };
-            Call::ResolveActivity(part("token", wire.token)?, resolution)
+            Report::ResolveActivity(part("token", wire.token)?, resolution)
         }
         Completion::Heartbeat(wire) => {
-            Call::Heartbeat(part("token", wire.token)?, word("details", wire.details)?)
+            Report::Heartbeat(part("token", wire.token)?, word("details", wire.details)?)
         }
         Completion::PresentAttempt(token) => {
-            Call::PresentAttempt(part("token", Some(token))?, session.clone())
+            Report::PresentAttempt(part("token", Some(token))?, session.clone())
         }
-        Completion::DetachAttempt(token) => Call::DetachAttempt(part("token", Some(token))?),
+        Completion::DetachAttempt(token) => Report::DetachAttempt(part("token", Some(token))?),
     })
 }
 
@@ -175,49 +176,37 @@ pub(crate) fn outcome(result: Result<Payloads, Failure>) -> Outcome {
 }
 
 /// The form of an acknowledgement on the wire.
-pub fn acknowledgement_to_wire(result: Result<CallReply, CallError>) -> Acknowledged {
+pub fn acknowledgement_to_wire(result: Result<ReportAnswer, CallError>) -> Acknowledged {
     match result {
         Err(error) => Acknowledged::Error(error::to_detail(error)),
-        Ok(CallReply::TaskTaken { completed }) => Acknowledged::TaskTaken(completed),
-        Ok(CallReply::TaskDiscarded) => Acknowledged::TaskDiscarded(Default::default()),
-        Ok(CallReply::TaskRefused { cause, message }) => {
+        Ok(ReportAnswer::TaskTaken { completed }) => Acknowledged::TaskTaken(completed),
+        Ok(ReportAnswer::TaskDiscarded) => Acknowledged::TaskDiscarded(Default::default()),
+        Ok(ReportAnswer::TaskRefused { cause, message }) => {
             Acknowledged::TaskRefused(wire::TaskRefused { cause: cause.to_wire(), message })
         }
-        Ok(CallReply::Alive { cancel_requested }) => {
+        Ok(ReportAnswer::Alive { cancel_requested }) => {
             Acknowledged::AliveCancelRequested(cancel_requested)
         }
-        Ok(CallReply::Done { run, repeat }) => {
+        Ok(ReportAnswer::Done { run, repeat }) => {
             Acknowledged::Done(wire::DoneAcknowledgement { run: run.to_wire(), repeat })
         }
-        // Only clients are told these.
-        Ok(
-            CallReply::Started { .. }
-            | CallReply::StartedWithUpdate { .. }
-            | CallReply::Update { .. }
-            | CallReply::UpdateRejected(_)
-            | CallReply::Query(_)
-            | CallReply::Description(_)
-            | CallReply::Closed { .. }
-            | CallReply::History { .. }
-            | CallReply::Waits(_),
-        ) => Acknowledged::Error(error::to_detail(error::misplaced_reply())),
     }
 }
 
 /// What an acknowledgement on the wire says.
-pub fn acknowledgement_from_wire(wire: Acknowledged) -> Result<CallReply, CallError> {
+pub fn acknowledgement_from_wire(wire: Acknowledged) -> Result<ReportAnswer, CallError> {
     let reply = match wire {
         Acknowledged::Error(detail) => return Err(error::from_detail(detail)),
-        Acknowledged::TaskTaken(completed) => Ok(CallReply::TaskTaken { completed }),
-        Acknowledged::TaskDiscarded(_) => Ok(CallReply::TaskDiscarded),
+        Acknowledged::TaskTaken(completed) => Ok(ReportAnswer::TaskTaken { completed }),
+        Acknowledged::TaskDiscarded(_) => Ok(ReportAnswer::TaskDiscarded),
         Acknowledged::TaskRefused(wire::TaskRefused { cause, message }) => {
-            word("cause", cause).map(|cause| CallReply::TaskRefused { cause, message })
+            word("cause", cause).map(|cause| ReportAnswer::TaskRefused { cause, message })
         }
         Acknowledged::AliveCancelRequested(cancel_requested) => {
-            Ok(CallReply::Alive { cancel_requested })
+            Ok(ReportAnswer::Alive { cancel_requested })
         }
         Acknowledged::Done(wire::DoneAcknowledgement { run, repeat }) => {
-            word("run", run).map(|run| CallReply::Done { run, repeat })
+            word("run", run).map(|run| ReportAnswer::Done { run, repeat })
         }
     };
     reply.map_err(error::unreadable_answer)
@@ -255,7 +244,7 @@ impl From<Dispatch> for wire::Task {
                     eager,
                 })
             }
-            Dispatch::Query { token, last_event, query: Query { name, input } } => {
+            Dispatch::Query { token, last_event, query: QueryRequest { name, input } } => {
                 WireTask::Query(wire::QueryTask {
                     token: Some(token.into()),
                     last_event,
@@ -288,7 +277,7 @@ impl TryFrom<wire::Task> for Dispatch {
             WireTask::Query(task) => Self::Query {
                 token: part("token", task.token)?,
                 last_event: task.last_event,
-                query: Query { name: task.name, input: word("input", task.input)? },
+                query: QueryRequest { name: task.name, input: word("input", task.input)? },
             },
         })
     }

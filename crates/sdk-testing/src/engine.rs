@@ -6,11 +6,9 @@ use std::{
 };
 
 use abide_core::{
-    call::{Call, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget, Worker},
+    dispatch::{QueueKey, Worker},
     limits::Limits,
-    list::{RunFilter, RunRow, WaitFilter, WaitRow},
-    node::NodeListing,
-    run::Description,
+    operation::{AnyAnswer, AnyOperation},
 };
 use abide_embedded::{Builder, Embedded, clock::ManualClock};
 use abide_engine::Gauge;
@@ -58,39 +56,9 @@ impl TestEngine {
 
 /// Forwards to the current engine.
 impl Transport for TestEngine {
-    fn call(&self, call: Call) -> Answer<'_, CallReply> {
+    fn ask(&self, operation: AnyOperation) -> Answer<'_, AnyAnswer> {
         let transport = self.transport();
-        Box::pin(async move { transport.call(call).await })
-    }
-
-    fn describe(&self, target: RunTarget) -> Answer<'_, Description> {
-        let transport = self.transport();
-        Box::pin(async move { transport.describe(target).await })
-    }
-
-    fn history(&self, request: HistoryRequest) -> Answer<'_, HistoryPage> {
-        let transport = self.transport();
-        Box::pin(async move { transport.history(request).await })
-    }
-
-    fn runs(&self, filter: RunFilter, limit: usize) -> Answer<'_, Vec<RunRow>> {
-        let transport = self.transport();
-        Box::pin(async move { transport.runs(filter, limit).await })
-    }
-
-    fn count_runs(&self, filter: RunFilter) -> Answer<'_, u64> {
-        let transport = self.transport();
-        Box::pin(async move { transport.count_runs(filter).await })
-    }
-
-    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<WaitRow>> {
-        let transport = self.transport();
-        Box::pin(async move { transport.waits(filter, limit).await })
-    }
-
-    fn nodes(&self) -> Answer<'_, Vec<NodeListing>> {
-        let transport = self.transport();
-        Box::pin(async move { transport.nodes().await })
+        Box::pin(async move { transport.ask(operation).await })
     }
 
     fn connect(

@@ -7,8 +7,11 @@ use std::{
 };
 
 use abide_core::{
-    call::{ActivityToken, Call, Dispatch, QueryToken, TaskToken, Ticket, WorkKind},
+    attempt::ActivityToken,
+    dispatch::{Dispatch, WorkKind},
     ids::{EventNumber, ExecutionId, RunId, StartId},
+    operation::Ticket,
+    report::{QueryToken, Report, TaskToken},
 };
 use abide_engine::Work;
 use abide_sdk::activity::ActivityInfo;
@@ -43,19 +46,19 @@ impl From<&ActivityToken> for Token {
 
 impl Token {
     /// The work that this call answers.
-    pub(crate) fn answered_by(call: &Call) -> Option<Self> {
-        match call {
-            Call::CompleteTask(token, _) | Call::FailTask { token, .. } => Some(token.into()),
-            Call::AnswerQuery(token, _) => Some(token.into()),
-            Call::ResolveActivity(token, _) | Call::DetachAttempt(token) => Some(token.into()),
+    pub(crate) fn answered_by(report: &Report) -> Option<Self> {
+        match report {
+            Report::CompleteTask(token, _) | Report::FailTask { token, .. } => Some(token.into()),
+            Report::AnswerQuery(token, _) => Some(token.into()),
+            Report::ResolveActivity(token, _) | Report::DetachAttempt(token) => Some(token.into()),
             _ => None,
         }
     }
 
-    /// The attempt whose loss the reply to this call may reveal.
-    pub(crate) fn shown_by(call: &Call) -> Option<Self> {
-        match call {
-            Call::Heartbeat(token, _) | Call::PresentAttempt(token, _) => Some(token.into()),
+    /// The attempt that may turn out to be given up by this call.
+    pub(crate) fn shown_by(report: &Report) -> Option<Self> {
+        match report {
+            Report::Heartbeat(token, _) | Report::PresentAttempt(token, _) => Some(token.into()),
             _ => None,
         }
     }

@@ -8,10 +8,10 @@ use std::{
 };
 
 use abide_core::{
-    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget, Worker},
-    list::{RunFilter, RunRow, WaitFilter, WaitRow},
-    node::NodeListing,
-    run::{Description, Resolution},
+    dispatch::{QueueKey, Worker},
+    operation::{AnyAnswer, AnyOperation, CallError, OperationName},
+    report::{Report, ReportAnswer},
+    run::Resolution,
 };
 use abide_sdk::{
     future::BoxFuture,
@@ -75,33 +75,13 @@ impl Observed {
 }
 
 impl Transport for Observed {
-    fn call(&self, call: Call) -> Answer<'_, CallReply> {
-        self.time.progress();
-        self.waiting(self.inner.call(call))
-    }
-
-    fn describe(&self, target: RunTarget) -> Answer<'_, Description> {
-        self.waiting(self.inner.describe(target))
-    }
-
-    fn history(&self, request: HistoryRequest) -> Answer<'_, HistoryPage> {
-        self.waiting(self.inner.history(request))
-    }
-
-    fn runs(&self, filter: RunFilter, limit: usize) -> Answer<'_, Vec<RunRow>> {
-        self.waiting(self.inner.runs(filter, limit))
-    }
-
-    fn count_runs(&self, filter: RunFilter) -> Answer<'_, u64> {
-        self.waiting(self.inner.count_runs(filter))
-    }
-
-    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<WaitRow>> {
-        self.waiting(self.inner.waits(filter, limit))
-    }
-
-    fn nodes(&self) -> Answer<'_, Vec<NodeListing>> {
-        self.waiting(self.inner.nodes())
+    fn ask(&self, operation: AnyOperation) -> Answer<'_, AnyAnswer> {
+        // To look at a run, a list or a history is no reason for anything to happen.
+        let looks = operation.name() == OperationName::Describe;
+        if !looks && matches!(operation, AnyOperation::Run(_)) {
+            self.time.progress();
+        }
+        self.waiting(self.inner.ask(operation))
     }
 
     fn connect(
@@ -214,21 +194,21 @@ impl SessionSender for ObservedSender {
         self.held.withdraw(self.stream);
     }
 
-    fn call(&self, call: Call) -> Answer<'static, CallReply> {
-        if let (Call::CompleteTask(..), Some((faults, lifeline))) = (&call, &self.faults)
+    fn report(&self, report: Report) -> Answer<'static, ReportAnswer> {
+        if let (Report::CompleteTask(..), Some((faults, lifeline))) = (&report, &self.faults)
             && faults.loses_task()
         {
             lifeline.cut();
             return Box::pin(pending());
         }
-        if succeeds(&call) {
+        if succeeds(&report) {
             self.time.progress();
         }
         let held = self.held.clone();
-        let (answered, shown) = (Token::answered_by(&call), Token::shown_by(&call));
-        let mut answer = self.inner.call(call);
+        let (answered, shown) = (Token::answered_by(&report), Token::shown_by(&report));
+        let mut answer = self.inner.report(report);
         Box::pin(async move {
-            // The first poll passes the call to the engine, which holds time from there on.
+            // The first poll hands the report to the engine, which holds time from there on.
             let first = poll_fn(|context| Poll::Ready(answer.as_mut().poll(context))).await;
             if let Some(token) = answered {
                 held.ended(&token);
@@ -247,11 +227,11 @@ impl SessionSender for ObservedSender {
     }
 }
 
-/// Whether the call reports that the worker has finished its work.
-const fn succeeds(call: &Call) -> bool {
+/// The worker has done what it was given.
+const fn succeeds(report: &Report) -> bool {
     matches!(
-        call,
-        Call::CompleteTask(..)
-            | Call::ResolveActivity(_, Resolution::Completed(_) | Resolution::Cancelled(_))
+        report,
+        Report::CompleteTask(..)
+            | Report::ResolveActivity(_, Resolution::Completed(_) | Resolution::Cancelled(_))
     )
 }

@@ -1,13 +1,13 @@
 //! Error for a test that waits for what cannot happen: which runs are open, and what they wait for.
 
 use abide_core::{
-    call::{CallError, RunTarget},
     failure::Failure,
     ids::WorkflowKey,
     list::RunFilter,
+    operation::{CallError, Describe, ListRuns, RunTarget},
     run::{Description, Liveness, ShownWait, WaitKey},
 };
-use abide_sdk::transport::Transport;
+use abide_sdk::transport::{Transport, ask};
 
 /// Maximum number of runs in the error.
 const LOOKED_AT: usize = 20;
@@ -15,10 +15,12 @@ const LOOKED_AT: usize = 20;
 /// Error of a call that would wait forever.
 pub(crate) async fn error(transport: &dyn Transport, reason: &str) -> CallError {
     let mut open = Vec::new();
-    for row in transport.runs(RunFilter::default(), LOOKED_AT).await.unwrap_or_default() {
+    let runs = ListRuns { filter: RunFilter::default(), limit: Some(LOOKED_AT) };
+    let runs = ask(transport, runs).await.map(|runs| runs.rows);
+    for row in runs.unwrap_or_default() {
         let workflow = WorkflowKey { namespace: row.namespace, workflow: row.workflow };
         let target = RunTarget { workflow, run: Some(row.run) };
-        if let Ok(run) = transport.describe(target).await
+        if let Ok(run) = ask(transport, Describe { target }).await
             && run.closed_at.is_none()
         {
             open.push(shown(&run));

@@ -68,10 +68,10 @@ pub use self::{
     worker::{Worker, WorkerError},
 };
 pub use abide_core::{
-    call::ConflictPolicy,
     event::{self, ParentClosePolicy, ReusePolicy},
     failure::{Causes, Failure, FailureKind, TimeoutKind},
     ids, list,
+    operation::ConflictPolicy,
     retry::{RetryPolicy, RetryState},
     time::Timestamp,
 };

@@ -5,14 +5,10 @@
 use std::sync::Arc;
 
 use abide_core::{
-    call::{
-        Call, CallError, CallReply, Dispatch, HistoryPage, HistoryRequest, QueueKey, RunTarget,
-        Worker,
-    },
+    dispatch::{Dispatch, QueueKey, Worker},
     ids::ShardId,
-    list::{RunFilter, RunRow, WaitFilter, WaitRow},
-    node::NodeListing,
-    run::Description,
+    operation::{AnyAnswer, AnyOperation, CallError, Operation},
+    report::{Report, ReportAnswer},
 };
 
 pub use crate::future::BoxFuture;
@@ -22,26 +18,8 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, CallError>>;
 
 /// An engine, as clients and workers see it.
 pub trait Transport: Send + Sync + 'static {
-    /// Makes a call and waits for its answer.
-    fn call(&self, call: Call) -> Answer<'_, CallReply>;
-
-    /// Shows a run as it is.
-    fn describe(&self, target: RunTarget) -> Answer<'_, Description>;
-
-    /// Reads a part of a run's history, as bytes of whole log rows.
-    fn history(&self, request: HistoryRequest) -> Answer<'_, HistoryPage>;
-
-    /// Lists runs, newest first.
-    fn runs(&self, filter: RunFilter, limit: usize) -> Answer<'_, Vec<RunRow>>;
-
-    /// Counts runs.
-    fn count_runs(&self, filter: RunFilter) -> Answer<'_, u64>;
-
-    /// Lists what runs wait for, by the end of the wait.
-    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<WaitRow>>;
-
-    /// Lists the nodes that serve the runs.
-    fn nodes(&self) -> Answer<'_, Vec<NodeListing>>;
+    /// Performs an operation. [`ask`] gives the answer in its type.
+    fn ask(&self, operation: AnyOperation) -> Answer<'_, AnyAnswer>;
 
     /// Connects a worker, which says how much it takes at once of which queues. This gives no credit:
     /// it is said so that a queue that cannot be served is refused here, as [`CallError::Invalid`]. A
@@ -51,6 +29,14 @@ pub trait Transport: Send + Sync + 'static {
         worker: Worker,
         takes: Vec<(QueueKey, usize)>,
     ) -> Answer<'_, Box<dyn Session>>;
+}
+
+/// Performs an operation, once, and gives the answer in its type.
+pub async fn ask<O: Operation>(
+    transport: &dyn Transport,
+    operation: O,
+) -> Result<O::Answer, CallError> {
+    transport.ask(operation.into()).await.and_then(O::answer)
 }
 
 /// A connected worker. To drop it is to end the stream.
@@ -72,9 +58,8 @@ pub trait SessionSender: Send + Sync {
     /// way.
     fn withdraw(&self);
 
-    /// Answers for work that was given: `CompleteTask`, `FailTask`, `AnswerQuery`, `ResolveActivity`,
-    /// `DetachAttempt`, `Heartbeat` or `PresentAttempt`. The future ends when the engine has acknowledged it.
-    fn call(&self, call: Call) -> Answer<'static, CallReply>;
+    /// Says what became of work that was given. The future ends when the engine has acknowledged it.
+    fn report(&self, report: Report) -> Answer<'static, ReportAnswer>;
 }
 
 /// What a connected worker is given.
@@ -83,6 +68,6 @@ pub enum Given {
     /// Work.
     Work(Dispatch),
     /// The shard was taken into memory anew and asks which attempts of its activities the worker
-    /// still has. They are presented by `PresentAttempt`, within the session's grace.
+    /// still has. They are presented by [`Report::PresentAttempt`], within the session's grace.
     PresentAttempts(ShardId),
 }

@@ -10,14 +10,15 @@ use std::{
     task::{Context, Poll},
 };
 
-use abide_core::{call::CallError, limits::InvalidField};
+use abide_core::{
+    limits::InvalidField,
+    operation::{AnyAnswer, AnyOperation, CallError, ReadOperation},
+};
 use abide_proto::{
-    error,
     generated::{
-        AnswersFrame, CallsFrame, NumberedAnswer, NumberedCall, numbered_answer::Answer,
-        numbered_call::Call as Asked,
+        AnswersFrame, CallsFrame, NumberedAnswer, NumberedCall, numbered_call::Call as Asked,
     },
-    operation::{Operation, Reply},
+    operation::{answer_to_wire, operation_from_wire},
 };
 use futures_util::{
     FutureExt, Stream, StreamExt,
@@ -31,7 +32,7 @@ use tonic::Status;
 use crate::{
     frame::{READ_FRAMES, WRITTEN_BYTES, WRITTEN_ITEMS, check_items},
     guests::{Charge, Guest},
-    handler::{Handler, over, status},
+    handler::{Handler, is_page, over, status},
     history::{PAGE_BYTES, await_events},
     wire::{Said, Sending},
 };
@@ -106,16 +107,16 @@ impl Calls {
         }
         let call = call.ok_or_else(|| InvalidField::new("call", "has no known case set"))?;
         let bytes = call.encoded_len();
-        let operation = self.handler.operation(call)?;
-        let named = (number, operation.may_wait(), bytes);
+        let operation = self.handler.counted(operation_from_wire(call))?;
+        let named = (number, operation.waits(), bytes);
         let (handler, guest) = (self.handler.clone(), Arc::clone(&self.guest));
         match operation {
-            Operation::Call(call) => self.run(named, async move {
-                let reply = handler.engine.call(call).await;
-                handler.calls.count(&reply);
-                (numbered(number, reply.map(|reply| Reply::Call(reply).into())), None)
+            operation @ AnyOperation::Run(_) => self.run(named, async move {
+                (numbered(number, handler.perform(operation).await), None)
             }),
-            other => self.run(named, read(handler, guest, number, other)),
+            AnyOperation::Read(operation) => {
+                self.run(named, read(handler, guest, number, operation))
+            }
         }
     }
 
@@ -191,33 +192,29 @@ impl Calls {
     }
 }
 
-/// Answers what is read and not done.
-async fn read(handler: Handler, guest: Arc<Guest>, number: u64, operation: Operation) -> Answered {
-    match answer(&handler, guest, operation).await {
-        Ok((answer, room)) => (numbered(number, Ok(answer)), room),
-        Err(failed) => (numbered(number, Err(failed)), None),
-    }
-}
-
-async fn answer(
-    handler: &Handler,
+/// Answers what is read from the store.
+async fn read(
+    handler: Handler,
     guest: Arc<Guest>,
-    mut operation: Operation,
-) -> Result<(Answer, Option<Charge>), CallError> {
-    if let Operation::History(request) = &mut operation {
-        let awaited = await_events(handler, request).await;
-        if awaited.is_err() {
-            handler.calls.count(&awaited);
-        }
-        awaited?;
+    number: u64,
+    mut operation: Box<ReadOperation>,
+) -> Answered {
+    if let ReadOperation::History(asked) = &mut *operation
+        && let Err(failed) = await_events(&handler, asked).await
+    {
+        let failed = Err(failed);
+        handler.calls.count(&failed);
+        return (numbered(number, failed), None);
     }
-    let room = if operation.is_page() { Some(guest.room(PAGE_BYTES).await) } else { None };
-    Ok((handler.perform(operation).await?.into(), room))
+    let operation = AnyOperation::Read(operation);
+    let room = if is_page(&operation) { Some(guest.room(PAGE_BYTES).await) } else { None };
+    let answer = handler.perform(operation).await;
+    let room = room.filter(|_| answer.is_ok());
+    (numbered(number, answer), room)
 }
 
-fn numbered(number: u64, answer: Result<Answer, CallError>) -> NumberedAnswer {
-    let answer = answer.unwrap_or_else(|failed| Answer::Error(error::to_detail(failed)));
-    NumberedAnswer { number, answer: Some(answer) }
+fn numbered(number: u64, answer: Result<AnyAnswer, CallError>) -> NumberedAnswer {
+    NumberedAnswer { number, answer: Some(answer_to_wire(answer)) }
 }
 
 impl Stream for Calls {

@@ -3,18 +3,14 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use abide_core::{
-    call::{CallError, QueueKey},
-    limits::Exceeded,
+    dispatch::QueueKey,
+    limits::{Exceeded, InvalidField},
     node::{NodeListing, NodeStanding},
+    operation::{AnyAnswer, AnyOperation, CallError, Caller, Nodes, Operation, OperationName},
     run::Refusal,
 };
 use abide_engine::Engine;
-use abide_proto::{
-    error,
-    generated::{Credit, numbered_call::Call as Asked},
-    operation::{Operation, Reply, operation_from_wire},
-    worker::credit_from_wire,
-};
+use abide_proto::{error, generated::Credit, worker::credit_from_wire};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tonic::Status;
 
@@ -61,54 +57,38 @@ impl Handler {
         }
     }
 
-    /// What a message asks for.
-    pub(crate) fn operation(&self, asked: Asked) -> Result<Operation, CallError> {
-        let operation = operation_from_wire(asked);
-        let operation = operation.map_err(CallError::from);
-        if operation.is_err() {
-            self.calls.count(&operation);
+    /// What a message asks for. One that asks for nothing that makes sense has ended by that.
+    pub(crate) fn counted<O>(&self, read: Result<O, InvalidField>) -> Result<O, CallError> {
+        let read = read.map_err(CallError::from);
+        if read.is_err() {
+            self.calls.count(&read);
         }
-        operation
+        read
     }
 
     /// Performs an operation.
-    pub(crate) async fn perform(&self, operation: Operation) -> Result<Reply, CallError> {
-        let reply = self.reply(operation).await;
-        self.calls.count(&reply);
-        reply
+    pub(crate) async fn perform(&self, operation: AnyOperation) -> Result<AnyAnswer, CallError> {
+        let mut answer = self.engine.ask(&Caller::TRUSTED, operation).await;
+        self.calls.count(&answer);
+        if let Ok(AnyAnswer::Nodes(Nodes(nodes))) = &mut answer {
+            self.locate(nodes);
+        }
+        answer
     }
 
-    async fn reply(&self, operation: Operation) -> Result<Reply, CallError> {
-        let engine = &self.engine;
-        Ok(match operation {
-            Operation::Call(call) => Reply::Call(engine.call(call).await?),
-            Operation::History(request) => Reply::History(engine.history(request).await?),
-            Operation::Runs(page) => {
-                let limit = self.page(page.limit);
-                let rows = engine.runs(page.filter, limit).await?;
-                let more = rows.len() == limit;
-                Reply::Runs(rows, more)
-            }
-            Operation::CountRuns(filter) => Reply::Count(engine.count_runs(filter).await?),
-            Operation::Waits(page) => {
-                let limit = self.page(page.limit);
-                let (rows, more) = engine.waits(page.filter, limit).await?;
-                Reply::Waits(rows, more)
-            }
-            Operation::Nodes => Reply::Nodes(self.nodes().await?),
-        })
+    /// Performs what is part of an answer to somebody else's question, and is not counted as one.
+    pub(crate) async fn look<O: Operation>(&self, operation: O) -> Result<O::Answer, CallError> {
+        self.engine.ask(&Caller::TRUSTED, operation.into()).await.and_then(O::answer)
     }
 
-    async fn nodes(&self) -> Result<Vec<NodeListing>, CallError> {
-        let mut nodes = self.engine.nodes().await?;
-        // A node that is alone tells nobody where it is; whoever asks has found it here.
+    /// A node that is alone tells nobody where it is; whoever asks has found it here.
+    fn locate(&self, nodes: &mut [NodeListing]) {
         let alone = |node: &&mut NodeListing| {
             node.address.is_empty() && node.standing == NodeStanding::Alive
         };
         if let Some(alone) = nodes.iter_mut().find(alone) {
             alone.address = self.listens.to_string();
         }
-        Ok(nodes)
     }
 
     /// Whether whoever follows a run asks again: its shard is being opened anew, here or elsewhere, and
@@ -150,11 +130,14 @@ impl Handler {
     pub(crate) fn message_bytes(&self) -> u64 {
         u64::try_from(self.bounds.message_bytes).unwrap_or(u64::MAX)
     }
+}
 
-    fn page(&self, limit: Option<usize>) -> usize {
-        let most = self.engine.limits().page_rows;
-        limit.map_or(most, |limit| limit.clamp(1, most))
-    }
+/// Whether the answer may have many rows.
+pub(crate) const fn is_page(operation: &AnyOperation) -> bool {
+    matches!(
+        operation.name(),
+        OperationName::History | OperationName::ListRuns | OperationName::ListWaits
+    )
 }
 
 /// A bound of the server would be passed.

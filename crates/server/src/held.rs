@@ -4,9 +4,12 @@
 use std::collections::HashMap;
 
 use abide_core::{
-    call::{ActivityToken, Call, CallError, CallReply, Dispatch, QueryToken, TaskToken, Ticket},
+    attempt::ActivityToken,
+    dispatch::Dispatch,
     ids::{EventNumber, RunId, StartId},
     limits::InvalidField,
+    operation::{CallError, Ticket},
+    report::{QueryToken, Report, ReportAnswer, TaskToken},
 };
 
 use crate::handler::over;
@@ -57,7 +60,7 @@ enum Place {
     None,
 }
 
-/// A worker's call that may go to the engine.
+/// A worker's report that may go to the engine.
 #[derive(Debug)]
 pub(crate) struct Permitted {
     /// The task that it answers for.
@@ -114,35 +117,36 @@ impl Held {
         self.in_places -= usize::from(before == Some(Place::Taken));
     }
 
-    /// Whether the worker may make the call. An attempt that it was not given on this stream it can
+    /// Whether the worker may say this. An attempt that it was not given on this stream it can
     /// only have from before, and the engine knows whether it does.
-    pub(crate) fn permit(&mut self, call: &Call) -> Result<Permitted, CallError> {
-        let permitted = self.permitted(call)?;
+    pub(crate) fn permit(&mut self, report: &Report) -> Result<Permitted, CallError> {
+        let permitted = self.permitted(report)?;
         if permitted.answers && self.tasks.get(&permitted.task) == Some(&Place::Taken) {
             self.put(permitted.task, Place::Left);
         }
         Ok(permitted)
     }
 
-    fn permitted(&self, call: &Call) -> Result<Permitted, CallError> {
-        match call {
-            Call::CompleteTask(token, completion) if completion.eager_activities > self.limit => {
+    fn permitted(&self, report: &Report) -> Result<Permitted, CallError> {
+        match report {
+            Report::CompleteTask(token, completion) if completion.eager_activities > self.limit => {
                 let problem = format!(
                     "is {}, the limit is {} for task {}",
                     completion.eager_activities, self.limit, token.run
                 );
                 Err(InvalidField::new("eager_activities", problem).into())
             }
-            Call::CompleteTask(token, _) | Call::FailTask { token, .. } => self.given(token.into()),
-            Call::AnswerQuery(token, _) => self.given(token.into()),
-            Call::ResolveActivity(token, _) | Call::DetachAttempt(token) => {
+            Report::CompleteTask(token, _) | Report::FailTask { token, .. } => {
+                self.given(token.into())
+            }
+            Report::AnswerQuery(token, _) => self.given(token.into()),
+            Report::ResolveActivity(token, _) | Report::DetachAttempt(token) => {
                 Ok(self.attempt(token, true))
             }
-            Call::Heartbeat(token, _) => Ok(self.attempt(token, false)),
-            Call::PresentAttempt(token, _) => {
+            Report::Heartbeat(token, _) => Ok(self.attempt(token, false)),
+            Report::PresentAttempt(token, _) => {
                 Ok(Permitted { task: token.into(), present: None, answers: false })
             }
-            _ => Err(InvalidField::new("completion", "is not a worker's call").into()),
         }
     }
 
@@ -159,12 +163,12 @@ impl Held {
         Permitted { task, present, answers }
     }
 
-    /// The engine has answered the call.
+    /// The engine has answered the report.
     pub(crate) fn settle(
         &mut self,
         task: HeldTask,
         answers: bool,
-        result: &Result<CallReply, CallError>,
+        result: &Result<ReportAnswer, CallError>,
     ) {
         match result {
             Ok(_) if !answers => {
@@ -201,12 +205,13 @@ mod tests {
     }
 
     fn give(held: &mut Held, ticket: Ticket) {
-        let query_asked = abide_core::call::Query { name: "state".into(), input: Vec::new() };
+        let query_asked =
+            abide_core::operation::QueryRequest { name: "state".into(), input: Vec::new() };
         held.give(&Dispatch::Query { token: query(ticket), last_event: 1, query: query_asked });
     }
 
     fn answer(held: &mut Held, ticket: Ticket) -> HeldTask {
-        held.permit(&Call::AnswerQuery(query(ticket), Ok(Vec::new()))).expect("it is held").task
+        held.permit(&Report::AnswerQuery(query(ticket), Ok(Vec::new()))).expect("it is held").task
     }
 
     /// The shard was on its way to another node, say.

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use abide_core::{
-    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, RunTarget},
     codec::{Wire, generated::History},
+    follow::FollowedHistory,
     ids::{EventNumber, RunId},
     limits::InvalidField,
+    operation::{AwaitEvents, CallError, History as AskedHistory, HistoryPage, RunTarget},
 };
 use abide_proto::generated::{
     FollowHistoryRequest, GetHistoryRequest, GetHistoryResponse, HistoryPosition,
@@ -41,21 +42,19 @@ pub(crate) async fn page(
         target.run = Some(run);
         from = next;
     }
-    let page = handler.engine.history(HistoryRequest { target, from, follow: None }).await?;
-    response(page, 0).map(|(response, _)| response)
+    let page = handler.look(AskedHistory { target, from, follow: None }).await?;
+    response(&page, 0).map(|(response, _)| response)
 }
 
 /// Waits until there are events after the one that the caller follows, so that nothing else is held
 /// meanwhile.
 pub(crate) async fn await_events(
     handler: &Handler,
-    request: &mut HistoryRequest,
+    asked: &mut AskedHistory,
 ) -> Result<(), CallError> {
-    if let Some(follow) = request.follow.take() {
-        let call = Call::AwaitEvents(request.target.clone(), follow);
-        if let CallReply::History { run, .. } = handler.engine.call(call).await? {
-            request.target.run = Some(run);
-        }
+    if let Some(after) = asked.follow.take() {
+        let target = asked.target.clone();
+        asked.target.run = Some(handler.look(AwaitEvents { target, after }).await?.run);
     }
     Ok(())
 }
@@ -68,12 +67,12 @@ pub(crate) fn follow(
     request: FollowHistoryRequest,
 ) -> Result<impl Stream<Item = Result<Sending<GetHistoryResponse>, Status>> + use<>, Status> {
     let place = handler.stream()?;
-    let followed = Followed {
-        target: target(request.target).map_err(status)?,
+    let target = target(request.target).map_err(status)?;
+    let followed = Follower {
         handler,
         guest,
-        from: (request.after == 0).then_some(0),
-        seen: request.after,
+        followed: FollowedHistory::new(target, request.after),
+        sought: request.after == 0,
         after: request.after,
         _place: place,
     };
@@ -89,38 +88,31 @@ pub(crate) fn follow(
     }))
 }
 
-struct Followed {
+struct Follower {
     handler: Handler,
     guest: Arc<Guest>,
-    target: RunTarget,
-    /// Where the next page begins, once that is known.
-    from: Option<u64>,
-    /// The last event that was read.
-    seen: EventNumber,
+    followed: FollowedHistory,
+    /// The page is known that has the first event which the caller does not have.
+    sought: bool,
     /// The caller has the events up to this one.
     after: EventNumber,
     _place: OwnedSemaphorePermit,
 }
 
-impl Followed {
+impl Follower {
     /// The next page with something to say, and whether another may follow.
     async fn next(&mut self) -> Result<(Sending<GetHistoryResponse>, bool), CallError> {
+        if !self.sought {
+            self.seek().await?;
+        }
         loop {
-            let from = match self.from {
-                Some(from) => from,
-                None => self.begin().await?,
-            };
-            let (target, follow) = (self.target.clone(), Some(self.seen));
-            let mut request = HistoryRequest { target, from, follow };
-            await_events(&self.handler, &mut request).await?;
+            // Nothing else is held meanwhile.
+            self.handler.look(self.followed.await_next()).await?;
             let room = Arc::clone(&self.guest).room(PAGE_BYTES).await;
-            let page = self.handler.engine.history(request).await?;
-            // The current run may be another one soon; this stream stays with the one it began with.
-            self.target.run = Some(page.run);
-            self.from = Some(page.next);
-            let ended = page.closed && !page.more;
-            let (response, last) = response(page, self.after)?;
-            self.seen = last.unwrap_or(self.seen);
+            let page = self.handler.look(self.followed.page()).await?;
+            let (response, last) = response(&page, self.after)?;
+            self.followed.took(&page, last);
+            let ended = self.followed.ended();
             let empty = response.history.as_ref().is_none_or(|history| history.events.is_empty());
             if ended || !empty {
                 return Ok((Sending { message: response, rooms: vec![room] }, !ended));
@@ -129,24 +121,25 @@ impl Followed {
     }
 
     /// Goes to the first event that the caller does not have.
-    async fn begin(&mut self) -> Result<u64, CallError> {
-        let next = self.after.saturating_add(1);
-        let (run, from) = self.handler.engine.seek_history(self.target.clone(), next).await?;
-        self.target.run = Some(run);
-        Ok(from)
+    async fn seek(&mut self) -> Result<(), CallError> {
+        let (target, next) = (self.followed.target().clone(), self.after.saturating_add(1));
+        let (run, from) = self.handler.engine.seek_history(target, next).await?;
+        self.followed.seek(run, from);
+        self.sought = true;
+        Ok(())
     }
 }
 
 /// The page as its readers see it, with the events after `after`, and the last event that it has.
 fn response(
-    page: HistoryPage,
+    page: &HistoryPage,
     after: EventNumber,
 ) -> Result<(GetHistoryResponse, Option<EventNumber>), CallError> {
-    let HistoryPage { run, rows, next, more, closed } = page;
+    let HistoryPage { run, ref rows, next, more, closed } = *page;
     let mut history = History::default();
     for row in rows {
         history
-            .merge(row)
+            .merge(row.clone())
             .map_err(|error| CallError::Unreadable { run, reason: error.to_string() })?;
     }
     let last = history.events.last().map(|event| event.number);

@@ -6,7 +6,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use abide_core::call::CallError;
+use abide_core::operation::CallError;
 use abide_engine::{CommitTimes, Figures, StoreFault};
 
 use crate::{guests::Guests, handler::Handler};

@@ -1,16 +1,23 @@
 //! Single calls: each method translates its request, lets the handler perform it, and answers.
 
-use abide_core::{call::CallError, limits::InvalidField};
+use abide_core::{
+    limits::InvalidField,
+    operation::{
+        AwaitClose, AwaitUpdate, Cancel, CountRuns, Describe, ListNodes, ListRuns, ListWaits,
+        Operation, Pause, Query, Repair, ReportAttempt, RescheduleTimer, Signal, Start, Terminate,
+        Unpause, Update,
+    },
+};
 use abide_proto::generated::{
     self as messages, AnswersFrame, CallsFrame, DoneResponse, GetHistoryResponse, StartRunResponse,
-    abide_server::Abide, numbered_answer::Answer, numbered_call::Call as Asked,
+    abide_server::Abide,
 };
 use futures_util::stream::Empty;
 use tonic::{Request, Response, Status, Streaming, async_trait};
 
 use crate::{
     calls::Calls,
-    handler::{Handler, status},
+    handler::{Handler, is_page, status},
     history::{self, PAGE_BYTES},
     waits, wire,
 };
@@ -19,20 +26,20 @@ use crate::{
 pub(crate) struct Service(pub(crate) Handler);
 
 impl Service {
-    async fn ask<M, T>(
+    /// Performs the operation that a message stands for, and answers with the message of its answer.
+    async fn ask<O, T>(
         &self,
-        request: Request<M>,
-        asked: impl FnOnce(M) -> Asked,
+        request: Request<impl TryInto<O, Error = InvalidField>>,
     ) -> Result<Response<T>, Status>
     where
-        T: TryFrom<Answer, Error = CallError>,
+        O: Operation,
+        T: From<O::Answer>,
     {
         let guest = wire::guest(request.extensions())?;
-        let operation = self.0.operation(asked(request.into_inner())).map_err(status)?;
-        let room = if operation.is_page() { Some(guest.room(PAGE_BYTES).await) } else { None };
-        let reply = self.0.perform(operation).await.map_err(status)?;
-        let answer = T::try_from(reply.into()).map_err(status)?;
-        Ok(wire::with_room(answer, room))
+        let operation = self.0.counted(request.into_inner().try_into()).map_err(status)?.into();
+        let room = if is_page(&operation) { Some(guest.room(PAGE_BYTES).await) } else { None };
+        let answer = self.0.perform(operation).await.and_then(O::answer).map_err(status)?;
+        Ok(wire::with_room(T::from(answer), room))
     }
 }
 
@@ -46,7 +53,7 @@ impl Abide for Service {
         &self,
         request: Request<messages::StartRunRequest>,
     ) -> Result<Response<StartRunResponse>, Status> {
-        self.ask(request, Asked::Start).await
+        self.ask::<Start, _>(request).await
     }
 
     async fn signal_with_start(
@@ -56,7 +63,7 @@ impl Abide for Service {
         if request.get_ref().signal.is_none() {
             return Err(status(InvalidField::new("signal", "is missing")));
         }
-        self.ask(request, Asked::Start).await
+        self.ask::<Start, _>(request).await
     }
 
     async fn update_with_start(
@@ -66,77 +73,77 @@ impl Abide for Service {
         if request.get_ref().update.is_none() {
             return Err(status(InvalidField::new("update", "is missing")));
         }
-        self.ask(request, Asked::Start).await
+        self.ask::<Start, _>(request).await
     }
 
     async fn signal_run(
         &self,
         request: Request<messages::SignalRunRequest>,
     ) -> Result<Response<DoneResponse>, Status> {
-        self.ask(request, Asked::Signal).await
+        self.ask::<Signal, _>(request).await
     }
 
     async fn query_run(
         &self,
         request: Request<messages::QueryRunRequest>,
     ) -> Result<Response<messages::QueryRunResponse>, Status> {
-        self.ask(request, Asked::Query).await
+        self.ask::<Query, _>(request).await
     }
 
     async fn update_run(
         &self,
         request: Request<messages::UpdateRunRequest>,
     ) -> Result<Response<messages::UpdateRunResponse>, Status> {
-        self.ask(request, Asked::Update).await
+        self.ask::<Update, _>(request).await
     }
 
     async fn await_update(
         &self,
         request: Request<messages::AwaitUpdateRequest>,
     ) -> Result<Response<messages::UpdateRunResponse>, Status> {
-        self.ask(request, Asked::AwaitUpdate).await
+        self.ask::<AwaitUpdate, _>(request).await
     }
 
     async fn cancel_run(
         &self,
         request: Request<messages::CancelRunRequest>,
     ) -> Result<Response<DoneResponse>, Status> {
-        self.ask(request, Asked::Cancel).await
+        self.ask::<Cancel, _>(request).await
     }
 
     async fn terminate_run(
         &self,
         request: Request<messages::TerminateRunRequest>,
     ) -> Result<Response<DoneResponse>, Status> {
-        self.ask(request, Asked::Terminate).await
+        self.ask::<Terminate, _>(request).await
     }
 
     async fn pause_run(
         &self,
         request: Request<messages::PauseRunRequest>,
     ) -> Result<Response<DoneResponse>, Status> {
-        self.ask(request, Asked::Pause).await
+        self.ask::<Pause, _>(request).await
     }
 
     async fn unpause_run(
         &self,
         request: Request<messages::PauseRunRequest>,
     ) -> Result<Response<DoneResponse>, Status> {
-        self.ask(request, Asked::Unpause).await
+        self.ask::<Unpause, _>(request).await
     }
 
     async fn describe_run(
         &self,
         request: Request<messages::DescribeRunRequest>,
     ) -> Result<Response<messages::RunDescription>, Status> {
-        self.ask(request, Asked::Describe).await
+        self.ask::<Describe, _>(request).await
     }
 
     async fn await_close(
         &self,
         request: Request<messages::AwaitCloseRequest>,
     ) -> Result<Response<messages::AwaitCloseResponse>, Status> {
-        self.ask(request, Asked::AwaitClose).await
+        self.ask::<AwaitClose, _>(request).await
     }
 
     async fn get_history(
@@ -161,21 +168,21 @@ impl Abide for Service {
         &self,
         request: Request<messages::ListRunsRequest>,
     ) -> Result<Response<messages::ListRunsResponse>, Status> {
-        self.ask(request, Asked::ListRuns).await
+        self.ask::<ListRuns, _>(request).await
     }
 
     async fn count_runs(
         &self,
         request: Request<messages::CountRunsRequest>,
     ) -> Result<Response<messages::CountRunsResponse>, Status> {
-        self.ask(request, Asked::CountRuns).await
+        self.ask::<CountRuns, _>(request).await
     }
 
     async fn list_waits(
         &self,
         request: Request<messages::ListWaitsRequest>,
     ) -> Result<Response<messages::ListWaitsResponse>, Status> {
-        self.ask(request, Asked::ListWaits).await
+        self.ask::<ListWaits, _>(request).await
     }
 
     async fn get_wait(
@@ -198,28 +205,28 @@ impl Abide for Service {
         &self,
         request: Request<messages::RescheduleTimerRequest>,
     ) -> Result<Response<DoneResponse>, Status> {
-        self.ask(request, Asked::RescheduleTimer).await
+        self.ask::<RescheduleTimer, _>(request).await
     }
 
     async fn list_nodes(
         &self,
         request: Request<messages::ListNodesRequest>,
     ) -> Result<Response<messages::ListNodesResponse>, Status> {
-        self.ask(request, Asked::ListNodes).await
+        self.ask::<ListNodes, _>(request).await
     }
 
     async fn report_attempt(
         &self,
         request: Request<messages::ReportAttemptRequest>,
     ) -> Result<Response<messages::ReportAttemptResponse>, Status> {
-        self.ask(request, Asked::ReportAttempt).await
+        self.ask::<ReportAttempt, _>(request).await
     }
 
     async fn repair_run(
         &self,
         request: Request<messages::RepairRunRequest>,
     ) -> Result<Response<DoneResponse>, Status> {
-        self.ask(request, Asked::Repair).await
+        self.ask::<Repair, _>(request).await
     }
 
     async fn calls(

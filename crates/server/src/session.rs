@@ -9,9 +9,10 @@ use std::{
 };
 
 use abide_core::{
-    call::{Call, CallError, CallReply},
     ids::SessionId,
     limits::InvalidField,
+    operation::CallError,
+    report::{Report, ReportAnswer},
 };
 use abide_engine::Given;
 use abide_proto::{
@@ -53,7 +54,7 @@ struct Settled {
     number: u64,
     /// The task, and whether it is answered; none if the completion never got to the engine.
     task: Option<(HeldTask, bool)>,
-    result: Result<CallReply, CallError>,
+    result: Result<ReportAnswer, CallError>,
     _held: Charge,
 }
 
@@ -118,12 +119,12 @@ impl WorkerStream {
         let session = &self.session.worker().session;
         let permitted = completion
             .ok_or_else(|| InvalidField::new("completion", "has no known case set"))
-            .and_then(|completion| worker::completion_from_wire(completion, session))
+            .and_then(|completion| worker::report_from_wire(completion, session))
             .map_err(CallError::from)
-            .and_then(|call| Ok((self.held.permit(&call)?, call)));
+            .and_then(|report| Ok((self.held.permit(&report)?, report)));
         let running = match permitted {
-            Ok((permitted, call)) => {
-                perform(self.handler.clone(), session.clone(), permitted, call).boxed()
+            Ok((permitted, report)) => {
+                perform(self.handler.clone(), session.clone(), permitted, report).boxed()
             }
             Err(failed) => std::future::ready((None, Err(failed))).boxed(),
         };
@@ -190,15 +191,17 @@ async fn perform(
     handler: Handler,
     session: SessionId,
     permitted: Permitted,
-    call: Call,
-) -> (Option<(HeldTask, bool)>, Result<CallReply, CallError>) {
+    report: Report,
+) -> (Option<(HeldTask, bool)>, Result<ReportAnswer, CallError>) {
     let Permitted { task, present, answers } = permitted;
     let presented = match present {
-        Some(token) => handler.engine.call(Call::PresentAttempt(token, session)).await.map(drop),
+        Some(token) => {
+            handler.engine.report(Report::PresentAttempt(token, session)).await.map(drop)
+        }
         None => Ok(()),
     };
     let result = match presented {
-        Ok(()) => handler.engine.call(call).await,
+        Ok(()) => handler.engine.report(report).await,
         Err(failed) => Err(failed),
     };
     handler.completions.count(&result);

@@ -1,9 +1,9 @@
 //! What one run waits for: one wait, and all of them, followed as they change.
 
 use abide_core::{
-    call::{Call, CallError, CallReply, RunWaits},
     follow::FollowedWaits,
     limits::InvalidField,
+    operation::{AwaitWaits, CallError, RunWaits},
     run::Refusal,
 };
 use abide_proto::{
@@ -28,7 +28,7 @@ pub(crate) async fn one(
     let target = target(request.target)?;
     let key = wait_key(&request.wait)?;
     handler.engine.limits().check_length("wait", &key.to_string())?;
-    let open = read(handler, Call::AwaitWaits(target, 0)).await?.waits;
+    let open = handler.look(AwaitWaits { target, after: 0 }).await?.waits;
     let found = open.iter().find(|wait| wait.key == key).cloned();
     let found = found.ok_or_else(|| CallError::Refused(Refusal::UnknownWait(key.to_string())))?;
     Ok(found.into())
@@ -69,19 +69,12 @@ impl Follower {
     /// The waits as soon as they differ from what was told, or the run is closed.
     async fn next(&mut self) -> Result<RunWaits, CallError> {
         loop {
-            match read(&self.handler, self.followed.call()).await {
+            match self.handler.look(self.followed.next()).await {
                 Ok(waits) if self.followed.news(&waits) => return Ok(waits),
                 Ok(_) => {}
                 Err(failed) if self.handler.goes_on(&failed).await => {}
                 Err(failed) => return Err(failed),
             }
         }
-    }
-}
-
-async fn read(handler: &Handler, call: Call) -> Result<RunWaits, CallError> {
-    match handler.engine.call(call).await? {
-        CallReply::Waits(waits) => Ok(waits),
-        _ => Err(CallError::NotFound),
     }
 }

@@ -1,6 +1,6 @@
 //! Where workers connect: a worker says hello, and its stream begins.
 
-use abide_core::{call::CallError, call::Worker, limits::InvalidField};
+use abide_core::{dispatch::Worker, limits::InvalidField, operation::CallError};
 use abide_proto::{
     PROTOCOL_VERSION,
     generated::{Credit, Hello, ServerFrame, WorkerFrame, workers_server},

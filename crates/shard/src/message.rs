@@ -4,10 +4,12 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
-    call::{Call, CallError, CallReply, Dispatch, QueueKey, Ticket, Worker},
+    dispatch::{Dispatch, QueueKey, Worker},
     effect::{Action, Answer, Effect},
     event::RunReference,
     ids::{BuildId, EventNumber, RunId, SessionId, ShardId, WorkflowKey},
+    operation::{AnyAnswer, CallError, RunOperation, Ticket},
+    report::{Report, ReportAnswer},
     time::Timestamp,
 };
 use abide_store::{
@@ -23,8 +25,10 @@ use abide_store::{
 pub enum Message {
     /// Take the shard into memory.
     Open,
-    /// Somebody asks for something.
-    Call(Ticket, Box<Call>),
+    /// A client or an operator asks for something.
+    Ask(Ticket, Box<RunOperation>),
+    /// A worker says something of its work.
+    Report(Ticket, Box<Report>),
     /// Nobody waits for the answer any more.
     Forget(Ticket),
     /// The store answered a read.
@@ -59,8 +63,10 @@ pub enum Output {
     Fetch(Ticket, Fetch),
     /// Commit to the store. One at a time per shard.
     Commit(Batch),
-    /// Tell the caller.
-    Reply(Ticket, Result<CallReply, CallError>),
+    /// Tell the client or the operator.
+    Reply(Ticket, Result<AnyAnswer, CallError>),
+    /// Tell the worker what became of its report.
+    Acknowledge(Ticket, Result<ReportAnswer, CallError>),
     /// Offer work to a queue.
     Offer(Offer),
     /// Send work to a worker.

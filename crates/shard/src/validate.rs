@@ -2,40 +2,49 @@
 
 use abide_core::{
     attempt::{AttemptName, AttemptReport},
-    call::{Call, CallError, RunTarget, StartCall},
-    event::{RunPaused, RunUnpaused, SignalReceived, UpdateRequest},
+    event::{SignalReceived, UpdateRequest},
     failure::Failure,
     ids::{Key, UpdateId},
     limits::{InvalidField, Limits},
+    operation::{
+        AwaitClose, AwaitEvents, AwaitUpdate, AwaitWaits, CallError, Cancel, Describe, Pause,
+        Query, Repair, ReportAttempt, RescheduleTimer, RunOperation, RunTarget, Signal, Start,
+        Terminate, Unpause, Update,
+    },
     payload::{self, Extension, PayloadMap, Payloads},
+    report::Report,
     run::{Movable, Resolution},
     time::Timestamp,
 };
 
-/// Refuses a malformed request with the field at fault.
-pub(crate) fn check(call: &Call, limits: &Limits, now: Timestamp) -> Result<(), CallError> {
+/// Refuses a malformed operation with the field at fault.
+pub(crate) fn operation(
+    operation: &RunOperation,
+    limits: &Limits,
+    now: Timestamp,
+) -> Result<(), CallError> {
     let check = Check { limits };
-    match call {
-        Call::Start(start) => check.start(start, now),
-        Call::Signal(target, signal, extension) => {
+    match operation {
+        RunOperation::Start(start) => check.start(start, now),
+        RunOperation::Signal(Signal { target, signal, extension }) => {
             check.target(target)?;
             check.extension(extension)?;
             check.signal(signal)
         }
-        Call::Update { target, update, request, .. } => {
+        RunOperation::Update(Update { target, update, request, .. }) => {
             check.target(target)?;
             check.update(update, request)
         }
-        Call::AwaitUpdate { target, update, .. } => {
+        RunOperation::AwaitUpdate(AwaitUpdate { target, update, .. }) => {
             check.target(target)?;
             check.name("update id", update.as_str())
         }
-        Call::Query { target, query } => {
+        RunOperation::Query(Query { target, query }) => {
             check.target(target)?;
             check.name("query name", &query.name)?;
             check.payloads("query input", &query.input)
         }
-        Call::RescheduleTimer { target, what, key, identity, .. } => {
+        RunOperation::RescheduleTimer(RescheduleTimer { target, what, key, identity, .. }) => {
             check.target(target)?;
             check.key(key.as_ref())?;
             check.label("identity", identity)?;
@@ -44,46 +53,44 @@ pub(crate) fn check(call: &Call, limits: &Limits, now: Timestamp) -> Result<(), 
                 Movable::Wait(wait) => check.name("wait id", &wait.to_string()),
             }
         }
-        Call::Terminate { target, details, reason, identity, key } => {
-            check.target(target)?;
-            check.key(key.as_ref())?;
-            check.label("identity", identity)?;
-            check.label("reason", reason)?;
+        RunOperation::Terminate(Terminate { target, details, reason, identity, key }) => {
+            check.done_to(target, reason, identity, key.as_ref())?;
             check.payloads("details", details)
         }
-        Call::RequestCancel { target, reason, identity, key } => {
-            check.target(target)?;
-            check.key(key.as_ref())?;
-            check.label("identity", identity)?;
-            check.label("reason", reason)
+        RunOperation::Cancel(Cancel { target, reason, identity, key })
+        | RunOperation::Pause(Pause { target, reason, identity, key })
+        | RunOperation::Unpause(Unpause { target, reason, identity, key }) => {
+            check.done_to(target, reason, identity, key.as_ref())
         }
-        Call::Pause(target, RunPaused { reason, identity, key })
-        | Call::Unpause(target, RunUnpaused { reason, identity, key }) => {
-            check.target(target)?;
-            check.key(key.as_ref())?;
-            check.label("identity", identity)?;
-            check.label("reason", reason)
-        }
-        Call::Repair { target, identity } => {
+        RunOperation::Repair(Repair { target, identity }) => {
             check.target(target)?;
             check.label("identity", identity)
         }
-        Call::Describe(target)
-        | Call::AwaitClose(target)
-        | Call::AwaitEvents(target, _)
-        | Call::AwaitWaits(target, _) => check.target(target),
-        Call::Heartbeat(_, details) => check.payloads("heartbeat details", details),
-        Call::ResolveActivity(_, resolution) => check.resolution(resolution),
-        Call::FailTask { failure, blocked, .. } => {
+        RunOperation::Describe(Describe { target })
+        | RunOperation::AwaitClose(AwaitClose { target })
+        | RunOperation::AwaitEvents(AwaitEvents { target, .. })
+        | RunOperation::AwaitWaits(AwaitWaits { target, .. }) => check.target(target),
+        RunOperation::ReportAttempt(ReportAttempt { attempt, report }) => {
+            check.report(attempt, report)
+        }
+    }
+}
+
+/// Refuses a malformed report with the field at fault.
+pub(crate) fn report(report: &Report, limits: &Limits) -> Result<(), CallError> {
+    let check = Check { limits };
+    match report {
+        Report::Heartbeat(_, details) => check.payloads("heartbeat details", details),
+        Report::ResolveActivity(_, resolution) => check.resolution(resolution),
+        Report::FailTask { failure, blocked, .. } => {
             blocked.as_ref().map_or(Ok(()), |blocked| limits.check_blocked(blocked))?;
             check.failure(failure)
         }
-        Call::AnswerQuery(_, Ok(result)) => check.payloads("query result", result),
-        Call::AnswerQuery(_, Err(failure)) => check.failure(failure),
+        Report::AnswerQuery(_, Ok(result)) => check.payloads("query result", result),
+        Report::AnswerQuery(_, Err(failure)) => check.failure(failure),
         // Commands are checked one by one by the run.
-        Call::CompleteTask(_, completion) => check.extension(&completion.sdk_metadata),
-        Call::ReportAttempt(name, report) => check.report(name, report),
-        Call::PresentAttempt(..) | Call::DetachAttempt(_) => Ok(()),
+        Report::CompleteTask(_, completion) => check.extension(&completion.sdk_metadata),
+        Report::PresentAttempt(..) | Report::DetachAttempt(_) => Ok(()),
     }
 }
 
@@ -112,7 +119,7 @@ impl Check<'_> {
         }
     }
 
-    fn start(&self, start: &StartCall, now: Timestamp) -> Result<(), CallError> {
+    fn start(&self, start: &Start, now: Timestamp) -> Result<(), CallError> {
         self.name("workflow id", start.workflow.workflow.as_str())?;
         self.name("namespace", start.workflow.namespace.as_str())?;
         self.key(start.key.as_ref())?;
@@ -150,6 +157,20 @@ impl Check<'_> {
     fn target(&self, target: &RunTarget) -> Result<(), CallError> {
         self.name("workflow id", target.workflow.workflow.as_str())?;
         self.name("namespace", target.workflow.namespace.as_str())
+    }
+
+    /// What is done to a run from outside.
+    fn done_to(
+        &self,
+        target: &RunTarget,
+        reason: &str,
+        identity: &str,
+        key: Option<&Key>,
+    ) -> Result<(), CallError> {
+        self.target(target)?;
+        self.key(key)?;
+        self.label("identity", identity)?;
+        self.label("reason", reason)
     }
 
     fn name(&self, field: &'static str, name: &str) -> Result<(), CallError> {

@@ -2,7 +2,7 @@
 //! is an index of it and can be rebuilt. Blobs are opaque to stores.
 
 pub use abide_core::{
-    call::WorkKind,
+    dispatch::WorkKind,
     list::{RunRow, RunStatus, WaitKind, WaitRow},
 };
 use abide_core::{

@@ -6,7 +6,7 @@ use abide::{
     ClientError, ReusePolicy,
     client::{Start as Asked, StartWithUpdate, StartedWithUpdate, Untyped, WorkflowHandle},
 };
-use abide_core::{call::ConflictPolicy, payload::Payloads};
+use abide_core::{operation::ConflictPolicy, payload::Payloads};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use uuid::Uuid;

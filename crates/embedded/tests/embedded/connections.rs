@@ -11,8 +11,9 @@ use abide::{
     transport::{Given, Session},
 };
 use abide_core::{
-    call::{CallError, Dispatch, QueueKey, WorkKind, Worker as Named},
+    dispatch::{Dispatch, QueueKey, WorkKind, Worker as Named},
     list::RunStatus,
+    operation::CallError,
     run::Refusal,
 };
 use abide_embedded::Embedded;

@@ -1,7 +1,7 @@
 //! Workers that cannot read a history at first, or whose cached state is lost by a user's panic.
 
 use abide::{Context, Worker};
-use abide_core::{call::CallError, event::Fact};
+use abide_core::{event::Fact, operation::CallError};
 use abide_embedded::Embedded;
 use abide_sdk::workflow;
 

@@ -1,7 +1,7 @@
 //! Signals, queries and updates.
 
 use abide::{ClientError, Context, client::Client};
-use abide_core::{call::ConflictPolicy, event::Fact, run::Refusal};
+use abide_core::{event::Fact, operation::ConflictPolicy, run::Refusal};
 use abide_embedded::Embedded;
 use abide_sdk::workflow;
 

@@ -14,13 +14,9 @@ use abide::{
     transport::{Answer, Given, Session, SessionSender, Transport},
 };
 use abide_core::{
-    call::{
-        Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget,
-        Worker as Named,
-    },
-    list::{RunFilter, RunRow, WaitFilter, WaitRow},
-    node::NodeListing,
-    run::Description,
+    dispatch::{QueueKey, Worker as Named},
+    operation::{AnyAnswer, AnyOperation, CallError, OperationName},
+    report::{Report, ReportAnswer},
 };
 use abide_embedded::Embedded;
 use tokio::sync::{Barrier, Notify};
@@ -95,10 +91,18 @@ impl Unsteady {
 }
 
 impl Transport for Unsteady {
-    fn call(&self, call: Call) -> Answer<'_, CallReply> {
-        let first = self.asked.lock().unwrap().insert(format!("{call:?}"));
+    fn ask(&self, operation: AnyOperation) -> Answer<'_, AnyAnswer> {
+        let unread = match operation.name() {
+            OperationName::History => self.unread.lock().unwrap().pop_front(),
+            _ => None,
+        };
+        let first =
+            loses(&operation) && self.asked.lock().unwrap().insert(format!("{operation:?}"));
         Box::pin(async move {
-            let result = self.inner.call(call).await;
+            if let Some(error) = unread {
+                return Err(error);
+            }
+            let result = self.inner.ask(operation).await;
             if first {
                 self.lost.fetch_add(1, Ordering::SeqCst);
                 let meanwhile = self.meanwhile.lock().unwrap().take();
@@ -109,33 +113,6 @@ impl Transport for Unsteady {
             }
             result
         })
-    }
-
-    fn describe(&self, target: RunTarget) -> Answer<'_, Description> {
-        self.inner.describe(target)
-    }
-
-    fn history(&self, request: HistoryRequest) -> Answer<'_, HistoryPage> {
-        match self.unread.lock().unwrap().pop_front() {
-            Some(error) => Box::pin(std::future::ready(Err(error))),
-            None => self.inner.history(request),
-        }
-    }
-
-    fn runs(&self, filter: RunFilter, limit: usize) -> Answer<'_, Vec<RunRow>> {
-        self.inner.runs(filter, limit)
-    }
-
-    fn count_runs(&self, filter: RunFilter) -> Answer<'_, u64> {
-        self.inner.count_runs(filter)
-    }
-
-    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<WaitRow>> {
-        self.inner.waits(filter, limit)
-    }
-
-    fn nodes(&self) -> Answer<'_, Vec<NodeListing>> {
-        self.inner.nodes()
     }
 
     fn connect(
@@ -153,6 +130,11 @@ impl Transport for Unsteady {
             Ok(Box::new(Stream { inner, sender, cut, barren }) as Box<dyn Session>)
         })
     }
+}
+
+/// Whether the first answer to it is lost. Those who only look are left alone.
+fn loses(operation: &AnyOperation) -> bool {
+    matches!(operation, AnyOperation::Run(_)) && operation.name() != OperationName::Describe
 }
 
 struct Stream {
@@ -194,10 +176,10 @@ impl SessionSender for Sender {
         self.inner.withdraw();
     }
 
-    fn call(&self, call: Call) -> Answer<'static, CallReply> {
+    fn report(&self, report: Report) -> Answer<'static, ReportAnswer> {
         let left = |left: u32| left.checked_sub(1);
-        match &call {
-            Call::Heartbeat(..)
+        match &report {
+            Report::Heartbeat(..)
                 if self
                     .faults
                     .heartbeats_lost
@@ -207,9 +189,9 @@ impl SessionSender for Sender {
                 let lost = CallError::Unavailable("the heartbeat was lost".into());
                 Box::pin(std::future::ready(Err(lost)))
             }
-            Call::PresentAttempt(..) => {
+            Report::PresentAttempt(..) => {
                 let presented = self.faults.presented.lock().unwrap().clone();
-                let answer = self.inner.call(call);
+                let answer = self.inner.report(report);
                 Box::pin(async move {
                     if let Some(presented) = presented {
                         presented.wait().await;
@@ -217,7 +199,7 @@ impl SessionSender for Sender {
                     answer.await
                 })
             }
-            _ => self.inner.call(call),
+            _ => self.inner.report(report),
         }
     }
 }

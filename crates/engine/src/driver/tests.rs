@@ -3,10 +3,12 @@
 use std::{collections::BTreeSet, future::ready, time::Duration};
 
 use abide_core::{
-    call::{Call, CallReply, ConflictPolicy, QueueKey, StartCall, WorkKind, Worker},
+    dispatch::{QueueKey, WorkKind, Worker},
     event::RunSpec,
     ids::{RunId, WorkflowKey},
     limits::Limits,
+    operation::{ConflictPolicy, RunOperation, Start},
+    report::Report,
 };
 use abide_shard::{
     lease::LeaseOptions,
@@ -29,7 +31,11 @@ struct Nobody;
 impl Peers for Nobody {
     fn keep(&self, _nodes: BTreeSet<String>) {}
 
-    fn call(&self, _node: &str, _call: Call) -> PeerAnswer<CallReply> {
+    fn ask(&self, _node: &str, _operation: Box<RunOperation>) -> PeerAnswer<AnyAnswer> {
+        Box::pin(ready(Err(CallError::NotServed)))
+    }
+
+    fn report(&self, _node: &str, _report: Report) -> PeerAnswer<ReportAnswer> {
         Box::pin(ready(Err(CallError::NotServed)))
     }
 
@@ -51,8 +57,8 @@ fn node_without_lease() -> Node {
     Node::new(store, (clock, Limits::default()), "zombie".into(), 1, Some(&membership), say)
 }
 
-fn start(workflow: &WorkflowKey) -> Call {
-    Call::Start(Box::new(StartCall {
+fn start(workflow: &WorkflowKey) -> Start {
+    Start {
         workflow: workflow.clone(),
         spec: RunSpec {
             workflow_type: "hello".into(),
@@ -66,7 +72,7 @@ fn start(workflow: &WorkflowKey) -> Call {
         begin: Default::default(),
         signal: None,
         update: None,
-    }))
+    }
 }
 
 #[tokio::test]
@@ -84,7 +90,7 @@ async fn a_node_whose_lease_is_over_gives_nothing_out_and_its_worker_keeps_its_c
 
     let driver = Driver::new(shard, Arc::clone(&node), node.serve(shard));
     let (answer, reply) = oneshot::channel();
-    node.post(shard, Post::Call(1, Box::new(start(&workflow)), answer));
+    node.post(shard, Post::Ask(1, Box::new(start(&workflow).into()), answer));
     assert_eq!(driver.run().await, shard, "the shard closes by itself");
 
     let (reply, _) = reply.await.expect("the caller is told");

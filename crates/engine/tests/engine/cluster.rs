@@ -8,10 +8,12 @@ use std::{
 };
 
 use abide_core::{
-    call::{Call, CallError, CallReply, Dispatch, TaskCompletion, WorkKind, Worker},
     command::Ask,
+    dispatch::{Dispatch, WorkKind, Worker},
     event::SignalReceived,
     ids::RunId,
+    operation::{AwaitClose, CallError, Describe, Operation, Signal},
+    report::{Report, TaskCompletion},
     run::Close,
 };
 use abide_engine::{Engine, Given};
@@ -19,25 +21,22 @@ use abide_program::Node;
 
 use crate::{
     support::{
-        Programs, activity, connect, programs, queue, repeat, start_call, target, wait_for_waits,
-        work, workflow,
+        Programs, activity, ask, ask_here, connect, programs, queue, repeat, start_call, target,
+        wait_for_waits, work, workflow,
     },
     wires::Cluster,
 };
 
-async fn insist(engine: &Engine, call: Call) -> CallReply {
-    repeat(engine, call).await.expect("it is taken")
+async fn insist<O: Operation + Sync>(engine: &Engine, operation: O) -> O::Answer {
+    repeat(engine, || ask(engine, operation.clone())).await.expect("it is taken")
 }
 
 async fn start(engine: &Engine, id: &str, workflow_type: &str) {
-    insist(engine, Call::Start(Box::new(start_call(id, workflow_type)))).await;
+    insist(engine, start_call(id, workflow_type)).await;
 }
 
 async fn closed(engine: &Engine, id: &str) -> Close {
-    match insist(engine, Call::AwaitClose(target(id))).await {
-        CallReply::Closed { how, .. } => how,
-        other => panic!("not closed: {other:?}"),
-    }
+    insist(engine, AwaitClose { target: target(id) }).await.how
 }
 
 /// The run of a workflow task.
@@ -72,14 +71,20 @@ async fn a_worker_at_one_node_gets_the_work_of_all() {
     }
     for n in 0..30 {
         let signal = SignalReceived { name: "go".into(), ..SignalReceived::default() };
-        let call = Call::Signal(target(&format!("family-{n}")), signal, Default::default());
+        let call = Signal {
+            target: target(&format!("family-{n}")),
+            signal,
+            extension: Default::default(),
+        };
         insist(&cluster.engines[(n + 1) % 3], call).await;
     }
     for n in 0..30 {
         let how = closed(&cluster.engines[(n + 2) % 3], &format!("family-{n}")).await;
         assert_eq!(how, Close::Completed, "family-{n}");
     }
-    let described = cluster.engines[0].describe(target("family-7")).await.expect("it is shown");
+    let described = ask(&cluster.engines[0], Describe { target: target("family-7") })
+        .await
+        .expect("it is shown");
     assert_eq!(described.workflow, workflow("family-7"));
 }
 
@@ -96,7 +101,8 @@ async fn a_node_that_leaves_hands_over_and_nobody_waits_for_its_lease() {
     leaving.shutdown().await;
     for n in 0..20 {
         let signal = SignalReceived { name: "go".into(), ..SignalReceived::default() };
-        let call = Call::Signal(target(&format!("run-{n}")), signal, Default::default());
+        let call =
+            Signal { target: target(&format!("run-{n}")), signal, extension: Default::default() };
         insist(&cluster.engines[0], call).await;
         assert_eq!(closed(&cluster.engines[0], &format!("run-{n}")).await, Close::Completed);
     }
@@ -130,12 +136,16 @@ async fn calls_wait_for_a_shard_that_moves() {
         let mut calls = 0_u32;
         while !*stopped.borrow() {
             for n in 0..64 {
-                let call = Call::Describe(target(&format!("run-{n}")));
-                let reply = engine.call(call).await.expect("it waits for its shard");
-                assert!(matches!(reply, CallReply::Description(_)), "{reply:?}");
+                let call = Describe { target: target(&format!("run-{n}")) };
+                let reply = ask(&engine, call).await.expect("it waits for its shard");
+                assert_eq!(reply.workflow.workflow.as_str(), format!("run-{n}"));
                 let signal = SignalReceived { name: "go".into(), ..SignalReceived::default() };
-                let call = Call::Signal(target(&format!("run-{n}")), signal, Default::default());
-                engine.call(call).await.expect("it waits for its shard");
+                let call = Signal {
+                    target: target(&format!("run-{n}")),
+                    signal,
+                    extension: Default::default(),
+                };
+                ask(&engine, call).await.expect("it waits for its shard");
                 calls += 2;
             }
         }
@@ -158,25 +168,26 @@ async fn callers_at_a_node_without_a_store_are_told_when_its_lease_is_over() {
     for n in 0.. {
         id = format!("run-{n}");
         start(good, &id, "patient").await;
-        if cut_off.call_here(Call::Describe(target(&id))).await.is_ok() {
+        if ask_here(cut_off, Describe { target: target(&id) }).await.is_ok() {
             break;
         }
     }
     let signal = || {
         let signal = SignalReceived { name: "go".into(), ..SignalReceived::default() };
-        Call::Signal(target(&id), signal, Default::default())
+        Signal { target: target(&id), signal, extension: Default::default() }
     };
     cluster.cables[1].cut();
     let answers = tokio::join!(
-        cut_off.call_here(signal()),
-        cut_off.call_here(Call::AwaitClose(target(&id))),
-        good.call(signal()),
+        ask_here(cut_off, signal()),
+        ask_here(cut_off, AwaitClose { target: target(&id) }),
+        ask(&good, signal()),
     );
-    for answer in [answers.0, answers.1, answers.2] {
+    let answers = [answers.0.map(drop), answers.1.map(drop), answers.2.map(drop)];
+    for answer in answers {
         assert!(matches!(answer, Err(CallError::Reset)), "{answer:?}");
     }
     insist(good, signal()).await;
-    assert!(good.call_here(Call::Describe(target(&id))).await.is_ok(), "it has taken the run");
+    assert!(ask_here(good, Describe { target: target(&id) }).await.is_ok(), "it has taken the run");
 }
 
 /// What was under way on a link that breaks is not waited for, whichever direction it is.
@@ -257,7 +268,9 @@ async fn a_worker_that_went_to_another_node_keeps_what_it_gets_there() {
     for token in tokens.into_values() {
         let commands = vec![Ask::CompleteRun(Vec::new()).into()];
         let completion = TaskCompletion { commands, ..TaskCompletion::default() };
-        let call = Call::CompleteTask(token, Box::new(completion));
-        insist(&cluster.engines[1], call).await;
+        let report = Report::CompleteTask(token, Box::new(completion));
+        let engine = &cluster.engines[1];
+        let told = repeat(engine, || engine.report(report.clone())).await;
+        told.expect("it is taken");
     }
 }

@@ -4,15 +4,15 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use abide_core::{
-    call::{Call, CallError, CallReply},
     ids::WorkflowKey,
     list::{RunFilter, WaitFilter},
+    operation::{CallError, Count, CountRuns, ListRuns, ListWaits, Started},
 };
 use abide_engine::{Engine, Options};
 use abide_program::Node;
 use abide_store::memory::MemoryStore;
 
-use crate::support::{connect, programs, start, start_call, work};
+use crate::support::{ask, connect, programs, start, start_call, work};
 
 fn engine(store: &Arc<MemoryStore>, namespaces: &[&str]) -> Arc<Engine> {
     let namespaces: BTreeSet<_> = namespaces.iter().map(|name| (*name).into()).collect();
@@ -28,9 +28,10 @@ async fn listed(
     let namespace = namespace.map(Into::into);
     let runs = RunFilter { namespace: namespace.clone(), ..RunFilter::default() };
     let waits = WaitFilter { namespace, ..WaitFilter::default() };
-    let shown = engine.runs(runs.clone(), 100).await?.len();
-    let counted = engine.count_runs(runs).await?;
-    Ok((shown, counted, engine.waits(waits, 100).await?.0.len()))
+    let shown = ask(engine, ListRuns { filter: runs.clone(), limit: None }).await?.rows.len();
+    let Count(counted) = ask(engine, CountRuns { filter: runs }).await?;
+    let waits = ask(engine, ListWaits { filter: waits, limit: None }).await?.rows.len();
+    Ok((shown, counted, waits))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,9 +46,9 @@ async fn lists_show_no_namespace_that_is_not_configured() {
         tokio::task::yield_now().await;
     }
     let workflow = WorkflowKey { namespace: "former".into(), workflow: "hidden".into() };
-    let call = abide_core::call::StartCall { workflow, ..start_call("hidden", "wait") };
-    let started = both.call(Call::Start(Box::new(call))).await;
-    assert!(matches!(started, Ok(CallReply::Started { .. })), "{started:?}");
+    let call = abide_core::operation::Start { workflow, ..start_call("hidden", "wait") };
+    let started = ask(&both, call).await;
+    assert!(matches!(started, Ok(Started { .. })), "{started:?}");
     assert_eq!(listed(&both, None).await, Ok((2, 2, 1)));
     assert_eq!(listed(&both, Some("former")).await, Ok((1, 1, 0)));
     worker.abort();

@@ -4,11 +4,11 @@
 use std::{sync::Arc, time::Duration};
 
 use abide_core::{
-    call::{Call, CallReply},
-    event::{Condition, RunPaused},
+    event::Condition,
     ids::{RunId, ShardId},
     limits::Limits,
     list::WaitRow,
+    operation::{Describe, Done, ListRuns, ListWaits, Pause, Repair},
     run::{Close, Description, Liveness, ResumeSource},
     time::Timestamp,
 };
@@ -18,7 +18,8 @@ use abide_store::{Batch, Store, WaitFilter, Write, memory::MemoryStore};
 use tokio::task::JoinHandle;
 
 use crate::support::{
-    Programs, closed, connect, history, programs, start, target, wait_for_waits, work, workflow,
+    Programs, ask, closed, connect, history, programs, start, target, wait_for_waits, work,
+    workflow,
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -132,8 +133,8 @@ async fn repair_brings_back_lost_rows_and_each_timer_fires_once() {
     world.lose_rows("patient", run).await;
     assert!(world.waits_of(shard, run).await.is_empty());
     for _ in 0..2 {
-        let repair = Call::Repair { target: target("patient"), identity: "operator".into() };
-        assert!(matches!(engine.call(repair).await, Ok(CallReply::Done { .. })));
+        let repair = Repair { target: target("patient"), identity: "operator".into() };
+        assert!(matches!(ask(&engine, repair).await, Ok(Done { .. })));
         assert_eq!(world.waits_of(shard, run).await, before, "the list is as it was");
     }
     fires_once(&world, &engine, run).await;
@@ -217,7 +218,7 @@ async fn a_lost_task_is_found_and_done_once() {
     let engine = world.engine();
     engine.ready().await;
     let worker = world.worker(&engine);
-    let shown = engine.describe(target("hello")).await.expect("it is there");
+    let shown = ask(&engine, Describe { target: target("hello") }).await.expect("it is there");
     assert_eq!(shown.liveness, Liveness::TaskWaiting);
     world.pass(&engine, Limits::default().sweep_interval);
     assert_eq!(closed(&engine, "hello").await, (run, Close::Completed));
@@ -246,10 +247,11 @@ async fn a_page_of_large_waits_ends_early_and_says_so() {
     let mut filter = WaitFilter { run: Some((shard, run)), ..WaitFilter::default() };
     let mut pages = Vec::new();
     loop {
-        let (page, more) = engine.waits(filter.clone(), 100).await.expect("a page");
-        filter.after = page.last().map(WaitRow::position);
-        pages.push(page.len());
-        if !more {
+        let listed = ListWaits { filter: filter.clone(), limit: Some(100) };
+        let page = ask(&engine, listed).await.expect("a page");
+        filter.after = page.rows.last().map(WaitRow::position);
+        pages.push(page.rows.len());
+        if !page.more {
             break;
         }
     }
@@ -260,9 +262,9 @@ async fn a_page_of_large_waits_ends_early_and_says_so() {
 /// The run as it is once its code has nothing to do.
 async fn settled(engine: &Engine, id: &str) -> Description {
     loop {
-        let shown = engine.describe(target(id)).await.expect("it is there");
+        let shown = ask(&engine, Describe { target: target(id) }).await.expect("it is there");
         if !matches!(shown.liveness, Liveness::TaskWaiting | Liveness::TaskRunning) {
-            return shown;
+            return *shown;
         }
         tokio::task::yield_now().await;
     }
@@ -290,18 +292,22 @@ async fn every_open_run_says_what_it_is_doing_and_what_will_resume_it() {
         let shown = settled(&engine, name).await;
         assert_eq!((shown.liveness, &shown.resume_sources), (*liveness, sources), "{name}");
     }
-    let paused = RunPaused { reason: String::new(), identity: "me".into(), key: None };
-    engine.call(Call::Pause(target("signal"), paused)).await.expect("it is paused");
-    let shown = engine.describe(target("signal")).await.expect("it is there");
+    let pause =
+        Pause { target: target("signal"), reason: String::new(), identity: "me".into(), key: None };
+    ask(&engine, pause).await.expect("it is paused");
+    let shown = ask(&engine, Describe { target: target("signal") }).await.expect("it is there");
     assert_eq!((shown.liveness, shown.resume_sources), (Liveness::Paused, vec![Input, Operator]));
     stop(&engine, worker).await;
 
     let engine = world.engine();
     start(&engine, "new", "signal").await;
-    let shown = engine.describe(target("new")).await.expect("it is there");
+    let shown = ask(&engine, Describe { target: target("new") }).await.expect("it is there");
     assert_eq!((shown.liveness, shown.resume_sources), (Liveness::TaskWaiting, vec![Task]));
-    for row in engine.runs(Default::default(), 100).await.expect("all runs") {
-        let shown = engine.describe(target(row.workflow.as_str())).await.expect("it is there");
+    let runs = ListRuns { filter: Default::default(), limit: None };
+    for row in ask(&engine, runs).await.expect("all runs").rows {
+        let shown = ask(&engine, Describe { target: target(row.workflow.as_str()) })
+            .await
+            .expect("it is there");
         assert!(!shown.resume_sources.is_empty(), "{} would never go on", row.workflow);
     }
     engine.shutdown().await;

@@ -3,10 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use abide_core::{
-    call::{Call, CallError, CallReply, HistoryRequest, QueueKey, WorkKind, Worker},
     codec::decode_events,
+    dispatch::{QueueKey, WorkKind, Worker},
     event::SignalReceived,
     limits::Limits,
+    operation::{AwaitClose, CallError, Closed, Describe, History, Signal, Terminate},
     run::Close,
     time::Timestamp,
 };
@@ -15,8 +16,8 @@ use abide_program::Node;
 use abide_store::{Store, memory::MemoryStore};
 
 use crate::support::{
-    activity, closed, connect, history, programs, start, start_call, target, wait_for_waits, work,
-    workflow,
+    activity, ask, closed, connect, history, programs, start, start_call, target, wait_for_waits,
+    work, workflow,
 };
 
 #[tokio::test]
@@ -76,8 +77,8 @@ async fn parents_await_children_and_signals_on_other_shards() {
     let worker = tokio::spawn(work(Arc::clone(&engine), connect(&engine, "one"), programs));
     start(&engine, "family", "parent").await;
     let signal = SignalReceived { name: "go".into(), ..SignalReceived::default() };
-    let call = Call::Signal(target("family"), signal, Default::default());
-    engine.call(call).await.expect("the signal is taken");
+    let call = Signal { target: target("family"), signal, extension: Default::default() };
+    ask(&engine, call).await.expect("the signal is taken");
     assert_eq!(closed(&engine, "family").await.1, Close::Completed);
     worker.abort();
 }
@@ -89,18 +90,18 @@ async fn a_followed_history_arrives_when_it_is_written() {
     let worker = tokio::spawn(work(Arc::clone(&engine), connect(&engine, "one"), programs));
     start(&engine, "waiter", "waiter").await;
     wait_for_waits(&engine, 1).await;
-    let request = |from, follow| HistoryRequest { target: target("waiter"), from, follow };
-    let seen = engine.history(request(0, None)).await.expect("a page");
+    let request = |from, follow| History { target: target("waiter"), from, follow };
+    let seen = ask(&engine, request(0, None)).await.expect("a page");
     assert!(!seen.closed && !seen.more);
     let last = seen.rows.into_iter().flat_map(|row| decode_events(row).expect("readable")).last();
     let follow = request(seen.next, last.map(|event| event.number));
     let following = tokio::spawn({
         let engine = Arc::clone(&engine);
-        async move { engine.history(follow).await.expect("a page") }
+        async move { ask(&engine, follow).await.expect("a page") }
     });
     let signal = SignalReceived { name: "go".into(), ..SignalReceived::default() };
-    let call = Call::Signal(target("waiter"), signal, Default::default());
-    engine.call(call).await.expect("the signal is taken");
+    let call = Signal { target: target("waiter"), signal, extension: Default::default() };
+    ask(&engine, call).await.expect("the signal is taken");
     let page = following.await.expect("it ends");
     let names: Vec<_> = page
         .rows
@@ -131,7 +132,7 @@ async fn an_unknown_namespace_is_refused_with_the_known_ones() {
     let engine = Engine::start(Arc::new(MemoryStore::default()), Options::default());
     let mut elsewhere = target("hello");
     elsewhere.workflow.namespace = "elsewhere".into();
-    let error = engine.call(Call::Describe(elsewhere)).await.expect_err("refused");
+    let error = ask(&engine, Describe { target: elsewhere }).await.expect_err("refused");
     assert_eq!(error.to_string(), r#"namespace "elsewhere" does not exist; there is: default"#);
 }
 
@@ -143,7 +144,7 @@ async fn a_shutdown_tells_callers_and_ends_streams() {
     start(&engine, "hello", "hello").await;
     let waiting = tokio::spawn({
         let engine = Arc::clone(&engine);
-        async move { engine.call(Call::AwaitClose(target("hello"))).await }
+        async move { ask(&engine, AwaitClose { target: target("hello") }).await }
     });
     tokio::task::yield_now().await;
     engine.shutdown().await;
@@ -158,7 +159,7 @@ async fn a_caller_that_goes_away_is_forgotten_and_others_are_answered() {
     let options = Options { limits, ..Options::default() };
     let engine = Engine::start(Arc::new(MemoryStore::default()), options);
     start(&engine, "hello", "hello").await;
-    let close = || engine.call(Call::AwaitClose(target("hello")));
+    let close = || ask(&engine, AwaitClose { target: target("hello") });
     {
         let mut first = std::pin::pin!(close());
         tokio::select! {
@@ -167,16 +168,16 @@ async fn a_caller_that_goes_away_is_forgotten_and_others_are_answered() {
             refused = close() => assert_eq!(refused.expect_err("full"), CallError::Overloaded),
         }
     }
-    let terminate = Call::Terminate {
+    let terminate = Terminate {
         target: target("hello"),
         reason: "enough".into(),
         identity: "me".into(),
         details: Vec::new(),
         key: None,
     };
-    let (second, ended) = tokio::join!(close(), engine.call(terminate));
+    let (second, ended) = tokio::join!(close(), ask(&engine, terminate));
     assert!(ended.is_ok());
-    assert!(matches!(second, Ok(CallReply::Closed { how: Close::Terminated, .. })));
+    assert!(matches!(second, Ok(Closed { how: Close::Terminated, .. })));
 }
 
 #[tokio::test]
@@ -206,8 +207,8 @@ async fn an_engine_whose_shards_were_taken_says_that_it_failed() {
     former.ready().await;
     let owner = Engine::start(store, Options { name: "other".into(), ..Options::default() });
     owner.ready().await;
-    let call = Call::Start(Box::new(start_call("hello", "hello")));
-    former.call(call).await.expect_err("another engine owns the shard");
+    let call = start_call("hello", "hello");
+    ask(&former, call).await.expect_err("another engine owns the shard");
     assert!(!former.failed().await.is_empty());
     start(&owner, "hello", "hello").await;
 }

@@ -3,14 +3,16 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use abide_core::{
-    call::{
-        Call, CallError, CallReply, ConflictPolicy, Dispatch, HistoryRequest, QueueKey, RunTarget,
-        StartCall, TaskCompletion, WorkKind, Worker,
-    },
     codec::decode_events,
+    dispatch::{Dispatch, QueueKey, WorkKind, Worker},
     event::{Event, RunSpec, UpdateAdmitted},
     ids::{RunId, WorkflowKey},
+    operation::{
+        AwaitClose, CallError, Caller, ConflictPolicy, History, ListWaits, Operation, RunOperation,
+        RunTarget, Start,
+    },
     replay::Replay,
+    report::{Report, TaskCompletion},
     run::{Close, Resolution},
 };
 use abide_engine::{Engine, Given, Session};
@@ -26,8 +28,8 @@ pub(crate) fn target(id: &str) -> RunTarget {
     RunTarget { workflow: workflow(id), run: None }
 }
 
-pub(crate) fn start_call(id: &str, workflow_type: &str) -> StartCall {
-    StartCall {
+pub(crate) fn start_call(id: &str, workflow_type: &str) -> Start {
+    Start {
         workflow: workflow(id),
         spec: RunSpec {
             workflow_type: workflow_type.into(),
@@ -45,18 +47,13 @@ pub(crate) fn start_call(id: &str, workflow_type: &str) -> StartCall {
 }
 
 pub(crate) async fn start(engine: &Engine, id: &str, workflow_type: &str) -> RunId {
-    let call = Call::Start(Box::new(start_call(id, workflow_type)));
-    match engine.call(call).await {
-        Ok(CallReply::Started { run, .. }) => run,
-        other => panic!("not started: {other:?}"),
-    }
+    let call = start_call(id, workflow_type);
+    ask(engine, call).await.expect("it is started").run
 }
 
 pub(crate) async fn closed(engine: &Engine, id: &str) -> (RunId, Close) {
-    match engine.call(Call::AwaitClose(target(id))).await {
-        Ok(CallReply::Closed { run, how, .. }) => (run, how),
-        other => panic!("not closed: {other:?}"),
-    }
+    let closed = ask(engine, AwaitClose { target: target(id) }).await.expect("it is closed");
+    (closed.run, closed.how)
 }
 
 pub(crate) fn connect(engine: &Engine, session: &str) -> Session {
@@ -73,10 +70,34 @@ pub(crate) fn queue(kind: WorkKind) -> QueueKey {
     QueueKey { namespace: "default".into(), queue: "queue".into(), kind }
 }
 
-/// Asks until the run is served, as clients and workers do.
-pub(crate) async fn repeat(engine: &Engine, call: Call) -> Result<CallReply, CallError> {
+/// Performs an operation.
+pub(crate) async fn ask<O: Operation>(
+    engine: &Engine,
+    operation: O,
+) -> Result<O::Answer, CallError> {
+    engine.ask(&Caller::TRUSTED, operation.into()).await.and_then(O::answer)
+}
+
+/// Performs an operation, if this node serves the run.
+pub(crate) async fn ask_here<O: Operation + Into<RunOperation>>(
+    engine: &Engine,
+    operation: O,
+) -> Result<O::Answer, CallError> {
+    engine.ask_here(Box::new(operation.into())).await.and_then(O::answer)
+}
+
+/// Asks for the first waits.
+pub(crate) fn waits() -> ListWaits {
+    ListWaits { filter: Default::default(), limit: Some(10) }
+}
+
+/// Tries until the run is served, as clients and workers do.
+pub(crate) async fn repeat<T, F>(engine: &Engine, attempt: impl Fn() -> F) -> Result<T, CallError>
+where
+    F: Future<Output = Result<T, CallError>>,
+{
     loop {
-        match engine.call(call.clone()).await {
+        match attempt().await {
             Err(CallError::NotServed | CallError::Reset | CallError::Unavailable(_))
                 if !engine.stopping() =>
             {
@@ -92,8 +113,8 @@ pub(crate) async fn history(engine: &Engine, workflow: &WorkflowKey, run: RunId)
     let target = RunTarget { workflow: workflow.clone(), run: Some(run) };
     let (mut from, mut events) = (0, Vec::new());
     loop {
-        let request = HistoryRequest { target: target.clone(), from, follow: None };
-        let page = match engine.history(request).await {
+        let request = History { target: target.clone(), from, follow: None };
+        let page = match ask(&engine, request).await {
             // Its shard is on its way to another node.
             Err(CallError::NotServed | CallError::Reset | CallError::Unavailable(_)) => {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -150,14 +171,14 @@ async fn perform(engine: &Engine, dispatch: Dispatch, programs: &Programs) {
                 eager_activities: 1,
                 ..TaskCompletion::default()
             };
-            let call = Call::CompleteTask(token, Box::new(completion));
+            let report = Report::CompleteTask(token, Box::new(completion));
             // A refusal shows in the run, which the tests look at.
-            drop(repeat(engine, call).await);
+            drop(repeat(engine, || engine.report(report.clone())).await);
         }
         Dispatch::Activity { token, .. } => {
-            let call = Call::ResolveActivity(token, Resolution::Completed(Vec::new()));
+            let report = Report::ResolveActivity(token, Resolution::Completed(Vec::new()));
             // A refusal shows in the run, which the tests look at.
-            drop(repeat(engine, call).await);
+            drop(repeat(engine, || engine.report(report.clone())).await);
         }
         Dispatch::Query { .. } => {}
     }
@@ -178,7 +199,7 @@ pub(crate) fn activity(activity_type: &str) -> Node {
 /// Follows the list of waits until it has `count` entries. The list is in the same transaction as the
 /// log, so this ends as soon as the run has come to its wait.
 pub(crate) async fn wait_for_waits(engine: &Engine, count: usize) {
-    while engine.waits(Default::default(), 10).await.expect("the list").0.len() != count {
+    while ask(engine, waits()).await.expect("the list").rows.len() != count {
         tokio::task::yield_now().await;
     }
 }

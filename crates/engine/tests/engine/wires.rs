@@ -8,8 +8,9 @@ use std::{
 };
 
 use abide_core::{
-    call::{Call, CallError, CallReply},
     limits::Limits,
+    operation::{AnyAnswer, CallError, RunOperation},
+    report::{Report, ReportAnswer},
 };
 use abide_engine::{
     Engine, LeaseOptions, Membership, Options,
@@ -109,9 +110,14 @@ impl Peers for Plug {
         }
     }
 
-    fn call(&self, node: &str, call: Call) -> PeerAnswer<CallReply> {
+    fn ask(&self, node: &str, operation: Box<RunOperation>) -> PeerAnswer<AnyAnswer> {
         let engine = self.reachable(node);
-        Box::pin(async move { engine.ok_or(CallError::NotServed)?.call_here(call).await })
+        Box::pin(async move { engine.ok_or(CallError::NotServed)?.ask_here(operation).await })
+    }
+
+    fn report(&self, node: &str, report: Report) -> PeerAnswer<ReportAnswer> {
+        let engine = self.reachable(node);
+        Box::pin(async move { engine.ok_or(CallError::NotServed)?.report_here(report).await })
     }
 
     fn send(&self, node: &str, message: PeerMessage) {

@@ -2,8 +2,8 @@
 
 use std::{pin::pin, time::Duration};
 
-use abide_core::call::CallError;
 use abide_core::codec::generated::{RunSpec, WorkflowKey};
+use abide_core::operation::CallError;
 use abide_proto::{
     error::from_status,
     generated::{ServerFrame, StartRunRequest, task::Task},

@@ -1,9 +1,9 @@
 //! A caller gets the very same error.
 
 use abide_core::{
-    call::CallError,
     event::Blocked,
     limits::{Exceeded, InvalidField},
+    operation::CallError,
     run::{Close, Refusal},
 };
 use abide_proto::{

@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use abide_core::{
     attempt::{ActivityToken, AttemptName, AttemptReport},
-    call::{
-        Begin, Call, CallError, CallReply, ConflictPolicy, HistoryPage, HistoryRequest, Query,
-        RunWaits, StartCall, StartUpdate, UpdateWait,
-    },
     codec::{self, RunDetails},
     effect::RunOutcome,
-    event::{
-        Guards, Mover, Origin, Outcome, ReusePolicy, RunPaused, RunReference, RunUnpaused,
-        TaskFailureCause,
-    },
+    event::{Guards, Mover, Origin, Outcome, ReusePolicy, RunReference, TaskFailureCause},
     ids::ShardId,
     list::{RunFilter, RunRow, RunStatus, WaitFilter, WaitKind, WaitPosition, WaitRow},
     node::{NodeListing, NodeStanding},
+    operation::{
+        Alive, AnyAnswer, AnyOperation, AwaitClose, AwaitUpdate, AwaitWaits, Begin, CallError,
+        Cancel, Closed, ConflictPolicy, Count, CountRuns, Describe, Done, History, HistoryPage,
+        ListNodes, ListRuns, ListWaits, Nodes, Pause, Query, QueryAnswer, QueryRequest, Repair,
+        ReportAttempt, RescheduleTimer, RunRows, RunWaits, Signal, Start, StartUpdate, Started,
+        Terminate, Unpause, Update, UpdateAnswer, UpdateWait, WaitRows,
+    },
     retry::RetryState,
     run::{
         Close, Description, Liveness, Movable, Refusal, Resolution, ResumeSource, ShownActivity,
@@ -25,8 +25,8 @@ use abide_core::{
     time::Timestamp,
 };
 use abide_proto::{
-    generated::{NumberedAnswer, NumberedCall, numbered_answer::Answer},
-    operation::{Operation, Page, Reply, answer_from_wire, operation_from_wire, operation_to_wire},
+    generated::{NumberedAnswer, NumberedCall},
+    operation::{answer_from_wire, answer_to_wire, operation_from_wire, operation_to_wire},
 };
 
 use crate::{
@@ -37,7 +37,8 @@ use crate::{
     },
 };
 
-fn check_operation(operation: Operation) {
+fn check_operation(operation: impl Into<AnyOperation>) {
+    let operation = operation.into();
     let call = operation_to_wire(operation.clone()).expect("a client's");
     let numbered = over_the_wire(&NumberedCall { number: 9, call: Some(call) });
     let back = operation_from_wire(numbered.call.expect("a call"));
@@ -45,115 +46,110 @@ fn check_operation(operation: Operation) {
     assert_eq!(format!("{back:?}"), format!("{operation:?}"));
 }
 
-fn check_calls<const N: usize>(calls: [Call; N]) {
-    for call in calls {
-        check_operation(Operation::Call(call));
-    }
-}
-
 #[test]
 fn starts() {
-    let start = |conflict, reuse, begin, full: bool| {
-        Call::Start(Box::new(StartCall {
-            workflow: workflow(),
-            spec: run_spec(),
-            identity: "shop".into(),
-            key: full.then(|| "k".into()),
-            conflict,
-            reuse,
-            begin,
-            signal: full.then(signal),
-            update: full.then(|| {
-                let (update, until) = ("u1".into(), UpdateWait::Accepted);
-                let request = update_request();
-                Box::new(StartUpdate { update, request, until, wait_while_blocked: true })
-            }),
-        }))
+    let start = |conflict, reuse, begin, full: bool| Start {
+        workflow: workflow(),
+        spec: run_spec(),
+        identity: "shop".into(),
+        key: full.then(|| "k".into()),
+        conflict,
+        reuse,
+        begin,
+        signal: full.then(signal),
+        update: full.then(|| {
+            let (update, until) = ("u1".into(), UpdateWait::Accepted);
+            let request = update_request();
+            Box::new(StartUpdate { update, request, until, wait_while_blocked: true })
+        }),
     };
     let after = Begin::After(Duration::from_millis(1500));
-    check_calls([
-        start(ConflictPolicy::Reject, ReusePolicy::Allow, Begin::AtOnce, false),
-        start(ConflictPolicy::UseExisting, ReusePolicy::AllowIfFailed, after, true),
-        start(ConflictPolicy::TerminateExisting, ReusePolicy::Reject, Begin::At(time(10)), true),
-    ]);
+    check_operation(start(ConflictPolicy::Reject, ReusePolicy::Allow, Begin::AtOnce, false));
+    check_operation(start(ConflictPolicy::UseExisting, ReusePolicy::AllowIfFailed, after, true));
+    check_operation(start(
+        ConflictPolicy::TerminateExisting,
+        ReusePolicy::Reject,
+        Begin::At(time(10)),
+        true,
+    ));
 }
 
 #[test]
 fn messages() {
-    let update = |until| Call::Update {
+    let update = |until| Update {
         target: target(),
         update: "u1".into(),
         request: update_request(),
         until,
         wait_while_blocked: until == UpdateWait::Completed,
     };
-    let look_up = |until| Call::AwaitUpdate {
+    let look_up = |until| AwaitUpdate {
         target: target(),
         update: "u1".into(),
         until,
         wait_while_blocked: until == UpdateWait::Completed,
     };
-    check_calls([
-        Call::Signal(target(), signal(), extension()),
-        update(UpdateWait::Admitted),
-        update(UpdateWait::Accepted),
-        update(UpdateWait::Completed),
-        look_up(UpdateWait::Admitted),
-        look_up(UpdateWait::Completed),
-        Call::Query { target: target(), query: Query { name: "q".into(), input: payloads() } },
-        Call::AwaitClose(target()),
-        Call::AwaitWaits(target(), 12),
-    ]);
+    check_operation(Signal { target: target(), signal: signal(), extension: extension() });
+    check_operation(update(UpdateWait::Admitted));
+    check_operation(update(UpdateWait::Accepted));
+    check_operation(update(UpdateWait::Completed));
+    check_operation(look_up(UpdateWait::Admitted));
+    check_operation(look_up(UpdateWait::Completed));
+    check_operation(Query {
+        target: target(),
+        query: QueryRequest { name: "q".into(), input: payloads() },
+    });
+    check_operation(AwaitClose { target: target() });
+    check_operation(AwaitWaits { target: target(), after: 12 });
 }
 
 #[test]
 fn what_operators_do() {
     let (reason, identity) = (String::from("why"), String::from("who"));
     let key = || Some("k".into());
-    let reschedule = |what, key| Call::RescheduleTimer {
+    let reschedule = |what, key| RescheduleTimer {
         target: target(),
         what,
         fire_at: time(11),
         identity: "who".into(),
         key,
     };
-    check_calls([
-        Call::RequestCancel {
-            target: target(),
-            reason: reason.clone(),
-            identity: identity.clone(),
-            key: key(),
-        },
-        Call::Terminate {
-            target: target(),
-            reason: reason.clone(),
-            identity: identity.clone(),
-            details: payloads(),
-            key: key(),
-        },
-        Call::Pause(
-            target(),
-            RunPaused { reason: reason.clone(), identity: identity.clone(), key: key() },
-        ),
-        Call::Unpause(target(), RunUnpaused { reason, identity: identity.clone(), key: None }),
-        reschedule("t1".into(), key()),
-        reschedule(Movable::Wait(WaitKey::Condition("c1".into())), None),
-        Call::Repair { target: target(), identity },
-    ]);
+    check_operation(Cancel {
+        target: target(),
+        reason: reason.clone(),
+        identity: identity.clone(),
+        key: key(),
+    });
+    check_operation(Terminate {
+        target: target(),
+        reason: reason.clone(),
+        identity: identity.clone(),
+        details: payloads(),
+        key: key(),
+    });
+    check_operation(Pause {
+        target: target(),
+        reason: reason.clone(),
+        identity: identity.clone(),
+        key: key(),
+    });
+    check_operation(Unpause { target: target(), reason, identity: identity.clone(), key: None });
+    check_operation(reschedule("t1".into(), key()));
+    check_operation(reschedule(Movable::Wait(WaitKey::Condition("c1".into())), None));
+    check_operation(Repair { target: target(), identity });
 }
 
 #[test]
 fn calls_about_waits() {
-    let moved = Call::RescheduleTimer {
+    let moved = RescheduleTimer {
         target: target(),
         what: Movable::Wait(WaitKey::Condition("c1".into())),
         fire_at: time(11),
         identity: "anna".into(),
         key: None,
     };
-    for call in [moved, Call::AwaitWaits(target(), 12)] {
-        check_operation(Operation::Call(call));
-    }
+    check_operation(moved);
+    check_operation(AwaitWaits { target: target(), after: 12 });
 }
 
 #[test]
@@ -186,22 +182,22 @@ fn lists_and_histories() {
             wait: "wait".into(),
         }),
     };
-    check_operation(Operation::Call(Call::Describe(target())));
-    check_operation(Operation::CountRuns(runs.clone()));
+    check_operation(Describe { target: target() });
+    check_operation(CountRuns { filter: runs.clone() });
     let paged = RunFilter { after: Some((time(4), run(3))), ..runs };
-    check_operation(Operation::Runs(Page { filter: paged, limit: Some(7) }));
-    check_operation(Operation::Runs(Page { filter: RunFilter::default(), limit: None }));
-    check_operation(Operation::Waits(Page { filter: waits, limit: Some(7) }));
-    check_operation(Operation::Nodes);
+    check_operation(ListRuns { filter: paged, limit: Some(7) });
+    check_operation(ListRuns { filter: RunFilter::default(), limit: None });
+    check_operation(ListWaits { filter: waits, limit: Some(7) });
+    check_operation(ListNodes);
     for follow in [None, Some(0), Some(12)] {
-        let request = HistoryRequest { target: target(), from: 5, follow };
-        check_operation(Operation::History(request));
+        let request = History { target: target(), from: 5, follow };
+        check_operation(request);
     }
 }
 
 #[test]
 fn a_start_that_names_its_run_is_refused() {
-    let mut request: abide_proto::generated::StartRunRequest = StartCall {
+    let mut request: abide_proto::generated::StartRunRequest = Start {
         workflow: workflow(),
         spec: run_spec(),
         identity: "shop".into(),
@@ -220,8 +216,9 @@ fn a_start_that_names_its_run_is_refused() {
     assert_eq!(refused.field, "run");
 }
 
-fn check_reply(reply: Reply) {
-    let answer = Some(Answer::from(reply.clone()));
+fn check_reply(answer: impl Into<AnyAnswer>) {
+    let reply = answer.into();
+    let answer = Some(answer_to_wire(Ok(reply.clone())));
     let numbered = over_the_wire(&NumberedAnswer { number: 9, answer });
     let back = answer_from_wire(numbered.answer.expect("an answer")).expect("it makes sense");
     assert_eq!(format!("{back:?}"), format!("{reply:?}"));
@@ -260,7 +257,7 @@ fn waits_of_a_run() {
     };
     let waits = vec![shown_wait(WaitKind::Approval, WaitKey::Condition("c1".into())), bare];
     let waits = RunWaits { run: run(1), log_row: 3, waits: waits.into(), closed: true };
-    check_reply(Reply::Call(CallReply::Waits(waits)));
+    check_reply(waits);
 }
 
 #[test]
@@ -271,11 +268,11 @@ fn nodes() {
         standing,
         shards: 21,
     });
-    check_reply(Reply::Nodes(nodes.into()));
+    check_reply(Nodes(nodes.into()));
 }
 
-fn with_update(update: Result<CallReply, CallError>) -> CallReply {
-    CallReply::StartedWithUpdate { run: run(1), started: true, update: Box::new(update) }
+fn with_update(update: Result<UpdateAnswer, CallError>) -> Started {
+    Started { run: run(1), started: true, update: Some(update) }
 }
 
 #[test]
@@ -289,26 +286,26 @@ fn replies() {
     ];
     for outcome in outcomes {
         let (how, next_run) = (Close::Failed, Some(run(2)));
-        let closed = CallReply::Closed { run: run(1), how, outcome: Some(outcome), next_run };
-        check_reply(Reply::Call(closed));
+        let closed = Closed { run: run(1), how, outcome: Some(outcome), next_run };
+        check_reply(closed);
     }
     let how = Close::ContinuedAsNew;
-    let replies = [
-        CallReply::Closed { run: run(1), how, outcome: None, next_run: None },
-        CallReply::Started { run: run(1), started: true },
-        CallReply::Done { run: run(1), repeat: true },
-        CallReply::Update { run: run(1), stage: Stage::Admitted },
-        CallReply::Update { run: run(1), stage: Stage::Accepted },
-        CallReply::Update { run: run(1), stage: Stage::Completed(Outcome::Failed(failure())) },
-        CallReply::Update { run: run(1), stage: Stage::CompletedIn(run(2)) },
-        CallReply::UpdateRejected(failure()),
-        with_update(Ok(CallReply::Update { run: run(2), stage: Stage::Accepted })),
-        with_update(Ok(CallReply::UpdateRejected(failure()))),
-        with_update(Err(CallError::Refused(Refusal::RunClosed))),
-        CallReply::Query(Ok(payloads())),
-        CallReply::Query(Err(failure())),
-    ];
-    replies.into_iter().map(Reply::Call).for_each(check_reply);
+    check_reply(Closed { run: run(1), how, outcome: None, next_run: None });
+    check_reply(Started { run: run(1), started: true, update: None });
+    check_reply(Done { run: run(1), repeat: true });
+    check_reply(UpdateAnswer::Reached { run: run(1), stage: Stage::Admitted });
+    check_reply(UpdateAnswer::Reached { run: run(1), stage: Stage::Accepted });
+    check_reply(UpdateAnswer::Reached {
+        run: run(1),
+        stage: Stage::Completed(Outcome::Failed(failure())),
+    });
+    check_reply(UpdateAnswer::Reached { run: run(1), stage: Stage::CompletedIn(run(2)) });
+    check_reply(UpdateAnswer::Rejected(failure()));
+    check_reply(with_update(Ok(UpdateAnswer::Reached { run: run(2), stage: Stage::Accepted })));
+    check_reply(with_update(Ok(UpdateAnswer::Rejected(failure()))));
+    check_reply(with_update(Err(CallError::Refused(Refusal::RunClosed))));
+    check_reply(QueryAnswer(Ok(payloads())));
+    check_reply(QueryAnswer(Err(failure())));
 }
 
 fn started(detached: bool) -> ShownPhase {
@@ -319,15 +316,19 @@ fn started(detached: bool) -> ShownPhase {
 fn reports_on_attempts() {
     let token = ActivityToken { workflow: target().workflow, run: run(1), scheduled: 5, start: 2 };
     let named = || AttemptName::Activity(target(), "activity-1".into());
-    let ended = |resolution| Call::ReportAttempt(named(), AttemptReport::Resolved(resolution));
-    check_calls([
-        Call::ReportAttempt(AttemptName::Token(token), AttemptReport::Heartbeat(payloads())),
-        ended(Resolution::Completed(payloads())),
-        ended(Resolution::Failed(failure())),
-        ended(Resolution::Cancelled(payloads())),
-    ]);
+    let ended = |resolution| ReportAttempt {
+        attempt: named(),
+        report: AttemptReport::Resolved(resolution),
+    };
+    check_operation(ReportAttempt {
+        attempt: AttemptName::Token(token),
+        report: AttemptReport::Heartbeat(payloads()),
+    });
+    check_operation(ended(Resolution::Completed(payloads())));
+    check_operation(ended(Resolution::Failed(failure())));
+    check_operation(ended(Resolution::Cancelled(payloads())));
     for cancel_requested in [false, true] {
-        check_reply(Reply::Call(CallReply::Alive { cancel_requested }));
+        check_reply(Alive { cancel_requested });
     }
 }
 
@@ -358,7 +359,7 @@ fn descriptions() {
         failure: failure(),
         blocked: Some(blocked()),
     };
-    check_reply(Reply::Call(CallReply::Description(Box::new(Description {
+    check_reply(Box::new(Description {
         workflow: workflow(),
         run: run(1),
         workflow_type: "Order".into(),
@@ -390,7 +391,7 @@ fn descriptions() {
             started: true,
         }],
         updates: vec!["u1".into()],
-    }))));
+    }));
 }
 
 #[test]
@@ -408,7 +409,7 @@ fn rows() {
         closed_at: Some(time(2)),
         details: codec::encode_run_details(&details),
     };
-    check_reply(Reply::Runs(RunStatus::ALL.map(row).to_vec(), true));
+    check_reply(RunRows { rows: RunStatus::ALL.map(row).to_vec(), more: true });
     let wait = |details| WaitRow {
         run: run(1),
         wait: "wait".into(),
@@ -423,13 +424,13 @@ fn rows() {
         details: codec::encode_wait_details(details),
     };
     let shown = wait_details();
-    check_reply(Reply::Waits(vec![wait(Some(&shown)), wait(None)], false));
-    check_reply(Reply::Count(12));
-    check_reply(Reply::History(HistoryPage {
+    check_reply(WaitRows { rows: vec![wait(Some(&shown)), wait(None)], more: false });
+    check_reply(Count(12));
+    check_reply(HistoryPage {
         run: run(1),
         rows: vec!["one".into(), "two".into()],
         next: 3,
         more: true,
         closed: true,
-    }));
+    });
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use abide_core::{
-    call::{ActivityToken, QueryToken, RunTarget, TaskToken},
+    attempt::ActivityToken,
     event::{
         ActivitySpec, Approval, Blocked, BlockedReason, ChildSpec, Condition, Delivery, Guards,
         Marker, MarkerKind, Origin, ParentClosePolicy, ReusePolicy, RunSpec, SignalReceived,
@@ -11,7 +11,9 @@ use abide_core::{
     },
     failure::{Failure, FailureKind, TimeoutKind},
     ids::{RunId, StartId, WorkflowKey},
+    operation::RunTarget,
     payload::{Extension, Payload, PayloadMap, Payloads},
+    report::{QueryToken, TaskToken},
     retry::RetryPolicy,
     time::Timestamp,
 };

@@ -3,16 +3,18 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use abide_core::{
-    call::{Call, CallReply, Dispatch, Query, QueueKey, StartCall, TaskCompletion, WorkKind},
     command::{Ask, Command, ContinueAsNew},
+    dispatch::{Dispatch, QueueKey, WorkKind},
     event::{Body, CancelMode, Event, Fact, Flag, Outcome, RunCancelled, TaskFailureCause},
+    operation::QueryRequest,
+    report::{Report, ReportAnswer, TaskCompletion},
     run::{ActivityGiven, GivenTask, Resolution},
 };
 use abide_proto::{
     generated::{Acknowledgement, Completion, Task},
     worker::{
-        acknowledgement_from_wire, acknowledgement_to_wire, completion_from_wire,
-        completion_to_wire, credit_from_wire, credit_to_wire,
+        acknowledgement_from_wire, acknowledgement_to_wire, credit_from_wire, credit_to_wire,
+        report_from_wire, report_to_wire,
     },
 };
 
@@ -20,7 +22,7 @@ use crate::{
     over_the_wire,
     values::{
         activity_spec, activity_token, blocked, child_spec, extension, failure, marker, named,
-        other_workflow, payloads, query_token, run, run_spec, target, task_token, time, timer_spec,
+        other_workflow, payloads, query_token, run, run_spec, task_token, time, timer_spec,
         update_request, wait_details, wait_spec,
     },
 };
@@ -63,12 +65,12 @@ fn every_ask() -> Vec<Ask> {
     ]
 }
 
-fn check_completion(call: Call) {
-    let completion = completion_to_wire(call.clone());
+fn check_completion(report: Report) {
+    let completion = Some(report_to_wire(report.clone()));
     let numbered = over_the_wire(&Completion { number: 9, completion });
     let completion = numbered.completion.expect("a worker's");
-    let back = completion_from_wire(completion, &"session".into()).expect("it makes sense");
-    assert_eq!(format!("{back:?}"), format!("{call:?}"));
+    let back = report_from_wire(completion, &"session".into()).expect("it makes sense");
+    assert_eq!(format!("{back:?}"), format!("{report:?}"));
 }
 
 #[test]
@@ -81,67 +83,50 @@ fn completions() {
         force_next: true,
         eager_activities: 3,
     };
-    let calls = [
-        Call::CompleteTask(task_token(), Box::new(completion)),
-        Call::FailTask {
+    let reports = [
+        Report::CompleteTask(task_token(), Box::new(completion)),
+        Report::FailTask {
             token: task_token(),
             cause: TaskFailureCause::ReplayBlocked,
             failure: failure(),
             blocked: Some(blocked()),
         },
-        Call::AnswerQuery(query_token(), Ok(payloads())),
-        Call::AnswerQuery(query_token(), Err(failure())),
-        Call::ResolveActivity(activity_token(), Resolution::Completed(payloads())),
-        Call::ResolveActivity(activity_token(), Resolution::Failed(failure())),
-        Call::ResolveActivity(activity_token(), Resolution::Cancelled(payloads())),
-        Call::Heartbeat(activity_token(), payloads()),
-        Call::PresentAttempt(activity_token(), "session".into()),
-        Call::DetachAttempt(activity_token()),
+        Report::AnswerQuery(query_token(), Ok(payloads())),
+        Report::AnswerQuery(query_token(), Err(failure())),
+        Report::ResolveActivity(activity_token(), Resolution::Completed(payloads())),
+        Report::ResolveActivity(activity_token(), Resolution::Failed(failure())),
+        Report::ResolveActivity(activity_token(), Resolution::Cancelled(payloads())),
+        Report::Heartbeat(activity_token(), payloads()),
+        Report::PresentAttempt(activity_token(), "session".into()),
+        Report::DetachAttempt(activity_token()),
     ];
-    calls.into_iter().for_each(check_completion);
+    reports.into_iter().for_each(check_completion);
 }
 
 #[test]
 fn a_command_at_fault_is_named_with_its_place() {
-    let call = Call::CompleteTask(task_token(), Box::default());
-    let Some(abide_proto::generated::completion::Completion::CompleteTask(mut wire)) =
-        completion_to_wire(call)
+    let report = Report::CompleteTask(task_token(), Box::default());
+    let abide_proto::generated::completion::Completion::CompleteTask(mut wire) =
+        report_to_wire(report)
     else {
         panic!("a completion is a worker's");
     };
     wire.commands = vec![Command::from(Ask::CancelTimer("t".into())).into(), Default::default()];
     let completion = abide_proto::generated::completion::Completion::CompleteTask(wire);
-    let invalid = completion_from_wire(completion, &"session".into()).expect_err("no command");
+    let invalid = report_from_wire(completion, &"session".into()).expect_err("no command");
     assert_eq!(invalid.field, "commands[1].ask");
-}
-
-#[test]
-fn calls_of_clients_are_no_completions() {
-    assert_eq!(completion_to_wire(Call::AwaitClose(target())), None);
-    let start = StartCall {
-        workflow: crate::values::workflow(),
-        spec: run_spec(),
-        identity: String::new(),
-        key: None,
-        conflict: Default::default(),
-        reuse: Default::default(),
-        begin: Default::default(),
-        signal: None,
-        update: None,
-    };
-    assert_eq!(completion_to_wire(Call::Start(Box::new(start))), None);
 }
 
 #[test]
 fn acknowledgements() {
     let cause = TaskFailureCause::BadCommand;
     let replies = [
-        CallReply::TaskTaken { completed: 7 },
-        CallReply::TaskDiscarded,
-        CallReply::TaskRefused { cause, message: "why".into() },
-        CallReply::Alive { cancel_requested: true },
-        CallReply::Alive { cancel_requested: false },
-        CallReply::Done { run: run(1), repeat: true },
+        ReportAnswer::TaskTaken { completed: 7 },
+        ReportAnswer::TaskDiscarded,
+        ReportAnswer::TaskRefused { cause, message: "why".into() },
+        ReportAnswer::Alive { cancel_requested: true },
+        ReportAnswer::Alive { cancel_requested: false },
+        ReportAnswer::Done { run: run(1), repeat: true },
     ];
     for reply in replies {
         let acknowledgement = Some(acknowledgement_to_wire(Ok(reply.clone())));
@@ -193,7 +178,7 @@ fn tasks() {
     };
     let (token, given) = (activity_token(), Box::new(given));
     check_task(Dispatch::Activity { token, given, eager: true });
-    let query = Query { name: "q".into(), input: payloads() };
+    let query = QueryRequest { name: "q".into(), input: payloads() };
     check_task(Dispatch::Query { token: query_token(), last_event: 5, query });
 }
 

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use abide_core::{
-    call::{Call, CallReply, Dispatch, QueueKey, TaskCompletion, WorkKind, Worker},
     command::{Ask, Command},
+    dispatch::{Dispatch, QueueKey, WorkKind, Worker},
     event::{ActivitySpec, ChildSpec, Delivery, Origin, RunSpec, TimerSpec},
     payload::PayloadMap,
+    report::{Report, ReportAnswer, TaskCompletion},
 };
 use abide_embedded::Embedded;
 use abide_engine::{Given, Session};
@@ -45,9 +46,9 @@ impl<'a> OldWorker<'a> {
         };
         let commands = asks.into_iter().map(Command::from).collect();
         let completion = TaskCompletion { commands, ..TaskCompletion::default() };
-        let call = Call::CompleteTask(token, Box::new(completion));
-        let reply = self.engine.engine().call(call).await;
-        assert!(matches!(reply, Ok(CallReply::TaskTaken { .. })), "{reply:?}");
+        let report = Report::CompleteTask(token, Box::new(completion));
+        let reply = self.engine.engine().report(report).await;
+        assert!(matches!(reply, Ok(ReportAnswer::TaskTaken { .. })), "{reply:?}");
     }
 }
 

@@ -7,12 +7,12 @@ use std::{
     time::Duration,
 };
 
-use abide::{Client, Timestamp, Worker, WorkerError, WorkflowHandle};
+use abide::{Client, Timestamp, Worker, WorkerError, WorkflowHandle, transport::ask};
 use abide_core::{
-    call::{Call, CallReply, RunTarget},
     event::{Event, Fact, TimerSpec},
     ids::{ShardId, WorkflowKey},
     list::{WaitFilter, WaitRow},
+    operation::{AwaitWaits, RunTarget},
     run::Description,
 };
 use abide_embedded::{
@@ -105,10 +105,9 @@ impl Site {
     /// How many rows the log of the run has: one more for each thing that was taken.
     pub(crate) async fn log_rows(&self, workflow: &str) -> u64 {
         let target = RunTarget { workflow: key(workflow), run: None };
-        match self.engine().engine().call(Call::AwaitWaits(target, 0)).await {
-            Ok(CallReply::Waits(waits)) => waits.log_row,
-            other => panic!("{other:?}"),
-        }
+        let asked = AwaitWaits { target, after: 0 };
+        let shown = ask(&**self.client().transport(), asked).await;
+        shown.expect("it is there").log_row
     }
 
     /// The rows of a workflow's shard, while the engine is down.

@@ -2,9 +2,9 @@
 
 use abide_core::{
     attempt::{ActivityToken, AttemptName, AttemptReport},
-    call::{Call, CallReply, RunTarget},
     ids::{ActivityId, RunId, WorkflowId},
     limits::InvalidField,
+    operation::{Alive, ReportAttempt, Reported, RunTarget},
     payload::Payloads,
     run::Resolution,
 };
@@ -93,8 +93,8 @@ impl ActivityHandle {
     /// The same with details whose type only others know.
     pub async fn heartbeat_untyped(&self, details: Payloads) -> Result<bool, ClientError> {
         match self.report(AttemptReport::Heartbeat(details)).await? {
-            CallReply::Alive { cancel_requested } => Ok(cancel_requested),
-            other => Err(ClientError::unexpected(&other)),
+            Reported::Alive(Alive { cancel_requested }) => Ok(cancel_requested),
+            ended @ Reported::Ended(_) => Err(ClientError::unexpected(&ended)),
         }
     }
 
@@ -102,7 +102,7 @@ impl ActivityHandle {
         self.report(AttemptReport::Resolved(resolution)).await.map(drop)
     }
 
-    async fn report(&self, report: AttemptReport) -> Result<CallReply, ClientError> {
-        self.client.call(Call::ReportAttempt(self.attempt.clone()?, report)).await
+    async fn report(&self, report: AttemptReport) -> Result<Reported, ClientError> {
+        self.client.ask(ReportAttempt { attempt: self.attempt.clone()?, report }).await
     }
 }

@@ -6,9 +6,8 @@ use std::{
 };
 
 use abide_core::{
-    call::{Call, RunTarget},
-    event::{RunPaused, RunUnpaused},
     ids::{Key, RunId, TimerId},
+    operation::{self, Cancel, Describe, Pause, Repair, RunTarget, Terminate, Unpause},
     payload::Payloads,
     run::{Movable, Refusal},
     time::Timestamp,
@@ -73,8 +72,7 @@ impl Control {
 
     async fn current_run(&self) -> Result<RunId, ClientError> {
         let target = RunTarget { run: None, ..self.target.clone() };
-        let transport = self.client.transport();
-        Ok(self.client.repeat(|| transport.describe(target.clone())).await?.run)
+        Ok(self.client.ask(Describe { target }).await?.run)
     }
 
     async fn send_once(&self) -> Result<(), ClientError> {
@@ -82,25 +80,25 @@ impl Control {
         let (target, reason) = (target.clone(), reason.clone());
         let identity = client.identity().to_owned();
         let key = Some(key.clone().unwrap_or_else(fresh_key));
-        // A run that already is as it should be is no error.
-        let (call, fulfilled) = match wish {
-            Wish::Cancel => (Call::RequestCancel { target, reason, identity, key }, None),
+        let (done, fulfilled) = match wish {
+            Wish::Cancel => (client.ask(Cancel { target, reason, identity, key }).await, None),
             Wish::Terminate => {
                 let details = Payloads::new();
-                (Call::Terminate { target, reason, identity, details, key }, None)
+                (client.ask(Terminate { target, reason, identity, details, key }).await, None)
             }
             Wish::Pause => {
-                let paused = RunPaused { reason, identity, key };
-                (Call::Pause(target, paused), Some(Refusal::Paused))
+                let done = client.ask(Pause { target, reason, identity, key }).await;
+                (done, Some(Refusal::Paused))
             }
             Wish::Unpause => {
-                let unpaused = RunUnpaused { reason, identity, key };
-                (Call::Unpause(target, unpaused), Some(Refusal::NotPaused))
+                let done = client.ask(Unpause { target, reason, identity, key }).await;
+                (done, Some(Refusal::NotPaused))
             }
         };
-        match client.call(call).await {
+        match done {
+            // A run that already is as it should be is no error.
             Err(ClientError::Refused(refusal)) if Some(&refusal) == fulfilled.as_ref() => Ok(()),
-            result => result.map(drop),
+            done => done.map(drop),
         }
     }
 }
@@ -141,14 +139,14 @@ impl RescheduleTimer {
     }
 
     async fn send(self) -> Result<(), ClientError> {
-        let call = Call::RescheduleTimer {
+        let moved = operation::RescheduleTimer {
             target: self.target,
             what: self.what,
             fire_at: self.fire_at,
             identity: self.client.identity().into(),
             key: Some(self.key.unwrap_or_else(fresh_key)),
         };
-        self.client.call(call).await?;
+        self.client.ask(moved).await?;
         Ok(())
     }
 }
@@ -198,7 +196,7 @@ impl<W> WorkflowHandle<W> {
     /// Tries again whatever is stuck. It needs no key: doing it twice is doing it once.
     pub async fn repair(&self) -> Result<(), ClientError> {
         let identity = self.client.identity().into();
-        self.client.call(Call::Repair { target: self.target(), identity }).await?;
+        self.client.ask(Repair { target: self.target(), identity }).await?;
         Ok(())
     }
 

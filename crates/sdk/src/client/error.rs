@@ -1,11 +1,11 @@
 //! Why a client's call failed, named by what the caller can do.
 
 use abide_core::{
-    call::CallError,
     event::Blocked,
     failure::Failure,
     ids::{RunId, WorkflowKey},
     limits::InvalidField,
+    operation::CallError,
     payload::Payloads,
     run::{Close, Refusal},
 };

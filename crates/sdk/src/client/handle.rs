@@ -3,9 +3,9 @@
 use std::{marker::PhantomData, sync::Arc};
 
 use abide_core::{
-    call::{Call, CallReply, Query, RunTarget},
     effect::RunOutcome,
     ids::{RunId, UpdateId, WorkflowId, WorkflowKey},
+    operation::{AwaitClose, Describe, Query, QueryAnswer, QueryRequest, RunTarget},
     payload::Payloads,
     run::Description,
 };
@@ -69,7 +69,7 @@ impl<W> WorkflowHandle<W> {
 
     /// Shows the run as it is.
     pub async fn describe(&self) -> Result<Description, ClientError> {
-        self.client.repeat(|| self.client.transport().describe(self.target())).await
+        Ok(*self.client.ask(Describe { target: self.target() }).await?)
     }
 
     /// Sends a signal that is known by name only. Await what this returns.
@@ -83,12 +83,11 @@ impl<W> WorkflowHandle<W> {
         name: impl Into<String>,
         input: Payloads,
     ) -> Result<Payloads, ClientError> {
-        let query = Query { name: name.into(), input };
-        match self.client.call(Call::Query { target: self.target(), query }).await {
-            Ok(CallReply::Query(answer)) => {
+        let query = QueryRequest { name: name.into(), input };
+        match self.client.ask(Query { target: self.target(), query }).await {
+            Ok(QueryAnswer(answer)) => {
                 answer.map_err(|failure| ClientError::QueryFailed(Box::new(failure)))
             }
-            Ok(reply) => Err(ClientError::unexpected(&reply)),
             Err(ClientError::Unavailable(why)) => Err(ClientError::Unavailable(format!(
                 "{why}; a query needs a worker of the run's queue: is there one?"
             ))),
@@ -110,11 +109,12 @@ impl<W> WorkflowHandle<W> {
     pub async fn result_untyped(&self) -> Result<Payloads, ClientError> {
         let mut target = RunTarget { run: self.run_id(), ..self.target() };
         loop {
-            match self.client.wait(Call::AwaitClose(target.clone())).await? {
+            let closed = self.client.wait(AwaitClose { target: target.clone() }).await?;
+            match (closed.next_run, closed.outcome) {
                 // A run that is tried again or repeated has an outcome too, but not the last word.
-                CallReply::Closed { next_run: next @ Some(_), .. } => target.run = next,
-                CallReply::Closed { outcome: Some(outcome), .. } => return result(outcome),
-                reply => return Err(ClientError::unexpected(&reply)),
+                (next @ Some(_), _) => target.run = next,
+                (None, Some(outcome)) => return result(outcome),
+                (None, None) => return Err(ClientError::unexpected(&closed.how)),
             }
         }
     }

@@ -1,10 +1,10 @@
 //! The history of a run: as it is now, or followed as it grows.
 
 use abide_core::{
-    call::{HistoryPage, HistoryRequest, RunTarget},
     codec,
     event::Event,
-    ids::EventNumber,
+    follow::FollowedHistory,
+    operation::{HistoryPage, RunTarget},
 };
 
 use super::{Client, ClientError, WorkflowHandle};
@@ -12,10 +12,7 @@ use super::{Client, ClientError, WorkflowHandle};
 /// Follows the history of a run.
 pub struct HistoryFollower {
     client: Client,
-    target: RunTarget,
-    next: u64,
-    last_event: EventNumber,
-    ended: bool,
+    followed: FollowedHistory,
 }
 
 impl<W> WorkflowHandle<W> {
@@ -24,8 +21,9 @@ impl<W> WorkflowHandle<W> {
         let mut reader = self.follow_history();
         let mut history = Vec::new();
         loop {
-            let (events, more) = reader.read(None).await?;
-            history.extend(events);
+            let page = self.client.ask(reader.followed.page()).await?;
+            let more = page.more;
+            history.extend(reader.take(page)?);
             if !more {
                 return Ok(history);
             }
@@ -35,21 +33,16 @@ impl<W> WorkflowHandle<W> {
     /// Follows the history of the run from its beginning.
     pub fn follow_history(&self) -> HistoryFollower {
         let target = RunTarget { run: self.run_id(), ..self.target() };
-        HistoryFollower {
-            client: self.client.clone(),
-            target,
-            next: 0,
-            last_event: 0,
-            ended: false,
-        }
+        HistoryFollower { client: self.client.clone(), followed: FollowedHistory::new(target, 0) }
     }
 }
 
 impl HistoryFollower {
     /// The next events, as soon as there are some; none when the run is closed and all was read.
     pub async fn next(&mut self) -> Result<Option<Vec<Event>>, ClientError> {
-        while !self.ended {
-            let (events, _) = self.read(Some(self.last_event)).await?;
+        while !self.followed.ended() {
+            let page = self.client.wait(self.followed.next()).await?;
+            let events = self.take(page)?;
             if !events.is_empty() {
                 return Ok(Some(events));
             }
@@ -57,28 +50,15 @@ impl HistoryFollower {
         Ok(None)
     }
 
-    async fn read(
-        &mut self,
-        follow: Option<EventNumber>,
-    ) -> Result<(Vec<Event>, bool), ClientError> {
-        let request = HistoryRequest { target: self.target.clone(), from: self.next, follow };
-        let HistoryPage { run, rows, next, more, closed } = if follow.is_some() {
-            self.client.wait_for(|| self.client.transport().history(request.clone())).await?
-        } else {
-            self.client.repeat(|| self.client.transport().history(request.clone())).await?
-        };
+    fn take(&mut self, mut page: HistoryPage) -> Result<Vec<Event>, ClientError> {
         let mut events = Vec::new();
-        for row in rows {
+        for row in std::mem::take(&mut page.rows) {
             let decoded = codec::decode_events(row).map_err(|error| {
                 ClientError::Unavailable(format!("the history cannot be decoded: {error}"))
             })?;
             events.extend(decoded);
         }
-        // The current run may change between two pages.
-        self.target.run = Some(run);
-        self.next = next;
-        self.last_event = events.last().map_or(self.last_event, |event: &Event| event.number);
-        self.ended = closed && !more;
-        Ok((events, more))
+        self.followed.took(&page, events.last().map(|event| event.number));
+        Ok(events)
     }
 }

@@ -6,9 +6,9 @@ use std::{
 };
 
 use abide_core::{
-    call::{Call, RunTarget},
     event::SignalReceived,
     ids::Key,
+    operation::{self, RunTarget},
     payload::{Extension, Payloads},
 };
 
@@ -49,7 +49,8 @@ impl Signal {
             key: Some(self.key.unwrap_or_else(fresh_key)),
             ..SignalReceived::default()
         };
-        self.client.call(Call::Signal(self.target, signal, Extension::new())).await?;
+        let (target, extension) = (self.target, Extension::new());
+        self.client.ask(operation::Signal { target, signal, extension }).await?;
         Ok(())
     }
 }

@@ -22,6 +22,7 @@ use abide_core::{
     ids::{NamespaceId, RunId, WorkflowId, WorkflowKey},
     list::{RunFilter, RunRow, WaitFilter, WaitRow},
     node::NodeListing,
+    operation::{CountRuns, ListNodes, ListRuns, ListWaits},
     payload::Payloads,
 };
 
@@ -144,13 +145,14 @@ impl Client {
     /// Runs of the client's namespace, newest first.
     pub async fn runs(&self, filter: RunFilter, limit: usize) -> Result<Vec<RunRow>, ClientError> {
         let filter = RunFilter { namespace: Some(self.namespace.clone()), ..filter };
-        self.repeat(|| self.transport.runs(filter.clone(), limit)).await
+        let runs = self.ask(ListRuns { filter, limit: Some(limit) }).await?;
+        Ok(runs.rows)
     }
 
     /// How many runs of the client's namespace pass the filter.
     pub async fn count_runs(&self, filter: RunFilter) -> Result<u64, ClientError> {
         let filter = RunFilter { namespace: Some(self.namespace.clone()), ..filter };
-        self.repeat(|| self.transport.count_runs(filter.clone())).await
+        Ok(self.ask(CountRuns { filter }).await?.0)
     }
 
     /// What runs of the client's namespace wait for, by the end of the wait. The next page follows the
@@ -161,12 +163,13 @@ impl Client {
         limit: usize,
     ) -> Result<Vec<WaitRow>, ClientError> {
         let filter = WaitFilter { namespace: Some(self.namespace.clone()), ..filter };
-        self.repeat(|| self.transport.waits(filter.clone(), limit)).await
+        let waits = self.ask(ListWaits { filter, limit: Some(limit) }).await?;
+        Ok(waits.rows)
     }
 
     /// The nodes that serve the runs, of all namespaces, by name.
     pub async fn nodes(&self) -> Result<Vec<NodeListing>, ClientError> {
-        self.repeat(|| self.transport.nodes()).await
+        Ok(self.ask(ListNodes).await?.0)
     }
 }
 

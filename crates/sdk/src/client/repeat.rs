@@ -1,71 +1,55 @@
 //! Repeats calls that were not answered. What may have happened is asked for again with the same key,
 //! so repeating is always safe.
 
-use std::{future::Future, time::Duration};
+use std::time::Duration;
 
 use abide_core::{
-    call::{Call, CallError, CallReply},
     ids::Key,
+    operation::{CallError, Operation},
 };
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use super::{Client, ClientError};
-use crate::backoff::Backoff;
+use crate::{backoff::Backoff, transport};
 
 /// Between two tries.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 impl Client {
-    /// Makes a call that is answered soon; gives up when the client's timeout has passed.
-    pub(super) async fn call(&self, call: Call) -> Result<CallReply, ClientError> {
-        self.repeat(|| self.transport().call(call.clone())).await
-    }
-
-    /// Makes a call that is answered when a run is so far, however long that takes.
-    pub(super) async fn wait(&self, call: Call) -> Result<CallReply, ClientError> {
-        self.wait_for(|| self.transport().call(call.clone())).await
-    }
-
-    /// Asks until there is an answer, however long that takes.
-    pub(super) async fn wait_for<T, F>(&self, ask: impl FnMut() -> F) -> Result<T, ClientError>
-    where
-        F: Future<Output = Result<T, CallError>>,
-    {
-        repeated(ask, &mut None).await.map_err(ClientError::from)
-    }
-
-    /// Asks until there is an answer; gives up when the client's timeout has passed.
-    pub(super) async fn repeat<T, F>(&self, ask: impl FnMut() -> F) -> Result<T, ClientError>
-    where
-        F: Future<Output = Result<T, CallError>>,
-    {
+    /// Performs an operation that is answered soon, and repeats it until it is answered; gives up when
+    /// the client's timeout has passed.
+    pub(super) async fn ask<O: Operation>(&self, operation: O) -> Result<O::Answer, ClientError> {
         let within = self.call_timeout;
         let mut unanswered = None;
-        match timeout(within, repeated(ask, &mut unanswered)).await {
+        match timeout(within, self.repeated(operation, &mut unanswered)).await {
             Ok(result) => result.map_err(ClientError::from),
             Err(_) => Err(no_answer(within, unanswered)),
         }
     }
-}
 
-/// Asks until there is an answer that repeating would not change; keeps the last one that it would.
-async fn repeated<T, F>(
-    mut ask: impl FnMut() -> F,
-    unanswered: &mut Option<CallError>,
-) -> Result<T, CallError>
-where
-    F: Future<Output = Result<T, CallError>>,
-{
-    let mut backoff = Backoff::new(LONGEST_WAIT);
-    loop {
-        match ask().await {
-            Err(error) if error.passing() => {
-                tracing::debug!(%error, "the call is repeated");
-                *unanswered = Some(error);
-                sleep(backoff.step()).await;
+    /// Performs an operation that is answered when a run is so far, and repeats it until it is, however
+    /// long that takes.
+    pub(super) async fn wait<O: Operation>(&self, operation: O) -> Result<O::Answer, ClientError> {
+        self.repeated(operation, &mut None).await.map_err(ClientError::from)
+    }
+
+    /// Asks until there is an answer that repeating would not change; keeps the last one that it would.
+    async fn repeated<O: Operation>(
+        &self,
+        operation: O,
+        unanswered: &mut Option<CallError>,
+    ) -> Result<O::Answer, CallError> {
+        let mut backoff = Backoff::new(LONGEST_WAIT);
+        loop {
+            match transport::ask(&**self.transport(), operation.clone()).await {
+                Err(error) if error.passing() => {
+                    tracing::debug!(%error, "the call is repeated");
+                    *unanswered = Some(error);
+                    sleep(backoff.step()).await;
+                }
+                result => return result,
             }
-            result => return result,
         }
     }
 }

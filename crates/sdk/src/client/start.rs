@@ -8,9 +8,9 @@ use std::{
 };
 
 use abide_core::{
-    call::{Begin, Call, CallReply, ConflictPolicy, StartCall},
     event::{ReusePolicy, RunSpec, SignalReceived},
     ids::{Key, WorkflowId},
+    operation::{self, Begin, ConflictPolicy, Started},
     payload::Payloads,
     retry::RetryPolicy,
     time::Timestamp,
@@ -27,7 +27,7 @@ use crate::{
 #[must_use = "nothing is started until this is awaited"]
 pub struct Start<W> {
     client: Client,
-    call: Result<Box<StartCall>, PayloadError>,
+    call: Result<Box<operation::Start>, PayloadError>,
     of: PhantomData<fn() -> W>,
 }
 
@@ -42,7 +42,7 @@ impl<W> Start<W> {
         let identity = client.identity().to_owned();
         let call = input.map(|input| {
             let queue = DEFAULT_QUEUE.into();
-            Box::new(StartCall {
+            Box::new(operation::Start {
                 workflow,
                 spec: RunSpec { workflow_type, queue, input, ..RunSpec::default() },
                 identity,
@@ -57,7 +57,7 @@ impl<W> Start<W> {
         Self { client, call, of: PhantomData }
     }
 
-    fn with(mut self, change: impl FnOnce(&mut StartCall)) -> Self {
+    fn with(mut self, change: impl FnOnce(&mut operation::Start)) -> Self {
         if let Ok(call) = &mut self.call {
             change(call);
         }
@@ -142,14 +142,12 @@ impl<W> Start<W> {
     pub async fn started(self) -> Result<(WorkflowHandle<W>, bool), ClientError> {
         let (client, call) = self.keyed()?;
         let id = call.workflow.workflow.clone();
-        match client.call(Call::Start(call)).await? {
-            CallReply::Started { run, started } => Ok((client.handle_of(id, Some(run)), started)),
-            reply => Err(ClientError::unexpected(&reply)),
-        }
+        let Started { run, started, .. } = client.ask(*call).await?;
+        Ok((client.handle_of(id, Some(run)), started))
     }
 
     /// The call with its keys, which is the same start however often it is made.
-    pub(super) fn keyed(self) -> Result<(Client, Box<StartCall>), ClientError> {
+    pub(super) fn keyed(self) -> Result<(Client, Box<operation::Start>), ClientError> {
         let mut call = self.call?;
         let key = call.key.get_or_insert_with(fresh_key).clone();
         if let Some(signal) = &mut call.signal {
@@ -172,7 +170,7 @@ impl<W: Workflow> Start<W> {
     }
 }
 
-fn signal(call: &StartCall, name: String, input: Payloads) -> SignalReceived {
+fn signal(call: &operation::Start, name: String, input: Payloads) -> SignalReceived {
     let identity = call.identity.clone();
     SignalReceived { name, input, identity, ..SignalReceived::default() }
 }

@@ -7,9 +7,9 @@ use std::{
 };
 
 use abide_core::{
-    call::{Call, CallReply, RunTarget, UpdateWait},
     event::{Outcome, UpdateRequest},
     ids::{RunId, UpdateId},
+    operation::{self, AwaitUpdate, RunTarget, UpdateAnswer, UpdateWait},
     payload::Payloads,
     run::Stage,
 };
@@ -65,18 +65,18 @@ impl<O> Update<O> {
         let (client, decode, target) =
             (self.client.clone(), self.decode.clone(), self.target.clone());
         let wait_while_blocked = self.wait_while_blocked;
-        let (id, call) = self.call(UpdateWait::Accepted)?;
-        let (run, _) = stage(client.wait(call).await?)?;
+        let (id, asked) = self.asked(UpdateWait::Accepted)?;
+        let (run, _) = stage(client.wait(asked).await?)?;
         let target = RunTarget { run: Some(run), ..target };
         Ok(UpdateHandle { wait_while_blocked, ..UpdateHandle::new(client, target, id, decode) })
     }
 
-    fn call(self, until: UpdateWait) -> Result<(UpdateId, Call), ClientError> {
+    fn asked(self, until: UpdateWait) -> Result<(UpdateId, operation::Update), ClientError> {
         let update = self.id.unwrap_or_else(fresh_id);
         let request = request(&self.client, self.name, self.input?);
         let (id, target, wait_while_blocked) =
             (update.clone(), self.target, self.wait_while_blocked);
-        Ok((id, Call::Update { target, update, request, until, wait_while_blocked }))
+        Ok((id, operation::Update { target, update, request, until, wait_while_blocked }))
     }
 }
 
@@ -87,8 +87,8 @@ impl<O: 'static> IntoFuture for Update<O> {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let (client, decode) = (self.client.clone(), self.decode.clone());
-            let (_, call) = self.call(UpdateWait::Completed)?;
-            let (_, stage) = stage(client.wait(call).await?)?;
+            let (_, asked) = self.asked(UpdateWait::Completed)?;
+            let (_, stage) = stage(client.wait(asked).await?)?;
             result(stage, &decode)
         })
     }
@@ -149,8 +149,8 @@ impl<O> UpdateHandle<O> {
     async fn wait(&self, until: UpdateWait) -> Result<Stage, ClientError> {
         let (target, update) = (self.target.clone(), self.id.clone());
         let wait_while_blocked = self.wait_while_blocked;
-        let call = Call::AwaitUpdate { target, update, until, wait_while_blocked };
-        Ok(stage(self.client.wait(call).await?)?.1)
+        let asked = AwaitUpdate { target, update, until, wait_while_blocked };
+        Ok(stage(self.client.wait(asked).await?)?.1)
     }
 }
 
@@ -175,11 +175,10 @@ pub(super) fn request(client: &Client, name: String, input: Payloads) -> UpdateR
 }
 
 /// The run that has the update, and where the update stands.
-pub(super) fn stage(reply: CallReply) -> Result<(RunId, Stage), ClientError> {
-    match reply {
-        CallReply::Update { run, stage } => Ok((run, stage)),
-        CallReply::UpdateRejected(failure) => Err(ClientError::UpdateRejected(Box::new(failure))),
-        reply => Err(ClientError::unexpected(&reply)),
+pub(super) fn stage(answer: UpdateAnswer) -> Result<(RunId, Stage), ClientError> {
+    match answer {
+        UpdateAnswer::Reached { run, stage } => Ok((run, stage)),
+        UpdateAnswer::Rejected(failure) => Err(ClientError::UpdateRejected(Box::new(failure))),
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 pub use abide_core::run::{ShownWait, WaitKey};
 use abide_core::{
-    call::{Call, CallReply, RunTarget, RunWaits},
     follow::FollowedWaits,
+    operation::{AwaitWaits, RunTarget},
     run::Movable,
     time::Timestamp,
 };
@@ -22,8 +22,8 @@ pub struct WaitsFollower {
 impl<W> WorkflowHandle<W> {
     /// Everything that the run waits for; nothing if it is closed.
     pub async fn waits(&self) -> Result<Vec<ShownWait>, ClientError> {
-        let reply = self.client.call(Call::AwaitWaits(self.target(), 0)).await?;
-        Ok(Arc::unwrap_or_clone(waits(reply)?.waits))
+        let shown = self.client.ask(AwaitWaits { target: self.target(), after: 0 }).await?;
+        Ok(Arc::unwrap_or_clone(shown.waits))
     }
 
     /// Follows what the run waits for, until it is closed.
@@ -44,19 +44,12 @@ impl WaitsFollower {
     /// What the run waits for, as soon as it is not what was told before; none when it is closed.
     pub async fn next(&mut self) -> Result<Option<Vec<ShownWait>>, ClientError> {
         while !self.ended {
-            let answer = waits(self.client.wait(self.followed.call()).await?)?;
+            let answer = self.client.wait(self.followed.next()).await?;
             self.ended = answer.closed;
             if self.followed.news(&answer) && !answer.closed {
                 return Ok(Some(Arc::unwrap_or_clone(answer.waits)));
             }
         }
         Ok(None)
-    }
-}
-
-fn waits(reply: CallReply) -> Result<RunWaits, ClientError> {
-    match reply {
-        CallReply::Waits(waits) => Ok(waits),
-        reply => Err(ClientError::unexpected(&reply)),
     }
 }

@@ -8,8 +8,8 @@ use std::{
 };
 
 use abide_core::{
-    call::{Call, CallError, CallReply, RunTarget, StartUpdate, UpdateWait},
     ids::UpdateId,
+    operation::{CallError, RunTarget, StartUpdate, Started, UpdateWait},
     payload::Payloads,
     run::Stage,
 };
@@ -124,13 +124,12 @@ impl<W, O> StartWithUpdate<W, O> {
         let asked = StartUpdate { update: id, request, until, wait_while_blocked };
         call.update = Some(Box::new(asked));
         let (run, started, told) = loop {
-            match client.wait(Call::Start(call.clone())).await? {
-                CallReply::StartedWithUpdate { run, started, update } => match *update {
-                    // The run that was open has closed meanwhile, so there is none.
-                    Err(CallError::UpdateAborted { accepted: false, .. }) if !started => {}
-                    told => break (run, started, told),
-                },
-                reply => return Err(ClientError::unexpected(&reply)),
+            let Started { run, started, update } = client.wait((*call).clone()).await?;
+            match update {
+                // The run that was open has closed meanwhile, so there is none.
+                Some(Err(CallError::UpdateAborted { accepted: false, .. })) if !started => {}
+                Some(told) => break (run, started, told),
+                None => return Err(ClientError::unexpected(&run)),
             }
         };
         let workflow = client.handle_of(call.workflow.workflow.clone(), Some(run));

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use abide_core::call::CallError;
+use abide_core::operation::CallError;
 use tokio::sync::oneshot;
 
 /// The callers of one stream, by the numbers of their calls.

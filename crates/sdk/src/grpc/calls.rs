@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use abide_core::call::CallError;
+use abide_core::operation::CallError;
 use abide_proto::{
     error::reason,
     generated::{

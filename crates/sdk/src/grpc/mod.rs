@@ -14,12 +14,10 @@ mod session;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use abide_core::{
-    call::{Call, CallError, CallReply, HistoryPage, HistoryRequest, QueueKey, RunTarget, Worker},
-    list::{RunFilter, RunRow, WaitFilter, WaitRow},
-    node::NodeListing,
-    run::Description,
+    dispatch::{QueueKey, Worker},
+    operation::{AnyAnswer, AnyOperation, CallError},
 };
-use abide_proto::operation::{Operation, Page, Reply, answer_from_wire, operation_to_wire};
+use abide_proto::operation::{answer_from_wire, operation_to_wire};
 
 pub use self::options::{GrpcOptions, TlsOptions};
 use self::{calls::CallsStream, servers::Servers, session::GrpcSession};
@@ -47,14 +45,6 @@ impl GrpcTransport {
         Ok(Self { servers: Servers::connected(options).await?, calls: Mutex::new(None) })
     }
 
-    async fn ask(&self, operation: Operation) -> Result<Reply, CallError> {
-        let asked = operation_to_wire(operation)?;
-        let stream = self.stream();
-        let answer = answer_from_wire(stream.call(asked).await?);
-        stream.answered(&answer);
-        answer
-    }
-
     /// The stream of calls, opened anew if the last one is of no use any more.
     fn stream(&self) -> CallsStream {
         let mut current = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,74 +66,14 @@ impl Client {
     }
 }
 
-/// The server answered another question.
-fn unexpected() -> CallError {
-    CallError::Unavailable("its answer is not one to this call".into())
-}
-
 impl Transport for GrpcTransport {
-    fn call(&self, call: Call) -> Answer<'_, CallReply> {
+    fn ask(&self, operation: AnyOperation) -> Answer<'_, AnyAnswer> {
         Box::pin(async move {
-            match self.ask(Operation::Call(call)).await? {
-                Reply::Call(reply) => Ok(reply),
-                _ => Err(unexpected()),
-            }
-        })
-    }
-
-    fn describe(&self, target: RunTarget) -> Answer<'_, Description> {
-        Box::pin(async move {
-            match self.call(Call::Describe(target)).await? {
-                CallReply::Description(shown) => Ok(*shown),
-                _ => Err(unexpected()),
-            }
-        })
-    }
-
-    fn history(&self, request: HistoryRequest) -> Answer<'_, HistoryPage> {
-        Box::pin(async move {
-            match self.ask(Operation::History(request)).await? {
-                Reply::History(page) => Ok(page),
-                _ => Err(unexpected()),
-            }
-        })
-    }
-
-    fn runs(&self, filter: RunFilter, limit: usize) -> Answer<'_, Vec<RunRow>> {
-        Box::pin(async move {
-            let page = Page { filter, limit: Some(limit) };
-            match self.ask(Operation::Runs(page)).await? {
-                Reply::Runs(rows, _) => Ok(rows),
-                _ => Err(unexpected()),
-            }
-        })
-    }
-
-    fn count_runs(&self, filter: RunFilter) -> Answer<'_, u64> {
-        Box::pin(async move {
-            match self.ask(Operation::CountRuns(filter)).await? {
-                Reply::Count(count) => Ok(count),
-                _ => Err(unexpected()),
-            }
-        })
-    }
-
-    fn waits(&self, filter: WaitFilter, limit: usize) -> Answer<'_, Vec<WaitRow>> {
-        Box::pin(async move {
-            let page = Page { filter, limit: Some(limit) };
-            match self.ask(Operation::Waits(page)).await? {
-                Reply::Waits(rows, _) => Ok(rows),
-                _ => Err(unexpected()),
-            }
-        })
-    }
-
-    fn nodes(&self) -> Answer<'_, Vec<NodeListing>> {
-        Box::pin(async move {
-            match self.ask(Operation::Nodes).await? {
-                Reply::Nodes(nodes) => Ok(nodes),
-                _ => Err(unexpected()),
-            }
+            let asked = operation_to_wire(operation)?;
+            let stream = self.stream();
+            let answer = answer_from_wire(stream.call(asked).await?);
+            stream.answered(&answer);
+            answer
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt::Display, time::Duration};
 
-use abide_core::{call::CallError, limits::InvalidField};
+use abide_core::{limits::InvalidField, operation::CallError};
 use abide_proto::{CONNECTION_WINDOW, STREAM_WINDOW, error::with_causes};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 

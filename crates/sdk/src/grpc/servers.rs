@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use abide_core::call::CallError;
+use abide_core::operation::CallError;
 use abide_proto::error::reason;
 use tokio::time::timeout;
 use tonic::{

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use abide_core::{
-    call::{Call, CallError, CallReply, Dispatch, QueueKey, Worker},
-    limits::InvalidField,
+    dispatch::{Dispatch, QueueKey, Worker},
+    operation::CallError,
+    report::{Report, ReportAnswer},
 };
 use abide_proto::{
     PROTOCOL_VERSION,
@@ -13,7 +14,7 @@ use abide_proto::{
         Completion, Credit, Hello, ServerFrame, WorkerFrame,
         acknowledgement::Acknowledgement as Acknowledged, workers_client::WorkersClient,
     },
-    worker::{acknowledgement_from_wire, completion_to_wire, credit_to_wire, shard_from_wire},
+    worker::{acknowledgement_from_wire, credit_to_wire, report_to_wire, shard_from_wire},
 };
 use prost::Message;
 use tokio::{
@@ -23,7 +24,7 @@ use tokio::{
 use tonic::{Status, Streaming};
 
 use super::{
-    answers::Answers,
+    answers::{Answers, Claim},
     bound::{self, Bound, in_frame},
     frames::{Frame, Frames},
     servers::{Refusals, Way},
@@ -139,20 +140,8 @@ impl SessionSender for Sender {
         drop(self.queue.send(Some(Said::Withdraw)));
     }
 
-    fn call(&self, call: Call) -> Answer<'static, CallReply> {
-        let claim = completion_to_wire(call)
-            .ok_or_else(|| CallError::from(InvalidField::new("call", "is not a worker's")))
-            .and_then(|completion| {
-                // With the longest number, because it has none yet.
-                let completion = Some(completion);
-                let mut completion = Completion { number: u64::MAX, completion };
-                self.bound.check("completion", in_frame(completion.encoded_len()))?;
-                let claim = self.answers.claim()?;
-                completion.number = claim.number;
-                // If the stream ends meanwhile, the claim is told so.
-                drop(self.queue.send(Some(Said::Completion(Box::new(completion)))));
-                Ok(claim)
-            });
+    fn report(&self, report: Report) -> Answer<'static, ReportAnswer> {
+        let claim = self.say(report);
         let (way, refusals) = (Arc::clone(&self.way), Arc::clone(&self.refusals));
         let queue = self.queue.clone();
         Box::pin(async move {
@@ -164,6 +153,21 @@ impl SessionSender for Sender {
             }
             acknowledged
         })
+    }
+}
+
+impl Sender {
+    /// Says what became of work, and claims the answer to it.
+    fn say(&self, report: Report) -> Result<Claim<Acknowledged>, CallError> {
+        let completion = Some(report_to_wire(report));
+        // With the longest number, because it has none yet.
+        let mut completion = Completion { number: u64::MAX, completion };
+        self.bound.check("completion", in_frame(completion.encoded_len()))?;
+        let claim = self.answers.claim()?;
+        completion.number = claim.number;
+        // If the stream ends meanwhile, the claim is told so.
+        drop(self.queue.send(Some(Said::Completion(Box::new(completion)))));
+        Ok(claim)
     }
 }
 

@@ -8,10 +8,11 @@ use std::{
 };
 
 use abide_core::{
-    call::{Call, CallError, CallReply, QueryToken, TaskToken},
     event::TaskFailureCause,
     failure::{Failure, FailureKind},
+    operation::CallError,
     payload::Payloads,
+    report::{QueryToken, Report, ReportAnswer, TaskToken},
 };
 use futures_util::StreamExt;
 
@@ -23,23 +24,23 @@ pub(super) struct Ack {
     sender: Arc<dyn SessionSender>,
     /// The task that was completed, if it is about one.
     answered: Option<TaskToken>,
-    reply: Answer<'static, CallReply>,
+    reply: Answer<'static, ReportAnswer>,
 }
 
 /// An answer that the engine has acknowledged, or never will.
 pub(super) struct Acknowledged {
     pub(super) sender: Arc<dyn SessionSender>,
     pub(super) answered: Option<TaskToken>,
-    pub(super) result: Result<CallReply, CallError>,
+    pub(super) result: Result<ReportAnswer, CallError>,
 }
 
 impl Ack {
-    pub(super) fn new(sender: Arc<dyn SessionSender>, call: Call) -> Self {
-        let answered = match &call {
-            Call::CompleteTask(token, _) => Some(token.clone()),
+    pub(super) fn new(sender: Arc<dyn SessionSender>, report: Report) -> Self {
+        let answered = match &report {
+            Report::CompleteTask(token, _) => Some(token.clone()),
             _ => None,
         };
-        let reply = sender.call(call);
+        let reply = sender.report(report);
         Self { sender, answered, reply }
     }
 
@@ -52,11 +53,11 @@ impl Ack {
     ) -> Self {
         let answering = Arc::clone(&sender);
         let reply = Box::pin(async move {
-            let given = answering.call(Call::AnswerQuery(token.clone(), answer)).await;
+            let given = answering.report(Report::AnswerQuery(token.clone(), answer)).await;
             let Err(CallError::Invalid(problem)) = given else { return given };
             notice::warn(&token.workflow, format_args!("query {name} is not answered: {problem}"));
             let failure = unfit::query_failure(&name, &problem);
-            answering.call(Call::AnswerQuery(token, Err(failure))).await
+            answering.report(Report::AnswerQuery(token, Err(failure))).await
         });
         Self { sender, answered: None, reply }
     }
@@ -93,27 +94,27 @@ pub(super) enum Verdict {
     /// The machine is of no use any more; the task is given again, or was given to somebody else.
     NotTaken,
     /// No engine will ever take it, and that must be said, or the task waits for its timeout.
-    Unfit(Box<Call>),
+    Unfit(Box<Report>),
 }
 
 impl Verdict {
-    pub(super) fn of(token: &TaskToken, result: Result<CallReply, CallError>) -> Self {
+    pub(super) fn of(token: &TaskToken, result: Result<ReportAnswer, CallError>) -> Self {
         let workflow = &token.workflow;
         match result {
-            Ok(CallReply::TaskRefused { cause: TaskFailureCause::UnseenInput, .. }) => {
+            Ok(ReportAnswer::TaskRefused { cause: TaskFailureCause::UnseenInput, .. }) => {
                 tracing::debug!(%workflow, "the run is not closed: it has inputs that it must see");
                 Self::NotTaken
             }
-            Ok(CallReply::TaskRefused { cause, message }) => {
+            Ok(ReportAnswer::TaskRefused { cause, message }) => {
                 notice::warn(workflow, format_args!("a task was refused ({cause:?}): {message}"));
                 Self::NotTaken
             }
-            Ok(CallReply::TaskDiscarded) => Self::NotTaken,
+            Ok(ReportAnswer::TaskDiscarded) => Self::NotTaken,
             Ok(_) => Self::Taken,
             Err(CallError::Invalid(invalid)) => {
                 notice::warn(workflow, format_args!("a task asks for what cannot be: {invalid}"));
                 let failure = Failure::server(FailureKind::Application, invalid.to_string());
-                Self::Unfit(Box::new(Call::FailTask {
+                Self::Unfit(Box::new(Report::FailTask {
                     token: token.clone(),
                     cause: TaskFailureCause::BadCommand,
                     failure,

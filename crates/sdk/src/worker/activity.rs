@@ -3,9 +3,11 @@
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use abide_core::{
-    call::{ActivityToken, Call, CallError},
+    attempt::ActivityToken,
     failure::{Failure, FailureKind},
     ids::RunId,
+    operation::CallError,
+    report::Report,
     run::{ActivityGiven, Refusal, Resolution},
 };
 use futures_util::FutureExt;
@@ -143,11 +145,11 @@ async fn deliver(shared: &Shared, attempt: &Attempt, mut ending: Ending) {
         // If there is none, the worker connects again, and then the result is sent.
         let Some(sender) = shared.sender().await else { return };
         let token = attempt.token.clone();
-        let call = match &ending {
-            Ending::Resolved(resolution) => Call::ResolveActivity(token, resolution.clone()),
-            Ending::Left => Call::DetachAttempt(token),
+        let report = match &ending {
+            Ending::Resolved(resolution) => Report::ResolveActivity(token, resolution.clone()),
+            Ending::Left => Report::DetachAttempt(token),
         };
-        let Err(error) = sender.call(call).await else { return };
+        let Err(error) = sender.report(report).await else { return };
         ending = match (error, ending) {
             (CallError::Refused(Refusal::CancelNotRequested), _) => {
                 Ending::Resolved(Resolution::Failed(not_cancelled()))

@@ -10,8 +10,10 @@ use std::{
 };
 
 use abide_core::{
-    call::{ActivityToken, Call, CallError, CallReply},
+    attempt::ActivityToken,
     ids::{EventNumber, RunId, ShardId},
+    operation::CallError,
+    report::{Report, ReportAnswer},
 };
 use tokio::{sync::watch, task::AbortHandle};
 
@@ -73,9 +75,9 @@ impl Attempt {
     }
 
     /// Takes what the engine said to a sign of life.
-    pub(super) fn heard(&self, result: &Result<CallReply, CallError>) {
+    pub(super) fn heard(&self, result: &Result<ReportAnswer, CallError>) {
         match result {
-            Ok(CallReply::Alive { cancel_requested: true }) => self.cancel.cancel(),
+            Ok(ReportAnswer::Alive { cancel_requested: true }) => self.cancel.cancel(),
             Err(error) if error.attempt_gone() => self.lose(),
             Ok(_) | Err(_) => {}
         }
@@ -142,7 +144,7 @@ impl Shared {
     /// used for it.
     pub(super) async fn present_one(&self, attempt: &Attempt) {
         let Some(sender) = self.stream.borrow().clone() else { return };
-        let call = Call::PresentAttempt(attempt.token.clone(), self.worker.session.clone());
-        attempt.heard(&sender.call(call).await);
+        let report = Report::PresentAttempt(attempt.token.clone(), self.worker.session.clone());
+        attempt.heard(&sender.report(report).await);
     }
 }

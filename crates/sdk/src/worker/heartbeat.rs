@@ -6,11 +6,7 @@ use std::{
     time::Duration,
 };
 
-use abide_core::{
-    attempt::ActivityToken,
-    call::{Call, CallError},
-    payload::Payloads,
-};
+use abide_core::{attempt::ActivityToken, operation::CallError, payload::Payloads, report::Report};
 
 use super::{attempts::Attempt, notice, shared::Shared};
 use crate::{activity::AttemptLink, backoff::Backoff};
@@ -103,8 +99,8 @@ impl Inner {
         let sender = self.shared.stream.borrow().clone();
         let unheard = match sender {
             Some(sender) => {
-                let call = Call::Heartbeat(self.attempt.token.clone(), details.clone());
-                let result = sender.call(call).await;
+                let report = Report::Heartbeat(self.attempt.token.clone(), details.clone());
+                let result = sender.report(report).await;
                 self.attempt.heard(&result);
                 if let Err(CallError::Invalid(problem)) = &result {
                     // It does not count as a sign of life, so the attempt may be given up for it.

@@ -3,14 +3,17 @@
 use std::{sync::Arc, time::Duration};
 
 use abide_core::{
-    call::{CallError, HistoryPage, HistoryRequest, RunTarget},
     codec::{self, DecodeError},
     event::Event,
     ids::EventNumber,
+    operation::{CallError, History, HistoryPage, RunTarget},
 };
 
 use super::shared::Shared;
-use crate::{backoff::Backoff, transport::SessionSender};
+use crate::{
+    backoff::Backoff,
+    transport::{SessionSender, ask},
+};
 
 /// Between two tries to read a page.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
@@ -47,7 +50,7 @@ pub(super) async fn read(
 ) -> Result<Log, Unread> {
     let mut log = Log { events: Vec::new(), end: from };
     loop {
-        let request = HistoryRequest { target: target.clone(), from: log.end, follow: None };
+        let request = History { target: target.clone(), from: log.end, follow: None };
         let page = page(shared, sender, request).await?;
         for row in page.rows {
             log.events.extend(codec::decode_events(row)?);
@@ -69,11 +72,11 @@ pub(super) async fn read(
 async fn page(
     shared: &Shared,
     sender: &Arc<dyn SessionSender>,
-    request: HistoryRequest,
+    request: History,
 ) -> Result<HistoryPage, Unread> {
     let mut backoff = Backoff::new(LONGEST_WAIT);
     loop {
-        let error = match shared.transport.history(request.clone()).await {
+        let error = match ask(&*shared.transport, request.clone()).await {
             Ok(page) => return Ok(page),
             Err(error) => error,
         };

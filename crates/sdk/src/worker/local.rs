@@ -14,11 +14,11 @@ use std::{
 
 use abide_core::{
     attempt::ActivityToken,
-    call::TaskToken,
     event::{ActivitySpec, Delivery, Marker},
     failure::{Failure, FailureKind, TimeoutKind},
     limits::Limits,
     payload::{PayloadMap, Payloads},
+    report::TaskToken,
     retry::RetryState,
     run::ActivityGiven,
     time::Timestamp,

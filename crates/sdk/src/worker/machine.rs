@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use abide_core::{
-    call::TaskToken,
     event::{Event, Fact, UpdateAdmitted},
     failure::Failure,
     ids::{EventNumber, StartId},
     payload::Payloads,
     replay::{Completion, Error, Mismatch, Replay},
+    report::TaskToken,
     run::GivenTask,
 };
 

@@ -36,8 +36,9 @@ mod watchdog;
 use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
 
 use abide_core::{
-    call::{self, CallError, QueueKey, WorkKind},
+    dispatch::{self, QueueKey, WorkKind},
     ids::BuildId,
+    operation::CallError,
 };
 use tokio::{
     runtime::Handle,
@@ -322,13 +323,13 @@ impl Worker {
         QueueKey { namespace, queue: self.queue.clone(), kind }
     }
 
-    async fn as_engine_sees_it(&self) -> call::Worker {
+    async fn as_engine_sees_it(&self) -> dispatch::Worker {
         let build = match self.build.clone() {
             Some(build) => Some(build),
             None => tokio::task::spawn_blocking(build::of_executable).await.ok().flatten(),
         };
         let identity = self.identity.as_deref().unwrap_or_else(|| self.client.identity());
         let session = Uuid::new_v4().to_string().into();
-        call::Worker { session, identity: identity.into(), build }
+        dispatch::Worker { session, identity: identity.into(), build }
     }
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use abide_core::{
-    call::{Query, QueryToken, TaskToken},
     ids::{EventNumber, RunId, StartId},
+    operation::QueryRequest,
+    report::{QueryToken, TaskToken},
     run::GivenTask,
 };
 use bytes::Bytes;
@@ -63,7 +64,7 @@ pub(super) struct QueryOrder {
     /// The last event that the code must see.
     pub(super) last_event: EventNumber,
     /// What is asked.
-    pub(super) query: Query,
+    pub(super) query: QueryRequest,
     /// What was read of the log.
     pub(super) log: QueryLog,
     /// Given back when the order is done with.

@@ -12,9 +12,9 @@
 use std::sync::Arc;
 
 use abide_core::{
-    call::TaskToken,
     ids::{RunId, StartId},
     replay::Completion,
+    report::TaskToken,
 };
 
 use super::{

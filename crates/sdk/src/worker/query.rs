@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use abide_core::{
-    call::RunTarget,
     failure::{Failure, FailureKind},
+    operation::RunTarget,
     payload::Payloads,
 };
 

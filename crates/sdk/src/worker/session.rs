@@ -3,7 +3,7 @@
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use abide_core::call::{CallError, Dispatch};
+use abide_core::{dispatch::Dispatch, operation::CallError};
 use futures_util::future::join_all;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
 

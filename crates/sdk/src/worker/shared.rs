@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use abide_core::{
-    call::{self, QueueKey},
+    dispatch::{self, QueueKey},
     ids::ShardId,
 };
 use futures_util::future::join_all;
@@ -24,7 +24,7 @@ pub(super) struct Shared {
     pub(super) runtime: Handle,
     pub(super) registry: Registry,
     /// The worker as the engine knows it.
-    pub(super) worker: call::Worker,
+    pub(super) worker: dispatch::Worker,
     pub(super) queue: String,
     pub(super) tasks: Slots,
     pub(super) activities: Slots,

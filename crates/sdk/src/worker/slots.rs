@@ -3,9 +3,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use abide_core::call::QueueKey;
-
 use crate::transport::SessionSender;
+use abide_core::dispatch::QueueKey;
 
 /// Credit is topped up when this part of the slots is free and not credited.
 const PORTION: usize = 4;
@@ -87,7 +86,10 @@ impl Slots {
 
 #[cfg(test)]
 mod tests {
-    use abide_core::call::{Call, CallReply, WorkKind};
+    use abide_core::{
+        dispatch::WorkKind,
+        report::{Report, ReportAnswer},
+    };
 
     use super::*;
     use crate::transport::Answer;
@@ -102,7 +104,7 @@ mod tests {
 
         fn withdraw(&self) {}
 
-        fn call(&self, _: Call) -> Answer<'static, CallReply> {
+        fn report(&self, _: Report) -> Answer<'static, ReportAnswer> {
             Box::pin(std::future::pending())
         }
     }

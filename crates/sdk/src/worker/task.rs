@@ -1,13 +1,14 @@
 //! Workflow tasks on their thread: from memory if that is good, from the whole log if not.
 
 use abide_core::{
-    call::{Call, RunTarget, TaskCompletion, TaskToken},
     codec,
     command::Ask,
     event::{Blocked, Event, TaskFailureCause},
     failure::{Failure, FailureKind},
     ids::RunId,
+    operation::RunTarget,
     replay::Completion,
+    report::{Report, TaskCompletion, TaskToken},
 };
 use bytes::Bytes;
 
@@ -112,7 +113,7 @@ impl WorkflowThread {
             eager_activities,
             ..TaskCompletion::default()
         };
-        self.send(sender, Call::CompleteTask(token, Box::new(completion)));
+        self.send(sender, Report::CompleteTask(token, Box::new(completion)));
         drop(slot);
         drop(gone);
     }
@@ -162,7 +163,7 @@ fn eager_wanted(shared: &Shared, commands: &[abide_core::command::Command]) -> u
     wanted
 }
 
-fn failed(shared: &Shared, token: TaskToken, trouble: Trouble) -> Call {
+fn failed(shared: &Shared, token: TaskToken, trouble: Trouble) -> Report {
     let workflow = &token.workflow;
     let (cause, failure, blocked) = match trouble {
         Trouble::Mismatch(mismatch) => {
@@ -177,5 +178,5 @@ fn failed(shared: &Shared, token: TaskToken, trouble: Trouble) -> Call {
         }
     };
     notice::warn(workflow, format_args!("a task failed, and is retried: {}", failure.message));
-    Call::FailTask { token, cause, failure, blocked }
+    Report::FailTask { token, cause, failure, blocked }
 }

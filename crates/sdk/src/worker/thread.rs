@@ -14,10 +14,10 @@ use std::{
 };
 
 use abide_core::{
-    call::{Call, TaskToken},
     event::TaskFailureCause,
     failure::Failure,
     ids::{RunId, WorkflowKey},
+    report::{Report, TaskToken},
 };
 use futures_util::{Stream, stream::FuturesUnordered};
 
@@ -73,7 +73,7 @@ impl WorkflowThread {
                 Order::Query(query) => {
                     let (sender, token) = (Arc::clone(&query.sender), query.token.clone());
                     if let Err(failure) = self.guarded(&token.workflow, |it| it.query(*query)) {
-                        self.send(sender, Call::AnswerQuery(token, Err(failure)));
+                        self.send(sender, Report::AnswerQuery(token, Err(failure)));
                     }
                 }
                 Order::LocalEnded(ended) => {
@@ -122,8 +122,8 @@ impl WorkflowThread {
     }
 
     /// Sends an answer. It is under way when this returns, because it is polled once.
-    pub(super) fn send(&mut self, sender: Arc<dyn SessionSender>, call: Call) {
-        self.expect_ack(Ack::new(sender, call));
+    pub(super) fn send(&mut self, sender: Arc<dyn SessionSender>, report: Report) {
+        self.expect_ack(Ack::new(sender, report));
     }
 
     /// Waits for what the engine says to an answer, beside all else.
@@ -164,6 +164,6 @@ impl WorkflowThread {
     }
 }
 
-fn worker_failed(token: TaskToken, failure: Failure) -> Call {
-    Call::FailTask { token, cause: TaskFailureCause::WorkerFailure, failure, blocked: None }
+fn worker_failed(token: TaskToken, failure: Failure) -> Report {
+    Report::FailTask { token, cause: TaskFailureCause::WorkerFailure, failure, blocked: None }
 }

@@ -10,11 +10,10 @@ use std::{
     time::Duration,
 };
 
-use abide_core::{call::CallError, limits::InvalidField};
+use abide_core::{limits::InvalidField, operation::CallError};
 use abide_engine::Engine;
-use abide_proto::{
-    generated::{PeerAnswer, PeerAnswers, PeerCall, PeerFrame, PeerHello, peers_server},
-    operation::{Operation, Reply},
+use abide_proto::generated::{
+    PeerAnswer, PeerAnswers, PeerCall, PeerFrame, PeerHello, peers_server,
 };
 use futures_util::{
     FutureExt as _, Stream, StreamExt as _, TryFutureExt as _,
@@ -308,26 +307,11 @@ async fn perform(
     called: Result<Called, CallError>,
 ) -> PeerAnswer {
     let answer = match called {
-        Ok(Called::Client(operation)) => wire::reply_to_wire(answer(&engine, operation).await),
-        Ok(Called::Worker(call)) => wire::acknowledged(engine.call_here(call).await),
-        Err(failed) => wire::reply_to_wire(Err(failed)),
+        Ok(Called::Operation(operation)) => wire::answer_to_wire(engine.ask_here(operation).await),
+        Ok(Called::Report(report)) => wire::acknowledged_to_wire(engine.report_here(report).await),
+        Err(failed) => wire::answer_to_wire(Err(failed)),
     };
     PeerAnswer { number, answer: Some(answer) }
-}
-
-/// Performs what is about a run that is served here.
-async fn answer(engine: &Engine, operation: Operation) -> Result<Reply, CallError> {
-    match operation {
-        Operation::Call(call) => engine.call_here(call).await.map(Reply::Call),
-        // Whatever else there is, every node reads from the store by itself.
-        Operation::History(_)
-        | Operation::Runs(_)
-        | Operation::CountRuns(_)
-        | Operation::Waits(_)
-        | Operation::Nodes => {
-            Err(InvalidField::new("call", "is nothing that nodes ask each other").into())
-        }
-    }
 }
 
 /// What is behind the lock is whole whenever it is released, also by a panic.

@@ -12,13 +12,11 @@ use std::{
     time::Duration,
 };
 
-use abide_core::call::CallError;
+use abide_core::operation::CallError;
 use abide_engine::{Engine, peers::PeerMessage};
-use abide_proto::{
-    generated::{
-        PeerAnswers, PeerCall, PeerFrame, PeerHello, peer_call::Call, peers_client::PeersClient,
-    },
-    operation::Reply,
+use abide_proto::generated::{
+    PeerAnswers, PeerCall, PeerFrame, PeerHello, peer_answer, peer_call::Call,
+    peers_client::PeersClient,
 };
 use futures_util::Stream;
 use prost::Message as _;
@@ -72,7 +70,7 @@ struct Line {
     /// Tells the link that too much waits.
     full: Arc<Notify>,
     numbered: u64,
-    callers: HashMap<u64, oneshot::Sender<Result<Reply, CallError>>>,
+    callers: HashMap<u64, oneshot::Sender<Result<peer_answer::Answer, CallError>>>,
 }
 
 /// What is said to the other node.
@@ -129,7 +127,7 @@ impl Link {
     pub(super) fn call(
         &self,
         call: Call,
-    ) -> impl Future<Output = Result<Reply, CallError>> + Send + use<> {
+    ) -> impl Future<Output = Result<peer_answer::Answer, CallError>> + Send + use<> {
         let asked = self.ask(call);
         async move {
             let mut waiting = asked?;
@@ -177,7 +175,7 @@ impl Drop for Link {
 struct Waiting {
     line: Arc<Mutex<Line>>,
     number: u64,
-    answer: oneshot::Receiver<Result<Reply, CallError>>,
+    answer: oneshot::Receiver<Result<peer_answer::Answer, CallError>>,
     answered: bool,
 }
 
@@ -226,7 +224,7 @@ async fn exchange(
             for (caller, answer) in callers.into_iter().zip(answers) {
                 if let Some(caller) = caller {
                     // A caller that has left meanwhile needs no answer.
-                    drop(caller.send(wire::reply_from_wire(answer.answer)));
+                    drop(caller.send(answer.answer.ok_or_else(wire::unknown)));
                 }
             }
         }

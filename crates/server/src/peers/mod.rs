@@ -14,12 +14,18 @@ use std::{
     time::Duration,
 };
 
-use abide_core::call::{Call, CallError, CallReply};
+use abide_core::{
+    operation::{AnyAnswer, CallError, RunOperation},
+    report::{Report, ReportAnswer},
+};
 use abide_engine::{
     Engine,
     peers::{PeerAnswer, PeerMessage, Peers},
 };
-use abide_proto::{CONNECTION_WINDOW, STREAM_WINDOW, generated::peer_call, operation::Reply};
+use abide_proto::{
+    CONNECTION_WINDOW, STREAM_WINDOW,
+    generated::{peer_answer, peer_call},
+};
 use tokio::sync::watch;
 use tonic::transport::{ClientTlsConfig, Endpoint};
 
@@ -85,16 +91,11 @@ impl PeerLinks {
         }
     }
 
-    fn call_at(
-        &self,
-        node: &str,
-        operation: Result<peer_call::Call, CallError>,
-    ) -> PeerAnswer<Reply> {
-        let links = lock(&self.links);
-        match (operation, links.get(node)) {
-            (Ok(operation), Some(link)) => Box::pin(link.call(operation)),
-            (Ok(_), None) => Box::pin(async { Err(CallError::NotServed) }),
-            (Err(failed), _) => Box::pin(async { Err(failed) }),
+    /// Makes a call at a node, if there is a link to it.
+    fn call_at(&self, node: &str, call: peer_call::Call) -> PeerAnswer<peer_answer::Answer> {
+        match lock(&self.links).get(node) {
+            Some(link) => Box::pin(link.call(call)),
+            None => Box::pin(async { Err(CallError::NotServed) }),
         }
     }
 }
@@ -121,14 +122,19 @@ impl Peers for PeerLinks {
         }
     }
 
-    fn call(&self, node: &str, call: Call) -> PeerAnswer<CallReply> {
-        let answer = self.call_at(node, wire::call_to_wire(call));
-        Box::pin(async move {
-            match answer.await? {
-                Reply::Call(reply) => Ok(reply),
-                _ => Err(unexpected()),
+    fn ask(&self, node: &str, operation: Box<RunOperation>) -> PeerAnswer<AnyAnswer> {
+        match wire::operation_to_wire(operation) {
+            Ok(call) => {
+                let answer = self.call_at(node, call);
+                Box::pin(async move { wire::answer_from_wire(answer.await?) })
             }
-        })
+            Err(failed) => Box::pin(async { Err(failed) }),
+        }
+    }
+
+    fn report(&self, node: &str, report: Report) -> PeerAnswer<ReportAnswer> {
+        let answer = self.call_at(node, wire::report_to_wire(report));
+        Box::pin(async move { wire::acknowledged_from_wire(answer.await?) })
     }
 
     fn send(&self, node: &str, message: PeerMessage) {
@@ -144,15 +150,15 @@ pub(crate) struct NoPeers;
 impl Peers for NoPeers {
     fn keep(&self, _: BTreeSet<String>) {}
 
-    fn call(&self, _: &str, _: Call) -> PeerAnswer<CallReply> {
+    fn ask(&self, _: &str, _: Box<RunOperation>) -> PeerAnswer<AnyAnswer> {
+        Box::pin(async { Err(CallError::NotServed) })
+    }
+
+    fn report(&self, _: &str, _: Report) -> PeerAnswer<ReportAnswer> {
         Box::pin(async { Err(CallError::NotServed) })
     }
 
     fn send(&self, _: &str, _: PeerMessage) {}
-}
-
-fn unexpected() -> CallError {
-    CallError::Unavailable("another node answered something else".into())
 }
 
 /// What is behind the lock is whole whenever it is released, also by a panic.

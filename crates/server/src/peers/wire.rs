@@ -1,68 +1,48 @@
 //! What nodes tell each other, as it travels.
 
 use abide_core::{
-    call::{Call, CallError, CallReply, QueueKey, Worker},
     codec::{self, Wire},
+    dispatch::{QueueKey, Worker},
     ids::{SessionId, ShardId},
     limits::InvalidField,
+    operation::{AnyAnswer, AnyOperation, AwaitEvents, CallError, Events, RunOperation},
+    report::{Report, ReportAnswer},
 };
 use abide_engine::peers::PeerMessage;
 use abide_proto::{
-    error,
-    generated::{
-        self as wire, numbered_answer::Answer, peer_answer, peer_call, peer_message::Message,
-        peer_offer,
-    },
-    operation::{Operation, Reply, answer_from_wire, operation_from_wire, operation_to_wire},
-    worker::{
-        acknowledgement_from_wire, acknowledgement_to_wire, completion_from_wire,
-        completion_to_wire, credit_from_wire, credit_to_wire, shard_from_wire,
-    },
+    generated::{self as wire, peer_answer, peer_call, peer_message::Message, peer_offer},
+    operation,
+    worker::{self, credit_from_wire, credit_to_wire, shard_from_wire},
 };
 use abide_shard::message::{EffectKey, Envelope, Mail, Offer, Work};
 
-/// A call for another node, as it travels.
-pub(super) fn call_to_wire(call: Call) -> Result<peer_call::Call, CallError> {
-    let session = match &call {
-        Call::PresentAttempt(_, session) => session.to_string(),
-        _ => String::new(),
-    };
-    if let Call::AwaitEvents(target, after) = call {
+/// An operation for another node, as it travels.
+pub(super) fn operation_to_wire(
+    operation: Box<RunOperation>,
+) -> Result<peer_call::Call, CallError> {
+    if let RunOperation::AwaitEvents(AwaitEvents { target, after }) = *operation {
         let target = Some(target.into());
         return Ok(peer_call::Call::AwaitEvents(wire::PeerAwaitEvents { target, after }));
     }
-    if !of_worker(&call) {
-        return operation(Operation::Call(call));
-    }
-    let completion = completion_to_wire(call);
-    let completion = Some(wire::Completion { number: 0, completion });
-    Ok(peer_call::Call::Worker(wire::PeerCompletion { completion, session }))
-}
-
-/// Whether it is a worker's answer to what it was given.
-const fn of_worker(call: &Call) -> bool {
-    matches!(
-        call,
-        Call::CompleteTask(..)
-            | Call::FailTask { .. }
-            | Call::AnswerQuery(..)
-            | Call::ResolveActivity(..)
-            | Call::Heartbeat(..)
-            | Call::PresentAttempt(..)
-            | Call::DetachAttempt(_)
-    )
-}
-
-/// An operation of a client for another node, as it travels.
-fn operation(operation: Operation) -> Result<peer_call::Call, CallError> {
-    let call = Some(operation_to_wire(operation)?);
+    let call = Some(operation::operation_to_wire(AnyOperation::Run(operation))?);
     Ok(peer_call::Call::Client(wire::NumberedCall { number: 0, call }))
+}
+
+/// A worker's report for another node, as it travels.
+pub(super) fn report_to_wire(report: Report) -> peer_call::Call {
+    let session = match &report {
+        Report::PresentAttempt(_, session) => session.to_string(),
+        _ => String::new(),
+    };
+    let completion = Some(worker::report_to_wire(report));
+    let completion = Some(wire::Completion { number: 0, completion });
+    peer_call::Call::Worker(wire::PeerCompletion { completion, session })
 }
 
 /// What another node calls for.
 pub(super) enum Called {
-    Client(Operation),
-    Worker(Call),
+    Operation(Box<RunOperation>),
+    Report(Report),
 }
 
 /// What another node calls for.
@@ -71,49 +51,70 @@ pub(super) fn called(call: Option<peer_call::Call>) -> Result<Called, InvalidFie
     Ok(match call.ok_or_else(missing)? {
         peer_call::Call::Client(call) => {
             let asked = call.call.ok_or_else(missing)?;
-            Called::Client(operation_from_wire(asked)?)
+            match operation::operation_from_wire(asked)? {
+                AnyOperation::Run(operation) => Called::Operation(operation),
+                // Whatever is read from the store, every node reads by itself.
+                AnyOperation::Read(_) => {
+                    return Err(InvalidField::new("call", "is nothing that nodes ask each other"));
+                }
+            }
         }
         peer_call::Call::Worker(wire::PeerCompletion { completion, session }) => {
             let completion = completion.and_then(|completion| completion.completion);
             let session = SessionId::from(session);
-            Called::Worker(completion_from_wire(completion.ok_or_else(missing)?, &session)?)
+            Called::Report(worker::report_from_wire(completion.ok_or_else(missing)?, &session)?)
         }
         peer_call::Call::AwaitEvents(wire::PeerAwaitEvents { target, after }) => {
             let target = target.ok_or_else(missing)?.try_into()?;
-            Called::Client(Operation::Call(Call::AwaitEvents(target, after)))
+            Called::Operation(Box::new(AwaitEvents { target, after }.into()))
         }
     })
 }
 
-/// The answer to a client's operation, as it travels.
-pub(super) fn reply_to_wire(reply: Result<Reply, CallError>) -> peer_answer::Answer {
-    if let Ok(Reply::Call(CallReply::History { run, last_event, closed })) = reply {
+/// The answer to an operation, as it travels.
+pub(super) fn answer_to_wire(answer: Result<AnyAnswer, CallError>) -> peer_answer::Answer {
+    if let Ok(AnyAnswer::Events(Events { run, last_event, closed })) = answer {
         let run = run.to_wire();
         return peer_answer::Answer::Events(wire::PeerEvents { run, last_event, closed });
     }
-    let answer = reply.map_or_else(|failed| Answer::Error(error::to_detail(failed)), Into::into);
-    peer_answer::Answer::Client(wire::NumberedAnswer { number: 0, answer: Some(answer) })
+    let answer = Some(operation::answer_to_wire(answer));
+    peer_answer::Answer::Client(wire::NumberedAnswer { number: 0, answer })
 }
 
-/// The answer to a worker's call, as it travels.
-pub(super) fn acknowledged(reply: Result<CallReply, CallError>) -> peer_answer::Answer {
-    let acknowledgement = Some(acknowledgement_to_wire(reply));
+/// The answer to a worker's report, as it travels.
+pub(super) fn acknowledged_to_wire(answer: Result<ReportAnswer, CallError>) -> peer_answer::Answer {
+    let acknowledgement = Some(worker::acknowledgement_to_wire(answer));
     peer_answer::Answer::Worker(wire::Acknowledgement { number: 0, acknowledgement })
 }
 
-/// What another node answered.
-pub(super) fn reply_from_wire(answer: Option<peer_answer::Answer>) -> Result<Reply, CallError> {
-    let unknown = || CallError::Unavailable("another node answered what nobody knows".into());
-    match answer.ok_or_else(unknown)? {
-        peer_answer::Answer::Client(answer) => answer_from_wire(answer.answer.ok_or_else(unknown)?),
-        peer_answer::Answer::Worker(answer) => {
-            acknowledgement_from_wire(answer.acknowledgement.ok_or_else(unknown)?).map(Reply::Call)
+/// What another node answered to an operation.
+pub(super) fn answer_from_wire(answer: peer_answer::Answer) -> Result<AnyAnswer, CallError> {
+    match answer {
+        peer_answer::Answer::Client(wire::NumberedAnswer { answer, .. }) => {
+            operation::answer_from_wire(answer.ok_or_else(unknown)?)
         }
         peer_answer::Answer::Events(wire::PeerEvents { run, last_event, closed }) => {
-            let run = word("run", run)?;
-            Ok(Reply::Call(CallReply::History { run, last_event, closed }))
+            Ok(Events { run: word("run", run)?, last_event, closed }.into())
         }
+        peer_answer::Answer::Worker(_) => Err(unknown()),
     }
+}
+
+/// What another node answered to a worker's report, which may have failed before it was looked at.
+pub(super) fn acknowledged_from_wire(
+    answer: peer_answer::Answer,
+) -> Result<ReportAnswer, CallError> {
+    match answer {
+        peer_answer::Answer::Worker(wire::Acknowledgement { acknowledgement, .. }) => {
+            worker::acknowledgement_from_wire(acknowledgement.ok_or_else(unknown)?)
+        }
+        other => answer_from_wire(other).and_then(|_| Err(unknown())),
+    }
+}
+
+/// The other node speaks of what this one does not know.
+pub(super) fn unknown() -> CallError {
+    CallError::Unavailable("another node answered what nobody knows".into())
 }
 
 /// A message, as it travels.

@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use abide_core::call::CallError;
+use abide_core::operation::CallError;
 use abide_proto::{codec, error, generated::ErrorDetail};
 use futures_util::{
     Stream, StreamExt as _,

@@ -1,17 +1,22 @@
 //! What cannot be is refused with a typed error that names the field and the bound, and changes
 //! nothing.
 
+use crate::support::count;
+use crate::support::describe;
 use abide_core::{
-    call::{
-        ActivityToken, Call, CallError, CallReply, Dispatch, QueryToken, StartCall, StartUpdate,
-        TaskCompletion, TaskToken, UpdateWait, WorkKind,
-    },
+    attempt::ActivityToken,
     command::Ask,
+    dispatch::{Dispatch, WorkKind},
     event::{SignalReceived, TaskFailureCause, UpdateRequest},
     ids::WorkflowKey,
     limits::{Exceeded, InvalidField},
     list::{RunFilter, WaitFilter},
+    operation::{
+        AnyOperation, AwaitClose, AwaitUpdate, CallError, ListRuns, ListWaits, Operation, Repair,
+        RescheduleTimer, Signal, Start, StartUpdate, Terminate, UpdateWait,
+    },
     payload::Payload,
+    report::{QueryToken, Report, ReportAnswer, TaskCompletion, TaskToken},
     run::{Refusal, Resolution},
     time::Timestamp,
 };
@@ -22,8 +27,10 @@ use abide_proto::{
         self as wire, Hello, WorkerFrame, abide_client::AbideClient, workers_client::WorkersClient,
     },
 };
+use abide_sdk::transport::ask;
 use abide_sdk::transport::{Session, Transport};
 use abide_server::{Bounds, Config, Server};
+use std::fmt::Debug;
 use tokio_stream::{StreamExt as _, iter, pending, wrappers::UnboundedReceiverStream};
 use tonic::{Code, transport::Channel};
 
@@ -34,23 +41,24 @@ use crate::support::{
 
 /// The call is refused because of this field, with a reason that contains `problem`, and no run and no
 /// wait comes of it.
-async fn check(server: &Server, call: Call, field: &str, problem: &str) {
+async fn check<O: Operation<Answer: Debug>>(server: &Server, call: O, field: &str, problem: &str) {
     let transport = transport(server);
-    let before = transport.count_runs(RunFilter::default()).await.expect("the list");
-    let invalid = match transport.call(call).await {
+    let before = count(&*transport).await.expect("the list");
+    let invalid = match ask(&*transport, call).await {
         Err(CallError::Invalid(invalid)) => invalid,
         other => panic!("{field} should be refused: {other:?}"),
     };
     assert_eq!(invalid.field, field, "{invalid}");
     assert!(invalid.problem.contains(problem), "{invalid}");
-    assert_eq!(transport.count_runs(RunFilter::default()).await, Ok(before));
-    assert!(transport.waits(WaitFilter::default(), 1).await.expect("the list").is_empty());
+    assert_eq!(count(&*transport).await, Ok(before));
+    let waits = ListWaits { filter: WaitFilter::default(), limit: Some(1) };
+    assert!(ask(&*transport, waits).await.expect("the list").rows.is_empty());
 }
 
-fn started(change: impl FnOnce(&mut StartCall)) -> Call {
+fn started(change: impl FnOnce(&mut Start)) -> Start {
     let mut start = start_call("hello", "hello");
     change(&mut start);
-    Call::Start(Box::new(start))
+    start
 }
 
 #[tokio::test]
@@ -80,7 +88,7 @@ async fn payloads_over_the_bound() {
     let signal = SignalReceived { name: "go".into(), input: large, ..SignalReceived::default() };
     check(
         &server,
-        Call::Signal(target("hello"), signal, Default::default()),
+        Signal { target: target("hello"), signal, extension: Default::default() },
         "signal input",
         "2097152",
     )
@@ -98,7 +106,7 @@ async fn a_request_over_the_message_bound() {
     let large = credit("default", &"x".repeat(5000), 1, 1);
     let status = say(&server, vec![hello(PROTOCOL_VERSION, "one"), large]).await;
     assert_field(&status, "request", "the limit is 4096");
-    assert_eq!(transport(&server).count_runs(RunFilter::default()).await, Ok(0));
+    assert_eq!(count(&*transport(&server)).await, Ok(0));
 }
 
 #[tokio::test]
@@ -110,7 +118,8 @@ async fn an_unknown_namespace() {
     let long = WorkflowKey { namespace: "x".repeat(1_001).into(), workflow: "hello".into() };
     check(&server, started(|start| start.workflow = long), "namespace", "the limit is 1000").await;
     let filter = RunFilter { namespace: Some("elsewhere".into()), ..RunFilter::default() };
-    let listed = transport(&server).runs(filter, 10).await.expect_err("no such namespace");
+    let listed = ask(&*transport(&server), ListRuns { filter, limit: None }).await;
+    let listed = listed.expect_err("no such namespace");
     assert!(matches!(&listed, CallError::Invalid(invalid) if invalid.field == "namespace"));
 }
 
@@ -118,27 +127,28 @@ async fn an_unknown_namespace() {
 async fn an_unknown_workflow_run_or_timer() {
     let server = server(config()).await;
     let transport = transport(&server);
-    let not_found = [
-        Call::AwaitClose(target("nobody")),
-        Call::Signal(target("nobody"), signal("go"), Default::default()),
-        Call::Repair { target: target("nobody"), identity: "test".into() },
+    let (to, signal, extension) = (target("nobody"), signal("go"), Default::default());
+    let not_found: [AnyOperation; 3] = [
+        AwaitClose { target: target("nobody") }.into(),
+        Signal { target: to, signal, extension }.into(),
+        Repair { target: target("nobody"), identity: "test".into() }.into(),
     ];
-    for call in not_found {
-        assert_eq!(transport.call(call).await.expect_err("nobody"), CallError::NotFound);
+    for operation in not_found {
+        assert_eq!(transport.ask(operation).await.expect_err("nobody"), CallError::NotFound);
     }
-    assert_eq!(transport.describe(target("nobody")).await, Err(CallError::NotFound));
+    assert_eq!(describe(&*transport, target("nobody")).await, Err(CallError::NotFound));
     start(&*transport, "hello", "hello").await;
     let mut another = target("hello");
     another.run = Some(abide_core::ids::RunId::MAX);
-    assert_eq!(transport.describe(another).await, Err(CallError::NotFound));
-    let reschedule = Call::RescheduleTimer {
+    assert_eq!(describe(&*transport, another).await, Err(CallError::NotFound));
+    let reschedule = RescheduleTimer {
         target: target("hello"),
         what: "nothing".into(),
         fire_at: Timestamp::from_unix_millis(4_000_000_000_000),
         identity: "test".into(),
         key: None,
     };
-    let refused = transport.call(reschedule).await.expect_err("no such timer");
+    let refused = ask(&*transport, reschedule).await.expect_err("no such timer");
     assert_eq!(refused, CallError::Refused(Refusal::UnknownTimer("nothing".into())));
 }
 
@@ -153,7 +163,7 @@ async fn an_existing_run_is_named() {
     let run = start(&*transport, "hello", "hello").await;
     let again = started(|start| start.key = None);
     let workflow = crate::support::workflow("hello");
-    let refused = transport.call(again).await.expect_err("it runs");
+    let refused = ask(&*transport, again).await.expect_err("it runs");
     assert_eq!(refused, CallError::AlreadyExists { workflow, run });
 }
 
@@ -167,13 +177,13 @@ async fn held_task(transport: &dyn Transport) -> (Box<dyn Session>, TaskToken) {
     }
 }
 
-fn complete(token: &TaskToken, asks: impl IntoIterator<Item = Ask>) -> Call {
+fn complete(token: &TaskToken, asks: impl IntoIterator<Item = Ask>) -> Report {
     let commands = asks.into_iter().map(Into::into).collect();
-    Call::CompleteTask(token.clone(), Box::new(TaskCompletion { commands, ..Default::default() }))
+    Report::CompleteTask(token.clone(), Box::new(TaskCompletion { commands, ..Default::default() }))
 }
 
-async fn refused_for_token(session: &dyn Session, call: Call) {
-    match session.sender().call(call).await {
+async fn refused_for_token(session: &dyn Session, report: Report) {
+    match session.sender().report(report).await {
         Err(CallError::Invalid(invalid)) => {
             assert_eq!(invalid.field, "token");
             assert!(invalid.problem.contains("was not given"), "{invalid}");
@@ -187,11 +197,11 @@ async fn forged_tokens_and_tasks_of_others() {
     let server = server(config()).await;
     let transport = transport(&server);
     let (holder, token) = held_task(&*transport).await;
-    let before = transport.describe(target("hello")).await.expect("it is there");
+    let before = describe(&*transport, target("hello")).await.expect("it is there");
     let thief = transport.connect(worker("thief"), Vec::new()).await.expect("it connects");
     let finish = || complete(&token, [Ask::CompleteRun(Vec::new())]);
     refused_for_token(&*thief, finish()).await;
-    let fail = Call::FailTask {
+    let fail = Report::FailTask {
         token: token.clone(),
         cause: TaskFailureCause::WorkerFailure,
         failure: Default::default(),
@@ -200,22 +210,22 @@ async fn forged_tokens_and_tasks_of_others() {
     refused_for_token(&*thief, fail).await;
     let (workflow, run) = (token.workflow.clone(), token.run);
     let query = QueryToken { workflow: workflow.clone(), run, ticket: 1, attempt: 1 };
-    refused_for_token(&*thief, Call::AnswerQuery(query, Ok(Vec::new()))).await;
+    refused_for_token(&*thief, Report::AnswerQuery(query, Ok(Vec::new()))).await;
     let forged = ActivityToken { workflow, run, scheduled: 3, start: 1 };
     for call in [
-        Call::ResolveActivity(forged.clone(), Resolution::Completed(Vec::new())),
-        Call::Heartbeat(forged.clone(), Vec::new()),
-        Call::PresentAttempt(forged, "one".into()),
+        Report::ResolveActivity(forged.clone(), Resolution::Completed(Vec::new())),
+        Report::Heartbeat(forged.clone(), Vec::new()),
+        Report::PresentAttempt(forged, "one".into()),
     ] {
-        let refused = thief.sender().call(call).await.expect_err("there is no such attempt");
+        let refused = thief.sender().report(call).await.expect_err("there is no such attempt");
         assert_eq!(refused, CallError::Refused(Refusal::StaleAttempt));
     }
     let mut other_start = token.clone();
     other_start.start.counter += 1;
     refused_for_token(&*holder, complete(&other_start, [])).await;
-    assert_eq!(transport.describe(target("hello")).await, Ok(before));
-    let taken = holder.sender().call(finish()).await;
-    assert!(matches!(taken, Ok(CallReply::TaskTaken { .. })), "{taken:?}");
+    assert_eq!(describe(&*transport, target("hello")).await, Ok(before));
+    let taken = holder.sender().report(finish()).await;
+    assert!(matches!(taken, Ok(ReportAnswer::TaskTaken { .. })), "{taken:?}");
     refused_for_token(&*holder, finish()).await;
 }
 
@@ -224,15 +234,15 @@ async fn stale_tokens() {
     let server = server(config()).await;
     let transport = transport(&server);
     let (holder, token) = held_task(&*transport).await;
-    let terminate = Call::Terminate {
+    let terminate = Terminate {
         target: target("hello"),
         reason: "over".into(),
         identity: "test".into(),
         details: Vec::new(),
         key: None,
     };
-    transport.call(terminate).await.expect("it ends");
-    let late = holder.sender().call(complete(&token, [Ask::CompleteRun(Vec::new())])).await;
+    ask(&*transport, terminate).await.expect("it ends");
+    let late = holder.sender().report(complete(&token, [Ask::CompleteRun(Vec::new())])).await;
     let stale = [Refusal::StaleTask, Refusal::RunClosed].map(CallError::Refused);
     assert!(late.as_ref().is_err_and(|error| stale.contains(error)), "{late:?}");
 }
@@ -243,13 +253,13 @@ async fn a_command_that_makes_no_sense() {
     let transport = transport(&server);
     let (session, token) = held_task(&*transport).await;
     let nonsense = complete(&token, [Ask::CancelTimer("nothing".into())]);
-    match session.sender().call(nonsense).await {
-        Ok(CallReply::TaskRefused { cause: TaskFailureCause::BadCommand, message }) => {
+    match session.sender().report(nonsense).await {
+        Ok(ReportAnswer::TaskRefused { cause: TaskFailureCause::BadCommand, message }) => {
             assert!(message.contains("nothing"), "{message}");
         }
         other => panic!("the command should be refused: {other:?}"),
     }
-    let shown = transport.describe(target("hello")).await.expect("it is there");
+    let shown = describe(&*transport, target("hello")).await.expect("it is there");
     assert!(shown.waits.is_empty() && shown.activities.is_empty());
     assert_eq!(shown.trouble.expect("the task failed").cause, TaskFailureCause::BadCommand);
 }
@@ -270,7 +280,7 @@ async fn messages_that_are_malformed() {
     let request = wire::ListRunsRequest { page_token: token, ..Default::default() };
     let refused = client.list_runs(request).await.expect_err("no token");
     assert_field(&refused, "page_token", "was not given out");
-    assert_eq!(transport(&server).count_runs(RunFilter::default()).await, Ok(0));
+    assert_eq!(count(&*transport(&server)).await, Ok(0));
 }
 
 fn assert_field(status: &tonic::Status, field: &str, problem: &str) {
@@ -428,7 +438,7 @@ async fn updates_that_cannot_be() {
         update.request.input = vec![Payload::new(vec![0; (2 << 20) + 1])];
     };
     check(&server, update(large), "update input", "2097152").await;
-    let look_up = |workflow: &str, update: &str| Call::AwaitUpdate {
+    let look_up = |workflow: &str, update: &str| AwaitUpdate {
         target: target(workflow),
         update: update.into(),
         until: UpdateWait::Completed,
@@ -442,5 +452,5 @@ async fn updates_that_cannot_be() {
     assert_eq!(error.code(), Code::InvalidArgument);
     assert_eq!(from_status(&error), InvalidField::new("update", "is missing").into());
     let lost = look_up("nobody", "u");
-    assert_eq!(transport(&server).call(lost).await.expect_err("no run"), CallError::NotFound);
+    assert_eq!(ask(&*transport(&server), lost).await.expect_err("no run"), CallError::NotFound);
 }

@@ -2,14 +2,10 @@
 
 use std::{path::Path, sync::Arc};
 
-use abide_core::list::RunFilter;
 use abide_proto::generated::{
     PeerFrame, PeerHello, PeerMessage, peer_message::Message, peers_client::PeersClient,
 };
-use abide_sdk::{
-    grpc::{GrpcOptions, GrpcTransport, TlsOptions},
-    transport::Transport as _,
-};
+use abide_sdk::grpc::{GrpcOptions, GrpcTransport, TlsOptions};
 use abide_server::{Config, NodeConfig, Secret, Server, ServerError, Tls};
 use abide_store::{Store, memory::MemoryStore};
 use tempfile::TempDir;
@@ -20,7 +16,7 @@ use tonic::{
 
 use crate::{
     network::{Authority, write},
-    support::{config, node_config, start},
+    support::{config, count, node_config, start},
 };
 
 const NAME: &str = "nodes.example.org";
@@ -105,7 +101,7 @@ async fn nodes_know_each_other_by_the_name_of_their_certificates() {
         for number in 0..20 {
             start(&transport, &format!("{}-{number}", server.grpc_address()), "hello").await;
         }
-        assert!(transport.count_runs(RunFilter::default()).await.is_ok_and(|count| count >= 20));
+        assert!(count(&transport).await.is_ok_and(|count| count >= 20));
     }
     assert_eq!((one.engine().figures().links, two.engine().figures().links), (1, 1));
 }

@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use abide::{Client, Worker, prelude::*};
 use abide_core::{
-    call::Call,
     node::{NodeListing, NodeStanding},
+    operation::AwaitClose,
 };
 use abide_proto::generated as wire;
-use abide_sdk::transport::Transport as _;
+use abide_sdk::transport::ask;
 use abide_server::{Config, NodeConfig, Server, ServerError};
 use abide_store::{Store, memory::MemoryStore};
 use tokio::{task::JoinSet, time::Instant};
@@ -183,7 +183,7 @@ async fn who_waits_at_one_server_does_not_notice_that_another_stops() {
         });
         let transport = transport(&servers[0]);
         waiting.spawn(async move {
-            let answer = transport.call(Call::AwaitClose(target(&id))).await;
+            let answer = ask(&*transport, AwaitClose { target: target(&id) }).await;
             answer.expect("not even one that the client has to repeat");
         });
     }
@@ -214,7 +214,7 @@ async fn a_server_with_clients_that_wait_stops_soon() {
         let name = format!("guest-{number}");
         client(&leaving).start::<Greeting>(name.clone(), name.clone()).await.unwrap();
         let transport = transport(&leaving);
-        waiting.spawn(async move { transport.call(Call::AwaitClose(target(&name))).await });
+        waiting.spawn(async move { ask(&*transport, AwaitClose { target: target(&name) }).await });
     }
     let begun = Instant::now();
     leaving.shutdown().await.expect("it stops");

@@ -3,14 +3,18 @@
 
 use std::{sync::Arc, time::Duration};
 
+use crate::support::count;
+use crate::support::describe;
 use abide_core::{
-    call::{Call, CallError, CallReply, HistoryRequest, Query},
     event::SignalReceived,
-    list::RunFilter,
+    operation::{
+        AwaitEvents, CallError, Caller, Done, History, Query, QueryAnswer, QueryRequest, Signal,
+        Started,
+    },
     run::Close,
 };
 use abide_program::Node;
-use abide_sdk::transport::Transport;
+use abide_sdk::transport::ask;
 use abide_server::Server;
 use abide_sqlite_disk::Disk;
 use abide_store::Store;
@@ -47,10 +51,10 @@ async fn readyz(server: &Server) -> String {
     get(server.http_address(), "/readyz").await
 }
 
-fn signal(id: &str, key: &str) -> Call {
+fn signal(id: &str, key: &str) -> Signal {
     let signal =
         SignalReceived { name: "go".into(), key: Some(key.into()), ..SignalReceived::default() };
-    Call::Signal(target(id), signal, Default::default())
+    Signal { target: target(id), signal, extension: Default::default() }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -64,15 +68,16 @@ async fn on_a_full_disk_nothing_hangs_reads_go_on_and_all_goes_on_when_there_is_
     for id in &ids {
         start(&*transport, id, "wait").await;
         // The first task is done, and leaves it waiting.
-        server.engine().call(Call::AwaitEvents(target(id), 3)).await.unwrap();
+        let begun = AwaitEvents { target: target(id), after: 3 }.into();
+        server.engine().ask(&Caller::TRUSTED, begun).await.unwrap();
     }
     disk.set_capacity(disk.used());
     let mut acknowledged = Vec::new();
     for number in 0..220 {
         let id = format!("new-{number}");
-        let call = Call::Start(Box::new(start_call(&id, "wait")));
-        match timeout(AT_ONCE, transport.call(call)).await.expect("it is answered at once") {
-            Ok(CallReply::Started { .. }) => acknowledged.push(id),
+        let call = start_call(&id, "wait");
+        match timeout(AT_ONCE, ask(&*transport, call)).await.expect("it is answered at once") {
+            Ok(Started { .. }) => acknowledged.push(id),
             Err(CallError::Unavailable(why)) => assert!(why.contains("full"), "{why}"),
             other => panic!("{other:?}"),
         }
@@ -82,25 +87,25 @@ async fn on_a_full_disk_nothing_hangs_reads_go_on_and_all_goes_on_when_there_is_
     assert!(probe.starts_with("HTTP/1.1 200"), "reads go on: {probe}");
     assert!(probe.contains("\ndegraded\nstore: full: "), "{probe}");
     for id in &ids {
-        let described = timeout(AT_ONCE, transport.describe(target(id))).await.expect("at once");
+        let described = timeout(AT_ONCE, describe(&*transport, target(id))).await.expect("at once");
         assert!(described.is_ok(), "{described:?}");
-        let request = HistoryRequest { target: target(id), from: 0, follow: None };
-        let history = timeout(AT_ONCE, transport.history(request)).await.expect("at once");
+        let request = History { target: target(id), from: 0, follow: None };
+        let history = timeout(AT_ONCE, ask(&*transport, request)).await.expect("at once");
         assert!(!history.unwrap().rows.is_empty());
-        let query = Query { name: "trace".into(), input: Vec::new() };
-        let asked = transport.call(Call::Query { target: target(id), query });
+        let query = QueryRequest { name: "trace".into(), input: Vec::new() };
+        let asked = ask(&*transport, Query { target: target(id), query });
         let answer = timeout(AT_ONCE, asked).await.expect("at once");
-        assert!(matches!(answer, Ok(CallReply::Query(_))), "{answer:?}");
+        assert!(matches!(answer, Ok(QueryAnswer(_))), "{answer:?}");
     }
-    let counted = timeout(AT_ONCE, transport.count_runs(RunFilter::default())).await;
+    let counted = timeout(AT_ONCE, count(&*transport)).await;
     let known = ids.len() + acknowledged.len();
     assert_eq!(counted.expect("at once"), Ok(u64::try_from(known).unwrap()));
 
     disk.set_capacity(usize::MAX);
     while !readyz(&server).await.ends_with("\nready\n") {}
     for id in ids.iter().chain(&acknowledged) {
-        let done = transport.call(signal(id, "go")).await;
-        assert!(matches!(done, Ok(CallReply::Done { repeat: false, .. })), "{done:?}");
+        let done = ask(&*transport, signal(id, "go")).await;
+        assert!(matches!(done, Ok(Done { repeat: false, .. })), "{done:?}");
         assert_eq!(closed(&*transport, id).await, Close::Completed);
     }
     let page = get(server.http_address(), "/metrics").await;

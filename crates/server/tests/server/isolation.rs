@@ -2,19 +2,20 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use crate::support::count;
+use crate::support::describe;
 use abide_core::{
-    call::{
-        Call, CallError, Dispatch, HistoryRequest, RunTarget, TaskCompletion, TaskToken, WorkKind,
-        Worker,
-    },
     command::{Ask, Command},
+    dispatch::{Dispatch, WorkKind, Worker},
     event::{
         ActivitySpec, CancelMode, DeliveryFailure, Fact, RunTerminated, SignalReceived, Target,
     },
     ids::WorkflowKey,
-    list::RunFilter,
+    operation::{AnyOperation, AwaitClose, CallError, History, RunTarget, Signal, Terminate},
+    report::{Report, TaskCompletion, TaskToken},
 };
 use abide_proto::{error, generated as wire};
+use abide_sdk::transport::ask;
 use abide_sdk::transport::{Session, Transport};
 use abide_server::{Config, NamespaceConfig, Server};
 use abide_store::memory::MemoryStore;
@@ -37,14 +38,14 @@ fn in_namespace(namespace: &str, id: &str) -> WorkflowKey {
     WorkflowKey { namespace: namespace.into(), workflow: id.into() }
 }
 
-fn signal(target: RunTarget) -> Call {
+fn signal(target: RunTarget) -> Signal {
     let signal = SignalReceived { name: "go".into(), ..SignalReceived::default() };
-    Call::Signal(target, signal, Default::default())
+    Signal { target, signal, extension: Default::default() }
 }
 
-fn terminate(target: RunTarget) -> Call {
+fn terminate(target: RunTarget) -> Terminate {
     let RunTerminated { reason, identity, details, key } = RunTerminated::default();
-    Call::Terminate { target, reason, identity, details, key }
+    Terminate { target, reason, identity, details, key }
 }
 
 /// A session of its own secret, which takes work of one queue of `default`.
@@ -68,8 +69,8 @@ async fn next_task(session: &mut Box<dyn Session>) -> TaskToken {
 async fn complete(session: &dyn Session, token: TaskToken, asks: Vec<Ask>) {
     let commands = asks.into_iter().map(Command::from).collect();
     let completion = TaskCompletion { commands, ..TaskCompletion::default() };
-    let call = Call::CompleteTask(token, Box::new(completion));
-    session.sender().call(call).await.expect("the completion is taken");
+    let call = Report::CompleteTask(token, Box::new(completion));
+    session.sender().report(call).await.expect("the completion is taken");
 }
 
 #[tokio::test]
@@ -88,8 +89,8 @@ async fn a_start_that_names_the_run_of_another_is_refused_and_changes_nothing() 
             "{refused}"
         );
     }
-    assert_eq!(transport.count_runs(RunFilter::default()).await, Ok(1));
-    transport.call(signal(target("victim"))).await.expect("its owner goes on");
+    assert_eq!(count(&*transport).await, Ok(1));
+    ask(&*transport, signal(target("victim"))).await.expect("its owner goes on");
 }
 
 #[tokio::test]
@@ -98,14 +99,19 @@ async fn a_run_is_found_in_its_own_namespace_only() {
     let transport = transport(&server);
     let mut call = start_call("hidden", "hello");
     call.workflow = in_namespace("other", "hidden");
-    transport.call(Call::Start(Box::new(call))).await.expect("it starts");
+    ask(&*transport, call).await.expect("it starts");
     let there = RunTarget { workflow: in_namespace("other", "hidden"), run: None };
-    let run = transport.describe(there).await.expect("it is there").run;
+    let run = describe(&*transport, there).await.expect("it is there").run;
     for id in ["hidden", "other"] {
         let here = RunTarget { workflow: in_namespace("default", id), run: Some(run) };
-        assert_eq!(transport.describe(here.clone()).await, Err(CallError::NotFound));
-        for call in [signal(here.clone()), terminate(here.clone()), Call::AwaitClose(here)] {
-            assert_eq!(transport.call(call).await.expect_err("hidden"), CallError::NotFound);
+        assert_eq!(describe(&*transport, here.clone()).await, Err(CallError::NotFound));
+        let hidden: [AnyOperation; 3] = [
+            signal(here.clone()).into(),
+            terminate(here.clone()).into(),
+            AwaitClose { target: here }.into(),
+        ];
+        for operation in hidden {
+            assert_eq!(transport.ask(operation).await.expect_err("hidden"), CallError::NotFound);
         }
     }
 }
@@ -147,7 +153,7 @@ async fn terminated_from_outside(accepts_from: &[&str]) -> bool {
     let transport = transport(&server);
     let mut call = start_call("victim", "hello");
     call.workflow = in_namespace("other", "victim");
-    transport.call(Call::Start(Box::new(call))).await.expect("it starts");
+    ask(&*transport, call).await.expect("it starts");
     let mut session = connect(&*transport, "session").await;
     start(&*transport, "source", "hello").await;
     let token = next_task(&mut session).await;
@@ -157,14 +163,14 @@ async fn terminated_from_outside(accepts_from: &[&str]) -> bool {
     // What became of the command comes as the next task.
     let token = next_task(&mut session).await;
     let asked = RunTarget { workflow: token.workflow.clone(), run: Some(token.run) };
-    let request = HistoryRequest { target: asked, from: 0, follow: None };
-    let events = decode(transport.history(request).await.expect("it is there").rows);
+    let request = History { target: asked, from: 0, follow: None };
+    let events = decode(ask(&*transport, request).await.expect("it is there").rows);
     let refused = events.iter().any(|event| {
         matches!(&event.body.fact, Fact::ExternalCancelFailed(failed)
             if failed.cause == DeliveryFailure::NamespaceRefused)
     });
     let victim = RunTarget { workflow: in_namespace("other", "victim"), run: None };
-    let open = transport.describe(victim).await.expect("it is there").closed_at.is_none();
+    let open = describe(&*transport, victim).await.expect("it is there").closed_at.is_none();
     assert_eq!(open, refused);
     !open
 }

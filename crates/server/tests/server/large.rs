@@ -4,11 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use abide::{Client, Context, Worker};
 use abide_core::{
-    call::{Call, CallError, CallReply},
     limits::Limits,
+    operation::{AwaitClose, CallError, Closed, Started, Terminate},
     payload::Payload,
 };
-use abide_sdk::{activities, transport::Transport, workflow};
+use abide_sdk::transport::ask;
+use abide_sdk::{activities, workflow};
 use abide_server::{Bounds, Config, Server};
 use futures_util::future::join_all;
 use tokio::sync::Barrier;
@@ -145,14 +146,14 @@ async fn a_call_that_is_too_large_fails_alone() {
     start(&*transport, "waited-for", "hello").await;
     let waiting = tokio::spawn({
         let transport = Arc::clone(&transport);
-        async move { transport.call(Call::AwaitClose(target("waited-for"))).await }
+        async move { ask(&*transport, AwaitClose { target: target("waited-for") }).await }
     });
     let starts = (0..=OTHERS).map(|n| {
         let mut call = start_call(&format!("hello-{n}"), "hello");
         if n == 0 {
             call.spec.input = vec![Payload::new("x".repeat(2 * MESSAGE_BYTES))];
         }
-        transport.call(Call::Start(Box::new(call)))
+        ask(&*transport, call)
     });
     let mut started = join_all(starts).await.into_iter();
     match started.next() {
@@ -163,16 +164,16 @@ async fn a_call_that_is_too_large_fails_alone() {
         other => panic!("too large: {other:?}"),
     }
     for started in started {
-        assert!(matches!(started, Ok(CallReply::Started { .. })), "{started:?}");
+        assert!(matches!(started, Ok(Started { .. })), "{started:?}");
     }
-    let terminate = Call::Terminate {
+    let terminate = Terminate {
         target: target("waited-for"),
         reason: "enough".into(),
         identity: "test".into(),
         details: Vec::new(),
         key: None,
     };
-    transport.call(terminate).await.expect("it is terminated");
+    ask(&*transport, terminate).await.expect("it is terminated");
     let closed = waiting.await.expect("no panic");
-    assert!(matches!(closed, Ok(CallReply::Closed { .. })), "{closed:?}");
+    assert!(matches!(closed, Ok(Closed { .. })), "{closed:?}");
 }

@@ -3,11 +3,11 @@
 
 use std::{net::SocketAddr, pin::pin, time::Duration};
 
+use crate::support::count;
 use abide_core::{
-    call::{Call, CallError},
     codec::{Wire as _, generated::UpdateRequest},
     limits::Exceeded,
-    list::RunFilter,
+    operation::{AwaitClose, CallError, Signal},
     payload::Payload,
     run::Refusal,
 };
@@ -20,6 +20,7 @@ use abide_proto::{
     },
 };
 use abide_sdk::transport::Transport;
+use abide_sdk::transport::ask;
 use abide_server::{Bounds, Config, Server};
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, future::join_all, stream};
@@ -87,7 +88,7 @@ async fn evictions(server: &Server, kind: &str) -> u64 {
 /// Calls that are small are answered at once.
 async fn is_served(transport: &dyn Transport) {
     for _ in 0..10 {
-        transport.count_runs(RunFilter::default()).await.expect("it is served");
+        count(&*transport).await.expect("it is served");
     }
 }
 
@@ -129,7 +130,7 @@ async fn a_large_message_gets_the_room_of_one_that_never_ends() {
     }
     tokio::select! {
         biased;
-        started = transport.call(Call::Start(Box::new(call))) => {
+        started = ask(&*transport, call) => {
             started.expect("it is started");
         }
         ended = &mut held => panic!("all had to leave: {ended:?}"),
@@ -174,8 +175,8 @@ async fn large_run(transport: &dyn Transport, pages: usize) {
         let input = vec![Payload::new(vec![7; 1 << 20])];
         let signal =
             abide_core::event::SignalReceived { name: "go".into(), input, ..Default::default() };
-        let call = Call::Signal(target("hello"), signal, Default::default());
-        transport.call(call).await.expect("it is signalled");
+        let call = Signal { target: target("hello"), signal, extension: Default::default() };
+        ask(&*transport, call).await.expect("it is signalled");
     }
 }
 
@@ -342,7 +343,7 @@ async fn connections_that_are_idle_make_place_and_those_that_work_do_not() {
     let server = server(Config { bounds, ..config() }).await;
     let (waiting, working) = (transport(&server), transport(&server));
     start(&*waiting, "hello", "hello").await;
-    let mut held = pin!(waiting.call(Call::AwaitClose(target("hello"))));
+    let mut held = pin!(ask(&*waiting, AwaitClose { target: target("hello") }));
     assert!(held.as_mut().now_or_never().is_none());
     let mut session = connect(&*working, "worker").await;
     let mut before = Vec::new();
@@ -384,7 +385,7 @@ async fn an_address_has_no_more_than_its_share() {
     let server = server(Config { bounds, ..config() }).await;
     let (first, second) = (transport(&server), transport(&server));
     let sessions = [connect(&*first, "first").await, connect(&*second, "second").await];
-    let refused = transport(&server).count_runs(RunFilter::default()).await;
+    let refused = count(&*transport(&server)).await;
     let refused = refused.expect_err("there is no place").to_string();
     assert!(refused.contains("127.0.0.1 has 2 connections, all of them busy"), "{refused}");
     assert!(refused.contains("bounds.connections_per_address"), "{refused}");
@@ -394,7 +395,7 @@ async fn an_address_has_no_more_than_its_share() {
     drop((session, first));
     // A place is free as soon as the server has noticed.
     let again = async {
-        while transport(&server).count_runs(RunFilter::default()).await.is_err() {
+        while count(&*transport(&server)).await.is_err() {
             tokio::task::yield_now().await;
         }
     };

@@ -2,14 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
+use crate::support::describe;
 use abide_core::{
-    call::{CallError, HistoryRequest},
     list::WaitFilter,
+    operation::{CallError, History, ListWaits},
     run::Close,
 };
 use abide_program::Node;
 use abide_proto::generated::GetHistoryRequest;
-use abide_sdk::{Client, transport::Transport};
+use abide_sdk::Client;
+use abide_sdk::transport::ask;
 use abide_server::{Config, Server};
 use abide_store::{Store, memory::MemoryStore};
 
@@ -58,10 +60,10 @@ async fn figures_grow_with_what_happens() {
     assert_eq!(sample(&server, "abide_lease_seconds").await, None, "nobody else wants its shards");
 
     start(&*transport, "tea", "tea").await;
-    assert_eq!(transport.describe(target("nobody")).await.err(), Some(CallError::NotFound));
+    assert_eq!(describe(&*transport, target("nobody")).await.err(), Some(CallError::NotFound));
     for follow in [None, Some(0)] {
-        let request = HistoryRequest { target: target("nobody"), from: 0, follow };
-        assert_eq!(transport.history(request).await.err(), Some(CallError::NotFound));
+        let request = History { target: target("nobody"), from: 0, follow };
+        assert_eq!(ask(&*transport, request).await.err(), Some(CallError::NotFound));
     }
     let mut single = client(&server).await;
     let unknown = GetHistoryRequest { target: Some(target("nobody").into()), ..Default::default() };
@@ -86,7 +88,8 @@ async fn figures_grow_with_what_happens() {
     let hour = Duration::from_secs(3600);
     let programs = programs([("tea", vec![activity("boil"), Node::Sleep(hour)])]);
     let worker = spawn_worker(&transport, "one", &programs).await;
-    while transport.waits(WaitFilter::default(), 1).await.expect("waits").is_empty() {}
+    let waits = ListWaits { filter: WaitFilter::default(), limit: Some(1) };
+    while ask(&*transport, waits.clone()).await.expect("waits").rows.is_empty() {}
     clock.move_to(server.engine().now().saturating_add(hour));
     assert_eq!(closed(&*transport, "tea").await, Close::Completed);
     // Three workflow tasks and one activity.

@@ -2,11 +2,11 @@
 
 use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
-use abide_core::{call::CallError, list::RunFilter};
+use crate::support::count;
+use abide_core::{list::RunFilter, operation::CallError};
 use abide_sdk::{
     Client,
     grpc::{GrpcOptions, GrpcTransport, TlsOptions},
-    transport::Transport,
 };
 use abide_server::{Bounds, Config, Server, ServerError, Tls};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -85,14 +85,14 @@ async fn tls_with_certificates_on_both_sides() {
     let known = TlsOptions { ca: ca.clone(), identity, domain: None };
     let transport = tls_transport(&server, known);
     start(&transport, "hello", "hello").await;
-    assert_eq!(transport.count_runs(RunFilter::default()).await, Ok(1));
+    assert_eq!(count(&transport).await, Ok(1));
 
     let nameless = tls_transport(&server, TlsOptions { ca, ..TlsOptions::default() });
     let stranger = Some(Authority::new().pem.into_bytes());
     let distrustful = tls_transport(&server, TlsOptions { ca: stranger, ..TlsOptions::default() });
     let plain = transport_without_tls(&server);
     for refused in [nameless, distrustful, plain] {
-        let refused = refused.count_runs(RunFilter::default()).await;
+        let refused = count(&refused).await;
         assert!(matches!(refused, Err(CallError::Unavailable(_))), "{refused:?}");
     }
     server.shutdown().await.expect("it stops");
@@ -215,7 +215,7 @@ async fn a_server_opens_its_data_folder_again() {
         let server = Server::open(Config { data: data.clone(), ..config() }).await;
         let server = server.expect("the folder is free");
         let transport = transport(&server);
-        assert_eq!(transport.count_runs(RunFilter::default()).await, Ok(expected));
+        assert_eq!(count(&*transport).await, Ok(expected));
         start(&*transport, "hello", "hello").await;
         server.shutdown().await.expect("it stops");
     }
@@ -227,14 +227,14 @@ async fn connections_are_bounded() {
     let bounds = Bounds { connections: 1, ..Bounds::default() };
     let server = server(Config { bounds, ..config() }).await;
     let first = transport(&server);
-    assert_eq!(first.count_runs(RunFilter::default()).await, Ok(0));
+    assert_eq!(count(&*first).await, Ok(0));
     let second = transport(&server);
-    let mut waiting = Box::pin(second.count_runs(RunFilter::default()));
+    let mut waiting = Box::pin(count(&*second));
     // The first connection still has its place, so the second one gets no answer meanwhile.
     tokio::select! {
         biased;
         answer = &mut waiting => panic!("the second connection was served: {answer:?}"),
-        answer = first.count_runs(RunFilter::default()) => assert_eq!(answer, Ok(0)),
+        answer = count(&*first) => assert_eq!(answer, Ok(0)),
     }
     drop(first);
     assert_eq!(waiting.await, Ok(0));
@@ -260,7 +260,7 @@ async fn a_silent_connection_loses_its_place() {
         ended(halting).await;
     }
     let silent = TcpStream::connect(server.grpc_address()).await.expect("the server listens");
-    assert_eq!(transport(&server).count_runs(RunFilter::default()).await, Ok(0));
+    assert_eq!(count(&*transport(&server)).await, Ok(0));
     ended(silent).await;
     assert!(get(server.http_address(), "/healthz").await.contains("alive"));
 }

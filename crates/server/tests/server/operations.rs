@@ -3,11 +3,15 @@
 
 use std::time::Duration;
 
+use crate::support::count;
 use abide_core::{
-    call::{Call, CallError, CallReply, HistoryRequest, StartCall, StartUpdate, UpdateWait},
     codec::{Wire, generated as history},
     event::{Fact, UpdateRequest},
     list::RunFilter,
+    operation::{
+        AwaitClose, CallError, History, ListRuns, Start, StartUpdate, Update, UpdateAnswer,
+        UpdateWait,
+    },
     payload::Payload,
     run::{Close, Refusal, Stage},
 };
@@ -16,7 +20,7 @@ use abide_proto::{
     error::from_status,
     generated::{self as wire, abide_client::AbideClient, update_run_response::Stage as WireStage},
 };
-use abide_sdk::transport::Transport;
+use abide_sdk::transport::ask;
 use tonic::transport::Channel;
 
 use crate::support::{
@@ -221,8 +225,8 @@ async fn histories_by_page_and_followed() {
     assert_eq!((events.len() as u64, page.closed), (last, true));
     assert!(page.next_page_token.is_empty());
 
-    let request = HistoryRequest { target: target("waiter"), from: 0, follow: None };
-    let page = transport.history(request).await.expect("a page");
+    let request = History { target: target("waiter"), from: 0, follow: None };
+    let page = ask(&*transport, request).await.expect("a page");
     let events = decode(page.rows);
     assert!(matches!(events[0].body.fact, Fact::RunStarted(_)));
     assert!(matches!(events.last().expect("events").body.fact, Fact::RunCompleted(_)));
@@ -294,7 +298,7 @@ async fn many_calls_share_a_stream() {
     let server = server(config()).await;
     let transport = transport(&server);
     start(&*transport, "open", "waiter").await;
-    let waiting = transport.call(Call::AwaitClose(target("open")));
+    let waiting = ask(&*transport, AwaitClose { target: target("open") });
     drop(tokio::time::timeout(Duration::from_millis(1), waiting).await);
     let mut starts = tokio::task::JoinSet::new();
     for n in 0..300 {
@@ -303,8 +307,9 @@ async fn many_calls_share_a_stream() {
     }
     let runs = starts.join_all().await;
     assert_eq!(runs.len(), 300);
-    assert_eq!(transport.count_runs(RunFilter::default()).await, Ok(301));
-    let page = transport.runs(RunFilter::default(), 7).await.expect("a page");
+    assert_eq!(count(&*transport).await, Ok(301));
+    let runs = ListRuns { filter: RunFilter::default(), limit: Some(7) };
+    let page = ask(&*transport, runs).await.expect("a page").rows;
     assert_eq!(page.len(), 7);
 }
 
@@ -315,15 +320,15 @@ async fn an_update_waits_for_acceptance_only() {
     let programs = programs([("waiter", vec![Node::signal("go")])]);
     let worker = spawn_worker(&transport, "one", &programs).await;
     let run = start(&*transport, "waiter", "waiter").await;
-    let call = Call::Update {
+    let call = Update {
         target: target("waiter"),
         update: "update".into(),
         request: UpdateRequest { name: "change".into(), ..UpdateRequest::default() },
         until: UpdateWait::Accepted,
         wait_while_blocked: false,
     };
-    match transport.call(call).await {
-        Ok(CallReply::Update { run: of, stage: Stage::Accepted | Stage::Completed(_) }) => {
+    match ask(&*transport, call).await {
+        Ok(UpdateAnswer::Reached { run: of, stage: Stage::Accepted | Stage::Completed(_) }) => {
             assert_eq!(of, run);
         }
         other => panic!("it should be accepted: {other:?}"),
@@ -339,7 +344,7 @@ async fn an_update_comes_with_a_start_and_is_looked_up() {
     let programs = programs([("waiter", vec![Node::signal("go")])]);
     let worker = spawn_worker(&transport, "one", &programs).await;
     let request = UpdateRequest { name: "change".into(), ..UpdateRequest::default() };
-    let start: wire::StartRunRequest = StartCall {
+    let start: wire::StartRunRequest = Start {
         update: Some(Box::new(StartUpdate {
             update: "u".into(),
             request,

@@ -9,11 +9,11 @@ use std::{
     },
 };
 
+use crate::support::count;
 use abide_core::{
-    call::{Call, CallError},
     event::SignalReceived,
     limits::Exceeded,
-    list::RunFilter,
+    operation::{CallError, Signal, Terminate},
     payload::Payload,
     run::Refusal,
 };
@@ -27,6 +27,7 @@ use abide_proto::{
     },
 };
 use abide_sdk::transport::Transport;
+use abide_sdk::transport::ask;
 use abide_server::{Bounds, Config, Server};
 use abide_store::Store;
 use prost::Message;
@@ -93,7 +94,7 @@ async fn a_frame_of_very_many_calls_ends_its_stream() {
     let status = error_of(calls(&server, vec![NumberedCall::default(); 100_000]).await).await;
     assert_eq!(status.code(), Code::InvalidArgument);
     assert!(status.message().contains("65536 parts"), "{status}");
-    assert_eq!(transport(&server).count_runs(RunFilter::default()).await, Ok(0));
+    assert_eq!(count(&*transport(&server)).await, Ok(0));
 }
 
 #[tokio::test]
@@ -134,14 +135,14 @@ async fn calls_over_the_bound_of_their_stream() {
         assert!(number >= 2);
         assert_eq!(from_detail(detail), limit);
     }
-    let terminate = Call::Terminate {
+    let terminate = Terminate {
         target: target("hello"),
         reason: String::new(),
         identity: String::new(),
         details: Vec::new(),
         key: None,
     };
-    transport.call(terminate).await.expect("it ends");
+    ask(&*transport, terminate).await.expect("it ends");
     frames(&mut answers, 2).await;
 }
 
@@ -151,8 +152,8 @@ async fn large_run(transport: &dyn Transport) {
     for _ in 0..8 {
         let input = vec![Payload::new(vec![7; 1 << 20])];
         let signal = SignalReceived { name: "go".into(), input, ..SignalReceived::default() };
-        let call = Call::Signal(target("hello"), signal, Default::default());
-        transport.call(call).await.expect("it is signalled");
+        let call = Signal { target: target("hello"), signal, extension: Default::default() };
+        ask(&*transport, call).await.expect("it is signalled");
     }
 }
 
@@ -203,7 +204,7 @@ async fn others_are_served(transport: &dyn Transport) {
     for n in 0..100 {
         start(transport, &format!("other-{n}"), "hello").await;
     }
-    assert_eq!(transport.count_runs(RunFilter::default()).await, Ok(101));
+    assert_eq!(count(&*transport).await, Ok(101));
 }
 
 /// Pages that nobody reads are not read from the store either, but for a few.

@@ -3,7 +3,11 @@
 use std::{future::pending, time::Duration};
 
 use abide::{Client, Context, Worker, WorkerError};
-use abide_core::call::{Call, CallError, Dispatch, QueueKey, WorkKind};
+use abide_core::{
+    dispatch::{Dispatch, QueueKey, WorkKind},
+    operation::CallError,
+    report::Report,
+};
 use abide_sdk::workflow;
 
 use crate::support::{config, queue, server, transport};
@@ -48,8 +52,8 @@ async fn a_refused_credit_is_no_verdict_on_other_answers() {
     let Dispatch::Activity { token, .. } = attempt else { panic!("an activity comes next") };
     let elsewhere = QueueKey { namespace: "elsewhere".into(), ..queue(WorkKind::Activity) };
     session.sender().credit(elsewhere, 1);
-    let lost = session.sender().call(Call::Heartbeat(token.clone(), Vec::new())).await;
+    let lost = session.sender().report(Report::Heartbeat(token.clone(), Vec::new())).await;
     assert!(matches!(lost, Err(CallError::Unavailable(_))), "{lost:?}");
-    let after = session.sender().call(Call::Heartbeat(token, Vec::new())).await;
+    let after = session.sender().report(Report::Heartbeat(token, Vec::new())).await;
     assert!(matches!(after, Err(CallError::Unavailable(_))), "{after:?}");
 }

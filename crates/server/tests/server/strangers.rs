@@ -2,18 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
+use crate::support::describe;
 use abide_core::{
-    call::Call,
     codec,
     effect::{Action, Effect},
     event::{SignalReceived, Target},
     ids::RunId,
+    operation::Signal,
 };
 use abide_proto::generated::{
     PeerAnswers, PeerEffect, PeerEffectKey, PeerFrame, PeerHello, PeerMessage,
     peer_message::Message, peers_client::PeersClient,
 };
-use abide_sdk::transport::Transport as _;
+use abide_sdk::transport::ask;
 use abide_server::{Config, NodeConfig, Secret, Server};
 use abide_store::{Store, memory::MemoryStore};
 use tokio::sync::mpsc;
@@ -88,7 +89,7 @@ async fn who_does_not_know_the_secret_is_not_heard_and_displaces_nobody() {
         (node(&store, node_config("one")).await, node(&store, node_config("two")).await);
     let transport = transport(&one);
     start(&*transport, "victim", "hello").await;
-    let before = transport.describe(target("victim")).await.expect("it is there").last_event;
+    let before = describe(&*transport, target("victim")).await.expect("it is there").last_event;
     let proofs: [&[u8]; 3] = [&[], &[0; 32], &[1; 4096]];
     for server in [&one, &two] {
         for proof in proofs {
@@ -105,7 +106,7 @@ async fn who_does_not_know_the_secret_is_not_heard_and_displaces_nobody() {
     for number in 0..20 {
         start(&*transport, &format!("after-{number}"), "hello").await;
     }
-    let after = transport.describe(target("victim")).await.expect("it is there").last_event;
+    let after = describe(&*transport, target("victim")).await.expect("it is there").last_event;
     assert_eq!(after, before, "nothing was signalled");
 }
 
@@ -154,12 +155,12 @@ async fn nodes_of_different_secrets_do_not_speak() {
     let transport = transport(&one);
     let signal = |id: &str| {
         let signal = SignalReceived { name: "go".into(), ..SignalReceived::default() };
-        Call::Signal(target(id), signal, Default::default())
+        Signal { target: target(id), signal, extension: Default::default() }
     };
     // About half of all runs are at the other node, which cannot be asked.
     let mut unreached = 0;
     for number in 0..20 {
-        let call = transport.call(signal(&format!("nobody-{number}")));
+        let call = ask(&*transport, signal(&format!("nobody-{number}")));
         let answer = tokio::time::timeout(Duration::from_millis(100), call).await;
         unreached += usize::from(answer.is_err());
     }

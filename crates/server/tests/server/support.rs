@@ -3,16 +3,18 @@
 use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc, time::Duration};
 
 use abide_core::{
-    call::{
-        Call, CallReply, ConflictPolicy, Dispatch, HistoryRequest, QueueKey, RunTarget, StartCall,
-        TaskCompletion, TaskToken, WorkKind, Worker,
-    },
     codec,
+    dispatch::{Dispatch, QueueKey, WorkKind, Worker},
     event::{Event, Fact, RunSpec, UpdateAdmitted},
     ids::{RunId, WorkflowKey},
+    operation::{
+        AwaitClose, CallError, Closed, ConflictPolicy, Count, CountRuns, Describe, History,
+        RunTarget, Start, Started,
+    },
     payload::Payload,
     replay::Replay,
-    run::{Close, GivenTask, Resolution},
+    report::{Report, TaskCompletion, TaskToken},
+    run::{Close, Description, GivenTask, Resolution},
     time::Timestamp,
 };
 use abide_engine::{
@@ -21,6 +23,7 @@ use abide_engine::{
 };
 use abide_program::{Activity, Node, Program};
 use abide_proto::generated::abide_client::AbideClient;
+use abide_sdk::transport::ask;
 use abide_sdk::{
     grpc::{GrpcOptions, GrpcTransport},
     transport::{Given, Session, SessionSender, Transport},
@@ -91,8 +94,8 @@ pub(crate) fn target(id: &str) -> RunTarget {
 }
 
 /// A start of the workflow `id`, in queue `queue`.
-pub(crate) fn start_call(id: &str, workflow_type: &str) -> StartCall {
-    StartCall {
+pub(crate) fn start_call(id: &str, workflow_type: &str) -> Start {
+    Start {
         workflow: workflow(id),
         spec: RunSpec {
             workflow_type: workflow_type.into(),
@@ -110,18 +113,30 @@ pub(crate) fn start_call(id: &str, workflow_type: &str) -> StartCall {
 }
 
 pub(crate) async fn start(transport: &dyn Transport, id: &str, workflow_type: &str) -> RunId {
-    let call = Call::Start(Box::new(start_call(id, workflow_type)));
-    match transport.call(call).await {
-        Ok(CallReply::Started { run, .. }) => run,
+    let call = start_call(id, workflow_type);
+    match ask(transport, call).await {
+        Ok(Started { run, .. }) => run,
         other => panic!("not started: {other:?}"),
     }
 }
 
 pub(crate) async fn closed(transport: &dyn Transport, id: &str) -> Close {
-    match transport.call(Call::AwaitClose(target(id))).await {
-        Ok(CallReply::Closed { how, .. }) => how,
+    match ask(transport, AwaitClose { target: target(id) }).await {
+        Ok(Closed { how, .. }) => how,
         other => panic!("not closed: {other:?}"),
     }
+}
+
+/// How many runs there are.
+pub(crate) async fn count(transport: &dyn Transport) -> Result<u64, CallError> {
+    ask(transport, CountRuns { filter: Default::default() }).await.map(|Count(count)| count)
+}
+
+pub(crate) async fn describe(
+    transport: &dyn Transport,
+    target: RunTarget,
+) -> Result<Description, CallError> {
+    ask(transport, Describe { target }).await.map(|shown| *shown)
 }
 
 pub(crate) fn worker(session: &str) -> Worker {
@@ -186,11 +201,11 @@ async fn work(transport: Arc<GrpcTransport>, mut session: Box<dyn Session>, prog
             Dispatch::Activity { token, .. } => {
                 let result = Resolution::Completed(vec![Payload::new("done")]);
                 // A refusal shows in the run, which the tests look at.
-                drop(sender.call(Call::ResolveActivity(token, result)).await);
+                drop(sender.report(Report::ResolveActivity(token, result)).await);
             }
             Dispatch::Query { token, query, .. } => {
-                let answer = Call::AnswerQuery(token, Ok(query.input));
-                drop(sender.call(answer).await);
+                let answer = Report::AnswerQuery(token, Ok(query.input));
+                drop(sender.report(answer).await);
             }
         }
     }
@@ -207,8 +222,8 @@ async fn whole_history(
         Some(rows) => rows,
         None => {
             let target = RunTarget { workflow: token.workflow.clone(), run: Some(token.run) };
-            let request = HistoryRequest { target, from: 0, follow: None };
-            transport.history(request).await.expect("the history is there").rows
+            let request = History { target, from: 0, follow: None };
+            ask(transport, request).await.expect("the history is there").rows
         }
     };
     decode(rows)
@@ -242,5 +257,5 @@ async fn run_task(
         ..TaskCompletion::default()
     };
     // A refusal shows in the run, which the tests look at.
-    drop(sender.call(Call::CompleteTask(token, Box::new(completion))).await);
+    drop(sender.report(Report::CompleteTask(token, Box::new(completion))).await);
 }

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use abide::{Client, Context, Deadline, Timestamp, Worker};
-use abide_core::{call::RunTarget, codec::Wire, event::Condition, ids::RunId};
+use abide_core::{codec::Wire, event::Condition, ids::RunId, operation::RunTarget};
 use abide_engine::{Engine, Options};
 use abide_program::Node;
 use abide_proto::generated::{self as wire, abide_client::AbideClient};

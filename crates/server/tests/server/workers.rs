@@ -1,16 +1,20 @@
 //! Workers over gRPC: runs complete, streams come back, and a session answers only for its own tasks.
 
 use abide_core::{
-    call::{ActivityToken, Call, CallError, CallReply, Dispatch, TaskCompletion, WorkKind},
+    attempt::ActivityToken,
+    dispatch::{Dispatch, WorkKind},
     ids::RunId,
+    operation::{AwaitClose, CallError},
+    report::{Report, ReportAnswer, TaskCompletion},
     run::{Close, Refusal, Resolution},
 };
 use abide_program::Node;
 use abide_proto::generated::{
     ReportAttemptRequest,
-    report_attempt_request::{Attempt as Named, Report},
+    report_attempt_request::{Attempt as Named, Report as Said},
 };
 use abide_sdk::transport::Transport;
+use abide_sdk::transport::ask;
 
 use crate::support::{
     activity, client, closed, config, connect, next_work, programs, queue, server, spawn_worker,
@@ -53,8 +57,8 @@ pub(crate) async fn with_attempt(
     replay.feed(events).expect("the history fits");
     let commands = replay.turn(&[]).expect("the code fits").commands;
     let completion = TaskCompletion { commands, ..TaskCompletion::default() };
-    let taken = session.sender().call(Call::CompleteTask(token, Box::new(completion))).await;
-    assert!(matches!(taken, Ok(CallReply::TaskTaken { .. })), "{taken:?}");
+    let taken = session.sender().report(Report::CompleteTask(token, Box::new(completion))).await;
+    assert!(matches!(taken, Ok(ReportAnswer::TaskTaken { .. })), "{taken:?}");
     let attempt = next_work(&mut session).await;
     (session, attempt)
 }
@@ -68,18 +72,18 @@ async fn a_session_that_comes_back_presents_its_attempts() {
     drop(session);
 
     let stranger = transport.connect(worker("stranger"), Vec::new()).await.expect("it connects");
-    let forged = Call::PresentAttempt(token.clone(), "one".into());
-    let refused = stranger.sender().call(forged).await;
+    let forged = Report::PresentAttempt(token.clone(), "one".into());
+    let refused = stranger.sender().report(forged).await;
     assert_eq!(refused.unwrap_err(), CallError::Refused(Refusal::StaleAttempt));
 
     let back = transport.connect(worker("one"), Vec::new()).await.expect("it comes back");
-    let presented = back.sender().call(Call::PresentAttempt(token.clone(), "one".into())).await;
-    assert!(matches!(presented, Ok(CallReply::Alive { .. })), "{presented:?}");
-    let alive = back.sender().call(Call::Heartbeat(token.clone(), Vec::new())).await;
-    assert!(matches!(alive, Ok(CallReply::Alive { cancel_requested: false })), "{alive:?}");
-    let resolved = Call::ResolveActivity(token, Resolution::Completed(Vec::new()));
-    let done = back.sender().call(resolved).await;
-    assert!(matches!(done, Ok(CallReply::Done { repeat: false, .. })), "{done:?}");
+    let presented = back.sender().report(Report::PresentAttempt(token.clone(), "one".into())).await;
+    assert!(matches!(presented, Ok(ReportAnswer::Alive { .. })), "{presented:?}");
+    let alive = back.sender().report(Report::Heartbeat(token.clone(), Vec::new())).await;
+    assert!(matches!(alive, Ok(ReportAnswer::Alive { cancel_requested: false })), "{alive:?}");
+    let resolved = Report::ResolveActivity(token, Resolution::Completed(Vec::new()));
+    let done = back.sender().report(resolved).await;
+    assert!(matches!(done, Ok(ReportAnswer::Done { repeat: false, .. })), "{done:?}");
 }
 
 #[tokio::test]
@@ -90,9 +94,9 @@ async fn an_attempt_that_ended_while_the_stream_was_lost_counts() {
     let Dispatch::Activity { token, .. } = attempt else { panic!("an activity comes next") };
     drop(session);
     let back = transport.connect(worker("one"), Vec::new()).await.expect("it comes back");
-    let resolved = Call::ResolveActivity(token, Resolution::Completed(Vec::new()));
-    let done = back.sender().call(resolved).await;
-    assert!(matches!(done, Ok(CallReply::Done { .. })), "{done:?}");
+    let resolved = Report::ResolveActivity(token, Resolution::Completed(Vec::new()));
+    let done = back.sender().report(resolved).await;
+    assert!(matches!(done, Ok(ReportAnswer::Done { .. })), "{done:?}");
 }
 
 #[tokio::test]
@@ -121,7 +125,7 @@ async fn a_worker_that_withdraws_is_given_nothing_more() {
     // Once something said later is answered, the server has heard it.
     let run = RunId::from_parts(Default::default(), 1);
     let token = ActivityToken { workflow: workflow("none"), run, scheduled: 1, start: 1 };
-    let unknown = leaving.sender().call(Call::PresentAttempt(token, "leaving".into())).await;
+    let unknown = leaving.sender().report(Report::PresentAttempt(token, "leaving".into())).await;
     unknown.expect_err("there is no such attempt");
     let mut staying = connect(&*transport, "staying").await;
     start(&*transport, "hello", "hello").await;
@@ -139,12 +143,12 @@ async fn the_end_of_the_server_ends_streams_and_calls() {
     session.sender().credit(queue(WorkKind::Workflow), 1);
     start(&*transport, "hello", "nobody runs this").await;
     next_work(&mut session).await;
-    let waiting = transport.call(Call::AwaitClose(crate::support::target("hello")));
+    let waiting = ask(&*transport, AwaitClose { target: crate::support::target("hello") });
     let (waited, stopped) = tokio::join!(waiting, server.shutdown());
     stopped.expect("it stops");
     assert!(matches!(waited, Err(CallError::Unavailable(_))), "{waited:?}");
     while session.next().await.is_some() {}
-    let after = transport.call(Call::AwaitClose(crate::support::target("hello"))).await;
+    let after = ask(&*transport, AwaitClose { target: crate::support::target("hello") }).await;
     assert!(matches!(after, Err(CallError::Unavailable(_))), "{after:?}");
 }
 
@@ -154,19 +158,19 @@ async fn an_attempt_that_was_left_is_completed_by_anybody_who_has_its_token() {
     let transport = transport(&server);
     let (session, attempt) = with_attempt(&*transport).await;
     let Dispatch::Activity { token, .. } = attempt else { panic!("an activity comes next") };
-    let left = session.sender().call(Call::DetachAttempt(token.clone())).await;
-    assert!(matches!(left, Ok(CallReply::Done { .. })), "{left:?}");
+    let left = session.sender().report(Report::DetachAttempt(token.clone())).await;
+    assert!(matches!(left, Ok(ReportAnswer::Done { .. })), "{left:?}");
     drop(session);
 
     let text = token.to_text();
     let mut client = client(&server).await;
-    let mut say = async |attempt: Option<Named>, report: Option<Report>| {
+    let mut say = async |attempt: Option<Named>, report: Option<Said>| {
         client.report_attempt(ReportAttemptRequest { attempt, report }).await
     };
     let by_token = |token: &str| Some(Named::Token(token.into()));
-    let alive = say(by_token(&text), Some(Report::Heartbeat(Default::default()))).await;
+    let alive = say(by_token(&text), Some(Said::Heartbeat(Default::default()))).await;
     assert!(!alive.expect("it is alive").into_inner().cancel_requested);
-    let done = || Some(Report::Completed(Default::default()));
+    let done = || Some(Said::Completed(Default::default()));
     for (attempt, report, field) in [
         (None, done(), "attempt"),
         (by_token(&text), None, "report"),

@@ -2,7 +2,7 @@
 //! matches that come back, and work on its way to its worker.
 
 use abide_core::{
-    call::{Dispatch, Worker},
+    dispatch::{Dispatch, Worker},
     ids::SessionId,
 };
 

@@ -7,8 +7,9 @@ use std::{
 };
 
 use abide_core::{
-    call::{CallError, Dispatch, QueueKey, Ticket, Worker},
+    dispatch::{Dispatch, QueueKey, Worker},
     ids::{BuildId, SessionId, ShardId},
+    operation::{CallError, Ticket},
 };
 
 use crate::message::{Mail, Message, Offer};
@@ -148,7 +149,7 @@ pub enum Given {
     /// Work.
     Work(Dispatch),
     /// The shard was taken into memory anew: the worker presents the attempts of its runs that it
-    /// still has, by [`Call::PresentAttempt`](abide_core::call::Call::PresentAttempt), within the
+    /// still has, by [`Report::PresentAttempt`](abide_core::report::Report::PresentAttempt), within the
     /// session's grace.
     PresentAttempts(ShardId),
 }

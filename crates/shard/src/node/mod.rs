@@ -28,7 +28,7 @@ use std::{
 };
 
 use abide_core::{
-    call::{QueueKey, WorkKind},
+    dispatch::{QueueKey, WorkKind},
     ids::{SessionId, ShardId},
 };
 

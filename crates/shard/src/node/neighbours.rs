@@ -14,7 +14,7 @@ use std::{
 };
 
 use abide_core::{
-    call::{QueueKey, Worker},
+    dispatch::{QueueKey, Worker},
     ids::{BuildId, RunId, SessionId, ShardId},
 };
 
@@ -310,7 +310,7 @@ mod tests {
             queue: QueueKey {
                 namespace: "default".into(),
                 queue: "queue".into(),
-                kind: abide_core::call::WorkKind::Workflow,
+                kind: abide_core::dispatch::WorkKind::Workflow,
             },
             shard: shard(1),
             workflow: abide_core::ids::WorkflowKey {

@@ -12,8 +12,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use abide_core::{
-    call::{CallError, Ticket},
     ids::ShardId,
+    operation::{CallError, Ticket},
 };
 
 use super::{Node, NodeOutput};

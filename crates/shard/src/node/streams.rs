@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
-    call::Dispatch,
+    dispatch::Dispatch,
     ids::{SessionId, ShardId},
 };
 

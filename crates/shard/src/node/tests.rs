@@ -3,8 +3,10 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use abide_core::{
-    call::{CallError, Dispatch, Query, QueryToken, QueueKey, WorkKind, Worker},
+    dispatch::{Dispatch, QueueKey, WorkKind, Worker},
     ids::{RunId, ShardId, WorkflowKey},
+    operation::{CallError, QueryRequest},
+    report::QueryToken,
 };
 
 use super::*;
@@ -210,7 +212,7 @@ fn a_worker_that_was_lent_has_its_credit_back_once_however_the_match_ends() {
 fn query(number: u8, session: &str) -> PeerMessage {
     let offer = offer("query", number);
     let token = QueryToken { workflow: offer.workflow, run: offer.run, ticket: 1, attempt: 1 };
-    let query = Query { name: "query".into(), input: Vec::new() };
+    let query = QueryRequest { name: "query".into(), input: Vec::new() };
     let dispatch = Dispatch::Query { token, last_event: 1, query };
     PeerMessage::Dispatch(worker(session), Box::new(dispatch))
 }

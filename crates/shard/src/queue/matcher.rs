@@ -15,7 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
-    call::{QueueKey, Worker},
+    dispatch::{QueueKey, Worker},
     ids::{BuildId, SessionId, ShardId},
 };
 

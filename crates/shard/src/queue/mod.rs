@@ -35,7 +35,7 @@ pub(crate) mod tests;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use abide_core::{
-    call::{QueueKey, WorkKind, Worker},
+    dispatch::{QueueKey, WorkKind, Worker},
     ids::{BuildId, SessionId, ShardId},
 };
 

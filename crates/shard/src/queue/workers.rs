@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
-    call::Worker,
+    dispatch::Worker,
     ids::{BuildId, SessionId},
 };
 

@@ -1,9 +1,10 @@
 //! Attempts of activities that workers have: who holds which, and what happens when a worker is lost.
 
 use abide_core::{
-    attempt::AttemptName,
-    call::{ActivityToken, CallReply, Ticket},
+    attempt::{ActivityToken, AttemptName},
     ids::{EventNumber, RunId, SessionId},
+    operation::Ticket,
+    report::ReportAnswer,
     run::{Input, Phase, Refusal},
     time::Timestamp,
 };
@@ -117,11 +118,11 @@ impl Shard {
         });
         let Some(cancel_requested) = current else {
             let error = Refusal::StaleAttempt.into();
-            return self.reply(ticket, Err(error));
+            return self.acknowledge(ticket, Err(error));
         };
         let attempt = Attempt { session: Some(session), start: token.start, lost_at: None };
         self.attempts.insert((run, token.scheduled), attempt);
-        self.reply_after(run, ticket, Ok(CallReply::Alive { cancel_requested }));
+        self.acknowledge_after(run, ticket, Ok(ReportAnswer::Alive { cancel_requested }));
     }
 
     pub(super) fn grace_over(&mut self, run: RunId, scheduled: EventNumber, at: Timestamp) {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
-    call::{QueueKey, WorkKind},
+    dispatch::{QueueKey, WorkKind},
     ids::{RunId, WorkflowKey},
 };
 use abide_store::rows::{TaskKey, TaskPhase, TaskRow};

@@ -9,10 +9,12 @@
 //! | any | `Lapse`, or the message that led to Lapsing is done | Finishing, with nothing in memory |
 //! | Finishing | neither a read nor a commit is in flight | Released |
 
-use abide_core::call::{CallError, Dispatch, Worker};
-
 use super::{Shard, State};
 use crate::message::Output;
+use abide_core::{
+    dispatch::{Dispatch, Worker},
+    operation::CallError,
+};
 
 /// How far a shard is from being another node's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +38,7 @@ impl Shard {
         self.closing = Closing::Finishing;
         if self.state != State::Open {
             for (ticket, _) in std::mem::take(&mut self.early) {
-                self.reply(ticket, Err(CallError::NotServed));
+                self.refuse(ticket, CallError::NotServed);
             }
             self.stop();
         }

@@ -2,11 +2,11 @@
 //! answers repeats; some time after the source's confirmation it is removed.
 
 use abide_core::{
-    call::CallError,
     codec,
     effect::{Action, Answer, StartChild},
     event::DeliveryFailure,
     ids::RunId,
+    operation::CallError,
     run::{Input, Refusal, Reply, StartRun},
 };
 use abide_store::{Write, rows::InboxRow};

@@ -4,11 +4,13 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
-    call::{Call, CallError, StartCall, Ticket, Worker},
     codec::{self, Row},
+    dispatch::Worker,
     effect::Answer,
     event::{Body, Fact},
     ids::{EventNumber, RunId, WorkflowKey},
+    operation::{CallError, RunOperation, Start, Ticket},
+    report::{TaskCompletion, TaskToken},
     run::{Input, Run, Status, TimerKey},
     time::Timestamp,
 };
@@ -17,7 +19,7 @@ use abide_store::{
     rows::{DueKey, LogRow, RunRow, SnapshotRow},
 };
 
-use super::{Shard, backlog::Refill, repair::Repair, start::StartScan};
+use super::{Shard, backlog::Refill, repair::Repair, request::Request, start::StartScan};
 use crate::{
     cache::Entry,
     message::{EffectKey, Envelope, Fetch, Fetched, Notice, Offer, Output},
@@ -44,11 +46,11 @@ pub(super) enum Reading {
 /// Something to do once its run is in memory.
 #[derive(Clone, Debug)]
 pub(super) enum Todo {
-    Call(Ticket, Box<Call>),
+    Request(Ticket, Request),
     /// A start whose key no older run has.
     Scanned(Box<StartScan>),
     /// A start whose key an older run has, which is not the current one by that.
-    Repeated(Ticket, Box<StartCall>),
+    Repeated(Ticket, Box<Start>),
     Matched(Offer, Worker),
     Due(Timestamp, TimerKey),
     LookAgain(TimerKey),
@@ -82,7 +84,8 @@ pub(super) struct Load {
 pub(super) struct Carried {
     pub(super) run: RunId,
     pub(super) ticket: Ticket,
-    pub(super) call: Box<Call>,
+    pub(super) token: TaskToken,
+    pub(super) completion: Box<TaskCompletion>,
     pub(super) wanted: BTreeSet<EventNumber>,
     pub(super) found: Vec<Body>,
 }
@@ -312,19 +315,18 @@ impl Shard {
     /// What becomes of something whose run cannot be had.
     fn without_run(&mut self, run: Option<RunId>, todo: Todo, error: &CallError) {
         match todo {
-            Todo::Call(ticket, call) => match *call {
-                Call::Start(start) if *error == CallError::NotFound => {
+            Todo::Request(ticket, Request::Operation(operation)) => match *operation {
+                RunOperation::Start(start) if *error == CallError::NotFound => {
                     self.start_first(ticket, *start);
                 }
                 _ => self.reply(ticket, Err(error.clone())),
             },
+            Todo::Request(ticket, Request::Report(_)) => {
+                self.acknowledge(ticket, Err(error.clone()));
+            }
             Todo::Scanned(scan) => {
-                let (ticket, start) = scan.into_call();
-                self.without_run(
-                    run,
-                    Todo::Call(ticket, Box::new(Call::Start(Box::new(start)))),
-                    error,
-                );
+                let (ticket, start) = scan.into_start();
+                self.without_run(run, Todo::Request(ticket, start.into()), error);
             }
             Todo::Repeated(ticket, _) => self.reply(ticket, Err(error.clone())),
             Todo::Matched(offer, worker) => self.emit(Output::Unmatched(offer, worker)),
@@ -359,7 +361,7 @@ impl Shard {
             let Ok(events) = codec::decode_events(row.events) else {
                 let reason = "an event to carry over cannot be decoded".to_owned();
                 let error = CallError::Unreadable { run: carried.run, reason };
-                return self.reply(carried.ticket, Err(error));
+                return self.acknowledge(carried.ticket, Err(error));
             };
             let wanted = events.into_iter().filter(|event| {
                 carried.wanted.contains(&event.number)
@@ -412,7 +414,7 @@ impl Todo {
     /// The workflow that it is about, if it says so.
     fn workflow(&self) -> Option<&WorkflowKey> {
         match self {
-            Self::Call(_, call) => Some(call.place().0),
+            Self::Request(_, request) => Some(request.place().0),
             Self::Scanned(scan) => Some(scan.workflow()),
             Self::Deliver(envelope) => Some(&envelope.effect.target.workflow),
             Self::Repeated(..)
@@ -431,7 +433,7 @@ impl Todo {
     /// It is meant for whatever run of the workflow is current.
     pub(super) fn wants_head(&self) -> bool {
         match self {
-            Self::Call(_, call) => call.place().1.is_none(),
+            Self::Request(_, request) => request.place().1.is_none(),
             Self::Scanned(_) => true,
             Self::Deliver(envelope) => envelope.effect.target.run.is_none(),
             Self::Repeated(..)

@@ -18,9 +18,10 @@ use std::{
 };
 
 use abide_core::{
-    call::{Call, CallError, CallReply, QueueKey, Ticket},
+    dispatch::QueueKey,
     ids::{EventNumber, RunId, SessionId, ShardId, WorkflowKey},
     limits::Limits,
+    operation::{CallError, Ticket},
     run::Context,
     time::Timestamp,
 };
@@ -36,15 +37,17 @@ use crate::{
 
 mod attempts;
 mod backlog;
-mod call;
 mod close;
 mod due;
 mod effects;
 mod load;
 mod open;
+mod operation;
 mod outbox;
 mod query;
 mod repair;
+mod report;
+mod request;
 mod start;
 mod transition;
 mod update;
@@ -57,6 +60,7 @@ use load::{HeadSearch, Load, Reading, Todo};
 use open::State;
 use outbox::Outgoing;
 use query::PendingQuery;
+use request::{Pending, Request};
 use update::Begun;
 use waiters::Waiters;
 
@@ -100,12 +104,12 @@ pub struct Shard {
     outputs: VecDeque<Output>,
     tickets: Ticket,
     reads: BTreeMap<Ticket, Reading>,
-    /// Calls that have no answer yet. One that changes nothing is kept, to be served again.
-    calls: BTreeMap<Ticket, Option<Box<Call>>>,
+    /// Requests that have no answer yet.
+    calls: BTreeMap<Ticket, Pending>,
     /// Starts that are done, of calls that wait for an update too.
     begun: BTreeMap<Ticket, Begun>,
-    /// Calls that came before the shard was in memory.
-    early: Vec<(Ticket, Call)>,
+    /// Requests that came before the shard was in memory.
+    early: Vec<(Ticket, Request)>,
     cache: Cache,
     loads: BTreeMap<RunId, Load>,
     heads: BTreeMap<WorkflowKey, HeadSearch>,
@@ -202,10 +206,14 @@ impl Shard {
             Message::Open => self.open(),
             Message::Close => self.hand_over(),
             Message::Lapse => self.lapse(),
-            Message::Call(ticket, _) if self.closing != Closing::No => {
+            Message::Ask(ticket, _) if self.closing != Closing::No => {
                 self.emit(Output::Reply(ticket, Err(CallError::NotServed)));
             }
-            Message::Call(ticket, call) => self.receive_call(ticket, *call),
+            Message::Report(ticket, _) if self.closing != Closing::No => {
+                self.emit(Output::Acknowledge(ticket, Err(CallError::NotServed)));
+            }
+            Message::Ask(ticket, asked) => self.receive(ticket, Request::Operation(asked)),
+            Message::Report(ticket, report) => self.receive(ticket, Request::Report(report)),
             Message::Forget(ticket) => self.forget(ticket),
             Message::Fetched(ticket, fetched) => self.fetched(ticket, fetched),
             Message::Committed(result) => self.committed(result),
@@ -308,28 +316,15 @@ impl Shard {
             {
                 self.outputs.push_back(Output::Reply(ticket, Err(CallError::Reset)));
             }
+            Output::Acknowledge(ticket, answer)
+                if !self.moment.trusted && !matches!(answer, Err(CallError::NotServed)) =>
+            {
+                self.outputs.push_back(Output::Acknowledge(ticket, Err(CallError::Reset)));
+            }
             Output::Dispatch(worker, dispatch) if !self.moment.trusted => {
                 self.withhold(worker, &dispatch);
             }
             output => self.outputs.push_back(output),
-        }
-    }
-
-    /// Answers a call at once.
-    fn reply(&mut self, ticket: Ticket, reply: Result<CallReply, CallError>) {
-        let (begun, reply) = self.with_start(ticket, reply);
-        match begun {
-            Some(run) => self.reply_after(run, ticket, reply),
-            None if self.calls.remove(&ticket).is_some() => self.emit(Output::Reply(ticket, reply)),
-            None => {}
-        }
-    }
-
-    /// Answers a call once everything known of the run is durable.
-    fn reply_after(&mut self, run: RunId, ticket: Ticket, reply: Result<CallReply, CallError>) {
-        let (_, reply) = self.with_start(ticket, reply);
-        if self.calls.contains_key(&ticket) {
-            self.emit_after(run, Output::Reply(ticket, reply));
         }
     }
 
@@ -343,7 +338,11 @@ impl Shard {
     /// Lets an output out whose batch is durable.
     fn release(&mut self, output: Output) {
         match &output {
-            Output::Reply(ticket, _) if self.calls.remove(ticket).is_none() => return,
+            Output::Reply(ticket, _) | Output::Acknowledge(ticket, _)
+                if self.calls.remove(ticket).is_none() =>
+            {
+                return;
+            }
             Output::Mail(_, Mail::Answered(key, _)) => {
                 self.incoming.remove(key);
             }

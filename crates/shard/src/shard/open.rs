@@ -23,12 +23,12 @@
 use std::time::Duration;
 
 use abide_core::{
-    call::{Call, CallError, Ticket},
+    operation::{CallError, Ticket},
     retry::RetryPolicy,
 };
 use abide_store::{Batch, CommitError, Write, rows::ShardRow};
 
-use super::{Closing, Load, Outgoing, Reading, Shard};
+use super::{Closing, Load, Outgoing, Pending, Reading, Request, Shard};
 use crate::{
     alarm::{Alarm, Alarms},
     cache::Cache,
@@ -175,17 +175,17 @@ impl Shard {
         self.scan_outbox(None);
         let sweep_at = self.now().saturating_add(self.limits.sweep_interval);
         self.alarms.set(sweep_at, Alarm::Sweep);
-        for (ticket, call) in std::mem::take(&mut self.early) {
+        for (ticket, request) in std::mem::take(&mut self.early) {
             if self.calls.contains_key(&ticket) {
-                self.receive_call(ticket, call);
+                self.receive(ticket, request);
             }
         }
     }
 
     /// Forgets everything; callers repeat what they did not hear of.
     pub(super) fn reset(&mut self) {
-        for (ticket, _) in std::mem::take(&mut self.calls) {
-            self.emit(Output::Reply(ticket, Err(CallError::Reset)));
+        for (ticket, pending) in std::mem::take(&mut self.calls) {
+            self.emit(pending.refused(ticket, CallError::Reset));
         }
         self.drop_memory();
         self.close();
@@ -205,8 +205,8 @@ impl Shard {
         self.drop_memory();
         self.read_only = Some(why);
         self.close();
-        for (ticket, call) in readers {
-            self.receive_call(ticket, call);
+        for (ticket, request) in readers {
+            self.receive(ticket, request);
         }
     }
 
@@ -226,16 +226,21 @@ impl Shard {
     }
 
     fn turn_away_writers(&mut self, error: &CallError) {
-        let writers = self.calls.extract_if(.., |_, kept| kept.is_none());
-        for (ticket, _) in writers.collect::<Vec<_>>() {
-            self.emit(Output::Reply(ticket, Err(error.clone())));
+        let writers = |_: &Ticket, pending: &mut Pending| {
+            matches!(pending, Pending::Operation(None) | Pending::Report)
+        };
+        for (ticket, pending) in self.calls.extract_if(.., writers).collect::<Vec<_>>() {
+            self.emit(pending.refused(ticket, error.clone()));
         }
     }
 
-    /// Calls without an answer that change nothing.
-    fn readers(&self) -> Vec<(Ticket, Call)> {
-        let kept = self.calls.iter().filter_map(|(ticket, call)| Some((*ticket, call.as_ref()?)));
-        kept.map(|(ticket, call)| (ticket, (**call).clone())).collect()
+    /// Requests without an answer that change nothing.
+    fn readers(&self) -> Vec<(Ticket, Request)> {
+        let kept = self.calls.iter().filter_map(|(ticket, pending)| match pending {
+            Pending::Operation(kept) => Some((*ticket, Request::Operation(kept.clone()?))),
+            Pending::Report => None,
+        });
+        kept.collect()
     }
 
     /// Nothing is in memory any more, but those who wait for answers.

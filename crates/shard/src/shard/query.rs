@@ -2,10 +2,12 @@
 //! has something new for the code, then run on the last completed state.
 
 use abide_core::{
-    call::{CallError, CallReply, Dispatch, Query, QueryToken, QueueKey, Ticket, WorkKind, Worker},
+    dispatch::{Dispatch, QueueKey, WorkKind, Worker},
     failure::Failure,
     ids::{RunId, SessionId},
+    operation::{CallError, QueryAnswer, QueryRequest, Ticket},
     payload::Payloads,
+    report::{QueryToken, ReportAnswer},
     run::Task,
 };
 
@@ -16,13 +18,13 @@ use crate::message::{Offer, Output, Work};
 #[derive(Debug)]
 pub(super) struct PendingQuery {
     run: RunId,
-    query: Query,
+    query: QueryRequest,
     attempt: u32,
     given_to: Option<SessionId>,
 }
 
 impl Shard {
-    pub(super) fn query(&mut self, run: RunId, ticket: Ticket, query: Query) {
+    pub(super) fn query(&mut self, run: RunId, ticket: Ticket, query: QueryRequest) {
         let pending = PendingQuery { run, query, attempt: 0, given_to: None };
         self.queries.insert(ticket, pending);
         self.offer_query(ticket);
@@ -99,17 +101,17 @@ impl Shard {
     pub(super) fn query_answered(
         &mut self,
         ticket: Ticket,
-        token: QueryToken,
+        token: &QueryToken,
         answer: Result<Payloads, Failure>,
     ) {
         match self.queries.get(&token.ticket) {
             Some(query) if query.run == token.run && query.attempt == token.attempt => {
                 let run = query.run;
                 self.queries.remove(&token.ticket);
-                self.reply(token.ticket, Ok(CallReply::Query(answer)));
-                self.reply(ticket, Ok(CallReply::Done { run, repeat: false }));
+                self.reply(token.ticket, Ok(QueryAnswer(answer).into()));
+                self.acknowledge(ticket, Ok(ReportAnswer::Done { run, repeat: false }));
             }
-            _ => self.reply(ticket, Err(CallError::StaleQuery)),
+            _ => self.acknowledge(ticket, Err(CallError::StaleQuery)),
         }
     }
 

@@ -3,8 +3,8 @@
 //! its time comes.
 
 use abide_core::{
-    call::Ticket,
     ids::RunId,
+    operation::Ticket,
     run::{Input, Task},
 };
 use abide_store::{Write, rows::WaitRow};
@@ -40,7 +40,7 @@ impl Shard {
         let reply = self.decide(run, Input::Repair { identity });
         self.ensure_rows(run);
         self.remove_waits(run, &waits);
-        self.answer(run, ticket, reply);
+        self.operated(run, ticket, reply);
     }
 
     /// Removes what is listed and not waited for. What was read may be old, but a row that the run has

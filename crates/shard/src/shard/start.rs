@@ -1,9 +1,9 @@
 //! Starts: at most one open run per workflow id, one run per key, and policies for what exists.
 
 use abide_core::{
-    call::{Call, CallError, ConflictPolicy, StartCall, StartUpdate, Ticket},
     event::{Body, ReusePolicy, RunTerminated, SignalReceived},
     ids::{RunId, WorkflowKey},
+    operation::{CallError, ConflictPolicy, Start, StartUpdate, Ticket},
     run::{Close, Decision, Input, Refusal, Reply, Run, Signal, StartRun, Status},
 };
 use abide_store::{WorkflowRuns, rows::RunRow};
@@ -15,7 +15,7 @@ use crate::message::Fetch;
 #[derive(Clone, Debug)]
 pub(super) struct StartScan {
     ticket: Ticket,
-    start: StartCall,
+    start: Start,
     head: RunId,
 }
 
@@ -25,8 +25,8 @@ impl StartScan {
         &self.start.workflow
     }
 
-    /// The start, as it was called.
-    pub(super) fn into_call(self) -> (Ticket, StartCall) {
+    /// The start, as it was asked for.
+    pub(super) fn into_start(self) -> (Ticket, Start) {
         (self.ticket, self.start)
     }
 }
@@ -47,12 +47,12 @@ enum Verdict {
 
 impl Shard {
     /// There is no run of the workflow.
-    pub(super) fn start_first(&mut self, ticket: Ticket, start: StartCall) {
+    pub(super) fn start_first(&mut self, ticket: Ticket, start: Start) {
         self.begin_called(ticket, start, 1);
     }
 
     /// There is a current run, or an older one that has the key.
-    pub(super) fn start(&mut self, head: RunId, ticket: Ticket, start: StartCall) {
+    pub(super) fn start(&mut self, head: RunId, ticket: Ticket, start: Start) {
         let Some(entry) = self.cache.peek(head) else { return };
         let repeat = start.key.is_some() && entry.run.key == start.key;
         if start.key.is_none() || repeat || entry.run.ordinal == 1 {
@@ -79,7 +79,7 @@ impl Shard {
     pub(super) fn start_scanned(&mut self, scan: StartScan, rows: Vec<RunRow>) {
         let key = scan.start.key.as_ref().map(|key| key.as_str());
         if let Some(row) = rows.iter().find(|row| row.start_key.as_deref() == key) {
-            let (ticket, start) = scan.into_call();
+            let (ticket, start) = scan.into_start();
             return self.with_run(row.run, Todo::Repeated(ticket, Box::new(start)));
         }
         match rows.last() {
@@ -107,7 +107,7 @@ impl Shard {
     }
 
     /// No older run has the key: policies decide.
-    fn start_over(&mut self, head: RunId, ticket: Ticket, start: StartCall) {
+    fn start_over(&mut self, head: RunId, ticket: Ticket, start: Start) {
         let Some(entry) = self.cache.peek(head) else { return };
         let ordinal = entry.run.ordinal + 1;
         match judge(&entry.run, &start) {
@@ -137,12 +137,11 @@ impl Shard {
         }
     }
 
-    fn use_existing(&mut self, head: RunId, ticket: Ticket, start: StartCall) {
+    fn use_existing(&mut self, head: RunId, ticket: Ticket, start: Start) {
         if let Some(taken) = self.bring_message(head, &start) {
             match taken {
                 Err(error) if Self::busy(&error) => {
-                    let call = Box::new(Call::Start(Box::new(start)));
-                    return self.park_busy(head, Todo::Call(ticket, call));
+                    return self.park_busy(head, Todo::Request(ticket, start.into()));
                 }
                 // Why the update is refused is told with it: the run is there all the same.
                 Err(error) if start.update.is_none() => return self.reply(ticket, Err(error)),
@@ -153,11 +152,7 @@ impl Shard {
     }
 
     /// Gives what comes with the start to the run that is used.
-    fn bring_message(
-        &mut self,
-        head: RunId,
-        start: &StartCall,
-    ) -> Option<Result<Reply, CallError>> {
+    fn bring_message(&mut self, head: RunId, start: &Start) -> Option<Result<Reply, CallError>> {
         if let Some(asked) = start.update.as_deref().cloned() {
             let StartUpdate { update, request, wait_while_blocked, .. } = asked;
             return Some(self.admit(head, update, request, wait_while_blocked));
@@ -168,7 +163,7 @@ impl Shard {
         Some(self.decide(head, Input::Signal(Box::new(signal))))
     }
 
-    fn begin_called(&mut self, ticket: Ticket, mut start: StartCall, ordinal: u64) {
+    fn begin_called(&mut self, ticket: Ticket, mut start: Start, ordinal: u64) {
         let (workflow, run, update) =
             (start.workflow.clone(), self.draw_run(), start.update.take());
         self.begin(self.called(run, start, ordinal));
@@ -181,7 +176,7 @@ impl Shard {
         head: RunId,
         decision: Decision,
         ticket: Ticket,
-        (run, mut start): (RunId, StartCall),
+        (run, mut start): (RunId, Start),
     ) {
         let (workflow, update) = (start.workflow.clone(), start.update.take());
         let ordinal = self.cache.peek(head).map_or(0, |entry| entry.run.ordinal) + 1;
@@ -191,7 +186,7 @@ impl Shard {
     }
 
     /// The run that a call asks for.
-    fn called(&self, run: RunId, start: StartCall, ordinal: u64) -> StartRun {
+    fn called(&self, run: RunId, start: Start, ordinal: u64) -> StartRun {
         let received_at = self.now();
         let signal = start.signal.map(|mut signal| {
             signal.received_at = received_at;
@@ -208,7 +203,7 @@ impl Shard {
     }
 }
 
-fn judge(head: &Run, start: &StartCall) -> Verdict {
+fn judge(head: &Run, start: &Start) -> Verdict {
     if start.key.is_some() && head.key == start.key {
         return Verdict::Repeat;
     }
@@ -229,7 +224,7 @@ fn judge(head: &Run, start: &StartCall) -> Verdict {
 
 /// The run was started with the same key, but as something else, or without the signal that comes now:
 /// a signal that is not sent must not be acknowledged.
-fn reused_key(run: &Run, start: &StartCall) -> Option<Refusal> {
+fn reused_key(run: &Run, start: &Start) -> Option<Refusal> {
     let same =
         run.spec.workflow_type == start.spec.workflow_type && run.spec.input == start.spec.input;
     let has = |signal: &SignalReceived| run.has_signal(signal);
@@ -238,7 +233,7 @@ fn reused_key(run: &Run, start: &StartCall) -> Option<Refusal> {
 }
 
 /// The run has what comes with the start, so the call is a repeat of one that used the run.
-fn took(head: &Run, start: &StartCall) -> bool {
+fn took(head: &Run, start: &Start) -> bool {
     let key = start.signal.as_ref().and_then(|signal| signal.key.as_ref());
     key.is_some_and(|key| head.signal_keys.contains(key))
         || start.update.as_ref().is_some_and(|asked| head.update_stage(&asked.update).is_some())

@@ -2,12 +2,12 @@
 //! offers, effects, answers. All of it goes into one batch; what leaves the shard waits for that.
 
 use abide_core::{
-    call::CallError,
     codec,
     event::Fact,
     failure::Failure,
     ids::{EventNumber, RunId, UpdateId},
     note::Record,
+    operation::CallError,
     run::{self, Decision, Input, Phase, Refusal, Reply, StartRun, TimerKey, Touch},
     time::Timestamp,
 };
@@ -160,10 +160,10 @@ impl Shard {
     /// Waits until the run can take it: its workflow task ends.
     pub(super) fn park_busy(&mut self, run: RunId, todo: Todo) {
         let parked = self.busy.entry(run).or_default();
-        if parked.len() < self.limits.waiting_requests || !matches!(todo, Todo::Call(..)) {
+        if parked.len() < self.limits.waiting_requests || !matches!(todo, Todo::Request(..)) {
             parked.push_back(todo);
-        } else if let Todo::Call(ticket, _) = todo {
-            self.reply(ticket, Err(CallError::Overloaded));
+        } else if let Todo::Request(ticket, _) = todo {
+            self.refuse(ticket, CallError::Overloaded);
         }
     }
 

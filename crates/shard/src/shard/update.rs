@@ -2,13 +2,16 @@
 //! run that has the update, which may be an earlier or a later one of the chain than it named.
 
 use abide_core::{
-    call::{Call, CallError, CallReply, RunTarget, StartUpdate, Ticket, UpdateWait},
     event::UpdateRequest,
     ids::{RunId, UpdateId, WorkflowKey},
+    operation::{
+        AnyAnswer, AwaitUpdate, CallError, Operation as _, RunTarget, StartUpdate, Started, Ticket,
+        Update, UpdateAnswer, UpdateWait,
+    },
     run::{Close, Input, Refusal, Reply, Run, Stage, Status},
 };
 
-use super::{Shard, Todo, waiters::Until};
+use super::{Shard, Todo, request::Request, waiters::Until};
 
 /// A start that is done, while the update that came with it is under way.
 #[derive(Clone, Copy, Debug)]
@@ -17,23 +20,62 @@ pub(super) struct Begun {
     started: bool,
 }
 
+/// An update that a caller waits for.
+#[derive(Debug)]
+pub(super) struct AwaitedUpdate {
+    /// The update, and how far it should be.
+    pub(super) asked: AwaitUpdate,
+    /// What is asked for, unless it is only looked up.
+    request: Option<UpdateRequest>,
+}
+
+impl From<Update> for AwaitedUpdate {
+    fn from(asked: Update) -> Self {
+        let Update { target, update, request, until, wait_while_blocked } = asked;
+        let asked = AwaitUpdate { target, update, until, wait_while_blocked };
+        Self { asked, request: Some(request) }
+    }
+}
+
+impl From<AwaitUpdate> for AwaitedUpdate {
+    fn from(asked: AwaitUpdate) -> Self {
+        Self { asked, request: None }
+    }
+}
+
+impl AwaitedUpdate {
+    /// The same for one run of the workflow.
+    pub(super) fn at(self, run: RunId) -> Request {
+        let AwaitUpdate { target, update, until, wait_while_blocked } = self.asked;
+        let target = RunTarget { run: Some(run), ..target };
+        match self.request {
+            Some(request) => Update { target, update, request, until, wait_while_blocked }.into(),
+            None => AwaitUpdate { target, update, until, wait_while_blocked }.into(),
+        }
+    }
+}
+
 impl Shard {
     /// Asks for an update, and waits until it is so far.
-    pub(super) fn update(&mut self, run: RunId, ticket: Ticket, call: Box<Call>) {
-        let Call::Update { update, request, wait_while_blocked, .. } = (*call).clone() else {
-            return;
-        };
-        match self.admit(run, update, request, wait_while_blocked) {
+    pub(super) fn update(&mut self, run: RunId, ticket: Ticket, asked: Update) {
+        let (update, request) = (asked.update.clone(), asked.request.clone());
+        match self.admit(run, update, request, asked.wait_while_blocked) {
             Ok(Reply::Update(Stage::CompletedIn(earlier))) => {
-                self.with_run(earlier, Todo::Call(ticket, Box::new(at_run(*call, earlier))))
+                self.with_run(
+                    earlier,
+                    Todo::Request(ticket, AwaitedUpdate::from(asked).at(earlier)),
+                );
             }
-            Ok(_) => self.await_run(run, ticket, Until::Update(call)),
-            Err(error) if Self::busy(&error) => self.park_busy(run, Todo::Call(ticket, call)),
+            Ok(_) => self.await_run(run, ticket, Until::Update(Box::new(asked.into()))),
+            Err(error) if Self::busy(&error) => {
+                self.park_busy(run, Todo::Request(ticket, asked.into()));
+            }
             Err(CallError::Refused(Refusal::RunClosed)) => {
                 // Whoever repeats a start means the chain that it began, wherever that is now.
                 match self.next_of(run).filter(|_| self.begun.contains_key(&ticket)) {
                     Some(next) => {
-                        self.with_run(next, Todo::Call(ticket, Box::new(at_run(*call, next))))
+                        let asked = AwaitedUpdate::from(asked).at(next);
+                        self.with_run(next, Todo::Request(ticket, asked));
                     }
                     None => self.reply(ticket, Err(Refusal::RunClosed.into())),
                 }
@@ -60,23 +102,24 @@ impl Shard {
     }
 
     /// Waits until an update is so far that was asked for before, by whomever.
-    pub(super) fn look_up_update(&mut self, run: RunId, ticket: Ticket, call: Box<Call>) {
-        let Call::AwaitUpdate { update, .. } = &*call else { return };
+    pub(super) fn look_up_update(&mut self, run: RunId, ticket: Ticket, asked: AwaitUpdate) {
         let Some(entry) = self.cache.peek(run) else { return };
-        match entry.run.update_stage(update) {
-            Some(Stage::CompletedIn(earlier)) => {
-                self.with_run(earlier, Todo::Call(ticket, Box::new(at_run(*call, earlier))))
+        let elsewhere = match entry.run.update_stage(&asked.update) {
+            Some(Stage::CompletedIn(earlier)) => Some(earlier),
+            Some(_) => {
+                return self.await_run(run, ticket, Until::Update(Box::new(asked.into())));
             }
-            Some(_) => self.await_run(run, ticket, Until::Update(call)),
-            None => match self.next_of(run) {
-                Some(next) => {
-                    self.with_run(next, Todo::Call(ticket, Box::new(at_run(*call, next))))
-                }
-                None => {
-                    let unknown = Refusal::UnknownUpdate(update.clone());
-                    self.reply_after(run, ticket, Err(unknown.into()));
-                }
-            },
+            None => self.next_of(run),
+        };
+        match elsewhere {
+            Some(other) => {
+                let asked = AwaitedUpdate::from(asked).at(other);
+                self.with_run(other, Todo::Request(ticket, asked));
+            }
+            None => {
+                let unknown = Refusal::UnknownUpdate(asked.update);
+                self.reply_after(run, ticket, Err(unknown.into()));
+            }
         }
     }
 
@@ -90,13 +133,14 @@ impl Shard {
     ) {
         let (run, started) = begun;
         let Some(update) = update else {
-            return self.reply_after(run, ticket, Ok(CallReply::Started { run, started }));
+            let started = Started { run, started, update: None };
+            return self.reply_after(run, ticket, Ok(started.into()));
         };
         self.begun.insert(ticket, Begun { run, started });
         let StartUpdate { update, request, until, wait_while_blocked } = *update;
         let target = RunTarget { workflow, run: Some(run) };
-        let call = Call::Update { target, update, request, until, wait_while_blocked };
-        self.with_run(run, Todo::Call(ticket, Box::new(call)));
+        let asked = Update { target, update, request, until, wait_while_blocked };
+        self.with_run(run, Todo::Request(ticket, asked.into()));
     }
 
     /// The run of a start that this call has made, and what the caller is told of both parts. What
@@ -104,16 +148,16 @@ impl Shard {
     pub(super) fn with_start(
         &mut self,
         ticket: Ticket,
-        reply: Result<CallReply, CallError>,
-    ) -> (Option<RunId>, Result<CallReply, CallError>) {
+        reply: Result<AnyAnswer, CallError>,
+    ) -> (Option<RunId>, Result<AnyAnswer, CallError>) {
         match self.begun.remove(&ticket) {
             None => (None, reply),
             Some(Begun { run, .. }) if reply.as_ref().is_err_and(CallError::passing) => {
                 (Some(run), reply)
             }
             Some(Begun { run, started }) => {
-                let update = Box::new(reply);
-                (Some(run), Ok(CallReply::StartedWithUpdate { run, started, update }))
+                let update = Some(reply.and_then(Update::answer));
+                (Some(run), Ok(Started { run, started, update }.into()))
             }
         }
     }
@@ -127,25 +171,21 @@ impl Shard {
 }
 
 /// What a caller who waits for an update is told; nothing while there is more to come.
-pub(super) fn answer(
-    run: &Run,
-    update: &UpdateId,
-    until: UpdateWait,
-    wait_while_blocked: bool,
-) -> Option<Result<CallReply, CallError>> {
-    let at = |stage| Some(Ok(CallReply::Update { run: run.id, stage }));
+pub(super) fn answer(run: &Run, asked: &AwaitUpdate) -> Option<Result<AnyAnswer, CallError>> {
+    let at = |stage| Some(Ok(UpdateAnswer::Reached { run: run.id, stage }.into()));
     let (how, next_run) = match run.status {
         Status::Open => (None, None),
         Status::Closed { how, next_run, .. } => (Some(how), next_run),
     };
+    let AwaitUpdate { update, until, wait_while_blocked, .. } = asked;
     let stage = run.update_stage(update);
     let accepted = matches!(stage, Some(Stage::Accepted));
-    let blocked = run.blocked().filter(|_| !wait_while_blocked);
+    let blocked = run.blocked().filter(|_| !*wait_while_blocked);
     match (stage, how) {
         (Some(stage @ Stage::Completed(_)), _) => at(stage),
-        (Some(Stage::Rejected(failure)), _) => Some(Ok(CallReply::UpdateRejected(failure))),
-        (Some(stage @ Stage::Accepted), _) if until == UpdateWait::Accepted => at(stage),
-        (Some(stage), None) if until == UpdateWait::Admitted => at(stage),
+        (Some(Stage::Rejected(failure)), _) => Some(Ok(UpdateAnswer::Rejected(failure).into())),
+        (Some(stage @ Stage::Accepted), _) if *until == UpdateWait::Accepted => at(stage),
+        (Some(stage), None) if *until == UpdateWait::Admitted => at(stage),
         (_, None) if blocked.is_some() => {
             blocked.map(|blocked| Err(CallError::Blocked(Box::new(blocked.clone()))))
         }
@@ -154,19 +194,5 @@ pub(super) fn answer(
         // The next run has the update, or gets it now; but not what another try began.
         (_, Some(how)) if next_run.is_some() && (!accepted || how == Close::ContinuedAsNew) => None,
         (_, Some(how)) => Some(Err(CallError::UpdateAborted { run: run.id, how, accepted })),
-    }
-}
-
-/// The same call for one run of the workflow.
-pub(super) fn at_run(call: Call, run: RunId) -> Call {
-    let at = |target: RunTarget| RunTarget { run: Some(run), ..target };
-    match call {
-        Call::Update { target, update, request, until, wait_while_blocked } => {
-            Call::Update { target: at(target), update, request, until, wait_while_blocked }
-        }
-        Call::AwaitUpdate { target, update, until, wait_while_blocked } => {
-            Call::AwaitUpdate { target: at(target), update, until, wait_while_blocked }
-        }
-        other => other,
     }
 }

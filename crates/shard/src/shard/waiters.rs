@@ -4,15 +4,15 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use abide_core::{
-    call::{Call, CallError, CallReply, RunWaits, Ticket},
     failure::Failure,
     ids::{EventNumber, RunId, UpdateId},
+    operation::{AnyAnswer, CallError, Closed, Events, RunWaits, Ticket, UpdateAnswer},
     run::{Run, ShownWait, Status},
 };
 
 use super::{
     Shard, Todo,
-    update::{self, at_run},
+    update::{self, AwaitedUpdate},
 };
 
 /// What a caller waits for.
@@ -24,8 +24,8 @@ pub(super) enum Until {
     Events(EventNumber),
     /// What the run waits for changed after this row of its log, or the run is closed.
     Waits(u64),
-    /// The update is as far as the call asks.
-    Update(Box<Call>),
+    /// The update is as far as the caller asks.
+    Update(Box<AwaitedUpdate>),
 }
 
 /// What those who wait for a run are told from.
@@ -109,8 +109,8 @@ impl Shard {
         }
         match (until, entry.run.status) {
             // The next run has the update, or gets it now.
-            (Until::Update(call), Status::Closed { next_run: Some(next), .. }) => {
-                let todo = Todo::Call(ticket, Box::new(at_run(*call, next)));
+            (Until::Update(awaited), Status::Closed { next_run: Some(next), .. }) => {
+                let todo = Todo::Request(ticket, awaited.at(next));
                 self.woken.push_back((next, todo));
             }
             (until, _) => self.waiters.add(run, ticket, until),
@@ -119,40 +119,37 @@ impl Shard {
 }
 
 impl Until {
-    fn answer(&self, run: &Run, news: &mut News<'_>) -> Option<Result<CallReply, CallError>> {
+    fn answer(&self, run: &Run, news: &mut News<'_>) -> Option<Result<AnyAnswer, CallError>> {
         match self {
-            Self::Closed => closed(run).map(Ok),
+            Self::Closed => closed(run).map(|closed| Ok(closed.into())),
             Self::Events(after) => {
                 let (last_event, closed) = (run.last_event, !run.open());
                 (last_event > *after || closed)
-                    .then(|| Ok(CallReply::History { run: run.id, last_event, closed }))
+                    .then(|| Ok(Events { run: run.id, last_event, closed }.into()))
             }
-            Self::Waits(after) => waits(run, *after, news).map(Ok),
-            Self::Update(call) => {
-                let (Call::Update { update, until, wait_while_blocked, .. }
-                | Call::AwaitUpdate { update, until, wait_while_blocked, .. }) = &**call
-                else {
-                    return None;
-                };
-                if let Some((_, failure)) = news.rejected.iter().find(|(id, _)| id == update) {
-                    return Some(Ok(CallReply::UpdateRejected(failure.clone())));
+            Self::Waits(after) => waits(run, *after, news).map(|waits| Ok(waits.into())),
+            Self::Update(awaited) => {
+                let asked = &awaited.asked;
+                let rejected = news.rejected.iter().find(|(id, _)| *id == asked.update);
+                match rejected {
+                    Some((_, failure)) => Some(Ok(UpdateAnswer::Rejected(failure.clone()).into())),
+                    None => update::answer(run, asked),
                 }
-                update::answer(run, update, *until, *wait_while_blocked)
             }
         }
     }
 }
 
-fn closed(run: &Run) -> Option<CallReply> {
+fn closed(run: &Run) -> Option<Closed> {
     let Status::Closed { how, next_run, .. } = run.status else { return None };
-    Some(CallReply::Closed { run: run.id, how, outcome: run.outcome.clone(), next_run })
+    Some(Closed { run: run.id, how, outcome: run.outcome.clone(), next_run })
 }
 
 /// A caller who knows nothing yet is answered at once.
-fn waits(run: &Run, after: u64, news: &mut News<'_>) -> Option<CallReply> {
+fn waits(run: &Run, after: u64, news: &mut News<'_>) -> Option<RunWaits> {
     let (log_row, closed) = (run.log_rows, !run.open());
     (after == 0 || run.waits_row > after || closed).then(|| {
         let waits = news.waits.get_or_insert_with(|| Arc::new(run.shown_waits()));
-        CallReply::Waits(RunWaits { run: run.id, log_row, waits: Arc::clone(waits), closed })
+        RunWaits { run: run.id, log_row, waits: Arc::clone(waits), closed }
     })
 }

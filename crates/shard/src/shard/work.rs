@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 
 use abide_core::{
-    call::{ActivityToken, CallError, Dispatch, QueueKey, TaskToken, WorkKind, Worker},
+    attempt::ActivityToken,
+    dispatch::{Dispatch, QueueKey, WorkKind, Worker},
     ids::{EventNumber, RunId, StartId},
+    operation::CallError,
+    report::TaskToken,
     run::{Decision, Input, Phase, Reply, StartActivity, StartTask, Task, Turn},
 };
 

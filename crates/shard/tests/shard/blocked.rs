@@ -2,9 +2,13 @@
 //! repair.
 
 use abide_core::{
-    call::{Call, CallError, CallReply, ConflictPolicy, StartUpdate, Ticket, UpdateWait},
     command::Ask,
     event::{Blocked, Outcome, TaskFailureCause, UpdateRequest},
+    operation::{
+        AnyAnswer, AwaitUpdate, CallError, ConflictPolicy, StartUpdate, Started, Ticket, Update,
+        UpdateAnswer, UpdateWait,
+    },
+    report::Report,
     run::Stage,
 };
 use abide_shard::message::Message;
@@ -19,13 +23,13 @@ fn asked(update: &str, wait_while_blocked: bool) -> StartUpdate {
 
 fn update(world: &mut World, update: &str, wait_while_blocked: bool) -> Ticket {
     let StartUpdate { update, request, until, .. } = asked(update, wait_while_blocked);
-    let call = Call::Update { target: target("w"), update, request, until, wait_while_blocked };
+    let call = Update { target: target("w"), update, request, until, wait_while_blocked };
     world.call(shard_of("w"), call)
 }
 
-fn look_up(world: &mut World, until: UpdateWait) -> Result<CallReply, CallError> {
+fn look_up(world: &mut World, until: UpdateWait) -> Result<AnyAnswer, CallError> {
     let (target, update) = (target("w"), "u".into());
-    let call = Call::AwaitUpdate { target, update, until, wait_while_blocked: false };
+    let call = AwaitUpdate { target, update, until, wait_while_blocked: false };
     world.ask(shard_of("w"), call)
 }
 
@@ -45,16 +49,17 @@ fn mismatch() -> Blocked {
 fn block(world: &mut World) {
     let token = world.take_task();
     let (cause, failure) = (TaskFailureCause::ReplayBlocked, Default::default());
-    let call = Call::FailTask { token, cause, failure, blocked: Some(mismatch()) };
-    world.ask(shard_of("w"), call).expect("it is taken");
+    let report = Report::FailTask { token, cause, failure, blocked: Some(mismatch()) };
+    world.report(shard_of("w"), report).expect("it is taken");
 }
 
 /// A worker with other code takes the task and answers it with these commands.
 fn repair(world: &mut World, asks: Vec<Ask>) {
     let offer = world.offers.pop().expect("the task is offered");
-    let other = abide_core::call::Worker { build: Some("repaired".into()), ..worker("other") };
+    let other = abide_core::dispatch::Worker { build: Some("repaired".into()), ..worker("other") };
     world.send(offer.shard, Message::Matched(offer, other));
-    let Some(abide_core::call::Dispatch::Workflow { token, .. }) = world.dispatches.pop() else {
+    let Some(abide_core::dispatch::Dispatch::Workflow { token, .. }) = world.dispatches.pop()
+    else {
         panic!("it is sent");
     };
     world.complete(token, asks);
@@ -69,12 +74,12 @@ fn started() -> World {
     world
 }
 
-fn told(world: &mut World, ticket: Ticket) -> Result<CallReply, CallError> {
+fn told(world: &mut World, ticket: Ticket) -> Result<AnyAnswer, CallError> {
     world.replies.remove(&ticket).expect("the caller is told")
 }
 
 #[track_caller]
-fn is_blocked(reply: Result<CallReply, CallError>) {
+fn is_blocked(reply: Result<AnyAnswer, CallError>) {
     assert_eq!(reply.expect_err("the run is blocked"), CallError::Blocked(Box::new(mismatch())));
 }
 
@@ -112,8 +117,11 @@ fn a_caller_may_wait_until_the_run_is_repaired() {
     repair(&mut world, asks.collect());
     for ticket in [before, after] {
         let reply = told(&mut world, ticket);
-        let stage = |reply: &Result<CallReply, CallError>| {
-            matches!(reply, Ok(CallReply::Update { stage: Stage::Completed(_), .. }))
+        let stage = |reply: &Result<AnyAnswer, CallError>| {
+            matches!(
+                reply,
+                Ok(AnyAnswer::Update(UpdateAnswer::Reached { stage: Stage::Completed(_), .. }))
+            )
         };
         assert!(stage(&reply), "{reply:?}");
     }
@@ -134,7 +142,10 @@ fn an_accepted_update_is_told_as_far_as_it_is() {
     is_blocked(look_up(&mut world, UpdateWait::Completed));
     for until in [UpdateWait::Admitted, UpdateWait::Accepted] {
         let reply = look_up(&mut world, until);
-        let accepted = matches!(reply, Ok(CallReply::Update { stage: Stage::Accepted, .. }));
+        let accepted = matches!(
+            reply,
+            Ok(AnyAnswer::Update(UpdateAnswer::Reached { stage: Stage::Accepted, .. }))
+        );
         assert!(accepted, "{reply:?}");
     }
     let done = update(&mut world, "v", false);
@@ -151,13 +162,13 @@ fn a_start_with_an_update_uses_a_blocked_run_and_says_that_it_is() {
     let mut start = world.start_call("w");
     start.conflict = ConflictPolicy::UseExisting;
     start.update = Some(Box::new(asked("u", false)));
-    let reply = world.ask(shard_of("w"), Call::Start(Box::new(start.clone())));
-    let Ok(CallReply::StartedWithUpdate { started: false, update, .. }) = reply else {
+    let reply = world.ask(shard_of("w"), start.clone());
+    let Ok(AnyAnswer::Started(Started { started: false, update: Some(update), .. })) = reply else {
         panic!("the run is there: {reply:?}");
     };
-    is_blocked(*update);
+    is_blocked(update.map(AnyAnswer::from));
     start.update = Some(Box::new(asked("u", true)));
-    let ticket = world.call(shard_of("w"), Call::Start(Box::new(start)));
+    let ticket = world.call(shard_of("w"), start);
     assert!(!world.replies.contains_key(&ticket), "it waits");
     repair(&mut world, vec![accept("u"), complete("u")]);
     told(&mut world, ticket).expect("both are done");

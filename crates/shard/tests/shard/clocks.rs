@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use abide_core::{
-    call::{Call, CallError, CallReply},
     codec,
     event::{Event, Fact},
     ids::RunId,
+    operation::{AnyAnswer, AwaitClose, CallError, Done},
     time::Timestamp,
 };
 
@@ -112,7 +112,7 @@ fn who_waits_for_a_run_waits_on_when_the_clock_is_set_back() {
     world.start("w");
     let true_time = world.now;
     world.pass(HOUR);
-    let waits = world.call(shard_of("w"), Call::AwaitClose(target("w")));
+    let waits = world.call(shard_of("w"), AwaitClose { target: target("w") });
     world.commit_at_once = false;
     let writes = world.call(shard_of("w"), crate::durability::signal_call("a"));
     world.commit_at_once = true;
@@ -122,14 +122,14 @@ fn who_waits_for_a_run_waits_on_when_the_clock_is_set_back() {
     assert!(matches!(told, Some(Err(CallError::Reset))), "it may have happened: {told:?}");
     world.pass(Duration::ZERO);
     assert!(!world.replies.contains_key(&waits));
-    assert!(matches!(world.signal("w", "a"), Ok(CallReply::Done { repeat: true, .. })));
+    assert!(matches!(world.signal("w", "a"), Ok(AnyAnswer::Done(Done { repeat: true, .. }))));
 }
 
 #[test]
 fn a_clock_that_is_corrected_a_little_disturbs_nobody() {
     let mut world = World::new();
     world.start("old");
-    let waits = world.call(shard_of("old"), Call::AwaitClose(target("old")));
+    let waits = world.call(shard_of("old"), AwaitClose { target: target("old") });
     let epoch = world.tables.shard(shard_of("old")).epoch;
     world.pass(Duration::from_secs(10));
     let shown = world.now;

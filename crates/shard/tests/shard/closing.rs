@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use abide_core::{
-    call::{Call, CallError, CallReply},
     event::SignalReceived,
+    operation::{AnyAnswer, AwaitClose, CallError, Describe, Done, Signal, Start},
 };
 use abide_shard::message::Message;
 
 use crate::harness::{Reads, World, shard_of, target, worker};
 
-fn start(world: &mut World, id: &str) -> Call {
-    Call::Start(Box::new(world.start_call(id)))
+fn start(world: &mut World, id: &str) -> Start {
+    world.start_call(id)
 }
 
-fn signal() -> Call {
+fn signal() -> Signal {
     let signal = SignalReceived { name: "signal".into(), ..SignalReceived::default() };
-    Call::Signal(target("a"), signal, Default::default())
+    Signal { target: target("a"), signal, extension: Default::default() }
 }
 
 #[test]
@@ -25,20 +25,20 @@ fn a_shard_that_is_handed_over_finishes_what_is_in_flight_and_begins_nothing() {
     let shard = shard_of("a");
     world.start("a");
     world.commit_at_once = false;
-    let begun = world.call(shard, Call::Describe(target("a")));
+    let begun = world.call(shard, Describe { target: target("a") });
     assert!(world.replies.remove(&begun).is_some());
     let signalled = world.call(shard, signal());
     assert_eq!(world.replies.get(&signalled).map(Result::is_ok), None, "it is not durable yet");
     world.send(shard, Message::Close);
     assert_eq!(world.released, 0, "a commit is in flight");
-    let late = world.ask(shard, Call::Describe(target("a")));
+    let late = world.ask(shard, Describe { target: target("a") });
     assert!(matches!(late, Err(CallError::NotServed)), "{late:?}");
     let offer = world.offers.pop().expect("the task is offered");
     world.send(shard, Message::Matched(offer, worker("session")));
     assert_eq!((world.dispatches.len(), world.unmatched), (0, 1), "its worker has its credit back");
     world.commit(Ok(()));
     let reply = world.replies.remove(&signalled).expect("the commit is done");
-    assert!(matches!(reply, Ok(CallReply::Done { .. })), "{reply:?}");
+    assert!(matches!(reply, Ok(AnyAnswer::Done(Done { .. }))), "{reply:?}");
     assert_eq!(world.released, 1);
     assert_eq!(world.shards[&shard].wake_at(), None);
 }
@@ -62,7 +62,7 @@ fn when_the_lease_is_over_callers_are_told_at_once_and_the_commit_is_waited_for(
     let mut world = World::new();
     let shard = shard_of("a");
     world.start("a");
-    let waiting = world.call(shard, Call::AwaitClose(target("a")));
+    let waiting = world.call(shard, AwaitClose { target: target("a") });
     world.commit_at_once = false;
     let signalled = world.call(shard, signal());
     world.send(shard, Message::Lapse);
@@ -96,7 +96,7 @@ fn without_a_good_lease_no_answer_leaves_the_shard() {
     let shard = shard_of("a");
     world.start("a");
     world.trusted = false;
-    let answer = world.ask(shard, Call::Describe(target("a")));
+    let answer = world.ask(shard, Describe { target: target("a") });
     assert!(matches!(answer, Err(CallError::Reset)), "{answer:?}");
     world.trusted = true;
     world.describe("a");
@@ -107,7 +107,7 @@ fn without_a_good_lease_work_is_withheld_and_the_shard_is_released() {
     let mut world = World::new();
     let shard = shard_of("a");
     world.start("a");
-    let waiting = world.call(shard, Call::AwaitClose(target("a")));
+    let waiting = world.call(shard, AwaitClose { target: target("a") });
     let offer = world.offers.pop().expect("the task is offered");
     world.trusted = false;
     world.send(shard, Message::Matched(offer, worker("session")));

@@ -3,12 +3,13 @@
 //! the end is always the same.
 
 use abide_core::{
-    call::{Call, Dispatch, TaskCompletion, TaskToken},
     command::{Ask, Command, ContinueAsNew},
+    dispatch::Dispatch,
     event::{ChildSpec, DeliveryFailure, Fact, ParentClosePolicy, RunSpec, Target},
     failure::Failure,
     limits::Limits,
     payload::Payload,
+    report::{Report, TaskCompletion, TaskToken},
     retry::RetryPolicy,
 };
 use abide_shard::message::Message;
@@ -139,7 +140,7 @@ fn tell(world: &mut World, story: Story) -> End {
 fn start(world: &mut World, id: &str) {
     let mut call = world.start_call(id);
     call.key = Some("the start".into());
-    world.call(shard_of(id), Call::Start(Box::new(call)));
+    world.call(shard_of(id), call);
 }
 
 fn take_turn(world: &mut World, story: Story, token: TaskToken) {
@@ -149,7 +150,7 @@ fn take_turn(world: &mut World, story: Story, token: TaskToken) {
     let asks = if parents { (story.parent)(&facts) } else { (story.kid)(&facts) };
     let commands = asks.into_iter().map(Command::from).collect();
     let completion = TaskCompletion { commands, ..TaskCompletion::default() };
-    world.call(shard_of(id), Call::CompleteTask(token, Box::new(completion)));
+    world.say(shard_of(id), Report::CompleteTask(token, Box::new(completion)));
 }
 
 /// The parent is closed, and nobody has anything left to send.

@@ -1,9 +1,10 @@
 //! Nothing leaves a shard before what it rests on is durable; a failed commit drops its memory.
 
 use abide_core::{
-    call::{Call, CallError, CallReply},
     command::Ask,
     limits::Limits,
+    operation::{AnyAnswer, CallError, Describe, Done, Signal, Started},
+    report::Report,
     run::Refusal,
 };
 use abide_shard::message::{Message, Notice};
@@ -20,11 +21,11 @@ fn a_start_is_answered_and_offered_only_after_its_commit() {
     let call = world.start_call("warm-2");
     // The same shard as the first workflow, so that it is open already.
     let id = same_shard("warm");
-    let call = abide_core::call::StartCall { workflow: crate::harness::workflow(&id), ..call };
-    let ticket = world.call(shard_of(&id), Call::Start(Box::new(call)));
+    let call = abide_core::operation::Start { workflow: crate::harness::workflow(&id), ..call };
+    let ticket = world.call(shard_of(&id), call);
     assert!(world.replies.is_empty() && world.offers.is_empty());
     world.commit(Ok(()));
-    assert!(matches!(world.replies.remove(&ticket), Some(Ok(CallReply::Started { .. }))));
+    assert!(matches!(world.replies.remove(&ticket), Some(Ok(AnyAnswer::Started(Started { .. })))));
     assert_eq!(world.offers.len(), 1);
 }
 
@@ -33,12 +34,12 @@ fn a_call_that_comes_before_the_shard_is_in_memory_waits_for_it() {
     let mut world = World::new();
     world.commit_at_once = false;
     let call = world.start_call("w");
-    let ticket = world.call(shard_of("w"), Call::Start(Box::new(call)));
+    let ticket = world.call(shard_of("w"), call);
     assert!(world.replies.is_empty());
     world.commit(Ok(()));
     assert!(world.replies.is_empty(), "the claim is durable, the start is not");
     world.commit(Ok(()));
-    assert!(matches!(world.replies.remove(&ticket), Some(Ok(CallReply::Started { .. }))));
+    assert!(matches!(world.replies.remove(&ticket), Some(Ok(AnyAnswer::Started(Started { .. })))));
 }
 
 #[test]
@@ -61,8 +62,8 @@ fn inputs_that_come_while_a_commit_is_in_flight_join_the_next_batch() {
     );
 }
 
-pub(crate) fn signal_call(key: &str) -> Call {
-    Call::Signal(target("w"), signal(key), Default::default())
+pub(crate) fn signal_call(key: &str) -> Signal {
+    Signal { target: target("w"), signal: signal(key), extension: Default::default() }
 }
 
 #[test]
@@ -78,8 +79,8 @@ fn a_commit_of_unknown_outcome_resets_the_shard_and_callers_repeat_with_their_ke
         assert!(matches!(world.replies.remove(&ticket), Some(Err(CallError::Reset))));
     }
     world.pass(std::time::Duration::ZERO);
-    assert!(matches!(world.signal("w", "a"), Ok(CallReply::Done { repeat: false, .. })));
-    assert!(matches!(world.signal("w", "a"), Ok(CallReply::Done { repeat: true, .. })));
+    assert!(matches!(world.signal("w", "a"), Ok(AnyAnswer::Done(Done { repeat: false, .. }))));
+    assert!(matches!(world.signal("w", "a"), Ok(AnyAnswer::Done(Done { repeat: true, .. }))));
     assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled", "SignalReceived"]);
 }
 
@@ -94,7 +95,7 @@ fn a_commit_of_unknown_outcome_that_was_applied_is_found_by_its_key() {
     world.commit_at_once = true;
     world.commit(Err(CommitError::Unknown("the connection was lost".into())));
     world.pass(std::time::Duration::ZERO);
-    assert!(matches!(world.signal("w", "a"), Ok(CallReply::Done { repeat: true, .. })));
+    assert!(matches!(world.signal("w", "a"), Ok(AnyAnswer::Done(Done { repeat: true, .. }))));
     assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled", "SignalReceived"]);
 }
 
@@ -154,14 +155,14 @@ fn a_shard_that_a_failed_read_reset_waits_for_the_commit_under_way() {
     world.commit_at_once = false;
     world.call(shard_of("w"), signal_call("a"));
     world.reads = Reads::Failing;
-    world.call(shard_of("w"), Call::Describe(target(&same_shard("w"))));
+    world.call(shard_of("w"), Describe { target: target(&same_shard("w")) });
     world.reads = Reads::Answered;
     world.pass(std::time::Duration::from_secs(5));
     assert_eq!(world.commits.len(), 1, "the claim waits");
     world.commit(Ok(()));
     world.commit_at_once = true;
     world.pass(std::time::Duration::from_secs(5));
-    assert!(matches!(world.signal("w", "a"), Ok(CallReply::Done { repeat: true, .. })));
+    assert!(matches!(world.signal("w", "a"), Ok(AnyAnswer::Done(Done { repeat: true, .. }))));
     assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled", "SignalReceived"]);
 }
 
@@ -185,7 +186,7 @@ fn a_claim_of_unknown_outcome_that_lands_late_does_not_cost_the_shard() {
     let mut world = World::new();
     world.commit_at_once = false;
     let call = world.start_call("w");
-    world.call(shard_of("w"), Call::Start(Box::new(call)));
+    world.call(shard_of("w"), call);
     let late = world.commits.front().cloned().expect("the first claim");
     world.commit(Err(CommitError::Unknown("the connection was lost".into())));
     world.pass(std::time::Duration::ZERO);
@@ -218,7 +219,7 @@ fn everything_goes_on_after_a_crash() {
     world.signal("w", "while-started").unwrap();
     world.crash();
     world.signal("w", "after").unwrap();
-    let stale = world.ask(shard_of("w"), Call::CompleteTask(token, Box::default()));
+    let stale = world.report(shard_of("w"), Report::CompleteTask(token, Box::default()));
     assert_eq!(stale.unwrap_err(), CallError::Refused(Refusal::StaleTask));
     let token = world.take_task();
     world.complete(token, vec![Ask::CompleteRun(Vec::new())]);

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use abide_core::{
-    call::Call,
     codec,
     command::Ask,
     effect::{Action, Effect, StartChild},
     event::{ChildSpec, DeliveryFailure, Fact, Parent, ParentClosePolicy, RunSpec, Target},
     ids::RunId,
     limits::Limits,
+    operation::Terminate,
+    report::Report,
 };
 use abide_shard::message::{EffectKey, Envelope, Mail, Message, Notice};
 use abide_store::{
@@ -49,7 +50,7 @@ fn empty_boxes(world: &World) -> bool {
         && world.tables.outbox(shard_of("kid"), None, 9).is_empty()
 }
 
-fn take_task_of(world: &mut World, run: RunId) -> abide_core::call::TaskToken {
+fn take_task_of(world: &mut World, run: RunId) -> abide_core::report::TaskToken {
     let place = world.offers.iter().rposition(|offer| offer.run == run).expect("it is offered");
     let offer = world.offers.remove(place);
     world.offers.push(offer);
@@ -127,8 +128,8 @@ fn a_child_that_the_store_never_lets_begin_is_reported_as_failed() {
     let token = world.take_task();
     world.commit_at_once = false;
     let commands = vec![child("kid", ParentClosePolicy::Abandon).into()];
-    let completion = abide_core::call::TaskCompletion { commands, ..Default::default() };
-    world.call(shard_of("parent"), Call::CompleteTask(token, Box::new(completion)));
+    let completion = abide_core::report::TaskCompletion { commands, ..Default::default() };
+    world.say(shard_of("parent"), Report::CompleteTask(token, Box::new(completion)));
     let kid = shard_of("kid");
     for _ in 0..20 {
         while let Some(batch) = world.commits.front() {
@@ -162,8 +163,8 @@ fn an_effect_that_makes_no_sense_is_refused_once_and_for_all() {
     // The row of the outbox says something that the run's code did not.
     world.commit_at_once = false;
     let commands = vec![child("kid", ParentClosePolicy::Abandon).into()];
-    let completion = abide_core::call::TaskCompletion { commands, ..Default::default() };
-    world.call(shard_of("parent"), Call::CompleteTask(token, Box::new(completion)));
+    let completion = abide_core::report::TaskCompletion { commands, ..Default::default() };
+    world.say(shard_of("parent"), Report::CompleteTask(token, Box::new(completion)));
     let mut batch = world.commits.pop_front().expect("the completion");
     for write in &mut batch.writes {
         if let Write::PutOutbox(row) = write {
@@ -239,8 +240,8 @@ fn an_undelivered_effect_is_sent_after_a_crash() {
     world.shards.remove(&shard_of("kid"));
     world.commit_at_once = false;
     let commands = vec![child("kid", ParentClosePolicy::Abandon).into()];
-    let completion = abide_core::call::TaskCompletion { commands, ..Default::default() };
-    world.call(shard_of("parent"), Call::CompleteTask(token, Box::new(completion)));
+    let completion = abide_core::report::TaskCompletion { commands, ..Default::default() };
+    world.say(shard_of("parent"), Report::CompleteTask(token, Box::new(completion)));
     let batch = world.commits.pop_front().expect("the completion");
     world.tables.apply(&batch).expect("it is written but nobody hears of it");
     world.crash();
@@ -259,7 +260,7 @@ fn the_parents_close_reaches_its_children_as_their_policy_says() {
     ] {
         let mut world = World::new();
         let (_, kid) = family(&mut world, policy);
-        let call = Call::Terminate {
+        let call = Terminate {
             target: target("parent"),
             reason: String::new(),
             identity: String::new(),

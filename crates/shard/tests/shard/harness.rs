@@ -8,16 +8,18 @@ use std::{
 };
 
 use abide_core::{
-    call::{
-        Call, CallError, CallReply, ConflictPolicy, Dispatch, RunTarget, StartCall, TaskCompletion,
-        TaskToken, Ticket, Worker,
-    },
     codec,
     command::{Ask, Command},
+    dispatch::{Dispatch, Worker},
     event::{ActivitySpec, Delivery, Fact, RunSpec, SignalReceived, TimerSpec},
     ids::{RunId, ShardId, WorkflowKey},
     limits::Limits,
+    operation::{
+        AnyAnswer, CallError, ConflictPolicy, Describe, RunOperation, RunTarget, Signal, Start,
+        Started, Ticket,
+    },
     payload::Payload,
+    report::{Report, ReportAnswer, TaskCompletion, TaskToken},
     run::{Description, Run},
     time::Timestamp,
 };
@@ -45,7 +47,9 @@ pub(crate) struct World {
     pub(crate) reads: Reads,
     /// Answers of the store that wait for [`World::answer_read`].
     held: VecDeque<(ShardId, Message)>,
-    pub(crate) replies: BTreeMap<Ticket, Result<CallReply, CallError>>,
+    pub(crate) replies: BTreeMap<Ticket, Result<AnyAnswer, CallError>>,
+    /// What workers were told.
+    pub(crate) acknowledged: BTreeMap<Ticket, Result<ReportAnswer, CallError>>,
     pub(crate) offers: Vec<Offer>,
     pub(crate) dispatches: Vec<Dispatch>,
     pub(crate) halted: Vec<Halt>,
@@ -105,6 +109,7 @@ impl World {
             reads: Reads::Answered,
             held: VecDeque::new(),
             replies: BTreeMap::new(),
+            acknowledged: BTreeMap::new(),
             offers: Vec::new(),
             dispatches: Vec::new(),
             halted: Vec::new(),
@@ -171,6 +176,9 @@ impl World {
             }
             Output::Commit(batch) => self.commits.push_back(batch),
             Output::Reply(ticket, reply) => drop(self.replies.insert(ticket, reply)),
+            Output::Acknowledge(ticket, answer) => {
+                drop(self.acknowledged.insert(ticket, answer));
+            }
             Output::Offer(offer) => self.offers.push(offer),
             Output::Dispatch(_, dispatch) => self.dispatches.push(*dispatch),
             Output::Unmatched(..) => self.unmatched += 1,
@@ -251,29 +259,52 @@ impl World {
         self.dispatches.clear();
     }
 
-    pub(crate) fn call(&mut self, shard: ShardId, call: Call) -> Ticket {
+    /// A client asks.
+    pub(crate) fn call(&mut self, shard: ShardId, asked: impl Into<RunOperation>) -> Ticket {
         self.tickets += 1;
         let ticket = self.tickets;
-        self.send(shard, Message::Call(ticket, Box::new(call)));
+        self.send(shard, Message::Ask(ticket, Box::new(asked.into())));
         ticket
     }
 
-    /// Calls and expects an answer at once.
-    pub(crate) fn ask(&mut self, shard: ShardId, call: Call) -> Result<CallReply, CallError> {
-        let ticket = self.call(shard, call);
+    /// A client asks and expects an answer at once.
+    pub(crate) fn ask(
+        &mut self,
+        shard: ShardId,
+        asked: impl Into<RunOperation>,
+    ) -> Result<AnyAnswer, CallError> {
+        let ticket = self.call(shard, asked);
         self.replies.remove(&ticket).expect("the call is answered")
+    }
+
+    /// A worker says something of its work.
+    pub(crate) fn say(&mut self, shard: ShardId, report: Report) -> Ticket {
+        self.tickets += 1;
+        let ticket = self.tickets;
+        self.send(shard, Message::Report(ticket, Box::new(report)));
+        ticket
+    }
+
+    /// A worker says something of its work and expects an answer at once.
+    pub(crate) fn report(
+        &mut self,
+        shard: ShardId,
+        report: Report,
+    ) -> Result<ReportAnswer, CallError> {
+        let ticket = self.say(shard, report);
+        self.acknowledged.remove(&ticket).expect("the report is answered")
     }
 
     pub(crate) fn start(&mut self, id: &str) -> RunId {
         let call = self.start_call(id);
-        match self.ask(shard_of(id), Call::Start(Box::new(call))) {
-            Ok(CallReply::Started { run, started: true }) => run,
+        match self.ask(shard_of(id), call) {
+            Ok(AnyAnswer::Started(Started { run, started: true, .. })) => run,
             other => panic!("not started: {other:?}"),
         }
     }
 
-    pub(crate) fn start_call(&self, id: &str) -> StartCall {
-        StartCall {
+    pub(crate) fn start_call(&self, id: &str) -> Start {
+        Start {
             workflow: workflow(id),
             spec: RunSpec {
                 workflow_type: "type".into(),
@@ -290,8 +321,11 @@ impl World {
         }
     }
 
-    pub(crate) fn signal(&mut self, id: &str, key: &str) -> Result<CallReply, CallError> {
-        self.ask(shard_of(id), Call::Signal(target(id), signal(key), Default::default()))
+    pub(crate) fn signal(&mut self, id: &str, key: &str) -> Result<AnyAnswer, CallError> {
+        self.ask(
+            shard_of(id),
+            Signal { target: target(id), signal: signal(key), extension: Default::default() },
+        )
     }
 
     /// A worker takes the last offer.
@@ -311,16 +345,16 @@ impl World {
     }
 
     /// Completes a workflow task with commands.
-    pub(crate) fn complete(&mut self, token: TaskToken, asks: Vec<Ask>) -> CallReply {
+    pub(crate) fn complete(&mut self, token: TaskToken, asks: Vec<Ask>) -> ReportAnswer {
         let shard = token.workflow.slot().shard();
         let commands = asks.into_iter().map(Command::from).collect();
         let completion = TaskCompletion { commands, ..TaskCompletion::default() };
-        self.ask(shard, Call::CompleteTask(token, Box::new(completion))).expect("it is taken")
+        self.report(shard, Report::CompleteTask(token, Box::new(completion))).expect("it is taken")
     }
 
     pub(crate) fn describe(&mut self, id: &str) -> Description {
-        match self.ask(shard_of(id), Call::Describe(target(id))) {
-            Ok(CallReply::Description(shown)) => *shown,
+        match self.ask(shard_of(id), Describe { target: target(id) }) {
+            Ok(AnyAnswer::Description(shown)) => *shown,
             other => panic!("not described: {other:?}"),
         }
     }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use abide_core::{
-    call::{Call, CallReply},
     command::Ask,
     event::{CancelMode, ChildSpec, DeliveryFailure, Fact, ParentClosePolicy, RunSpec, Target},
     ids::{RunId, ShardId, WorkflowKey},
+    operation::{AnyAnswer, Describe, Started},
 };
 use abide_shard::borders::Borders;
 
@@ -47,8 +47,8 @@ fn cancel(target: Target, mode: CancelMode) -> Ask {
 fn attack(world: &mut World) -> (RunId, RunId) {
     let mut call = world.start_call("victim");
     call.workflow = foreign("victim");
-    let reply = world.ask(shard(&foreign("victim")), Call::Start(Box::new(call)));
-    let Ok(CallReply::Started { run: victim, .. }) = reply else { panic!("{reply:?}") };
+    let reply = world.ask(shard(&foreign("victim")), call);
+    let Ok(AnyAnswer::Started(Started { run: victim, .. })) = reply else { panic!("{reply:?}") };
     world.offers.clear();
     let source = world.start("source");
     let token = world.take_task();
@@ -99,7 +99,9 @@ fn a_namespace_takes_no_command_from_another_by_default() {
     assert_eq!(history(&world, &foreign("victim"), victim), ["RunStarted", "TaskScheduled"]);
     let found = world.ask(
         shard(&foreign("child")),
-        Call::Describe(abide_core::call::RunTarget { workflow: foreign("child"), run: None }),
+        Describe {
+            target: abide_core::operation::RunTarget { workflow: foreign("child"), run: None },
+        },
     );
     assert!(found.is_err(), "there is no child");
 }

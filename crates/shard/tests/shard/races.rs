@@ -3,14 +3,19 @@
 use std::time::Duration;
 
 use abide_core::{
-    call::{Call, CallReply, ConflictPolicy, Dispatch, TaskToken, UpdateWait, Worker},
     command::{Ask, ContinueAsNew},
+    dispatch::{Dispatch, Worker},
     effect::{Action, Effect},
     event::{
         ChildSpec, Delivery, RunSpec, SignalReceived, Target, TaskFailureCause, UpdateRequest,
     },
     ids::RunId,
     limits::Limits,
+    operation::{
+        AnyAnswer, ConflictPolicy, Done, RescheduleTimer, Signal, Started, Update, UpdateAnswer,
+        UpdateWait,
+    },
+    report::{Report, ReportAnswer, TaskToken},
 };
 use abide_shard::message::{EffectKey, Envelope, Mail, Message};
 use abide_store::{
@@ -45,7 +50,7 @@ fn busy(world: &mut World) -> TaskToken {
     let token = world.take_task();
     world.signal("w", "unseen").expect("it is taken");
     let reply = world.complete(token, vec![Ask::CompleteRun(Vec::new())]);
-    assert!(matches!(reply, CallReply::TaskRefused { .. }));
+    assert!(matches!(reply, ReportAnswer::TaskRefused { .. }));
     world.take_task()
 }
 
@@ -53,11 +58,11 @@ fn signal_with_start(world: &mut World) -> u64 {
     let mut call = world.start_call("w");
     call.conflict = ConflictPolicy::UseExisting;
     call.signal = Some(SignalReceived { name: "hello".into(), ..Default::default() });
-    world.call(shard_of("w"), Call::Start(Box::new(call)))
+    world.call(shard_of("w"), call)
 }
 
-fn update(request: &UpdateRequest, until: UpdateWait) -> Call {
-    Call::Update {
+fn update(request: &UpdateRequest, until: UpdateWait) -> Update {
+    Update {
         target: target("w"),
         update: "u".into(),
         request: request.clone(),
@@ -78,7 +83,7 @@ fn a_parked_start_finds_the_run_that_followed() {
     let ticket = signal_with_start(&mut world);
     world.complete(token, vec![continue_as_new(Vec::new())]);
     let reply = world.replies.remove(&ticket);
-    assert!(matches!(reply, Some(Ok(CallReply::Started { started: false, .. }))));
+    assert!(matches!(reply, Some(Ok(AnyAnswer::Started(Started { started: false, .. })))));
     assert_eq!(running(&world), 1);
 }
 
@@ -89,7 +94,7 @@ fn a_parked_start_finds_the_run_that_replaced() {
     signal_with_start(&mut world);
     let mut call = world.start_call("w");
     call.conflict = ConflictPolicy::TerminateExisting;
-    world.call(shard_of("w"), Call::Start(Box::new(call)));
+    world.call(shard_of("w"), call);
     assert_eq!(running(&world), 1);
 }
 
@@ -98,7 +103,8 @@ fn parked_signals_go_to_the_run_that_followed() {
     let mut world = World::new();
     let token = busy(&mut world);
     let signal = SignalReceived { name: "s".into(), ..Default::default() };
-    let ticket = world.call(shard_of("w"), Call::Signal(target("w"), signal, Default::default()));
+    let ticket = world
+        .call(shard_of("w"), Signal { target: target("w"), signal, extension: Default::default() });
     let key = EffectKey { workflow: workflow("source"), run: RunId::MAX, number: 1 };
     let effect = Effect {
         target: Target { workflow: workflow("w"), run: None, child: None },
@@ -107,7 +113,7 @@ fn parked_signals_go_to_the_run_that_followed() {
     };
     world.send(shard_of("w"), Mail::Deliver(Box::new(Envelope { key, effect })).into());
     world.complete(token, vec![continue_as_new(Vec::new())]);
-    assert!(matches!(world.replies.remove(&ticket), Some(Ok(CallReply::Done { .. }))));
+    assert!(matches!(world.replies.remove(&ticket), Some(Ok(AnyAnswer::Done(Done { .. })))));
     let next = world.run("w").id;
     let signals = |name: &&&str| **name == "SignalReceived";
     assert_eq!(world.history("w", next).iter().filter(signals).count(), 2);
@@ -128,7 +134,10 @@ fn a_caller_that_waits_for_an_update_follows_it_into_the_next_run() {
     let token = world.take_task();
     let outcome = abide_core::event::Outcome::Completed(Vec::new());
     world.complete(token, vec![accept, Ask::CompleteUpdate { update: "u".into(), outcome }]);
-    assert!(matches!(world.replies.remove(&ticket), Some(Ok(CallReply::Update { .. }))));
+    assert!(matches!(
+        world.replies.remove(&ticket),
+        Some(Ok(AnyAnswer::Update(UpdateAnswer::Reached { .. })))
+    ));
 }
 
 #[test]
@@ -158,7 +167,7 @@ fn a_silent_attempt_times_out_however_many_timers_are_near() {
     world.complete(token, vec![Ask::ScheduleActivity(activity)]);
     let Dispatch::Activity { token, .. } = world.take("session") else { panic!("an activity") };
     for _ in 0..2 {
-        world.ask(shard_of("w"), Call::Heartbeat(token.clone(), Vec::new())).unwrap();
+        world.report(shard_of("w"), Report::Heartbeat(token.clone(), Vec::new())).unwrap();
         world.pass(Duration::from_secs(3));
     }
     world.pass(Duration::from_secs(4));
@@ -187,13 +196,13 @@ fn a_blocked_task_of_an_unnamed_build_is_no_hot_loop() {
     let unnamed = Worker { session: "s".into(), identity: "w".into(), build: None };
     world.send(offer.shard, Message::Matched(offer, unnamed));
     let Some(Dispatch::Workflow { token, .. }) = world.dispatches.pop() else { panic!("a task") };
-    let call = Call::FailTask {
+    let report = Report::FailTask {
         token,
         cause: TaskFailureCause::ReplayBlocked,
         failure: Default::default(),
         blocked: Some(Default::default()),
     };
-    world.ask(shard_of("w"), call).unwrap();
+    world.report(shard_of("w"), report).unwrap();
     assert!(world.offers.is_empty(), "it waits before it is tried again");
     world.pass(Duration::from_secs(1));
     assert_eq!(world.offers.len(), 1);
@@ -208,13 +217,13 @@ fn runs_whose_task_failed_leave_memory() {
         world.offers.clear();
         runs.push(world.start(id));
         let token = world.take_task();
-        let call = Call::FailTask {
+        let report = Report::FailTask {
             token,
             cause: Default::default(),
             failure: Default::default(),
             blocked: None,
         };
-        world.ask(shard_of("w"), call).unwrap();
+        world.report(shard_of("w"), report).unwrap();
     }
     let shard = &world.shards[&shard_of("w")];
     assert!(runs.iter().filter(|run| shard.peek(**run).is_some()).count() <= 2);
@@ -252,7 +261,7 @@ fn an_update_is_not_rejected_and_accepted() {
     let reject = Ask::RejectUpdate { update: "u".into(), failure: Default::default() };
     let accept = Ask::AcceptUpdate { update: "u".into(), request };
     let reply = world.complete(token, vec![reject, accept]);
-    assert!(matches!(reply, CallReply::TaskRefused { .. }));
+    assert!(matches!(reply, ReportAnswer::TaskRefused { .. }));
 }
 
 /// The move was meant for the timer that code has cancelled.
@@ -265,7 +274,7 @@ fn a_buffered_move_spares_a_new_timer_of_the_same_id() {
     world.complete(token, vec![timer("t", at)]);
     world.signal("w", "k").unwrap();
     let token = world.take_task();
-    let call = Call::RescheduleTimer {
+    let call = RescheduleTimer {
         target: target("w"),
         what: "t".into(),
         fire_at: at.saturating_add(Duration::from_secs(5000)),

@@ -4,9 +4,14 @@
 use std::time::Duration;
 
 use abide_core::{
-    call::{Call, CallError, CallReply, Dispatch, Query},
+    dispatch::Dispatch,
     event::RunTerminated,
     limits::Limits,
+    operation::{
+        AnyAnswer, AwaitClose, AwaitEvents, CallError, Closed, Describe, Done, Events, Query,
+        QueryAnswer, QueryRequest, Terminate,
+    },
+    report::Report,
     run::Close,
 };
 use abide_shard::message::Notice;
@@ -32,16 +37,16 @@ fn sleeping_on_a_full_disk() -> World {
     world
 }
 
-fn refused(answer: Result<CallReply, CallError>) {
+fn refused(answer: Result<AnyAnswer, CallError>) {
     match answer {
         Err(CallError::Unavailable(why)) => assert!(why.contains("full"), "{why}"),
         other => panic!("not refused: {other:?}"),
     }
 }
 
-fn terminate() -> Call {
+fn terminate() -> Terminate {
     let RunTerminated { reason, identity, details, key } = RunTerminated::default();
-    Call::Terminate { target: target("w"), reason, identity, details, key }
+    Terminate { target: target("w"), reason, identity, details, key }
 }
 
 #[test]
@@ -50,12 +55,12 @@ fn while_the_disk_is_full_changes_are_refused_at_once_and_reads_go_on() {
     for second in 0..100 {
         refused(world.signal("w", "lost"));
         let start = world.start_call("w");
-        refused(world.ask(shard_of("w"), Call::Start(Box::new(start))));
+        refused(world.ask(shard_of("w"), start));
         assert_eq!(world.run("w").timers.len(), 1, "after {second} s");
-        let history = world.ask(shard_of("w"), Call::AwaitEvents(target("w"), 0));
-        assert!(matches!(history, Ok(CallReply::History { .. })), "{history:?}");
-        let missing = Call::Describe(target(&format!("other-{second}")));
-        let shard = missing.place().0.slot().shard();
+        let history = world.ask(shard_of("w"), AwaitEvents { target: target("w"), after: 0 });
+        assert!(matches!(history, Ok(AnyAnswer::Events(Events { .. }))), "{history:?}");
+        let missing = Describe { target: target(&format!("other-{second}")) };
+        let shard = missing.target.workflow.slot().shard();
         if shard == shard_of("w") {
             assert_eq!(world.ask(shard, missing).unwrap_err(), CallError::NotFound);
         }
@@ -68,7 +73,7 @@ fn while_the_disk_is_full_changes_are_refused_at_once_and_reads_go_on() {
 fn when_there_is_room_again_everything_goes_on_within_a_second() {
     let mut world = sleeping_on_a_full_disk();
     let run = world.run("w").id;
-    let waiter = world.call(shard_of("w"), Call::AwaitClose(target("w")));
+    let waiter = world.call(shard_of("w"), AwaitClose { target: target("w") });
     world.pass(HOUR);
     refused(world.signal("w", "lost"));
     assert!(!world.history("w", run).contains(&"TimerFired"));
@@ -76,12 +81,12 @@ fn when_there_is_room_again_everything_goes_on_within_a_second() {
     world.pass(Duration::from_secs(1));
     world.pass(Duration::ZERO);
     assert_eq!(world.history("w", run).last(), Some(&"TaskScheduled"), "the timer has fired");
-    assert!(matches!(world.signal("w", "kept"), Ok(CallReply::Done { repeat: false, .. })));
+    assert!(matches!(world.signal("w", "kept"), Ok(AnyAnswer::Done(Done { repeat: false, .. }))));
     assert!(!world.replies.contains_key(&waiter), "who waited before waits on");
     world.ask(shard_of("w"), terminate()).unwrap();
     let closed = world.replies.remove(&waiter);
     assert!(
-        matches!(closed, Some(Ok(CallReply::Closed { how: Close::Terminated, .. }))),
+        matches!(closed, Some(Ok(AnyAnswer::Closed(Closed { how: Close::Terminated, .. })))),
         "{closed:?}"
     );
 }
@@ -92,12 +97,12 @@ fn a_read_that_waited_for_a_write_which_failed_is_told_what_is_stored() {
     world.start("w");
     world.commit_at_once = false;
     let end = world.call(shard_of("w"), terminate());
-    let read = world.call(shard_of("w"), Call::Describe(target("w")));
+    let read = world.call(shard_of("w"), Describe { target: target("w") });
     assert!(world.replies.is_empty());
     world.commit(Err(full()));
     refused(world.replies.remove(&end).expect("it is answered at once"));
     match world.replies.remove(&read) {
-        Some(Ok(CallReply::Description(run))) => assert!(run.status.open()),
+        Some(Ok(AnyAnswer::Description(run))) => assert!(run.status.open()),
         other => panic!("not described: {other:?}"),
     }
 }
@@ -105,12 +110,15 @@ fn a_read_that_waited_for_a_write_which_failed_is_told_what_is_stored() {
 #[test]
 fn queries_are_answered_while_the_disk_is_full_unless_a_task_comes_first() {
     let mut world = sleeping_on_a_full_disk();
-    let query = Query { name: "status".into(), input: Vec::new() };
-    let call = Call::Query { target: target("w"), query };
+    let query = QueryRequest { name: "status".into(), input: Vec::new() };
+    let call = Query { target: target("w"), query };
     let ticket = world.call(shard_of("w"), call.clone());
     let Dispatch::Query { token, .. } = world.take("session") else { panic!("a query") };
-    world.ask(shard_of("w"), Call::AnswerQuery(token, Ok(Vec::new()))).unwrap();
-    assert!(matches!(world.replies.remove(&ticket), Some(Ok(CallReply::Query(Ok(_))))));
+    world.report(shard_of("w"), Report::AnswerQuery(token, Ok(Vec::new()))).unwrap();
+    assert!(matches!(
+        world.replies.remove(&ticket),
+        Some(Ok(AnyAnswer::Query(QueryAnswer(Ok(_)))))
+    ));
     world.trouble = None;
     world.pass(Duration::from_secs(1));
     world.signal("w", "news").unwrap();
@@ -125,7 +133,7 @@ fn a_store_that_can_neither_be_written_nor_read_refuses_at_once_too() {
     world.reads = Reads::Failing;
     world.pass(Duration::from_secs(1));
     for _ in 0..3 {
-        let answer = world.ask(shard_of("w"), Call::Describe(target("w")));
+        let answer = world.ask(shard_of("w"), Describe { target: target("w") });
         assert!(matches!(answer, Err(CallError::Unavailable(_))), "{answer:?}");
         refused(world.signal("w", "lost"));
         world.pass(Duration::from_secs(1));
@@ -156,7 +164,7 @@ fn a_store_that_is_full_when_the_shard_is_first_opened_can_be_read() {
     world.start("w");
     world.crash();
     world.trouble = Some(full());
-    let early = world.call(shard_of("w"), Call::Describe(target("w")));
-    assert!(matches!(world.replies.remove(&early), Some(Ok(CallReply::Description(_)))));
+    let early = world.call(shard_of("w"), Describe { target: target("w") });
+    assert!(matches!(world.replies.remove(&early), Some(Ok(AnyAnswer::Description(_)))));
     refused(world.signal("w", "lost"));
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use abide_core::{
-    call::{Begin, Call, CallError, CallReply, ConflictPolicy, StartCall},
     command::{Ask, ContinueAsNew},
     event::{ReusePolicy, SignalReceived},
     limits::Limits,
+    operation::{AnyAnswer, Begin, CallError, ConflictPolicy, Describe, Start, Started},
     payload::Payload,
     run::Refusal,
     time::Timestamp,
@@ -16,10 +16,10 @@ use abide_store::RunFilter;
 
 use crate::harness::{Reads, World, shard_of, target};
 
-fn start(world: &mut World, change: impl FnOnce(&mut StartCall)) -> Result<CallReply, CallError> {
+fn start(world: &mut World, change: impl FnOnce(&mut Start)) -> Result<AnyAnswer, CallError> {
     let mut call = world.start_call("w");
     change(&mut call);
-    world.ask(shard_of("w"), Call::Start(Box::new(call)))
+    world.ask(shard_of("w"), call)
 }
 
 fn close(world: &mut World, ask: Ask) {
@@ -43,7 +43,9 @@ fn an_open_run_can_be_used_with_a_signal() {
         call.conflict = ConflictPolicy::UseExisting;
         call.signal = Some(SignalReceived { name: "hello".into(), ..Default::default() });
     });
-    assert!(matches!(reply, Ok(CallReply::Started { run: used, started: false }) if used == run));
+    assert!(
+        matches!(reply, Ok(AnyAnswer::Started(Started { run: used, started: false, .. })) if used == run)
+    );
     assert_eq!(world.history("w", run), ["RunStarted", "TaskScheduled", "SignalReceived"]);
 }
 
@@ -74,14 +76,14 @@ fn what_waited_for_a_busy_run_goes_to_the_run_that_follows_it() {
     let mut call = world.start_call("w");
     call.conflict = ConflictPolicy::UseExisting;
     call.signal = Some(SignalReceived { name: "hello".into(), ..Default::default() });
-    let ticket = world.call(shard_of("w"), Call::Start(Box::new(call)));
+    let ticket = world.call(shard_of("w"), call);
     assert!(!world.replies.contains_key(&ticket), "it waits for the task to end");
     let spec = world.run("w").spec;
     let next = ContinueAsNew { spec, signals: Vec::new(), updates: Vec::new() };
     world.complete(token, vec![Ask::ContinueAsNew(Box::new(next))]);
     let next = world.run("w");
     let reply = world.replies.remove(&ticket).expect("it is answered");
-    let used = matches!(reply, Ok(CallReply::Started { run, started: false }) if run == next.id);
+    let used = matches!(reply, Ok(AnyAnswer::Started(Started { run, started: false, .. })) if run == next.id);
     assert!(used, "{reply:?}");
     assert_eq!(world.history("w", next.id), ["RunStarted", "TaskScheduled", "SignalReceived"]);
 }
@@ -94,12 +96,12 @@ fn what_waited_for_a_run_that_is_replaced_goes_to_the_new_one() {
     let mut call = world.start_call("w");
     call.conflict = ConflictPolicy::UseExisting;
     call.signal = Some(SignalReceived { name: "hello".into(), ..Default::default() });
-    let ticket = world.call(shard_of("w"), Call::Start(Box::new(call)));
+    let ticket = world.call(shard_of("w"), call);
     start(&mut world, |call| call.conflict = ConflictPolicy::TerminateExisting).expect("it is new");
     let next = world.run("w");
     assert_eq!(next.ordinal, 2);
     let reply = world.replies.remove(&ticket).expect("it is answered");
-    let used = matches!(reply, Ok(CallReply::Started { run, started: false }) if run == next.id);
+    let used = matches!(reply, Ok(AnyAnswer::Started(Started { run, started: false, .. })) if run == next.id);
     assert!(used, "{reply:?}");
 }
 
@@ -109,19 +111,19 @@ fn a_repeated_start_finds_its_run_also_before_that_is_committed() {
     world.start("w");
     world.commit_at_once = false;
     let calls: Vec<_> = ["a", "b"]
-        .map(|key| StartCall {
+        .map(|key| Start {
             key: Some(key.into()),
             conflict: ConflictPolicy::TerminateExisting,
             ..world.start_call("w")
         })
         .into();
-    let first = world.call(shard_of("w"), Call::Start(Box::new(calls[0].clone())));
-    world.call(shard_of("w"), Call::Start(Box::new(calls[1].clone())));
-    let again = world.call(shard_of("w"), Call::Start(Box::new(calls[0].clone())));
+    let first = world.call(shard_of("w"), calls[0].clone());
+    world.call(shard_of("w"), calls[1].clone());
+    let again = world.call(shard_of("w"), calls[0].clone());
     world.commit(Ok(()));
     world.commit(Ok(()));
     let mut told = |ticket| match world.replies.remove(&ticket) {
-        Some(Ok(CallReply::Started { run, .. })) => run,
+        Some(Ok(AnyAnswer::Started(Started { run, .. }))) => run,
         other => panic!("not started: {other:?}"),
     };
     assert_eq!(told(first), told(again));
@@ -135,10 +137,11 @@ fn an_open_run_can_be_replaced_in_one_batch() {
     world.commit_at_once = false;
     let mut call = world.start_call("w");
     call.conflict = ConflictPolicy::TerminateExisting;
-    let started = world.call(shard_of("w"), Call::Start(Box::new(call)));
+    let started = world.call(shard_of("w"), call);
     world.commit(Ok(()));
     assert!(world.commits.is_empty());
-    let Some(Ok(CallReply::Started { run: new, .. })) = world.replies.remove(&started) else {
+    let Some(Ok(AnyAnswer::Started(Started { run: new, .. }))) = world.replies.remove(&started)
+    else {
         panic!("not started");
     };
     assert_eq!(world.history("w", old), ["RunStarted", "TaskScheduled", "RunTerminated"]);
@@ -155,7 +158,7 @@ fn a_repeated_start_finds_its_run_by_key_among_all_runs() {
     world.crash();
     let again = start(&mut world, |call| call.key = Some("one".into()));
     let run = |reply| match reply {
-        Ok(CallReply::Started { run, started: true }) => run,
+        Ok(AnyAnswer::Started(Started { run, started: true, .. })) => run,
         other => panic!("{other:?}"),
     };
     assert_eq!(run(first), run(again));
@@ -188,7 +191,7 @@ fn bad_requests_say_what_is_wrong_and_change_nothing() {
     assert_eq!(reply.unwrap_err().to_string(), text);
     let reply = start(&mut world, |call| call.spec.cron = Some("soon".into()));
     assert_eq!(reply.unwrap_err().to_string(), "cron \"soon\" is not a cron expression");
-    let reply = world.ask(shard_of("w"), Call::Describe(target("w")));
+    let reply = world.ask(shard_of("w"), Describe { target: target("w") });
     assert_eq!(reply.unwrap_err(), CallError::NotFound);
     assert!(world.tables.runs(&RunFilter::default(), 1).is_empty());
 }
@@ -200,8 +203,8 @@ fn a_start_that_read_the_current_run_before_another_began_looks_again() {
     world.reads = Reads::Held;
     let replace = |world: &mut World| {
         let call = world.start_call("w");
-        let call = StartCall { conflict: ConflictPolicy::TerminateExisting, ..call };
-        world.call(shard_of("w"), Call::Start(Box::new(call)));
+        let call = Start { conflict: ConflictPolicy::TerminateExisting, ..call };
+        world.call(shard_of("w"), call);
     };
     replace(&mut world);
     world.answer_read();
@@ -229,19 +232,19 @@ fn a_start_comes_to_its_end_although_no_run_stays_in_memory() {
 
 /// Refused, because the key was used for something else.
 #[track_caller]
-fn key_is_reused(reply: Result<CallReply, CallError>) {
+fn key_is_reused(reply: Result<AnyAnswer, CallError>) {
     assert_eq!(reply.expect_err("the key was used"), Refusal::KeyReused("one".into()).into());
 }
 
 #[test]
 fn a_key_that_comes_back_with_another_start_is_refused() {
     let mut world = World::new();
-    let keyed = |call: &mut StartCall| call.key = Some("one".into());
-    let other_input = |call: &mut StartCall| {
+    let keyed = |call: &mut Start| call.key = Some("one".into());
+    let other_input = |call: &mut Start| {
         keyed(call);
         call.spec.input = vec![Payload::new("other")];
     };
-    let other_type = |call: &mut StartCall| {
+    let other_type = |call: &mut Start| {
         keyed(call);
         call.spec.workflow_type = "other".into();
     };
@@ -315,7 +318,7 @@ fn a_repeated_start_of_an_older_run_does_not_make_that_one_current() {
     let mut world = World::with_limits(Limits { cached_runs: 0, ..Limits::default() });
     let keyed = |world: &mut World, key: &str| start(world, |call| call.key = Some(key.into()));
     let started = |reply| match reply {
-        Ok(CallReply::Started { run, .. }) => run,
+        Ok(AnyAnswer::Started(Started { run, .. })) => run,
         other => panic!("not started: {other:?}"),
     };
     let first = started(keyed(&mut world, "one"));

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use abide_core::{
-    call::{Call, CallReply, TaskCompletion},
     event::{Origin, TimerSpec},
     ids::ShardId,
     limits::Limits,
+    operation::{AnyAnswer, AwaitClose, Done, Repair, RescheduleTimer, Terminate},
+    report::{Report, TaskCompletion},
     time::Timestamp,
 };
 use abide_store::{
@@ -65,7 +66,7 @@ fn a_timer_whose_row_is_not_committed_when_the_index_is_read_is_not_missed() {
     let fire_at = world.now.saturating_add(Duration::from_secs(80));
     let completion =
         TaskCompletion { commands: vec![timer("t", fire_at).into()], ..TaskCompletion::default() };
-    world.call(shard_of("w"), Call::CompleteTask(token, Box::new(completion)));
+    world.say(shard_of("w"), Report::CompleteTask(token, Box::new(completion)));
     // The next part of the index is read while the commit is under way.
     world.pass(Duration::from_secs(40));
     world.commit_at_once = true;
@@ -119,14 +120,14 @@ fn ten_thousand_moves_leave_one_entry() {
     let run = sleeping(&mut world, "w", HOUR);
     for n in 1..=10_000_u64 {
         let fire_at = world.now.saturating_add(HOUR + Duration::from_secs(n));
-        let call = Call::RescheduleTimer {
+        let call = RescheduleTimer {
             target: target("w"),
             what: "t".into(),
             fire_at,
             identity: "operator".into(),
             key: None,
         };
-        assert!(matches!(world.ask(shard_of("w"), call), Ok(CallReply::Done { .. })));
+        assert!(matches!(world.ask(shard_of("w"), call), Ok(AnyAnswer::Done(Done { .. }))));
     }
     assert_eq!(world.tables.due(shard_of("w"), None, Timestamp::NEVER, 10).len(), 1);
     world.pass(HOUR + Duration::from_secs(9_999));
@@ -143,8 +144,8 @@ fn repair_recreates_a_lost_row_and_the_timer_fires_once() {
     world.crash();
     delete_due(&mut world, lost.key());
     world.pass(2 * HOUR);
-    let call = Call::Repair { target: target("w"), identity: "operator".into() };
-    assert!(matches!(world.ask(shard_of("w"), call), Ok(CallReply::Done { .. })));
+    let call = Repair { target: target("w"), identity: "operator".into() };
+    assert!(matches!(world.ask(shard_of("w"), call), Ok(AnyAnswer::Done(Done { .. }))));
     world.pass(Duration::ZERO);
     assert_eq!(fired(&world, "w", run), 1);
 }
@@ -157,12 +158,12 @@ fn repair_removes_what_is_listed_and_not_waited_for() {
     let listed = |world: &World| world.tables.waits(&WaitFilter::default(), 10);
     let before = listed(&world);
     let left = WaitRow { wait: bytes::Bytes::from_static(b"cleft"), ..before[0].1.clone() };
-    let repair = || Call::Repair { target: target("w"), identity: "operator".into() };
+    let repair = || Repair { target: target("w"), identity: "operator".into() };
     apply(&mut world, Write::PutWait(left.clone()));
-    assert!(matches!(world.ask(shard_of("w"), repair()), Ok(CallReply::Done { .. })));
+    assert!(matches!(world.ask(shard_of("w"), repair()), Ok(AnyAnswer::Done(Done { .. }))));
     assert_eq!(listed(&world), before);
 
-    let end = Call::Terminate {
+    let end = Terminate {
         target: target("w"),
         reason: String::new(),
         identity: "operator".into(),
@@ -171,7 +172,7 @@ fn repair_removes_what_is_listed_and_not_waited_for() {
     };
     world.ask(shard_of("w"), end).expect("it ends");
     apply(&mut world, Write::PutWait(left));
-    assert!(matches!(world.ask(shard_of("w"), repair()), Ok(CallReply::Done { .. })));
+    assert!(matches!(world.ask(shard_of("w"), repair()), Ok(AnyAnswer::Done(Done { .. }))));
     assert_eq!(listed(&world), [], "also of a closed run");
 }
 
@@ -209,7 +210,7 @@ fn a_sweep_that_fails_is_made_again_and_disturbs_nobody() {
     sleeping(&mut world, "w", HOUR);
     let lost = world.tables.due(shard_of("w"), None, Timestamp::NEVER, 10).remove(0);
     delete_due(&mut world, lost.key());
-    let waits = world.call(shard_of("w"), Call::AwaitClose(target("w")));
+    let waits = world.call(shard_of("w"), AwaitClose { target: target("w") });
     world.reads = Reads::Failing;
     world.pass(Limits::default().sweep_interval);
     world.reads = Reads::Answered;

@@ -2,13 +2,14 @@
 //! whatever is lost on the way.
 
 use abide_core::{
-    call::{
-        Call, CallError, CallReply, ConflictPolicy, StartCall, StartUpdate, Ticket, UpdateWait,
-    },
     command::{Ask, ContinueAsNew},
     event::{Outcome, RunTerminated, SignalReceived, UpdateRequest},
     failure::Failure,
     ids::RunId,
+    operation::{
+        AnyAnswer, AwaitUpdate, CallError, ConflictPolicy, Describe, Start, StartUpdate, Started,
+        Terminate, Ticket, UpdateAnswer, UpdateWait,
+    },
     payload::Payload,
     retry::RetryPolicy,
     run::{Close, Refusal, Stage},
@@ -22,14 +23,14 @@ fn request() -> UpdateRequest {
 }
 
 /// A start with the update `u`, under keys of its own.
-fn start_call(world: &mut World) -> StartCall {
+fn start_call(world: &mut World) -> Start {
     let asked = StartUpdate {
         update: "u".into(),
         request: request(),
         until: UpdateWait::Completed,
         wait_while_blocked: false,
     };
-    StartCall {
+    Start {
         key: Some("start".into()),
         conflict: ConflictPolicy::UseExisting,
         update: Some(Box::new(asked)),
@@ -37,32 +38,34 @@ fn start_call(world: &mut World) -> StartCall {
     }
 }
 
-fn call(world: &mut World, start: &StartCall) -> Ticket {
-    world.call(shard_of("w"), Call::Start(Box::new(start.clone())))
+fn call(world: &mut World, start: &Start) -> Ticket {
+    world.call(shard_of("w"), start.clone())
 }
 
 fn look_up(world: &mut World, until: UpdateWait) -> Ticket {
     let (target, update) = (target("w"), "u".into());
-    let call = Call::AwaitUpdate { target, update, until, wait_while_blocked: false };
+    let call = AwaitUpdate { target, update, until, wait_while_blocked: false };
     world.call(shard_of("w"), call)
 }
 
 fn poll(world: &mut World) -> Result<Stage, CallError> {
     let ticket = look_up(world, UpdateWait::Admitted);
     match world.replies.remove(&ticket).expect("it does not wait")? {
-        CallReply::Update { stage, .. } => Ok(stage),
+        AnyAnswer::Update(UpdateAnswer::Reached { stage, .. }) => Ok(stage),
         other => panic!("not where an update stands: {other:?}"),
     }
 }
 
-fn told(world: &mut World, ticket: Ticket) -> Result<CallReply, CallError> {
+fn told(world: &mut World, ticket: Ticket) -> Result<AnyAnswer, CallError> {
     world.replies.remove(&ticket).expect("the caller is told")
 }
 
 /// What the caller of a start with an update is told: the run, whether it is new, and of the update.
-fn both(world: &mut World, ticket: Ticket) -> (RunId, bool, Result<CallReply, CallError>) {
+fn both(world: &mut World, ticket: Ticket) -> (RunId, bool, Result<AnyAnswer, CallError>) {
     match told(world, ticket) {
-        Ok(CallReply::StartedWithUpdate { run, started, update }) => (run, started, *update),
+        Ok(AnyAnswer::Started(Started { run, started, update: Some(update) })) => {
+            (run, started, update.map(AnyAnswer::from))
+        }
         other => panic!("not both: {other:?}"),
     }
 }
@@ -75,9 +78,9 @@ fn complete() -> Ask {
     Ask::CompleteUpdate { update: "u".into(), outcome: Outcome::Completed(vec![Payload::new("5")]) }
 }
 
-fn stage(reply: &Result<CallReply, CallError>) -> &Stage {
+fn stage(reply: &Result<AnyAnswer, CallError>) -> &Stage {
     match reply {
-        Ok(CallReply::Update { stage, .. }) => stage,
+        Ok(AnyAnswer::Update(UpdateAnswer::Reached { stage, .. })) => stage,
         other => panic!("no stage: {other:?}"),
     }
 }
@@ -109,7 +112,7 @@ fn continue_as_new(world: &mut World, updates: &[&str]) -> Ask {
 /// A world whose shard is in memory, so that the next commit is that of a call.
 fn opened() -> World {
     let mut world = World::new();
-    world.ask(shard_of("w"), Call::Describe(target("w"))).expect_err("there is no run");
+    world.ask(shard_of("w"), Describe { target: target("w") }).expect_err("there is no run");
     world
 }
 
@@ -194,18 +197,20 @@ fn a_repeated_signal_with_start_finds_the_run_that_took_the_signal() {
     let mut world = World::new();
     let open = world.start("w");
     let signal = SignalReceived { name: "s".into(), key: Some("k".into()), ..Default::default() };
-    let call = StartCall {
+    let call = Start {
         key: Some("k".into()),
         conflict: ConflictPolicy::UseExisting,
         signal: Some(signal),
         ..world.start_call("w")
     };
-    let ask = |world: &mut World| world.ask(shard_of("w"), Call::Start(Box::new(call.clone())));
+    let ask = |world: &mut World| world.ask(shard_of("w"), call.clone());
     ask(&mut world).unwrap();
     let token = world.take_task();
     world.complete(token, vec![Ask::CompleteRun(Vec::new())]);
     let again = ask(&mut world);
-    assert!(matches!(again, Ok(CallReply::Started { run, started: false }) if run == open));
+    assert!(
+        matches!(again, Ok(AnyAnswer::Started(Started { run, started: false, .. })) if run == open)
+    );
     assert_eq!(runs(&world), 1);
 }
 
@@ -232,7 +237,7 @@ fn a_repeat_follows_the_run_that_it_began() {
 fn a_start_that_is_refused_keeps_nothing_of_its_update() {
     let mut world = World::new();
     let open = world.start("w");
-    let start = StartCall { conflict: ConflictPolicy::Reject, ..start_call(&mut world) };
+    let start = Start { conflict: ConflictPolicy::Reject, ..start_call(&mut world) };
     let ticket = call(&mut world, &start);
     let error = told(&mut world, ticket).unwrap_err();
     assert!(matches!(error, CallError::AlreadyExists { run, .. } if run == open));
@@ -249,7 +254,9 @@ fn a_rejected_update_leaves_the_run_that_was_started_for_it() {
     world.complete(token, vec![Ask::RejectUpdate { update: "u".into(), failure }]);
     let (run, started, update) = both(&mut world, ticket);
     assert_eq!((run, started), (first(&world), true));
-    assert!(matches!(update, Ok(CallReply::UpdateRejected(failure)) if failure.message == "no"));
+    assert!(
+        matches!(update, Ok(AnyAnswer::Update(UpdateAnswer::Rejected(failure))) if failure.message == "no")
+    );
     assert!(world.run("w").open());
     assert_eq!(poll(&mut world), Err(Refusal::UnknownUpdate("u".into()).into()));
 }
@@ -269,13 +276,13 @@ fn an_update_that_the_open_run_refuses_is_told_beside_the_run() {
 #[test]
 fn what_comes_with_a_start_is_checked_before_anything_is_written() {
     let mut world = World::new();
-    let check = |world: &mut World, change: &dyn Fn(&mut StartCall), said: &str| {
+    let check = |world: &mut World, change: &dyn Fn(&mut Start), said: &str| {
         let mut start = start_call(world);
         change(&mut start);
-        let error = world.ask(shard_of("w"), Call::Start(Box::new(start))).unwrap_err();
+        let error = world.ask(shard_of("w"), start).unwrap_err();
         assert_eq!(error.to_string(), said);
     };
-    let update = |start: &mut StartCall, change: &dyn Fn(&mut StartUpdate)| {
+    let update = |start: &mut Start, change: &dyn Fn(&mut StartUpdate)| {
         change(start.update.as_mut().expect("there is one"));
     };
     check(
@@ -368,7 +375,7 @@ fn a_carried_update_that_the_next_run_rejects_stays_rejected() {
     let token = world.take_task();
     let failure = Failure { message: "no".into(), ..Failure::default() };
     world.complete(token, vec![Ask::RejectUpdate { update: "u".into(), failure }]);
-    let rejected = |reply: &Result<CallReply, CallError>| matches!(reply, Ok(CallReply::UpdateRejected(failure)) if failure.message == "no");
+    let rejected = |reply: &Result<AnyAnswer, CallError>| matches!(reply, Ok(AnyAnswer::Update(UpdateAnswer::Rejected(failure))) if failure.message == "no");
     assert!(rejected(&both(&mut world, first).2));
     world.crash();
     let later = look_up(&mut world, UpdateWait::Completed);
@@ -406,7 +413,7 @@ fn an_update_that_no_code_has_judged_is_aborted_as_not_accepted() {
     let asked = call(&mut world, &start);
     let RunTerminated { reason, identity, details, key } = RunTerminated::default();
     let target = target("w");
-    let call = Call::Terminate { target, reason, identity, details, key };
+    let call = Terminate { target, reason, identity, details, key };
     world.ask(shard_of("w"), call).unwrap();
     let expected = aborted(first(&world), Close::Terminated, false);
     assert_eq!(both(&mut world, asked).2.unwrap_err(), expected);

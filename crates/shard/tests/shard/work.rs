@@ -3,15 +3,18 @@
 use std::time::Duration;
 
 use abide_core::{
-    attempt::{AttemptName, AttemptReport},
-    call::{
-        ActivityToken, Call, CallError, CallReply, Dispatch, Query, TaskCompletion, UpdateWait,
-    },
+    attempt::{ActivityToken, AttemptName, AttemptReport},
     command::{Ask, Command},
+    dispatch::Dispatch,
     event::{Delivery, UpdateRequest},
     ids::{EventNumber, RunId},
     limits::Limits,
+    operation::{
+        Alive, AnyAnswer, CallError, Done, Query, QueryAnswer, QueryRequest, ReportAttempt, Signal,
+        Update, UpdateAnswer, UpdateWait,
+    },
     payload::Payload,
+    report::{Report, ReportAnswer, TaskCompletion},
     run::{Refusal, Resolution},
 };
 use abide_shard::message::Message;
@@ -30,7 +33,9 @@ fn with_activity(world: &mut World, delivery: Delivery) -> ActivityToken {
         eager_activities: 1,
         ..TaskCompletion::default()
     };
-    world.ask(shard_of("w"), Call::CompleteTask(token, Box::new(completion))).expect("it is taken");
+    world
+        .report(shard_of("w"), Report::CompleteTask(token, Box::new(completion)))
+        .expect("it is taken");
     activity_token(world.dispatches.pop())
 }
 
@@ -41,8 +46,8 @@ fn activity_token(dispatch: Option<Dispatch>) -> ActivityToken {
     }
 }
 
-fn resolve(world: &mut World, token: ActivityToken) -> Result<CallReply, CallError> {
-    world.ask(shard_of("w"), Call::ResolveActivity(token, Resolution::Completed(Vec::new())))
+fn resolve(world: &mut World, token: ActivityToken) -> Result<ReportAnswer, CallError> {
+    world.report(shard_of("w"), Report::ResolveActivity(token, Resolution::Completed(Vec::new())))
 }
 
 #[test]
@@ -62,7 +67,9 @@ fn an_activity_that_was_sent_with_one_task_is_not_sent_again_with_the_next() {
     world.signal("w", "key").expect("it is taken");
     let token = world.take_task();
     let completion = TaskCompletion { eager_activities: 1, ..TaskCompletion::default() };
-    world.ask(shard_of("w"), Call::CompleteTask(token, Box::new(completion))).expect("it is taken");
+    world
+        .report(shard_of("w"), Report::CompleteTask(token, Box::new(completion)))
+        .expect("it is taken");
     assert!(world.dispatches.is_empty());
 }
 
@@ -95,8 +102,8 @@ fn a_worker_that_comes_back_in_time_keeps_its_attempt_over_a_restart() {
     let token = with_activity(&mut world, Delivery::AtMostOnce);
     world.crash();
     world.send(shard_of("w"), Message::Tick);
-    let present = Call::PresentAttempt(token.clone(), "session".into());
-    assert!(matches!(world.ask(shard_of("w"), present), Ok(CallReply::Alive { .. })));
+    let present = Report::PresentAttempt(token.clone(), "session".into());
+    assert!(matches!(world.report(shard_of("w"), present), Ok(ReportAnswer::Alive { .. })));
     world.pass(2 * GRACE);
     assert!(resolve(&mut world, token).is_ok());
 }
@@ -119,14 +126,14 @@ fn an_at_most_once_attempt_fails_when_its_worker_stays_away() {
 /// An attempt that its worker has left to somebody outside.
 fn detached(world: &mut World) -> ActivityToken {
     let token = with_activity(world, Delivery::AtMostOnce);
-    let left = world.ask(shard_of("w"), Call::DetachAttempt(token.clone()));
-    assert!(matches!(left, Ok(CallReply::Done { repeat: false, .. })), "{left:?}");
+    let left = world.report(shard_of("w"), Report::DetachAttempt(token.clone()));
+    assert!(matches!(left, Ok(ReportAnswer::Done { repeat: false, .. })), "{left:?}");
     token
 }
 
-fn report(world: &mut World, name: AttemptName) -> Result<CallReply, CallError> {
+fn report(world: &mut World, name: AttemptName) -> Result<AnyAnswer, CallError> {
     let done = AttemptReport::Resolved(Resolution::Completed(Vec::new()));
-    world.ask(shard_of("w"), Call::ReportAttempt(name, done))
+    world.ask(shard_of("w"), ReportAttempt { attempt: name, report: done })
 }
 
 fn by_id(activity: &str) -> AttemptName {
@@ -142,8 +149,8 @@ fn a_detached_attempt_outlives_its_worker_and_its_shard() {
     world.crash();
     world.send(shard_of("w"), Message::Tick);
     world.pass(2 * GRACE);
-    let present = Call::PresentAttempt(token.clone(), "session".into());
-    assert_eq!(world.ask(shard_of("w"), present).unwrap_err(), Refusal::StaleAttempt.into());
+    let present = Report::PresentAttempt(token.clone(), "session".into());
+    assert_eq!(world.report(shard_of("w"), present).unwrap_err(), Refusal::StaleAttempt.into());
     assert!(report(&mut world, AttemptName::Token(token.clone())).is_ok());
     let again = report(&mut world, AttemptName::Token(token));
     assert_eq!(again.unwrap_err(), Refusal::StaleAttempt.into());
@@ -155,7 +162,7 @@ fn an_attempt_that_was_left_just_before_its_worker_is_given_up_stays() {
     let token = with_activity(&mut world, Delivery::AtMostOnce);
     world.send(shard_of("w"), Message::SessionLost("session".into()));
     world.pass(GRACE - Duration::from_nanos(1));
-    world.ask(shard_of("w"), Call::DetachAttempt(token.clone())).expect("it is taken");
+    world.report(shard_of("w"), Report::DetachAttempt(token.clone())).expect("it is taken");
     world.pass(GRACE);
     assert!(report(&mut world, by_id("a")).is_ok());
     let late = resolve(&mut world, token);
@@ -169,7 +176,7 @@ fn a_crash_before_an_attempt_was_left_loses_it_with_its_worker() {
     world.crash();
     world.send(shard_of("w"), Message::Tick);
     world.pass(GRACE);
-    let late = world.ask(shard_of("w"), Call::DetachAttempt(token));
+    let late = world.report(shard_of("w"), Report::DetachAttempt(token));
     assert_eq!(late.unwrap_err(), Refusal::StaleAttempt.into());
     assert_eq!(report(&mut world, by_id("a")).unwrap_err(), unknown("a"));
 }
@@ -188,11 +195,11 @@ fn an_activity_is_completed_once_whether_by_token_or_by_id() {
     assert_eq!(wrong_run.unwrap_err(), CallError::NotFound);
     let too_large = Payload { data: vec![0; 3 << 20].into(), ..Payload::default() };
     let large = AttemptReport::Resolved(Resolution::Completed(vec![too_large]));
-    let large = world.ask(shard_of("w"), Call::ReportAttempt(by_id("a"), large));
+    let large = world.ask(shard_of("w"), ReportAttempt { attempt: by_id("a"), report: large });
     assert!(matches!(large, Err(CallError::Invalid(_))), "{large:?}");
     let alive = AttemptReport::Heartbeat(Vec::new());
-    let alive = world.ask(shard_of("w"), Call::ReportAttempt(by_id("a"), alive));
-    assert!(matches!(alive, Ok(CallReply::Alive { cancel_requested: false })), "{alive:?}");
+    let alive = world.ask(shard_of("w"), ReportAttempt { attempt: by_id("a"), report: alive });
+    assert!(matches!(alive, Ok(AnyAnswer::Alive(Alive { cancel_requested: false }))), "{alive:?}");
     assert!(report(&mut world, by_id("a")).is_ok());
     assert_eq!(report(&mut world, by_id("a")).unwrap_err(), unknown("a"));
     let by_token = report(&mut world, AttemptName::Token(token));
@@ -244,7 +251,7 @@ fn an_update_task_that_is_rejected_leaves_nothing() {
     let token = world.take_task();
     world.complete(token, Vec::new());
     let before = world.history("w", run);
-    let call = Call::Update {
+    let call = Update {
         target: target("w"),
         update: "u".into(),
         request: UpdateRequest { name: "change".into(), ..Default::default() },
@@ -254,8 +261,8 @@ fn an_update_task_that_is_rejected_leaves_nothing() {
     let ticket = world.call(shard_of("w"), call);
     let token = world.take_task();
     let reject = Ask::RejectUpdate { update: "u".into(), failure: Default::default() };
-    assert!(matches!(world.complete(token, vec![reject]), CallReply::TaskDiscarded));
-    assert!(matches!(world.replies[&ticket], Ok(CallReply::UpdateRejected(_))));
+    assert!(matches!(world.complete(token, vec![reject]), ReportAnswer::TaskDiscarded));
+    assert!(matches!(world.replies[&ticket], Ok(AnyAnswer::Update(UpdateAnswer::Rejected(_)))));
     assert_eq!(world.history("w", run), before);
 }
 
@@ -263,13 +270,13 @@ fn an_update_task_that_is_rejected_leaves_nothing() {
 fn a_query_waits_for_the_pending_task() {
     let mut world = World::new();
     world.start("w");
-    let query = Query { name: "status".into(), input: Vec::new() };
-    let ticket = world.call(shard_of("w"), Call::Query { target: target("w"), query });
+    let query = QueryRequest { name: "status".into(), input: Vec::new() };
+    let ticket = world.call(shard_of("w"), Query { target: target("w"), query });
     let token = world.take_task();
     world.complete(token, Vec::new());
     let Dispatch::Query { token, .. } = world.take("session") else { panic!("a query") };
-    world.ask(shard_of("w"), Call::AnswerQuery(token, Ok(Vec::new()))).unwrap();
-    assert!(matches!(world.replies[&ticket], Ok(CallReply::Query(Ok(_)))));
+    world.report(shard_of("w"), Report::AnswerQuery(token, Ok(Vec::new()))).unwrap();
+    assert!(matches!(world.replies[&ticket], Ok(AnyAnswer::Query(QueryAnswer(Ok(_))))));
 }
 
 #[test]
@@ -284,12 +291,12 @@ fn inputs_over_the_buffer_wait_unacknowledged_until_the_task_ends() {
             key: Some(key.into()),
             ..Default::default()
         };
-        Call::Signal(target("w"), signal, Default::default())
+        Signal { target: target("w"), signal, extension: Default::default() }
     };
     let waiting = world.call(shard_of("w"), call("waiting"));
     assert!(!world.replies.contains_key(&waiting));
     world.complete(token, Vec::new());
-    assert!(matches!(world.replies[&waiting], Ok(CallReply::Done { .. })));
+    assert!(matches!(world.replies[&waiting], Ok(AnyAnswer::Done(Done { .. }))));
     let signals = world.history("w", run).iter().filter(|name| **name == "SignalReceived").count();
     assert_eq!(signals, 2);
 }
@@ -305,7 +312,7 @@ fn an_attempt_that_is_reported_before_it_has_left_is_not_sent() {
     world.commit_at_once = false;
     world.send(shard_of("w"), Message::Matched(offer, worker("session")));
     let done = AttemptReport::Resolved(Resolution::Completed(Vec::new()));
-    let reported = world.call(shard_of("w"), Call::ReportAttempt(by_id("a"), done));
+    let reported = world.call(shard_of("w"), ReportAttempt { attempt: by_id("a"), report: done });
     while !world.commits.is_empty() {
         world.commit(Ok(()));
     }

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
-    call::{ActivityToken, TaskToken},
+    attempt::ActivityToken,
     event::Delivery,
     ids::{EventNumber, RunId, StartId},
+    report::TaskToken,
     run::{ActivityGiven, GivenTask},
 };
 

@@ -5,10 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
     attempt::{AttemptName, AttemptReport},
-    call::{Call, CallError, CallReply, RunTarget, StartCall},
     event::{Fact, Initiator, Mover, SignalReceived},
     ids::{EventNumber, Key, RunId, UpdateId, WorkflowKey},
-    run::{Resolution, Stage, Update},
+    operation::{
+        AnyAnswer, AwaitUpdate, CallError, Cancel, Closed, Done, RescheduleTimer, RunOperation,
+        RunTarget, Signal, Start, Started, Update, UpdateAnswer,
+    },
+    run::{Resolution, Stage, Update as KnownUpdate},
 };
 use bytes::Bytes;
 
@@ -40,55 +43,68 @@ pub struct Promises {
 
 impl Promises {
     /// Records a reply to a caller.
-    pub fn check_reply(&mut self, ledger: &Ledger, call: &Call, reply: &CallReply) -> Checked {
-        match (call, reply) {
-            (Call::Start(start), CallReply::Started { run, started }) => {
-                self.check_start(ledger, start, *run, *started)
-            }
-            (Call::Start(start), CallReply::StartedWithUpdate { run, started, update }) => {
+    pub fn check_reply(
+        &mut self,
+        ledger: &Ledger,
+        asked: &RunOperation,
+        answer: &AnyAnswer,
+    ) -> Checked {
+        match (asked, answer) {
+            (RunOperation::Start(start), AnyAnswer::Started(Started { run, started, update })) => {
                 self.check_start(ledger, start, *run, *started)?;
-                let Some(asked) = &start.update else { return Ok(()) };
-                match &**update {
-                    Ok(reply) => self.check_update(ledger, &start.workflow, &asked.update, reply),
-                    Err(error) => updates::aborted(ledger, &asked.update, error),
+                match (&start.update, update) {
+                    (Some(asked), Some(Ok(answer))) => {
+                        self.check_update(ledger, &start.workflow, &asked.update, answer)
+                    }
+                    (Some(asked), Some(Err(error))) => {
+                        updates::aborted(ledger, &asked.update, error)
+                    }
+                    (_, None) | (None, _) => Ok(()),
                 }
             }
-            (Call::Signal(target, signal, _), CallReply::Done { run, .. }) => {
+            (
+                RunOperation::Signal(Signal { target, signal, .. }),
+                AnyAnswer::Done(Done { run, .. }),
+            ) => {
                 let story = story(ledger, *run)?;
                 let Some(key) = &signal.key else { return Ok(()) };
                 durable(story, story.run.signal_keys.contains(key), "the signal")?;
                 self.signals.insert((target.workflow.clone(), key.clone(), text(signal)));
                 Ok(())
             }
-            (Call::RequestCancel { key, .. }, CallReply::Done { run, .. }) => {
+            (RunOperation::Cancel(Cancel { key, .. }), AnyAnswer::Done(Done { run, .. })) => {
                 let story = story(ledger, *run)?;
                 // A repeat may find a successor of the run that was asked.
                 let known = key.as_ref().is_some_and(|key| story.run.cancel_keys.contains(key));
                 durable(story, story.run.cancel_requested || known, "the cancel request")
             }
-            (Call::Terminate { .. }, CallReply::Done { run, .. }) => {
+            (RunOperation::Terminate(_), AnyAnswer::Done(Done { run, .. })) => {
                 let story = story(ledger, *run)?;
                 self.ends.insert(*run);
                 durable(story, !story.run.open(), "the end")
             }
-            (Call::AwaitClose(_), CallReply::Closed { run, outcome, .. }) => {
+            (RunOperation::AwaitClose(_), AnyAnswer::Closed(Closed { run, outcome, .. })) => {
                 let story = story(ledger, *run)?;
                 self.ends.insert(*run);
                 durable(story, !story.run.open() && story.run.outcome == *outcome, "the outcome")
             }
-            (Call::RescheduleTimer { identity, .. }, CallReply::Done { run, .. }) => {
+            (
+                RunOperation::RescheduleTimer(RescheduleTimer { identity, .. }),
+                AnyAnswer::Done(Done { run, .. }),
+            ) => {
                 self.moves.insert((*run, identity.clone()));
                 let story = story(ledger, *run)?;
                 durable(story, move_is_there(story, identity), "the timer's move")
             }
             (
-                Call::Update { target, update, .. } | Call::AwaitUpdate { target, update, .. },
-                reply,
-            ) => self.check_update(ledger, &target.workflow, update, reply),
-            (Call::ReportAttempt(name, report), CallReply::Done { run, .. }) => {
-                self.check_report(ledger, name, report, *run)
+                RunOperation::Update(Update { target, update, .. })
+                | RunOperation::AwaitUpdate(AwaitUpdate { target, update, .. }),
+                AnyAnswer::Update(answer),
+            ) => self.check_update(ledger, &target.workflow, update, answer),
+            (RunOperation::ReportAttempt(asked), AnyAnswer::Done(Done { run, .. })) => {
+                self.check_report(ledger, &asked.attempt, &asked.report, *run)
             }
-            (Call::Describe(_), CallReply::Description(shown)) => {
+            (RunOperation::Describe(_), AnyAnswer::Description(shown)) => {
                 let story = story(ledger, shown.run)?;
                 if story.shows(shown).is_some() {
                     return Ok(());
@@ -101,9 +117,10 @@ impl Promises {
     }
 
     /// Records that a call failed.
-    pub fn check_error(&self, ledger: &Ledger, call: &Call, error: &CallError) -> Checked {
-        match call {
-            Call::Update { update, .. } | Call::AwaitUpdate { update, .. } => {
+    pub fn check_error(&self, ledger: &Ledger, asked: &RunOperation, error: &CallError) -> Checked {
+        match asked {
+            RunOperation::Update(Update { update, .. })
+            | RunOperation::AwaitUpdate(AwaitUpdate { update, .. }) => {
                 updates::aborted(ledger, update, error)
             }
             _ => Ok(()),
@@ -111,10 +128,12 @@ impl Promises {
     }
 
     /// Records that the first attempt of a call was refused.
-    pub fn refused(&mut self, call: &Call) {
-        if let Call::RescheduleTimer {
-            target: RunTarget { run: Some(run), .. }, identity, ..
-        } = call
+    pub fn refused(&mut self, asked: &RunOperation) {
+        if let RunOperation::RescheduleTimer(RescheduleTimer {
+            target: RunTarget { run: Some(run), .. },
+            identity,
+            ..
+        }) = asked
         {
             self.refused_moves.insert((*run, identity.clone()));
         }
@@ -123,7 +142,7 @@ impl Promises {
     fn check_start(
         &mut self,
         ledger: &Ledger,
-        start: &StartCall,
+        start: &Start,
         run: RunId,
         started: bool,
     ) -> Checked {
@@ -171,14 +190,14 @@ impl Promises {
         ledger: &Ledger,
         workflow: &WorkflowKey,
         update: &UpdateId,
-        reply: &CallReply,
+        answer: &UpdateAnswer,
     ) -> Checked {
         let name = (workflow.clone(), update.clone());
-        match reply {
-            CallReply::UpdateRejected(_) => {
+        match answer {
+            UpdateAnswer::Rejected(_) => {
                 self.rejected.insert(name);
             }
-            CallReply::Update { run, stage } => {
+            UpdateAnswer::Reached { run, stage } => {
                 let story = story(ledger, *run)?;
                 durable(story, update_fits(story, update, stage), "the update's stage")?;
                 if let Stage::Completed(outcome) = stage {
@@ -186,7 +205,6 @@ impl Promises {
                 }
                 self.updates.insert(name, stage.clone());
             }
-            _ => {}
         }
         Ok(())
     }
@@ -345,8 +363,8 @@ fn lost(what: String) -> Violation {
 fn update_fits(story: &Story, update: &UpdateId, stage: &Stage) -> bool {
     let carried = story.run.carried_updates.iter().any(|carried| carried.update == *update);
     match (story.run.updates.get(update), stage) {
-        (Some(Update::Completed { outcome, .. }), Stage::Completed(told)) => outcome == told,
-        (Some(Update::Accepted { .. } | Update::Completed { .. }), Stage::Accepted)
+        (Some(KnownUpdate::Completed { outcome, .. }), Stage::Completed(told)) => outcome == told,
+        (Some(KnownUpdate::Accepted { .. } | KnownUpdate::Completed { .. }), Stage::Accepted)
         | (_, Stage::Admitted) => true,
         (None, _) => carried,
         (Some(_), _) => false,

@@ -2,8 +2,11 @@
 //! replies.
 
 use abide_core::{
-    call::{Call, CallError, CallReply, RunTarget},
     ids::{EventNumber, RunId},
+    operation::{
+        AnyAnswer, AwaitClose, AwaitEvents, CallError, Closed, Describe, Events, Query,
+        RunOperation, RunTarget,
+    },
 };
 
 use super::{
@@ -29,8 +32,8 @@ struct Shown {
 
 impl Floor {
     /// The committed state of the run that the call reads, if it is a read.
-    pub fn of(ledger: &Ledger, call: &Call) -> Option<Self> {
-        let story = story(ledger, target(call)?)?;
+    pub fn of(ledger: &Ledger, asked: &RunOperation) -> Option<Self> {
+        let story = story(ledger, target(asked)?)?;
         let run = &story.run;
         let (log_rows, last_event) = (run.log_rows, run.last_event);
         Some(Self { run: run.id, ordinal: run.ordinal, log_rows, last_event })
@@ -41,18 +44,18 @@ impl Floor {
     pub fn holds(
         &self,
         ledger: &Ledger,
-        answer: &Result<CallReply, CallError>,
+        answer: &Result<AnyAnswer, CallError>,
         queried: Option<(RunId, EventNumber)>,
     ) -> Checked {
         let (run, shown) = match answer {
-            Ok(CallReply::Description(shown)) => {
+            Ok(AnyAnswer::Description(shown)) => {
                 let log_rows = ledger.stories.get(&shown.run).and_then(|story| story.shows(shown));
                 (shown.run, Shown { log_rows, last_event: Some(shown.last_event) })
             }
-            Ok(CallReply::History { run, last_event, .. }) => {
+            Ok(AnyAnswer::Events(Events { run, last_event, .. })) => {
                 (*run, Shown { last_event: Some(*last_event), ..Shown::default() })
             }
-            Ok(CallReply::Closed { run, .. }) => (*run, Shown::default()),
+            Ok(AnyAnswer::Closed(Closed { run, .. })) => (*run, Shown::default()),
             Ok(_) => match queried {
                 Some((run, last_event)) => {
                     (run, Shown { last_event: Some(last_event), ..Shown::default() })
@@ -91,12 +94,12 @@ impl Floor {
     }
 }
 
-fn target(call: &Call) -> Option<&RunTarget> {
-    match call {
-        Call::Describe(target)
-        | Call::AwaitClose(target)
-        | Call::AwaitEvents(target, _)
-        | Call::Query { target, .. } => Some(target),
+fn target(asked: &RunOperation) -> Option<&RunTarget> {
+    match asked {
+        RunOperation::Describe(Describe { target })
+        | RunOperation::AwaitClose(AwaitClose { target })
+        | RunOperation::AwaitEvents(AwaitEvents { target, .. })
+        | RunOperation::Query(Query { target, .. }) => Some(target),
         _ => None,
     }
 }

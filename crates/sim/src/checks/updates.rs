@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{
-    call::CallError,
     event::{Fact, Outcome},
     ids::{RunId, UpdateId},
+    operation::CallError,
     run::{Status, Update},
 };
 

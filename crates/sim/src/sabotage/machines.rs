@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use abide_core::{call::QueueKey, ids::BuildId};
+use abide_core::{dispatch::QueueKey, ids::BuildId};
 use abide_shard::{
     message::Message,
     node::{Given, NodeInput, NodeOutput, PeerMessage},

@@ -1,12 +1,17 @@
 //! Bugs in the inputs and outputs of the shard machines.
 
 use abide_core::{
-    call::{ActivityToken, Call, CallError, CallReply, Dispatch, Worker},
+    attempt::ActivityToken,
     command::Ask,
+    dispatch::{Dispatch, Worker},
     effect::{Action, Answer, Effect, RunOutcome},
     event::Outcome,
     ids::RunId,
+    operation::{
+        AnyAnswer, CallError, Cancel, Done, RescheduleTimer, RunOperation, Signal, UpdateAnswer,
+    },
     replay::Completion,
+    report::{Report, ReportAnswer},
     run::{Refusal, Stage},
 };
 use abide_shard::message::{Envelope, Mail, Message, Offer, Output, Work};
@@ -33,15 +38,20 @@ impl Saboteur {
             Message::Close if self.bug == Some(Bug::ReleasedEarly) => {
                 self.early.push(Output::Released);
             }
-            Message::Call(_, call) => match &mut **call {
-                Call::ResolveActivity(token, _) if self.bug == Some(Bug::TamperedToken) => {
+            Message::Report(_, report) => {
+                if let Report::ResolveActivity(token, _) = &mut **report
+                    && self.bug == Some(Bug::TamperedToken)
+                {
                     tamper(ledger, token);
                 }
-                Call::RescheduleTimer { key, .. } if self.bug == Some(Bug::MoveWithoutKey) => {
-                    *key = None;
+            }
+            Message::Ask(_, operation) => {
+                if let RunOperation::RescheduleTimer(moved) = &mut **operation
+                    && self.bug == Some(Bug::MoveWithoutKey)
+                {
+                    moved.key = None;
                 }
-                _ => {}
-            },
+            }
             _ => {}
         }
         Some(message)
@@ -105,23 +115,29 @@ impl Saboteur {
             Output::Reply(_, reply @ Err(CallError::Refused(Refusal::StaleAttempt)))
                 if self.bug == Some(Bug::AnsweredTwice) =>
             {
-                *reply = Ok(CallReply::Done { run: RunId::MIN, repeat: false });
+                *reply = Ok(Done { run: RunId::MIN, repeat: false }.into());
+            }
+            Output::Acknowledge(_, answer @ Err(CallError::Refused(Refusal::StaleAttempt)))
+                if self.bug == Some(Bug::AnsweredTwice) =>
+            {
+                *answer = Ok(ReportAnswer::Done { run: RunId::MIN, repeat: false });
             }
             _ => {}
         }
         vec![output]
     }
 
-    fn alter_reply(&mut self, reply: &mut CallReply) {
-        match reply {
-            CallReply::Update { stage: Stage::Completed(outcome), .. }
+    fn alter_reply(&mut self, reply: &mut AnyAnswer) {
+        let AnyAnswer::Update(answer) = reply else { return };
+        match answer {
+            UpdateAnswer::Reached { stage: Stage::Completed(outcome), .. }
                 if self.strikes(Bug::WrongOutcome) =>
             {
                 *outcome = Outcome::Completed(Vec::new());
             }
-            CallReply::UpdateRejected(_) if self.bug == Some(Bug::RejectionAsAcceptance) => {
+            UpdateAnswer::Rejected(_) if self.bug == Some(Bug::RejectionAsAcceptance) => {
                 let run = RunId::MIN;
-                *reply = CallReply::Update { run, stage: Stage::Accepted };
+                *answer = UpdateAnswer::Reached { run, stage: Stage::Accepted };
             }
             _ => {}
         }
@@ -151,16 +167,17 @@ impl Saboteur {
     }
 
     /// The request of a client at its `attempt`.
-    pub fn repeated(&mut self, mut call: Call, attempt: u32) -> Call {
+    pub fn repeated(&mut self, mut asked: RunOperation, attempt: u32) -> RunOperation {
         if attempt > 1 && self.bug == Some(Bug::KeyDropped) {
-            match &mut call {
-                Call::Signal(_, signal, _) => signal.key = None,
-                Call::Start(start) => start.key = None,
-                Call::RequestCancel { key, .. } | Call::RescheduleTimer { key, .. } => *key = None,
+            match &mut asked {
+                RunOperation::Signal(Signal { signal, .. }) => signal.key = None,
+                RunOperation::Start(start) => start.key = None,
+                RunOperation::Cancel(Cancel { key, .. })
+                | RunOperation::RescheduleTimer(RescheduleTimer { key, .. }) => *key = None,
                 _ => {}
             }
         }
-        call
+        asked
     }
 }
 

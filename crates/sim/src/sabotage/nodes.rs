@@ -44,7 +44,9 @@ impl Saboteur {
     /// Whether the outputs of this message are sent regardless of the lease.
     pub fn trusts(&self, message: &Message) -> bool {
         match self.bug {
-            Some(Bug::AnswerWithoutLease) => matches!(message, Message::Call(..)),
+            Some(Bug::AnswerWithoutLease) => {
+                matches!(message, Message::Ask(..) | Message::Report(..))
+            }
             Some(Bug::WorkWithoutLease) => {
                 matches!(message, Message::Matched(..) | Message::Committed(_))
             }

@@ -2,11 +2,13 @@
 //! end.
 
 use abide_core::{
-    attempt::{AttemptName, AttemptReport},
-    call::{ActivityToken, Call as Request, CallError, CallReply, WorkKind},
+    attempt::{ActivityToken, AttemptName, AttemptReport},
+    dispatch::WorkKind,
     failure::Failure,
     ids::{ActivityId, EventNumber, RunId, ShardId},
+    operation::{CallError, ReportAttempt},
     payload::Payload,
+    report::{Report, ReportAnswer},
     run::{ActivityGiven, Resolution},
 };
 
@@ -127,7 +129,7 @@ impl World {
         if connected {
             let details = vec![Payload::new(format!("at {}", self.now))];
             let call = Call::Alive(run, scheduled, start);
-            self.worker_asks(index, Request::Heartbeat(token, details), call);
+            self.worker_asks(index, Report::Heartbeat(token, details), call);
         }
         let event = WorkerEvent::Beat(run, scheduled, start);
         self.plan_in(beat, Event::Worker(index, session, event));
@@ -164,8 +166,8 @@ impl World {
         let token = held.token.clone();
         let call = Call::Resolve(run, scheduled, token.start);
         let request = match held.leaves {
-            true => Request::DetachAttempt(token),
-            false => Request::ResolveActivity(token, held.resolution.clone()),
+            true => Report::DetachAttempt(token),
+            false => Report::ResolveActivity(token, held.resolution.clone()),
         };
         self.worker_asks(index, request, call);
     }
@@ -183,7 +185,7 @@ impl World {
                 }
             };
             let report = AttemptReport::Resolved(resolution.clone());
-            let operation = self.hold_back(Request::ReportAttempt(name, report));
+            let operation = self.hold_back(ReportAttempt { attempt: name, report });
             let later = self.rng.between(MILLIS, 2 * SECOND);
             self.plan_in(later, Event::Client(operation));
         }
@@ -196,7 +198,7 @@ impl World {
         run: RunId,
         scheduled: EventNumber,
         start: u32,
-        result: &Result<CallReply, CallError>,
+        result: &Result<ReportAnswer, CallError>,
     ) -> Checked {
         if result.as_ref().is_err_and(CallError::passing) {
             self.try_again(index, run, scheduled, start);
@@ -259,7 +261,7 @@ impl World {
                 self.tell_end(index, run, scheduled);
             } else {
                 let call = Call::Alive(run, scheduled, start);
-                let request = Request::PresentAttempt(token, session.clone());
+                let request = Report::PresentAttempt(token, session.clone());
                 self.worker_asks(index, request, call);
             }
         }
@@ -273,7 +275,7 @@ impl World {
         run: RunId,
         scheduled: EventNumber,
         start: u32,
-        result: &Result<CallReply, CallError>,
+        result: &Result<ReportAnswer, CallError>,
     ) -> Checked {
         if self.held(index, run, scheduled, start).is_none() {
             return Ok(());
@@ -281,7 +283,7 @@ impl World {
         let cancels = self.rng.chance(600);
         let Some(worker) = self.workers.get_mut(index) else { return Ok(()) };
         match result {
-            Ok(CallReply::Alive { cancel_requested: true }) if cancels => {
+            Ok(ReportAnswer::Alive { cancel_requested: true }) if cancels => {
                 if let Some(held) = worker.held.get_mut(&(run, scheduled)) {
                     held.resolution = Resolution::Cancelled(Vec::new());
                 }

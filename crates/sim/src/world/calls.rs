@@ -2,8 +2,9 @@
 //! try has its own number, so that a late reply to an old one is ignored.
 
 use abide_core::{
-    call::{Call, CallError, CallReply, Ticket},
     ids::{EventNumber, RunId, ShardId},
+    operation::{AnyAnswer, CallError, RunOperation, Ticket},
+    report::{Report, ReportAnswer},
 };
 use abide_shard::{message::Message, node::NodeInput};
 
@@ -28,12 +29,72 @@ pub(crate) enum Caller {
     Worker(usize, u64, workers::Call),
 }
 
-/// A call without a reply yet.
+/// What a shard is asked, by a client or by a worker.
+#[derive(Clone, Debug)]
+pub(crate) enum Request {
+    Operation(Box<RunOperation>),
+    Report(Box<Report>),
+}
+
+impl Request {
+    fn shard(&self) -> ShardId {
+        let workflow = match self {
+            Self::Operation(operation) => operation.workflow(),
+            Self::Report(report) => report.place().0,
+        };
+        workflow.slot().shard()
+    }
+
+    fn repeatable(&self) -> bool {
+        match self {
+            Self::Operation(operation) => operation.name().repeatable(),
+            Self::Report(_) => false,
+        }
+    }
+
+    fn message(self, ticket: Ticket) -> Message {
+        match self {
+            Self::Operation(operation) => Message::Ask(ticket, operation),
+            Self::Report(report) => Message::Report(ticket, report),
+        }
+    }
+}
+
+/// What a shard told.
+#[derive(Clone, Debug)]
+pub(crate) enum Told {
+    Answer(AnyAnswer),
+    Acknowledged(ReportAnswer),
+}
+
+impl Told {
+    /// Only operations of clients are answered.
+    fn answer(self) -> Result<AnyAnswer, Violation> {
+        match self {
+            Self::Answer(answer) => Ok(answer),
+            Self::Acknowledged(told) => Err(misplaced(&told)),
+        }
+    }
+
+    /// Only reports of workers are acknowledged.
+    fn acknowledged(self) -> Result<ReportAnswer, Violation> {
+        match self {
+            Self::Acknowledged(answer) => Ok(answer),
+            Self::Answer(told) => Err(misplaced(&told)),
+        }
+    }
+}
+
+fn misplaced(told: &impl std::fmt::Debug) -> Violation {
+    Violation::new(Check::Answered, format!("somebody was told what is meant for others: {told:?}"))
+}
+
+/// A call that has no answer yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     caller: Caller,
-    call: Box<Call>,
-    /// Node that the caller contacted.
+    request: Request,
+    /// The node that the caller turned to.
     pub(super) entry: NodeId,
     /// Whether the machine of that node knows of it.
     routed: bool,
@@ -49,7 +110,7 @@ pub(crate) struct Asked {
 
 impl Asked {
     fn shard(&self) -> ShardId {
-        self.call.place().0.slot().shard()
+        self.request.shard()
     }
 }
 
@@ -60,22 +121,21 @@ impl World {
         entry: NodeId,
         later: Micros,
         caller: Caller,
-        call: Box<Call>,
+        request: Request,
     ) -> Ticket {
         self.tickets_made += 1;
         let ticket = self.tickets_made;
-        let shard = call.place().0.slot().shard();
+        let shard = request.shard();
         let slot = self.zombie(entry, shard);
         match slot {
             Some(slot) => {
-                let call = Message::Call(ticket, call.clone());
-                self.plan_in(later, Event::ToSlot(slot, call));
+                self.plan_in(later, Event::ToSlot(slot, request.clone().message(ticket)));
             }
             None => self.plan_at_node(entry, later, NodeEvent::Call(ticket)),
         }
         let (attempt, at) = (ticket, Some(entry));
         let (routed, refused, since) = (false, false, self.now + later);
-        let asked = Asked { caller, call, entry, routed, refused, since, attempt, at, slot };
+        let asked = Asked { caller, request, entry, routed, refused, since, attempt, at, slot };
         self.tickets.insert(ticket, asked);
         ticket
     }
@@ -125,7 +185,7 @@ impl World {
     /// A try reaches a node, which may or may not serve the shard.
     pub(super) fn try_here(&mut self, node: NodeId, attempt: Ticket) -> Checked {
         let Some(asked) = self.asked(attempt) else { return Ok(()) };
-        let (ticket, call) = (self.call_of(attempt), asked.call.clone());
+        let (ticket, request) = (self.call_of(attempt), asked.request.clone());
         let Some(slot) = self.serving(node, asked.shard()) else {
             self.plan_reply(attempt, Err(CallError::NotServed));
             return Ok(());
@@ -133,7 +193,7 @@ impl World {
         if let Some(asked) = self.tickets.get_mut(&ticket) {
             asked.slot = Some(slot);
         }
-        self.deliver(slot, Message::Call(attempt, call))
+        self.deliver(slot, request.message(attempt))
     }
 
     /// The machine of the entry node decides where to try a call.
@@ -176,7 +236,7 @@ impl World {
     }
 
     /// A reply is sent to its caller.
-    pub(super) fn plan_reply(&mut self, attempt: Ticket, result: Result<CallReply, CallError>) {
+    pub(super) fn plan_reply(&mut self, attempt: Ticket, result: Result<Told, CallError>) {
         let slow = self.rng.chance(100);
         let later = delay(&mut self.rng, 2 * MILLIS, slow && !self.calm);
         self.plan_in(later, Event::Reply(attempt, Box::new(result)));
@@ -184,11 +244,7 @@ impl World {
 
     /// A reply reaches the node that the caller contacted. If the try failed, that node may try
     /// again.
-    pub(super) fn replied(
-        &mut self,
-        attempt: Ticket,
-        result: Result<CallReply, CallError>,
-    ) -> Checked {
+    pub(super) fn replied(&mut self, attempt: Ticket, result: Result<Told, CallError>) -> Checked {
         let queried = self.queried.remove(&attempt);
         let Some(asked) = self.asked(attempt) else { return Ok(()) };
         let (ticket, refused) = (self.call_of(attempt), asked.refused);
@@ -202,7 +258,7 @@ impl World {
         let Some(asked) = self.tickets.get_mut(&ticket) else { return Ok(()) };
         asked.at = None;
         asked.slot = None;
-        let (shard, repeatable) = (asked.shard(), asked.call.reads_only());
+        let (shard, repeatable) = (asked.shard(), asked.request.repeatable());
         let input = match std::mem::replace(&mut asked.routed, true) {
             true => NodeInput::Failed { ticket, error },
             false => NodeInput::Route { ticket, shard, repeatable, error },
@@ -215,7 +271,7 @@ impl World {
     fn conclude(
         &mut self,
         ticket: Ticket,
-        result: Result<CallReply, CallError>,
+        result: Result<Told, CallError>,
         queried: Option<(RunId, EventNumber)>,
     ) -> Checked {
         if let Err(CallError::Unavailable(_)) = result {
@@ -223,8 +279,18 @@ impl World {
         }
         let Some(asked) = self.drop_call(ticket)? else { return Ok(()) };
         match asked.caller {
-            Caller::Client(operation) => self.answered(operation, result, queried),
+            Caller::Client(operation) => {
+                let result = match result {
+                    Ok(told) => Ok(told.answer()?),
+                    Err(error) => Err(error),
+                };
+                self.answered(operation, result, queried)
+            }
             Caller::Worker(worker, session, call) => {
+                let result = match result {
+                    Ok(told) => Ok(told.acknowledged()?),
+                    Err(error) => Err(error),
+                };
                 self.worker_replied(worker, session, call, result)
             }
         }
@@ -264,7 +330,7 @@ impl World {
         };
         match self.tickets.values().find(waits) {
             Some(asked) => {
-                let what = format!("a worker waits for {:?} since {}", asked.call, asked.since);
+                let what = format!("a worker waits for {:?} since {}", asked.request, asked.since);
                 Err(Violation::new(Check::Answered, what))
             }
             None => Ok(()),

@@ -2,12 +2,18 @@
 //! client gives up.
 
 use abide_core::{
-    call::{Call, CallError, CallReply, RunTarget, Ticket},
-    event::{RunUnpaused, SignalReceived, UpdateRequest},
+    event::{SignalReceived, UpdateRequest},
     ids::{EventNumber, RunId, UpdateId, WorkflowKey},
+    operation::{
+        AnyAnswer, CallError, Describe, RunOperation, RunTarget, Signal, Ticket, Unpause, Update,
+    },
 };
 
-use super::{Event, World, calls::Caller, nodes::NodeId};
+use super::{
+    Event, World,
+    calls::{Caller, Request},
+    nodes::NodeId,
+};
 use crate::{
     checks::{Checked, reads::Floor},
     schedule::{MILLIS, Micros, SECOND},
@@ -24,7 +30,7 @@ const NOSY: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct Operation {
     /// The request, drawn when it is first sent.
-    call: Option<Box<Call>>,
+    asked: Option<Box<RunOperation>>,
     waiting: Option<Ticket>,
     /// What was committed when it was last sent.
     floor: Option<Floor>,
@@ -37,19 +43,19 @@ pub(crate) struct Operation {
 impl Operation {
     /// The signal that it sends.
     pub(super) fn signal(&self) -> Option<(&RunTarget, &SignalReceived)> {
-        match self.call.as_deref()? {
-            Call::Signal(target, signal, _) => Some((target, signal)),
+        match self.asked.as_deref()? {
+            RunOperation::Signal(Signal { target, signal, .. }) => Some((target, signal)),
             _ => None,
         }
     }
 
     /// The update that it requests, alone or with a start.
     pub(super) fn update(&self) -> Option<(&WorkflowKey, &UpdateId, &UpdateRequest)> {
-        match self.call.as_deref()? {
-            Call::Update { target, update, request, .. } => {
+        match self.asked.as_deref()? {
+            RunOperation::Update(Update { target, update, request, .. }) => {
                 Some((&target.workflow, update, request))
             }
-            Call::Start(start) => {
+            RunOperation::Start(start) => {
                 let asked = start.update.as_ref()?;
                 Some((&start.workflow, &asked.update, &asked.request))
             }
@@ -61,15 +67,15 @@ impl Operation {
 impl World {
     /// Sends the request, for the first time or again.
     pub(super) fn ask(&mut self, index: usize) -> Checked {
-        let drawn = self.operations.get(index).is_some_and(|operation| operation.call.is_some());
+        let drawn = self.operations.get(index).is_some_and(|operation| operation.asked.is_some());
         if !drawn {
-            let call = self.draw_request(index);
+            let asked = self.draw_request(index);
             if let Some(operation) = self.operations.get_mut(index) {
-                operation.call = call.map(Box::new);
+                operation.asked = asked.map(Box::new);
             }
         }
         let Some(operation) = self.operations.get_mut(index) else { return Ok(()) };
-        let Some(call) = operation.call.clone() else { return Ok(()) };
+        let Some(asked) = operation.asked.clone() else { return Ok(()) };
         if operation.over || operation.waiting.is_some() {
             return Ok(());
         }
@@ -83,11 +89,12 @@ impl World {
         let Some(entry) = known.or_else(|| self.some_node(|node| node.up)) else {
             return self.retry(index);
         };
-        let floor = if self.leased() { Floor::of(&self.ledger, &call) } else { None };
+        let floor = if self.leased() { Floor::of(&self.ledger, &asked) } else { None };
         let attempts = self.operations.get(index).map_or(1, |operation| operation.attempts);
-        let call = Box::new(self.saboteur.repeated(*call, attempts));
+        let asked = Box::new(self.saboteur.repeated(*asked, attempts));
         let later = delay(&mut self.rng, 5 * MILLIS, false);
-        let ticket = self.call_at(entry, later, Caller::Client(index), call);
+        let request = Request::Operation(asked);
+        let ticket = self.call_at(entry, later, Caller::Client(index), request);
         if let Some(operation) = self.operations.get_mut(index) {
             operation.waiting = Some(ticket);
             operation.floor = floor;
@@ -120,7 +127,7 @@ impl World {
     pub(super) fn answered(
         &mut self,
         index: usize,
-        result: Result<CallReply, CallError>,
+        result: Result<AnyAnswer, CallError>,
         queried: Option<(RunId, EventNumber)>,
     ) -> Checked {
         if let Some(floor) = self.operations.get(index).and_then(|operation| operation.floor) {
@@ -136,24 +143,24 @@ impl World {
         operation.waiting = None;
         operation.over = true;
         let first = operation.attempts == 1;
-        let Some(call) = operation.call.clone() else { return Ok(()) };
+        let Some(asked) = operation.asked.clone() else { return Ok(()) };
         match result {
-            Ok(reply) => {
+            Ok(answer) => {
                 self.counts.acknowledged += 1;
-                self.promises.check_reply(&self.ledger, &call, &reply)
+                self.promises.check_reply(&self.ledger, &asked, &answer)
             }
             // An earlier attempt may have been accepted.
             Err(CallError::Refused(_)) if first => {
-                self.promises.refused(&call);
+                self.promises.refused(&asked);
                 Ok(())
             }
-            Err(error) => self.promises.check_error(&self.ledger, &call, &error),
+            Err(error) => self.promises.check_error(&self.ledger, &asked, &error),
         }
     }
 
-    /// A client sends a request that was not planned.
-    pub(super) fn ask_now(&mut self, call: Call) {
-        let index = self.hold_back(call);
+    /// A client asks for something besides what was planned.
+    pub(super) fn ask_now(&mut self, asked: impl Into<RunOperation>) {
+        let index = self.hold_back(asked);
         let later = self.rng.below(SECOND);
         self.plan_in(later, Event::Client(index));
     }
@@ -168,7 +175,7 @@ impl World {
         let known: Vec<_> =
             in_memory.map(|run| exactly(run.workflow.clone(), run.id)).take(NOSY).collect();
         for target in known {
-            let index = self.hold_back(Call::Describe(target));
+            let index = self.hold_back(Describe { target });
             if let Some(operation) = self.operations.get_mut(index) {
                 operation.at = Some(node);
             }
@@ -178,8 +185,9 @@ impl World {
     }
 
     /// Keeps a request for later.
-    pub(super) fn hold_back(&mut self, call: Call) -> usize {
-        self.operations.push(Operation { call: Some(Box::new(call)), ..Operation::default() });
+    pub(super) fn hold_back(&mut self, asked: impl Into<RunOperation>) -> usize {
+        let asked = Some(Box::new(asked.into()));
+        self.operations.push(Operation { asked, ..Operation::default() });
         self.operations.len() - 1
     }
 
@@ -192,7 +200,12 @@ impl World {
             .map(|story| (story.run.workflow.clone(), story.run.id))
             .collect();
         for (workflow, run) in paused {
-            self.ask_now(Call::Unpause(exactly(workflow, run), RunUnpaused::default()));
+            self.ask_now(Unpause {
+                target: exactly(workflow, run),
+                reason: String::new(),
+                identity: String::new(),
+                key: None,
+            });
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Credit: how much work workers accept, what queues know of it, and that both agree.
 
-use abide_core::call::{Dispatch, QueueKey, WorkKind};
+use abide_core::dispatch::{Dispatch, QueueKey, WorkKind};
 use abide_shard::node::NodeInput;
 
 use super::{

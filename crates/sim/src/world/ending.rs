@@ -4,7 +4,11 @@
 use std::collections::BTreeMap;
 
 use abide_core::{
-    call::Call, event::TaskFailureCause, ids::RunId, limits::TASK_BACKOFF_MAX, run::Task,
+    event::TaskFailureCause,
+    ids::RunId,
+    limits::TASK_BACKOFF_MAX,
+    operation::{Cancel, Terminate},
+    run::Task,
     time::Timestamp,
 };
 use bytes::Bytes;
@@ -122,9 +126,9 @@ impl World {
             match self.rng.below(3) {
                 0 => {
                     let (details, key) = (Vec::new(), None);
-                    self.ask_now(Call::Terminate { target, reason, identity, details, key });
+                    self.ask_now(Terminate { target, reason, identity, details, key });
                 }
-                1 => self.ask_now(Call::RequestCancel { target, reason, identity, key: None }),
+                1 => self.ask_now(Cancel { target, reason, identity, key: None }),
                 _ => {}
             }
         }
@@ -147,7 +151,7 @@ impl World {
             let (reason, identity) = (String::from("hopeless"), String::from("client"));
             let target = exactly(workflow, run);
             let (details, key) = (Vec::new(), None);
-            self.ask_now(Call::Terminate { target, reason, identity, details, key });
+            self.ask_now(Terminate { target, reason, identity, details, key });
         }
     }
 

@@ -2,10 +2,10 @@
 //! their deadlines.
 
 use abide_core::{
-    call::{Call, RunTarget, UpdateWait},
     event::{SignalReceived, UpdateRequest},
     ids::Key,
     list::WaitKind,
+    operation::{RunOperation, RunTarget, Signal, Update, UpdateWait},
     payload::{Extension, Payload},
     run::{Movable, Run, ShownWait},
 };
@@ -27,7 +27,7 @@ const MOMENT: Micros = 25 * MILLIS;
 
 impl World {
     /// Sends what some run waits for. For the last moment: returns nothing now, and plans it.
-    pub(super) fn draw_help(&mut self, number: usize) -> Option<Call> {
+    pub(super) fn draw_help(&mut self, number: usize) -> Option<RunOperation> {
         let runs = self.ledger.stories.values().map(|story| &story.run).filter(|run| run.open());
         let waits = |run: &Run| {
             let target = exactly(run.workflow.clone(), run.id);
@@ -47,7 +47,12 @@ impl World {
         None
     }
 
-    fn bring(&mut self, number: usize, target: RunTarget, wait: &ShownWait) -> Option<Call> {
+    fn bring(
+        &mut self,
+        number: usize,
+        target: RunTarget,
+        wait: &ShownWait,
+    ) -> Option<RunOperation> {
         let key = Key::from(format!("help{number}"));
         let name = match wait.kind {
             WaitKind::Signal if wait.name.is_empty() => {
@@ -67,7 +72,7 @@ impl World {
                 return Some(self.move_to_some_end(number, target, what));
             }
         };
-        Some(Call::Signal(target, signal(name, key), Extension::new()))
+        Some(Signal { target, signal: signal(name, key), extension: Extension::new() }.into())
     }
 
     /// Decides a request for approval: approve, decline or hand over; some people may not.
@@ -77,7 +82,7 @@ impl World {
         target: RunTarget,
         request: &str,
         update: &str,
-    ) -> Option<Call> {
+    ) -> Option<RunOperation> {
         let key = Key::from(format!("help{number}"));
         let approver = match self.rng.chance(150) {
             true => OUTSIDER,
@@ -91,17 +96,17 @@ impl World {
         let input = answer.comment(key.as_str()).to_payload().ok()?.into_iter().collect();
         if self.rng.chance(150) {
             let decision = SignalReceived { input, ..signal("decision", key) };
-            return Some(Call::Signal(target, decision, Extension::new()));
+            return Some(Signal { target, signal: decision, extension: Extension::new() }.into());
         }
         let request = UpdateRequest { name: update.into(), input, ..UpdateRequest::default() };
         let (update, until) = (key.as_str().into(), UpdateWait::Completed);
-        Some(Call::Update { target, update, request, until, wait_while_blocked: true })
+        Some(Update { target, update, request, until, wait_while_blocked: true }.into())
     }
 }
 
-fn vote(number: usize, target: RunTarget) -> Call {
+fn vote(number: usize, target: RunTarget) -> RunOperation {
     let input = vec![Payload::new(format!("helper{number}"))];
     let request = UpdateRequest { name: "vote".into(), input, ..UpdateRequest::default() };
     let (update, until) = (format!("help{number}").into(), UpdateWait::Completed);
-    Call::Update { target, update, request, until, wait_while_blocked: true }
+    Update { target, update, request, until, wait_while_blocked: true }.into()
 }

@@ -19,9 +19,9 @@ use std::{
 };
 
 use abide_core::{
-    call::{CallError, CallReply, Ticket},
     event::{Event as HistoryEvent, Fact},
     ids::{EventNumber, RunId, SessionId, ShardId},
+    operation::{CallError, Ticket},
     time::Timestamp,
 };
 use abide_shard::message::Message;
@@ -62,7 +62,7 @@ mod workers;
 
 pub(crate) use streams::Stream;
 
-use calls::Asked;
+use calls::{Asked, Told};
 use clients::Operation;
 use leases::RegistryRequest;
 use links::Link;
@@ -193,7 +193,8 @@ pub(crate) enum Event {
     /// A former owner notices that it lost the shard.
     Forget(SlotId),
     /// A reply reaches its caller.
-    Reply(Ticket, Box<Result<CallReply, CallError>>),
+    Reply(Ticket, Box<Result<Told, CallError>>),
+    /// Something happens at a worker.
     Worker(usize, u64, WorkerEvent),
     /// A client continues with an operation.
     Client(usize),

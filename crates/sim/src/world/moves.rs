@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use abide_core::{
-    call::{Call, RunTarget},
     ids::Key,
+    operation::{RescheduleTimer, RunOperation, RunTarget},
     run::{Movable, Run, WaitKey},
     time::Timestamp,
 };
@@ -15,7 +15,7 @@ use crate::checks::promises::KEYED;
 
 impl World {
     /// Reschedules the deadline of something that a run waits for now.
-    pub(super) fn draw_move(&mut self, number: usize) -> Option<Call> {
+    pub(super) fn draw_move(&mut self, number: usize) -> Option<RunOperation> {
         let waiting = |run: &&Run| run.open() && !(run.timers.is_empty() && run.waits.is_empty());
         let stories = self.ledger.stories.values();
         let runs: Vec<_> = stories.map(|story| &story.run).filter(waiting).collect();
@@ -37,12 +37,12 @@ impl World {
         number: usize,
         target: RunTarget,
         what: Movable,
-    ) -> Call {
+    ) -> RunOperation {
         let key = self.rng.chance(700).then(|| Key::from(format!("{KEYED}{number}")));
         let identity =
             key.as_ref().map_or_else(|| format!("client{number}"), |key| key.to_string());
         let fire_at = self.draw_end();
-        Call::RescheduleTimer { target, what, fire_at, identity, key }
+        RescheduleTimer { target, what, fire_at, identity, key }.into()
     }
 
     /// Soon, much later, or at a time that is not allowed.

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use abide_core::{call::Ticket, ids::ShardId};
+use abide_core::{ids::ShardId, operation::Ticket};
 use abide_shard::{
     lease::{Lease, LeaseMessage, LeaseOptions},
     message::Message,

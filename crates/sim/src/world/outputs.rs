@@ -1,7 +1,7 @@
 //! Carries out the outputs of shard machines.
 
 use abide_core::{
-    call::{Dispatch, Worker as Taker},
+    dispatch::{Dispatch, Worker as Taker},
     ids::RunId,
 };
 use abide_shard::{
@@ -9,7 +9,7 @@ use abide_shard::{
     node::NodeInput,
 };
 
-use super::{World, slots::SlotId};
+use super::{World, calls::Told, slots::SlotId};
 use crate::{
     checks::{Check, Checked, Violation},
     trace::brief,
@@ -30,7 +30,11 @@ impl World {
             }
             Output::Commit(batch) => self.begin_commit(id, batch),
             Output::Reply(ticket, result) => {
-                self.plan_reply(ticket, result);
+                self.plan_reply(ticket, result.map(Told::Answer));
+                Ok(())
+            }
+            Output::Acknowledge(ticket, result) => {
+                self.plan_reply(ticket, result.map(Told::Acknowledged));
                 Ok(())
             }
             Output::Offer(offer) => self.tell(node, NodeInput::Offer(offer)),

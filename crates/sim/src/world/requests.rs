@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use abide_core::{
-    call::{Begin, Call, ConflictPolicy, Query, RunTarget, StartCall, StartUpdate, UpdateWait},
-    event::{RunPaused, RunSpec, RunUnpaused, SignalReceived, UpdateRequest},
+    event::{RunSpec, SignalReceived, UpdateRequest},
     ids::Key,
+    operation::{
+        AwaitClose, AwaitEvents, AwaitUpdate, Begin, Cancel, ConflictPolicy, Describe, Pause,
+        Query, QueryRequest, Repair, RunOperation, RunTarget, Signal, Start, StartUpdate,
+        Terminate, Unpause, Update, UpdateWait,
+    },
     payload::{Extension, Payload},
     retry::RetryPolicy,
 };
@@ -23,8 +27,9 @@ use crate::{
 };
 
 impl World {
-    pub(super) fn draw_request(&mut self, number: usize) -> Option<Call> {
-        // The first requests start workflows, so that later ones have a target.
+    /// Draws a request.
+    pub(super) fn draw_request(&mut self, number: usize) -> Option<RunOperation> {
+        // The first requests start workflows, so that there is something to ask.
         if number < 6 {
             return Some(self.draw_start(number));
         }
@@ -37,35 +42,38 @@ impl World {
         match self.rng.weighted(&weights) {
             0 => Some(self.draw_start(number)),
             1 => match self.draw_reused_key(number) {
-                None => Some(Call::Signal(target, self.draw_signal(own), Extension::new())),
+                None => Some(
+                    Signal { target, signal: self.draw_signal(own), extension: Extension::new() }
+                        .into(),
+                ),
                 reused => reused,
             },
             2 => {
                 let reason = String::from("drawn");
-                Some(Call::RequestCancel { target, reason, identity, key: Some(own) })
+                Some(Cancel { target, reason, identity, key: Some(own) }.into())
             }
             3 => {
                 let (reason, details) = (String::from("drawn"), Vec::new());
-                Some(Call::Terminate { target, reason, identity, details, key: Some(own) })
+                Some(Terminate { target, reason, identity, details, key: Some(own) }.into())
             }
             4 => {
-                let paused = RunPaused { key: Some(own), ..RunPaused::default() };
-                Some(Call::Pause(target, paused))
+                let reason = String::new();
+                Some(Pause { target, reason, identity: String::new(), key: Some(own) }.into())
             }
             5 => {
-                let unpaused = RunUnpaused { key: Some(own), ..RunUnpaused::default() };
-                Some(Call::Unpause(target, unpaused))
+                let reason = String::new();
+                Some(Unpause { target, reason, identity: String::new(), key: Some(own) }.into())
             }
             6 => Some(self.draw_update(number, target)),
             7 => {
-                let query = Query { name: "trace".into(), input: Vec::new() };
-                Some(Call::Query { target, query })
+                let query = QueryRequest { name: "trace".into(), input: Vec::new() };
+                Some(Query { target, query }.into())
             }
             8 => self.draw_move(number),
-            9 => Some(Call::Repair { target, identity }),
-            10 if self.rng.chance(300) => Some(Call::AwaitEvents(target, 0)),
-            10 => Some(Call::Describe(target)),
-            11 => Some(Call::AwaitClose(target)),
+            9 => Some(Repair { target, identity }.into()),
+            10 if self.rng.chance(300) => Some(AwaitEvents { target, after: 0 }.into()),
+            10 => Some(Describe { target }.into()),
+            11 => Some(AwaitClose { target }.into()),
             12 => self.draw_look_up(),
             _ => self.draw_help(number),
         }
@@ -87,7 +95,7 @@ impl World {
         }
     }
 
-    fn draw_start(&mut self, number: usize) -> Call {
+    fn draw_start(&mut self, number: usize) -> RunOperation {
         let rng = &mut self.rng;
         let names = Names::get();
         let workflow = key(rng.pick(&names.roots).map_or("", |name| name));
@@ -106,7 +114,7 @@ impl World {
         let signal = signal.map(|key| self.draw_signal(key));
         let update = signal.is_none() && self.rng.chance(200);
         let update = update.then(|| Box::new(self.draw_start_update(number)));
-        Call::Start(Box::new(StartCall {
+        Start {
             workflow,
             spec,
             identity: "client".into(),
@@ -116,7 +124,8 @@ impl World {
             begin,
             signal,
             update,
-        }))
+        }
+        .into()
     }
 
     fn draw_signal(&mut self, key: Key) -> SignalReceived {
@@ -130,7 +139,7 @@ impl World {
     }
 
     /// A client reuses the key of another's signal for its own by mistake.
-    fn draw_reused_key(&mut self, number: usize) -> Option<Call> {
+    fn draw_reused_key(&mut self, number: usize) -> Option<RunOperation> {
         if !self.rng.chance(100) {
             return None;
         }
@@ -138,16 +147,16 @@ impl World {
         let (target, sent) = *self.rng.pick(&sent)?;
         let input = vec![Payload::new(format!("reused{number}"))];
         let signal = SignalReceived { input, ..sent.clone() };
-        Some(Call::Signal(target.clone(), signal, Extension::new()))
+        Some(Signal { target: target.clone(), signal, extension: Extension::new() }.into())
     }
 
-    fn draw_update(&mut self, number: usize, target: RunTarget) -> Call {
+    fn draw_update(&mut self, number: usize, target: RunTarget) -> RunOperation {
         if let Some(repeated) = self.draw_repeated_update() {
             return repeated;
         }
         let StartUpdate { update, request, until, wait_while_blocked } =
             self.draw_start_update(number);
-        Call::Update { target, update, request, until, wait_while_blocked }
+        Update { target, update, request, until, wait_while_blocked }.into()
     }
 
     fn draw_start_update(&mut self, number: usize) -> StartUpdate {
@@ -172,7 +181,7 @@ impl World {
 
     /// Requests an update again, of the current run. Updates that may be rejected are not repeated:
     /// another run may accept what one has rejected.
-    fn draw_repeated_update(&mut self) -> Option<Call> {
+    fn draw_repeated_update(&mut self) -> Option<RunOperation> {
         if !self.rng.chance(200) {
             return None;
         }
@@ -182,11 +191,11 @@ impl World {
         let target = RunTarget { workflow: workflow.clone(), run: None };
         let (update, request) = (update.clone(), request.clone());
         let (until, wait_while_blocked) = (UpdateWait::Completed, self.rng.chance(500));
-        Some(Call::Update { target, update, request, until, wait_while_blocked })
+        Some(Update { target, update, request, until, wait_while_blocked }.into())
     }
 
     /// Asks for the outcome of an update, which may not have arrived yet.
-    fn draw_look_up(&mut self) -> Option<Call> {
+    fn draw_look_up(&mut self) -> Option<RunOperation> {
         let asked: Vec<_> = self.operations.iter().filter_map(Operation::update).collect();
         let (workflow, update, _) = *self.rng.pick(&asked)?;
         let (workflow, update) = (workflow.clone(), update.clone());
@@ -199,7 +208,7 @@ impl World {
             _ => UpdateWait::Completed,
         };
         let (target, wait_while_blocked) = (RunTarget { workflow, run }, self.rng.chance(500));
-        Some(Call::AwaitUpdate { target, update, until, wait_while_blocked })
+        Some(AwaitUpdate { target, update, until, wait_while_blocked }.into())
     }
 }
 

@@ -4,7 +4,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use abide_core::{
-    call::Worker as Taker,
+    dispatch::Worker as Taker,
     ids::{RunId, SessionId, ShardId},
     time::Timestamp,
 };
@@ -318,7 +318,8 @@ impl Slot {
 /// Whether the message is an input of the shard, rather than a reply to its request.
 const fn is_input(message: &Message) -> bool {
     match message {
-        Message::Call(..)
+        Message::Ask(..)
+        | Message::Report(..)
         | Message::Matched(..)
         | Message::Refill(_)
         | Message::NewBuild(..)
@@ -338,7 +339,8 @@ const fn is_input(message: &Message) -> bool {
 fn run_of(message: &Message) -> Option<RunId> {
     match message {
         Message::Matched(offer, _) => Some(offer.run),
-        Message::Call(_, call) => call.place().1,
+        Message::Ask(_, operation) => operation.place().1,
+        Message::Report(_, report) => Some(report.place().1),
         Message::Mail(mail) => Some(mail.key().run),
         _ => None,
     }

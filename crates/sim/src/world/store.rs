@@ -2,11 +2,11 @@
 //! do.
 
 use abide_core::{
-    call::Ticket,
     codec,
     event::Fact,
     ids::{RunId, ShardId},
     note::Record,
+    operation::Ticket,
 };
 use abide_shard::message::{Fetch, Fetched, Message};
 use abide_store::{Batch, CommitError, ReadError, WaitFilter, Write, memory::Tables};

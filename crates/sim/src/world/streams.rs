@@ -1,7 +1,7 @@
 //! Streams of workers: how they start and end, at the node and at the worker, which do not always
 //! agree.
 
-use abide_core::{call::Dispatch, ids::ShardId};
+use abide_core::{dispatch::Dispatch, ids::ShardId};
 use abide_shard::node::NodeInput;
 
 use super::{

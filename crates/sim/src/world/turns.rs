@@ -2,14 +2,14 @@
 //! runs the open task and replies; in time, late, twice or never.
 
 use abide_core::{
-    call::{
-        Call as Request, CallError, CallReply, QueryToken, TaskCompletion, TaskToken, WorkKind,
-    },
     codec,
+    dispatch::WorkKind,
     event::{Blocked, Event as Fact, TaskFailureCause, UpdateAdmitted},
     failure::{Failure, FailureKind},
     ids::{EventNumber, RunId, StartId},
+    operation::CallError,
     replay::{Completion, Error},
+    report::{QueryToken, Report, ReportAnswer, TaskCompletion, TaskToken},
     run::GivenTask,
 };
 use bytes::Bytes;
@@ -30,8 +30,9 @@ const CACHE_MAX: usize = 3;
 
 pub(crate) enum Answer {
     /// To a workflow task.
-    Task(Box<Request>, RunId, StartId),
-    Query(Box<Request>),
+    Task(Box<Report>, RunId, StartId),
+    /// To a query.
+    Query(Box<Report>),
 }
 
 impl World {
@@ -148,7 +149,7 @@ impl World {
         }
     }
 
-    fn completion(&mut self, token: &TaskToken, completion: Completion, goes_on: bool) -> Request {
+    fn completion(&mut self, token: &TaskToken, completion: Completion, goes_on: bool) -> Report {
         let completion = self.saboteur.completion(completion);
         let completion = TaskCompletion {
             commands: completion.commands,
@@ -157,7 +158,7 @@ impl World {
             eager_activities: self.rng.index(3),
             ..TaskCompletion::default()
         };
-        Request::CompleteTask(token.clone(), Box::new(completion))
+        Report::CompleteTask(token.clone(), Box::new(completion))
     }
 
     /// Code does not match history. The right code always does.
@@ -166,7 +167,7 @@ impl World {
         index: usize,
         token: &TaskToken,
         error: &Trouble,
-    ) -> Result<Request, Violation> {
+    ) -> Result<Report, Violation> {
         let right = self.workers.get(index).is_some_and(|worker| worker.build == Build::Right);
         let Trouble::Replay(Error::Mismatch(mismatch)) = error else {
             return Err(Violation::of(Check::Replays, token.run, error.to_string()));
@@ -176,7 +177,7 @@ impl World {
             return Err(Violation::of(Check::Replays, token.run, what));
         }
         self.counts.faults += 1;
-        Ok(Request::FailTask {
+        Ok(Report::FailTask {
             token: token.clone(),
             cause: TaskFailureCause::ReplayBlocked,
             failure: Failure::server(FailureKind::Application, "does not fit"),
@@ -184,7 +185,7 @@ impl World {
         })
     }
 
-    fn plan_answer(&mut self, index: usize, token: TaskToken, request: Request) {
+    fn plan_answer(&mut self, index: usize, token: TaskToken, request: Report) {
         let odds = &self.settings.odds;
         let (hangs, late, twice) = (odds.worker_hangs, odds.worker_late, odds.worker_twice);
         let Some(session) = self.workers.get(index).map(|worker| worker.session_number) else {
@@ -199,7 +200,7 @@ impl World {
         if self.trouble(late) {
             later += 4 * SECOND;
         }
-        let answer = |request: Request| Answer::Task(Box::new(request), token.run, token.start);
+        let answer = |request: Report| Answer::Task(Box::new(request), token.run, token.start);
         if self.trouble(twice) {
             let again = WorkerEvent::Answer(Box::new(answer(request.clone())));
             let behind = self.rng.below(20 * MILLIS);
@@ -218,7 +219,7 @@ impl World {
         match answer {
             Answer::Task(request, run, start) => {
                 let call = match &*request {
-                    Request::CompleteTask(..) => Call::Turn(run, start),
+                    Report::CompleteTask(..) => Call::Turn(run, start),
                     _ => Call::Other,
                 };
                 self.worker_asks(index, *request, call);
@@ -235,11 +236,11 @@ impl World {
         index: usize,
         run: RunId,
         start: StartId,
-        result: &Result<CallReply, CallError>,
+        result: &Result<ReportAnswer, CallError>,
     ) -> Checked {
         let Some(worker) = self.workers.get_mut(index) else { return Ok(()) };
         let Some(machine) = worker.turns.remove(&(run, start)) else { return Ok(()) };
-        let Ok(CallReply::TaskTaken { completed }) = result else { return Ok(()) };
+        let Ok(ReportAnswer::TaskTaken { completed }) = result else { return Ok(()) };
         worker.cache.retain(|(kept, _)| *kept != run);
         worker.cache.push((run, machine));
         if worker.cache.len() > CACHE_MAX {
@@ -284,7 +285,7 @@ impl World {
             return Ok(());
         };
         let later = delay(&mut self.rng, 10 * MILLIS, false);
-        let request = Box::new(Request::AnswerQuery(token, answer));
+        let request = Box::new(Report::AnswerQuery(token, answer));
         let event = WorkerEvent::Answer(Box::new(Answer::Query(request)));
         self.plan_in(later, Event::Worker(index, session, event));
         let give_up = WorkerEvent::GiveUp(WorkKind::Workflow);
@@ -293,8 +294,8 @@ impl World {
     }
 }
 
-fn could_not_run(token: &TaskToken) -> Request {
-    Request::FailTask {
+fn could_not_run(token: &TaskToken) -> Report {
+    Report::FailTask {
         token: token.clone(),
         cause: TaskFailureCause::WorkerFailure,
         failure: Failure::server(FailureKind::Application, "panicked"),

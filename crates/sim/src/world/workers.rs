@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use abide_core::{
-    call::{Call as Request, CallError, CallReply, Dispatch, WorkKind, Worker as Taker},
+    dispatch::{Dispatch, WorkKind, Worker as Taker},
     ids::{BuildId, EventNumber, RunId, SessionId, ShardId, StartId},
+    operation::CallError,
+    report::{Report, ReportAnswer},
 };
 use abide_shard::node::NodeInput;
 
 use super::{
     Event, World,
     attempts::Held,
-    calls::Caller,
+    calls::{Caller, Request},
     nodes::{Node, NodeEvent, NodeId},
     streams::Stream,
     turns::Answer,
@@ -167,11 +169,12 @@ impl World {
     }
 
     /// A worker sends a request to a shard, through the node that it is connected to.
-    pub(super) fn worker_asks(&mut self, index: usize, request: Request, call: Call) {
+    pub(super) fn worker_asks(&mut self, index: usize, report: Report, call: Call) {
         let Some(worker) = self.workers.get(index) else { return };
         let (session, node) = (worker.session_number, worker.node);
         let later = delay(&mut self.rng, 3 * MILLIS, false);
-        self.call_at(node, later, Caller::Worker(index, session, call), Box::new(request));
+        let request = Request::Report(Box::new(report));
+        self.call_at(node, later, Caller::Worker(index, session, call), request);
     }
 
     /// The reply of a shard reaches a worker.
@@ -180,7 +183,7 @@ impl World {
         index: usize,
         session: u64,
         call: Call,
-        result: Result<CallReply, CallError>,
+        result: Result<ReportAnswer, CallError>,
     ) -> Checked {
         if self.workers.get(index).is_none_or(|worker| worker.session_number != session) {
             return Ok(());

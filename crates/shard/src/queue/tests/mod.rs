@@ -7,7 +7,7 @@ mod rules;
 use std::collections::BTreeSet;
 
 use abide_core::{
-    call::{QueueKey, WorkKind, Worker},
+    dispatch::{QueueKey, WorkKind, Worker},
     ids::{BuildId, RunId, SessionId, ShardId, WorkflowKey},
     time::Timestamp,
 };

@@ -1,0 +1,97 @@
+//! Work on its way to workers: the queues, who serves them, and what is handed out.
+
+use bytes::Bytes;
+
+use crate::{
+    attempt::ActivityToken,
+    ids::{BuildId, EventNumber, NamespaceId, SessionId},
+    operation::QueryRequest,
+    report::{QueryToken, TaskToken},
+    run::{ActivityGiven, GivenTask},
+};
+
+/// A queue of one kind of work.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct QueueKey {
+    /// The namespace.
+    pub namespace: NamespaceId,
+    /// The queue's name.
+    pub queue: String,
+    /// What kind of work. Queries are workflow work.
+    pub kind: WorkKind,
+}
+
+/// What kind of work a queue holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WorkKind {
+    /// Workflow and query tasks.
+    Workflow,
+    /// Activity tasks.
+    Activity,
+}
+
+impl WorkKind {
+    /// The number that stands in a column. Never reused.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Workflow => 1,
+            Self::Activity => 2,
+        }
+    }
+
+    /// The kind of a number, if it is known.
+    pub const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            1 => Some(Self::Workflow),
+            2 => Some(Self::Activity),
+            _ => None,
+        }
+    }
+}
+
+/// A worker that takes work.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Worker {
+    /// Its session.
+    pub session: SessionId,
+    /// Who it is.
+    pub identity: String,
+    /// Its code.
+    pub build: Option<BuildId>,
+}
+
+/// Work on its way to a worker.
+#[derive(Clone, Debug)]
+pub enum Dispatch {
+    /// A workflow task.
+    Workflow {
+        /// Names it.
+        token: TaskToken,
+        /// What is not in the log.
+        given: GivenTask,
+        /// The last event in the log that the worker must have.
+        last_event: EventNumber,
+        /// The log rows since the completed task on which this one builds: all that is needed by a
+        /// worker that has the run in memory so far, and by any worker if no task was completed yet.
+        /// None if they are not at hand; then the worker asks for the history.
+        recent: Option<Vec<Bytes>>,
+    },
+    /// An activity task.
+    Activity {
+        /// Names it.
+        token: ActivityToken,
+        /// What to run.
+        given: Box<ActivityGiven>,
+        /// It was taken with the completion that scheduled it, and costs no credit of the queue.
+        eager: bool,
+    },
+    /// A query task, on the state after the last completed task.
+    Query {
+        /// Names it.
+        token: QueryToken,
+        /// The last event that the worker must have.
+        last_event: EventNumber,
+        /// What is asked.
+        query: QueryRequest,
+    },
+}

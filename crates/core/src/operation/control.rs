@@ -1,0 +1,116 @@
+//! What is done to runs from outside.
+
+use crate::{
+    event::SignalReceived,
+    ids::{Key, RunId, WorkflowKey},
+    payload::{Extension, Payloads},
+    run::Movable,
+    time::Timestamp,
+};
+
+/// Which run of a workflow is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunTarget {
+    /// The workflow.
+    pub workflow: WorkflowKey,
+    /// This run; none means the current one.
+    pub run: Option<RunId>,
+}
+
+/// Sends a signal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Signal {
+    /// Which run.
+    pub target: RunTarget,
+    /// The signal.
+    pub signal: SignalReceived,
+    /// What a foreign SDK adds to the event.
+    pub extension: Extension,
+}
+
+/// Asks a run to cancel itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cancel {
+    /// Which run.
+    pub target: RunTarget,
+    /// Why.
+    pub reason: String,
+    /// Who asks.
+    pub identity: String,
+    /// Idempotency key.
+    pub key: Option<Key>,
+}
+
+/// Ends a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Terminate {
+    /// Which run.
+    pub target: RunTarget,
+    /// Why.
+    pub reason: String,
+    /// Who does it.
+    pub identity: String,
+    /// Data for the record.
+    pub details: Payloads,
+    /// Idempotency key.
+    pub key: Option<Key>,
+}
+
+/// Hands out nothing new of a run until it is unpaused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// Which run.
+    pub target: RunTarget,
+    /// Why.
+    pub reason: String,
+    /// Who does it.
+    pub identity: String,
+    /// Idempotency key.
+    pub key: Option<Key>,
+}
+
+/// Ends a pause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unpause {
+    /// Which run.
+    pub target: RunTarget,
+    /// Why.
+    pub reason: String,
+    /// Who does it.
+    pub identity: String,
+    /// Idempotency key.
+    pub key: Option<Key>,
+}
+
+/// Moves a timer, or the end of a wait.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RescheduleTimer {
+    /// Which run.
+    pub target: RunTarget,
+    /// What is moved.
+    pub what: Movable,
+    /// The new due time.
+    pub fire_at: Timestamp,
+    /// Who does it.
+    pub identity: String,
+    /// Idempotency key.
+    pub key: Option<Key>,
+}
+
+/// Tries again whatever is stuck and ensures every row. It needs no key: doing it twice is doing it once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repair {
+    /// Which run.
+    pub target: RunTarget,
+    /// Who does it.
+    pub identity: String,
+}
+
+/// It is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// To which run.
+    pub run: RunId,
+    /// It was done before.
+    pub repeat: bool,
+}

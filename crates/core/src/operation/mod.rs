@@ -1,0 +1,332 @@
+//! What clients and operators ask of an engine, each operation with the type of its answer. The tables
+//! below are the one list of them: the engine in the process, the network, the nodes among themselves and
+//! the command line are forms of it. What workers say is in [`report`](crate::report).
+//!
+//! An operation is a struct, so that it can be made by name and grow a field. The enums of all of them are
+//! there to be routed, encoded and matched without a catch-all arm: a new operation makes the compiler
+//! list the places that must think about it.
+
+mod access;
+mod attempt;
+mod control;
+mod error;
+mod message;
+mod read;
+mod start;
+mod watch;
+
+pub use self::{
+    access::{Caller, Role},
+    attempt::{Alive, ReportAttempt, Reported},
+    control::{
+        Cancel, Done, Pause, Repair, RescheduleTimer, RunTarget, Signal, Terminate, Unpause,
+    },
+    error::CallError,
+    message::{AwaitUpdate, Query, QueryAnswer, QueryRequest, Update, UpdateAnswer, UpdateWait},
+    read::{
+        Count, CountRuns, History, HistoryPage, ListNodes, ListRuns, ListWaits, Nodes, RunRows,
+        WaitRows,
+    },
+    start::{Begin, ConflictPolicy, Start, StartUpdate, Started},
+    watch::{AwaitClose, AwaitEvents, AwaitWaits, Closed, Describe, Events, RunWaits},
+};
+use crate::{
+    ids::{NamespaceId, RunId, WorkflowKey},
+    run::Description,
+};
+
+/// Names a request within its shard; the answer carries it.
+pub type Ticket = u64;
+
+/// Something that clients and operators ask of an engine, with the type of its answer.
+pub trait Operation: Into<AnyOperation> + Clone + Send + 'static {
+    /// Which one it is.
+    const NAME: OperationName;
+
+    /// What comes of it.
+    type Answer: TryFrom<AnyAnswer, Error = Misplaced>;
+
+    /// The answer in its type. Nothing else checks that an answer belongs to what was asked, which only
+    /// an engine in another process can get wrong.
+    fn answer(answer: AnyAnswer) -> Result<Self::Answer, CallError> {
+        let misplaced = |Misplaced| {
+            CallError::Unavailable(format!("its answer is not one to {:?}", Self::NAME))
+        };
+        answer.try_into().map_err(misplaced)
+    }
+}
+
+/// The answer is one to another operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Misplaced;
+
+/// Makes the enums of all operations, and the way from each struct to them.
+macro_rules! operations {
+    (
+        Run { $($run:ident($held:ty) -> $run_answer:ty,)* }
+        Read { $($read:ident -> $read_answer:ty,)* }
+    ) => {
+        /// An operation that the shard of one workflow serves.
+        #[allow(missing_docs, reason = "each struct says what it is")]
+        #[derive(Clone, Debug)]
+        pub enum RunOperation { $($run($held),)* }
+
+        /// An operation that the node that was asked reads from the store.
+        #[allow(missing_docs, reason = "each struct says what it is")]
+        #[derive(Clone, Debug)]
+        pub enum ReadOperation { $($read($read),)* }
+
+        /// Which operation it is, without what is asked.
+        #[allow(missing_docs, reason = "each struct says what it is")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum OperationName { $($run,)* $($read,)* }
+
+        impl OperationName {
+            /// All operations.
+            pub const ALL: &[Self] = &[$(Self::$run,)* $(Self::$read,)*];
+        }
+
+        impl RunOperation {
+            /// Which one it is.
+            pub const fn name(&self) -> OperationName {
+                match self { $(Self::$run(_) => OperationName::$run,)* }
+            }
+        }
+
+        impl ReadOperation {
+            /// Which one it is.
+            pub const fn name(&self) -> OperationName {
+                match self { $(Self::$read(_) => OperationName::$read,)* }
+            }
+        }
+
+        $(
+            impl From<$run> for RunOperation {
+                fn from(operation: $run) -> Self {
+                    Self::$run(operation.into())
+                }
+            }
+
+            impl From<$run> for AnyOperation {
+                fn from(operation: $run) -> Self {
+                    Self::Run(Box::new(operation.into()))
+                }
+            }
+
+            impl Operation for $run {
+                const NAME: OperationName = OperationName::$run;
+                type Answer = $run_answer;
+            }
+        )*
+
+        $(
+            impl From<$read> for AnyOperation {
+                fn from(operation: $read) -> Self {
+                    Self::Read(Box::new(ReadOperation::$read(operation)))
+                }
+            }
+
+            impl Operation for $read {
+                const NAME: OperationName = OperationName::$read;
+                type Answer = $read_answer;
+            }
+        )*
+    };
+}
+
+/// Makes the enum of all answers, and the way to and from each of them.
+macro_rules! answers {
+    ($($answer:ident($held:ty),)*) => {
+        /// An answer to any operation.
+        #[allow(missing_docs, reason = "each struct says what it is")]
+        #[derive(Clone, Debug)]
+        pub enum AnyAnswer { $($answer($held),)* }
+
+        $(
+            impl From<$held> for AnyAnswer {
+                fn from(answer: $held) -> Self {
+                    Self::$answer(answer)
+                }
+            }
+
+            impl TryFrom<AnyAnswer> for $held {
+                type Error = Misplaced;
+
+                fn try_from(answer: AnyAnswer) -> Result<Self, Misplaced> {
+                    match answer {
+                        AnyAnswer::$answer(answer) => Ok(answer),
+                        _ => Err(Misplaced),
+                    }
+                }
+            }
+        )*
+    };
+}
+
+operations! {
+    Run {
+        Start(Box<Start>) -> Started,
+        Signal(Signal) -> Done,
+        Cancel(Cancel) -> Done,
+        Terminate(Terminate) -> Done,
+        Pause(Pause) -> Done,
+        Unpause(Unpause) -> Done,
+        RescheduleTimer(RescheduleTimer) -> Done,
+        Repair(Repair) -> Done,
+        Update(Update) -> UpdateAnswer,
+        AwaitUpdate(AwaitUpdate) -> UpdateAnswer,
+        Query(Query) -> QueryAnswer,
+        Describe(Describe) -> Box<Description>,
+        AwaitClose(AwaitClose) -> Closed,
+        AwaitEvents(AwaitEvents) -> Events,
+        AwaitWaits(AwaitWaits) -> RunWaits,
+        ReportAttempt(ReportAttempt) -> Reported,
+    }
+    Read {
+        History -> HistoryPage,
+        ListRuns -> RunRows,
+        CountRuns -> Count,
+        ListWaits -> WaitRows,
+        ListNodes -> Nodes,
+    }
+}
+
+answers! {
+    Started(Started),
+    Done(Done),
+    Update(UpdateAnswer),
+    Query(QueryAnswer),
+    Description(Box<Description>),
+    Closed(Closed),
+    Events(Events),
+    RunWaits(RunWaits),
+    Alive(Alive),
+    History(HistoryPage),
+    Runs(RunRows),
+    Count(Count),
+    Waits(WaitRows),
+    Nodes(Nodes),
+}
+
+/// Any operation. Each is in a box, because what waits for its answer should be small.
+#[derive(Clone, Debug)]
+pub enum AnyOperation {
+    /// The shard of one workflow serves it.
+    Run(Box<RunOperation>),
+    /// The node that was asked reads it from the store.
+    Read(Box<ReadOperation>),
+}
+
+impl From<RunOperation> for AnyOperation {
+    fn from(operation: RunOperation) -> Self {
+        Self::Run(Box::new(operation))
+    }
+}
+
+impl AnyOperation {
+    /// Which one it is.
+    pub const fn name(&self) -> OperationName {
+        match self {
+            Self::Run(operation) => operation.name(),
+            Self::Read(operation) => operation.name(),
+        }
+    }
+
+    /// Whether the answer may be long in coming, so that the caller may have left meanwhile.
+    pub const fn waits(&self) -> bool {
+        match self {
+            Self::Run(operation) => operation.waits(),
+            Self::Read(operation) => match &**operation {
+                ReadOperation::History(history) => history.follow.is_some(),
+                ReadOperation::ListRuns(_)
+                | ReadOperation::CountRuns(_)
+                | ReadOperation::ListWaits(_)
+                | ReadOperation::ListNodes(_) => false,
+            },
+        }
+    }
+}
+
+impl RunOperation {
+    /// The workflow that it is about, and the run if it names one.
+    pub const fn place(&self) -> (&WorkflowKey, Option<RunId>) {
+        match self {
+            Self::Start(start) => (&start.workflow, None),
+            Self::Signal(Signal { target, .. })
+            | Self::Cancel(Cancel { target, .. })
+            | Self::Terminate(Terminate { target, .. })
+            | Self::Pause(Pause { target, .. })
+            | Self::Unpause(Unpause { target, .. })
+            | Self::RescheduleTimer(RescheduleTimer { target, .. })
+            | Self::Repair(Repair { target, .. })
+            | Self::Update(Update { target, .. })
+            | Self::AwaitUpdate(AwaitUpdate { target, .. })
+            | Self::Query(Query { target, .. })
+            | Self::Describe(Describe { target })
+            | Self::AwaitClose(AwaitClose { target })
+            | Self::AwaitEvents(AwaitEvents { target, .. })
+            | Self::AwaitWaits(AwaitWaits { target, .. }) => (&target.workflow, target.run),
+            Self::ReportAttempt(ReportAttempt { attempt, .. }) => attempt.place(),
+        }
+    }
+
+    /// The workflow that it is about.
+    pub const fn workflow(&self) -> &WorkflowKey {
+        self.place().0
+    }
+
+    /// The namespace of that workflow.
+    pub const fn namespace(&self) -> &NamespaceId {
+        &self.place().0.namespace
+    }
+
+    const fn waits(&self) -> bool {
+        match self {
+            Self::Start(start) => start.update.is_some(),
+            Self::Update(_)
+            | Self::AwaitUpdate(_)
+            | Self::Query(_)
+            | Self::AwaitClose(_)
+            | Self::AwaitEvents(_)
+            | Self::AwaitWaits(_) => true,
+            Self::Signal(_)
+            | Self::Cancel(_)
+            | Self::Terminate(_)
+            | Self::Pause(_)
+            | Self::Unpause(_)
+            | Self::RescheduleTimer(_)
+            | Self::Repair(_)
+            | Self::Describe(_)
+            | Self::ReportAttempt(_) => false,
+        }
+    }
+}
+
+impl OperationName {
+    /// It changes nothing, so it may be performed any number of times.
+    pub const fn repeatable(self) -> bool {
+        match self {
+            Self::Describe
+            | Self::AwaitClose
+            | Self::AwaitEvents
+            | Self::AwaitWaits
+            | Self::AwaitUpdate
+            | Self::Query
+            | Self::History
+            | Self::ListRuns
+            | Self::CountRuns
+            | Self::ListWaits
+            | Self::ListNodes => true,
+            Self::Start
+            | Self::Signal
+            | Self::Cancel
+            | Self::Terminate
+            | Self::Pause
+            | Self::Unpause
+            | Self::RescheduleTimer
+            | Self::Repair
+            | Self::Update
+            | Self::ReportAttempt => false,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Operations that the node that was asked reads from the store: histories and lists. Of a run that is
+//! followed, only how far it is comes from its owner.
+
+use std::collections::BTreeSet;
+
+use abide_core::{
+    ids::{EventNumber, NamespaceId, RunId},
+    list::{RunFilter, WaitFilter, WaitRow},
+    operation::{
+        AnyAnswer, AwaitEvents, CallError, Count, CountRuns, Events, History, HistoryPage,
+        ListNodes, ListRuns, ListWaits, Nodes, Operation, ReadOperation, RunRows, RunTarget,
+        WaitRows,
+    },
+};
+use abide_store::ReadError;
+
+use crate::{Engine, history, nodes};
+
+impl Engine {
+    /// Performs an operation that is read from the store.
+    pub(crate) async fn read(&self, operation: ReadOperation) -> Result<AnyAnswer, CallError> {
+        Ok(match operation {
+            ReadOperation::History(asked) => self.history(asked).await?.into(),
+            ReadOperation::ListRuns(asked) => self.runs(asked).await?.into(),
+            ReadOperation::CountRuns(asked) => self.count_runs(asked).await?.into(),
+            ReadOperation::ListWaits(asked) => self.waits(asked).await?.into(),
+            ReadOperation::ListNodes(ListNodes) => {
+                let nodes = nodes::list(&self.node).await;
+                Nodes(nodes.map_err(|error| self.unreadable(&error))?).into()
+            }
+        })
+    }
+
+    /// How far a run is, once it has an event after this one.
+    async fn events(&self, target: RunTarget, after: EventNumber) -> Result<Events, CallError> {
+        let asked = AwaitEvents { target, after };
+        AwaitEvents::answer(self.operate(Box::new(asked.into())).await?)
+    }
+
+    async fn history(&self, asked: History) -> Result<HistoryPage, CallError> {
+        let History { target, from, follow } = asked;
+        let shard = target.workflow.slot().shard();
+        let Events { run, closed, .. } = self.events(target, follow.unwrap_or_default()).await?;
+        let limit = self.node.limits.page_rows;
+        let page = history::page(&*self.node.store, shard, run, from, limit).await;
+        let (rows, more) = page.map_err(|error| self.unreadable(&error))?;
+        let next = rows.last().map_or(from, |row| row.sequence);
+        let with_events = rows.into_iter().map(|row| row.events).filter(|row| !row.is_empty());
+        Ok(HistoryPage { run, rows: with_events.collect(), next, more, closed })
+    }
+
+    /// The run that is meant, and from where a page of its history begins with this event.
+    pub async fn seek_history(
+        &self,
+        target: RunTarget,
+        event: EventNumber,
+    ) -> Result<(RunId, u64), CallError> {
+        let shard = target.workflow.slot().shard();
+        let Events { run, .. } = self.events(target, 0).await?;
+        let from = history::seek(&*self.node.store, shard, run, event).await;
+        Ok((run, from.map_err(|error| self.unreadable(&error))?))
+    }
+
+    async fn runs(&self, asked: ListRuns) -> Result<RunRows, CallError> {
+        let known = self.known(asked.filter.namespace.as_ref())?;
+        let filter = RunFilter { known, ..asked.filter };
+        let limit = self.page_rows(asked.limit);
+        let rows = self.node.store.runs(filter, limit).await;
+        let rows = rows.map_err(|error| self.unreadable(&error))?;
+        let more = rows.len() == limit;
+        Ok(RunRows { rows, more })
+    }
+
+    async fn count_runs(&self, asked: CountRuns) -> Result<Count, CallError> {
+        let known = self.known(asked.filter.namespace.as_ref())?;
+        let filter = RunFilter { known, ..asked.filter };
+        let count = self.node.store.count_runs(filter).await;
+        count.map(Count).map_err(|error| self.unreadable(&error))
+    }
+
+    /// A page of large rows ends before its limit.
+    async fn waits(&self, asked: ListWaits) -> Result<WaitRows, CallError> {
+        let known = self.known(asked.filter.namespace.as_ref())?;
+        let filter = WaitFilter { known, ..asked.filter };
+        let limit = self.page_rows(asked.limit);
+        let rows = self.node.store.waits(filter, limit).await;
+        let rows = rows.map_err(|error| self.unreadable(&error))?;
+        let read = rows.len();
+        let mut room = self.node.limits.page_bytes;
+        let rows = rows.into_iter().map(|(_, row)| row).enumerate();
+        let fits = rows.take_while(|(index, row): &(usize, WaitRow)| {
+            let left = room.checked_sub(row.size());
+            room = left.unwrap_or(0);
+            *index == 0 || left.is_some()
+        });
+        let rows: Vec<_> = fits.map(|(_, row)| row).collect();
+        let more = read == limit || rows.len() < read;
+        Ok(WaitRows { rows, more })
+    }
+
+    fn page_rows(&self, asked: Option<usize>) -> usize {
+        let most = self.node.limits.page_rows;
+        asked.map_or(most, |asked| asked.clamp(1, most))
+    }
+
+    /// The namespaces that a list shows: the one that is asked for, which must exist, or all that exist.
+    fn known(&self, asked: Option<&NamespaceId>) -> Result<BTreeSet<NamespaceId>, CallError> {
+        match asked {
+            Some(namespace) => self.check_namespace(namespace).map(|()| BTreeSet::new()),
+            None => Ok(self.namespaces.clone()),
+        }
+    }
+
+    fn unreadable(&self, error: &ReadError) -> CallError {
+        self.node.read_failed(error);
+        CallError::Unavailable(error.to_string())
+    }
+}

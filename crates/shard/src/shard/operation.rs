@@ -1,0 +1,126 @@
+//! What clients and operators ask of a run that is in memory.
+
+use abide_core::{
+    attempt::{AttemptName, AttemptReport},
+    event::{RunCancelRequested, RunPaused, RunTerminated, RunUnpaused, SignalReceived},
+    ids::RunId,
+    operation::{
+        Alive, AnyAnswer, CallError, Cancel, Done, Pause, Query, Repair, ReportAttempt,
+        RescheduleTimer, RunOperation, Signal, Terminate, Ticket, Unpause,
+    },
+    run::{self, Input, Reply, ResolveActivity},
+};
+
+use super::{Shard, waiters::Until};
+
+impl Shard {
+    pub(super) fn operate(&mut self, run: RunId, ticket: Ticket, operation: Box<RunOperation>) {
+        let input = match *operation {
+            RunOperation::Start(start) => return self.start(run, ticket, *start),
+            RunOperation::Update(update) => return self.update(run, ticket, update),
+            RunOperation::AwaitUpdate(asked) => return self.look_up_update(run, ticket, asked),
+            RunOperation::Query(Query { query, .. }) => return self.query(run, ticket, query),
+            RunOperation::Describe(_) => return self.describe(run, ticket),
+            RunOperation::AwaitClose(_) => return self.await_run(run, ticket, Until::Closed),
+            RunOperation::AwaitEvents(asked) => {
+                return self.await_run(run, ticket, Until::Events(asked.after));
+            }
+            RunOperation::AwaitWaits(asked) => {
+                return self.await_run(run, ticket, Until::Waits(asked.after));
+            }
+            RunOperation::Repair(Repair { identity, .. }) => {
+                return self.begin_repair(run, ticket, identity);
+            }
+            RunOperation::ReportAttempt(report) => {
+                return self.report_attempt(run, ticket, report);
+            }
+            RunOperation::Signal(Signal { ref signal, ref extension, .. }) => {
+                let signal = SignalReceived { received_at: self.now(), ..signal.clone() };
+                let extension = extension.clone();
+                Input::Signal(Box::new(run::Signal { signal, extension }))
+            }
+            RunOperation::Cancel(Cancel { ref reason, ref identity, ref key, .. }) => {
+                Input::RequestCancel(RunCancelRequested {
+                    reason: reason.clone(),
+                    identity: identity.clone(),
+                    key: key.clone(),
+                    source: None,
+                    received_at: self.now(),
+                })
+            }
+            RunOperation::Terminate(Terminate {
+                ref reason,
+                ref identity,
+                ref details,
+                ref key,
+                ..
+            }) => Input::Terminate(RunTerminated {
+                reason: reason.clone(),
+                identity: identity.clone(),
+                details: details.clone(),
+                key: key.clone(),
+            }),
+            RunOperation::Pause(Pause { ref reason, ref identity, ref key, .. }) => {
+                let (reason, identity, key) = (reason.clone(), identity.clone(), key.clone());
+                Input::Pause(RunPaused { reason, identity, key })
+            }
+            RunOperation::Unpause(Unpause { ref reason, ref identity, ref key, .. }) => {
+                let (reason, identity, key) = (reason.clone(), identity.clone(), key.clone());
+                Input::Unpause(RunUnpaused { reason, identity, key })
+            }
+            RunOperation::RescheduleTimer(RescheduleTimer {
+                ref what,
+                fire_at,
+                ref identity,
+                ref key,
+                ..
+            }) => {
+                let (what, identity, key) = (what.clone(), identity.clone(), key.clone());
+                Input::RescheduleTimer(run::RescheduleTimer { what, fire_at, identity, key })
+            }
+        };
+        self.operate_input(run, ticket, operation, input);
+    }
+
+    /// Somebody outside says what a worker would say of an attempt.
+    fn report_attempt(&mut self, run: RunId, ticket: Ticket, asked: ReportAttempt) {
+        let token = match self.reported_attempt(run, &asked.attempt) {
+            Ok(token) => token,
+            Err(refusal) => return self.reply(ticket, Err(refusal.into())),
+        };
+        let (scheduled, start) = (token.scheduled, token.start);
+        let input = match asked.report.clone() {
+            AttemptReport::Resolved(resolution) => {
+                Input::ResolveActivity(ResolveActivity { scheduled, start, resolution })
+            }
+            AttemptReport::Heartbeat(details) => Input::Heartbeat { scheduled, start, details },
+        };
+        let reply = self.decide(run, input);
+        match reply {
+            Ok(Reply::Alive { .. }) => self.attempt_alive(&token),
+            Err(error) if Self::busy(&error) => {
+                // This very attempt is meant, also when the run has another one later.
+                let attempt = AttemptName::Token(token);
+                let again = ReportAttempt { attempt, ..asked };
+                return self.park_busy(run, super::Todo::Request(ticket, again.into()));
+            }
+            Ok(_) | Err(_) => {}
+        }
+        self.operated(run, ticket, reply);
+    }
+
+    /// Answers with what the run said, once that is durable.
+    pub(super) fn operated(&mut self, run: RunId, ticket: Ticket, reply: Result<Reply, CallError>) {
+        let answer = reply.map(|reply| match reply {
+            Reply::Alive { cancel_requested } => Alive { cancel_requested }.into(),
+            reply => Done { run, repeat: reply == Reply::Repeat }.into(),
+        });
+        self.reply_after(run, ticket, answer);
+    }
+
+    fn describe(&mut self, run: RunId, ticket: Ticket) {
+        let Some(entry) = self.cache.peek(run) else { return };
+        let shown = AnyAnswer::Description(Box::new(entry.run.describe()));
+        self.reply_after(run, ticket, Ok(shown));
+    }
+}

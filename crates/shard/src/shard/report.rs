@@ -1,0 +1,155 @@
+//! What workers say of the work that they were given.
+
+use std::collections::BTreeSet;
+
+use abide_core::{
+    command::Ask,
+    event::Body,
+    ids::{EventNumber, RunId},
+    operation::{CallError, Ticket},
+    report::{Report, ReportAnswer, TaskCompletion, TaskToken},
+    run::{CompleteTask, FailTask, Input, Refusal, Reply, ResolveActivity, Update},
+};
+
+use super::{Reading, Shard, Todo, load::Carried, request::Request};
+use crate::message::Fetch;
+
+impl Shard {
+    pub(super) fn take_report(&mut self, run: RunId, ticket: Ticket, report: Box<Report>) {
+        let input = match *report {
+            Report::CompleteTask(token, completion) => {
+                return self.complete_task(run, ticket, token, completion);
+            }
+            Report::PresentAttempt(token, session) => {
+                return self.present_attempt(run, ticket, &token, session);
+            }
+            Report::AnswerQuery(token, answer) => {
+                return self.query_answered(ticket, &token, answer);
+            }
+            Report::FailTask { ref token, cause, ref failure, ref blocked } => {
+                let (failure, blocked) = (failure.clone(), blocked.clone());
+                let failed = FailTask { start: token.start, cause, failure, blocked };
+                Input::FailTask(Box::new(failed))
+            }
+            Report::ResolveActivity(ref token, ref resolution) => {
+                Input::ResolveActivity(ResolveActivity {
+                    scheduled: token.scheduled,
+                    start: token.start,
+                    resolution: resolution.clone(),
+                })
+            }
+            Report::Heartbeat(ref token, ref details) => Input::Heartbeat {
+                scheduled: token.scheduled,
+                start: token.start,
+                details: details.clone(),
+            },
+            Report::DetachAttempt(ref token) => {
+                Input::DetachAttempt { scheduled: token.scheduled, start: token.start }
+            }
+        };
+        let reply = self.decide(run, input);
+        match (&reply, &*report) {
+            // A worker that heartbeats has not lost the attempt.
+            (Ok(Reply::Alive { .. }), Report::Heartbeat(token, _)) => self.attempt_alive(token),
+            (Err(error), _) if Self::busy(error) => {
+                return self.park_busy(run, Todo::Request(ticket, Request::Report(report)));
+            }
+            _ => {}
+        }
+        self.reported(run, ticket, reply);
+    }
+
+    /// Answers with what the run said, once that is durable.
+    fn reported(&mut self, run: RunId, ticket: Ticket, reply: Result<Reply, CallError>) {
+        let answer = reply.map(|reply| match reply {
+            Reply::Alive { cancel_requested } => ReportAnswer::Alive { cancel_requested },
+            Reply::TaskTaken { completed } => ReportAnswer::TaskTaken { completed },
+            Reply::TaskDiscarded => ReportAnswer::TaskDiscarded,
+            Reply::TaskRefused { cause, message } => ReportAnswer::TaskRefused { cause, message },
+            reply => ReportAnswer::Done { run, repeat: reply == Reply::Repeat },
+        });
+        self.acknowledge_after(run, ticket, answer);
+    }
+
+    fn complete_task(
+        &mut self,
+        run: RunId,
+        ticket: Ticket,
+        token: TaskToken,
+        completion: Box<TaskCompletion>,
+    ) {
+        let wanted = self.carried_events(run, &completion);
+        if wanted.is_empty() {
+            return self.finish_task(run, ticket, &token, *completion, Vec::new());
+        }
+        let carried = Carried { run, ticket, token, completion, wanted, found: Vec::new() };
+        let fetch = Fetch::Log(run, 0, self.limits.page_rows);
+        self.fetch(Reading::Carried(Box::new(carried)), fetch);
+    }
+
+    /// The bodies that are carried over are here.
+    pub(super) fn complete_carried(&mut self, carried: Carried) {
+        let Carried { run, ticket, token, completion, found, .. } = carried;
+        if self.cache.peek(run).is_none() {
+            // The run has left memory, so its task was not started any more.
+            return self.acknowledge(ticket, Err(Refusal::StaleTask.into()));
+        }
+        self.finish_task(run, ticket, &token, *completion, found);
+    }
+
+    /// Numbers of the events whose bodies a continue-as-new takes along.
+    fn carried_events(&self, run: RunId, completion: &TaskCompletion) -> BTreeSet<EventNumber> {
+        let last = completion.commands.last().map(|command| &command.ask);
+        let Some(Ask::ContinueAsNew(command)) = last else {
+            return BTreeSet::new();
+        };
+        let Some(entry) = self.cache.peek(run) else { return BTreeSet::new() };
+        let accepted =
+            command.updates.iter().filter_map(|update| match entry.run.updates.get(update) {
+                Some(Update::Accepted { number, .. }) => Some(*number),
+                Some(Update::Admitted(_) | Update::Completed { .. } | Update::Rejected { .. })
+                | None => None,
+            });
+        command.signals.iter().copied().chain(accepted).collect()
+    }
+
+    fn finish_task(
+        &mut self,
+        run: RunId,
+        ticket: Ticket,
+        token: &TaskToken,
+        completion: TaskCompletion,
+        carried: Vec<Body>,
+    ) {
+        let turn = self.cache.peek(run).and_then(|entry| entry.run.volatile.turn.clone());
+        let input = CompleteTask {
+            start: token.start,
+            commands: completion.commands,
+            flags: completion.flags,
+            sdk_metadata: completion.sdk_metadata,
+            force_next: completion.force_next,
+            carried,
+        };
+        let decision = match self.judge(run, Input::CompleteTask(Box::new(input))) {
+            Ok(decision) => decision,
+            Err(error) => return self.acknowledge(ticket, Err(error)),
+        };
+        let reply = decision.reply.clone();
+        let mut decisions = vec![decision];
+        let mut started = Vec::new();
+        if let (Reply::TaskTaken { .. }, Some(turn)) = (&reply, &turn) {
+            if let Some(entry) = self.cache.get(run) {
+                entry.affinity = Some(turn.session.clone());
+            }
+            for (scheduled, decision) in self.start_eager(run, turn, completion.eager_activities) {
+                started.push(scheduled);
+                decisions.push(decision);
+            }
+        }
+        self.record(run, decisions);
+        if let Some(turn) = turn {
+            self.dispatch_eager(run, &turn, &started);
+        }
+        self.reported(run, ticket, Ok(reply));
+    }
+}
