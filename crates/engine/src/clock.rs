@@ -65,7 +65,11 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 const LAST_LEG: Duration = Duration::from_millis(3);
 
 /// One for the process, started when it is needed. Without a thread the runtime's timers must do.
-static BELL: LazyLock<Option<Bell>> = LazyLock::new(|| Bell::start().ok());
+static BELL: LazyLock<Option<Bell>> = LazyLock::new(|| {
+    let told =
+        |error: &_| tracing::warn!(%error, "no thread for timers: they are late by milliseconds");
+    Bell::start().inspect_err(told).ok()
+});
 
 #[expect(clippy::disallowed_methods, reason = "measures how long is still to wait")]
 fn monotonic_now() -> Instant {

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Display,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -138,6 +139,14 @@ impl Watch {
             ReadError::Unavailable(_) => {
                 tracing::warn!(%error, held_back, "the store cannot be read");
             }
+        }
+    }
+
+    /// The rows of nodes could not be read or written. It is tried again before the lease is over.
+    pub(crate) fn registry_failed(&self, error: &dyn Display, what: &str) {
+        let topic = Topic::Store(StoreFault::Registry);
+        if let Some(held_back) = self.seen().may_say(topic, since_boot()) {
+            tracing::warn!(%error, held_back, "{what}");
         }
     }
 

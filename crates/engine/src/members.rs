@@ -198,7 +198,7 @@ fn ask(node: &Node, request: Request) -> Asked<'_> {
                 Ok(rows) => LeaseMessage::Registry(rows),
                 Err(error) => {
                     node.counters.fault(StoreFault::Registry);
-                    tracing::warn!(%error, "the nodes' rows cannot be read");
+                    node.watch.registry_failed(&error, "the nodes' rows cannot be read");
                     LeaseMessage::ReadFailed
                 }
             },
@@ -206,7 +206,7 @@ fn ask(node: &Node, request: Request) -> Asked<'_> {
                 Ok(written) => LeaseMessage::Written(written),
                 Err(error) => {
                     node.counters.fault(StoreFault::Registry);
-                    tracing::warn!(%error, "a node's row cannot be written");
+                    node.watch.registry_failed(&error, "a node's row cannot be written");
                     LeaseMessage::WriteFailed
                 }
             },

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        mpsc::{Receiver, channel},
+        mpsc::{Receiver, RecvTimeoutError, channel},
     },
     time::Duration,
 };
@@ -95,7 +95,9 @@ impl Drop for PostgresStore {
         self.writer = None;
         // No message is ever sent: this waits for the channel to close, or for the timeout.
         let finished = self.finished.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let _ = finished.recv_timeout(END_PATIENCE);
+        if finished.recv_timeout(END_PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            tracing::warn!("the database does not answer: what was queued last may not be written");
+        }
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

@@ -166,6 +166,23 @@ fn who_begins_a_link_is_told_of_the_workers_that_are_here() {
 }
 
 #[test]
+fn a_node_counts_who_and_what_is_there() {
+    let mut world = World::unlinked();
+    assert_eq!((world.node.workers(), world.node.links()), (0, 0));
+    assert_eq!(*world.node.nodes(), BTreeSet::from(["far".to_owned()]));
+    world.tell(NodeInput::Linked("far".into()));
+    world.connect("one", 1);
+    world.connect("two", 2);
+    for number in [1, 2, 3] {
+        world.tell(NodeInput::Serve(shard(number)));
+        world.tell(NodeInput::Offer(offer("a", number)));
+    }
+    assert_eq!((world.node.workers(), world.node.links()), (2, 1));
+    assert_eq!(world.node.waiting(WorkKind::Workflow), 3);
+    assert_eq!(world.node.waiting(WorkKind::Activity), 0);
+}
+
+#[test]
 fn work_of_a_shard_goes_to_a_worker_at_home_first() {
     let mut world = World::new();
     world.tell(NodeInput::Serve(shard(1)));

@@ -67,6 +67,10 @@ fn a_single_member_lists_first_and_opens_then() {
     }
     assert_eq!(listed, [0, 64]);
     assert_eq!(outputs, ShardId::all().map(LeaseOutput::Open).collect::<Vec<_>>());
+    assert_eq!(*lease.nodes(), BTreeSet::from(["a:7233".to_owned()]));
+    assert!(lease.settled());
+    lease.handle(Duration::from_millis(1), LeaseMessage::Tick);
+    assert_eq!(drain(&mut lease), [], "the next round comes at its time");
 }
 
 /// A read that shows the listing may have begun before it was written, and missed another node's.
@@ -130,6 +134,10 @@ fn a_shard_moves_only_when_its_commits_are_done() {
     cluster.start("b", 1);
     cluster.run(3 * LEASE);
     assert_eq!(cluster.served(), [32, 0]);
+    let settled = |cluster: &Cluster| {
+        cluster.nodes.values().map(|node| node.lease.settled()).collect::<Vec<_>>()
+    };
+    assert_eq!(settled(&cluster), [true, false], "one waits for its share");
     let closing = std::mem::take(&mut cluster.node("a").closing);
     assert_eq!(closing.len(), 32);
     for shard in closing {
@@ -137,6 +145,10 @@ fn a_shard_moves_only_when_its_commits_are_done() {
     }
     cluster.run(LEASE / 10);
     assert_eq!(cluster.served(), [32, 32]);
+    cluster.run(LEASE);
+    assert_eq!(settled(&cluster), [true, true]);
+    let all = ["a:7233", "b:7233"].map(str::to_owned).into();
+    assert_eq!(*cluster.nodes["b"].lease.nodes(), all);
 }
 
 #[test]
