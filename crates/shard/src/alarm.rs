@@ -120,19 +120,18 @@ impl Alarms {
         self.reading
     }
 
-    /// The read ended. A full page tells only about its own part.
-    pub fn end_read(&mut self, entries: Vec<(Timestamp, RunId, TimerKey)>, full: bool) {
+    /// The read ended. A full page tells only about its own part, up to its last row.
+    pub fn end_read(&mut self, entries: Vec<(Timestamp, RunId, TimerKey)>, last: Option<DueKey>) {
         let Some(until) = self.reading.take() else { return };
-        let last = entries.last().cloned();
         for (at, run, key) in entries {
             self.insert(at, Alarm::Due(run, key));
         }
         match last {
-            Some((due, run, key)) if full => {
-                self.horizon = due;
-                self.cursor = Some(DueKey { due, run, timer: key.to_bytes() });
+            Some(last) => {
+                self.horizon = last.due;
+                self.cursor = Some(last);
             }
-            _ => self.move_horizon(until),
+            None => self.move_horizon(until),
         }
         self.trim();
     }
@@ -207,6 +206,11 @@ mod tests {
         assert_eq!(alarms.begin_read(at(0), WINDOW), Some(None));
     }
 
+    /// The last row of a full page.
+    fn last(second: i64) -> DueKey {
+        DueKey { due: at(second), run: RunId::MIN, timer: Bytes::from_static(b"last") }
+    }
+
     fn timer(name: &str) -> TimerKey {
         TimerKey::Timer(name.into())
     }
@@ -224,7 +228,7 @@ mod tests {
     fn far_timers_stay_in_the_store_until_they_are_near() {
         let mut alarms = Alarms::new(10);
         begin(&mut alarms);
-        alarms.end_read(vec![(at(5), RunId::MIN, timer("a"))], false);
+        alarms.end_read(vec![(at(5), RunId::MIN, timer("a"))], None);
         alarms.set_due(at(60), RunId::MIN, timer("near"));
         alarms.set_due(at(61), RunId::MIN, timer("far"));
         assert_eq!(due(&mut alarms, 100), ["a", "near"]);
@@ -235,7 +239,7 @@ mod tests {
         let mut alarms = Alarms::new(10);
         begin(&mut alarms);
         alarms.set_due(at(30), RunId::MIN, timer("new"));
-        alarms.end_read(Vec::new(), false);
+        alarms.end_read(Vec::new(), None);
         assert_eq!(due(&mut alarms, 30), ["new"]);
     }
 
@@ -245,7 +249,7 @@ mod tests {
         let mut alarms = Alarms::new(2);
         begin(&mut alarms);
         let page = vec![(at(1), RunId::MIN, timer("a")), (at(2), RunId::MIN, timer("b"))];
-        alarms.end_read(page, true);
+        alarms.end_read(page, Some(last(2)));
         assert_eq!(alarms.begin_read(at(100), WINDOW), None);
         assert_eq!(due(&mut alarms, 100), ["a", "b"]);
         assert!(alarms.begin_read(at(100), WINDOW).is_some());
@@ -255,16 +259,23 @@ mod tests {
     fn a_full_page_moves_the_horizon_only_as_far_as_it_goes() {
         let mut alarms = Alarms::new(10);
         begin(&mut alarms);
-        alarms.end_read(vec![(at(5), RunId::MIN, timer("a"))], true);
-        let cursor = alarms.begin_read(at(5), WINDOW).unwrap().unwrap();
-        assert_eq!((cursor.due, cursor.run), (at(5), RunId::MIN));
+        alarms.end_read(vec![(at(5), RunId::MIN, timer("a"))], Some(last(5)));
+        assert_eq!(alarms.begin_read(at(5), WINDOW), Some(Some(last(5))));
+    }
+
+    #[test]
+    fn a_full_page_of_what_cannot_be_read_moves_the_horizon_no_further() {
+        let mut alarms = Alarms::new(10);
+        begin(&mut alarms);
+        alarms.end_read(Vec::new(), Some(last(5)));
+        assert_eq!(alarms.begin_read(at(5), WINDOW), Some(Some(last(5))));
     }
 
     #[test]
     fn the_next_read_comes_early_while_there_is_room() {
         let mut alarms = Alarms::new(2);
         begin(&mut alarms);
-        alarms.end_read(Vec::new(), false);
+        alarms.end_read(Vec::new(), None);
         assert_eq!(alarms.read_at(WINDOW), Some(at(30)));
         alarms.set_due(at(50), RunId::MIN, timer("a"));
         assert_eq!(alarms.read_at(WINDOW), Some(at(60)));
@@ -275,7 +286,7 @@ mod tests {
     fn over_the_bound_the_latest_leave_memory() {
         let mut alarms = Alarms::new(2);
         begin(&mut alarms);
-        alarms.end_read(Vec::new(), false);
+        alarms.end_read(Vec::new(), None);
         for (second, name) in [(9, "c"), (3, "a"), (9, "d"), (2, "b")] {
             alarms.set_due(at(second), RunId::MIN, timer(name));
         }
@@ -287,7 +298,7 @@ mod tests {
     fn what_is_beyond_the_horizon_does_not_move_it() {
         let mut alarms = Alarms::new(2);
         begin(&mut alarms);
-        alarms.end_read(Vec::new(), false);
+        alarms.end_read(Vec::new(), None);
         for (second, name) in [(70, "a"), (80, "b"), (90, "c")] {
             alarms.set(at(second), Alarm::Due(RunId::MIN, timer(name)));
         }

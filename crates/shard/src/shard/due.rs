@@ -11,7 +11,11 @@ use abide_store::{
 };
 
 use super::{Reading, Shard, Todo, open::State, transition::due_entry};
-use crate::{alarm::Alarm, message::Fetch, rows::Row};
+use crate::{
+    alarm::Alarm,
+    message::{Fetch, Notice, Output},
+    rows::Row,
+};
 
 impl Shard {
     pub(super) fn tick(&mut self) {
@@ -60,8 +64,19 @@ impl Shard {
 
     pub(super) fn due_read(&mut self, rows: Vec<DueRow>) {
         let full = rows.len() >= self.due_page();
-        let known = |row: DueRow| Some((row.due, row.run, TimerKey::from_bytes(&row.timer)?));
-        self.alarms.end_read(rows.into_iter().filter_map(known).collect(), full);
+        let last = rows.last().filter(|_| full).map(DueRow::key);
+        let mut entries = Vec::with_capacity(rows.len());
+        for row in rows {
+            match TimerKey::from_bytes(&row.timer) {
+                Some(timer) => entries.push((row.due, row.run, timer)),
+                // It stays in the store for a version that can read it.
+                None => {
+                    let reason = format!("what is due at {}", row.due);
+                    self.emit(Output::Notice(Notice::Unreadable(row.run, reason)));
+                }
+            }
+        }
+        self.alarms.end_read(entries, last);
     }
 
     /// A due entry is a hint: the run acts only on what is really due.

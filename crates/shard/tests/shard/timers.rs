@@ -4,18 +4,20 @@ use std::time::Duration;
 
 use abide_core::{
     event::{Origin, TimerSpec},
-    ids::ShardId,
+    ids::{ShardId, WorkflowKey},
     limits::Limits,
     operation::{AnyAnswer, AwaitClose, Done, Repair, RescheduleTimer, Terminate},
     report::{Report, TaskCompletion},
     time::Timestamp,
 };
+use abide_shard::message::{Message, Notice};
 use abide_store::{
-    WaitFilter, Write,
-    rows::{DueKey, WaitRow},
+    Batch, WaitFilter, Write,
+    rows::{DueKey, DueRow, WaitRow},
 };
+use bytes::Bytes;
 
-use crate::harness::{Reads, World, shard_of, target, timer};
+use crate::harness::{Reads, World, shard_of, target, timer, workflow};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -41,6 +43,30 @@ fn a_timer_far_away_fires_exactly_when_it_is_due() {
     assert_eq!(fired(&world, "w", run), 1);
     world.pass(HOUR);
     assert_eq!(fired(&world, "w", run), 1);
+}
+
+/// Rows of a newer version, more of them than a read gives at a time.
+#[test]
+fn what_is_due_and_cannot_be_read_is_told_and_keeps_no_timer_from_firing() {
+    let mut world = World::with_limits(Limits { page_rows: 2, ..Limits::default() });
+    let run = sleeping(&mut world, "w", HOUR);
+    let writes = (0..5).map(|number| {
+        let due = world.now.saturating_add(Duration::from_secs(number));
+        let WorkflowKey { namespace, workflow } = workflow("w");
+        Write::PutDue(DueRow { due, run, timer: Bytes::from_static(b"?"), workflow, namespace })
+    });
+    let batch = Batch { shard: shard_of("w"), epoch: 1, writes: writes.collect() };
+    world.tables.apply(&batch).unwrap();
+    world.crash();
+    world.send(shard_of("w"), Message::Tick);
+    world.pass(HOUR);
+    // What was read by then falls due.
+    world.pass(Duration::ZERO);
+    assert_eq!(fired(&world, "w", run), 1);
+    assert_eq!(world.notices.len(), 5);
+    for notice in &world.notices {
+        assert!(matches!(notice, Notice::Unreadable(told, _) if *told == run), "{notice:?}");
+    }
 }
 
 /// A busy shard would else hold every task of the last seconds.
@@ -85,7 +111,7 @@ fn a_backlog_fires_at_once_when_the_shard_comes_back() {
     world.crash();
     world.now = world.now.saturating_add(2 * HOUR);
     for shard in shards {
-        world.send(shard, abide_shard::message::Message::Tick);
+        world.send(shard, Message::Tick);
     }
     for _ in 0..40 {
         world.pass(Duration::from_millis(1));
@@ -157,7 +183,7 @@ fn repair_removes_what_is_listed_and_not_waited_for() {
     sleeping(&mut world, "w", HOUR);
     let listed = |world: &World| world.tables.waits(&WaitFilter::default(), 10);
     let before = listed(&world);
-    let left = WaitRow { wait: bytes::Bytes::from_static(b"cleft"), ..before[0].1.clone() };
+    let left = WaitRow { wait: Bytes::from_static(b"cleft"), ..before[0].1.clone() };
     let repair = || Repair { target: target("w"), identity: "operator".into() };
     apply(&mut world, Write::PutWait(left.clone()));
     assert!(matches!(world.ask(shard_of("w"), repair()), Ok(AnyAnswer::Done(Done { .. }))));
@@ -183,7 +209,7 @@ fn the_sweeper_finds_a_run_that_lost_only_its_due_time() {
     let lost = world.tables.due(shard_of("w"), None, Timestamp::NEVER, 10).remove(0);
     world.crash();
     delete_due(&mut world, lost.key());
-    world.send(shard_of("w"), abide_shard::message::Message::Tick);
+    world.send(shard_of("w"), Message::Tick);
     world.pass(Limits::default().sweep_interval);
     assert_eq!(world.tables.due(shard_of("w"), None, Timestamp::NEVER, 10), [lost]);
 }
@@ -197,7 +223,7 @@ fn the_sweeper_finds_a_run_without_any_row() {
     world.crash();
     delete_due(&mut world, lost.key());
     apply(&mut world, Write::DeleteWait { run, wait });
-    world.send(shard_of("w"), abide_shard::message::Message::Tick);
+    world.send(shard_of("w"), Message::Tick);
     world.pass(Limits::default().sweep_interval);
     assert_eq!(world.tables.due(shard_of("w"), None, Timestamp::NEVER, 10), [lost]);
 }
@@ -227,8 +253,5 @@ fn delete_due(world: &mut World, key: DueKey) {
 fn apply(world: &mut World, write: Write) {
     let shard = shard_of("w");
     let epoch = world.tables.shard(shard).epoch;
-    world
-        .tables
-        .apply(&abide_store::Batch { shard, epoch, writes: vec![write] })
-        .expect("it is written");
+    world.tables.apply(&Batch { shard, epoch, writes: vec![write] }).expect("it is written");
 }
