@@ -5,8 +5,8 @@
 //! - Tables: [`event`] (what happened), [`note`] (what else the log keeps), [`command`] (what code
 //!   requests), [`effect`] (what a run does to other workflows).
 //! - Boundaries: [`operation`] (what clients and operators ask of an engine), [`dispatch`] and
-//!   [`report`] (what workers get and report), [`list`] (which runs and waits are listed), [`node`]
-//!   (the nodes that serve them), [`follow`] (long polls, one after the other).
+//!   [`report`] (what workers get and report), [`list`] and [`tally`] (which runs and waits are listed
+//!   and counted), [`node`] (the nodes that serve them), [`follow`] (long polls, one after the other).
 //! - State machines: [`run`] (on the server), [`replay`] (on the worker); [`codec`] is the format
 //!   of the log.
 //!
@@ -36,4 +36,5 @@ pub mod replay;
 pub mod report;
 pub mod retry;
 pub mod run;
+pub mod tally;
 pub mod time;

@@ -68,6 +68,10 @@ pub struct Limits {
     pub page_rows: usize,
     /// Bytes of one page of a list of waits: it must fit a message, and many may be in flight.
     pub page_bytes: usize,
+    /// Rows that a tally reads: a fraction of a second of a store's time.
+    pub tally_rows: usize,
+    /// Groups of a tally, which must fit a message: a thousand intervals of every kind of wait.
+    pub tally_groups: usize,
     /// How far ahead a shard keeps due times in memory.
     pub near_window: Duration,
     /// How many due times a shard keeps in memory.
@@ -121,6 +125,8 @@ impl Default for Limits {
             snapshot_rows: 200,
             page_rows: 200,
             page_bytes: 4 << 20,
+            tally_rows: 100_000,
+            tally_groups: 6_000,
             near_window: Duration::from_secs(60),
             near_timers: 10_000,
             queued_offers: 1_000,

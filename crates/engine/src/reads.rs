@@ -11,6 +11,7 @@ use abide_core::{
         ListNodes, ListRuns, ListWaits, Nodes, Operation, ReadOperation, RunRows, RunTarget,
         WaitRows,
     },
+    tally::{Tallied, Tally},
 };
 use abide_store::ReadError;
 
@@ -24,6 +25,7 @@ impl Engine {
             ReadOperation::ListRuns(asked) => self.runs(asked).await?.into(),
             ReadOperation::CountRuns(asked) => self.count_runs(asked).await?.into(),
             ReadOperation::ListWaits(asked) => self.waits(asked).await?.into(),
+            ReadOperation::Tally(tally) => self.tally(tally).await?.into(),
             ReadOperation::ListNodes(ListNodes) => {
                 let nodes = nodes::list(&self.node).await;
                 Nodes(nodes.map_err(|error| self.unreadable(&error))?).into()
@@ -96,6 +98,20 @@ impl Engine {
         let rows: Vec<_> = fits.map(|(_, row)| row).collect();
         let more = read == limit || rows.len() < read;
         Ok(WaitRows { rows, more })
+    }
+
+    async fn tally(&self, mut tally: Tally) -> Result<Tallied, CallError> {
+        match &mut tally {
+            Tally::Waits(waits) => {
+                waits.check(&self.node.limits)?;
+                waits.known = self.known(waits.namespace.as_ref())?;
+            }
+            Tally::Runs(filter) => filter.known = self.known(filter.namespace.as_ref())?,
+        }
+        let tallied = self.node.store.tally(tally, self.node.limits.tally_rows).await;
+        let mut tallied = tallied.map_err(|error| self.unreadable(&error))?;
+        tallied.bound(self.node.limits.tally_groups);
+        Ok(tallied)
     }
 
     fn page_rows(&self, asked: Option<usize>) -> usize {

@@ -1588,6 +1588,106 @@ impl ::prost::Name for CountRunsResponse {
         "/abide.v1.CountRunsResponse".into()
     }
 }
+/// Counts rows by groups.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TallyRequest {
+    #[prost(oneof = "tally_request::Tally", tags = "1, 2")]
+    pub tally: ::core::option::Option<tally_request::Tally>,
+}
+/// Nested message and enum types in `TallyRequest`.
+pub mod tally_request {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Tally {
+        #[prost(message, tag = "1")]
+        Waits(super::WaitTally),
+        #[prost(message, tag = "2")]
+        Runs(super::RunFilter),
+    }
+}
+impl ::prost::Name for TallyRequest {
+    const NAME: &'static str = "TallyRequest";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.TallyRequest".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.TallyRequest".into()
+    }
+}
+/// Which waits are counted, by the interval in which they end and by kind. Those without an end never are.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WaitTally {
+    #[prost(string, optional, tag = "1")]
+    pub namespace: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "2")]
+    pub workflow_type: ::core::option::Option<::prost::alloc::string::String>,
+    /// None means all.
+    #[prost(enumeration = "WaitKind", repeated, tag = "3")]
+    pub kinds: ::prost::alloc::vec::Vec<i32>,
+    /// Where the first interval begins.
+    #[prost(message, optional, tag = "4")]
+    pub from: ::core::option::Option<::abide_core::codec::generated::Timestamp>,
+    #[prost(message, optional, tag = "5")]
+    pub interval: ::core::option::Option<::abide_core::codec::generated::Duration>,
+    /// How many intervals there are.
+    #[prost(uint32, tag = "6")]
+    pub intervals: u32,
+}
+impl ::prost::Name for WaitTally {
+    const NAME: &'static str = "WaitTally";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.WaitTally".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.WaitTally".into()
+    }
+}
+/// How many there are.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TallyResponse {
+    /// Groups that have any.
+    #[prost(message, repeated, tag = "1")]
+    pub groups: ::prost::alloc::vec::Vec<TallyGroup>,
+    /// There are more than were counted: a tally looks at a bounded number of rows.
+    #[prost(bool, tag = "2")]
+    pub more: bool,
+}
+impl ::prost::Name for TallyResponse {
+    const NAME: &'static str = "TallyResponse";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.TallyResponse".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.TallyResponse".into()
+    }
+}
+/// What is counted together: waits of one kind that end in one interval, or runs of one type that stand alike.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TallyGroup {
+    #[prost(uint64, tag = "1")]
+    pub count: u64,
+    /// Which interval; the first is zero.
+    #[prost(uint32, tag = "2")]
+    pub interval: u32,
+    #[prost(enumeration = "WaitKind", tag = "3")]
+    pub kind: i32,
+    #[prost(enumeration = "RunStatus", tag = "4")]
+    pub status: i32,
+    #[prost(string, tag = "5")]
+    pub workflow_type: ::prost::alloc::string::String,
+}
+impl ::prost::Name for TallyGroup {
+    const NAME: &'static str = "TallyGroup";
+    const PACKAGE: &'static str = "abide.v1";
+    fn full_name() -> ::prost::alloc::string::String {
+        "abide.v1.TallyGroup".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/abide.v1.TallyGroup".into()
+    }
+}
 /// Lists waits.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListWaitsRequest {
@@ -1887,7 +1987,7 @@ pub struct NumberedCall {
     pub number: u64,
     #[prost(
         oneof = "numbered_call::Call",
-        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 50, 60, 70"
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 40, 50, 60, 70, 80"
     )]
     pub call: ::core::option::Option<numbered_call::Call>,
 }
@@ -1935,6 +2035,8 @@ pub mod numbered_call {
         AwaitUpdate(super::AwaitUpdateRequest),
         #[prost(message, tag = "70")]
         ListNodes(super::ListNodesRequest),
+        #[prost(message, tag = "80")]
+        Tally(super::TallyRequest),
     }
 }
 impl ::prost::Name for NumberedCall {
@@ -1974,7 +2076,7 @@ pub struct NumberedAnswer {
     pub number: u64,
     #[prost(
         oneof = "numbered_answer::Answer",
-        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 40, 50, 70"
+        tags = "2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 40, 50, 70, 80"
     )]
     pub answer: ::core::option::Option<numbered_answer::Answer>,
 }
@@ -2010,6 +2112,8 @@ pub mod numbered_answer {
         Reported(super::ReportAttemptResponse),
         #[prost(message, tag = "70")]
         Nodes(super::ListNodesResponse),
+        #[prost(message, tag = "80")]
+        Tallied(super::TallyResponse),
     }
 }
 impl ::prost::Name for NumberedAnswer {
@@ -2642,6 +2746,25 @@ pub mod abide_client {
             req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "CountRuns"));
             self.inner.unary(req, path, codec).await
         }
+        /// How many waits end when, by kind, or how many runs stand how, by type.
+        pub async fn tally(
+            &mut self,
+            request: impl tonic::IntoRequest<super::TallyRequest>,
+        ) -> std::result::Result<tonic::Response<super::TallyResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::Codec::default();
+            let path = http::uri::PathAndQuery::from_static("/abide.v1.Abide/Tally");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("abide.v1.Abide", "Tally"));
+            self.inner.unary(req, path, codec).await
+        }
         /// What runs wait for, by the end of the wait.
         pub async fn list_waits(
             &mut self,
@@ -2959,6 +3082,11 @@ pub mod abide_server {
             tonic::Response<super::CountRunsResponse>,
             tonic::Status,
         >;
+        /// How many waits end when, by kind, or how many runs stand how, by type.
+        async fn tally(
+            &self,
+            request: tonic::Request<super::TallyRequest>,
+        ) -> std::result::Result<tonic::Response<super::TallyResponse>, tonic::Status>;
         /// What runs wait for, by the end of the wait.
         async fn list_waits(
             &self,
@@ -3823,6 +3951,49 @@ pub mod abide_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CountRunsSvc(inner);
+                        let codec = crate::codec::Codec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/abide.v1.Abide/Tally" => {
+                    #[allow(non_camel_case_types)]
+                    struct TallySvc<T: Abide>(pub Arc<T>);
+                    impl<T: Abide> tonic::server::UnaryService<super::TallyRequest>
+                    for TallySvc<T> {
+                        type Response = super::TallyResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::TallyRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Abide>::tally(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = TallySvc(inner);
                         let codec = crate::codec::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

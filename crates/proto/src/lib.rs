@@ -38,6 +38,7 @@ mod parts;
 mod refusal;
 mod run;
 mod run_operation;
+mod tally;
 pub mod wait;
 pub mod worker;
 

@@ -8,6 +8,7 @@ use abide_core::{
         Describe, History, ListNodes, ListRuns, ListWaits, Pause, Query, ReadOperation, Repair,
         ReportAttempt, RescheduleTimer, RunOperation, Signal, Start, Terminate, Unpause, Update,
     },
+    tally::Tally,
 };
 
 use crate::{
@@ -56,6 +57,7 @@ fn read_to_wire(operation: ReadOperation) -> Asked {
         ReadOperation::CountRuns(asked) => Asked::CountRuns(asked.into()),
         ReadOperation::ListWaits(asked) => Asked::ListWaits(asked.into()),
         ReadOperation::ListNodes(asked) => Asked::ListNodes(asked.into()),
+        ReadOperation::Tally(asked) => Asked::Tally(asked.into()),
     }
 }
 
@@ -82,6 +84,7 @@ pub fn operation_from_wire(asked: Asked) -> Result<AnyOperation, InvalidField> {
         Asked::CountRuns(asked) => CountRuns::try_from(asked)?.into(),
         Asked::ListWaits(asked) => ListWaits::try_from(asked)?.into(),
         Asked::ListNodes(asked) => ListNodes::try_from(asked)?.into(),
+        Asked::Tally(asked) => Tally::try_from(asked)?.into(),
     })
 }
 
@@ -102,6 +105,7 @@ pub fn answer_to_wire(answer: Result<AnyAnswer, CallError>) -> Answer {
         Ok(AnyAnswer::Count(answer)) => Answer::Count(answer.into()),
         Ok(AnyAnswer::Waits(answer)) => Answer::Waits(answer.into()),
         Ok(AnyAnswer::Nodes(answer)) => Answer::Nodes(answer.into()),
+        Ok(AnyAnswer::Tallied(answer)) => Answer::Tallied(answer.into()),
         // Only nodes ask each other for it, and have a form of their own.
         Ok(AnyAnswer::Events(_)) => Answer::Error(error::to_detail(error::misplaced_answer())),
     }
@@ -128,5 +132,6 @@ fn read_answer(answer: Answer) -> Result<Result<AnyAnswer, CallError>, InvalidFi
         Answer::Count(answer) => AnyAnswer::Count(answer.into()),
         Answer::Waits(answer) => AnyAnswer::Waits(answer.try_into()?),
         Answer::Nodes(answer) => AnyAnswer::Nodes(answer.try_into()?),
+        Answer::Tallied(answer) => AnyAnswer::Tallied(answer.try_into()?),
     }))
 }

@@ -73,6 +73,7 @@ pub use abide_core::{
     ids, list,
     operation::ConflictPolicy,
     retry::{RetryPolicy, RetryState},
+    tally,
     time::Timestamp,
 };
 

@@ -136,7 +136,10 @@ impl Handler {
 pub(crate) const fn is_page(operation: &AnyOperation) -> bool {
     matches!(
         operation.name(),
-        OperationName::History | OperationName::ListRuns | OperationName::ListWaits
+        OperationName::History
+            | OperationName::ListRuns
+            | OperationName::ListWaits
+            | OperationName::Tally
     )
 }
 

@@ -7,6 +7,7 @@ use abide_core::{
         Operation, Pause, Query, Repair, ReportAttempt, RescheduleTimer, Signal, Start, Terminate,
         Unpause, Update,
     },
+    tally::Tally,
 };
 use abide_proto::generated::{
     self as messages, AnswersFrame, CallsFrame, DoneResponse, GetHistoryResponse, StartRunResponse,
@@ -176,6 +177,13 @@ impl Abide for Service {
         request: Request<messages::CountRunsRequest>,
     ) -> Result<Response<messages::CountRunsResponse>, Status> {
         self.ask::<CountRuns, _>(request).await
+    }
+
+    async fn tally(
+        &self,
+        request: Request<messages::TallyRequest>,
+    ) -> Result<Response<messages::TallyResponse>, Status> {
+        self.ask::<Tally, _>(request).await
     }
 
     async fn list_waits(

@@ -10,6 +10,7 @@ use std::{
 
 use abide_core::{
     ids::{RunId, ShardId},
+    tally::{Tallied, Tally},
     time::Timestamp,
 };
 use abide_store::{
@@ -195,6 +196,23 @@ impl Store for PostgresStore {
     fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64> {
         let count = self.lists.first(runs::count(&filter), runs::decode_count);
         Box::pin(async move { Ok(count.await?.unwrap_or_default()) })
+    }
+
+    fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied> {
+        match tally {
+            Tally::Waits(tally) => {
+                let ends = self.lists.read(waits::ends(&tally, rows), waits::decode_end);
+                Box::pin(async move {
+                    let ends = ends.await?.into_iter();
+                    let groups = ends.filter_map(|(kind, until)| tally.group(kind, until));
+                    Ok(Tallied::count(groups, rows))
+                })
+            }
+            Tally::Runs(filter) => {
+                let groups = self.lists.read(runs::groups(&filter, rows), runs::decode_group);
+                Box::pin(async move { Ok(Tallied::count(groups.await?, rows)) })
+            }
+        }
     }
 
     fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept> {

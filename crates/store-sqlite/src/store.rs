@@ -10,6 +10,7 @@ use std::{
 
 use abide_core::{
     ids::{RunId, ShardId},
+    tally::{Tallied, Tally},
     time::Timestamp,
 };
 use abide_store::{
@@ -194,6 +195,13 @@ impl Store for SqliteStore {
 
     fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64> {
         self.lists.read(move |connection| runs::count(connection, &filter))
+    }
+
+    fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied> {
+        self.lists.read(move |connection| match &tally {
+            Tally::Waits(tally) => waits::tally(connection, tally, rows),
+            Tally::Runs(filter) => runs::tally(connection, filter, rows),
+        })
     }
 
     fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept> {

@@ -14,6 +14,7 @@ use std::{future::Future, pin::Pin};
 
 use abide_core::{
     ids::{RunId, ShardId},
+    tally::{Tallied, Tally},
     time::Timestamp,
 };
 
@@ -110,6 +111,9 @@ pub trait Store: Send + Sync {
 
     /// Number of runs that match the filter.
     fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64>;
+
+    /// Counts at most `rows` rows of all shards, and tells whether there are more.
+    fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied>;
 
     /// Examines `limit` open runs after run `after` for those that nothing in the store would
     /// resume. Such a run has no row in tasks or outbox, and either none in waits and due index, or

@@ -10,6 +10,7 @@ use std::{
 
 use abide_core::{
     ids::{RunId, ShardId, WorkflowKey},
+    tally::{Tallied, Tally},
     time::Timestamp,
 };
 use bytes::Bytes;
@@ -139,6 +140,10 @@ impl Store for MemoryStore {
 
     fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64> {
         answer(Ok(self.tables().count_runs(&filter)))
+    }
+
+    fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied> {
+        answer(Ok(self.tables().tally(&tally, rows)))
     }
 
     fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept> {

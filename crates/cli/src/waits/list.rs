@@ -31,7 +31,7 @@ pub(crate) struct List {
 
 /// What is waited for.
 #[derive(Clone, Copy, ValueEnum)]
-enum Kind {
+pub(super) enum Kind {
     /// Time to pass
     Timer,
     /// A signal

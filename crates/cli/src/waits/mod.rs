@@ -4,6 +4,7 @@ mod filter;
 mod follow;
 mod list;
 mod show;
+mod tally;
 mod words;
 
 use abide::Client;
@@ -24,6 +25,7 @@ use crate::{connection::Common, failed::Failed};
 pub(crate) enum Command {
     List(list::List),
     Show(show::Show),
+    Tally(tally::Tally),
     Follow(follow::Follow),
 }
 
@@ -32,6 +34,7 @@ impl Command {
         match self {
             Self::List(command) => command.run(common).await,
             Self::Show(command) => command.run(common).await,
+            Self::Tally(command) => command.run(common).await,
             Self::Follow(command) => command.run(common).await,
         }
     }

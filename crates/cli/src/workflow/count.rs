@@ -1,23 +1,89 @@
 //! `abide workflow count`.
 
-use clap::Args;
+use std::collections::BTreeMap;
+
+use abide::Client;
+use abide_core::{
+    list::RunFilter,
+    tally::{Tally, TallyGroup},
+};
+use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::filter::Filter;
-use crate::{connection::Common, failed::Failed};
+use crate::{
+    connection::Common,
+    failed::Failed,
+    output::{Output, Table, snake_case},
+};
 
 /// Count runs
 #[derive(Args)]
 #[command(after_help = "Example:
-  abide workflow count --status running --status paused")]
+  abide workflow count --status running --status paused
+  abide workflow count --by status")]
 pub(crate) struct Count {
+    /// Count each status or each type by itself
+    #[arg(long, value_enum, value_name = "WHAT")]
+    by: Option<By>,
     #[command(flatten)]
     filter: Filter,
 }
 
+/// What is counted by itself.
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    /// How runs stand
+    Status,
+    /// Their workflow's type
+    Type,
+}
+
 impl Count {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
-        let count = common.client().await?.count_runs(self.filter.into()).await?;
-        common.output().say(&json!({ "count": count }), count)
+        let client = common.client().await?;
+        let filter = self.filter.into();
+        match self.by {
+            Some(by) => by.tally(&client, filter, common.output()).await,
+            None => {
+                let count = client.count_runs(filter).await?;
+                common.output().say(&json!({ "count": count }), count)
+            }
+        }
+    }
+}
+
+impl By {
+    async fn tally(self, client: &Client, filter: RunFilter, output: Output) -> Result<(), Failed> {
+        let tallied = client.tally(Tally::Runs(filter)).await?;
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for (group, count) in tallied.groups {
+            if let TallyGroup::Runs { status, workflow_type } = group {
+                let name = match self {
+                    Self::Status => snake_case(&format!("{status:?}")),
+                    Self::Type => workflow_type,
+                };
+                *counts.entry(name).or_default() += count;
+            }
+        }
+        if output.json() {
+            return output.object(&json!({ "counts": counts, "more": tallied.more }));
+        }
+        if counts.is_empty() {
+            return output.line("no runs");
+        }
+        let what = match self {
+            Self::Status => "status",
+            Self::Type => "type",
+        };
+        let mut table = Table::new([what, "runs"]);
+        for (name, count) in counts {
+            table.row([name, count.to_string()]);
+        }
+        output.line(table)?;
+        if tallied.more {
+            output.line("there are more: these are as many as were looked at")?;
+        }
+        Ok(())
     }
 }

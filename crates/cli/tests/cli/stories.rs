@@ -43,6 +43,18 @@ fn programs_read_the_same_as_json() {
     assert_eq!(waits[0]["run"], run);
     assert!(waits[0]["timer"].is_string() && waits[0]["until"].is_string(), "{waits:?}");
     assert!(engine.json("waits list --within 1h").is_empty());
+    let tally = engine.json("waits tally --interval 5h --intervals 5 --kind approval --kind timer");
+    assert_eq!(tally.len(), 1);
+    assert_eq!(
+        (&tally[0]["counts"], &tally[0]["more"]),
+        (&json!({ "approval": 1 }), &json!(false))
+    );
+    assert!(engine.json("waits tally --interval 25h --intervals 1 --kind timer").is_empty());
+    let (standing, types) = (json!({ "completed": 1, "running": 1 }), json!({ "approval": 1 }));
+    let counted = engine.json("workflow count --by status");
+    assert_eq!(counted, [json!({ "counts": standing, "more": false })]);
+    let counted = engine.json("workflow count --by type --status running");
+    assert_eq!(counted, [json!({ "counts": types, "more": false })]);
     let described = &engine.json("workflow describe a")[0];
     assert_eq!(described["status"], "running");
     assert_eq!(described["waits"][0]["name"], name);

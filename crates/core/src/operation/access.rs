@@ -36,34 +36,6 @@ impl Caller {
     }
 }
 
-impl OperationName {
-    /// The least role that may ask for it.
-    pub const fn needs(self) -> Role {
-        match self {
-            Self::Describe
-            | Self::AwaitClose
-            | Self::AwaitEvents
-            | Self::AwaitWaits
-            | Self::AwaitUpdate
-            | Self::History
-            | Self::ListRuns
-            | Self::CountRuns
-            | Self::ListWaits
-            | Self::ListNodes => Role::Viewer,
-            // A query runs code of the workflow.
-            Self::Query | Self::Start | Self::Signal | Self::Update | Self::ReportAttempt => {
-                Role::Client
-            }
-            Self::Cancel
-            | Self::Terminate
-            | Self::Pause
-            | Self::Unpause
-            | Self::RescheduleTimer
-            | Self::Repair => Role::Operator,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

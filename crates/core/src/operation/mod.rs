@@ -33,6 +33,7 @@ pub use self::{
 use crate::{
     ids::{NamespaceId, RunId, WorkflowKey},
     run::Description,
+    tally::{Tallied, Tally},
 };
 
 /// Names a request within its shard; the answer carries it.
@@ -188,6 +189,7 @@ operations! {
         CountRuns -> Count,
         ListWaits -> WaitRows,
         ListNodes -> Nodes,
+        Tally -> Tallied,
     }
 }
 
@@ -206,6 +208,7 @@ answers! {
     Count(Count),
     Waits(WaitRows),
     Nodes(Nodes),
+    Tallied(Tallied),
 }
 
 /// Any operation. Each is in a box, because what waits for its answer should be small.
@@ -241,7 +244,8 @@ impl AnyOperation {
                 ReadOperation::ListRuns(_)
                 | ReadOperation::CountRuns(_)
                 | ReadOperation::ListWaits(_)
-                | ReadOperation::ListNodes(_) => false,
+                | ReadOperation::ListNodes(_)
+                | ReadOperation::Tally(_) => false,
             },
         }
     }
@@ -316,7 +320,8 @@ impl OperationName {
             | Self::ListRuns
             | Self::CountRuns
             | Self::ListWaits
-            | Self::ListNodes => true,
+            | Self::ListNodes
+            | Self::Tally => true,
             Self::Start
             | Self::Signal
             | Self::Cancel
@@ -327,6 +332,33 @@ impl OperationName {
             | Self::Repair
             | Self::Update
             | Self::ReportAttempt => false,
+        }
+    }
+
+    /// The least role that may ask for it.
+    pub const fn needs(self) -> Role {
+        match self {
+            Self::Describe
+            | Self::AwaitClose
+            | Self::AwaitEvents
+            | Self::AwaitWaits
+            | Self::AwaitUpdate
+            | Self::History
+            | Self::ListRuns
+            | Self::CountRuns
+            | Self::ListWaits
+            | Self::ListNodes
+            | Self::Tally => Role::Viewer,
+            // A query runs code of the workflow.
+            Self::Query | Self::Start | Self::Signal | Self::Update | Self::ReportAttempt => {
+                Role::Client
+            }
+            Self::Cancel
+            | Self::Terminate
+            | Self::Pause
+            | Self::Unpause
+            | Self::RescheduleTimer
+            | Self::Repair => Role::Operator,
         }
     }
 }

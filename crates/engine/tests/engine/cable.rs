@@ -11,6 +11,7 @@ use std::{
 
 use abide_core::{
     ids::{RunId, ShardId},
+    tally::{Tallied, Tally},
     time::Timestamp,
 };
 use abide_store::{
@@ -122,6 +123,10 @@ impl Store for Cable {
 
     fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64> {
         self.ask(|store| store.count_runs(filter))
+    }
+
+    fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied> {
+        self.ask(|store| store.tally(tally, rows))
     }
 
     fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept> {

@@ -22,6 +22,7 @@ use abide_core::{
         Close, Description, Liveness, Movable, Refusal, Resolution, ResumeSource, ShownActivity,
         ShownChild, ShownPhase, ShownWait, Stage, TaskTrouble, WaitKey,
     },
+    tally::{Tallied, Tally, TallyGroup, WaitTally},
     time::Timestamp,
 };
 use abide_proto::{
@@ -189,6 +190,19 @@ fn lists_and_histories() {
     check_operation(ListRuns { filter: RunFilter::default(), limit: None });
     check_operation(ListWaits { filter: waits, limit: Some(7) });
     check_operation(ListNodes);
+    check_operation(Tally::Runs(RunFilter {
+        namespace: Some("default".into()),
+        ..Default::default()
+    }));
+    check_operation(Tally::Waits(WaitTally {
+        namespace: Some("default".into()),
+        known: Default::default(),
+        workflow_type: Some("Order".into()),
+        kinds: [WaitKind::Timer, WaitKind::Approval].into(),
+        from: time(5),
+        interval: Duration::from_millis(1500),
+        intervals: 7,
+    }));
     for follow in [None, Some(0), Some(12)] {
         let request = History { target: target(), from: 5, follow };
         check_operation(request);
@@ -426,6 +440,12 @@ fn rows() {
     let shown = wait_details();
     check_reply(WaitRows { rows: vec![wait(Some(&shown)), wait(None)], more: false });
     check_reply(Count(12));
+    let waits = |interval, kind| TallyGroup::Waits { interval, kind };
+    let runs = |status| TallyGroup::Runs { status, workflow_type: "Order".into() };
+    let of_runs = RunStatus::ALL.map(|status| (runs(status), 3));
+    check_reply(Tallied { groups: of_runs.into(), more: true });
+    let of_waits = WaitKind::ALL.map(|kind| (waits(4, kind), 5));
+    check_reply(Tallied { groups: of_waits.into(), more: false });
     check_reply(HistoryPage {
         run: run(1),
         rows: vec!["one".into(), "two".into()],

@@ -24,6 +24,7 @@ use abide_core::{
     node::NodeListing,
     operation::{CountRuns, ListNodes, ListRuns, ListWaits},
     payload::Payloads,
+    tally::{Tallied, Tally},
 };
 
 pub use self::{
@@ -153,6 +154,16 @@ impl Client {
     pub async fn count_runs(&self, filter: RunFilter) -> Result<u64, ClientError> {
         let filter = RunFilter { namespace: Some(self.namespace.clone()), ..filter };
         Ok(self.ask(CountRuns { filter }).await?.0)
+    }
+
+    /// Counts waits of the client's namespace by when they end, or its runs by how they stand. It looks at
+    /// a bounded number of rows and says whether there are more.
+    pub async fn tally(&self, mut tally: Tally) -> Result<Tallied, ClientError> {
+        match &mut tally {
+            Tally::Waits(waits) => waits.namespace = Some(self.namespace.clone()),
+            Tally::Runs(filter) => filter.namespace = Some(self.namespace.clone()),
+        }
+        self.ask(tally).await
     }
 
     /// What runs of the client's namespace wait for, by the end of the wait. The next page follows the

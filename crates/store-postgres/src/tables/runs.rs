@@ -3,6 +3,7 @@
 
 use abide_core::{
     ids::{NamespaceId, RunId, ShardId},
+    tally::TallyGroup,
     time::Timestamp,
 };
 use abide_store::{
@@ -135,6 +136,18 @@ pub(crate) fn list(filter: &RunFilter, page: usize) -> Query {
 /// How many runs pass the filter.
 pub(crate) fn count(filter: &RunFilter) -> Query {
     Query::Filtered(conditions(filter).made("SELECT count(*) FROM runs", "", None))
+}
+
+/// Status and type of `most` runs and one more.
+pub(crate) fn groups(filter: &RunFilter, most: usize) -> Query {
+    const HEAD: &str = "SELECT status, workflow_type FROM runs";
+    let page = limit(most.saturating_add(1));
+    Query::Filtered(conditions(filter).made(HEAD, "", Some(page)))
+}
+
+pub(crate) fn decode_group(row: &Row) -> Result<TallyGroup, Undecodable> {
+    let status = row.choice(0, RunStatus::from_number)?;
+    Ok(TallyGroup::Runs { status, workflow_type: row.text(1)? })
 }
 
 pub(crate) fn decode_count(row: &Row) -> Result<u64, Undecodable> {

@@ -2,6 +2,7 @@
 
 use abide_core::{
     ids::{NamespaceId, RunId, ShardId, TimerId},
+    tally::WaitTally,
     time::Timestamp,
 };
 use abide_store::{
@@ -71,6 +72,25 @@ pub(crate) fn list(filter: &WaitFilter, page: usize) -> Query {
         since, until, timer, details FROM waits";
     const TAIL: &str = "ORDER BY until, run, shard, wait";
     Query::Filtered(conditions(filter).made(HEAD, TAIL, Some(limit(page))))
+}
+
+/// Kinds and ends of `most` waits and one more.
+pub(crate) fn ends(tally: &WaitTally, most: usize) -> Query {
+    let WaitTally { namespace, known, workflow_type, kinds, .. } = tally.clone();
+    let filter = WaitFilter { namespace, known, workflow_type, ..WaitFilter::default() };
+    let mut conditions = conditions(&filter);
+    if !kinds.is_empty() {
+        let numbers: Vec<_> = kinds.iter().map(|kind| i16::from(kind.number())).collect();
+        conditions.require("kind = ANY (?)", [value(numbers, Type::INT2_ARRAY)]);
+    }
+    let span = [tally.from, tally.end()].map(|at| value(Time::from(at), Type::BYTEA));
+    conditions.require("until >= ? AND until < ?", span);
+    let page = limit(most.saturating_add(1));
+    Query::Filtered(conditions.made("SELECT kind, until FROM waits", "", Some(page)))
+}
+
+pub(crate) fn decode_end(row: &Row) -> Result<(WaitKind, Timestamp), Undecodable> {
+    Ok((row.choice(0, WaitKind::from_number)?, row.time(1)?))
 }
 
 fn conditions(filter: &WaitFilter) -> Conditions {

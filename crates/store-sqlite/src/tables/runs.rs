@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use abide_core::ids::{RunId, ShardId};
+use abide_core::{
+    ids::{RunId, ShardId},
+    tally::{Tallied, TallyGroup},
+};
 use abide_store::{
     RunFilter, WorkflowRuns,
     rows::{RunRow, RunStatus, Swept},
@@ -102,6 +105,23 @@ pub(crate) fn count(connection: &Connection, filter: &RunFilter) -> Result<u64> 
         format!("SELECT count(*) FROM runs INDEXED BY {} WHERE {}", index(filter), conditions.sql);
     let mut statement = connection.prepare_cached(&sql)?;
     statement.query_row(params_from_iter(conditions.params), |row| row.number(0))
+}
+
+/// Counts so many of them by status and type.
+pub(crate) fn tally(connection: &Connection, filter: &RunFilter, most: usize) -> Result<Tallied> {
+    let mut conditions = conditions(filter);
+    conditions.params.push(limit(most.saturating_add(1)).into());
+    let sql = format!(
+        "SELECT status, workflow_type FROM runs INDEXED BY {} WHERE {} LIMIT ?",
+        index(filter),
+        conditions.sql
+    );
+    let group = |row: &Row<'_>| {
+        let status = row.choice(0, RunStatus::from_number)?;
+        Ok(TallyGroup::Runs { status, workflow_type: row.text(1)? })
+    };
+    let groups = rows(connection, &sql, params_from_iter(conditions.params), group)?;
+    Ok(Tallied::count(groups, most))
 }
 
 fn index(filter: &RunFilter) -> &'static str {

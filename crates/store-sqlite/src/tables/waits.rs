@@ -2,6 +2,7 @@
 
 use abide_core::{
     ids::{NamespaceId, RunId, ShardId, TimerId, WorkflowId},
+    tally::{Tallied, WaitTally},
     time::Timestamp,
 };
 use abide_store::{
@@ -103,6 +104,45 @@ fn by_day(
         next = day + 1;
     }
     Ok(found)
+}
+
+/// Counts so many of them, day by day.
+pub(crate) fn tally(connection: &Connection, tally: &WaitTally, most: usize) -> Result<Tallied> {
+    let (mut groups, mut next) = (Vec::new(), day(tally.from));
+    let last = day(tally.end());
+    while groups.len() <= most {
+        let Some(day) = first_day(connection, next, last)?.filter(|day| *day != ENDLESS) else {
+            break;
+        };
+        let mut conditions = tallied(tally);
+        conditions.require("day = ?", [day.into()]);
+        conditions.params.push(limit(most.saturating_add(1) - groups.len()).into());
+        let sql = format!(
+            "SELECT kind, until FROM waits INDEXED BY waits_by_day WHERE {} LIMIT ?",
+            conditions.sql
+        );
+        let end = |row: &Row<'_>| Ok((row.choice(0, WaitKind::from_number)?, row.time(1)?));
+        let ends = rows(connection, &sql, params_from_iter(conditions.params), end)?;
+        groups.extend(ends.into_iter().filter_map(|(kind, until)| tally.group(kind, until)));
+        next = day + 1;
+    }
+    Ok(Tallied::count(groups, most))
+}
+
+fn tallied(tally: &WaitTally) -> Conditions {
+    let WaitTally { namespace, known, workflow_type, kinds, .. } = tally;
+    let (namespace, known) = (namespace.clone(), known.clone());
+    let filter = WaitFilter {
+        namespace,
+        known,
+        workflow_type: workflow_type.clone(),
+        ..WaitFilter::default()
+    };
+    let mut conditions = conditions(&filter);
+    conditions.require_one_of("kind", kinds.iter().map(|kind| kind.number().into()));
+    let span = [tally.from, tally.end()].map(|at| time(at).to_vec().into());
+    conditions.require("until >= ? AND until < ?", span);
+    conditions
 }
 
 /// The first day of this range on which a wait ends.

@@ -1,7 +1,16 @@
 //! Checks of the two lists over all shards: each filter alone, every pair of filters, and paging
 //! with a filter, compared with the rows themselves.
 
-use abide_core::{ids::ShardId, time::Timestamp};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use abide_core::{
+    ids::ShardId,
+    tally::{Tallied, Tally, TallyGroup, WaitTally},
+    time::Timestamp,
+};
 
 use crate::{
     RunFilter, Store, WaitFilter, WaitPosition, Write,
@@ -12,7 +21,7 @@ use crate::{
     rows::{RunRow, RunStatus, WaitKind, WaitRow},
 };
 
-pub(super) const CHECKS: &[Check] = checks![filters_of_runs, filters_of_waits];
+pub(super) const CHECKS: &[Check] = checks![filters_of_runs, filters_of_waits, tallies];
 
 fn filters_of_runs(store: &dyn Store) {
     let mut rows: Vec<RunRow> = (0..36).map(varied_run).collect();
@@ -87,6 +96,62 @@ fn filters_of_waits(store: &dyn Store) {
         });
         assert_eq!(paged, expected, "in pages: {filter:?}");
     }
+}
+
+/// What is counted is what the rows themselves say, and what is left out is said.
+fn tallies(store: &dyn Store) {
+    let waits: Vec<(ShardId, WaitRow)> = (0..40).map(varied_wait).collect();
+    for (shard, row) in &waits {
+        let of_run = RunRow { workflow_type: row.workflow_type.clone(), ..run_row(row.run) };
+        commit(store, *shard, vec![Write::PutRun(of_run), Write::PutWait(row.clone())]);
+    }
+    let runs: BTreeMap<_, _> = waits.iter().map(|(_, row)| (row.run, row)).collect();
+    let of_type = |row: &&WaitRow| row.workflow_type == "T";
+    let count = u64::try_from(runs.into_values().filter(of_type).count()).expect("few rows");
+    let filter = RunFilter { workflow_type: Some("T".to_owned()), ..RunFilter::default() };
+    let tallied = read(store.tally(Tally::Runs(filter), 100));
+    let expected =
+        TallyGroup::Runs { status: run_row(run(1)).status, workflow_type: "T".to_owned() };
+    assert_eq!(tallied, Tallied { groups: [(expected, count)].into(), more: false });
+    for tally in wait_tallies() {
+        let groups = || waits.iter().filter_map(|(_, row)| tally.group_of(row));
+        let tallied = read(store.tally(Tally::Waits(tally.clone()), 100));
+        assert_eq!(tallied, Tallied::count(groups(), 100), "{tally:?}");
+        let some = read(store.tally(Tally::Waits(tally.clone()), 2));
+        let counted = u64::try_from(groups().count().min(2)).expect("few rows");
+        assert_eq!(some.groups.values().sum::<u64>(), counted, "{tally:?}");
+        assert_eq!(some.more, groups().count() > 2, "{tally:?}");
+    }
+}
+
+fn wait_tallies() -> Vec<WaitTally> {
+    let all = WaitTally {
+        namespace: None,
+        known: BTreeSet::new(),
+        workflow_type: None,
+        kinds: BTreeSet::new(),
+        from: time(1_800_000_000, 0),
+        interval: Duration::from_nanos(1_000_000_007),
+        intervals: 4,
+    };
+    let kinds = [WaitKind::Timer, WaitKind::Approval].into();
+    vec![
+        WaitTally { namespace: Some("n".into()), ..all.clone() },
+        WaitTally { known: ["m".into()].into(), ..all.clone() },
+        WaitTally { workflow_type: Some("T".to_owned()), ..all.clone() },
+        WaitTally { kinds, ..all.clone() },
+        WaitTally { from: time(1_800_000_002, 20), ..all.clone() },
+        WaitTally { intervals: 1, ..all.clone() },
+        // Over the end of time, and over several days.
+        WaitTally { interval: Duration::MAX, ..all.clone() },
+        WaitTally {
+            from: time(1_799_000_000, 0),
+            interval: Duration::from_secs(86_400),
+            intervals: 20,
+            ..all.clone()
+        },
+        all,
+    ]
 }
 
 /// Run 1 has eight waits, the others one each.

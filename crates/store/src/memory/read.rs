@@ -7,6 +7,7 @@ use std::{
 
 use abide_core::{
     ids::{RunId, ShardId, WorkflowKey},
+    tally::{Tallied, Tally, TallyGroup},
     time::Timestamp,
 };
 
@@ -131,6 +132,20 @@ impl Tables {
     /// Number of runs that match the filter.
     pub fn count_runs(&self, filter: &RunFilter) -> u64 {
         self.runs.values().filter(|row| filter.matches(row)).map(|_| 1).sum()
+    }
+
+    /// Counts at most `rows` rows.
+    pub fn tally(&self, tally: &Tally, rows: usize) -> Tallied {
+        match tally {
+            Tally::Waits(tally) => {
+                let groups = self.waits.values().filter_map(|row| tally.group_of(row));
+                Tallied::count(groups, rows)
+            }
+            Tally::Runs(filter) => {
+                let runs = self.runs.values().filter(|row| filter.matches(row));
+                Tallied::count(runs.map(TallyGroup::of_run), rows)
+            }
+        }
     }
 
     /// Examines a page of open runs for those that nothing would resume.

@@ -1,0 +1,91 @@
+//! `abide waits tally`.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use abide::Timestamp;
+use abide_core::{
+    list::WaitKind,
+    tally::{Tally as Counting, TallyGroup, WaitTally},
+};
+use clap::Args;
+use serde_json::json;
+
+use super::list::Kind;
+use crate::{
+    connection::Common,
+    failed::Failed,
+    output::{Table, absolute, parse_length, parse_moment, snake_case, system_now},
+};
+
+/// Count the waits that end in each of several intervals, by kind
+#[derive(Args)]
+#[command(after_help = "Example:
+  abide waits tally
+  abide waits tally --interval 15m --intervals 8 --kind timer --kind activity-retry
+  abide waits tally --from 2027-01-01T00:00:00Z --interval 1d --intervals 31")]
+pub(crate) struct Tally {
+    /// Only waits of this kind; repeat it for several
+    #[arg(short, long, value_enum, value_name = "KIND")]
+    kind: Vec<Kind>,
+    /// Only waits of workflows of this type
+    #[arg(short = 't', long = "type", value_name = "TYPE")]
+    workflow_type: Option<String>,
+    /// Where the first interval begins; by default now
+    #[arg(long, value_name = "MOMENT", value_parser = parse_moment)]
+    from: Option<Timestamp>,
+    /// How long an interval is
+    #[arg(long, value_name = "TIME", value_parser = parse_length, default_value = "1h")]
+    interval: Duration,
+    /// How many intervals
+    #[arg(long, value_name = "COUNT", default_value_t = 24)]
+    intervals: u32,
+}
+
+impl Tally {
+    pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
+        let from = self.from.unwrap_or_else(system_now);
+        let tally = WaitTally {
+            namespace: None,
+            known: Default::default(),
+            workflow_type: self.workflow_type,
+            kinds: self.kind.into_iter().map(WaitKind::from).collect(),
+            from,
+            interval: self.interval,
+            intervals: self.intervals,
+        };
+        let tallied = common.client().await?.tally(Counting::Waits(tally)).await?;
+        let mut counts: BTreeMap<u32, BTreeMap<WaitKind, u64>> = BTreeMap::new();
+        for (group, count) in tallied.groups {
+            if let TallyGroup::Waits { interval, kind } = group {
+                counts.entry(interval).or_default().insert(kind, count);
+            }
+        }
+        let begin = |interval| from.saturating_add(self.interval.saturating_mul(interval));
+        let output = common.output();
+        if output.json() {
+            for (interval, kinds) in counts {
+                let named = |(kind, count)| (snake_case(&format!("{kind:?}")), count);
+                let kinds: BTreeMap<String, u64> = kinds.into_iter().map(named).collect();
+                let begins = begin(interval).to_string();
+                let more = tallied.more;
+                output.object(&json!({ "from": begins, "counts": kinds, "more": more }))?;
+            }
+            return Ok(());
+        }
+        if counts.is_empty() {
+            return output.line("no wait ends then");
+        }
+        let mut table = Table::new(["from", "kind", "waits"]);
+        for (interval, kinds) in counts {
+            for (kind, count) in kinds {
+                let kind = snake_case(&format!("{kind:?}")).replace('_', " ");
+                table.row([absolute(begin(interval)), kind, count.to_string()]);
+            }
+        }
+        output.line(table)?;
+        if tallied.more {
+            output.line("there are more: ask for fewer intervals, kinds or types")?;
+        }
+        Ok(())
+    }
+}

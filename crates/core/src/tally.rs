@@ -1,0 +1,199 @@
+//! Tallies: how many waits end when, and how many runs stand how. A tally looks at a bounded number of
+//! rows, and says so if there are more.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use crate::{
+    ids::NamespaceId,
+    limits::{InvalidField, Limits},
+    list::{RunFilter, RunRow, RunStatus, WaitKind, WaitRow},
+    time::Timestamp,
+};
+
+/// What is counted, and by what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tally {
+    /// Waits, by the interval in which they end and by kind.
+    Waits(WaitTally),
+    /// Runs, by status and type.
+    Runs(RunFilter),
+}
+
+/// Which waits are counted. Those without an end never are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitTally {
+    /// Only this namespace.
+    pub namespace: Option<NamespaceId>,
+    /// Only these namespaces, which an engine knows; none means all.
+    pub known: BTreeSet<NamespaceId>,
+    /// Only waits of workflows of this type.
+    pub workflow_type: Option<String>,
+    /// Only these kinds; none means all.
+    pub kinds: BTreeSet<WaitKind>,
+    /// Only waits that end at or after this: where the first interval begins.
+    pub from: Timestamp,
+    /// How long an interval is.
+    pub interval: Duration,
+    /// How many intervals there are.
+    pub intervals: u32,
+}
+
+/// What is counted together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TallyGroup {
+    /// Waits of one kind that end in one interval.
+    Waits {
+        /// Which interval; the first is zero.
+        interval: u32,
+        /// The kind.
+        kind: WaitKind,
+    },
+    /// Runs of one type that stand alike.
+    Runs {
+        /// How they stand.
+        status: RunStatus,
+        /// Their type.
+        workflow_type: String,
+    },
+}
+
+/// How many there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tallied {
+    /// Groups that have any.
+    pub groups: BTreeMap<TallyGroup, u64>,
+    /// There are more than were counted.
+    pub more: bool,
+}
+
+impl Tallied {
+    /// Counts so many rows, each by its group.
+    pub fn count(rows: impl IntoIterator<Item = TallyGroup>, limit: usize) -> Self {
+        let mut tallied = Self::default();
+        for (index, group) in rows.into_iter().enumerate() {
+            if index == limit {
+                tallied.more = true;
+                break;
+            }
+            *tallied.groups.entry(group).or_default() += 1;
+        }
+        tallied
+    }
+
+    /// Keeps so many groups.
+    pub fn bound(&mut self, groups: usize) {
+        while self.groups.len() > groups {
+            self.groups.pop_last();
+            self.more = true;
+        }
+    }
+}
+
+impl WaitTally {
+    /// Where the last interval ends.
+    pub fn end(&self) -> Timestamp {
+        self.from.saturating_add(self.interval.saturating_mul(self.intervals))
+    }
+
+    /// The group of waits of a kind that end then, if they are counted.
+    pub fn group(&self, kind: WaitKind, until: Timestamp) -> Option<TallyGroup> {
+        let counted = self.kinds.is_empty() || self.kinds.contains(&kind);
+        if !counted || until < self.from || until >= self.end() || until.never() {
+            return None;
+        }
+        let passed = until.saturating_since(self.from).as_nanos();
+        let interval = u32::try_from(passed / self.interval.as_nanos().max(1)).ok()?;
+        Some(TallyGroup::Waits { interval, kind })
+    }
+
+    /// The group of a row, if it is counted.
+    pub fn group_of(&self, row: &WaitRow) -> Option<TallyGroup> {
+        let passes = self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
+            && (self.known.is_empty() || self.known.contains(&row.namespace))
+            && self.workflow_type.as_ref().is_none_or(|name| row.workflow_type == *name);
+        if passes { self.group(row.kind, row.until) } else { None }
+    }
+
+    /// Refuses what would be no tally, or too long a one.
+    pub fn check(&self, limits: &Limits) -> Result<(), InvalidField> {
+        if self.interval.is_zero() {
+            return Err(InvalidField::new("interval", "is zero; say how long an interval is"));
+        }
+        let most = limits.tally_groups / WaitKind::ALL.len();
+        match usize::try_from(self.intervals) {
+            Ok(intervals) if (1..=most).contains(&intervals) => Ok(()),
+            _ => {
+                let problem = format!("is {}; it may be 1 to {most}", self.intervals);
+                Err(InvalidField::new("intervals", problem))
+            }
+        }
+    }
+}
+
+impl TallyGroup {
+    /// The group of a run.
+    pub fn of_run(row: &RunRow) -> Self {
+        Self::Runs { status: row.status, workflow_type: row.workflow_type.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::new(seconds, 0).expect("a time")
+    }
+
+    fn tally() -> WaitTally {
+        WaitTally {
+            namespace: None,
+            known: BTreeSet::new(),
+            workflow_type: None,
+            kinds: BTreeSet::new(),
+            from: at(100),
+            interval: Duration::from_secs(10),
+            intervals: 3,
+        }
+    }
+
+    #[test]
+    fn a_wait_falls_into_the_interval_that_its_end_begins_or_is_in() {
+        let interval = |seconds| match tally().group(WaitKind::Timer, at(seconds)) {
+            Some(TallyGroup::Waits { interval, .. }) => Some(interval),
+            Some(TallyGroup::Runs { .. }) | None => None,
+        };
+        let expected = [(99, None), (100, Some(0)), (109, Some(0)), (110, Some(1))];
+        for (seconds, expected) in expected.into_iter().chain([(129, Some(2)), (130, None)]) {
+            assert_eq!(interval(seconds), expected, "{seconds}");
+        }
+        let endless = WaitTally { interval: Duration::MAX, ..tally() };
+        assert_eq!(endless.group(WaitKind::Timer, Timestamp::NEVER), None);
+    }
+
+    #[test]
+    fn what_is_left_out_is_said() {
+        let rows = || (0..3).map(|interval| TallyGroup::Waits { interval, kind: WaitKind::Timer });
+        assert!(!Tallied::count(rows(), 3).more);
+        let mut tallied = Tallied::count(rows(), 2);
+        assert_eq!((tallied.groups.len(), tallied.more), (2, true));
+        tallied = Tallied::count(rows(), 3);
+        tallied.bound(2);
+        assert_eq!((tallied.groups.len(), tallied.more), (2, true));
+    }
+
+    #[test]
+    fn intervals_are_bounded() {
+        let limits = Limits::default();
+        assert_eq!(tally().check(&limits), Ok(()));
+        for intervals in [0, 1_001] {
+            let refused = WaitTally { intervals, ..tally() }.check(&limits).expect_err("refused");
+            assert_eq!(refused.field, "intervals");
+        }
+        let none = WaitTally { interval: Duration::ZERO, ..tally() };
+        assert_eq!(none.check(&limits).expect_err("refused").field, "interval");
+    }
+}
