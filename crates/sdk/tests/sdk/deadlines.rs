@@ -561,7 +561,7 @@ fn queries_and_validators_leave_no_trace() {
     let mut world = World::<Curious>::start(());
     let begun = world.now();
     let told = world.query_kept("extend").unwrap();
-    let told: String = abide::payload::decode(&told).unwrap();
+    let told: String = decode(&told).unwrap();
     assert!(told.contains("cannot move a deadline"), "{told}");
     let dozed = world.query_kept("doze").unwrap_err();
     assert!(dozed.message.contains("only look at a run"), "{dozed:?}");

@@ -308,7 +308,7 @@ async fn perform(
 ) -> PeerAnswer {
     let answer = match called {
         Ok(Called::Operation(operation)) => wire::answer_to_wire(engine.ask_here(operation).await),
-        Ok(Called::Report(report)) => wire::acknowledged_to_wire(engine.report_here(report).await),
+        Ok(Called::Report(report)) => wire::acknowledged_to_wire(engine.report_here(*report).await),
         Err(failed) => wire::answer_to_wire(Err(failed)),
     };
     PeerAnswer { number, answer: Some(answer) }

@@ -42,7 +42,7 @@ pub(super) fn report_to_wire(report: Report) -> peer_call::Call {
 /// What another node calls for.
 pub(super) enum Called {
     Operation(Box<RunOperation>),
-    Report(Report),
+    Report(Box<Report>),
 }
 
 /// What another node calls for.
@@ -62,7 +62,8 @@ pub(super) fn called(call: Option<peer_call::Call>) -> Result<Called, InvalidFie
         peer_call::Call::Worker(wire::PeerCompletion { completion, session }) => {
             let completion = completion.and_then(|completion| completion.completion);
             let session = SessionId::from(session);
-            Called::Report(worker::report_from_wire(completion.ok_or_else(missing)?, &session)?)
+            let report = worker::report_from_wire(completion.ok_or_else(missing)?, &session)?;
+            Called::Report(Box::new(report))
         }
         peer_call::Call::AwaitEvents(wire::PeerAwaitEvents { target, after }) => {
             let target = target.ok_or_else(missing)?.try_into()?;

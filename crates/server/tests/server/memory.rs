@@ -88,7 +88,7 @@ async fn evictions(server: &Server, kind: &str) -> u64 {
 /// Calls that are small are answered at once.
 async fn is_served(transport: &dyn Transport) {
     for _ in 0..10 {
-        count(&*transport).await.expect("it is served");
+        count(transport).await.expect("it is served");
     }
 }
 
@@ -176,7 +176,7 @@ async fn large_run(transport: &dyn Transport, pages: usize) {
         let signal =
             abide_core::event::SignalReceived { name: "go".into(), input, ..Default::default() };
         let call = Signal { target: target("hello"), signal, extension: Default::default() };
-        ask(&*transport, call).await.expect("it is signalled");
+        ask(transport, call).await.expect("it is signalled");
     }
 }
 

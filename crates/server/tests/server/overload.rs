@@ -153,7 +153,7 @@ async fn large_run(transport: &dyn Transport) {
         let input = vec![Payload::new(vec![7; 1 << 20])];
         let signal = SignalReceived { name: "go".into(), input, ..SignalReceived::default() };
         let call = Signal { target: target("hello"), signal, extension: Default::default() };
-        ask(&*transport, call).await.expect("it is signalled");
+        ask(transport, call).await.expect("it is signalled");
     }
 }
 
@@ -204,7 +204,7 @@ async fn others_are_served(transport: &dyn Transport) {
     for n in 0..100 {
         start(transport, &format!("other-{n}"), "hello").await;
     }
-    assert_eq!(count(&*transport).await, Ok(101));
+    assert_eq!(count(transport).await, Ok(101));
 }
 
 /// Pages that nobody reads are not read from the store either, but for a few.
