@@ -180,7 +180,7 @@ async fn callers_at_a_node_without_a_store_are_told_when_its_lease_is_over() {
     let answers = tokio::join!(
         ask_here(cut_off, signal()),
         ask_here(cut_off, AwaitClose { target: target(&id) }),
-        ask(&good, signal()),
+        ask(good, signal()),
     );
     let answers = [answers.0.map(drop), answers.1.map(drop), answers.2.map(drop)];
     for answer in answers {

@@ -262,7 +262,7 @@ async fn a_page_of_large_waits_ends_early_and_says_so() {
 /// The run as it is once its code has nothing to do.
 async fn settled(engine: &Engine, id: &str) -> Description {
     loop {
-        let shown = ask(&engine, Describe { target: target(id) }).await.expect("it is there");
+        let shown = ask(engine, Describe { target: target(id) }).await.expect("it is there");
         if !matches!(shown.liveness, Liveness::TaskWaiting | Liveness::TaskRunning) {
             return *shown;
         }

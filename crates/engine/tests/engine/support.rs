@@ -114,7 +114,7 @@ pub(crate) async fn history(engine: &Engine, workflow: &WorkflowKey, run: RunId)
     let (mut from, mut events) = (0, Vec::new());
     loop {
         let request = History { target: target.clone(), from, follow: None };
-        let page = match ask(&engine, request).await {
+        let page = match ask(engine, request).await {
             // Its shard is on its way to another node.
             Err(CallError::NotServed | CallError::Reset | CallError::Unavailable(_)) => {
                 tokio::time::sleep(Duration::from_millis(5)).await;

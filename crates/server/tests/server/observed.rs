@@ -10,6 +10,7 @@ use std::{
 
 use abide_core::{
     ids::{RunId, ShardId},
+    tally::{Tallied, Tally},
     time::Timestamp,
 };
 use abide_store::{
@@ -155,6 +156,10 @@ impl Store for ObservedStore {
 
     fn count_runs(&self, filter: RunFilter) -> Pending<'_, u64> {
         self.kept.count_runs(filter)
+    }
+
+    fn tally(&self, tally: Tally, rows: usize) -> Pending<'_, Tallied> {
+        self.kept.tally(tally, rows)
     }
 
     fn stranded(&self, shard: ShardId, after: Option<RunId>, limit: usize) -> Pending<'_, Swept> {
