@@ -24,6 +24,9 @@ const SIMULATOR_SECONDS: u64 = 150;
 /// Time limit of the search for deliberate bugs, in seconds.
 const BUG_HUNT_SECONDS: u64 = 30;
 
+/// All steps together take no longer than this on two cores, so that people still run them.
+const MINUTES_MAX: u64 = 75;
+
 /// Minutes of hostile input. The machine may run other things too, so response times are not checked.
 const HOSTILE_MINUTES: &str = "2";
 
@@ -38,19 +41,35 @@ pub(crate) fn run(options: &[&str]) -> Result<(), Vec<Problem>> {
     let seeds = seeds(options)?;
     let simulated = Workspace::load()?.has_package(SIMULATOR);
     let steps = steps(seeds, simulated);
+    let mut times = Vec::new();
     let started_at = Instant::now();
     for (index, step) in steps.iter().enumerate() {
         output::line(&heading(index + 1, steps.len(), step));
         let step_started_at = Instant::now();
         perform(step, started_at)?;
-        output::line(&format!("{} passed in {}", step.name, seconds(step_started_at.elapsed())));
+        let elapsed = minutes(step_started_at.elapsed());
+        output::line(&format!("{} passed in {elapsed}", step.name));
+        times.push(format!("{elapsed:>9}  {}", step.name));
     }
     if !simulated {
         output::line(&format!("\nsimulator skipped: the workspace has no package {SIMULATOR}"));
     }
-    let elapsed = seconds(started_at.elapsed());
-    output::line(&format!("\ntest: all {} steps passed in {elapsed}", steps.len()));
-    Ok(())
+    let elapsed = started_at.elapsed();
+    output::line(&format!("\n{}", times.join("\n")));
+    output::line(&format!("test: all {} steps passed in {}", steps.len(), minutes(elapsed)));
+    Ok(in_time(elapsed)?)
+}
+
+fn in_time(elapsed: Duration) -> Result<(), Problem> {
+    if elapsed <= Duration::from_secs(MINUTES_MAX * 60) {
+        return Ok(());
+    }
+    let what = format!("took {}; the limit is {MINUTES_MAX} min", minutes(elapsed));
+    Err(Problem::new(
+        "cargo xtask test",
+        what,
+        "make the slowest step faster, or run it on idle cores",
+    ))
 }
 
 fn steps(seeds: u64, simulated: bool) -> Vec<Step> {
@@ -119,7 +138,7 @@ fn perform(step: &Step, started_at: Instant) -> Result<(), Problem> {
 }
 
 fn failure(step: &Step, reason: impl fmt::Display, elapsed: Duration) -> Problem {
-    let what = format!("failed with {reason}, {} after the start", seconds(elapsed));
+    let what = format!("failed with {reason}, {} after the start", minutes(elapsed));
     Problem::new(command_line(step), what, step.fix)
 }
 
@@ -144,8 +163,8 @@ fn command_line(step: &Step) -> String {
     format!("cargo {}", step.arguments.join(" "))
 }
 
-fn seconds(elapsed: Duration) -> String {
-    format!("{:.1} s", elapsed.as_secs_f64())
+fn minutes(elapsed: Duration) -> String {
+    format!("{:.1} min", elapsed.as_secs_f64() / 60.0)
 }
 
 #[cfg(test)]
@@ -175,11 +194,18 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_takes_too_long_fails() {
+        assert_eq!(in_time(Duration::from_secs(75 * 60)), Ok(()));
+        let problem = in_time(Duration::from_secs(75 * 60 + 6)).unwrap_err();
+        assert_eq!(problem.what, "took 75.1 min; the limit is 75 min");
+    }
+
+    #[test]
     fn a_failed_step_says_what_where_and_how_to_fix_it() {
         let step = &steps(7, false)[0];
         assert_eq!(
-            failure(step, "exit status: 1", Duration::from_millis(1500)).to_string(),
-            "cargo fmt --all --check: failed with exit status: 1, 1.5 s after the start\n  \
+            failure(step, "exit status: 1", Duration::from_secs(90)).to_string(),
+            "cargo fmt --all --check: failed with exit status: 1, 1.5 min after the start\n  \
              fix: run `cargo fmt --all`"
         );
     }

@@ -32,6 +32,7 @@ mod recorded;
 mod rules;
 mod scopes;
 mod scopes_drawn;
+mod signal_deadlines;
 mod signals;
 mod updates;
 mod world;
