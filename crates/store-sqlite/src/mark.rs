@@ -68,6 +68,13 @@ impl Mark {
         Ok(())
     }
 
+    /// The log is about to have fewer rows. Synced, or a power cut could leave the higher number beside
+    /// the log that a later commit has shortened.
+    pub(crate) fn lower(&mut self, rows: u64) -> io::Result<()> {
+        self.note(rows)?;
+        self.file.sync_data()
+    }
+
     /// A mark on a disk that is full.
     #[cfg(all(test, target_os = "linux"))]
     pub(crate) fn without_room(rows: u64) -> Self {

@@ -285,7 +285,7 @@ impl Writer {
     fn lower_mark(&mut self) -> Result<(), Fault> {
         match &mut self.mark {
             Some(mark) if self.log_row < mark.rows() => mark
-                .note(self.log_row)
+                .lower(self.log_row)
                 .map_err(|error| Fault::of_file("the mark beside the store", &error)),
             _ => Ok(()),
         }

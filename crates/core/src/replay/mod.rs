@@ -385,10 +385,11 @@ impl<C: Code> Replay<C> {
     }
 }
 
-/// When an input reached the run. One that came while a task was started is numbered later.
+/// When an input reached the run. A signal that arrives while a task is started is numbered later, but
+/// never earlier: the clock that numbers it may be behind the one that saw it arrive.
 fn happened_at(event: &Event) -> Timestamp {
     if let Fact::SignalReceived(signal) = &event.body.fact {
-        signal.received_at
+        signal.received_at.min(event.time)
     } else {
         event.time
     }

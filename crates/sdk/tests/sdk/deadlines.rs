@@ -261,6 +261,20 @@ fn a_deadline_that_is_shortened_comes_at_once_however_late_the_worker_comes() {
     world.check();
 }
 
+/// The node that saw the signal arrive had a clock that was ahead of the one that has the shard now.
+#[test]
+fn a_deadline_is_ended_at_once_also_by_a_signal_of_a_later_clock() {
+    let mut world = World::<Unbounded>::start(seconds(60));
+    let (now, ahead) = (world.now(), world.now().saturating_add(seconds(1)));
+    world.signal_received("close_at", encode(&now).unwrap(), ahead);
+    world.work();
+    assert_eq!(world.query(Unbounded::refused, ()), None);
+    world.evict();
+    world.pass(seconds(0));
+    assert_eq!(world.result(), Some(0));
+    world.check();
+}
+
 #[test]
 fn a_deadline_that_had_passed_when_the_signal_arrived_is_refused() {
     let mut world = World::<Unbounded>::start(seconds(60));

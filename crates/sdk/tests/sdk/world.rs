@@ -157,7 +157,12 @@ impl<W: Workflow> World<W> {
 
     /// A signal whose task is not worked on yet.
     pub(crate) fn signal_raw(&mut self, name: &str, input: Payloads) {
-        let (name, received_at) = (name.to_owned(), self.now);
+        self.signal_received(name, input, self.now);
+    }
+
+    /// Delivers a signal that another clock saw arrive.
+    pub(crate) fn signal_received(&mut self, name: &str, input: Payloads, received_at: Timestamp) {
+        let name = name.to_owned();
         let received = SignalReceived { name, input, received_at, ..SignalReceived::default() };
         let signal = Signal { signal: received, extension: Extension::new() };
         self.take(Input::Signal(Box::new(signal)));

@@ -112,7 +112,8 @@ impl Accept {
     ) -> Result<impl Stream<Item = Result<PeerAnswers, Status>>, Status> {
         let PeerFrame { proof, .. } = self.heard(&mut said).await?;
         if !self.credentials.proven(&terms, End::Caller, &proof) {
-            let why = "this node has another secret: all nodes of a cluster need the same";
+            let why = "this node has another secret or another address: all nodes of a cluster need the same \
+                       secret, and each its own address";
             return Err(self.stranger(&terms.caller, why));
         }
         guest.trust();

@@ -24,13 +24,18 @@ impl Credentials {
         own.is_some_and(|certificate| tls::has_name(certificate, name))
     }
 
-    /// Shows that this end knows the secret, if there is one.
+    /// Shows that this end knows the secret, if there is one, and which node calls which.
     pub(super) fn sign(&self, terms: &Terms, end: End) -> Vec<u8> {
-        self.key.as_ref().map(|key| terms.sign(key, end)).unwrap_or_default()
+        terms.sign(&self.proof_key(), end)
     }
 
-    /// Whether the other end knows the secret, if there is one.
+    /// Whether the other end knows the secret, if there is one, and agrees on which node calls which: a
+    /// call that reaches another node than the one it is meant for must not become its link.
     pub(super) fn proven(&self, terms: &Terms, end: End, proof: &[u8]) -> bool {
-        self.key.as_ref().is_none_or(|key| terms.proven(key, end, proof))
+        terms.proven(&self.proof_key(), end, proof)
+    }
+
+    fn proof_key(&self) -> ProofKey {
+        self.key.clone().unwrap_or_else(ProofKey::without_secret)
     }
 }

@@ -67,8 +67,7 @@ impl Cluster {
         GrpcTransport::new(&options).expect("a good address")
     }
 
-    /// How a link ends that begins with a hello and the proof of nothing, by somebody whose certificate
-    /// has this name; nothing if it is taken for a node.
+    /// How a link ends that begins with a hello and no proof, by a caller whose certificate has this name.
     async fn link(&self, server: &Server, name: &str) -> Result<(), Status> {
         let (certificate, key) = self.authority.issue_for(&[name]);
         let tls = ClientTlsConfig::new()
@@ -115,7 +114,9 @@ async fn who_has_a_certificate_without_the_name_is_a_client_and_no_node() {
         assert_eq!(refused.code(), Code::Unauthenticated, "{refused}");
         assert!(refused.message().contains("certificate_name"), "{refused}");
     }
-    cluster.link(&server, NAME).await.expect("it is taken for a node");
+    // With the name it is asked to prove which node calls which.
+    let unproven = cluster.link(&server, NAME).await.expect_err("it proves nothing");
+    assert!(unproven.message().contains("another address"), "{unproven}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -138,11 +138,12 @@ pub(crate) fn count(filter: &RunFilter) -> Query {
     Query::Filtered(conditions(filter).made("SELECT count(*) FROM runs", "", None))
 }
 
-/// Status and type of `most` runs and one more.
+/// Status and type of the newest `most` runs and one more.
 pub(crate) fn groups(filter: &RunFilter, most: usize) -> Query {
     const HEAD: &str = "SELECT status, workflow_type FROM runs";
+    const TAIL: &str = "ORDER BY started_at DESC, run DESC";
     let page = limit(most.saturating_add(1));
-    Query::Filtered(conditions(filter).made(HEAD, "", Some(page)))
+    Query::Filtered(conditions(filter).made(HEAD, TAIL, Some(page)))
 }
 
 pub(crate) fn decode_group(row: &Row) -> Result<TallyGroup, Undecodable> {

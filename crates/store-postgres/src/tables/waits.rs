@@ -74,7 +74,7 @@ pub(crate) fn list(filter: &WaitFilter, page: usize) -> Query {
     Query::Filtered(conditions(filter).made(HEAD, TAIL, Some(limit(page))))
 }
 
-/// Kinds and ends of `most` waits and one more.
+/// Kinds and ends of the `most` waits that end first and one more.
 pub(crate) fn ends(tally: &WaitTally, most: usize) -> Query {
     let WaitTally { namespace, known, workflow_type, kinds, .. } = tally.clone();
     let filter = WaitFilter { namespace, known, workflow_type, ..WaitFilter::default() };
@@ -86,7 +86,7 @@ pub(crate) fn ends(tally: &WaitTally, most: usize) -> Query {
     let span = [tally.from, tally.end()].map(|at| value(Time::from(at), Type::BYTEA));
     conditions.require("until >= ? AND until < ?", span);
     let page = limit(most.saturating_add(1));
-    Query::Filtered(conditions.made("SELECT kind, until FROM waits", "", Some(page)))
+    Query::Filtered(conditions.made("SELECT kind, until FROM waits", "ORDER BY until", Some(page)))
 }
 
 pub(crate) fn decode_end(row: &Row) -> Result<(WaitKind, Timestamp), Undecodable> {

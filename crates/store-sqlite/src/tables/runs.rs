@@ -107,12 +107,13 @@ pub(crate) fn count(connection: &Connection, filter: &RunFilter) -> Result<u64> 
     statement.query_row(params_from_iter(conditions.params), |row| row.number(0))
 }
 
-/// Counts so many of them by status and type.
+/// Counts so many of them by status and type, the newest first.
 pub(crate) fn tally(connection: &Connection, filter: &RunFilter, most: usize) -> Result<Tallied> {
     let mut conditions = conditions(filter);
     conditions.params.push(limit(most.saturating_add(1)).into());
     let sql = format!(
-        "SELECT status, workflow_type FROM runs INDEXED BY {} WHERE {} LIMIT ?",
+        "SELECT status, workflow_type FROM runs INDEXED BY {} WHERE {} \
+         ORDER BY started_at DESC, run DESC LIMIT ?",
         index(filter),
         conditions.sql
     );
