@@ -1,4 +1,4 @@
-//! What the engine says to the answers of a workflow thread.
+//! Acknowledgements: how the engine answers the reports of a workflow thread.
 
 use std::{
     future::Future,
@@ -19,15 +19,15 @@ use futures_util::StreamExt;
 use super::{notice, thread::Acks, unfit};
 use crate::transport::{Answer, SessionSender};
 
-/// An answer that the engine has not acknowledged yet.
+/// A report that the engine has not acknowledged yet.
 pub(super) struct Ack {
     sender: Arc<dyn SessionSender>,
-    /// The task that was completed, if it is about one.
+    /// The task that the report completes; none for other reports.
     answered: Option<TaskToken>,
     reply: Answer<'static, ReportAnswer>,
 }
 
-/// An answer that the engine has acknowledged, or never will.
+/// A report that the engine has acknowledged, or whose stream is lost.
 pub(super) struct Acknowledged {
     pub(super) sender: Arc<dyn SessionSender>,
     pub(super) answered: Option<TaskToken>,
@@ -44,7 +44,7 @@ impl Ack {
         Self { sender, answered, reply }
     }
 
-    /// The answer to a query. If it cannot be sent, its caller is told so instead.
+    /// The answer to a query. If it cannot be sent, the caller of the query gets a failure instead.
     pub(super) fn to_query(
         sender: Arc<dyn SessionSender>,
         token: QueryToken,
@@ -74,8 +74,8 @@ impl Future for Ack {
 }
 
 impl Acknowledged {
-    /// Hears all that is left to be heard. A completion that no engine will ever take is followed by
-    /// the word that it failed.
+    /// Waits for all acknowledgements. When an engine refuses a completion for good, the task is
+    /// reported as failed.
     pub(super) async fn all(mut acks: Acks) {
         while let Some(Self { sender, answered, result }) = acks.next().await {
             if let Some(token) = answered
@@ -87,13 +87,15 @@ impl Acknowledged {
     }
 }
 
-/// What became of a completion.
+/// The engine's decision on a completion.
 pub(super) enum Verdict {
-    /// The machine may go on from there.
+    /// The run continues from the machine in memory.
     Taken,
-    /// The machine is of no use any more; the task is given again, or was given to somebody else.
+    /// The machine is stale and is dropped; the task is dispatched again, or another worker owns
+    /// it.
     NotTaken,
-    /// No engine will ever take it, and that must be said, or the task waits for its timeout.
+    /// No engine accepts the completion. The task must be reported as failed, or it stays open
+    /// until its timeout.
     Unfit(Box<Report>),
 }
 

@@ -1,4 +1,4 @@
-//! Runs an attempt of an activity and sees to it that the engine gets its result.
+//! Runs an attempt of an activity and delivers its result to the engine.
 
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -22,15 +22,15 @@ use crate::{
     registry::ActivityEnd,
 };
 
-/// Between two tries to deliver a result.
+/// The longest pause between two tries to deliver a result.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Takes an attempt that was given and runs it.
+/// Starts an attempt that the engine dispatched.
 pub(super) fn begin(shared: &Arc<Shared>, token: ActivityToken, given: ActivityGiven, eager: bool) {
     let slot = Slot::take(shared, token.run, eager);
     let attempt = Arc::new(Attempt::new(token));
     if !shared.attempts.add(&attempt) {
-        // It runs already; what it cost the second time goes back with its slot.
+        // The attempt runs already; dropping the second slot returns its credit.
         return;
     }
     let place = Place { attempt: Arc::clone(&attempt), slot };
@@ -38,7 +38,7 @@ pub(super) fn begin(shared: &Arc<Shared>, token: ActivityToken, given: ActivityG
     shared.attempts.runs_as(&attempt, task.abort_handle());
 }
 
-/// Room for an attempt, given back when dropped.
+/// A slot for an attempt, returned when dropped.
 struct Slot {
     shared: Arc<Shared>,
     eager: bool,
@@ -66,7 +66,8 @@ impl Drop for Slot {
     }
 }
 
-/// An attempt's place; dropped when the attempt has ended, in whatever way.
+/// An attempt's entry among the held attempts and its slot; both are released when the attempt
+/// ends.
 struct Place {
     attempt: Arc<Attempt>,
     slot: Slot,
@@ -84,7 +85,7 @@ async fn run(place: Place, given: ActivityGiven) {
     let heartbeats = Heartbeats::new(Arc::clone(shared), Arc::clone(attempt), given.spec.heartbeat);
     let name = given.spec.activity_type.clone();
     let overdue = Overdue::of(&given.spec);
-    // A panic is a failure of the attempt like any other, and is retried.
+    // A panic is a failure of the attempt and is retried like any other.
     let code = execute(shared, attempt, given, heartbeats.clone());
     let code = AssertUnwindSafe(code).catch_unwind();
     let ended = tokio::select! {
@@ -112,12 +113,11 @@ async fn run(place: Place, given: ActivityGiven) {
     deliver(shared, attempt, ending).await;
 }
 
-/// How the worker is done with an attempt.
+/// How an attempt ends for the worker.
 #[derive(Clone)]
 enum Ending {
-    /// It ended.
     Resolved(Resolution),
-    /// Somebody else completes it.
+    /// Another process completes it, by its token.
     Left,
 }
 
@@ -129,7 +129,7 @@ async fn execute(
 ) -> ActivityEnd {
     let name = &given.spec.activity_type;
     let Some(code) = shared.registry.activity_code(name) else {
-        // Retried: a worker that knows it may be on its way.
+        // A failure that is retried: a worker that has the activity may be starting.
         return ActivityEnd::Failed(unknown(shared, name));
     };
     let input = std::mem::take(&mut given.spec.input);
@@ -138,11 +138,11 @@ async fn execute(
     code.run(ActivityContext::new(info, Arc::new(heartbeats), attempt.cancel.clone()), input).await
 }
 
-/// Sends the end until the engine has taken it or does not want it any more.
+/// Sends the end until the engine accepts it or no longer wants it.
 async fn deliver(shared: &Shared, attempt: &Attempt, mut ending: Ending) {
     let mut backoff = Backoff::new(LONGEST_WAIT);
     while !attempt.lost() {
-        // If there is none, the worker connects again, and then the result is sent.
+        // Without a stream the worker reconnects first; then the result is sent.
         let Some(sender) = shared.sender().await else { return };
         let token = attempt.token.clone();
         let report = match &ending {

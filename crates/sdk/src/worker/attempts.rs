@@ -1,5 +1,5 @@
-//! The attempts of activities that a worker has: each is a task of the runtime, from the moment it is
-//! given until the engine has its result, over as many streams as that takes.
+//! The attempts of activities that a worker holds. Each is a task of the runtime, from its dispatch
+//! until the engine acknowledges its result, across as many streams as that takes.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -22,7 +22,7 @@ use crate::activity::CancelToken;
 
 type Name = (RunId, EventNumber, u32);
 
-/// The attempts that a worker has.
+/// The attempts that a worker holds.
 #[derive(Default)]
 pub(super) struct Attempts {
     held: Mutex<BTreeMap<Name, Held>>,
@@ -33,7 +33,6 @@ struct Held {
     task: Option<AbortHandle>,
 }
 
-/// One attempt.
 pub(super) struct Attempt {
     pub(super) token: ActivityToken,
     pub(super) cancel: CancelToken,
@@ -47,34 +46,33 @@ impl Attempt {
         Self { token, cancel: CancelToken::new(), lost, ended }
     }
 
-    /// The engine has given the attempt up: its code is asked to stop and its result is not wanted.
+    /// The engine has given up the attempt: its code is asked to stop, and its result is discarded.
     pub(super) fn lose(&self) {
         self.lost.send_replace(true);
         self.cancel.cancel();
     }
 
-    /// The engine has given the attempt up.
     pub(super) fn lost(&self) -> bool {
         *self.lost.borrow()
     }
 
-    /// Ready when the engine has given the attempt up.
+    /// Resolves when the engine gives up the attempt.
     pub(super) async fn losing(&self) {
         // The sender lives as long as `self`, so waiting cannot fail.
         drop(self.lost.subscribe().wait_for(|lost| *lost).await);
     }
 
-    /// The code has ended: nothing but its result is to be sent.
+    /// The code has ended: only its result is sent from now on.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
 
-    /// The code has ended, or nobody wants to hear of it.
+    /// The code has ended or the attempt is lost: heartbeats are no longer sent.
     pub(super) fn silent(&self) -> bool {
         self.ended.load(Ordering::Relaxed) || self.lost()
     }
 
-    /// Takes what the engine said to a sign of life.
+    /// Handles the engine's answer to a heartbeat.
     pub(super) fn heard(&self, result: &Result<ReportAnswer, CallError>) {
         match result {
             Ok(ReportAnswer::Alive { cancel_requested: true }) => self.cancel.cancel(),
@@ -89,7 +87,7 @@ impl Attempt {
 }
 
 impl Attempts {
-    /// Keeps an attempt; `false` if it is here already.
+    /// Adds an attempt; `false` if the worker holds it already.
     pub(super) fn add(&self, attempt: &Arc<Attempt>) -> bool {
         match self.lock().entry(attempt.name()) {
             Entry::Occupied(_) => false,
@@ -100,24 +98,22 @@ impl Attempts {
         }
     }
 
-    /// The attempt runs as this task of the runtime.
+    /// Records the runtime task of the attempt.
     pub(super) fn runs_as(&self, attempt: &Attempt, task: AbortHandle) {
         if let Some(held) = self.lock().get_mut(&attempt.name()) {
             held.task = Some(task);
         }
     }
 
-    /// The attempt has ended.
     pub(super) fn remove(&self, attempt: &Attempt) {
         self.lock().remove(&attempt.name());
     }
 
-    /// There are none.
     pub(super) fn none(&self) -> bool {
         self.lock().is_empty()
     }
 
-    /// The attempts of runs of this shard, or of all.
+    /// The attempts of runs of this shard, or of all shards.
     pub(super) fn of_shard(&self, shard: Option<ShardId>) -> Vec<Arc<Attempt>> {
         let of_shard = |held: &&Held| {
             shard.is_none_or(|shard| held.attempt.token.workflow.slot().shard() == shard)
@@ -125,7 +121,7 @@ impl Attempts {
         self.lock().values().filter(of_shard).map(|held| Arc::clone(&held.attempt)).collect()
     }
 
-    /// Ends all of them where they stand.
+    /// Aborts the tasks of all attempts.
     pub(super) fn abort(&self) {
         let held = std::mem::take(&mut *self.lock());
         for task in held.into_values().filter_map(|held| held.task) {
@@ -134,14 +130,14 @@ impl Attempts {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Name, Held>> {
-        // Nothing panics while the lock is held, so what it guards is whole.
+        // Nothing panics while the lock is held, so its data is consistent.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Shared {
-    /// Tells the engine that the worker has the attempt. If there is no stream, the next one will be
-    /// used for it.
+    /// Tells the engine that the worker holds the attempt. Without a stream it does nothing: all
+    /// attempts are presented when the next stream opens.
     pub(super) async fn present_one(&self, attempt: &Attempt) {
         let Some(sender) = self.stream.borrow().clone() else { return };
         let report = Report::PresentAttempt(attempt.token.clone(), self.worker.session.clone());

@@ -1,5 +1,5 @@
-//! The default build id: a hash of the running executable. Two processes of one build have the same,
-//! and a changed program has another, without anybody having to think of it.
+//! The default build id: a hash of the running executable. Processes of one build share it, and a
+//! changed program gets another one without any configuration.
 
 use std::{
     fs::File,
@@ -12,7 +12,7 @@ use abide_core::ids::BuildId;
 
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// The build id of this executable; none if it cannot be read. Computed once.
+/// The build id of this executable, computed once; none if the file cannot be read.
 pub(super) fn of_executable() -> Option<BuildId> {
     static BUILD: OnceLock<Option<BuildId>> = OnceLock::new();
     BUILD
@@ -26,7 +26,8 @@ pub(super) fn of_executable() -> Option<BuildId> {
         .clone()
 }
 
-/// The hash of the standard library may differ between compilers, but an executable has one of them.
+/// The standard library's hash may differ between compilers, but one executable is built by one
+/// compiler.
 fn hash_executable() -> io::Result<BuildId> {
     let mut file = File::open(std::env::current_exe()?)?;
     let mut hasher = DefaultHasher::new();

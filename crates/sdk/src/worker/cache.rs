@@ -1,6 +1,6 @@
-//! The runs that one workflow thread has in memory. When there are too many, the one that was used
-//! longest ago is forgotten: its next task costs a replay. A run is not forgotten whose local activities
-//! are running, or have ended without its knowing: they would run again.
+//! The runs that one workflow thread keeps in memory. When there are too many, the least recently
+//! used one is evicted: its next task costs a replay. A run with local activities that are running,
+//! or whose ends its code has not seen, is never evicted, because they would run again.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,13 +8,13 @@ use abide_core::ids::{RunId, StartId};
 
 use super::machine::Machine;
 
-/// Runs in memory, least recently used first to go.
+/// Runs in memory with least-recently-used eviction.
 pub(super) struct Cache {
     limit: usize,
     runs: HashMap<RunId, Kept>,
-    /// Runs with unfinished local activities; they do not count.
+    /// Runs with unfinished local activities; they do not count towards the limit.
     busy: HashMap<RunId, Machine>,
-    /// Runs in the order of their last use.
+    /// Run ids in the order of their last use.
     order: BTreeMap<u64, RunId>,
     uses: u64,
 }
@@ -25,12 +25,12 @@ struct Kept {
 }
 
 impl Cache {
-    /// Keeps at most `limit` runs.
+    /// Keeps at most `limit` runs, not counting those with unfinished local activities.
     pub(super) fn new(limit: usize) -> Self {
         Self { limit, runs: HashMap::new(), busy: HashMap::new(), order: BTreeMap::new(), uses: 0 }
     }
 
-    /// Takes a run out.
+    /// Removes a run and returns its machine.
     pub(super) fn take(&mut self, run: RunId) -> Option<Machine> {
         if let Some(machine) = self.busy.remove(&run) {
             return Some(machine);
@@ -40,7 +40,7 @@ impl Cache {
         Some(kept.machine)
     }
 
-    /// Puts a run in. What must go for it is given back, because to drop it is to run a user's code.
+    /// Inserts a run. Returns the evicted machine, because dropping it runs user code.
     #[must_use = "to drop a machine may panic: do it when nothing else is left to do"]
     pub(super) fn keep(&mut self, run: RunId, mut machine: Machine) -> Option<Machine> {
         if machine.locals().unfinished() {
@@ -64,7 +64,7 @@ impl Cache {
         replaced.or(evicted)
     }
 
-    /// Forgets a run if its last turn was this one: the engine did not take it.
+    /// Drops a run if its last turn was this one: the engine did not accept the turn.
     pub(super) fn forget_turn(&mut self, run: RunId, start: StartId) {
         let kept = self.runs.get(&run).map(|kept| &kept.machine).or(self.busy.get(&run));
         if kept.is_some_and(|machine| machine.last_turn() == Some(start)) {

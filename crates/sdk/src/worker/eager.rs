@@ -1,5 +1,6 @@
-//! Slots for activities that a worker takes with the completion of the task that asks for them. They
-//! cost no credit of the queue, so they are promised here before the completion is sent.
+//! Slots for eager activities: those that the engine returns with the acknowledgement of the task
+//! that scheduled them. They cost no credit of the queue, so slots are promised before the
+//! completion is sent.
 
 use std::{
     collections::BTreeMap,
@@ -8,7 +9,6 @@ use std::{
 
 use abide_core::ids::RunId;
 
-/// The slots for eager activities.
 pub(super) struct EagerSlots {
     count: usize,
     state: Mutex<State>,
@@ -16,7 +16,7 @@ pub(super) struct EagerSlots {
 
 #[derive(Default)]
 struct State {
-    /// Promised with completions that are under way.
+    /// Slots promised with completions in flight.
     promised: BTreeMap<RunId, usize>,
     promises: usize,
     busy: usize,
@@ -28,7 +28,7 @@ impl EagerSlots {
         Self { count, state: Mutex::default() }
     }
 
-    /// Promises slots for at most `wanted` activities of a run's task; says how many.
+    /// Promises slots for at most `wanted` activities of a run's task; returns how many.
     pub(super) fn promise(&self, run: RunId, wanted: usize) -> usize {
         if wanted == 0 {
             return 0;
@@ -43,7 +43,7 @@ impl EagerSlots {
         promised
     }
 
-    /// An eager activity of the run came.
+    /// An eager activity of the run arrived and uses a promised slot.
     pub(super) fn take(&self, run: RunId) {
         let mut state = self.lock();
         state.busy += 1;
@@ -56,7 +56,7 @@ impl EagerSlots {
         }
     }
 
-    /// The run's completion was answered: what has not come by now was not wanted.
+    /// The run's completion was acknowledged: promised slots that are still unused are released.
     pub(super) fn answered(&self, run: RunId) {
         let mut state = self.lock();
         if let Some(promised) = state.promised.remove(&run) {
@@ -64,24 +64,24 @@ impl EagerSlots {
         }
     }
 
-    /// Nothing more is promised.
+    /// Stops promising slots.
     pub(super) fn close(&self) {
         self.lock().closed = true;
     }
 
-    /// No completion is under way that something was promised with.
+    /// No completion with promised slots is in flight.
     pub(super) fn none_promised(&self) -> bool {
         self.lock().promises == 0
     }
 
-    /// An eager activity ended.
+    /// Releases the slot of an eager activity that ended.
     pub(super) fn give_back(&self) {
         let mut state = self.lock();
         state.busy = state.busy.saturating_sub(1);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while the lock is held, so what it guards is whole.
+        // Nothing panics while the lock is held, so its data is consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

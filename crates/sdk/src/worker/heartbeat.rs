@@ -1,5 +1,5 @@
-//! Heartbeats of an attempt: sent at once if none is under way, and then at most every half of the
-//! heartbeat timeout; what comes in between replaces what waits to be sent.
+//! Heartbeats of an attempt. The first one is sent at once, later ones at most every half of the
+//! heartbeat timeout; a newer heartbeat replaces one that waits to be sent.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -11,10 +11,9 @@ use abide_core::{attempt::ActivityToken, operation::CallError, payload::Payloads
 use super::{attempts::Attempt, notice, shared::Shared};
 use crate::{activity::AttemptLink, backoff::Backoff};
 
-/// Between two heartbeats of an activity that has no heartbeat timeout.
+/// The interval between heartbeats of an activity without a heartbeat timeout.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The heartbeats of one attempt.
 #[derive(Clone)]
 pub(super) struct Heartbeats(Arc<Inner>);
 
@@ -23,14 +22,14 @@ struct Inner {
     attempt: Arc<Attempt>,
     interval: Duration,
     state: Mutex<State>,
-    /// Held while a heartbeat is on its way, so that they arrive in order.
+    /// Held while a heartbeat is in flight, so that heartbeats arrive in order.
     way: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct State {
     waiting: Option<Payloads>,
-    /// A task sends what waits.
+    /// A task is sending heartbeats.
     served: bool,
 }
 
@@ -45,7 +44,8 @@ impl Heartbeats {
         Self(Arc::new(Inner { shared, attempt, interval, state, way }))
     }
 
-    /// Sends what waits, now that the code has ended: the next attempt goes on from it.
+    /// Sends the waiting heartbeat after the code has ended: the next attempt resumes from its
+    /// details.
     pub(super) async fn flush(&self) {
         let mut backoff = Backoff::new(INTERVAL);
         loop {
@@ -67,7 +67,7 @@ impl AttemptLink for Heartbeats {
         state.waiting = Some(details);
         if !std::mem::replace(&mut state.served, true) {
             drop(state);
-            // A task of its own, so that code which does not yield is heard as well.
+            // A separate task, so that heartbeats of code that never yields are sent too.
             self.0.shared.runtime.spawn(Arc::clone(&self.0).serve());
         }
     }
@@ -85,7 +85,7 @@ impl Inner {
         }
     }
 
-    /// There is more to send; if not, the next heartbeat begins anew.
+    /// Whether a heartbeat waits to be sent. If not, the next heartbeat starts a new task.
     fn wanted(&self) -> bool {
         let mut state = self.lock();
         state.served = state.waiting.is_some() && !self.attempt.silent();
@@ -95,7 +95,7 @@ impl Inner {
     async fn send_waiting(&self) {
         let _way = self.way.lock().await;
         let Some(details) = self.lock().waiting.take() else { return };
-        // Without a stream there is nobody to tell yet.
+        // Without a stream the heartbeat waits for the next one.
         let sender = self.shared.stream.borrow().clone();
         let unheard = match sender {
             Some(sender) => {
@@ -103,7 +103,7 @@ impl Inner {
                 let result = sender.report(report).await;
                 self.attempt.heard(&result);
                 if let Err(CallError::Invalid(problem)) = &result {
-                    // It does not count as a sign of life, so the attempt may be given up for it.
+                    // The engine does not count it as a heartbeat, so the attempt may time out.
                     let workflow = &self.attempt.token.workflow;
                     notice::warn(workflow, format_args!("a heartbeat was not taken: {problem}"));
                 }
@@ -117,7 +117,7 @@ impl Inner {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while the lock is held, so what it guards is whole.
+        // Nothing panics while the lock is held, so its data is consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

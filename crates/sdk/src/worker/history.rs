@@ -1,4 +1,4 @@
-//! Reads the part of a run's log that a worker does not have in memory.
+//! Reads the part of a run's log that the worker does not have in memory.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,32 +15,31 @@ use crate::{
     transport::{SessionSender, ask},
 };
 
-/// Between two tries to read a page.
+/// The longest pause between two tries to read a page.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// A part of a run's log.
 pub(super) struct Log {
-    /// Events up to the one that was asked for.
+    /// Events up to the requested one.
     pub(super) events: Vec<Event>,
-    /// Where the part ends: there is nothing before it that was not read.
+    /// The position where the part ends; everything before it was read.
     pub(super) end: u64,
 }
 
-/// Why a log cannot be had.
+/// Why a log could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unread {
-    /// The engine does not give it.
+    /// The engine refuses to return it.
     #[error(transparent)]
     Refused(CallError),
-    /// The engine could not give it while the stream lasted that the work came on.
+    /// The engine could not return it before the stream ended on which the work was dispatched.
     #[error("the stream ended: {0}")]
     StreamEnded(CallError),
-    /// It cannot be decoded.
     #[error("the history cannot be decoded: {0}")]
     Decode(#[from] DecodeError),
 }
 
-/// Reads the log from a position to an event, for work that came on the stream of this sender.
+/// Reads the log from a position up to an event, for work that was dispatched on this sender's
+/// stream.
 pub(super) async fn read(
     shared: &Shared,
     sender: &Arc<dyn SessionSender>,
@@ -57,7 +56,8 @@ pub(super) async fn read(
         }
         let overshot = log.events.last().is_some_and(|event| event.number > last_event);
         if overshot {
-            // The end of this page is behind what may be seen now: the next read begins before it.
+            // The page ends after the last event that may be seen now: the next read starts before
+            // that end.
             log.events.retain(|event| event.number <= last_event);
             return Ok(log);
         }
@@ -68,7 +68,7 @@ pub(super) async fn read(
     }
 }
 
-/// Asks for a page until it comes: as long as the stream lasts, the engine waits for the work.
+/// Requests a page until it arrives: the engine keeps the work open as long as the stream lasts.
 async fn page(
     shared: &Shared,
     sender: &Arc<dyn SessionSender>,

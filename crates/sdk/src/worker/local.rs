@@ -1,9 +1,10 @@
-//! Runs local activities: each is a task of the runtime beside the workflow thread, with all of its
-//! attempts. Its end goes to the thread of its run as an order.
+//! Runs local activities. Each is a task of the runtime beside the workflow thread and runs all of
+//! its attempts. Its end is sent to the thread of its run as an order.
 //!
-//! They belong to the run's machine, and end with it: a machine that is dropped, because its turn was
-//! not taken or the worker leaves, stops them where they stand, and whoever has the run next runs them
-//! again. How many run at once is bounded for the whole worker; those beyond wait, and their time counts.
+//! Local activities belong to the run's machine. Dropping the machine, because its turn was not
+//! accepted or the worker shuts down, aborts them; the next worker that gets the run runs them
+//! again. A limit for the whole worker bounds how many run at once; the others wait, and the wait
+//! counts towards their timeouts.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -39,17 +40,16 @@ use crate::{
     executor::LocalWork,
 };
 
-/// The local activities of one run.
 #[derive(Default)]
 pub(super) struct Locals {
     running: BTreeMap<String, Running>,
-    /// Ends that code has not been told yet, in the order of their coming.
+    /// Ends that workflow code has not seen, in order of arrival.
     ended: VecDeque<Marker>,
 }
 
-/// A local activity that runs. Dropped, it stops where it stands.
+/// A running local activity. Dropping it aborts its task.
 struct Running {
-    /// Tells it from one of the same id that ran for the same run before.
+    /// Distinguishes it from an earlier one with the same id in the same run.
     serial: u64,
     cancel: CancelToken,
     task: AbortHandle,
@@ -61,9 +61,9 @@ impl Drop for Running {
     }
 }
 
-/// The end of a local activity, on its way to the thread.
+/// The end of a local activity, sent to the workflow thread.
 pub(super) struct LocalEnded {
-    /// The run that asked.
+    /// The task whose code started it.
     pub(super) token: TaskToken,
     serial: u64,
     marker: Marker,
@@ -77,22 +77,22 @@ pub(super) struct Launcher {
 }
 
 impl Locals {
-    /// Some run.
+    /// Some local activities are running.
     pub(super) fn running(&self) -> bool {
         !self.running.is_empty()
     }
 
-    /// Some run, or have ended and code does not know yet.
+    /// Some local activities are running, or their ends have not been delivered to code.
     pub(super) fn unfinished(&self) -> bool {
         self.running() || !self.ended.is_empty()
     }
 
-    /// The next end that code has not been told.
+    /// The next end to deliver to code.
     pub(super) fn next_end(&mut self) -> Option<Marker> {
         self.ended.pop_front()
     }
 
-    /// Takes an end, unless it is of one that is not wanted any more.
+    /// Records an end, unless code no longer waits for that activity.
     pub(super) fn end(&mut self, ended: LocalEnded) {
         let LocalEnded { serial, marker, .. } = ended;
         if self.running.get(&marker.id).is_some_and(|running| running.serial == serial) {
@@ -101,7 +101,8 @@ impl Locals {
         }
     }
 
-    /// Does what code asks for. The name of an activity that the worker does not have is given back.
+    /// Starts and stops local activities as code requests. Returns the name of an activity that is
+    /// not registered.
     pub(super) fn take(
         &mut self,
         work: LocalWork,
@@ -140,13 +141,13 @@ impl Launcher {
         let (orders, token) = (self.orders.clone(), token.clone());
         let task = self.shared.runtime.spawn(async move {
             let marker = attempts.run().await;
-            // A thread that has ended needs nothing.
+            // The send fails only if the thread has ended and needs no result.
             drop(orders.send(Order::LocalEnded(Box::new(LocalEnded { token, serial, marker }))));
         });
         Ok(Running { serial, cancel, task: task.abort_handle() })
     }
 
-    /// Code does not want it any more: it is asked to stop, and dropped if it does not.
+    /// Asks a cancelled local activity to stop, and aborts it if it does not.
     fn stop(&self, running: Running) {
         running.cancel.cancel();
         self.shared.runtime.spawn(async move {
@@ -155,18 +156,17 @@ impl Launcher {
         });
     }
 
-    /// Ends the pause of a task that waits for local activities, when this much time has passed.
+    /// Ends the pause of a task that waits for local activities after this time.
     pub(super) fn pause(&self, token: &TaskToken, pause: Duration) {
         let (orders, run, start) = (self.orders.clone(), token.run, token.start);
         self.shared.runtime.spawn(async move {
             sleep(pause).await;
-            // A thread that has ended needs nothing.
+            // The send fails only if the thread has ended.
             drop(orders.send(Order::LocalPause(run, start)));
         });
     }
 }
 
-/// All attempts of one local activity.
 struct Attempts {
     room: Arc<Semaphore>,
     code: Arc<dyn ActivityCode>,
@@ -206,7 +206,7 @@ impl Attempts {
     async fn attempt(&self, attempt: u32) -> Result<Payloads, Failure> {
         let whole = self.until(self.began, self.activity.schedule_to_close);
         let room = timeout_at(whole, self.room.acquire()).await;
-        // The semaphore is never closed; a permit that is an error would only mean no bound.
+        // The semaphore is never closed; if it were, attempts would run without a bound.
         let _room = room.map_err(|_| Failure::timeout(TimeoutKind::ScheduleToClose))?.ok();
         let one = self.until(Instant::now(), self.activity.start_to_close);
         let code =
@@ -219,7 +219,7 @@ impl Attempts {
         }
     }
 
-    /// A limit that was not set is far away.
+    /// A limit that is not set is far in the future.
     fn until(&self, since: Instant, limit: Option<Duration>) -> Instant {
         const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
         since.checked_add(limit.unwrap_or(FAR).min(FAR)).unwrap_or(since)
@@ -259,7 +259,8 @@ impl Attempts {
         self.activity.marker(attempt, end)
     }
 
-    /// The end of an attempt as it can be recorded: a marker that cannot would fail every task after it.
+    /// The end of an attempt, reduced to what can be recorded: an oversized marker would fail every
+    /// later task.
     fn fitting(&self, attempt: u32, end: ActivityEnd) -> Result<Payloads, Failure> {
         let limits = Limits::default();
         match end {
@@ -280,7 +281,7 @@ impl Attempts {
     }
 }
 
-/// Nobody waits for signs of life of a local activity.
+/// Discards heartbeats: local activities have no heartbeat timeout.
 struct Unheard;
 
 impl AttemptLink for Unheard {
@@ -295,7 +296,7 @@ fn out_of_time(failure: &Failure) -> bool {
     failure.kind == FailureKind::Timeout(TimeoutKind::ScheduleToClose)
 }
 
-/// The failure of a local activity that says that somebody else will finish it.
+/// The failure of a local activity that asks to be completed by another process.
 fn cannot_be_left() -> Failure {
     let message = "a local activity cannot be completed by somebody else: call it as an activity";
     Failure { non_retryable: true, ..Failure::server(FailureKind::Application, message) }

@@ -1,4 +1,4 @@
-//! One run in memory: its code, and the machine that drives it through history.
+//! One run in memory: its code and the replay machine that drives it through history.
 
 use std::sync::Arc;
 
@@ -18,44 +18,40 @@ use super::{
 };
 use crate::registry::{Fault, Registry, WorkflowCode};
 
-/// A run in memory.
 pub(super) struct Machine {
     replay: Replay<Box<dyn WorkflowCode>>,
     workflow_type: Arc<str>,
     last_turn: Option<StartId>,
-    /// Where the part of the log begins that the machine may not have seen.
+    /// The log position from which the machine may have missed events.
     log_position: u64,
     locals: Locals,
 }
 
-/// Why a run cannot go on in memory.
+/// Why a run cannot continue in memory.
 pub(super) enum Trouble {
-    /// What is in memory is no good for this task: the whole history is needed.
+    /// The machine in memory is stale for this task: the whole history is needed.
     Stale,
-    /// History cannot be read.
     Unreadable(String),
-    /// No such workflow is registered.
     UnknownType(String),
-    /// No such local activity is registered.
     UnknownLocal(String),
-    /// The code cannot go on.
+    /// The code panicked or did what workflow code must not do.
     Fault(Fault),
-    /// The code does not fit its history.
+    /// The code does not match its history.
     Mismatch(Box<Mismatch>),
 }
 
-/// What local activities mean to the open task.
+/// What the open task does about its local activities.
 pub(super) enum Rest {
-    /// Nothing: code is where it was.
+    /// No local activity ended: code is where it was.
     Nothing,
-    /// Code has gone on, and waits for none of them now.
+    /// Code progressed, and waits for none of them now.
     WentOn,
-    /// Code waits for some.
+    /// Code waits for local activities that are running.
     Waits,
 }
 
 impl Trouble {
-    /// For people.
+    /// The text for the log and the task's failure.
     pub(super) fn message(&self, shared: &Shared) -> String {
         match self {
             Self::Stale => "the history does not lead to this task".into(),
@@ -83,7 +79,7 @@ impl Trouble {
 }
 
 impl Machine {
-    /// A machine at the beginning of the history that these events begin.
+    /// A machine at the start of the history that begins with these events.
     pub(super) fn new(registry: &Registry, events: &[Event]) -> Result<Self, Trouble> {
         let Some(Fact::RunStarted(started)) = events.first().map(|event| &event.body.fact) else {
             return Err(Trouble::Unreadable("it does not begin with RunStarted".into()));
@@ -106,38 +102,37 @@ impl Machine {
         })
     }
 
-    /// The workflow's type.
     pub(super) fn workflow_type(&self) -> &Arc<str> {
         &self.workflow_type
     }
 
-    /// The start of the last task whose turn was taken here.
+    /// The start of the last task whose turn ran on this machine.
     pub(super) fn last_turn(&self) -> Option<StartId> {
         self.last_turn
     }
 
-    /// The last event that the machine was fed.
+    /// The number of the last event that was fed to the machine.
     pub(super) fn seen(&self) -> EventNumber {
         self.replay.seen()
     }
 
-    /// Where to read on in the log.
+    /// The log position from which to read on.
     pub(super) fn log_position(&self) -> u64 {
         self.log_position
     }
 
-    /// The machine was fed the log up to this position.
+    /// Records that the machine was fed the log up to this position.
     pub(super) fn read_to(&mut self, position: u64) {
         self.log_position = position;
     }
 
-    /// Takes the next events of the log.
+    /// Feeds the next events of the log.
     pub(super) fn feed(&mut self, events: Vec<Event>) -> Result<(), Trouble> {
         let fed = self.replay.feed(events);
         self.checked(fed)
     }
 
-    /// Runs a task that is open.
+    /// Runs the open task.
     pub(super) fn turn(
         &mut self,
         token: &TaskToken,
@@ -161,8 +156,8 @@ impl Machine {
         Ok(completion)
     }
 
-    /// Does what the code of the open task wants of local activities, and tells it the ends of those
-    /// that have ended, in the order of their coming. Says what is left to wait for.
+    /// Starts and stops the local activities that the open task's code requests, and delivers the
+    /// ends of those that have ended, in order of arrival. Returns what the task still waits for.
     pub(super) fn go_on_locally(
         &mut self,
         token: &TaskToken,
@@ -184,29 +179,28 @@ impl Machine {
         })
     }
 
-    /// What the open task is completed with, as far as code has come.
+    /// The completion of the open task, as far as code has progressed.
     pub(super) fn completion(&self) -> Completion {
         self.replay.completion()
     }
 
-    /// Its local activities.
     pub(super) fn locals(&mut self) -> &mut Locals {
         &mut self.locals
     }
 
-    /// Says that the log ends here for now, so that queries see its end.
+    /// Marks the current end of the log, so that queries see the latest state.
     pub(super) fn settle(&mut self) -> Result<(), Trouble> {
         let settled = self.replay.settle();
         self.checked(settled)
     }
 
-    /// Answers a query on the state as it is.
+    /// Answers a query from the current state.
     pub(super) fn query(&mut self, name: &str, input: &Payloads) -> Result<Payloads, Failure> {
         let moves = self.replay.unseen_moves();
         self.replay.code_mut().query(name, input, moves)
     }
 
-    /// A fault comes before a mismatch: code that was stopped fits no history.
+    /// A fault takes precedence over a mismatch: stopped code matches no history.
     fn checked<T>(&mut self, result: Result<T, Error>) -> Result<T, Trouble> {
         if let Some(fault) = self.replay.code_mut().take_fault() {
             return Err(Trouble::Fault(fault));

@@ -1,12 +1,11 @@
 //! A worker: takes workflow tasks, queries and activities of one queue and runs them.
 //!
-//! Workflow code runs on threads of its own (`thread`), because a run's machine never leaves its
+//! Workflow code runs on dedicated threads (`thread`), because a run's machine never leaves its
 //! thread; a run belongs to one thread and stays in its memory (`cache`) while there is room.
-//! Activities are tasks of the tokio runtime (`activity`, `attempts`, `heartbeat`), and so are local
-//! activities (`local`): a workflow task that asked for some waits beside its thread (`pause`) until they
-//! have ended. `session` connects
-//! and shuts down, `slots` and `eager` bound how much is under way, `watchdog` notices code that
-//! blocks.
+//! Activities are tasks of the tokio runtime (`activity`, `attempts`, `heartbeat`), and so are
+//! local activities (`local`): a workflow task that started some waits beside its thread (`pause`)
+//! until they have ended. `session` connects and shuts down, `slots` and `eager` bound how much
+//! work is in flight, `watchdog` detects code that blocks its thread.
 
 mod ack;
 mod activity;
@@ -65,16 +64,18 @@ use crate::{
 
 pub use self::replay::{REPLAY_VARIABLE, ReplayFolder, ReplayOutcome, ReplayReport};
 
-/// The queue of those who do not choose one.
+/// The queue that workers and workflows use if they do not choose one.
 pub const DEFAULT_QUEUE: &str = "default";
 
-/// The name of a queue that no other worker has. An activity gives it to the workflow, which then sends
-/// the activities there that must run where that one ran: `ctx.activity(resize, file).queue(queue)`.
+/// Returns a unique queue name that no other worker uses: `name` plus a random id. An activity
+/// returns it to the workflow, which then sends activities there that must run on the same worker:
+/// `ctx.activity(resize, file).queue(queue)`.
 pub fn own_queue(name: &str) -> String {
     format!("{name}@{}", Uuid::new_v4())
 }
 
-/// A worker that has not begun. Say what it runs, then [`Worker::run`] it.
+/// A worker that is not running yet. Register its workflows and activities, then call
+/// [`Worker::run`].
 #[derive(Clone)]
 #[must_use = "a worker does nothing until it is run"]
 pub struct Worker {
@@ -93,36 +94,36 @@ pub struct Worker {
     task_deadline: Duration,
 }
 
-/// Why a worker could not work.
+/// Why a worker could not start, or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// Two workflows or two activities have the same name.
+    /// Two workflows or two activities are registered under the same name.
     #[error(transparent)]
     Registry(#[from] RegistryError),
     /// Neither a workflow nor an activity is registered.
     #[error("the worker of queue {0} has neither workflows nor activities: register some")]
     NothingToRun(String),
-    /// The engine refuses the worker.
+    /// The engine refuses the worker as invalid; connecting again would not help.
     #[error("the engine refuses the worker: {0}")]
     Refused(#[source] CallError),
-    /// The engine in this process was shut down, so there is nothing to work for.
+    /// The engine in this process was shut down.
     #[error("the worker cannot go on: {0}")]
     EngineGone(#[source] CallError),
-    /// The program was started by `abide replay`: the worker has replayed histories and does not work.
+    /// The program was started by `abide replay`: the worker replayed histories and stopped.
     #[error(
         "{0} histories were replayed because {REPLAY_VARIABLE} is set; the worker does not work"
     )]
     Replayed(usize),
-    /// The program was started by `abide replay`, and what is to be replayed cannot be read.
+    /// The program was started by `abide replay`, and the histories to replay cannot be read.
     #[error("the histories that {REPLAY_VARIABLE} names cannot be replayed: {0}")]
     NotReplayed(#[source] io::Error),
-    /// A workflow thread could not be started.
+    /// The operating system could not start a workflow thread.
     #[error("a workflow thread could not be started: {0}")]
     Thread(#[from] io::Error),
 }
 
 impl Worker {
-    /// A worker on the client's engine and namespace, for the queue `default`.
+    /// A worker for the client's engine and namespace, on the queue [`DEFAULT_QUEUE`].
     pub fn new(client: &Client) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -142,20 +143,20 @@ impl Worker {
         }
     }
 
-    /// The queue whose work is taken.
+    /// Takes work from this queue instead of [`DEFAULT_QUEUE`].
     pub fn queue(mut self, queue: impl Into<String>) -> Self {
         self.queue = queue.into();
         self
     }
 
-    /// Runs this workflow.
+    /// Registers this workflow. Two workflows of one name make [`Worker::run`] fail.
     pub fn workflow<W: Workflow>(mut self) -> Self {
         let registered = self.registry.workflow::<W>();
         self.registered = self.registered.and(registered);
         self
     }
 
-    /// Runs this activity.
+    /// Registers this activity. Two activities of one name make [`Worker::run`] fail.
     pub fn activity<A>(mut self, activity: A) -> Self
     where
         A: Activity<State = (), Input: Send, Output: Data>,
@@ -165,14 +166,14 @@ impl Worker {
         self
     }
 
-    /// Runs these activities, which share state.
+    /// Registers these activities, which share state.
     pub fn activities<A: Activities>(mut self, shared: A) -> Self {
         let registered = self.registry.activities(shared);
         self.registered = self.registered.and(registered);
         self
     }
 
-    /// Puts other code in the place of an activity, named before or not: for tests.
+    /// Replaces the code of an activity, registered or not: for tests.
     pub fn replace_activity<A, F, R, E>(mut self, activity: A, code: F) -> Self
     where
         A: Activity<State: Send + Sync, Input: Send, Output: Data>,
@@ -184,86 +185,86 @@ impl Worker {
         self
     }
 
-    /// Runs what is in this registry, and nothing that was named before.
+    /// Replaces everything registered so far by this registry.
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = registry;
         self.registered = Ok(());
         self
     }
 
-    /// Changes what it runs: for tests, which put other code in some places.
+    /// Changes the registry in place: for tests that replace some of the code.
     pub fn change_registry(mut self, change: impl FnOnce(&mut Registry)) -> Self {
         change(&mut self.registry);
         self
     }
 
-    /// Who the worker is, as histories show it; by default the client's identity.
+    /// The worker's identity, as histories show it; by default the client's identity.
     pub fn identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = Some(identity.into());
         self
     }
 
-    /// Which code this is; by default a hash of the executable. A run that did not fit the code of
-    /// one build is tried again by another.
+    /// The id of this build of the code; by default a hash of the executable. A run that does not
+    /// match the code of one build is retried by another build.
     pub fn build_id(mut self, build: impl Into<BuildId>) -> Self {
         self.build = Some(build.into());
         self
     }
 
-    /// How many threads run workflow code; by default two, or one on a single core.
+    /// How many threads run workflow code; by default 2, or 1 on a single core.
     pub fn workflow_threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// How many workflow tasks and queries are taken at once; by default 1,000.
+    /// The largest number of workflow tasks and queries in flight; by default 1,000.
     pub fn max_concurrent_tasks(mut self, tasks: usize) -> Self {
         self.concurrent_tasks = tasks;
         self
     }
 
-    /// How many activities run at once; by default 1,000. If the worker has workflows too, half of
-    /// them are for activities that its own workflows ask for.
+    /// The largest number of activities in flight; by default 1,000. If the worker has workflows
+    /// too, half of them are reserved for activities that its own workflows schedule.
     pub fn max_concurrent_activities(mut self, activities: usize) -> Self {
         self.concurrent_activities = activities;
         self
     }
 
-    /// How many local activities run at once; by default 1,000. The others wait for them.
+    /// The largest number of local activities that run at once; by default 1,000. Others wait for a
+    /// free place.
     pub fn max_concurrent_local_activities(mut self, activities: usize) -> Self {
         self.concurrent_locals = activities;
         self
     }
 
-    /// How many runs are kept in memory between their tasks; by default 1,000. The others are
-    /// replayed when they go on.
+    /// How many runs are kept in memory between their tasks; by default 1,000. An evicted run is
+    /// replayed at its next task.
     pub fn max_cached_runs(mut self, runs: usize) -> Self {
         self.cached_runs = runs;
         self
     }
 
-    /// How long work that is under way may take to end after the worker was told to; by default ten
-    /// seconds.
+    /// How long work in flight may take to finish after shutdown begins; by default 10 seconds.
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// How long a workflow task may block its thread before a warning names it; by default two
+    /// How long a workflow task may block its thread before a warning names it; by default 2
     /// seconds.
     pub fn task_deadline(mut self, deadline: Duration) -> Self {
         self.task_deadline = deadline;
         self
     }
 
-    /// Works for ever. Under `abide replay` it replays histories instead, and ends with
+    /// Runs the worker forever. Under `abide replay` it replays histories instead, and ends with
     /// [`WorkerError::Replayed`].
     pub async fn run(self) -> Result<(), WorkerError> {
         self.run_until(std::future::pending()).await
     }
 
-    /// Works until `shutdown` is ready, then ends what is under way, leaves, and gives what `shutdown`
-    /// gave. To drop the future is to leave at once.
+    /// Runs the worker until `shutdown` resolves, then finishes the work in flight, disconnects,
+    /// and returns the output of `shutdown`. Dropping the future stops the worker at once.
     pub async fn run_until<T>(self, shutdown: impl Future<Output = T>) -> Result<T, WorkerError> {
         let life = self.begin().await?;
         life.run(pin!(shutdown)).await
@@ -307,10 +308,10 @@ impl Worker {
         })
     }
 
-    /// Replays what `abide replay` asks for, and tells why the worker ends.
+    /// Replays the histories that `abide replay` requests, and returns why the worker ends.
     async fn replay(self, folder: ReplayFolder) -> WorkerError {
         let Self { queue, registry, .. } = self;
-        // Workflow code may block its thread.
+        // Workflow code may block its thread, so it does not run on the runtime's threads.
         let replaying = tokio::task::spawn_blocking(move || folder.replay(&queue, &registry));
         match replaying.await.map_err(io::Error::from).and_then(|replayed| replayed) {
             Ok(count) => WorkerError::Replayed(count),

@@ -1,4 +1,4 @@
-//! What workflow threads are told to do.
+//! The orders that workflow threads receive.
 
 use std::sync::Arc;
 
@@ -17,66 +17,56 @@ use super::{
 };
 use crate::transport::SessionSender;
 
-/// What a thread is told.
 pub(super) enum Order {
-    /// Run a task.
     Task(Box<TaskOrder>),
-    /// Answer a query.
     Query(Box<QueryOrder>),
-    /// A local activity ended.
     LocalEnded(Box<LocalEnded>),
-    /// A task that waits for local activities has waited long enough: by its run and its start.
+    /// The pause of a task that waits for local activities is over; names its run and start.
     LocalPause(RunId, StartId),
-    /// End.
     Close,
 }
 
-/// A workflow task.
 pub(super) struct TaskOrder {
-    /// Where the answer goes.
+    /// The stream on which the task came and the answer is sent.
     pub(super) sender: Arc<dyn SessionSender>,
-    /// Names it.
     pub(super) token: TaskToken,
-    /// What is not in the log.
+    /// The part of the task that is not in the log.
     pub(super) given: GivenTask,
-    /// The last event in the log that the code must see.
+    /// The number of the last event that the code must see.
     pub(super) last_event: EventNumber,
     /// The end of the log, or all of it.
     pub(super) log: TaskLog,
-    /// Given back when the order is done with.
+    /// Released when the order is dropped.
     pub(super) slot: TaskSlot,
 }
 
-/// What a task brings of its log.
+/// The part of the log that comes with a task.
 pub(super) enum TaskLog {
     /// The rows since the last completed task.
     Recent(Vec<Bytes>),
-    /// Everything, read because memory was no good.
+    /// The whole log, read because the machine in memory is missing or stale.
     Whole(Result<Log, Unread>),
 }
 
-/// A query.
 pub(super) struct QueryOrder {
-    /// Where the answer goes.
+    /// The stream on which the query came and the answer is sent.
     pub(super) sender: Arc<dyn SessionSender>,
-    /// Names it.
     pub(super) token: QueryToken,
-    /// The last event that the code must see.
+    /// The number of the last event that the code must see.
     pub(super) last_event: EventNumber,
-    /// What is asked.
     pub(super) query: QueryRequest,
-    /// What was read of the log.
+    /// The part of the log that was read for the query.
     pub(super) log: QueryLog,
-    /// Given back when the order is done with.
+    /// Released when the order is dropped.
     pub(super) slot: TaskSlot,
 }
 
-/// What was read for a query.
+/// The part of the log that was read for a query.
 pub(super) enum QueryLog {
-    /// Nothing yet: memory may be enough.
+    /// Nothing yet: the machine in memory may be up to date.
     Unread,
-    /// What the machine in memory lacks.
+    /// The part that the machine in memory lacks.
     Rest(Result<Log, Unread>),
-    /// Everything, because memory was no good.
+    /// The whole log, because the machine in memory is missing or stale.
     Whole(Result<Log, Unread>),
 }

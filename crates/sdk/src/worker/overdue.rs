@@ -1,8 +1,8 @@
-//! Attempts that the engine has given up: they are asked to stop, and dropped if they do not, so that
-//! they do not keep a slot for ever.
+//! Attempts that the engine has given up: their code is asked to stop, and aborted if it does not,
+//! so that it does not occupy a slot forever.
 //!
-//! Code that sends no heartbeats hears nothing from the engine. So when the time of its attempt is up,
-//! the worker asks for it. The engine's clock decides, not the worker's.
+//! Code that sends no heartbeats learns nothing from the engine. So when an attempt's time is up,
+//! the worker asks the engine about it. The engine's clock decides, not the worker's.
 
 use std::{future::pending, time::Duration};
 
@@ -15,26 +15,26 @@ use crate::backoff::Backoff;
 /// How long code may take to stop after its attempt was given up.
 pub(super) const STOP_GRACE: Duration = Duration::from_secs(1);
 
-/// Between two questions whether an attempt whose time is up was given up.
+/// The longest pause between two questions about an attempt whose time is up.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// When the engine may have given an attempt up without the attempt's noticing.
+/// When the worker asks whether the engine has given up an attempt.
 #[derive(Clone, Copy)]
 pub(super) struct Overdue {
-    /// The attempt ends by then, counted from its start.
+    /// The longest duration of the attempt, from its start.
     limit: Option<Duration>,
-    /// It is not silent for longer.
+    /// The heartbeat timeout: the longest time between two heartbeats.
     silence: Option<Duration>,
 }
 
 impl Overdue {
     pub(super) fn of(spec: &ActivitySpec) -> Self {
-        // The activity began no later than this attempt, so its limit is one of the attempt too.
+        // The activity started no later than this attempt, so its limit bounds the attempt too.
         let limit = spec.start_to_close.into_iter().chain(spec.schedule_to_close).min();
         Self { limit, silence: spec.heartbeat }
     }
 
-    /// Ready when the engine has given the attempt up and its code has had time to stop.
+    /// Resolves when the engine has given up the attempt and its code has had time to stop.
     pub(super) async fn given_up(self, shared: &Shared, attempt: &Attempt) {
         tokio::select! {
             () = attempt.losing() => {}
@@ -45,7 +45,7 @@ impl Overdue {
     }
 }
 
-/// Asks when the time of the attempt is up, until the engine has given it up.
+/// Asks when the attempt's time is up, and again until the engine has given it up.
 async fn ask_after(limit: Option<Duration>, shared: &Shared, attempt: &Attempt) {
     let Some(limit) = limit else { return pending().await };
     sleep(limit).await;
@@ -56,7 +56,7 @@ async fn ask_after(limit: Option<Duration>, shared: &Shared, attempt: &Attempt) 
     }
 }
 
-/// Asks as often as there should be heartbeats: code that is stuck sends none.
+/// Asks once per heartbeat timeout: code that is stuck sends no heartbeats.
 async fn ask_every(silence: Option<Duration>, shared: &Shared, attempt: &Attempt) {
     let Some(silence) = silence else { return pending().await };
     while !attempt.lost() {

@@ -1,13 +1,13 @@
 //! Workflow tasks that wait for local activities.
 //!
-//! A task whose code asked for local activities is not answered when code has come to rest, but kept
-//! here, beside the thread, which goes on with other runs. Each end that comes is told to code. When none
-//! is left, the task is completed with all that code has asked for meanwhile.
+//! A task whose code started local activities is not completed when code can make no more progress.
+//! It is kept here, and the thread continues with other runs. Each end that arrives is delivered to
+//! code. When none is left, the task is completed with all commands that code has issued meanwhile.
 //!
-//! The engine gives a task up that takes too long. So after half of its time it is completed with what
-//! there is, and another is asked for at once; the local activities go on meanwhile, and their ends are
-//! told to code in the next task. What came for the run in between, such as signals, is seen by that
-//! task first.
+//! The engine times out a task that takes too long. So after half of that time the task is
+//! completed with the commands so far, and another task is requested at once; the local activities
+//! keep running, and their ends are delivered in the next task. Events that arrived for the run in
+//! between, such as signals, are delivered to code first.
 
 use std::sync::Arc;
 
@@ -25,21 +25,20 @@ use super::{
 };
 use crate::transport::SessionSender;
 
-/// A task that waits for local activities.
 pub(super) struct Paused {
     task: TaskOrder,
     machine: Machine,
 }
 
 impl Paused {
-    /// Where an answer goes, and to what.
+    /// The reply channel of the task, and its token.
     pub(super) fn answer_to(&self) -> (Arc<dyn SessionSender>, TaskToken) {
         (Arc::clone(&self.task.sender), self.task.token.clone())
     }
 }
 
 impl WorkflowThread {
-    /// Code has come to rest in its task: the task is over unless local activities are waited for.
+    /// Code can make no more progress: the task is completed unless it waits for local activities.
     pub(super) fn rest(&mut self, task: TaskOrder, mut machine: Machine, completion: Completion) {
         match machine.go_on_locally(&task.token, &mut self.launcher) {
             Ok(Rest::Nothing) => self.complete(task, machine, completion, Next::WhenNeeded),
@@ -52,7 +51,8 @@ impl WorkflowThread {
         }
     }
 
-    /// A local activity ended: the task that waits for it goes on; without one, the next task will.
+    /// A local activity ended: the task that waits for it continues; without one, the next task
+    /// delivers it.
     pub(super) fn local_ended(&mut self, ended: LocalEnded) {
         let run = ended.token.run;
         let Some(Paused { task, mut machine }) = self.paused.remove(&run) else {
@@ -77,7 +77,7 @@ impl WorkflowThread {
         self.complete(task, machine, completion, Next::WhenNeeded);
     }
 
-    /// A task has waited long enough.
+    /// The pause of a task is over: it is completed with what code has issued so far.
     pub(super) fn pause_over(&mut self, run: RunId, start: StartId) {
         let waits = |paused: &Paused| paused.task.token.start == start;
         if self.paused.get(&run).is_some_and(waits)
@@ -89,11 +89,11 @@ impl WorkflowThread {
     }
 }
 
-/// When the run's next task comes.
+/// When the engine creates the run's next task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// When something has come for the run.
+    /// When a new event for the run needs one.
     WhenNeeded,
-    /// At once: code waits for what this worker does.
+    /// At once: code waits for local activities of this worker.
     AtOnce,
 }

@@ -1,5 +1,5 @@
-//! Queries on their thread: answered on the state after the last completed task. What the machine in
-//! memory has not seen of the log is read first; without a machine the whole log is.
+//! Queries on their thread, answered from the state after the last completed task. The part of the
+//! log that the machine in memory lacks is read first; without a machine the whole log is read.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::{
 };
 
 impl WorkflowThread {
-    /// Answers a query, or reads the log that it needs first.
+    /// Answers a query, or first reads the log that it needs.
     pub(super) fn query(&mut self, mut query: QueryOrder) {
         let run = query.token.run;
         match std::mem::replace(&mut query.log, QueryLog::Unread) {
@@ -92,7 +92,7 @@ impl WorkflowThread {
     }
 }
 
-/// The machine with the rest of its log; none if it cannot have come to that event.
+/// The machine after feeding it the rest of its log; none if it does not match that event.
 fn catch_up(mut machine: Machine, log: Log, last_event: u64) -> Option<Machine> {
     machine.feed(log.events).ok()?;
     machine.settle().ok()?;

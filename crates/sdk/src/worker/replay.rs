@@ -1,6 +1,6 @@
-//! What `abide replay` asks of a worker's program, and what the program tells it. The code of workflows
-//! is in the program only, so it is started with a variable that names a folder; its workers then
-//! replay the histories that the folder's request names, add to its report, and never connect.
+//! The protocol between `abide replay` and a worker's program. Only the program has the code of the
+//! workflows, so the command starts it with a variable that names a folder; its workers then replay
+//! the histories in the folder's request, append to its report, and never connect.
 
 use std::{
     env, fs,
@@ -17,78 +17,79 @@ use crate::{
     replay::{self, ReplayError},
 };
 
-/// The variable that names the folder.
+/// The environment variable that names the folder. A worker that finds it replays instead of
+/// working.
 pub const REPLAY_VARIABLE: &str = "ABIDE_REPLAY";
 
 const REQUEST: &str = "request.json";
 const REPORT: &str = "report.jsonl";
 
-/// The folder in which program and command meet.
+/// The folder through which `abide replay` and the program exchange request and report.
 #[derive(Clone, Debug)]
 pub struct ReplayFolder(PathBuf);
 
-/// What a worker tells, one line each.
+/// One line of the report that workers write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayReport {
-    /// A worker begins.
+    /// A worker starts.
     Worker {
-        /// Its queue.
+        /// The queue of the worker.
         queue: String,
-        /// The workflows that it has.
+        /// The types of the workflows that it has registered.
         workflow_types: Vec<String>,
     },
-    /// A worker that has the workflow has replayed a history.
+    /// A worker that has the workflow registered has replayed a history.
     Replayed {
-        /// The file.
+        /// The history file, as the request names it.
         history: PathBuf,
-        /// What came of it.
+        /// Whether the code matches the history.
         outcome: ReplayOutcome,
     },
 }
 
-/// What came of a replay.
+/// The result of replaying one history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayOutcome {
-    /// The code takes the steps of the history.
+    /// The code takes the same steps as the history.
     Fits,
-    /// The code takes other steps: a small diff.
+    /// The code takes other steps; the text is a short diff.
     Mismatch(String),
-    /// The code panicked, or did what workflow code must not do.
+    /// The code panicked, or did what workflow code must not do; the text says what.
     Fault(String),
-    /// The file cannot be read, or is no whole history.
+    /// The file cannot be read, or is not a complete history.
     Unreadable(String),
 }
 
 impl ReplayFolder {
-    /// A folder for one program, with a request to replay these files.
+    /// Writes a request to replay these files into the folder, for one program.
     pub fn request(folder: &Path, histories: &[PathBuf]) -> io::Result<Self> {
         fs::write(folder.join(REQUEST), serde_json::to_vec(histories)?)?;
         fs::write(folder.join(REPORT), "")?;
         Ok(Self(folder.to_owned()))
     }
 
-    /// Where it is: the value of [`REPLAY_VARIABLE`].
+    /// The path of the folder: the value of [`REPLAY_VARIABLE`].
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// What was told so far.
+    /// The complete lines that workers have reported so far.
     pub fn reports(&self) -> io::Result<Vec<ReplayReport>> {
         let text = fs::read_to_string(self.0.join(REPORT))?;
-        // The last line may not be whole yet.
+        // The last line may be incomplete while a worker writes it.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let read = |line: &str| serde_json::from_str(line).map_err(io::Error::from);
         whole.lines().map(read).collect()
     }
 
-    /// The folder that this program was started with, if it was.
+    /// The folder that this program was started with, if any.
     pub(super) fn of_program() -> Option<Self> {
         env::var_os(REPLAY_VARIABLE).filter(|path| !path.is_empty()).map(|path| Self(path.into()))
     }
 
-    /// Replays what is asked for and what the registry has; tells how many histories that were.
+    /// Replays the requested histories whose workflows are registered; returns how many those were.
     pub(super) fn replay(&self, queue: &str, registry: &Registry) -> io::Result<usize> {
         let histories: Vec<PathBuf> = serde_json::from_slice(&fs::read(self.0.join(REQUEST))?)?;
         let workflow_types = registry.workflow_types().map(str::to_owned).collect();
@@ -103,7 +104,7 @@ impl ReplayFolder {
         Ok(replayed)
     }
 
-    /// Adds a line in one write, because other workers of the program tell at the same time.
+    /// Appends a line in one write, because other workers of the program write at the same time.
     fn tell(&self, report: &ReplayReport) -> io::Result<()> {
         let mut line = serde_json::to_vec(report)?;
         line.push(b'\n');
@@ -111,7 +112,7 @@ impl ReplayFolder {
     }
 }
 
-/// What came of one history; nothing if it is for another worker.
+/// The result of one history; none if its workflow is not registered here.
 fn outcome(registry: &Registry, file: &Path) -> Option<ReplayOutcome> {
     let events = fs::read(file).map_err(|error| error.to_string()).and_then(|bytes| {
         codec::decode_events(bytes.into()).map_err(|error| ReplayError::from(error).to_string())

@@ -1,5 +1,5 @@
-//! The life of a worker: it connects, takes what it is given, connects again when the stream ends, and
-//! shuts down without leaving anything half done if there is time for it.
+//! The life of a worker: it connects, takes work, reconnects when the stream ends, and on shutdown
+//! finishes its work in flight if there is time.
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -20,26 +20,26 @@ use crate::{
     transport::{Given, Session, SessionSender},
 };
 
-/// Between two tries to connect: much less than the engine keeps the attempts of a worker that is
-/// gone.
+/// The longest pause between two tries to connect: much shorter than the engine keeps the attempts
+/// of a disconnected worker.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
-/// Between two looks at the workflow threads.
+/// How often the workflow threads are checked for blocked code.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How a worker lives.
+/// A running worker.
 pub(super) struct Life {
     pub(super) shared: Arc<Shared>,
     pub(super) threads: Threads,
-    /// How long work may take to end after the worker was told to.
+    /// How long work in flight may take to finish after shutdown begins.
     pub(super) grace: Duration,
-    /// How long a workflow task may take before somebody is told.
+    /// How long a workflow task may block its thread before a warning is logged.
     pub(super) task_deadline: Duration,
-    /// Ends the attempts of a worker that is dropped.
+    /// Aborts the attempts when the worker is dropped.
     pub(super) _end: End,
 }
 
-/// However a worker's life ends, its attempts end with it.
+/// Disconnects and aborts all attempts when dropped, however the worker ends.
 pub(super) struct End(pub(super) Arc<Shared>);
 
 impl Drop for End {
@@ -49,16 +49,15 @@ impl Drop for End {
     }
 }
 
-/// Why a stream is left.
+/// Why the worker stopped reading a stream.
 enum Left<T> {
-    /// It ended.
     Ended,
-    /// The worker was told to end, by this.
+    /// Shutdown was requested, with this value.
     Told(T),
 }
 
 impl Life {
-    /// Works until `shutdown` is ready, then ends what is under way.
+    /// Works until `shutdown` resolves, then finishes the work in flight.
     pub(super) async fn run<T>(
         self,
         mut shutdown: Pin<&mut impl Future<Output = T>>,
@@ -83,8 +82,9 @@ impl Life {
         }
     }
 
-    /// Connects; only what no repetition can change is an error. It waits if the last stream, whose
-    /// `backoff` this is, ended without having brought anything: the next may end as soon.
+    /// Connects, retrying all errors but permanent ones. If the last stream ended without
+    /// delivering anything, it waits by that stream's `backoff` first, because the next stream may
+    /// end as soon.
     async fn connect(
         &self,
         backoff: &mut Option<Backoff>,
@@ -167,12 +167,12 @@ impl Life {
         }
     }
 
-    /// Takes nothing new, waits for what is under way, and leaves. What the engine gave before it saw
-    /// the end of the credit is still done.
+    /// Stops taking new work, finishes the work in flight, and disconnects. Work that the engine
+    /// dispatched before it saw the withdrawn credit is still done.
     async fn end(self, mut session: Option<Box<dyn Session>>) {
         self.shared.stop();
         let deadline = Instant::now() + self.grace;
-        // When time is up, what is left goes to other workers.
+        // After the deadline the engine gives the unfinished work to other workers.
         drop(timeout_at(deadline, self.finish(&mut session)).await);
         let acks = timeout_at(deadline, self.threads.close()).await.unwrap_or_default();
         let heard = acks.into_iter().map(Acknowledged::all);
@@ -202,7 +202,7 @@ impl Life {
                         *session = None;
                     }
                 },
-                // Asked last: what was on its way has arrived by then.
+                // Checked last: work that was in flight to the worker has arrived by then.
                 () = self.shared.idle_again() => return Ok(()),
             }
         }

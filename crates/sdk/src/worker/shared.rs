@@ -1,4 +1,4 @@
-//! What all parts of one worker share.
+//! State that all parts of one worker share.
 
 use std::sync::Arc;
 
@@ -18,34 +18,34 @@ use crate::{
     transport::{SessionSender, Transport},
 };
 
-/// What all parts of one worker share.
+/// State that all parts of one worker share.
 pub(super) struct Shared {
     pub(super) transport: Arc<dyn Transport>,
     pub(super) runtime: Handle,
     pub(super) registry: Registry,
-    /// The worker as the engine knows it.
+    /// The worker's description, as sent to the engine.
     pub(super) worker: dispatch::Worker,
     pub(super) queue: String,
     pub(super) tasks: Slots,
     pub(super) activities: Slots,
     pub(super) eager: EagerSlots,
-    /// How many local activities may run at once.
+    /// One permit for each local activity that may run.
     pub(super) local_activities: Arc<Semaphore>,
     pub(super) attempts: Attempts,
-    /// The way to the engine while there is a stream.
+    /// The sender of the current stream; none while disconnected.
     pub(super) stream: watch::Sender<Option<Arc<dyn SessionSender>>>,
-    /// Some work ended: whoever waits for the last of it may look again.
+    /// Notified when work ends, for those that wait until the worker is idle.
     pub(super) ended: Notify,
 }
 
 impl Shared {
-    /// How much the worker takes at once of which queues.
+    /// The queues, and how much work of each the worker takes at once.
     pub(super) fn takes(&self) -> Vec<(QueueKey, usize)> {
         let takes = [self.tasks.takes(), self.activities.takes()];
         takes.into_iter().filter(|(_, count)| *count > 0).collect()
     }
 
-    /// A stream was opened. A worker that shuts down opens one for its results alone.
+    /// A stream was opened. During shutdown it is opened only to deliver results.
     pub(super) fn connected(&self, sender: &Arc<dyn SessionSender>, closing: bool) {
         self.stream.send_replace(Some(Arc::clone(sender)));
         if !closing {
@@ -54,7 +54,6 @@ impl Shared {
         }
     }
 
-    /// The stream has ended.
     pub(super) fn disconnected(&self) {
         self.stop_credit();
         self.stream.send_replace(None);
@@ -65,7 +64,7 @@ impl Shared {
         self.activities.close();
     }
 
-    /// The worker shuts down: nothing new is taken, not even what its own workflows ask for.
+    /// Shutdown begins: no new work is taken, not even eager activities.
     pub(super) fn stop(&self) {
         self.stop_credit();
         self.eager.close();
@@ -75,26 +74,26 @@ impl Shared {
         }
     }
 
-    /// Nothing is under way, nor promised to come.
+    /// No work is in flight or promised.
     pub(super) fn idle(&self) -> bool {
         self.tasks.idle() && self.attempts.none() && self.eager.none_promised()
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until no work is in flight.
     pub(super) async fn idle_again(&self) {
         while !self.idle() {
             self.ended.notified().await;
         }
     }
 
-    /// The way to the engine, as soon as there is one; none if there never will be.
+    /// The sender of the current stream, or of the next one; none if there will never be one.
     pub(super) async fn sender(&self) -> Option<Arc<dyn SessionSender>> {
         let mut stream = self.stream.subscribe();
         let open = stream.wait_for(Option::is_some).await.ok()?;
         open.clone()
     }
 
-    /// Tells a shard, or all of them, which attempts of their activities the worker has.
+    /// Tells a shard, or all shards, which attempts of their activities the worker holds.
     pub(super) fn present(self: &Arc<Self>, shard: Option<ShardId>) {
         let held = self.attempts.of_shard(shard);
         if held.is_empty() {
@@ -102,17 +101,17 @@ impl Shared {
         }
         let shared = Arc::clone(self);
         self.runtime.spawn(async move {
-            // All at once: the engine waits for all of them only so long.
+            // Concurrently: the engine waits for presented attempts only for a limited time.
             join_all(held.iter().map(|attempt| shared.present_one(attempt))).await;
         });
     }
 }
 
-/// A workflow task's place; dropped when the task is answered or given up.
+/// The slot of a workflow task or query, returned when dropped.
 pub(super) struct TaskSlot(Arc<Shared>);
 
 impl TaskSlot {
-    /// Takes the place of a task that has come.
+    /// Takes a slot for a task that has arrived.
     pub(super) fn take(shared: &Arc<Shared>) -> Self {
         shared.tasks.take();
         Self(Arc::clone(shared))

@@ -1,15 +1,15 @@
-//! How much work of one kind a worker has, and the credit that the engine has for more. Credit is
-//! given in portions, so that a busy worker does not send one for every task.
+//! Slots for one kind of work, and the credit that the engine holds for them. Credit is granted in
+//! portions, so that a busy worker does not send a message for every task.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::transport::SessionSender;
 use abide_core::dispatch::QueueKey;
 
-/// Credit is topped up when this part of the slots is free and not credited.
+/// Credit is topped up when it is used up, or when 1/`PORTION` of the slots is free and without
+/// credit.
 const PORTION: usize = 4;
 
-/// The slots for one kind of work.
 pub(super) struct Slots {
     queue: QueueKey,
     count: usize,
@@ -18,24 +18,24 @@ pub(super) struct Slots {
 
 #[derive(Default)]
 struct State {
-    /// Where credit goes; none while there is no stream and while the worker shuts down.
+    /// Where credit is sent; none while disconnected and during shutdown.
     sender: Option<Arc<dyn SessionSender>>,
     credit: usize,
     busy: usize,
 }
 
 impl Slots {
-    /// Slots without a stream.
+    /// Slots of a worker that is not connected yet.
     pub(super) fn new(queue: QueueKey, count: usize) -> Self {
         Self { queue, count, state: Mutex::default() }
     }
 
-    /// The queue, and how much of it the worker takes at once.
+    /// The queue, and how much work of it the worker takes at once.
     pub(super) fn takes(&self) -> (QueueKey, usize) {
         (self.queue.clone(), self.count)
     }
 
-    /// A stream was opened: the engine gets credit for every free slot.
+    /// A stream was opened: grants credit for every free slot.
     pub(super) fn open(&self, sender: &Arc<dyn SessionSender>) {
         let mut state = self.lock();
         state.sender = Some(Arc::clone(sender));
@@ -43,28 +43,27 @@ impl Slots {
         self.top_up(state);
     }
 
-    /// No more credit, until a stream is opened.
+    /// Grants no more credit until a stream is opened.
     pub(super) fn close(&self) {
         let mut state = self.lock();
         state.sender = None;
         state.credit = 0;
     }
 
-    /// Work came that costs credit.
+    /// Work arrived that used up credit.
     pub(super) fn take(&self) {
         let mut state = self.lock();
         state.credit = state.credit.saturating_sub(1);
         state.busy += 1;
     }
 
-    /// Work ended.
     pub(super) fn give_back(&self) {
         let mut state = self.lock();
         state.busy = state.busy.saturating_sub(1);
         self.top_up(state);
     }
 
-    /// No work is under way.
+    /// No work is in flight.
     pub(super) fn idle(&self) -> bool {
         self.lock().busy == 0
     }
@@ -79,7 +78,7 @@ impl Slots {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while the lock is held, so what it guards is whole.
+        // Nothing panics while the lock is held, so its data is consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,5 @@
-//! Workflow tasks on their thread: from memory if that is good, from the whole log if not.
+//! Workflow tasks on their thread: run from the machine in memory if it is up to date, else from
+//! the whole log.
 
 use abide_core::{
     codec,
@@ -23,9 +24,9 @@ use super::{
 };
 
 impl WorkflowThread {
-    /// Runs a task and answers it, or reads the log that it needs first.
+    /// Runs a task and completes it, or first reads the log that it needs.
     pub(super) fn task(&mut self, mut task: TaskOrder) {
-        // A task that waits is not the run's any more if another was given.
+        // A paused task of the run is stale once the engine has dispatched another.
         drop(self.paused.remove(&task.token.run));
         let prepared = match std::mem::replace(&mut task.log, TaskLog::Recent(Vec::new())) {
             TaskLog::Recent(rows) => self.prepare_from_memory(task.token.run, rows),
@@ -41,7 +42,7 @@ impl WorkflowThread {
         self.watched.runs(machine.workflow_type());
         match machine.turn(&task.token, &task.given) {
             Ok(completion) => self.rest(task, machine, completion),
-            // Whatever is wrong with memory, the log is right.
+            // A stale or mismatching machine is replaced by a replay of the log.
             Err(Trouble::Stale | Trouble::Mismatch(_)) if kept => self.read_log(task),
             Err(trouble) => self.fail(task, trouble),
         }
@@ -74,7 +75,7 @@ impl WorkflowThread {
         Ok(machine)
     }
 
-    /// A machine that has seen these events, the first ones of a run.
+    /// A machine that has replayed these events, the first ones of a run.
     pub(super) fn replayed(&mut self, events: Vec<Event>) -> Result<Machine, Trouble> {
         let mut machine = Machine::new(&self.shared.registry, &events)?;
         self.watched.runs(machine.workflow_type());
@@ -104,7 +105,8 @@ impl WorkflowThread {
         let closes = commands.last().is_some_and(|command| command.ask.closes());
         let wanted = if closes { 0 } else { eager_wanted(&self.shared, &commands) };
         let eager_activities = self.shared.eager.promise(token.run, wanted);
-        // Kept before the engine may say that it does not take the turn. What must go for it goes last.
+        // The machine is cached before the engine can reject the turn. An evicted machine is
+        // dropped last.
         let gone = if closes { Some(machine) } else { self.cache.keep(token.run, machine) };
         let completion = TaskCompletion {
             commands,
@@ -125,7 +127,7 @@ impl WorkflowThread {
         drop(slot);
     }
 
-    /// The log could not be had. Without its stream, the task is not ours any more.
+    /// The log could not be read. If the stream has ended, the worker no longer owns the task.
     fn log_unread(&mut self, task: TaskOrder, unread: &Unread) {
         let workflow = &task.token.workflow;
         if let Unread::StreamEnded(error) = unread {
@@ -138,16 +140,16 @@ impl WorkflowThread {
 }
 
 enum Prepared {
-    /// From memory.
+    /// The machine in memory was up to date.
     Kept(Machine),
-    /// From the beginning of the run.
+    /// Replayed from the beginning of the run.
     Replayed(Machine),
-    /// Memory is no good.
+    /// The machine in memory is missing or stale.
     LogNeeded,
 }
 
-/// How many activities of the task this worker would take at once: all of its own queue, if it knows
-/// them all. The engine chooses in order, so one that is unknown spoils it for the others.
+/// How many activities of the task this worker would take eagerly: all on its own queue, if all of
+/// them are registered. The engine picks them in order, so an unknown one excludes the others.
 fn eager_wanted(shared: &Shared, commands: &[abide_core::command::Command]) -> usize {
     let mut wanted = 0;
     for command in commands {

@@ -1,5 +1,5 @@
-//! A workflow thread: it owns the machines of its runs, which never leave it, and runs their tasks and
-//! queries one after the other. What it lacks is read beside it and comes back as an order.
+//! A workflow thread: it owns the machines of its runs, which never leave it, and runs their tasks
+//! and queries one after the other. Log reads happen outside the thread and come back as orders.
 
 use std::{
     collections::HashMap,
@@ -33,18 +33,17 @@ use super::{
 };
 use crate::{panic, transport::SessionSender};
 
-/// Acknowledgements are looked at when there is a new order, or after this time: a thread is not woken
-/// for the news that all is well.
+/// How often acknowledgements are checked while there is no new order: an acknowledgement alone
+/// does not wake the thread.
 const ACKS_WAIT: Duration = Duration::from_millis(100);
 
-/// Answers that the engine has not acknowledged yet.
+/// Reports that the engine has not acknowledged yet.
 pub(super) type Acks = FuturesUnordered<Ack>;
 
-/// A workflow thread.
 pub(super) struct WorkflowThread {
     pub(super) shared: Arc<Shared>,
     pub(super) orders: Receiver<Order>,
-    /// For what is read beside the thread.
+    /// Sends the results of log reads back to this thread.
     pub(super) own: Sender<Order>,
     pub(super) cache: Cache,
     pub(super) watched: Arc<Watched>,
@@ -55,10 +54,10 @@ pub(super) struct WorkflowThread {
 }
 
 impl WorkflowThread {
-    /// Runs until it is told to close; what the engine has not acknowledged is left to the caller.
+    /// Runs until it receives the order to close; returns the unacknowledged reports.
     pub(super) fn run(mut self) -> Acks {
-        // Futures of the transport may need timers; and workflow code that uses one by mistake is
-        // caught by the executor, with a better message than a missing runtime gives.
+        // Futures of the transport may need timers. The executor detects workflow code that uses a
+        // timer by mistake, with a better message than a missing runtime gives.
         let runtime = self.shared.runtime.clone();
         let _entered = runtime.enter();
         while let Some(order) = self.next_order() {
@@ -103,8 +102,8 @@ impl WorkflowThread {
         self.orders.recv().ok()
     }
 
-    /// The thread outlives a panic that comes from elsewhere than workflow code, as from the drop of a
-    /// user's value. If the work was not answered before, the failure is its answer.
+    /// Catches panics from outside workflow code, such as from dropping a user's value, so that the
+    /// thread survives. If the work was not answered before, it is answered with the failure.
     fn guarded(
         &mut self,
         workflow: &WorkflowKey,
@@ -121,12 +120,12 @@ impl WorkflowThread {
         })
     }
 
-    /// Sends an answer. It is under way when this returns, because it is polled once.
+    /// Sends a report. It is in flight when this returns, because its future is polled once.
     pub(super) fn send(&mut self, sender: Arc<dyn SessionSender>, report: Report) {
         self.expect_ack(Ack::new(sender, report));
     }
 
-    /// Waits for what the engine says to an answer, beside all else.
+    /// Adds a report to those whose acknowledgement is awaited.
     pub(super) fn expect_ack(&mut self, ack: Ack) {
         self.acks.push(ack);
         self.look_at_acks();
@@ -154,11 +153,11 @@ impl WorkflowThread {
         }
     }
 
-    /// Reads something beside the thread and hands it to the thread as an order.
+    /// Reads something outside the thread and sends it to the thread as an order.
     pub(super) fn read_beside(&self, order: impl Future<Output = Order> + Send + 'static) {
         let own = self.own.clone();
         self.shared.runtime.spawn(async move {
-            // A thread that has ended needs nothing.
+            // The send fails only if the thread has ended.
             drop(own.send(order.await));
         });
     }

@@ -1,4 +1,4 @@
-//! The workflow threads of a worker. A run belongs to one of them, by its id.
+//! The workflow threads of a worker. The id of a run selects its thread.
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ use super::{
     watchdog::Watched,
 };
 
-/// The workflow threads. They end when this is dropped.
+/// The workflow threads. Dropping this ends them.
 pub(super) struct Threads(Vec<Worker>);
 
 struct Worker {
@@ -30,7 +30,7 @@ struct Worker {
 }
 
 impl Threads {
-    /// Starts `count` threads, which keep at most `cached_runs` runs in memory together.
+    /// Starts `count` threads, which together keep at most `cached_runs` runs in memory.
     pub(super) fn start(
         shared: &Arc<Shared>,
         count: usize,
@@ -45,28 +45,28 @@ impl Threads {
         Ok(threads)
     }
 
-    /// Gives an order to the thread of the run.
+    /// Sends an order to the thread of the run.
     pub(super) fn order(&self, run: RunId, order: Order) {
         let id = u128::from_be_bytes(*run.as_bytes());
         let thread = usize::try_from(id % self.0.len() as u128).ok();
         if let Some(worker) = thread.and_then(|thread| self.0.get(thread)) {
-            // A thread ends only with the worker.
+            // The send cannot fail: a thread ends only with the worker.
             drop(worker.orders.send(order));
         }
     }
 
-    /// Warns of threads that are blocked.
+    /// Warns about threads that are blocked.
     pub(super) fn check(&self, deadline: Duration) {
         for worker in &self.0 {
             worker.watched.check(deadline);
         }
     }
 
-    /// Ends the threads after what they have; says what the engine has not acknowledged.
+    /// Ends the threads after their pending orders; returns the unacknowledged reports.
     pub(super) async fn close(mut self) -> Vec<Acks> {
         let mut acks = Vec::new();
         for worker in &mut self.0 {
-            // A thread that has gone has nothing to say.
+            // The send fails only if the thread has ended.
             drop(worker.orders.send(Order::Close));
             if let Some(end) = worker.end.take() {
                 acks.extend(end.await);
@@ -79,7 +79,7 @@ impl Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         for worker in &self.0 {
-            // A thread that has gone needs no order.
+            // The send fails only if the thread has ended.
             drop(worker.orders.send(Order::Close));
         }
     }
@@ -102,7 +102,7 @@ impl Worker {
                 watched: its,
                 acks: Acks::new(),
             };
-            // Nobody waits for the end of a worker that was dropped.
+            // The send fails only if the worker was dropped and no longer waits for the thread.
             drop(ended.send(thread.run()));
         })?;
         Ok(Self { orders, watched, end: Some(end) })

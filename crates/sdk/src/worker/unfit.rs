@@ -1,6 +1,6 @@
-//! What is said instead of a result that the engine refuses because it is too large. The attempt has
-//! ended and must have some result, or it would stay open until its time is up; and whoever asked a
-//! query waits for its answer.
+//! Replacements for results that the engine refuses because they are too large. The attempt has
+//! ended and needs a result, or it would stay open until its timeout; and the caller of a query
+//! waits for an answer.
 
 use abide_core::{
     failure::{Failure, FailureKind},
@@ -8,10 +8,10 @@ use abide_core::{
     run::Resolution,
 };
 
-/// How much of a text is kept.
+/// How many characters of a text are kept.
 const KEPT_CHARS: usize = 200;
 
-/// What to say instead; nothing if not even that was accepted.
+/// The replacement for a refused result; none if a replacement was refused already.
 pub(super) fn instead_of(refused: Resolution, problem: &InvalidField) -> Option<Resolution> {
     let failure = match refused {
         Resolution::Failed(failure) => shortened(&failure, problem)?,
@@ -20,21 +20,21 @@ pub(super) fn instead_of(refused: Resolution, problem: &InvalidField) -> Option<
     Some(Resolution::Failed(failure))
 }
 
-/// The failure of an activity whose result is refused. It would be refused again, so the activity is not
-/// repeated.
+/// The failure of an activity whose result is refused. A retry would be refused again, so it is not
+/// retryable.
 pub(super) fn not_stored(problem: &InvalidField) -> Failure {
     let message = format!("the result cannot be stored: {problem}");
     Failure { non_retryable: true, ..Failure::server(FailureKind::Application, message) }
 }
 
-/// What a query's caller is told if the answer cannot be sent.
+/// The failure that the caller of a query gets if the answer cannot be sent.
 pub(super) fn query_failure(name: &str, problem: &InvalidField) -> Failure {
     let name = beginning(name);
     let message = format!("query {name} was answered, but the answer cannot be sent: {problem}");
     Failure::server(FailureKind::Application, message)
 }
 
-/// The failure without what can be too large: retried as it would have been.
+/// The failure without its parts that can be too large; it is retried as the original would be.
 pub(super) fn shortened(failure: &Failure, problem: &InvalidField) -> Option<Failure> {
     let message = beginning(&failure.message);
     let short = Failure {

@@ -1,5 +1,5 @@
-//! Notices workflow code that blocks its thread: by a lock, a blocking call or an endless loop. Other
-//! runs of the thread stand still meanwhile, so it is said aloud.
+//! Detects workflow code that blocks its thread by a lock, a blocking call or an endless loop. The
+//! other runs of the thread make no progress meanwhile, so it logs a warning.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -8,7 +8,7 @@ use std::{
 
 use abide_core::ids::WorkflowKey;
 
-/// What one workflow thread is busy with.
+/// The task that one workflow thread is running.
 #[derive(Default)]
 pub(super) struct Watched(Mutex<Option<Task>>);
 
@@ -20,7 +20,7 @@ struct Task {
 }
 
 impl Watched {
-    /// The thread begins a task of this workflow.
+    /// The thread starts a task of this workflow.
     pub(super) fn begin(&self, workflow: &WorkflowKey) {
         let task = Task {
             since: Instant::now(),
@@ -31,19 +31,18 @@ impl Watched {
         *self.lock() = Some(task);
     }
 
-    /// The task's code is of this type.
+    /// Records the workflow type of the current task.
     pub(super) fn runs(&self, workflow_type: &Arc<str>) {
         if let Some(task) = &mut *self.lock() {
             task.workflow_type = Some(Arc::clone(workflow_type));
         }
     }
 
-    /// The thread has ended its task.
     pub(super) fn end(&self) {
         *self.lock() = None;
     }
 
-    /// Warns, once, if the task has taken longer than it may.
+    /// Warns once if the task has taken longer than `deadline`.
     pub(super) fn check(&self, deadline: Duration) {
         if let Some(warning) = self.overdue(deadline) {
             tracing::warn!("{warning}");
@@ -66,7 +65,7 @@ impl Watched {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Task>> {
-        // Nothing panics while the lock is held, so what it guards is whole.
+        // Nothing panics while the lock is held, so its data is consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
