@@ -1,6 +1,6 @@
-//! The way to an engine: in the same process, or over the network. Both speak the core's words, so
-//! clients and workers are the same code on either. What is lost on the way is told as
-//! [`CallError::Unavailable`]; repeating it is the business of whoever called.
+//! The connection to an engine: in the same process, or over the network. Both use the core's
+//! types, so clients and workers run the same code on either. A call that is lost fails with
+//! [`CallError::Unavailable`]; retrying is up to the caller.
 
 use std::sync::Arc;
 
@@ -13,17 +13,19 @@ use abide_core::{
 
 pub use crate::future::BoxFuture;
 
-/// What comes of asking an engine.
+/// The future of an engine's answer.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, CallError>>;
 
 /// An engine, as clients and workers see it.
 pub trait Transport: Send + Sync + 'static {
-    /// Performs an operation. [`ask`] gives the answer in its type.
+    /// Sends an operation and returns its answer. The function [`ask`] returns the answer in its
+    /// own type.
     fn ask(&self, operation: AnyOperation) -> Answer<'_, AnyAnswer>;
 
-    /// Connects a worker, which says how much it takes at once of which queues. This gives no credit:
-    /// it is said so that a queue that cannot be served is refused here, as [`CallError::Invalid`]. A
-    /// worker that comes back names the same session and keeps its attempts.
+    /// Connects a worker, with the amount of work that it takes at once from each queue. This
+    /// grants no credit: the amounts let the engine refuse a queue that it cannot serve, as
+    /// [`CallError::Invalid`]. A worker that reconnects names the same session and keeps its
+    /// attempts.
     fn connect(
         &self,
         worker: Worker,
@@ -31,7 +33,7 @@ pub trait Transport: Send + Sync + 'static {
     ) -> Answer<'_, Box<dyn Session>>;
 }
 
-/// Performs an operation, once, and gives the answer in its type.
+/// Sends an operation once, and returns the answer in its own type.
 pub async fn ask<O: Operation>(
     transport: &dyn Transport,
     operation: O,
@@ -39,35 +41,35 @@ pub async fn ask<O: Operation>(
     transport.ask(operation.into()).await.and_then(O::answer)
 }
 
-/// A connected worker. To drop it is to end the stream.
+/// A connected worker. Dropping it ends the stream.
 pub trait Session: Send {
-    /// The way back to the engine.
+    /// The sending half of the stream, which grants credit and sends reports.
     fn sender(&self) -> Arc<dyn SessionSender>;
 
-    /// What comes next; nothing when the stream has ended, and then the worker connects again. A
-    /// call that is dropped loses nothing: the next one gives what it would have given.
+    /// The next message; none when the stream has ended, and then the worker reconnects. Cancel
+    /// safe: dropping the future loses no message.
     fn next(&mut self) -> BoxFuture<'_, Option<Given>>;
 }
 
-/// The way from a connected worker to the engine.
+/// The sending half of a worker's stream.
 pub trait SessionSender: Send + Sync {
-    /// Takes so much more work of a queue. Credit ends with the stream.
+    /// Grants credit for this much more work of a queue. Credit ends with the stream.
     fn credit(&self, queue: QueueKey, credits: usize);
 
-    /// Takes all credit back, because the worker is about to leave: nothing follows but what is on its
-    /// way.
+    /// Withdraws all credit, because the worker shuts down: only work that is already in flight
+    /// follows.
     fn withdraw(&self);
 
-    /// Says what became of work that was given. The future ends when the engine has acknowledged it.
+    /// Reports the result of dispatched work. The future resolves when the engine acknowledges it.
     fn report(&self, report: Report) -> Answer<'static, ReportAnswer>;
 }
 
-/// What a connected worker is given.
+/// A message from the engine to a connected worker.
 #[derive(Debug)]
 pub enum Given {
-    /// Work.
+    /// A workflow task, a query or an attempt of an activity.
     Work(Dispatch),
-    /// The shard was taken into memory anew and asks which attempts of its activities the worker
-    /// still has. They are presented by [`Report::PresentAttempt`], within the session's grace.
+    /// The shard was loaded into memory again and asks which attempts of its activities the worker
+    /// still holds. The worker answers with [`Report::PresentAttempt`], within the session's grace.
     PresentAttempts(ShardId),
 }

@@ -1,4 +1,4 @@
-//! Who waits for which answer on a stream. When the stream ends, everybody is told so.
+//! Which caller waits for which answer on a stream. When the stream ends, all callers get an error.
 
 use std::{
     collections::HashMap,
@@ -8,20 +8,19 @@ use std::{
 use abide_core::operation::CallError;
 use tokio::sync::oneshot;
 
-/// The callers of one stream, by the numbers of their calls.
+/// The waiting callers of one stream, by call number.
 pub(super) struct Answers<T>(Arc<Mutex<Waiting<T>>>);
 
 struct Waiting<T> {
     last: u64,
     callers: HashMap<u64, oneshot::Sender<Result<T, CallError>>>,
-    /// Why the stream ended, once it has.
+    /// Why the stream ended; none while it is open.
     ended: Option<CallError>,
 }
 
-/// A caller's claim to an answer.
+/// A caller's place to receive one answer.
 pub(super) struct Claim<T> {
     answers: Answers<T>,
-    /// The number of the call.
     pub(super) number: u64,
     answer: oneshot::Receiver<Result<T, CallError>>,
 }
@@ -37,12 +36,11 @@ impl<T> Answers<T> {
         Self(Arc::new(Mutex::new(Waiting { last: 0, callers: HashMap::new(), ended: None })))
     }
 
-    /// The stream has not ended.
     pub(super) fn open(&self) -> bool {
         self.lock().ended.is_none()
     }
 
-    /// Makes a claim to the answer of a new call.
+    /// Registers a new call and returns the claim to its answer.
     pub(super) fn claim(&self) -> Result<Claim<T>, CallError> {
         let (sender, answer) = oneshot::channel();
         let mut waiting = self.lock();
@@ -56,19 +54,19 @@ impl<T> Answers<T> {
         Ok(Claim { answers: self.clone(), number, answer })
     }
 
-    /// Hands out answers.
+    /// Delivers answers to their callers.
     pub(super) fn settle(&self, answers: impl IntoIterator<Item = (u64, Result<T, CallError>)>) {
         let mut waiting = self.lock();
         for (number, answer) in answers {
             if let Some(caller) = waiting.callers.remove(&number) {
-                // A caller that has left meanwhile needs no answer.
+                // The send fails only if the caller has disconnected.
                 drop(caller.send(answer));
             }
         }
     }
 
-    /// The stream has ended: nobody will be answered any more. Why it ended says nothing about any of
-    /// the calls: to whoever waits, the answer was lost on the way.
+    /// Fails all waiting callers because the stream has ended. The reason says nothing about the
+    /// single calls: their answers are lost.
     pub(super) fn end(&self, why: impl Into<String>) {
         let why = CallError::Unavailable(why.into());
         let callers = {
@@ -77,7 +75,7 @@ impl<T> Answers<T> {
             std::mem::take(&mut waiting.callers)
         };
         for caller in callers.into_values() {
-            // A caller that has left meanwhile needs no answer.
+            // The send fails only if the caller has disconnected.
             drop(caller.send(Err(why.clone())));
         }
     }
@@ -88,13 +86,12 @@ impl<T> Answers<T> {
 }
 
 impl<T> Claim<T> {
-    /// Waits for the answer.
     pub(super) async fn answer(&mut self) -> Result<T, CallError> {
         let lost = |_| Err(CallError::Unavailable("the connection was lost".into()));
         (&mut self.answer).await.unwrap_or_else(lost)
     }
 
-    /// Gives the claim up; whether it was still open.
+    /// Gives up the claim; returns whether it was still open.
     pub(super) fn give_up(&mut self) -> bool {
         self.answers.lock().callers.remove(&self.number).is_some()
     }

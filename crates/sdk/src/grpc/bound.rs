@@ -1,31 +1,32 @@
-//! How large a frame the server takes. It says so at the beginning of a stream, and ends a stream on
-//! which a larger one comes; so what would be too large is refused here, to its sender alone.
+//! The largest frame that the server accepts. The server announces it at the start of a stream, and
+//! ends the stream if a larger frame arrives; so an oversized item is refused here, to its sender
+//! alone.
 
 use abide_core::limits::InvalidField;
 use prost::encoding::encoded_len_varint;
 use tokio::sync::watch;
 
-/// Bytes after which a frame is full. A single item may be larger.
+/// A frame is sent once it holds this many bytes. A single item may be larger.
 const FRAME_BYTES: usize = 1 << 20;
 
-/// What a server that does not say takes, as most do.
+/// The bound assumed for a server that announces none: gRPC's usual limit.
 const USUAL: usize = 4 << 20;
 
-/// How large a frame the server takes, once it has said so.
+/// The largest frame that the server accepts, once it is announced.
 #[derive(Clone)]
 pub(super) struct Bound(watch::Receiver<Option<usize>>);
 
-/// Where the bound is told.
+/// The sending half: sets the bound.
 pub(super) struct Telling(watch::Sender<Option<usize>>);
 
-/// A bound that is not told yet.
+/// A bound that is not announced yet.
 pub(super) fn untold() -> (Telling, Bound) {
     let (telling, bound) = watch::channel(None);
     (Telling(telling), Bound(bound))
 }
 
 impl Telling {
-    /// The server takes frames of so many bytes; it has not said if there are none.
+    /// Sets the bound in bytes; zero means that the server announced none.
     pub(super) fn tell(&self, bytes: u64) {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.0.send_replace(Some(if bytes == 0 { USUAL } else { bytes }));
@@ -33,18 +34,18 @@ impl Telling {
 }
 
 impl Bound {
-    /// Waits until it is told, or never will be because the stream has ended.
+    /// Waits until the bound is announced, or the stream ends.
     pub(super) async fn told(&mut self) {
-        // Who goes on after the end of the stream hears of it elsewhere.
+        // A caller that continues after the stream has ended gets the error from its claim.
         drop(self.0.wait_for(Option::is_some).await);
     }
 
-    /// Bytes after which a frame is full.
+    /// A frame is sent once it holds this many bytes.
     pub(super) fn frame_bytes(&self) -> usize {
         self.bytes().min(FRAME_BYTES)
     }
 
-    /// An item that takes so many bytes of a frame can be sent.
+    /// Checks that an item of this many bytes fits into a frame.
     pub(super) fn check(&self, field: &str, bytes: usize) -> Result<(), InvalidField> {
         let bound = self.bytes();
         if bytes <= bound {
@@ -59,10 +60,10 @@ impl Bound {
     }
 }
 
-/// Bytes that a message of this length takes as a field of a frame.
+/// The bytes that a message of this length takes as a field of a frame.
 pub(super) fn in_frame(length: usize) -> usize {
     let length_bytes = encoded_len_varint(u64::try_from(length).unwrap_or(u64::MAX));
-    // All fields of frames have small numbers, so their keys take one byte.
+    // All field numbers of frames are small, so their keys take one byte.
     1 + length_bytes + length
 }
 

@@ -21,10 +21,10 @@ use super::{
     servers::{Refusals, Way},
 };
 
-/// Calls in a row that a server may leave unanswered. Few, because going to another costs little.
+/// After this many unanswered calls in a row the transport tries the next server. Few, because
+/// switching is cheap.
 const REFUSALS: u32 = 3;
 
-/// A stream of calls.
 #[derive(Clone)]
 pub(super) struct CallsStream {
     way: Arc<Way>,
@@ -34,15 +34,15 @@ pub(super) struct CallsStream {
     bound: Bound,
 }
 
-/// What a client says on the stream.
+/// A message from the client on the stream.
 pub(super) enum Said {
     Call(Box<NumberedCall>),
-    /// Nobody waits for the answer of this call any more.
+    /// The caller has stopped waiting for the answer of this call.
     Abandon(u64),
 }
 
 impl CallsStream {
-    /// Begins a stream. Calls wait until it is there.
+    /// Opens a stream. Calls wait until it is open.
     pub(super) fn begin(way: Arc<Way>) -> Self {
         let (queue, said) = mpsc::unbounded_channel();
         let answers = Answers::new();
@@ -52,34 +52,35 @@ impl CallsStream {
         Self { way, refusals: Arc::new(Refusals::new(REFUSALS)), queue, answers, bound }
     }
 
-    /// New calls may go this way: the stream has not ended, and its server is still the one to ask.
+    /// Whether new calls may use this stream: it is open, and its server is still the current one.
     pub(super) fn usable(&self) -> bool {
         self.answers.open() && !self.way.left()
     }
 
-    /// A call was answered. A server that cannot answer is left to those who wait there already.
+    /// Counts an answer. After too many refusals new calls go to the next server; calls in flight
+    /// stay.
     pub(super) fn answered<T>(&self, answer: &Result<T, CallError>) {
         if self.way.has_others() && self.refusals.too_many(answer) {
             self.way.leave();
         }
     }
 
-    /// Makes a call and waits for its answer.
+    /// Sends a call and waits for its answer.
     pub(super) async fn call(&self, asked: Asked) -> Result<Answer, CallError> {
         self.bound.clone().told().await;
-        // With the longest number, because it has none yet.
+        // Measured with the longest number, because the call has none yet.
         let mut call = NumberedCall { number: u64::MAX, call: Some(asked) };
         self.bound.check("call", in_frame(call.encoded_len()))?;
         let claim = self.answers.claim()?;
         call.number = claim.number;
-        // If the stream ends meanwhile, the claim is told so.
+        // If the stream has ended, the claim returns the error.
         drop(self.queue.send(Some(Said::Call(Box::new(call)))));
         let mut waiting = WaitingCall { claim, queue: self.queue.clone() };
         waiting.claim.answer().await
     }
 }
 
-/// A call on its way. To drop it is to abandon it.
+/// A call in flight. Dropping it abandons the call.
 struct WaitingCall {
     claim: Claim<Answer>,
     queue: UnboundedSender<Option<Said>>,
@@ -104,7 +105,7 @@ async fn run(
         Ok(()) => "the server ended the connection".to_owned(),
         Err(status) => reason(&status),
     };
-    // Before anybody hears of it and asks again.
+    // Before the callers get the error, so that their retries use another server.
     way.leave();
     answers.end(way.saying(ended));
 }
@@ -139,7 +140,7 @@ impl Frame for CallsFrame {
     fn size(item: &Said) -> usize {
         match item {
             Said::Call(call) => in_frame(call.encoded_len()),
-            // A number takes at most ten.
+            // A call number takes at most ten bytes.
             Said::Abandon(_) => in_frame(10),
         }
     }

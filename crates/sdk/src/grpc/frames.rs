@@ -1,5 +1,5 @@
-//! The writing end of a stream: what many senders put into a queue goes out together, in frames of a
-//! bounded size.
+//! The writing end of a stream: batches what many senders put into a queue into frames of a bounded
+//! size.
 
 use std::{
     collections::VecDeque,
@@ -12,22 +12,19 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::bound::Bound;
 
-/// Items that one frame holds at most.
+/// The largest number of items in one frame.
 const FRAME_ITEMS: usize = 512;
 
-/// A frame that is filled item by item.
 pub(super) trait Frame: Default {
-    /// What it is filled with.
     type Item: Unpin;
 
-    /// How many bytes of the frame the item takes, at most.
+    /// The most bytes that the item takes in the frame.
     fn size(item: &Self::Item) -> usize;
 
-    /// Puts the item into the frame.
     fn put(&mut self, item: Self::Item);
 }
 
-/// Frames of what arrives in a queue.
+/// A stream of frames, made from the items in a queue.
 pub(super) struct Frames<F: Frame> {
     bound: Bound,
     queue: UnboundedReceiver<Option<F::Item>>,
@@ -37,7 +34,8 @@ pub(super) struct Frames<F: Frame> {
 }
 
 impl<F: Frame> Frames<F> {
-    /// Frames, within the bound, of what arrives in this queue; they end with a `None`, or when all senders are gone.
+    /// Frames of the items in this queue, within the bound. They end after a `None`, or when all
+    /// senders are dropped.
     pub(super) fn new(queue: UnboundedReceiver<Option<F::Item>>, bound: Bound) -> Self {
         Self { bound, queue, taken: Vec::new(), waiting: VecDeque::new(), ended: false }
     }

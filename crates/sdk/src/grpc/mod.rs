@@ -1,7 +1,7 @@
-//! The way to servers over the network. All calls of a transport share one stream, and a writer
-//! puts what waits together into one frame, so that many callers cost few frames. Connections are
-//! made when they are needed and made again after they were lost, to the next server if there are
-//! several; what was lost meanwhile is told as [`CallError::Unavailable`].
+//! The transport over the network. All calls of a transport share one stream, and a writer batches
+//! waiting calls into one frame, so that many callers cost few frames. Connections are made on
+//! demand and made again after they are lost, to the next server if there are several; calls that
+//! were in flight fail with [`CallError::Unavailable`].
 
 mod answers;
 mod bound;
@@ -26,26 +26,26 @@ use crate::{
     transport::{Answer, Session, Transport},
 };
 
-/// A server, or the servers of a cluster, reached over gRPC.
+/// A transport to one server, or to the servers of a cluster, over gRPC.
 pub struct GrpcTransport {
     servers: Servers,
-    /// The stream of calls, once there is one; replaced when it has ended, or its server was left.
+    /// The current stream of calls; replaced when it has ended or its server was left.
     calls: Mutex<Option<CallsStream>>,
 }
 
 impl GrpcTransport {
-    /// A transport to these servers. The connection is made with the first call. Must be called within
-    /// a tokio runtime.
+    /// A transport to these servers. It connects at the first call. Must be called within a tokio
+    /// runtime.
     pub fn new(options: &GrpcOptions) -> Result<Self, CallError> {
         Ok(Self { servers: Servers::new(options)?, calls: Mutex::new(None) })
     }
 
-    /// A transport to these servers, once a connection to one of them is made.
+    /// A transport to these servers; returns after it has connected to one of them.
     pub async fn connect(options: &GrpcOptions) -> Result<Self, CallError> {
         Ok(Self { servers: Servers::connected(options).await?, calls: Mutex::new(None) })
     }
 
-    /// The stream of calls, opened anew if the last one is of no use any more.
+    /// The stream of calls; a new one if the last has ended or its server was left.
     fn stream(&self) -> CallsStream {
         let mut current = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         match &*current {
@@ -56,10 +56,10 @@ impl GrpcTransport {
 }
 
 impl Client {
-    /// A client of the server at this address, such as `http://127.0.0.1:7233`, or of the servers of
-    /// one cluster at several, separated by commas. The connection is made with the first call, and
-    /// made again whenever it was lost, so the server need not be there yet. Must be called within a
-    /// tokio runtime.
+    /// A client of the server at this address, such as `http://127.0.0.1:7233`, or of the servers
+    /// of one cluster at several addresses, separated by commas. It connects at the first call and
+    /// reconnects whenever the connection is lost, so the server need not be running yet. Must be
+    /// called within a tokio runtime.
     pub fn connect(addresses: impl Into<String>) -> Result<Self, ClientError> {
         let transport = GrpcTransport::new(&GrpcOptions::new(addresses))?;
         Ok(Self::new(Arc::new(transport)))

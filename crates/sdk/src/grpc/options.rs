@@ -1,4 +1,4 @@
-//! Where the servers are, and how the connection is made.
+//! The addresses of the servers, and the options of the connection.
 
 use std::{fmt::Display, time::Duration};
 
@@ -6,40 +6,41 @@ use abide_core::{limits::InvalidField, operation::CallError};
 use abide_proto::{CONNECTION_WINDOW, STREAM_WINDOW, error::with_causes};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
-/// How soon one of several servers is given up for another.
+/// The default timeouts if there are several servers: another one can be tried soon.
 const SOON: Duration = Duration::from_secs(2);
 
-/// Where the servers are, and how the connection is made.
+/// The addresses of the servers, and the options of the connection.
 #[derive(Clone, Debug)]
 pub struct GrpcOptions {
     /// The addresses of the servers of one cluster, such as `http://127.0.0.1:7233`; `https` means
-    /// TLS. One of them is used at a time, the next when that one is lost.
+    /// TLS. One of them is used at a time; the next one when that one is lost.
     pub addresses: Vec<String>,
-    /// The addresses are used in an order of chance, so that clients spread over the servers; else in
-    /// the order in which they stand.
+    /// Use the addresses in random order, so that clients spread over the servers; otherwise in the
+    /// given order.
     pub shuffle: bool,
-    /// How TLS is spoken; by default with the roots of the operating system.
+    /// The TLS options; by default the roots of the operating system are trusted.
     pub tls: TlsOptions,
-    /// How long a connection may take to be made: by default 5 seconds, 2 if there are several servers.
+    /// How long connecting may take: by default 5 seconds, 2 if there are several servers.
     pub connect_timeout: Duration,
-    /// After how long a silent connection is asked for a sign of life, and after how long without an
-    /// answer it is given up: by default 10 seconds, 2 if there are several servers.
+    /// How long a connection may be idle before a keepalive ping is sent, and how long the ping may
+    /// stay unanswered before the connection is dropped: by default 10 seconds, 2 if there are
+    /// several servers.
     pub keepalive: Duration,
 }
 
-/// How TLS is spoken. Certificates and keys are in PEM.
+/// TLS options. Certificates and keys are in PEM.
 #[derive(Clone, Debug, Default)]
 pub struct TlsOptions {
-    /// The root of the server's certificate, instead of the roots of the operating system.
+    /// The root certificate of the servers, instead of the roots of the operating system.
     pub ca: Option<Vec<u8>>,
     /// The name in the certificates of all servers, if it is not the host of each address.
     pub domain: Option<String>,
-    /// The client's own certificate and its key.
+    /// The client's own certificate and private key, for mutual TLS.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl GrpcOptions {
-    /// The server at this address, or the servers at these addresses, separated by commas.
+    /// Options for the server at this address, or for several addresses, separated by commas.
     pub fn new(addresses: impl Into<String>) -> Self {
         let addresses: Vec<_> =
             addresses.into().split(',').map(|address| address.trim().to_owned()).collect();
@@ -51,7 +52,7 @@ impl GrpcOptions {
         Self { addresses, shuffle: true, tls, connect_timeout, keepalive }
     }
 
-    /// How to connect to one of the addresses.
+    /// The endpoint of one of the addresses.
     pub(super) fn endpoint(&self, address: &str) -> Result<Endpoint, CallError> {
         let invalid = |error: tonic::transport::Error| unusable(address, &with_causes(&error));
         let tls = match address.split_once("://") {
@@ -78,13 +79,13 @@ impl GrpcOptions {
         })
     }
 
-    /// How long a server may take to say its first word.
+    /// How long a server may take to send its first message.
     pub(super) fn patience(&self) -> Duration {
         self.connect_timeout + self.keepalive
     }
 }
 
-/// There is no server to go to.
+/// The error of options without an address.
 pub(super) fn no_address() -> CallError {
     InvalidField::new("addresses", "are none").into()
 }

@@ -1,6 +1,6 @@
-//! The servers of a transport. One of them is used at a time; when it cannot be reached, falls silent
-//! or cannot answer, the next one is, and after the last the first again. Each time a server is turned
-//! to, a new connection is made, so that nothing waits for an old one.
+//! The servers of a transport. One of them is used at a time. When it cannot be reached, falls
+//! silent or cannot answer, the next one is used, and after the last the first again. Each switch
+//! makes a new connection, so that nothing waits for an old one.
 
 use std::{
     sync::{
@@ -21,44 +21,42 @@ use uuid::Uuid;
 
 use super::options::{GrpcOptions, no_address};
 
-/// All servers of a transport.
 pub(super) struct Servers {
     places: Vec<Place>,
-    /// How long a server may take until it says the first word.
+    /// How long a server may take to send its first message.
     patience: Duration,
     current: Mutex<Current>,
 }
 
-/// Where a server is.
 struct Place {
     address: String,
     endpoint: Endpoint,
 }
 
-/// The way that is in use.
+/// The server in use.
 struct Current {
-    /// Which place it leads to.
+    /// Its index in `places`.
     index: usize,
     way: Arc<Way>,
 }
 
-/// The way to one server, until it is left.
+/// The connection to one server, until the transport switches to another.
 pub(super) struct Way {
     pub(super) channel: Channel,
-    /// The server, if it has to be told from others.
+    /// The server's address in error messages; none if it is the only server.
     name: Option<String>,
     patience: Duration,
     left: AtomicBool,
 }
 
 impl Servers {
-    /// The servers of these options. Connections are made when they are needed.
+    /// The servers of these options. Connections are made on demand.
     pub(super) fn new(options: &GrpcOptions) -> Result<Self, CallError> {
         let places = places(options)?;
         Self::beginning(options, places, |first| first.endpoint.connect_lazy())
     }
 
-    /// The servers of these options, with a connection to one of them, or why there is none to any.
+    /// The servers of these options, connected to one of them, or the error if none can be reached.
     pub(super) async fn connected(options: &GrpcOptions) -> Result<Self, CallError> {
         let mut places = places(options)?;
         let mut unreachable = Vec::new();
@@ -91,7 +89,7 @@ impl Servers {
         Ok(Self { places, patience, current })
     }
 
-    /// The way to the server that is in use: to the next one, if the last was left.
+    /// The connection to the current server; to the next one if the last was left.
     pub(super) fn way(&self) -> Arc<Way> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.way.left() {
@@ -104,14 +102,14 @@ impl Servers {
     }
 }
 
-/// Where the servers of these options are, in the order in which they are used.
+/// The servers of these options, in the order of their use.
 fn places(options: &GrpcOptions) -> Result<Vec<Place>, CallError> {
     let place = |address: &String| {
         Ok(Place { address: address.clone(), endpoint: options.endpoint(address)? })
     };
     let mut places = options.addresses.iter().map(place).collect::<Result<Vec<_>, CallError>>()?;
     if options.shuffle {
-        // A random id is enough of a die, and is here already.
+        // Random ids give a random order without another dependency.
         places.sort_by_cached_key(|_| Uuid::new_v4());
     }
     Ok(places)
@@ -123,8 +121,8 @@ impl Way {
         Self { channel, name, patience, left: AtomicBool::new(false) }
     }
 
-    /// Waits for the first word of the server, but not for ever: a server that stands still takes
-    /// connections without saying anything.
+    /// Waits for the server's first message, up to the timeout: a hung server accepts connections
+    /// without answering.
     pub(super) async fn first<T>(
         &self,
         word: impl Future<Output = Result<T, Status>>,
@@ -132,22 +130,20 @@ impl Way {
         within(self.patience, word).await
     }
 
-    /// The server is not used any more for what comes now.
+    /// Stops using the server for new calls.
     pub(super) fn leave(&self) {
         self.left.store(true, Ordering::Relaxed);
     }
 
-    /// The server is not used any more.
     pub(super) fn left(&self) -> bool {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// There are other servers.
     pub(super) const fn has_others(&self) -> bool {
         self.name.is_some()
     }
 
-    /// What is said of this server, with its name if there are others.
+    /// Adds the server's address to a message, if there are several servers.
     pub(super) fn saying(&self, what: String) -> String {
         match &self.name {
             Some(name) => format!("{name}: {what}"),
@@ -164,25 +160,24 @@ async fn within<T>(
     timeout(patience, word).await.unwrap_or_else(silent)
 }
 
-/// Counts the calls in a row that a server could not answer. Which runs a server can speak for
-/// changes, so one such answer says little; several say that another server may do better.
+/// Counts the calls in a row that a server could not answer. Which runs a server can serve changes,
+/// so one such answer means little; after several, another server may do better.
 pub(super) struct Refusals {
     bound: u32,
     in_a_row: AtomicU32,
 }
 
 impl Refusals {
-    /// Counts up to the bound.
     pub(super) const fn new(bound: u32) -> Self {
         Self { bound, in_a_row: AtomicU32::new(0) }
     }
 
-    /// Counts an answer; whether the bound is reached.
+    /// Counts an answer; returns whether the bound is reached.
     pub(super) fn too_many<T>(&self, answer: &Result<T, CallError>) -> bool {
         if matches!(answer, Err(CallError::Unavailable(_) | CallError::NotServed)) {
             return self.in_a_row.fetch_add(1, Ordering::Relaxed) + 1 >= self.bound;
         }
-        // Written only if it changes, because most answers are good and come on many threads.
+        // Written only on change, because most answers are good and arrive on many threads.
         if self.in_a_row.load(Ordering::Relaxed) > 0 {
             self.in_a_row.store(0, Ordering::Relaxed);
         }

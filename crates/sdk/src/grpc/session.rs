@@ -1,4 +1,4 @@
-//! A worker that is connected to a server.
+//! A worker's connection to a server.
 
 use std::sync::Arc;
 
@@ -31,18 +31,17 @@ use super::{
 };
 use crate::transport::{Answer, BoxFuture, Given, Session, SessionSender};
 
-/// Completions in a row that a server may leave unacknowledged: several seconds of repeating, because
-/// the tasks that a worker has in hand are lost when it goes to another.
+/// After this many unacknowledged completions in a row the worker switches servers. That allows
+/// several seconds of retries, because switching loses the tasks in flight.
 const REFUSALS: u32 = 12;
 
-/// A connected worker.
 pub(super) struct GrpcSession {
     sender: Arc<Sender>,
     given: UnboundedReceiver<Given>,
     reader: AbortHandle,
 }
 
-/// The way back to the server.
+/// The sending half of the stream.
 struct Sender {
     way: Arc<Way>,
     refusals: Arc<Refusals>,
@@ -51,7 +50,7 @@ struct Sender {
     bound: Bound,
 }
 
-/// What a worker says on the stream.
+/// A message from the worker on the stream.
 pub(super) enum Said {
     Hello(Hello),
     Credit(Credit),
@@ -79,7 +78,7 @@ impl GrpcSession {
         takes: Vec<(QueueKey, usize)>,
     ) -> Result<Self, CallError> {
         let (queue, said) = mpsc::unbounded_channel();
-        // The receiver is here, so this cannot fail.
+        // The receiver is alive, so this cannot fail.
         drop(queue.send(Some(Said::Hello(Hello {
             protocol_version: PROTOCOL_VERSION,
             session: worker.session.as_str().to_owned(),
@@ -123,7 +122,7 @@ impl Session for GrpcSession {
 impl Drop for GrpcSession {
     fn drop(&mut self) {
         self.reader.abort();
-        // The stream ends although others may still have its sender.
+        // Ends the stream although clones of the sender may be alive.
         drop(self.sender.queue.send(None));
         self.sender.answers.end("the session was ended");
     }
@@ -131,12 +130,12 @@ impl Drop for GrpcSession {
 
 impl SessionSender for Sender {
     fn credit(&self, queue: QueueKey, credits: usize) {
-        // Credit ends with the stream, so nothing is lost when it has ended.
+        // Credit ends with the stream, so a failed send loses nothing.
         drop(self.queue.send(Some(Said::Credit(credit_to_wire(queue, credits)))));
     }
 
     fn withdraw(&self) {
-        // The end of the stream takes the credit back as well.
+        // The end of the stream withdraws the credit as well.
         drop(self.queue.send(Some(Said::Withdraw)));
     }
 
@@ -147,7 +146,7 @@ impl SessionSender for Sender {
         Box::pin(async move {
             let acknowledged = acknowledgement_from_wire(claim?.answer().await?);
             if way.has_others() && refusals.too_many(&acknowledged) {
-                // The stream ends, and the worker connects to the next server.
+                // Ends the stream; the worker connects to the next server.
                 way.leave();
                 drop(queue.send(None));
             }
@@ -157,15 +156,15 @@ impl SessionSender for Sender {
 }
 
 impl Sender {
-    /// Says what became of work, and claims the answer to it.
+    /// Sends a report and returns the claim to its acknowledgement.
     fn say(&self, report: Report) -> Result<Claim<Acknowledged>, CallError> {
         let completion = Some(report_to_wire(report));
-        // With the longest number, because it has none yet.
+        // Measured with the longest number, because the completion has none yet.
         let mut completion = Completion { number: u64::MAX, completion };
         self.bound.check("completion", in_frame(completion.encoded_len()))?;
         let claim = self.answers.claim()?;
         completion.number = claim.number;
-        // If the stream ends meanwhile, the claim is told so.
+        // If the stream has ended, the claim returns the error.
         drop(self.queue.send(Some(Said::Completion(Box::new(completion)))));
         Ok(claim)
     }
@@ -184,7 +183,7 @@ async fn read(
             Err(status) => break lost(&way, &status),
         }
     };
-    // Before anybody hears of it and connects again.
+    // Before the worker sees the end and reconnects.
     way.leave();
     answers.end(ended);
 }
@@ -205,7 +204,7 @@ fn take(frame: ServerFrame, giver: &UnboundedSender<Given>, answers: &Answers<Ac
     let shards = shards.map(|shard| shard_from_wire(shard).map(Given::PresentAttempts));
     for given in tasks.chain(shards) {
         match given {
-            // The session may have been dropped meanwhile; then the server takes the task back.
+            // The send fails only if the session was dropped; then the server requeues the task.
             Ok(given) => drop(giver.send(given)),
             Err(error) => {
                 tracing::error!(%error, "a task cannot be read; the server gives it again")
