@@ -1,4 +1,4 @@
-//! Speaking for an attempt of an activity that its worker has left to somebody else.
+//! Completing an attempt of an activity from outside its worker.
 
 use abide_core::{
     attempt::{ActivityToken, AttemptName, AttemptReport},
@@ -15,11 +15,11 @@ use crate::{
     raised::{BoxError, Raised},
 };
 
-/// An attempt of an activity, as somebody who is no worker speaks for it.
+/// A handle to an attempt of an activity, for a process that is not its worker.
 ///
-/// An attempt ends once. Whoever comes second, or speaks for an attempt that was given up meanwhile, is
-/// told `Refused(StaleAttempt)`, or `Refused(RunClosed)` if the run is over. So is a call that is
-/// repeated because the answer to the first was lost.
+/// An attempt ends once. A second completion, or one for an attempt that the engine has given up,
+/// fails with `Refused(StaleAttempt)`, or with `Refused(RunClosed)` if the run is closed. So does a
+/// retry whose first call took effect but lost its answer.
 #[derive(Clone)]
 #[must_use = "nothing is said until one of its methods is awaited"]
 pub struct ActivityHandle {
@@ -28,14 +28,16 @@ pub struct ActivityHandle {
 }
 
 impl Client {
-    /// The attempt of this token, which its activity has given away. Whether the token is good shows
-    /// when the handle is used.
+    /// A handle to the attempt of this token, from
+    /// [`ActivityContext::token`](crate::ActivityContext::token). An invalid token is reported when
+    /// the handle is used.
     pub fn activity(&self, token: &str) -> ActivityHandle {
         let attempt = ActivityToken::from_text(token).map(AttemptName::Token);
         ActivityHandle { client: self.clone(), attempt }
     }
 
-    /// The attempt that runs of an activity, by its id within the current run of a workflow.
+    /// A handle to the running attempt of an activity, by its id within the current run of a
+    /// workflow.
     pub fn activity_by_id(
         &self,
         workflow: impl Into<WorkflowId>,
@@ -48,7 +50,7 @@ impl Client {
 }
 
 impl ActivityHandle {
-    /// Only in this run; for an activity by id.
+    /// Binds the handle to this run; for an activity by id.
     pub fn in_run(mut self, run: RunId) -> Self {
         if let Ok(AttemptName::Activity(target, _)) = &mut self.attempt {
             target.run = Some(run);
@@ -56,41 +58,42 @@ impl ActivityHandle {
         self
     }
 
-    /// The activity has this result.
+    /// Completes the activity with this result.
     pub async fn complete<T: Data>(&self, result: &T) -> Result<(), ClientError> {
         let result = payload::encode(result).map_err(|error| error.of("result of an activity"))?;
         self.complete_untyped(result).await
     }
 
-    /// The activity has a result whose type only others know.
+    /// Completes the activity with a result that is already encoded.
     pub async fn complete_untyped(&self, result: Payloads) -> Result<(), ClientError> {
         self.end(Resolution::Completed(result)).await
     }
 
-    /// The attempt failed. It is retried as the policy and the error say, as if its worker had said so.
+    /// Fails the attempt. It is retried as the policy and the error say, as if its worker had
+    /// reported it.
     pub async fn fail<E: Into<BoxError> + 'static>(&self, error: E) -> Result<(), ClientError> {
         self.end(Resolution::Failed(Raised::new(error).into_failure())).await
     }
 
-    /// The activity was cancelled, as the workflow asked for; refused if it did not.
+    /// Reports the activity as cancelled; refused if the workflow did not request it.
     pub async fn cancelled<T: Data>(&self, details: &T) -> Result<(), ClientError> {
         let details = payload::encode(details).map_err(|error| error.of("details"))?;
         self.cancelled_untyped(details).await
     }
 
-    /// The same with details whose type only others know.
+    /// As [`cancelled`](Self::cancelled), with details that are already encoded.
     pub async fn cancelled_untyped(&self, details: Payloads) -> Result<(), ClientError> {
         self.end(Resolution::Cancelled(details)).await
     }
 
-    /// The attempt is alive, and the next one may go on from this. Says whether the workflow asked for
-    /// the activity to be cancelled.
+    /// Sends a heartbeat: the attempt is alive, and the next attempt can resume from `details`.
+    /// Returns whether the workflow has requested to cancel the activity.
     pub async fn heartbeat<T: Data>(&self, details: &T) -> Result<bool, ClientError> {
         let details = payload::encode(details).map_err(|error| error.of("heartbeat"))?;
         self.heartbeat_untyped(details).await
     }
 
-    /// The same with details whose type only others know.
+    /// As [`heartbeat`](Self::heartbeat), with details that are already encoded.
     pub async fn heartbeat_untyped(&self, details: Payloads) -> Result<bool, ClientError> {
         match self.report(AttemptReport::Heartbeat(details)).await? {
             Reported::Alive(Alive { cancel_requested }) => Ok(cancel_requested),

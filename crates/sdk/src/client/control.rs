@@ -17,7 +17,7 @@ use super::{Client, ClientError, WorkflowHandle, repeat::fresh_key};
 
 type Done = Pin<Box<dyn Future<Output = Result<(), ClientError>> + Send>>;
 
-/// A request to cancel, terminate, pause or unpause a run that has not been made. Await it.
+/// A request to cancel, terminate, pause or unpause a run. It is sent when awaited.
 #[must_use = "nothing is asked for until this is awaited"]
 pub struct Control {
     client: Client,
@@ -27,7 +27,6 @@ pub struct Control {
     key: Option<Key>,
 }
 
-/// What is wanted of a run.
 enum Wish {
     Cancel,
     Terminate,
@@ -36,20 +35,21 @@ enum Wish {
 }
 
 impl Control {
-    /// Why, as the history shows it.
+    /// The reason that the history records.
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = reason.into();
         self
     }
 
-    /// Makes repeats of this request the same request; by default every request has a key of its own.
+    /// The idempotency key: requests with the same key take effect once. By default each request
+    /// gets a new key.
     pub fn key(mut self, key: impl Into<Key>) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    /// An end is meant for the run that is there now. It is named in the call, so that a repeat after
-    /// an answer was lost cannot end a run that has followed it since.
+    /// Cancel and terminate apply to the current run. Its id goes into the call, so that a retry
+    /// after a lost answer cannot end a later run.
     async fn send(mut self) -> Result<(), ClientError> {
         let ends = matches!(self.wish, Wish::Cancel | Wish::Terminate);
         if !ends || self.target.run.is_some() {
@@ -63,7 +63,7 @@ impl Control {
                 return Err(ClientError::Refused(Refusal::RunClosed));
             }
             match self.send_once().await {
-                // It took nothing: another run may have followed just before.
+                // Nothing took effect: another run may have started just before.
                 Err(ClientError::Refused(Refusal::RunClosed)) => {}
                 result => return result,
             }
@@ -96,7 +96,7 @@ impl Control {
             }
         };
         match done {
-            // A run that already is as it should be is no error.
+            // A run that is already in the requested state is not an error.
             Err(ClientError::Refused(refusal)) if Some(&refusal) == fulfilled.as_ref() => Ok(()),
             done => done.map(drop),
         }
@@ -112,7 +112,7 @@ impl IntoFuture for Control {
     }
 }
 
-/// A move of a timer, or of the end of a wait, that has not been made. Await it.
+/// A new due time for a timer, or for the end of a wait. It is sent when awaited.
 #[must_use = "nothing is moved until this is awaited"]
 pub struct RescheduleTimer {
     client: Client,
@@ -132,7 +132,7 @@ impl RescheduleTimer {
         Self { client, target, what, fire_at, key: None }
     }
 
-    /// Makes repeats of this move the same move.
+    /// The idempotency key: requests with the same key take effect once.
     pub fn key(mut self, key: impl Into<Key>) -> Self {
         self.key = Some(key.into());
         self
@@ -161,29 +161,30 @@ impl IntoFuture for RescheduleTimer {
 }
 
 impl<W> WorkflowHandle<W> {
-    /// Asks the run to cancel itself; its code may clean up first. A handle that is bound to no run
-    /// means the current one, and no run that follows it. Await what this returns.
+    /// Requests cancellation of the run; its code may clean up first. A handle that is bound to no
+    /// run applies to the current one, never to a run that follows it. Await the returned value.
     pub fn cancel(&self) -> Control {
         self.control(Wish::Cancel, String::new())
     }
 
-    /// Ends the run at once; its code is not asked. A handle that is bound to no run means the
-    /// current one, and no run that follows it. Await what this returns.
+    /// Ends the run at once, without running its code. A handle that is bound to no run applies to
+    /// the current one, never to a run that follows it. Await the returned value.
     pub fn terminate(&self, reason: impl Into<String>) -> Control {
         self.control(Wish::Terminate, reason.into())
     }
 
-    /// Hands out nothing new of the run until it is unpaused. Await what this returns.
+    /// Stops dispatching new tasks and attempts of the run until it is unpaused. Await the returned
+    /// value.
     pub fn pause(&self, reason: impl Into<String>) -> Control {
         self.control(Wish::Pause, reason.into())
     }
 
-    /// Ends a pause. Await what this returns.
+    /// Resumes a paused run. Await the returned value.
     pub fn unpause(&self, reason: impl Into<String>) -> Control {
         self.control(Wish::Unpause, reason.into())
     }
 
-    /// Moves the due time of a timer. Await what this returns.
+    /// Moves the due time of a timer. Await the returned value.
     pub fn reschedule_timer(
         &self,
         timer: impl Into<TimerId>,
@@ -193,7 +194,7 @@ impl<W> WorkflowHandle<W> {
         RescheduleTimer::new(self.client.clone(), self.target(), timer, fire_at)
     }
 
-    /// Tries again whatever is stuck. It needs no key: doing it twice is doing it once.
+    /// Retries everything that is stuck in the run. Idempotent, so it needs no key.
     pub async fn repair(&self) -> Result<(), ClientError> {
         let identity = self.client.identity().into();
         self.client.ask(Repair { target: self.target(), identity }).await?;

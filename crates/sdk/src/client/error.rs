@@ -15,66 +15,66 @@ use crate::payload::PayloadError;
 /// Why a client's call failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ClientError {
-    /// The request is malformed: a field, and what is wrong with it.
+    /// The request is invalid: names a field and its problem.
     #[error(transparent)]
     Invalid(#[from] InvalidField),
-    /// There is no such workflow or run.
+    /// The workflow or run does not exist.
     #[error("there is no such workflow run")]
     NotFound,
-    /// A run of the workflow exists, and the start's policies do not allow another.
+    /// A run of the workflow exists, and the policies of the start do not allow another.
     #[error("workflow {workflow} exists: run {run}")]
     AlreadyExists {
-        /// The workflow.
+        /// The workflow that was to be started.
         workflow: WorkflowKey,
-        /// Its current run.
+        /// Its current run, open or closed.
         run: RunId,
     },
-    /// The run refuses it.
+    /// The run refuses the request, for example because it is closed.
     #[error(transparent)]
     Refused(Refusal),
-    /// The code of the run does not fit its history; it must be repaired first.
+    /// The code of the run does not match its history; the run must be repaired first.
     #[error("the run is blocked: its code does not fit its history at event {}", .0.at)]
     Blocked(Box<Blocked>),
-    /// The query's code failed, or there is no such query.
+    /// The query's handler failed, or the workflow has no such query.
     #[error("the query failed: {}", .0.message)]
     QueryFailed(Box<Failure>),
-    /// The update was refused by the workflow's validator, or there is no such update.
+    /// The workflow's validator rejected the update, or the workflow has no such update.
     #[error("the update was rejected: {}", .0.message)]
     UpdateRejected(Box<Failure>),
-    /// The update was accepted and failed.
+    /// The update was accepted, and its handler failed.
     #[error("the update failed: {}", .0.message)]
     UpdateFailed(Box<Failure>),
     /// The run closed before the update had an outcome.
     #[error("{}", CallError::UpdateAborted { run: *run, how: *how, accepted: *accepted })]
     UpdateAborted {
-        /// The run.
+        /// The run that had the update.
         run: RunId,
-        /// How it closed.
+        /// How the run closed.
         how: Close,
-        /// The workflow had accepted the update, so part of it may have been done.
+        /// The workflow had accepted the update, so its handler may have had effects.
         accepted: bool,
     },
-    /// The run failed.
+    /// The run failed with this failure, and no retry follows.
     #[error("the run failed: {}", .0.message)]
     RunFailed(Box<Failure>),
-    /// The run was cancelled.
+    /// The run was cancelled; the details come from its code.
     #[error("the run was cancelled")]
     RunCancelled(Payloads),
-    /// The run was terminated.
+    /// An operator or a policy terminated the run, for this reason.
     #[error("the run was terminated: {0}")]
     RunTerminated(String),
-    /// The run took too long.
+    /// The run exceeded its timeout.
     #[error("the run timed out")]
     RunTimedOut,
-    /// A value could not be turned into a payload, or a payload into a value.
+    /// A value could not be encoded, or a payload could not be decoded.
     #[error(transparent)]
     Payload(#[from] PayloadError),
-    /// The engine cannot be reached, or does not answer. It may or may not have happened; the same
-    /// call with the same key takes effect once.
+    /// The engine cannot be reached, or does not answer. The request may or may not have taken
+    /// effect; retrying it with the same key is idempotent.
     #[error("the engine cannot be reached: {0}")]
     Unavailable(String),
-    /// There will be no answer: the engine in this process was shut down, or nothing can happen any
-    /// more in a test.
+    /// No answer will come: the engine in this process was shut down, or a test has nothing left to
+    /// run.
     #[error("there will be no answer: {0}")]
     NoAnswer(String),
     /// The engine cannot serve this run; an operator must look at it.
@@ -106,7 +106,7 @@ impl From<CallError> for ClientError {
 }
 
 impl ClientError {
-    /// The engine answered with something that was not asked for.
+    /// The engine returned an answer of the wrong type.
     pub(super) fn unexpected(reply: &impl std::fmt::Debug) -> Self {
         Self::Unavailable(format!("it answered with {reply:?}, which makes no sense here"))
     }

@@ -1,4 +1,4 @@
-//! A handle of a workflow: signals, queries, updates and the result, typed by the workflow.
+//! A handle to a workflow: signals, queries, updates and the result, typed by the workflow.
 
 use std::{marker::PhantomData, sync::Arc};
 
@@ -13,8 +13,8 @@ use abide_core::{
 use super::{Client, ClientError, Signal, Update, UpdateHandle};
 use crate::definition::{QueryDef, SignalDef, UpdateDef, Workflow};
 
-/// A workflow, as a client sees it. What is sent goes to its current run, unless
-/// [`WorkflowHandle::run`] names one.
+/// A handle to a workflow. Calls go to its current run, unless [`WorkflowHandle::run`] binds it to
+/// one.
 pub struct WorkflowHandle<W> {
     pub(super) client: Client,
     pub(super) workflow: WorkflowKey,
@@ -45,39 +45,38 @@ impl<W> std::fmt::Debug for WorkflowHandle<W> {
 }
 
 impl<W> WorkflowHandle<W> {
-    /// The workflow's id.
+    /// The workflow's id, unique within its namespace.
     pub fn id(&self) -> &WorkflowId {
         &self.workflow.workflow
     }
 
-    /// The run that this handle means, or that its start began or found.
+    /// The run that this handle is bound to, or that its start created or found; none if neither.
     pub fn run_id(&self) -> Option<RunId> {
         self.run.or(self.started)
     }
 
-    /// The same handle, bound to one run.
+    /// Binds the handle to one run.
     #[must_use]
     pub fn run(mut self, run: RunId) -> Self {
         self.run = Some(run);
         self
     }
 
-    /// What calls are aimed at.
     pub(super) fn target(&self) -> RunTarget {
         RunTarget { workflow: self.workflow.clone(), run: self.run }
     }
 
-    /// Shows the run as it is.
+    /// Returns the current state of the run.
     pub async fn describe(&self) -> Result<Description, ClientError> {
         Ok(*self.client.ask(Describe { target: self.target() }).await?)
     }
 
-    /// Sends a signal that is known by name only. Await what this returns.
+    /// Sends a signal by name, with encoded input. Await the returned value.
     pub fn signal_untyped(&self, name: impl Into<String>, input: Payloads) -> Signal {
         Signal::new(self.client.clone(), self.target(), name.into(), Ok(input))
     }
 
-    /// Asks a query that is known by name only.
+    /// Sends a query by name, with encoded input, and waits for its answer.
     pub async fn query_untyped(
         &self,
         name: impl Into<String>,
@@ -95,23 +94,25 @@ impl<W> WorkflowHandle<W> {
         }
     }
 
-    /// Asks for an update that is known by name only. Await what this returns.
+    /// Sends an update by name, with encoded input. Await the returned value.
     pub fn update_untyped(&self, name: impl Into<String>, input: Payloads) -> Update<Payloads> {
         Update::new(self.client.clone(), self.target(), name.into(), Ok(input), Ok)
     }
 
-    /// An update that is known by its id only and was asked for before, perhaps by another client.
+    /// A handle to an update that was sent before, perhaps by another client, with an encoded
+    /// result.
     pub fn update_by_id_untyped(&self, id: impl Into<UpdateId>) -> UpdateHandle<Payloads> {
         UpdateHandle::new(self.client.clone(), self.target(), id.into(), Arc::new(Ok))
     }
 
-    /// Waits for the result as payloads, over all runs that follow.
+    /// Waits for the encoded result, across all runs that follow.
     pub async fn result_untyped(&self) -> Result<Payloads, ClientError> {
         let mut target = RunTarget { run: self.run_id(), ..self.target() };
         loop {
             let closed = self.client.wait(AwaitClose { target: target.clone() }).await?;
             match (closed.next_run, closed.outcome) {
-                // A run that is tried again or repeated has an outcome too, but not the last word.
+                // A run that is retried or repeated by cron has an outcome too, but a next run
+                // follows it.
                 (next @ Some(_), _) => target.run = next,
                 (None, Some(outcome)) => return result(outcome),
                 (None, None) => return Err(ClientError::unexpected(&closed.how)),
@@ -131,13 +132,13 @@ fn result(outcome: RunOutcome) -> Result<Payloads, ClientError> {
 }
 
 impl<W: Workflow> WorkflowHandle<W> {
-    /// Sends a signal. Await what this returns.
+    /// Sends a signal. Await the returned value.
     pub fn signal<I>(&self, definition: SignalDef<W, I>, input: I) -> Signal {
         let payloads = definition.encode(&input);
         Signal::new(self.client.clone(), self.target(), definition.name().into(), payloads)
     }
 
-    /// Asks a query and waits for its answer.
+    /// Sends a query and waits for its answer.
     pub async fn query<I, O: crate::payload::Data>(
         &self,
         definition: QueryDef<W, I, O>,
@@ -148,7 +149,7 @@ impl<W: Workflow> WorkflowHandle<W> {
         Ok(definition.decode(&answer)?)
     }
 
-    /// Asks for an update. Await what this returns for its outcome.
+    /// Sends an update. Await the returned value for its outcome.
     pub fn update<I, O: crate::payload::Data>(
         &self,
         definition: UpdateDef<W, I, O>,
@@ -159,10 +160,11 @@ impl<W: Workflow> WorkflowHandle<W> {
         Update::new(self.client.clone(), self.target(), definition.name().into(), payloads, decode)
     }
 
-    /// An update of this kind that was asked for before, perhaps by another client, and perhaps from a
-    /// run before the current one that continued as new. Nothing is asked for: the handle's `result()`
-    /// waits for the outcome, its `poll()` tells how far the update is. An id that the run does not
-    /// know, or whose update was rejected, which leaves no trace, is refused as unknown.
+    /// A handle to an update of this kind that was sent before, perhaps by another client, and
+    /// perhaps to an earlier run that continued as new. Nothing is sent: the handle's `result()`
+    /// waits for the outcome, its `poll()` returns the update's current stage. An id that the run
+    /// does not know is refused as unknown; so is a rejected update, because it leaves no trace in
+    /// history.
     pub fn update_by_id<I, O: crate::payload::Data>(
         &self,
         definition: UpdateDef<W, I, O>,
@@ -172,7 +174,7 @@ impl<W: Workflow> WorkflowHandle<W> {
         UpdateHandle::new(self.client.clone(), self.target(), id.into(), Arc::new(decode))
     }
 
-    /// Waits for the result, over all runs that follow.
+    /// Waits for the result, across all runs that follow.
     pub async fn result(&self) -> Result<W::Output, ClientError> {
         let result = self.result_untyped().await?;
         Ok(W::decode_output(&result)?)

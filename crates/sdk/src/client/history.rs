@@ -1,4 +1,4 @@
-//! The history of a run: as it is now, or followed as it grows.
+//! The history of a run: a snapshot, or followed as it grows.
 
 use abide_core::{
     codec,
@@ -9,7 +9,7 @@ use abide_core::{
 
 use super::{Client, ClientError, WorkflowHandle};
 
-/// Follows the history of a run.
+/// Reads the history of a run as it grows.
 pub struct HistoryFollower {
     client: Client,
     followed: FollowedHistory,
@@ -30,7 +30,7 @@ impl<W> WorkflowHandle<W> {
         }
     }
 
-    /// Follows the history of the run from its beginning.
+    /// Follows the history of the run from its first event.
     pub fn follow_history(&self) -> HistoryFollower {
         let target = RunTarget { run: self.run_id(), ..self.target() };
         HistoryFollower { client: self.client.clone(), followed: FollowedHistory::new(target, 0) }
@@ -38,7 +38,7 @@ impl<W> WorkflowHandle<W> {
 }
 
 impl HistoryFollower {
-    /// The next events, as soon as there are some; none when the run is closed and all was read.
+    /// Waits for the next events; none when the run is closed and all events were read.
     pub async fn next(&mut self) -> Result<Option<Vec<Event>>, ClientError> {
         while !self.followed.ended() {
             let page = self.client.wait(self.followed.next()).await?;

@@ -1,4 +1,4 @@
-//! A signal on its way.
+//! A signal that a client sends.
 
 use std::{
     future::{Future, IntoFuture},
@@ -15,7 +15,7 @@ use abide_core::{
 use super::{Client, ClientError, repeat::fresh_key};
 use crate::payload::PayloadError;
 
-/// A signal that has not been sent. Await it.
+/// A signal that is sent when awaited.
 #[must_use = "nothing is sent until this is awaited"]
 pub struct Signal {
     client: Client,
@@ -35,7 +35,8 @@ impl Signal {
         Self { client, target, name, input, key: None }
     }
 
-    /// Makes repeats of this signal the same signal; by default every call has a key of its own.
+    /// The idempotency key: signals with the same key are delivered once. By default each call gets
+    /// a new key.
     pub fn key(mut self, key: impl Into<Key>) -> Self {
         self.key = Some(key.into());
         self

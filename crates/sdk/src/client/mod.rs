@@ -1,8 +1,8 @@
-//! A client: starts workflows and speaks to their runs, by types instead of names.
+//! A client: starts workflows and communicates with their runs, by types instead of names.
 //!
-//! A call that was not answered is repeated with the same key or id, so it takes effect once
-//! (`repeat`). What waits for a run, such as its result, waits as long as it takes, over any number of
-//! lost connections.
+//! A call without an answer is retried with the same key or id, so it takes effect once (`repeat`).
+//! A call that waits for a run, such as for its result, waits as long as it takes, across any
+//! number of lost connections.
 
 mod activity;
 mod control;
@@ -41,10 +41,10 @@ pub use self::{
 };
 use crate::{definition::Workflow, transport::Transport};
 
-/// The namespace of those who do not choose one.
+/// The namespace of clients that do not choose one.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// How long an unanswered call is repeated, unless the client says otherwise.
+/// How long an unanswered call is retried by default.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A client of an engine. Clones are cheap and share the connection.
@@ -56,7 +56,7 @@ pub struct Client {
     call_timeout: Duration,
 }
 
-/// Stands in for the type of a workflow that is known by name only.
+/// The type parameter of handles to workflows that are known by name only.
 #[derive(Clone, Copy, Debug)]
 pub enum Untyped {}
 
@@ -78,14 +78,14 @@ impl Client {
         self
     }
 
-    /// The same client under another name, which histories show; by default program and process.
+    /// The same client with another identity, which histories show; by default program and process.
     #[must_use]
     pub fn with_identity(mut self, identity: impl Into<Arc<str>>) -> Self {
         self.identity = identity.into();
         self
     }
 
-    /// The same client with another bound on how long an unanswered call is repeated; by default ten
+    /// The same client with another limit on how long an unanswered call is retried; by default 10
     /// seconds.
     #[must_use]
     pub fn with_call_timeout(mut self, timeout: Duration) -> Self {
@@ -93,27 +93,27 @@ impl Client {
         self
     }
 
-    /// The namespace.
+    /// The namespace of all workflows that this client starts and finds.
     pub fn namespace(&self) -> &NamespaceId {
         &self.namespace
     }
 
-    /// Who the client is.
+    /// The identity that histories record for this client's calls.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// The way to the engine.
+    /// The transport that carries this client's calls.
     pub fn transport(&self) -> &Arc<dyn Transport> {
         &self.transport
     }
 
-    /// Starts a workflow. Await what this returns, perhaps with more said about the start.
+    /// Starts a workflow. Set options on the returned value, then await it.
     pub fn start<W: Workflow>(&self, id: impl Into<WorkflowId>, input: W::Input) -> Start<W> {
         Start::new(self.clone(), id.into(), W::NAME.into(), W::encode_input(&input))
     }
 
-    /// Starts a workflow that is known by name only.
+    /// Starts a workflow by its type name, with encoded input.
     pub fn start_untyped(
         &self,
         workflow_type: impl Into<String>,
@@ -123,12 +123,13 @@ impl Client {
         Start::new(self.clone(), id.into(), workflow_type.into(), Ok(input))
     }
 
-    /// A handle of a workflow that was started before; whether it exists shows when it is used.
+    /// A handle to a workflow that was started before. A missing workflow is reported when the
+    /// handle is used.
     pub fn handle<W: Workflow>(&self, id: impl Into<WorkflowId>) -> WorkflowHandle<W> {
         self.handle_of(id.into(), None)
     }
 
-    /// A handle of a workflow that is known by name only.
+    /// A handle to a workflow of unknown type.
     pub fn handle_untyped(&self, id: impl Into<WorkflowId>) -> WorkflowHandle<Untyped> {
         self.handle_of(id.into(), None)
     }
@@ -143,20 +144,20 @@ impl Client {
         WorkflowKey { namespace: self.namespace.clone(), workflow }
     }
 
-    /// Runs of the client's namespace, newest first.
+    /// Lists at most `limit` runs of the client's namespace, newest first.
     pub async fn runs(&self, filter: RunFilter, limit: usize) -> Result<Vec<RunRow>, ClientError> {
         let filter = RunFilter { namespace: Some(self.namespace.clone()), ..filter };
         let runs = self.ask(ListRuns { filter, limit: Some(limit) }).await?;
         Ok(runs.rows)
     }
 
-    /// How many runs of the client's namespace pass the filter.
+    /// How many runs of the client's namespace match the filter.
     pub async fn count_runs(&self, filter: RunFilter) -> Result<u64, ClientError> {
         let filter = RunFilter { namespace: Some(self.namespace.clone()), ..filter };
         Ok(self.ask(CountRuns { filter }).await?.0)
     }
 
-    /// Counts waits of the client's namespace by when they end, or its runs by how they stand. It looks at
+    /// Counts waits of the client's namespace by due time, or its runs by status and type. It reads
     /// a bounded number of rows and says whether there are more.
     pub async fn tally(&self, mut tally: Tally) -> Result<Tallied, ClientError> {
         match &mut tally {
@@ -166,8 +167,8 @@ impl Client {
         self.ask(tally).await
     }
 
-    /// What runs of the client's namespace wait for, by the end of the wait. The next page follows the
-    /// [`WaitRow::position`] of the last row.
+    /// Lists what runs of the client's namespace wait for, by due time. To get the next page, pass
+    /// the [`WaitRow::position`] of the last row.
     pub async fn waits(
         &self,
         filter: WaitFilter,
@@ -178,7 +179,7 @@ impl Client {
         Ok(waits.rows)
     }
 
-    /// The nodes that serve the runs, of all namespaces, by name.
+    /// Lists the nodes of the cluster by name; they serve all namespaces.
     pub async fn nodes(&self) -> Result<Vec<NodeListing>, ClientError> {
         Ok(self.ask(ListNodes).await?.0)
     }

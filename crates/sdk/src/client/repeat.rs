@@ -1,5 +1,5 @@
-//! Repeats calls that were not answered. What may have happened is asked for again with the same key,
-//! so repeating is always safe.
+//! Retries calls without an answer. A call that may have taken effect is retried with the same key,
+//! so retrying is always safe.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use uuid::Uuid;
 use super::{Client, ClientError};
 use crate::{backoff::Backoff, transport};
 
-/// Between two tries.
+/// The longest pause between two tries.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 impl Client {
-    /// Performs an operation that is answered soon, and repeats it until it is answered; gives up when
-    /// the client's timeout has passed.
+    /// Sends an operation that is answered soon, and retries it until it is answered or the
+    /// client's timeout has passed.
     pub(super) async fn ask<O: Operation>(&self, operation: O) -> Result<O::Answer, ClientError> {
         let within = self.call_timeout;
         let mut unanswered = None;
@@ -28,13 +28,13 @@ impl Client {
         }
     }
 
-    /// Performs an operation that is answered when a run is so far, and repeats it until it is, however
-    /// long that takes.
+    /// Sends an operation that is answered when a run has reached a state, and retries it until it
+    /// is answered, however long that takes.
     pub(super) async fn wait<O: Operation>(&self, operation: O) -> Result<O::Answer, ClientError> {
         self.repeated(operation, &mut None).await.map_err(ClientError::from)
     }
 
-    /// Asks until there is an answer that repeating would not change; keeps the last one that it would.
+    /// Retries until there is a final answer; keeps the last answer that was not final.
     async fn repeated<O: Operation>(
         &self,
         operation: O,
@@ -54,7 +54,7 @@ impl Client {
     }
 }
 
-/// What is said when time is up; the engine's name for it is said by whoever shows it.
+/// The error after the timeout. Its display adds that the engine cannot be reached.
 fn no_answer(within: Duration, unanswered: Option<CallError>) -> ClientError {
     let why = match unanswered {
         Some(CallError::Unavailable(why)) => format!(": {why}"),
@@ -64,7 +64,7 @@ fn no_answer(within: Duration, unanswered: Option<CallError>) -> ClientError {
     ClientError::Unavailable(format!("no answer within {within:?}{why}"))
 }
 
-/// A key for a call whose caller gave none.
+/// A key for a call without one.
 pub(super) fn fresh_key() -> Key {
     Uuid::new_v4().to_string().into()
 }

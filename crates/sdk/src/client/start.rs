@@ -1,4 +1,4 @@
-//! The start of a workflow, with everything that can be said about it.
+//! The start of a workflow and its options.
 
 use std::{
     future::{Future, IntoFuture},
@@ -23,7 +23,7 @@ use crate::{
     worker::DEFAULT_QUEUE,
 };
 
-/// A start that has not been made. Await it.
+/// A start of a workflow. It is sent when awaited.
 #[must_use = "nothing is started until this is awaited"]
 pub struct Start<W> {
     client: Client,
@@ -64,12 +64,13 @@ impl<W> Start<W> {
         self
     }
 
-    /// The queue whose workers run it; by default `default`.
+    /// The queue whose workers run the workflow; by default `default`.
     pub fn queue(self, queue: impl Into<String>) -> Self {
         self.with(|call| call.spec.queue = queue.into())
     }
 
-    /// Makes repeats of this start the same start; by default every call has a key of its own.
+    /// The idempotency key: starts with the same key create one run. By default each call gets a
+    /// new key.
     pub fn key(self, key: impl Into<Key>) -> Self {
         self.with(|call| call.key = Some(key.into()))
     }
@@ -79,47 +80,47 @@ impl<W> Start<W> {
         self.with(|call| call.conflict = conflict)
     }
 
-    /// Whether the id of a closed workflow may be used again; by default it may.
+    /// Whether the id of a closed workflow may be reused; by default it may.
     pub fn reuse(self, reuse: ReusePolicy) -> Self {
         self.with(|call| call.reuse = reuse)
     }
 
-    /// Limits the run.
+    /// The longest duration of one run; after it the run times out.
     pub fn run_timeout(self, timeout: Duration) -> Self {
         self.with(|call| call.spec.run_timeout = Some(timeout))
     }
 
-    /// Limits the run and all that follow it.
+    /// The longest duration of the run and all runs that follow it.
     pub fn execution_timeout(self, timeout: Duration) -> Self {
         self.with(|call| call.spec.execution_timeout = Some(timeout))
     }
 
-    /// Limits one workflow task.
+    /// The longest duration of one workflow task; after it the task is dispatched again.
     pub fn task_timeout(self, timeout: Duration) -> Self {
         self.with(|call| call.spec.task_timeout = Some(timeout))
     }
 
-    /// Starts a new run when one fails.
+    /// Starts a new run by this policy when a run fails.
     pub fn retry(self, policy: RetryPolicy) -> Self {
         self.with(|call| call.spec.retry = Some(policy))
     }
 
-    /// Starts a new run at each of these times.
+    /// Starts a new run at each time of this cron schedule.
     pub fn cron(self, schedule: impl Into<String>) -> Self {
         self.with(|call| call.spec.cron = Some(schedule.into()))
     }
 
-    /// The run's code begins at this time.
+    /// The time at which the run's code begins.
     pub fn start_at(self, time: Timestamp) -> Self {
         self.with(|call| call.begin = Begin::At(time))
     }
 
-    /// The run's code begins so much later than its start, by the engine's clock.
+    /// How long after its start the run's code begins, by the engine's clock.
     pub fn delay(self, delay: Duration) -> Self {
         self.with(|call| call.begin = Begin::After(delay))
     }
 
-    /// A fact for people, shown with the run.
+    /// Adds a named value that is shown with the run.
     pub fn memo<T: Data>(mut self, name: impl Into<String>, value: &T) -> Self {
         let name = name.into();
         match value.to_payload() {
@@ -133,12 +134,12 @@ impl<W> Start<W> {
         }
     }
 
-    /// Sends a signal that is known by name only, together with the start.
+    /// Sends a signal by name together with the start, with encoded input.
     pub fn with_signal_untyped(self, name: impl Into<String>, input: Payloads) -> Self {
         self.with(|call| call.signal = Some(signal(call, name.into(), input)))
     }
 
-    /// Makes the start, and tells whether it began the run: `false` if an open run is used instead.
+    /// Sends the start; returns `false` if an open run is used instead of a new one.
     pub async fn started(self) -> Result<(WorkflowHandle<W>, bool), ClientError> {
         let (client, call) = self.keyed()?;
         let id = call.workflow.workflow.clone();
@@ -146,7 +147,7 @@ impl<W> Start<W> {
         Ok((client.handle_of(id, Some(run)), started))
     }
 
-    /// The call with its keys, which is the same start however often it is made.
+    /// The call with its keys, so that retries are idempotent.
     pub(super) fn keyed(self) -> Result<(Client, Box<operation::Start>), ClientError> {
         let mut call = self.call?;
         let key = call.key.get_or_insert_with(fresh_key).clone();
@@ -158,7 +159,7 @@ impl<W> Start<W> {
 }
 
 impl<W: Workflow> Start<W> {
-    /// Sends a signal together with the start, to the run that is started or was open.
+    /// Sends a signal together with the start, to the new run or the one that was open.
     pub fn with_signal<I>(mut self, definition: SignalDef<W, I>, input: I) -> Self {
         match definition.encode(&input) {
             Ok(input) => self.with_signal_untyped(definition.name(), input),

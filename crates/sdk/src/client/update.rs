@@ -1,4 +1,5 @@
-//! Updates: asked for by id, so that a repeat gets the outcome of the first, and looked up by id later.
+//! Updates: sent with an id, so that a retry gets the outcome of the first, and can be looked up by
+//! id later.
 
 use std::{
     future::{Future, IntoFuture},
@@ -18,10 +19,11 @@ use uuid::Uuid;
 use super::{Client, ClientError};
 use crate::payload::PayloadError;
 
-/// Reads the result of an update.
+/// Decodes the result of an update.
 pub(super) type Decode<O> = Arc<dyn Fn(Payloads) -> Result<O, PayloadError> + Send + Sync>;
 
-/// An update that has not been asked for. Await it for its outcome, or [`Update::start`] it.
+/// An update that is sent when awaited; it resolves to the outcome. [`Update::start`] waits for
+/// acceptance only.
 #[must_use = "nothing is asked for until this is awaited"]
 pub struct Update<O> {
     client: Client,
@@ -45,22 +47,22 @@ impl<O> Update<O> {
         Self { client, target, id: None, name, input, decode, wait_while_blocked: false }
     }
 
-    /// Makes repeats of this update the same update; by default every one has an id of its own. An id that
-    /// was used with another name or other arguments is refused as `KeyReused`.
+    /// The update's id: updates with the same id run once. By default each update gets a new id. An
+    /// id that was used with another name or other arguments is refused as `KeyReused`.
     pub fn id(mut self, id: impl Into<UpdateId>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Waits also while the run's code does not fit its history, until that is repaired. Without it the
-    /// call fails at once with [`ClientError::Blocked`], and an update that the workflow had not accepted
-    /// is not made.
+    /// Keeps waiting while the run's code does not match its history, until that is repaired.
+    /// Without it the call fails at once with [`ClientError::Blocked`], and an update that the
+    /// workflow had not accepted does not run.
     pub const fn wait_while_blocked(mut self) -> Self {
         self.wait_while_blocked = true;
         self
     }
 
-    /// Waits until the workflow has accepted the update.
+    /// Sends the update and waits until the workflow has accepted it.
     pub async fn start(self) -> Result<UpdateHandle<O>, ClientError> {
         let (client, decode, target) =
             (self.client.clone(), self.decode.clone(), self.target.clone());
@@ -94,7 +96,7 @@ impl<O: 'static> IntoFuture for Update<O> {
     }
 }
 
-/// An update that was asked for, by this client or another.
+/// A handle to an update that was sent, by this client or another.
 pub struct UpdateHandle<O> {
     client: Client,
     target: RunTarget,
@@ -103,14 +105,14 @@ pub struct UpdateHandle<O> {
     wait_while_blocked: bool,
 }
 
-/// How far an update is that has neither failed nor been rejected.
+/// The stage of an update that has neither failed nor been rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpdateState<O> {
-    /// The workflow has not judged it yet.
+    /// The run has received it; the workflow has not validated it yet.
     Admitted,
     /// The workflow has accepted it, and its handler runs.
     Accepted,
-    /// It has its result.
+    /// The handler has finished with this result.
     Completed(O),
 }
 
@@ -119,7 +121,7 @@ impl<O> UpdateHandle<O> {
         Self { client, target, id, decode, wait_while_blocked: false }
     }
 
-    /// Waits also while the run's code does not fit its history, until that is repaired; see
+    /// Keeps waiting while the run's code does not match its history, until that is repaired; see
     /// [`Update::wait_while_blocked`].
     #[must_use]
     pub fn wait_while_blocked(mut self) -> Self {
@@ -127,17 +129,17 @@ impl<O> UpdateHandle<O> {
         self
     }
 
-    /// The update's id.
+    /// The id of the update, unique within the run.
     pub fn id(&self) -> &UpdateId {
         &self.id
     }
 
-    /// Waits for the outcome, without asking for the update again.
+    /// Waits for the outcome, without sending the update again.
     pub async fn result(&self) -> Result<O, ClientError> {
         result(self.wait(UpdateWait::Completed).await?, &self.decode)
     }
 
-    /// Tells how far the update is, without waiting.
+    /// Returns the current stage of the update, without waiting.
     pub async fn poll(&self) -> Result<UpdateState<O>, ClientError> {
         Ok(match self.wait(UpdateWait::Admitted).await? {
             Stage::Admitted => UpdateState::Admitted,
@@ -163,18 +165,17 @@ impl<O> std::fmt::Debug for UpdateHandle<O> {
     }
 }
 
-/// An id for an update whose caller gave none.
+/// An id for an update without one.
 pub(super) fn fresh_id() -> UpdateId {
     Uuid::new_v4().to_string().into()
 }
 
-/// What a client asks for.
 pub(super) fn request(client: &Client, name: String, input: Payloads) -> UpdateRequest {
     let identity = client.identity().into();
     UpdateRequest { name, input, identity, ..UpdateRequest::default() }
 }
 
-/// The run that has the update, and where the update stands.
+/// The run that has the update, and the update's stage.
 pub(super) fn stage(answer: UpdateAnswer) -> Result<(RunId, Stage), ClientError> {
     match answer {
         UpdateAnswer::Reached { run, stage } => Ok((run, stage)),

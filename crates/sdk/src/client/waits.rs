@@ -1,4 +1,4 @@
-//! What a run waits for: as it is now, or followed as it changes; and its ends, which can be moved.
+//! What a run waits for: a snapshot, or followed as it changes; the ends of waits can be moved.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use abide_core::{
 
 use super::{Client, ClientError, RescheduleTimer, WorkflowHandle};
 
-/// Follows what a run waits for.
+/// Reads what a run waits for, as it changes.
 pub struct WaitsFollower {
     client: Client,
     followed: FollowedWaits,
@@ -20,7 +20,7 @@ pub struct WaitsFollower {
 }
 
 impl<W> WorkflowHandle<W> {
-    /// Everything that the run waits for; nothing if it is closed.
+    /// Everything that the run waits for; empty if it is closed.
     pub async fn waits(&self) -> Result<Vec<ShownWait>, ClientError> {
         let shown = self.client.ask(AwaitWaits { target: self.target(), after: 0 }).await?;
         Ok(Arc::unwrap_or_clone(shown.waits))
@@ -34,14 +34,14 @@ impl<W> WorkflowHandle<W> {
     }
 
     /// Moves the end of a wait that has one: of a sleep, or the deadline of a wait for a signal, a
-    /// condition or an approval. Await what this returns.
+    /// condition or an approval. Await the returned value.
     pub fn reschedule_wait(&self, wait: WaitKey, until: Timestamp) -> RescheduleTimer {
         RescheduleTimer::new(self.client.clone(), self.target(), Movable::Wait(wait), until)
     }
 }
 
 impl WaitsFollower {
-    /// What the run waits for, as soon as it is not what was told before; none when it is closed.
+    /// Waits until the run's waits differ from the last returned ones; none when the run is closed.
     pub async fn next(&mut self) -> Result<Option<Vec<ShownWait>>, ClientError> {
         while !self.ended {
             let answer = self.client.wait(self.followed.next()).await?;

@@ -1,4 +1,4 @@
-//! A start together with an update: one call, after which the run is there and has judged the update.
+//! A start together with an update: one call, after which the run exists and has judged the update.
 
 use std::{
     fmt,
@@ -23,9 +23,10 @@ use crate::{
     payload::{Data, PayloadError},
 };
 
-/// A start and an update that have not been made. Await it, or ask for its [`outcome`](Self::outcome).
+/// A start with an update. Both are sent when awaited; [`outcome`](Self::outcome) also waits for
+/// the update's result.
 ///
-/// An error means that the start was refused; then nothing of the update is kept.
+/// An error means that the start was refused; then the update was not made either.
 #[must_use = "nothing is started until this is awaited"]
 pub struct StartWithUpdate<W, O> {
     start: Start<W>,
@@ -36,11 +37,11 @@ pub struct StartWithUpdate<W, O> {
     wait_while_blocked: bool,
 }
 
-/// A run that is there, and what it made of the update.
+/// A run, and what it made of the update.
 pub struct StartedWithUpdate<W, U> {
-    /// The run that was started, or was open.
+    /// A handle to the run that was started, or was open.
     pub workflow: WorkflowHandle<W>,
-    /// The call has begun the run: `false` if an open one is used.
+    /// The call created the run: `false` if an open one is used.
     pub started: bool,
     /// The update, or why the run did not take it.
     pub update: Result<U, ClientError>,
@@ -57,7 +58,7 @@ impl<W, U: fmt::Debug> fmt::Debug for StartedWithUpdate<W, U> {
 }
 
 impl<W> Start<W> {
-    /// Asks for an update that is known by name only, together with the start.
+    /// Sends an update by name together with the start, with encoded input.
     pub fn with_update_untyped(
         self,
         name: impl Into<String>,
@@ -68,8 +69,8 @@ impl<W> Start<W> {
 }
 
 impl<W: Workflow> Start<W> {
-    /// Asks for an update together with the start, of the run that is started or was open. Says
-    /// everything about the start first.
+    /// Sends an update together with the start, to the new run or the one that was open. Set the
+    /// options of the start first.
     pub fn with_update<I, O: Data>(
         self,
         definition: UpdateDef<W, I, O>,
@@ -91,20 +92,20 @@ impl<W, O> StartWithUpdate<W, O> {
         Self { start, id: None, name, input, decode, wait_while_blocked: false }
     }
 
-    /// Makes repeats of this update the same update; by default every one has an id of its own.
+    /// The update's id: updates with the same id run once. By default each update gets a new id.
     pub fn id(mut self, id: impl Into<UpdateId>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Waits also while the code of a run that was open does not fit its history, until that is repaired;
-    /// see [`Update::wait_while_blocked`](super::Update::wait_while_blocked).
+    /// Keeps waiting while the code of a run that was open does not match its history, until that
+    /// is repaired; see [`Update::wait_while_blocked`](super::Update::wait_while_blocked).
     pub fn wait_while_blocked(mut self) -> Self {
         self.wait_while_blocked = true;
         self
     }
 
-    /// Waits until the update has its outcome too.
+    /// Sends both, and waits until the update has its outcome.
     pub async fn outcome(self) -> Result<StartedWithUpdate<W, O>, ClientError> {
         let decode = self.decode.clone();
         let told = self.make(UpdateWait::Completed).await?;
@@ -126,7 +127,7 @@ impl<W, O> StartWithUpdate<W, O> {
         let (run, started, told) = loop {
             let Started { run, started, update } = client.wait((*call).clone()).await?;
             match update {
-                // The run that was open has closed meanwhile, so there is none.
+                // The open run has closed meanwhile; a retry starts a new one.
                 Some(Err(CallError::UpdateAborted { accepted: false, .. })) if !started => {}
                 Some(told) => break (run, started, told),
                 None => return Err(ClientError::unexpected(&run)),
