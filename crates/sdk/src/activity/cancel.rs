@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// Tells an attempt that it should stop; all clones are the same token.
+/// Asks an attempt to stop; all clones are the same token.
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken {
     state: Arc<Mutex<State>>,
@@ -18,17 +18,17 @@ pub struct CancelToken {
 struct State {
     cancelled: bool,
     waiting: BTreeMap<u64, Waker>,
-    /// How many futures have waited so far: each is known by its number.
+    /// How many futures have waited so far; the next one gets this number.
     waited: u64,
 }
 
 impl CancelToken {
-    /// A token that nobody has cancelled.
+    /// A token that is not cancelled.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks the attempt to stop.
+    /// Asks the attempt to stop and wakes all waiting [`Cancelled`] futures.
     pub fn cancel(&self) {
         let mut state = self.lock();
         state.cancelled = true;
@@ -37,27 +37,27 @@ impl CancelToken {
         waiting.into_values().for_each(Waker::wake);
     }
 
-    /// The attempt was asked to stop.
+    /// Whether the attempt was asked to stop.
     pub fn is_cancelled(&self) -> bool {
         self.lock().cancelled
     }
 
-    /// Ready when the attempt is asked to stop.
+    /// A future that resolves when the attempt is asked to stop.
     pub fn cancelled(&self) -> Cancelled {
         Cancelled { token: self.clone(), number: None }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while the lock is held, so what it guards is whole.
+        // Nothing panics while the lock is held, so its data is consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Ready when the attempt is asked to stop.
+/// A future that resolves when the attempt is asked to stop.
 #[derive(Debug)]
 pub struct Cancelled {
     token: CancelToken,
-    /// Under which it waits.
+    /// The key of its waker, once it waits.
     number: Option<u64>,
 }
 
@@ -88,8 +88,8 @@ impl Future for Cancelled {
 impl Drop for Cancelled {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            // The waker is dropped after the lock: it may be the last of a task that owns a future
-            // like this one.
+            // The waker is dropped after the lock is released: it may be the last one of a task
+            // that owns a future like this one.
             let waker = self.token.lock().waiting.remove(&number);
             drop(waker);
         }

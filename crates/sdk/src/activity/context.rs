@@ -1,4 +1,4 @@
-//! What an activity knows about its attempt, and how it speaks to the engine while it runs.
+//! What an activity knows about its attempt, and how it communicates with the engine while it runs.
 
 use std::sync::Arc;
 
@@ -12,23 +12,23 @@ use abide_core::{
 use super::{ActivityError, CancelToken, Cancelled};
 use crate::payload::{self, Data, PayloadError};
 
-/// What is known about an attempt.
+/// The facts about an attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActivityInfo {
-    /// What was handed out.
+    /// The attempt, as the engine dispatched it.
     pub given: ActivityGiven,
-    /// The workflow that asked for it.
+    /// The workflow that scheduled it.
     pub workflow: WorkflowKey,
-    /// The run that asked for it.
+    /// The run that scheduled it.
     pub run: RunId,
 }
 
-/// How a running attempt speaks to its worker.
+/// The link from a running attempt to its worker.
 pub trait AttemptLink: Send + Sync {
-    /// Reports that the attempt is alive, and what the next attempt may go on from.
+    /// Sends a heartbeat: the attempt is alive, and the next attempt can resume from `details`.
     fn heartbeat(&self, details: Payloads);
 
-    /// What names the attempt to others; nothing if it runs inside a workflow task.
+    /// The token that names the attempt to other processes; none for a local activity.
     fn token(&self) -> Option<ActivityToken>;
 }
 
@@ -41,7 +41,7 @@ pub struct ActivityContext {
 }
 
 impl ActivityContext {
-    /// The context of one attempt.
+    /// The context of one attempt. Workers and test harnesses make it.
     pub fn new(info: ActivityInfo, link: Arc<dyn AttemptLink>, cancel: CancelToken) -> Self {
         Self { info: Arc::new(info), link, cancel }
     }
@@ -51,19 +51,19 @@ impl ActivityContext {
         &self.info
     }
 
-    /// Which attempt this is, from 1.
+    /// The number of this attempt, from 1.
     pub fn attempt(&self) -> u32 {
         self.info.given.attempt
     }
 
-    /// The same for every attempt of this activity and different for any other: what a request to
-    /// another system can be made idempotent with.
+    /// An id that is the same for every attempt of this activity and different for any other. Use
+    /// it as the idempotency key of requests to other systems.
     pub fn execution_id(&self) -> &ExecutionId {
         &self.info.given.execution
     }
 
-    /// The word by which somebody else can complete this attempt, as with
-    /// `client.activity(token).complete(&result)`. Give it away, then return
+    /// The token that lets another process complete this attempt, by
+    /// `client.activity(token).complete(&result)`. Hand it over, then return
     /// [`ActivityError::completed_later`]. A local activity has none.
     pub fn token(&self) -> Result<String, ActivityError> {
         let token = self.link.token().map(|token| token.to_text());
@@ -73,28 +73,29 @@ impl ActivityContext {
         })
     }
 
-    /// Says that the attempt is alive, and what the next attempt may go on from.
+    /// Sends a heartbeat: the attempt is alive, and the next attempt can resume from `details`.
     pub fn heartbeat<T: Data>(&self, details: &T) -> Result<(), PayloadError> {
         let details = payload::encode(details).map_err(|error| error.of("heartbeat"))?;
         self.link.heartbeat(details);
         Ok(())
     }
 
-    /// What the attempt before this one reported last.
+    /// The details of the last heartbeat of earlier attempts; none if there was none.
     pub fn heartbeat_details<T: Data>(&self) -> Result<Option<T>, PayloadError> {
         let details = self.info.given.heartbeat.as_deref().map(payload::decode);
         details.transpose().map_err(|error: PayloadError| error.of("heartbeat"))
     }
 
-    /// The attempt was asked to stop.
+    /// Whether the attempt was asked to stop.
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }
 
-    /// Ready when the attempt is asked to stop. Return
-    /// [`ActivityError::cancelled`](super::ActivityError::cancelled) then. The engine asks when the
-    /// workflow gives the activity up, which is heard by heartbeats, and when the attempt's time is
-    /// up; an attempt that does not stop a second after that is dropped where it awaits.
+    /// Resolves when the attempt is asked to stop; then return
+    /// [`ActivityError::cancelled`](super::ActivityError::cancelled). The engine asks when the
+    /// workflow cancels the activity, which the worker learns from heartbeats, and when the
+    /// attempt's time is up. An attempt that does not stop within a second of being given up is
+    /// dropped at its next await.
     pub fn cancelled(&self) -> Cancelled {
         self.cancel.cancelled()
     }

@@ -1,5 +1,5 @@
-//! The error of an activity that wants to say more than a message: whether and when to try again, and
-//! what the workflow should know.
+//! The error of an activity that says more than a message: whether and when to retry, and details
+//! for the workflow.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use crate::{
     raised::BoxError,
 };
 
-/// An error with instructions. Any other error may be returned by an activity too; it is then retried
-/// as the policy says. As the source of another error it says the same, except through
-/// `#[error(transparent)]`, which hides it.
+/// An error with retry instructions. An activity may return any other error too; it is then retried
+/// as the policy says. The instructions also apply when this error is the source of another one,
+/// except through `#[error(transparent)]`, which hides it.
 #[derive(Debug, Default, thiserror::Error)]
 #[error("{message}")]
 pub struct ActivityError {
@@ -41,7 +41,7 @@ impl ActivityError {
         Self { message: message.into(), ..Self::default() }
     }
 
-    /// An error because of another.
+    /// An error with the message and the causes of another.
     pub fn from_source(source: impl Into<BoxError>) -> Self {
         let source = source.into();
         Self { message: source.to_string(), source: Some(source), ..Self::default() }
@@ -52,42 +52,43 @@ impl ActivityError {
         Self { message: "cancelled".into(), cancelled: true, ..Self::default() }
     }
 
-    /// Not a failure: somebody else will complete the activity, by the token of its
-    /// [`ActivityContext`](super::ActivityContext::token) or by its id. The attempt goes on without
-    /// its worker; its time limits still hold.
+    /// Not a failure: another process completes the activity, by the token of its
+    /// [`ActivityContext`](super::ActivityContext::token) or by its id. The attempt stays open
+    /// without its worker; its timeouts still apply.
     pub fn completed_later() -> Self {
         let message = "somebody else completes the activity".into();
         Self { message, later: true, ..Self::default() }
     }
 
-    /// Never tried again, whatever the policy says.
+    /// Prevents retries, whatever the policy says.
     #[must_use]
     pub fn non_retryable(mut self) -> Self {
         self.non_retryable = true;
         self
     }
 
-    /// Tried again after this time instead of the policy's.
+    /// Retries after this time instead of the policy's interval.
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Self {
         self.retry_after = Some(delay);
         self
     }
 
-    /// The name by which programs know the error, and by which a policy excludes it.
+    /// The name by which programs recognise the error, and by which a policy excludes it from
+    /// retries.
     #[must_use]
     pub fn error_type(mut self, name: impl Into<String>) -> Self {
         self.error_type = name.into();
         self
     }
 
-    /// Data for the workflow.
+    /// Attaches data for the workflow.
     pub fn details<T: Data>(mut self, details: &T) -> Result<Self, PayloadError> {
         self.details = payload::encode(details).map_err(|error| error.of("details of an error"))?;
         Ok(self)
     }
 
-    /// What the error means for the attempt.
+    /// How the attempt ends.
     pub(super) const fn ending(&self) -> Ending<'_> {
         match (self.cancelled, self.later) {
             (true, _) => Ending::Cancelled(&self.details),
@@ -96,7 +97,7 @@ impl ActivityError {
         }
     }
 
-    /// What it says, without its causes.
+    /// The failure, without its causes.
     pub(crate) fn to_failure(&self) -> Failure {
         Failure {
             message: self.message.clone(),
@@ -110,12 +111,11 @@ impl ActivityError {
     }
 }
 
-/// What an error means for the attempt that returns it.
+/// How an attempt ends that returns this error.
 pub(super) enum Ending<'a> {
-    /// It failed.
     Failed,
-    /// It stopped because it was asked to; this is for the workflow.
+    /// It stopped because it was asked to; the details are for the workflow.
     Cancelled(&'a Payloads),
-    /// Somebody else completes it.
+    /// Another process completes it.
     Later,
 }

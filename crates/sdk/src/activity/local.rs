@@ -1,12 +1,13 @@
 //! Local activities: activities that run in the worker of the workflow, within its workflow task,
 //! without a queue and without a task of their own.
 //!
-//! Workflow code asks; whoever drives the code (a worker, a test) runs the attempts beside it, judges
-//! failures with [`LocalActivity::judge`], and tells the code the end as a marker. Code asks for the
-//! marker to be recorded and goes on, so on replay the end is read from history and nothing runs again.
+//! Workflow code requests one; the driver of the code (a worker, a test) runs the attempts beside
+//! it, judges failures with [`LocalActivity::judge`], and delivers the end to the code as a marker.
+//! Code records the marker in history and continues, so on replay the end is read from history and
+//! nothing runs again.
 //!
-//! Until its marker is committed, a local activity has not happened as far as history knows: if the
-//! worker dies, the task fails or its completion is refused, it runs again. It is run at least once.
+//! Until its marker is committed, history does not know of a local activity: if the worker dies,
+//! the task fails or its completion is refused, it runs again. It runs at least once.
 
 use std::time::Duration;
 
@@ -21,63 +22,63 @@ use serde::{Deserialize, Serialize};
 
 use crate::payload;
 
-/// The part of a marker that holds the result.
+/// The key of a marker's result.
 const VALUE: &str = "value";
 
-/// The part of a marker that says how it ended.
+/// The key of a marker's ending.
 const ENDING: &str = "ending";
 
-/// A local activity that code asks for.
+/// A local activity that workflow code requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LocalActivity {
-    /// Names it within the run, and names its marker.
+    /// The id of the activity within the run, and of its marker.
     pub id: String,
-    /// The activity's type.
+    /// The registered name of the activity.
     pub activity_type: String,
-    /// The same for all attempts, also for those after a durable delay or after a crash.
+    /// The execution id: the same for all attempts, also after a durable delay or a crash.
     pub execution: ExecutionId,
-    /// Arguments.
+    /// The encoded arguments.
     pub input: Payloads,
-    /// The number of its first attempt, from 1; more after a durable delay.
+    /// The number of its first attempt, from 1; higher after a durable delay.
     pub attempt: u32,
-    /// Limits one attempt.
+    /// The longest duration of one attempt.
     pub start_to_close: Option<Duration>,
-    /// What is left of the time for all attempts.
+    /// The remaining time for all attempts.
     pub schedule_to_close: Option<Duration>,
-    /// How failed attempts are repeated.
+    /// How failed attempts are retried.
     pub retry: RetryPolicy,
-    /// A longer delay before an attempt is a durable timer.
+    /// The longest delay between attempts within a task; a longer one becomes a durable timer.
     pub longest_delay: Duration,
 }
 
-/// How a local activity ended, as far as its driver is concerned.
+/// How a local activity ended, from its driver's view.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LocalEnd {
-    /// With a result.
+    /// An attempt succeeded with this result.
     Completed(Payloads),
-    /// With a failure.
+    /// The last attempt failed, and why there is no retry.
     Failed(Failure, RetryState),
-    /// With a failure, to be tried again after a delay that is too long to be waited for in a task.
+    /// An attempt failed, and the delay before the next one is too long to wait within a task.
     TryLater {
         /// Why this attempt failed.
         failure: Failure,
-        /// Its number.
+        /// The number of the failed attempt, from 1.
         attempt: u32,
-        /// The delay before the next one.
+        /// The delay before the next attempt.
         after: Duration,
     },
 }
 
-/// What follows from the failure of an attempt.
+/// What follows the failure of an attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LocalVerdict {
     /// The next attempt follows after this delay, within the task.
     Again(Duration),
-    /// It is over, or is to be tried much later.
+    /// No attempt follows within this task.
     Ends(LocalEnd),
 }
 
-/// The part of a marker that is for this SDK alone.
+/// The part of a marker that only this SDK reads.
 #[derive(Default, Serialize, Deserialize)]
 struct Ending {
     attempt: u32,
@@ -88,7 +89,8 @@ struct Ending {
 }
 
 impl LocalActivity {
-    /// Judges the failure of attempt number `attempt`, so long after the first one began.
+    /// Judges the failure of attempt number `attempt`; `elapsed` is the time since the first
+    /// attempt began.
     pub fn judge(&self, attempt: u32, failure: Failure, elapsed: Duration) -> LocalVerdict {
         let delay = match self.retry.judge(attempt, &failure) {
             Verdict::Stop(state) => return LocalVerdict::Ends(LocalEnd::Failed(failure, state)),
@@ -123,7 +125,7 @@ impl LocalActivity {
         };
         let mut details = std::collections::BTreeMap::new();
         details.extend(value.map(|value| (VALUE.to_owned(), value)));
-        // Numbers and names can always be written.
+        // Encoding numbers and names cannot fail.
         details.extend(payload::encode(&ending).ok().map(|ending| (ENDING.to_owned(), ending)));
         let (kind, id, header) = (MarkerKind::LocalActivity, self.id.clone(), PayloadMap::new());
         Marker { kind, id, details, failure, header }
@@ -131,7 +133,7 @@ impl LocalActivity {
 }
 
 impl LocalEnd {
-    /// The end that a marker tells of.
+    /// The end that a marker records.
     pub(crate) fn of_marker(marker: &Marker) -> Self {
         let Some(failure) = marker.failure.clone() else {
             return Self::Completed(marker.details.get(VALUE).cloned().unwrap_or_default());
@@ -158,7 +160,7 @@ const fn state_name(state: RetryState) -> &'static str {
     }
 }
 
-/// A name that is not known comes from a later version, which had a reason to stop that this one lacks.
+/// An unknown name comes from a later version, which had a reason to stop that this version lacks.
 fn state_named(name: &str) -> RetryState {
     [
         RetryState::InProgress,

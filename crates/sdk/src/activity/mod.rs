@@ -1,4 +1,5 @@
-//! Activities: async functions with side effects, as values that a workflow calls and a worker runs.
+//! Activities: async functions with side effects, as values that a workflow calls and a worker
+//! runs.
 
 mod cancel;
 mod context;
@@ -42,7 +43,7 @@ impl<S, I, O> Clone for ActivityDef<S, I, O> {
 impl<S, I, O> Copy for ActivityDef<S, I, O> {}
 
 impl<S, I, O> ActivityDef<S, I, O> {
-    /// An activity of this wire name.
+    /// An activity with this registered name.
     pub const fn new(
         name: &'static str,
         arguments: Arguments<I>,
@@ -51,17 +52,17 @@ impl<S, I, O> ActivityDef<S, I, O> {
         Self { name, arguments, code }
     }
 
-    /// The name on the wire.
+    /// The name under which the activity is registered and recorded in history.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The arguments as they travel.
+    /// Encodes the arguments.
     pub fn encode(&self, input: &I) -> Result<Payloads, PayloadError> {
         self.arguments.encode(input).map_err(|error| error.of(self.input_subject()))
     }
 
-    /// Runs the code as it is, once and here: for tests of the activity itself.
+    /// Runs the code once, directly: for tests of the activity itself.
     pub async fn call(&self, shared: &S, ctx: ActivityContext, input: I) -> Result<O, Raised> {
         (self.code)(shared, ctx, input).await
     }
@@ -76,7 +77,7 @@ impl<S, I, O> ActivityDef<S, I, O> {
 }
 
 impl<S, I, O: Data> ActivityDef<S, I, O> {
-    /// The result as it was sent.
+    /// Decodes the result.
     pub fn decode(&self, result: &[Payload]) -> Result<O, PayloadError> {
         payload::decode(result)
             .map_err(|error: PayloadError| error.of(format!("result of activity {}", self.name)))
@@ -89,20 +90,21 @@ impl<S, I, O> fmt::Debug for ActivityDef<S, I, O> {
     }
 }
 
-/// What names an activity: its definition, or the function that gives it, as `#[activity]` makes one.
+/// Identifies an activity: its definition, or the function that returns it, as `#[activity]` makes
+/// one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an activity",
     note = "put `#[activity]` on the function, and name it without calling it"
 )]
 pub trait Activity {
-    /// The state that it shares with others.
+    /// The state that it shares with other activities; `()` if none.
     type State: 'static;
-    /// Its arguments.
+    /// The type of its arguments.
     type Input: 'static;
-    /// Its result.
+    /// The type of its result.
     type Output: 'static;
 
-    /// The activity as a value.
+    /// Returns the activity as a value.
     fn definition(self) -> ActivityDef<Self::State, Self::Input, Self::Output>;
 }
 
@@ -136,16 +138,16 @@ where
     note = "put `#[activities]` on its impl block and `#[activity]` on the methods"
 )]
 pub trait Activities: Send + Sync + Sized + 'static {
-    /// Every activity of the impl block.
+    /// All activities of the impl block.
     const ACTIVITIES: &'static [&'static dyn ActivityHandler<Self>];
 }
 
 /// An activity without the types of its arguments and result.
 pub trait ActivityHandler<S>: Send + Sync {
-    /// The name on the wire.
+    /// The name under which the activity is registered.
     fn name(&self) -> &'static str;
 
-    /// The activity together with its state, ready to run.
+    /// Combines the activity with its state, ready to run.
     fn bind(&self, shared: Arc<S>) -> Arc<dyn ActivityCode>;
 }
 
@@ -158,18 +160,18 @@ pub trait ActivityCode: Send + Sync {
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ActivityEnd {
-    /// With a result.
+    /// The activity returned this result.
     Completed(Payloads),
-    /// With a failure.
+    /// The activity returned an error; it is retried as policy and error say.
     Failed(abide_core::failure::Failure),
-    /// By cancelling itself, as it was asked to.
+    /// The activity stopped because it was asked to.
     Cancelled(Payloads),
-    /// Not at all: somebody else completes it.
+    /// Still open: another process completes it.
     Later,
 }
 
 impl ActivityEnd {
-    /// The end that an activity's result stands for.
+    /// The end that matches an activity's return value.
     pub(crate) fn of<O: Data>(result: Result<O, Raised>) -> Self {
         match result.map(|value| payload::encode(&value)) {
             Ok(Ok(result)) => Self::Completed(result),
@@ -182,7 +184,7 @@ impl ActivityEnd {
         }
     }
 
-    /// The end of an attempt whose arguments cannot be read: trying again is useless.
+    /// The failure of an attempt whose arguments cannot be decoded: a retry is useless.
     pub(crate) fn unreadable(error: PayloadError) -> Self {
         let failure = Raised::new(error).into_failure();
         Self::Failed(abide_core::failure::Failure { non_retryable: true, ..failure })
