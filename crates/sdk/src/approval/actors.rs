@@ -1,7 +1,7 @@
-//! Whom a request concerns, for everyone who lists what waits.
+//! Who may act on a request, for everyone who lists what waits.
 
-/// Whether somebody of these names and roles may act where lists show these actors: one of them is
-/// shown, or none at all, for then anyone may.
+/// Whether a person with these names and roles may act on a wait whose listed actors are these: one
+/// of the names is listed, or none is, because then anyone may.
 pub fn concerns<N: AsRef<str>>(actors: &[String], names: &[N]) -> bool {
     let named = |actor: &String| names.iter().any(|name| name.as_ref() == actor);
     actors.is_empty() || actors.iter().any(named)

@@ -1,4 +1,4 @@
-//! What an approver sends, and what he is told.
+//! What an approver sends, and the receipt.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,10 +6,10 @@ use serde_json::Value;
 use super::choice::{self, Choice, Decision};
 use crate::{Timestamp, error::Error};
 
-/// What somebody says to a request: a decision, a handover to somebody else, or its withdrawal.
+/// An answer to a request: a decision, a delegation to another person, or a withdrawal.
 ///
-/// As JSON: `{"request": "expense", "decision": "approve", "approver": "ada", "comment": "fine"}`. Name
-/// and roles are what the sender says they are; who lets people in must check them.
+/// As JSON: `{"request": "expense", "decision": "approve", "approver": "ada", "comment": "fine"}`.
+/// Name and roles are what the sender claims; the system that authenticates people must check them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     pub(super) request: String,
@@ -24,7 +24,6 @@ pub struct Answer {
     pub(super) step: Step,
 }
 
-/// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Step {
@@ -34,7 +33,7 @@ pub(super) enum Step {
 }
 
 impl Answer {
-    /// The approver makes this choice. Fails only for a type that has no form as JSON.
+    /// An answer with this choice. Fails only for a type that has no JSON form.
     pub fn choose<C: Choice>(
         request: impl Into<String>,
         approver: impl Into<String>,
@@ -44,7 +43,7 @@ impl Answer {
         Ok(Self::new(request.into(), approver.into(), Step::Decision(value)))
     }
 
-    /// The approver makes one of the usual decisions.
+    /// An answer with one of the usual decisions.
     pub fn decide(
         request: impl Into<String>,
         approver: impl Into<String>,
@@ -58,17 +57,17 @@ impl Answer {
         Self::new(request.into(), approver.into(), Step::Decision(name.into()))
     }
 
-    /// The approver says yes.
+    /// An answer that approves the request.
     pub fn approve(request: impl Into<String>, approver: impl Into<String>) -> Self {
         Self::decide(request, approver, Decision::Approve)
     }
 
-    /// The approver says no.
+    /// An answer that rejects the request.
     pub fn reject(request: impl Into<String>, approver: impl Into<String>) -> Self {
         Self::decide(request, approver, Decision::Reject)
     }
 
-    /// The approver hands over to somebody else, who decides in his place.
+    /// An answer that delegates the decision to another person.
     pub fn delegate(
         request: impl Into<String>,
         approver: impl Into<String>,
@@ -77,7 +76,7 @@ impl Answer {
         Self::new(request.into(), approver.into(), Step::DelegateTo(to.into()))
     }
 
-    /// Whoever asked needs no answer any more.
+    /// An answer by which the requester withdraws the request.
     pub fn withdraw(request: impl Into<String>, requester: impl Into<String>) -> Self {
         Self::new(request.into(), requester.into(), Step::Withdraw)
     }
@@ -86,44 +85,44 @@ impl Answer {
         Self { request, approver, roles: Vec::new(), comment: None, key: None, step }
     }
 
-    /// A role that the approver has.
+    /// Adds a role of the approver.
     #[must_use]
     pub fn role(mut self, role: impl Into<String>) -> Self {
         self.roles.push(role.into());
         self
     }
 
-    /// Why.
+    /// Sets a comment, such as the reason. It has at most 16 KiB.
     #[must_use]
     pub fn comment(mut self, comment: impl Into<String>) -> Self {
         self.comment = Some(comment.into());
         self
     }
 
-    /// Repeats of the same answer have the same key: they change nothing, and are told what the first
-    /// was told.
+    /// Sets the idempotency key: a repeated answer with the same key changes nothing and gets the
+    /// receipt of the first.
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    /// The request that is answered.
+    /// The id of the request that is answered.
     pub fn request(&self) -> &str {
         &self.request
     }
 
-    /// Who answers.
+    /// The name of the person who answers.
     pub fn approver(&self) -> &str {
         &self.approver
     }
 
-    /// Why, if it was said.
+    /// The comment, if one was given.
     pub fn reason(&self) -> Option<&str> {
         self.comment.as_deref()
     }
 
-    /// The name of the choice, if one is made.
+    /// The name of the choice, if the answer makes one.
     pub fn decision(&self) -> Option<&str> {
         match &self.step {
             Step::Decision(value) => choice::name(value),
@@ -131,7 +130,7 @@ impl Answer {
         }
     }
 
-    /// The choice as a value, if one is made and can be read as such.
+    /// The choice as a value, if the answer makes one that can be decoded.
     pub fn choice<C: Choice>(&self) -> Option<C> {
         match &self.step {
             Step::Decision(value) => C::deserialize(value).ok(),
@@ -139,7 +138,7 @@ impl Answer {
         }
     }
 
-    /// Who decides instead, if the approver hands over.
+    /// The person who decides instead, if the answer delegates.
     pub fn delegate_to(&self) -> Option<&str> {
         match &self.step {
             Step::DelegateTo(to) => Some(to),
@@ -147,36 +146,37 @@ impl Answer {
         }
     }
 
-    /// What repeats of the answer have in common: the person and the key.
+    /// The approver and the key, which repeated answers share.
     pub(super) fn identity(&self) -> Option<(String, String)> {
         Some((self.approver.clone(), self.key.clone()?))
     }
 }
 
-/// What an approver is told whose answer was taken.
+/// The receipt of an answer that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
-    /// The request.
+    /// The id of the request within the run.
     pub request: String,
     /// When the answer reached the run, by the run's time.
     pub at: Timestamp,
-    /// What came of it.
+    /// What the answer changed.
     pub effect: Effect,
 }
 
-/// What came of an answer.
+/// The effect of an accepted answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Effect {
-    /// It counts, and the request waits for more.
+    /// It counts as a vote; the request needs more votes.
     Counted,
-    /// The request is decided.
+    /// It was the last vote needed: the request is decided.
     Decided,
-    /// Somebody else decides.
+    /// Another person decides in the approver's place.
     Delegated,
-    /// The request is withdrawn.
+    /// The requester has withdrawn the request.
     Withdrawn,
-    /// The deadline had passed, without a fallback. It is kept, and counts if the request is asked again.
+    /// It came after the deadline, and there is no fallback. It is kept, and counts if the request
+    /// is asked again.
     Late,
 }

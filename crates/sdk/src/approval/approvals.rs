@@ -17,23 +17,23 @@ use crate::{
 pub struct Approvals {
     /// In the order in which they were first asked.
     records: Vec<Record>,
-    /// Signals to requests that have not been asked.
+    /// Answers by signal to requests that have not been asked.
     early: VecDeque<Entry>,
 }
 
 impl Approvals {
-    /// Why an answer would be refused now, if it would: the validator of an update of your own. Where
-    /// a request records refusals, only what is too long is refused here.
+    /// Checks whether an answer would be refused now: use it as the validator of an update of your
+    /// own. Where a request records refusals, only oversized answers are refused here.
     pub fn check(&self, answer: &Answer) -> Result<(), Refusal> {
         self.known(&answer.request)?.admit(answer)
     }
 
-    /// How a request stands, with everything that was said to it.
+    /// The state of a request, with all answers to it.
     pub fn standing(&self, request: &str) -> Option<Standing> {
         self.find(request).map(Record::standing)
     }
 
-    /// The deadline of a request, which can be read and moved while it is open.
+    /// The deadline of a request. It can be read and moved while the request is open.
     pub fn deadline(&self, request: &str) -> Deadline {
         self.find(request).map(|record| record.deadline().clone()).unwrap_or_default()
     }
@@ -48,13 +48,13 @@ impl Approvals {
         })
     }
 
-    /// Everything, as the query `approvals` tells it.
+    /// All requests, as the query `approvals` returns them.
     pub fn report(&self) -> Report {
         let requests = self.records.iter().map(Record::standing).collect();
         Report { requests, early: self.early.iter().cloned().collect() }
     }
 
-    /// A request is asked.
+    /// Opens a request.
     pub(super) fn ask(&mut self, rules: Rules, tie: Rc<Tie>, now: Timestamp) -> Result<()> {
         let id = rules.id.clone();
         if let Some(record) = self.find_mut(&id) {
@@ -72,7 +72,7 @@ impl Approvals {
         Ok(())
     }
 
-    /// An answer has come.
+    /// Handles an answer.
     pub(super) fn take(
         &mut self,
         answer: Answer,
@@ -83,7 +83,7 @@ impl Approvals {
             return record.take(answer, way, now);
         }
         let refusal = self.unknown(&answer.request);
-        // The sender of a signal is not told that it came too early, so it is kept.
+        // The sender of a signal does not learn that it came too early, so the answer is kept.
         if way == Way::Signal {
             self.early.push_back(Entry { at: now, way, answer, judgement: Judgement::Early });
             if self.early.len() > EARLY_MAX {
@@ -105,7 +105,7 @@ impl Approvals {
         }
     }
 
-    /// The request that this tie belongs to, if it is still the last one of its id.
+    /// The request with this tie, if it is still the last one of its id.
     pub(super) fn tied(&self, tie: &Rc<Tie>) -> Option<&Record> {
         self.records.iter().find(|record| record.is_tied(tie))
     }

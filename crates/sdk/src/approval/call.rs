@@ -1,4 +1,4 @@
-//! A request that is asked: the future of its verdict.
+//! An open request: the future of its verdict.
 
 use std::{
     fmt,
@@ -15,7 +15,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// A request that can be asked; see [`Context::approval`](crate::Context::approval).
+/// A request that is asked when awaited; see [`Context::approval`](crate::Context::approval).
 #[must_use = "nothing is asked until it is awaited"]
 pub struct ApprovalCall<W: Approving, C: Choice = Decision> {
     ctx: Context<W>,
@@ -23,9 +23,10 @@ pub struct ApprovalCall<W: Approving, C: Choice = Decision> {
     place: &'static Location<'static>,
 }
 
-/// A request that people can answer, as the future of its verdict. Dropping it withdraws the request.
+/// An open request, as the future of its verdict. Dropping it withdraws the request.
 ///
-/// The request is over at its deadline, or when the run is cancelled, even if nobody awaits it then.
+/// The request ends at its deadline, or when the run is cancelled, even if its future is not polled
+/// then.
 #[must_use = "dropping it withdraws the request"]
 pub struct OpenRequest<W: Approving, C: Choice = Decision> {
     ctx: Context<W>,
@@ -38,7 +39,7 @@ pub struct OpenRequest<W: Approving, C: Choice = Decision> {
 
 enum State<C> {
     New,
-    /// A task waits for the verdict. Once that was given, the future stays pending.
+    /// A task waits for the verdict. After returning it, the future stays pending.
     Asked(JoinHandle<Result<Verdict<C>>>),
     Failed(Option<Error>),
 }
@@ -49,7 +50,7 @@ impl<W: Approving, C: Choice> ApprovalCall<W, C> {
         Self { ctx, request, place: Location::caller() }
     }
 
-    /// Asks at once instead of when it is first polled.
+    /// Asks at once instead of at the first poll.
     pub fn start(self) -> OpenRequest<W, C> {
         let mut open = self.into_future();
         open.begin();
@@ -68,7 +69,7 @@ impl<W: Approving, C: Choice> IntoFuture for ApprovalCall<W, C> {
 }
 
 impl<W: Approving, C: Choice> OpenRequest<W, C> {
-    /// The deadline, which can be read and moved while the request is open.
+    /// The deadline. It can be read and moved while the request is open.
     pub fn deadline(&self) -> Deadline {
         self.ctx.read(|state| {
             let record = state.approvals().tied(&self.tie);
@@ -76,7 +77,7 @@ impl<W: Approving, C: Choice> OpenRequest<W, C> {
         })
     }
 
-    /// Withdraws the request, and says why.
+    /// Withdraws the request, for this reason.
     pub fn withdraw(&self, why: &str) -> Result<(), Refusal> {
         let now = self.ctx.now();
         self.ctx.write(|state| match state.approvals_mut().tied_mut(&self.tie) {

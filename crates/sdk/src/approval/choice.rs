@@ -1,11 +1,12 @@
-//! What can be decided: one of ours, or any type of the user's that serde can write.
+//! What can be decided: `Decision`, or any serializable type of the user.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-/// What a request offers to choose from: an enum that serde can write and read, or `String`.
+/// What a request offers to choose from: an enum that serde can serialize and deserialize, or
+/// `String`.
 ///
-/// On the wire a choice is its name, so that anybody can send it; a variant that holds data is
+/// On the wire a choice is its name, so that any client can send it; a variant that holds data is
 /// `{"name": data}`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be chosen",
@@ -15,19 +16,19 @@ pub trait Choice: Serialize + DeserializeOwned + Clone + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Clone + 'static> Choice for T {}
 
-/// What most requests are decided by. A request offers `approve` and `reject` unless it says otherwise.
+/// The usual decisions. A request offers `approve` and `reject` unless it sets other choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
-    /// Yes.
+    /// The request is granted.
     Approve,
-    /// No.
+    /// The request is denied.
     Reject,
-    /// Somebody else shall decide.
+    /// Another person should decide. Only a request that offers it takes it.
     Escalate,
 }
 
-/// A choice as it travels, if it has a name.
+/// A choice in its wire form, if it has a name.
 pub(super) fn written<C: Choice>(choice: &C) -> Result<Value, String> {
     let value = serde_json::to_value(choice).map_err(|error| error.to_string())?;
     match name(&value) {
@@ -36,7 +37,7 @@ pub(super) fn written<C: Choice>(choice: &C) -> Result<Value, String> {
     }
 }
 
-/// The name of a choice: a text, or the one key of an object.
+/// The name of a choice: a string, or the only key of an object.
 pub(super) fn name(value: &Value) -> Option<&str> {
     match value {
         Value::String(name) => Some(name),
@@ -45,7 +46,7 @@ pub(super) fn name(value: &Value) -> Option<&str> {
     }
 }
 
-/// Why a choice cannot be read as a `C`, if it cannot.
+/// Checks that a choice can be decoded as a `C`.
 pub(super) fn check<C: Choice>(value: &Value) -> Result<(), String> {
     C::deserialize(value).map(drop).map_err(|error| error.to_string())
 }

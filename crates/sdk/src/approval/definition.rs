@@ -1,4 +1,4 @@
-//! The update, signal and query by which the world speaks to the requests of a run.
+//! The update, signal and query through which clients reach the requests of a run.
 
 use super::{Answer, Approving, Receipt, Report, Way};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     raised::Raised,
 };
 
-/// The update that takes an answer, or refuses it at once.
+/// The update that accepts an answer, or refuses it at once.
 pub const fn update<W: Approving>() -> UpdateDef<W, Answer, Receipt> {
     let code = UpdateCode::Task(|ctx, answer| {
         Box::pin(async move { ctx.answered(answer, Way::Update).map_err(Raised::new) })
@@ -16,18 +16,18 @@ pub const fn update<W: Approving>() -> UpdateDef<W, Answer, Receipt> {
         .validated(|state, answer| state.approvals().check(answer).map_err(Raised::new))
 }
 
-/// The signal that takes an answer. Nobody is told what came of it; the query tells.
+/// The signal that carries an answer. Its sender gets no receipt; the query shows the result.
 pub const fn signal<W: Approving>() -> SignalDef<W, Answer> {
     let code = SignalCode::Task(|ctx, answer| {
         Box::pin(async move {
-            // Refusals are remembered, for the query.
+            // Refusals are recorded for the query.
             let _ = ctx.answered(answer, Way::Signal);
         })
     });
     SignalDef::new("decision", Arguments::one(), code)
 }
 
-/// The query that tells the whole story of every request.
+/// The query that returns the state and the answers of every request.
 pub const fn query<W: Approving>() -> QueryDef<W, (), Report> {
     QueryDef::new("approvals", Arguments::none(), |state, ()| Ok(state.approvals().report()))
 }

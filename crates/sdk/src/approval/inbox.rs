@@ -1,4 +1,4 @@
-//! The inbox: requests of all runs that wait for a decision, for those who decide.
+//! The inbox: open requests of all runs, for the people who decide.
 
 use abide_core::{
     codec,
@@ -15,37 +15,37 @@ use crate::{
     payload::{self, Data, PayloadError},
 };
 
-/// A request of some run that waits for a decision.
+/// An open request of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WaitingRequest {
-    /// The workflow that asks.
+    /// The workflow whose run asks.
     pub workflow: WorkflowId,
-    /// Its type.
+    /// The type name of the workflow.
     pub workflow_type: String,
-    /// Its run.
+    /// The run that asks.
     pub run: RunId,
     /// The request's id within the run.
     pub request: String,
-    /// What is asked.
+    /// What is asked, in a few words for people.
     pub subject: String,
     /// The people and roles that may act; empty if anyone may.
     pub actors: Vec<String>,
-    /// What can be decided.
+    /// The names of the choices.
     pub choices: Vec<String>,
-    /// Since when it is asked.
+    /// When the request was asked.
     pub since: Timestamp,
-    /// When it ends at the latest; none without a deadline.
+    /// The deadline; none if the request has no deadline.
     pub until: Option<Timestamp>,
-    /// Its place in the list, which the next page follows.
+    /// The position in the list; pass it to get the next page.
     pub position: WaitPosition,
     data: PayloadMap,
     update: String,
 }
 
 impl Client {
-    /// The requests that wait for a decision, over all runs, the most urgent first. The filter's kind
-    /// is that of approvals, whatever it says.
+    /// Lists the open requests of all runs, the most urgent first. The filter's kind is always that
+    /// of approvals.
     pub async fn approvals(
         &self,
         filter: WaitFilter,
@@ -79,19 +79,19 @@ impl WaitingRequest {
         })
     }
 
-    /// Whether somebody of this name, or of these roles, may act.
+    /// Whether a person with one of these names or roles may act.
     pub fn concerns(&self, names: &[&str]) -> bool {
         actors::concerns(&self.actors, names)
     }
 
-    /// What else the workflow shows, by its name.
+    /// A named value that the workflow shows with the request.
     pub fn data<T: Data>(&self, name: &str) -> Option<Result<T, PayloadError>> {
         self.data.get(name).map(|payload| T::from_payload(Some(payload)))
     }
 
-    /// Sends an answer to the run that asks. What the run refuses is an
-    /// [`UpdateRejected`](ClientError::UpdateRejected), or an
-    /// [`UpdateFailed`](ClientError::UpdateFailed) if the request records refusals; see
+    /// Sends an answer to the run that asks. A refusal is an
+    /// [`UpdateRejected`](ClientError::UpdateRejected) error, or an
+    /// [`UpdateFailed`](ClientError::UpdateFailed) error if the request records refusals; see
     /// [`Refusal::of`](super::Refusal::of).
     pub async fn answer(&self, client: &Client, answer: Answer) -> Result<Receipt, ClientError> {
         let handle = client.handle_untyped(self.workflow.clone()).run(self.run);

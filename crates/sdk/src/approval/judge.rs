@@ -1,4 +1,4 @@
-//! Whether an answer is allowed. Judging reads and changes nothing, so that it can be a validator.
+//! Whether an answer is allowed. Judging changes nothing, so that it can run as a validator.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use super::{
 };
 
 impl Record {
-    /// Why an answer must not even reach the run, if it must not.
+    /// Checks whether the validator lets an answer pass.
     pub(super) fn admit(&self, answer: &Answer) -> Result<(), Refusal> {
         match self.repeated(answer) {
             Some(_) => Ok(()),
@@ -20,7 +20,7 @@ impl Record {
         }
     }
 
-    /// Why an answer cannot be taken as things stand, if it cannot.
+    /// Checks whether an answer is allowed in the current state.
     pub(super) fn judge(&self, answer: &Answer) -> Result<(), Refusal> {
         self.fits(answer)?;
         let request = || self.rules.id.clone();
@@ -44,7 +44,7 @@ impl Record {
         }
     }
 
-    /// The texts of an answer are within bounds.
+    /// Checks that the texts of an answer are within their bounds.
     fn fits(&self, answer: &Answer) -> Result<(), Refusal> {
         let delegate = answer.delegate_to().unwrap_or_default();
         let comment = answer.comment.as_deref().unwrap_or_default();
@@ -74,7 +74,7 @@ impl Record {
         }
         let named = self.rules.approvers.contains(&approver) || self.seat_of(&approver).is_some();
         let by_role = answer.roles.iter().any(|role| self.rules.roles.contains(role));
-        // Without a name nobody could tell later who it was.
+        // An answer without a name could not be attributed later.
         if approver.is_empty() || !(named || by_role || self.rules.open_to_all()) {
             return Err(Refusal::NotAllowed { request, approver });
         }
@@ -95,7 +95,7 @@ impl Record {
         })
     }
 
-    /// Nobody gets two votes, and nobody gets back what he handed over.
+    /// A person gets at most one vote, and does not get back a vote that they delegated.
     fn may_take_over(&self, from: &str, to: &str) -> Result<(), Refusal> {
         let request = || self.rules.id.clone();
         if self.handovers.len() >= HANDOVERS_MAX {
@@ -119,12 +119,12 @@ impl Record {
         Err(Refusal::NotAllowed { request, approver })
     }
 
-    /// In whose place somebody acts to whom it was handed over: the first of those who did.
+    /// The person in whose place a delegate acts: the first in the chain of delegations.
     pub(super) fn seat_of(&self, delegate: &str) -> Option<&str> {
         let from = |to: &str| self.handovers.iter().find(|(_, other)| other == to);
         let mut seat = None;
         let mut holder = delegate;
-        // A seat changes hands once by each handover at most.
+        // Bounds the walk: each delegation moves a vote once.
         for _ in &self.handovers {
             let Some((previous, _)) = from(holder) else { break };
             seat = Some(previous.as_str());

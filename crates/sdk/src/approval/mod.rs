@@ -1,16 +1,17 @@
-//! Asking people: a run waits until somebody who may decide has decided.
+//! Asking people: a run waits until a person who may decide has decided.
 //!
-//! A workflow holds [`Approvals`] and names the field: `#[workflow(approvals = approvals)]`. Then it can
-//! ask by [`Context::approval`], and has three definitions for those who answer:
+//! A workflow holds [`Approvals`] and names the field: `#[workflow(approvals = approvals)]`. Then
+//! it can ask by [`Context::approval`], and has three definitions for clients:
 //!
-//! - the update `decide`, which tells the approver at once what came of it, or why it is refused;
-//! - the signal `decision`, for those who do not wait for an answer;
-//! - the query `approvals`, the whole story of every request.
+//! - the update `decide`, which returns a receipt to the approver at once, or the reason for a
+//!   refusal;
+//! - the signal `decision`, for senders that do not wait for a receipt;
+//! - the query `approvals`, which returns the state and the answers of every request.
 //!
-//! A request that is open is one wait, a condition with the key `approval:<id>`. Its details say what is
-//! asked, who may act and how, so that it can be listed across all runs; its deadline can be moved as
-//! any other. `Client::approvals` (feature `worker`) is that list. Nothing is polled, and no timer is
-//! started but that deadline.
+//! An open request is one wait, a condition with the key `approval:<id>`. Its details say what is
+//! asked, who may act and how, so that it can be listed across all runs; its deadline can be moved
+//! like any other. `Client::approvals` (feature `worker`) is that list. Nothing is polled, and the
+//! deadline is the only timer.
 
 mod actors;
 mod answer;
@@ -53,23 +54,23 @@ use crate::context::Context;
     note = "give it a field `approvals: Approvals`, and write `#[workflow(approvals = approvals)]`"
 )]
 pub trait Approving: Sized + 'static {
-    /// The name of the update that takes decisions, told to those who list what waits.
+    /// The name of the update that accepts decisions, shown in lists of waits.
     const UPDATE: &'static str = "decide";
 
-    /// The requests of the run.
+    /// The field of the state that holds the requests.
     fn approvals(&self) -> &Approvals;
 
-    /// The requests of the run, to be changed.
+    /// The same field, mutable.
     fn approvals_mut(&mut self) -> &mut Approvals;
 }
 
-// The bounds stand on the methods, so that the compiler says what is missing.
+// The bounds are on the methods, so that the compiler says what is missing.
 impl<W> Context<W> {
     /// Asks people, and waits for their verdict: `ctx.approval(Request::new("expense")).await?`.
     ///
     /// An id is used once in a run, with one exception: a request that has timed out can be asked
-    /// again, with other people or more time. It goes on where it stood: what was decided before, or
-    /// too late, counts as far as the new request allows it.
+    /// again, with other people or more time. It continues from its earlier state: decisions that
+    /// came before, or too late, count as far as the new request allows them.
     ///
     /// The request is withdrawn when the future is dropped, and when the run is cancelled.
     #[track_caller]
@@ -80,7 +81,8 @@ impl<W> Context<W> {
         ApprovalCall::new(self.clone(), request)
     }
 
-    /// Takes an answer that came in a way of your own: a handler that you wrote, another workflow.
+    /// Handles an answer that arrived in your own way: through a handler that you wrote, or from
+    /// another workflow.
     pub fn decide(&self, answer: Answer) -> Result<Receipt, Refusal>
     where
         W: Approving,
@@ -88,7 +90,7 @@ impl<W> Context<W> {
         self.answered(answer, Way::Code)
     }
 
-    /// Withdraws an open request, whoever may have asked for it.
+    /// Withdraws an open request, regardless of its requester.
     pub fn withdraw_approval(&self, request: &str, why: &str) -> Result<(), Refusal>
     where
         W: Approving,

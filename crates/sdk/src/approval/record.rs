@@ -1,4 +1,4 @@
-//! What the run knows of one request: how it stands, and everything that was said to it.
+//! The state of one request, and all answers to it.
 //!
 //! | status | decision | handover | withdrawal | deadline |
 //! |---|---|---|---|---|
@@ -17,23 +17,21 @@ use super::{
 };
 use crate::{Timestamp, context::Deadline};
 
-/// One request.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) rules: Rules,
     pub(super) votes: Vec<Vote<Value>>,
-    /// Who has handed over to whom, in order.
+    /// Pairs of delegator and delegate, in order.
     pub(super) handovers: Vec<(String, String)>,
     asked_at: Timestamp,
     ended: Option<(Timestamp, Ending)>,
     tie: Rc<Tie>,
     entries: Vec<Entry>,
-    /// What was said to answers that have a key, by approver and key.
+    /// The receipts of answers that have a key, by approver and key.
     told: BTreeMap<(String, String), Receipt>,
     deadline: Deadline,
 }
 
-/// How a request ended.
 #[derive(Clone, Debug)]
 enum Ending {
     Decided(Value),
@@ -59,7 +57,7 @@ impl Record {
         record
     }
 
-    /// The same request is asked again after it has timed out.
+    /// Reopens a request that has timed out.
     pub(super) fn ask_again(&mut self, rules: Rules, tie: Rc<Tie>, now: Timestamp) {
         self.rules = rules;
         self.tie = tie;
@@ -69,7 +67,7 @@ impl Record {
         self.judge_again(now);
     }
 
-    /// Judges all that was kept by the rules as they are now, in the order in which it came.
+    /// Judges all kept answers by the current rules, in order of arrival.
     fn judge_again(&mut self, now: Timestamp) {
         self.votes.clear();
         self.handovers.clear();
@@ -101,20 +99,21 @@ impl Record {
         }
     }
 
-    /// What the first answer was told that this one repeats.
+    /// The receipt of the earlier answer that this one repeats.
     pub(super) fn repeated(&self, answer: &Answer) -> Option<&Receipt> {
         self.told.get(&answer.identity()?)
     }
 
-    /// Remembers what an answer is told, unless it was told something before.
+    /// Stores the receipt of an answer, unless there is one already.
     fn tell(&mut self, answer: &Answer, receipt: &Receipt) {
         if let Some(identity) = answer.identity() {
             self.told.entry(identity).or_insert_with(|| receipt.clone());
         }
     }
 
-    /// What the sender of an update is told. After a deadline with a fallback the request is decided. A
-    /// decision is still kept as late, for code, but its sender must know that it does not hold.
+    /// The reply to the sender of an update. After a deadline with a fallback the request is
+    /// decided. A later decision is still kept as late, for code, but its sender must learn that it
+    /// has no effect.
     fn told_to_sender(&self, told: Result<Receipt, Refusal>) -> Result<Receipt, Refusal> {
         match (told, &self.ended, self.decision()) {
             (Ok(receipt), Some((_, Ending::TimedOut)), Some(decision))
@@ -127,7 +126,7 @@ impl Record {
         }
     }
 
-    /// Takes an answer, or says why not. Either is remembered.
+    /// Accepts or refuses an answer. Either is recorded.
     pub(super) fn take(
         &mut self,
         answer: Answer,
@@ -152,7 +151,7 @@ impl Record {
         }
     }
 
-    /// Carries out an answer that came at some time and is allowed.
+    /// Applies an allowed answer that arrived at `at`.
     fn apply(&mut self, answer: &Answer, at: Timestamp, now: Timestamp) -> Receipt {
         let effect = match &answer.step {
             _ if self.status() == Status::TimedOut => Effect::Late,
@@ -192,7 +191,7 @@ impl Record {
         self.ended.get_or_insert((now, Ending::Withdrawn { by, comment }));
     }
 
-    /// Code withdraws the request, if it is open.
+    /// Withdraws the request from code, if it is open.
     pub(super) fn withdraw_open(&mut self, why: &str, now: Timestamp) -> Result<(), Refusal> {
         if self.status() != Status::Open {
             return Err(Refusal::Closed { request: self.rules.id.clone() });
@@ -213,7 +212,7 @@ impl Record {
         &self.deadline
     }
 
-    /// It was asked by the future that has this tie.
+    /// Whether the future with this tie asked it.
     pub(super) fn is_tied(&self, tie: &Rc<Tie>) -> bool {
         Rc::ptr_eq(&self.tie, tie)
     }
@@ -222,12 +221,12 @@ impl Record {
         &self.entries
     }
 
-    /// What was waited for has come: a decision, the deadline, or a withdrawal.
+    /// Whether the request has ended: by a decision, the deadline, or a withdrawal.
     pub(super) const fn is_over(&self) -> bool {
         self.ended.is_some()
     }
 
-    /// The name of what holds, once it is over.
+    /// The name of the decision or fallback, once the request has ended.
     pub(super) fn decision(&self) -> Option<&str> {
         match &self.ended.as_ref()?.1 {
             Ending::Decided(choice) => choice::name(choice),
@@ -236,7 +235,7 @@ impl Record {
         }
     }
 
-    /// What it came to, if it is over.
+    /// The verdict, once the request has ended.
     pub(super) fn verdict(&self) -> Option<Verdict<Value>> {
         let votes = self.votes.clone();
         Some(match &self.ended.as_ref()?.1 {
@@ -248,7 +247,7 @@ impl Record {
         })
     }
 
-    /// Who may act by name, after all handovers; nobody in particular if anyone may.
+    /// The people who may act, after all delegations; empty if anyone may.
     pub(super) fn approvers(&self) -> Vec<String> {
         if self.rules.open_to_all() {
             return Vec::new();
@@ -259,7 +258,7 @@ impl Record {
         all.filter(|name| !gone(name)).cloned().collect()
     }
 
-    /// Who may act, people and roles, as lists show it.
+    /// The people and roles that may act, as lists show them.
     pub(super) fn actors(&self) -> Vec<String> {
         let mut actors = self.approvers();
         actors.extend(self.rules.roles.iter().cloned());

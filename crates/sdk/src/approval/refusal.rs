@@ -1,134 +1,135 @@
-//! Why an answer is not taken, told to the approver at once.
+//! Why an answer is refused, returned to the approver at once.
 
 use abide_core::failure::Failure;
 use serde::{Deserialize, Serialize};
 
 use crate::payload;
 
-/// The type of the failure that carries a refusal.
+/// The error type of the failure that carries a refusal.
 const ERROR_TYPE: &str = "ApprovalRefusal";
 
-/// Why an answer is not taken.
+/// Why an answer is refused.
 ///
-/// Whoever sends an update gets it within the failure; see [`Refusal::of`].
+/// The sender of an update gets it inside the failure; see [`Refusal::of`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Refusal {
-    /// There is no such request in the run, or not yet.
+    /// The run has no such request, or has not asked it yet.
     #[error("no such request: {request}; {}", open_ones(.open))]
     NoSuchRequest {
-        /// What was answered.
+        /// The id in the answer.
         request: String,
-        /// The requests that are open.
+        /// The ids of the open requests.
         open: Vec<String>,
     },
-    /// The sender may not do this.
+    /// The sender is not among the people and roles that may act.
     #[error("not allowed: {approver:?} may not act on request {request}")]
     NotAllowed {
-        /// The request.
+        /// The id of the request within the run.
         request: String,
-        /// The sender.
+        /// The name of the sender.
         approver: String,
     },
-    /// The sender has handed over to somebody else.
+    /// The sender has delegated the decision to another person.
     #[error("not allowed: {approver} has handed over request {request} to {to}")]
     HandedOver {
-        /// The request.
+        /// The id of the request within the run.
         request: String,
-        /// The sender.
+        /// The name of the sender.
         approver: String,
-        /// Who decides instead.
+        /// The person who decides instead.
         to: String,
     },
-    /// The sender has a vote, and has given it.
+    /// The sender has voted already.
     #[error("already voted: {approver} has decided on request {request}")]
     AlreadyVoted {
-        /// The request.
+        /// The id of the request within the run.
         request: String,
-        /// The sender.
+        /// The name of the sender.
         approver: String,
     },
-    /// The person to hand over to has a vote already, or had one.
+    /// The delegate has, or had, a vote of their own.
     #[error("cannot be delegated: {to} has a part in request {request} already")]
     CannotDelegate {
-        /// The request.
+        /// The id of the request within the run.
         request: String,
-        /// Who was to decide.
+        /// The name of the delegate.
         to: String,
     },
-    /// The request has been handed over too often.
+    /// The request has been delegated too often.
     #[error("cannot be delegated: request {request} was handed over {limit} times already")]
     TooManyHandovers {
-        /// The request.
+        /// The id of the request within the run.
         request: String,
-        /// How often it can be.
+        /// The largest number of delegations.
         limit: usize,
     },
-    /// A part of the answer is too long.
+    /// A text of the answer is too long.
     #[error(
         "too long: {part} of an answer to request {request} has {bytes} bytes of at most {limit}"
     )]
     TooLong {
-        /// The request.
+        /// The id of the request within the run.
         request: String,
-        /// Which part: `approver`, `delegate_to` or `comment`.
+        /// Which text: `approver`, `delegate_to` or `comment`.
         part: String,
-        /// How long it is.
+        /// Its length in bytes.
         bytes: usize,
-        /// How long it can be.
+        /// The largest length in bytes.
         limit: usize,
     },
-    /// The request does not offer this.
+    /// The request does not offer this choice.
     #[error("no such decision: request {request} takes {}, not {decision}", .choices.join(", "))]
     NoSuchDecision {
-        /// The request.
+        /// The id of the request within the run.
         request: String,
-        /// What was sent.
+        /// The name of the choice in the answer.
         decision: String,
-        /// What can be decided.
+        /// The names of the choices that the request offers.
         choices: Vec<String>,
     },
-    /// The request offers this, but not with such data, or not without.
+    /// The request offers this choice, but its data cannot be decoded.
     #[error("no such decision: {decision} of request {request} cannot be read: {problem}")]
     UnreadableDecision {
-        /// The request.
+        /// The id of the request within the run.
         request: String,
-        /// The name of what was sent.
+        /// The name of the choice in the answer.
         decision: String,
-        /// What is wrong with its data.
+        /// Why its data cannot be decoded.
         problem: String,
     },
-    /// Others were faster, or the deadline was, and the fallback holds.
+    /// The request was decided before, or its deadline came first and the fallback applies.
     #[error("already decided: request {request} is over with {decision}")]
     AlreadyDecided {
-        /// The request.
+        /// The id of the request within the run.
         request: String,
-        /// What was decided.
+        /// The name of the decision or fallback.
         decision: String,
     },
-    /// The request was withdrawn, or its deadline has passed and this cannot be done late.
+    /// The request was withdrawn, or its deadline has passed and the answer cannot be accepted
+    /// late.
     #[error("closed: request {request} waits no more")]
     Closed {
-        /// The request.
+        /// The id of the request within the run.
         request: String,
     },
 }
 
 impl Refusal {
-    /// The refusal within the failure of an update, if it is one.
+    /// Extracts the refusal from the failure of an update, if it carries one.
     pub fn of(failure: &Failure) -> Option<Self> {
         let told = failure.error_type == ERROR_TYPE;
         told.then(|| payload::decode(&failure.details).ok()).flatten()
     }
 
-    /// What the caller of an update gets.
+    /// The failure that the caller of an update gets.
     pub(crate) fn to_failure(&self) -> Failure {
         Failure {
             message: self.to_string(),
             error_type: ERROR_TYPE.into(),
             non_retryable: true,
-            // The message says it too, so a failure without details is better than none.
+            // The message has the same information, so details that cannot be encoded are left out.
             details: payload::encode(self).unwrap_or_default(),
             ..Failure::default()
         }

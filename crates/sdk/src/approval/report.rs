@@ -1,4 +1,4 @@
-//! What the query tells: every request of the run, and everything that was said to it.
+//! What the query returns: every request of the run, and all answers to it.
 
 use abide_core::ids::TimerId;
 use serde::{Deserialize, Serialize};
@@ -11,94 +11,95 @@ use crate::Timestamp;
 pub struct Report {
     /// Every request, in the order in which they were first asked.
     pub requests: Vec<Standing>,
-    /// Answers by signal to requests that have not been asked, the newest 100. They are judged when
-    /// these are asked.
+    /// The newest 100 answers by signal to requests that have not been asked. They are judged when
+    /// their requests are asked.
     pub early: Vec<Entry>,
 }
 
-/// How one request stands.
+/// The state of one request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
-    /// Its id within the run.
+    /// The id of the request within the run.
     pub request: String,
-    /// What it is about.
+    /// What is asked, in a few words for people.
     pub subject: String,
-    /// Who asks, if that was said.
+    /// The person who asks, if the request names one.
     pub requester: Option<String>,
-    /// Who may act by name, those included whom somebody handed over to; see also `roles`.
+    /// The people who may act, delegates included; see also `roles`.
     pub approvers: Vec<String>,
-    /// Who may act by role. Without names and roles, anyone may.
+    /// The roles that may act. Without people and roles, anyone may.
     pub roles: Vec<String>,
-    /// What can be decided.
+    /// The names of the choices.
     pub choices: Vec<String>,
-    /// Whether it is over, and how.
+    /// Whether the request has ended, and how.
     pub status: Status,
-    /// What holds, once it is over: the decision, or the fallback.
+    /// The name of the decision or the fallback, once the request has ended.
     pub decision: Option<String>,
-    /// Why it was withdrawn, if it was and that was said.
+    /// The comment of the withdrawal, if the request was withdrawn with one.
     pub reason: Option<String>,
-    /// When it was last asked.
+    /// When the request was last asked.
     pub asked_at: Timestamp,
-    /// When it was over.
+    /// When the request ended; none while it is open.
     pub ended_at: Option<Timestamp>,
-    /// When it ends at the latest, while it is open.
+    /// The current deadline, while the request is open.
     pub deadline: Option<Timestamp>,
     /// The timer of the deadline, by which clients and operators move it.
     pub timer: Option<TimerId>,
-    /// Everything that was said to it and reached the run, in order.
+    /// All answers that reached the run, in order.
     pub entries: Vec<Entry>,
 }
 
-/// Whether a request is over, and how.
+/// Whether a request has ended, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// It waits.
+    /// It waits for answers.
     Open,
-    /// Enough people have decided.
+    /// There are enough votes for a decision.
     Decided,
-    /// The deadline came first.
+    /// The deadline came before a decision.
     TimedOut,
-    /// It was withdrawn.
+    /// The requester or code has withdrawn it.
     Withdrawn,
 }
 
-/// One answer, and what was made of it. What the update's validator refused is not here: its sender
-/// knows, and it is no part of history; see [`Request::record_refusals`](super::Request::record_refusals).
+/// One answer, and how it was judged. Answers that the update's validator refused are missing:
+/// their senders got the refusal, and history does not record them; see
+/// [`Request::record_refusals`](super::Request::record_refusals).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// When it reached the run, by the run's time.
+    /// When the answer reached the run, by the run's time.
     pub at: Timestamp,
-    /// How it came.
+    /// The channel on which the answer came.
     pub way: Way,
-    /// What was said.
+    /// The answer as it was sent.
     pub answer: Answer,
-    /// What was made of it.
+    /// Whether the answer was accepted.
     pub judgement: Judgement,
 }
 
-/// How an answer came.
+/// The channel on which an answer came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// By the update.
+    /// The update `decide`; its sender gets a receipt or a refusal.
     Update,
-    /// By the signal.
+    /// The signal `decision`; its sender gets no reply.
     Signal,
-    /// From code of the workflow.
+    /// Code of the workflow called [`Context::decide`](crate::Context::decide).
     Code,
 }
 
-/// What was made of an answer.
+/// How an answer was judged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Judgement {
-    /// It was taken.
+    /// It was accepted, with this receipt.
     Taken(Receipt),
-    /// It was not.
+    /// It was refused, for this reason.
     Refused(Refusal),
-    /// It repeats an earlier one.
+    /// It repeats an earlier answer with the same key, and changes nothing.
     Repeated,
-    /// The request has not been asked yet.
+    /// The request has not been asked yet; the answer is judged when it is.
     Early,
 }

@@ -17,10 +17,10 @@ use crate::{
     payload::{Data, RawPayload},
 };
 
-/// A question to people, to be asked by [`Context::approval`](crate::Context::approval).
+/// A question to people, asked by [`Context::approval`](crate::Context::approval).
 ///
-/// By itself it may be answered by anyone, with `approve` or `reject`, the first answer decides, and
-/// there is no deadline.
+/// By default anyone may answer, with `approve` or `reject`, the first answer decides, and there is
+/// no deadline.
 ///
 /// ```
 /// use abide_sdk::{approval::{Decision, Request}, time::days};
@@ -40,14 +40,14 @@ pub struct Request<C = Decision> {
     pub(super) limit: Option<Limit>,
     pub(super) not_after: Option<Timestamp>,
     pub(super) max_extensions: Option<u32>,
-    /// What cannot be written, told when it is asked.
+    /// An encoding error, returned when the request is asked.
     wrong: Option<String>,
     choice: PhantomData<fn() -> C>,
 }
 
 impl Request {
-    /// A request of this id, which is its own within the run: up to 119 letters, digits and `. _ - :`
-    /// characters.
+    /// A request with this id, which is unique within the run: up to 119 letters, digits and `. _ -
+    /// :` characters.
     pub fn new(id: impl Into<String>) -> Self {
         Self {
             rules: Rules {
@@ -79,7 +79,7 @@ impl<C: Choice> Request<C> {
         self
     }
 
-    /// Anything else that whoever decides should see.
+    /// Adds a named value for the people who decide.
     pub fn data<T: Data>(mut self, name: impl Into<String>, value: &T) -> Self {
         let name = name.into();
         match value.to_payload() {
@@ -89,7 +89,7 @@ impl<C: Choice> Request<C> {
         self
     }
 
-    /// One more person who may decide. A name has at most 256 bytes.
+    /// Adds a person who may decide. A name has at most 256 bytes.
     pub fn approver(mut self, name: impl Into<String>) -> Self {
         let name = name.into();
         if !self.rules.approvers.contains(&name) {
@@ -98,25 +98,26 @@ impl<C: Choice> Request<C> {
         self
     }
 
-    /// More people who may decide.
+    /// Adds several people who may decide.
     pub fn approvers<A: Into<String>>(self, names: impl IntoIterator<Item = A>) -> Self {
         names.into_iter().fold(self, Self::approver)
     }
 
-    /// Everybody who has this role may decide, too.
+    /// Adds a role; everyone who has it may decide.
     pub fn role(mut self, role: impl Into<String>) -> Self {
         self.rules.roles.push(role.into());
         self
     }
 
-    /// Who asks, and may therefore withdraw the request.
+    /// Sets the requester, who may withdraw the request.
     pub fn requested_by(mut self, requester: impl Into<String>) -> Self {
         self.rules.requester = Some(requester.into());
         self
     }
 
-    /// What can be decided, instead of `approve` and `reject`. Of a variant that holds data only the
-    /// name counts here. With a [`quorum`](Self::quorum), it is the first choice that needs it.
+    /// Sets the choices, instead of `approve` and `reject`. Of a variant that holds data only the
+    /// name counts here. With a [`quorum`](Self::quorum), the first choice is the one that needs
+    /// it.
     pub fn choices<D: Choice>(self, choices: impl IntoIterator<Item = D>) -> Request<D> {
         let Self { mut rules, data, limit, not_after, max_extensions, mut wrong, .. } = self;
         rules.choices = Vec::new();
@@ -131,26 +132,27 @@ impl<C: Choice> Request<C> {
         Request { rules, data, limit, not_after, max_extensions, wrong, choice }
     }
 
-    /// So many votes, of so many at most, are needed for the first choice: `quorum(2, 3)` is two of
-    /// three. As soon as they cannot be reached any more, what most others chose is decided.
+    /// Sets how many votes, of at most `of`, the first choice needs: `quorum(2, 3)` is two of
+    /// three. As soon as it cannot be reached any more, the other choice with the most votes is
+    /// decided.
     pub const fn quorum(mut self, needed: usize, of: usize) -> Self {
         self.rules.quorum = Some(Quorum { needed, of });
         self
     }
 
-    /// Waits for at most this long.
+    /// Sets the deadline to this long after the request is asked.
     pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.limit = Some(Limit::After(timeout));
         self
     }
 
-    /// Waits until this time at the latest.
+    /// Sets the deadline to this time.
     pub const fn until(mut self, deadline: Timestamp) -> Self {
         self.limit = Some(Limit::At(deadline));
         self
     }
 
-    /// What holds when the deadline comes first.
+    /// Sets the choice that applies if the deadline comes before a decision.
     pub fn fallback(mut self, fallback: C) -> Self {
         match choice::written(&fallback) {
             Ok(value) => self.rules.fallback = Some(value),
@@ -159,37 +161,37 @@ impl<C: Choice> Request<C> {
         self
     }
 
-    /// Clients and operators cannot move the deadline past this; code can.
+    /// Clients and operators cannot move the deadline past this time; code can.
     pub const fn not_after(mut self, at: Timestamp) -> Self {
         self.not_after = Some(at);
         self
     }
 
-    /// Clients and operators can move the deadline so often; code as often as it likes.
+    /// How often clients and operators can move the deadline; code has no limit.
     pub const fn max_extensions(mut self, count: u32) -> Self {
         self.max_extensions = Some(count);
         self
     }
 
-    /// Keeps what is refused: the update takes every answer, and its outcome says why an answer does
-    /// not count. So attempts stand in history and in the query, at the price of a few events each.
+    /// Records refused answers: the update accepts every answer, and its outcome says why an answer
+    /// does not count. So all attempts are in history and in the query, for a few events each.
     /// Without it a refused update leaves no trace.
     pub const fn record_refusals(mut self) -> Self {
         self.rules.record_refusals = true;
         self
     }
 
-    /// The id within the run.
+    /// The id of the request, unique within the run.
     pub fn id(&self) -> &str {
         &self.rules.id
     }
 
-    /// The key of the condition that is waited for.
+    /// The key of the condition that the run waits for.
     pub(super) fn key(&self) -> String {
         format!("approval:{}", self.rules.id)
     }
 
-    /// Whether it can be asked.
+    /// Checks that the request can be asked.
     pub(super) fn check(&self) -> Result<()> {
         let id = &self.rules.id;
         if id.is_empty() || !valid_condition_key(&self.key()) {
@@ -213,7 +215,7 @@ impl<C: Choice> Request<C> {
         self.rules.check().map_err(Error::fail)
     }
 
-    /// The bytes that stand in the details of the wait.
+    /// How many bytes the details of the wait take.
     fn shown_bytes(&self) -> usize {
         let Rules { subject, approvers, roles, .. } = &self.rules;
         let actors: usize = approvers.iter().chain(roles).map(String::len).sum();

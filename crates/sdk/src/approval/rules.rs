@@ -1,4 +1,4 @@
-//! What a request says about who may decide what, and when that is enough.
+//! The rules of a request: who may decide what, and how many votes are enough.
 
 use serde_json::Value;
 
@@ -12,17 +12,17 @@ pub(super) struct Rules {
     pub(super) approvers: Vec<String>,
     pub(super) roles: Vec<String>,
     pub(super) requester: Option<String>,
-    /// Names, the one that needs the quorum first.
+    /// The names of the choices; the first one needs the quorum.
     pub(super) choices: Vec<String>,
     pub(super) quorum: Option<Quorum>,
     pub(super) fallback: Option<Value>,
-    /// The update takes what must be refused, too, so that it stands in history.
+    /// The update also accepts answers that are refused, so that history records them.
     pub(super) record_refusals: bool,
-    /// Whether a choice can be read as the type that the code expects.
+    /// Checks that a choice can be decoded as the type that the code expects.
     pub(super) readable: fn(&Value) -> Result<(), String>,
 }
 
-/// So many votes of so many.
+/// The votes needed, of the largest number of votes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quorum {
     pub(super) needed: usize,
@@ -30,7 +30,7 @@ pub(super) struct Quorum {
 }
 
 impl Rules {
-    /// What is wrong with the request, if anything.
+    /// Checks that the rules are consistent.
     pub(super) fn check(&self) -> Result<(), String> {
         let id = &self.id;
         if let Some(twice) =
@@ -62,7 +62,7 @@ impl Rules {
         }
     }
 
-    /// A fallback that cannot hold is told now, not at the deadline.
+    /// An invalid fallback is an error when the request is asked, not at the deadline.
     fn check_fallback(&self) -> Result<(), String> {
         let Some(fallback) = &self.fallback else { return Ok(()) };
         let (id, name) = (&self.id, choice::name(fallback).unwrap_or_default());
@@ -74,7 +74,6 @@ impl Rules {
         })
     }
 
-    /// Anyone may act.
     pub(super) const fn open_to_all(&self) -> bool {
         self.approvers.is_empty() && self.roles.is_empty()
     }
@@ -82,8 +81,8 @@ impl Rules {
     /// What these votes decide, if they are enough.
     ///
     /// Without a quorum the first vote decides. With one, the first choice needs it; as soon as it
-    /// cannot be reached any more, the other choice with most votes holds, the earlier one if there are
-    /// two of these.
+    /// cannot be reached any more, the other choice with the most votes wins, the earlier one on a
+    /// tie.
     pub(super) fn outcome<'a>(&self, votes: &[&'a Value]) -> Option<&'a Value> {
         let Some(Quorum { needed, of }) = self.quorum else { return votes.first().copied() };
         let wanted = |vote: &&Value| choice::name(vote) == self.choices.first().map(String::as_str);

@@ -1,5 +1,5 @@
-//! What ties a request to its future and to the task that waits for its end. Each holds the same tie,
-//! so none acts on another request of the same id.
+//! What ties a request to its future and to the task that waits for its end. Each holds the same
+//! tie, so none acts on another request of the same id.
 
 use std::{
     cell::{Cell, RefCell},
@@ -8,7 +8,7 @@ use std::{
 
 use crate::Timestamp;
 
-/// What the future of a request, its record and its task share.
+/// State that the future of a request, its record and its task share.
 #[derive(Debug, Default)]
 pub(super) struct Tie {
     abandoned_at: Cell<Option<Timestamp>>,
@@ -17,7 +17,7 @@ pub(super) struct Tie {
 }
 
 impl Tie {
-    /// The future was dropped. It cannot always reach the state then, so it is noted here.
+    /// The future was dropped. It cannot always access the state then, so this records it.
     pub(super) fn abandon(&self, now: Timestamp) {
         self.abandoned_at.set(Some(now));
         self.wake();
@@ -28,12 +28,12 @@ impl Tie {
         self.abandoned_at.get()
     }
 
-    /// The task wants to hear of what changes.
+    /// Registers the task's waker.
     pub(super) fn listen(&self, waker: &Waker) {
         self.waker.replace(Some(waker.clone()));
     }
 
-    /// Something has changed that the task must look at.
+    /// Wakes the task after a change.
     pub(super) fn wake(&self) {
         if let Some(waker) = &*self.waker.borrow() {
             waker.wake_by_ref();

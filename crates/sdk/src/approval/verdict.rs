@@ -1,33 +1,33 @@
-//! What a request comes to.
+//! The result of a request.
 
 use serde_json::Value;
 
 use super::choice::{Choice, Decision};
 use crate::{Timestamp, error::Error};
 
-/// What a request came to.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "it may have been rejected, or nobody may have answered"]
 pub enum Verdict<C = Decision> {
-    /// Enough people have decided.
+    /// There are enough votes for a decision.
     Decided {
-        /// What they chose.
+        /// The choice that won.
         choice: C,
-        /// All votes, in the order in which they came.
+        /// All votes, in order of arrival.
         votes: Vec<Vote<C>>,
     },
-    /// The deadline came first.
+    /// The deadline came before a decision.
     TimedOut {
-        /// What holds then, if the request says so.
+        /// The choice that applies then, if the request sets one.
         fallback: Option<C>,
-        /// The votes that had come, too few to decide.
+        /// The votes so far, too few to decide.
         votes: Vec<Vote<C>>,
     },
-    /// No answer is needed any more.
+    /// The requester or code has withdrawn the request.
     Withdrawn {
-        /// Who said so; none if the workflow's own code did.
+        /// The requester who withdrew it; none if the workflow's own code did.
         by: Option<String>,
-        /// Why, if it was said.
+        /// The comment of the withdrawal, if there is one.
         comment: Option<String>,
     },
 }
@@ -35,20 +35,20 @@ pub enum Verdict<C = Decision> {
 /// The vote of one person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vote<C = Decision> {
-    /// What was chosen.
+    /// The choice that the approver made.
     pub choice: C,
-    /// By whom.
+    /// The name of the person who voted.
     pub approver: String,
-    /// Who had handed over to the approver.
+    /// The person who delegated the vote to the approver, if any.
     pub on_behalf_of: Option<String>,
-    /// Why, if it was said.
+    /// The comment of the answer, if there is one.
     pub comment: Option<String>,
-    /// When it reached the run, by the run's time.
+    /// When the vote reached the run, by the run's time.
     pub at: Timestamp,
 }
 
 impl<C> Verdict<C> {
-    /// What holds: the decision, or the fallback when the deadline came first.
+    /// The choice that applies: the decision, or the fallback if the deadline came first.
     pub const fn choice(&self) -> Option<&C> {
         match self {
             Self::Decided { choice, .. } => Some(choice),
@@ -57,12 +57,12 @@ impl<C> Verdict<C> {
         }
     }
 
-    /// The deadline came first.
+    /// Whether the deadline came before a decision.
     pub const fn timed_out(&self) -> bool {
         matches!(self, Self::TimedOut { .. })
     }
 
-    /// All votes, in the order in which they came.
+    /// All votes, in order of arrival.
     pub fn votes(&self) -> &[Vote<C>] {
         match self {
             Self::Decided { votes, .. } | Self::TimedOut { votes, .. } => votes,
@@ -72,7 +72,7 @@ impl<C> Verdict<C> {
 }
 
 impl<C: PartialEq> Verdict<C> {
-    /// Those who voted for what was decided. Empty if it was not people who decided.
+    /// The people who voted for the decision. Empty if people did not decide.
     pub fn decided_by(&self) -> Vec<&str> {
         match self {
             Self::Decided { choice, votes } => {
@@ -85,14 +85,14 @@ impl<C: PartialEq> Verdict<C> {
 }
 
 impl Verdict {
-    /// It was approved, by people or by the fallback.
+    /// Whether the request was approved, by people or by the fallback.
     pub fn approved(&self) -> bool {
         self.choice() == Some(&Decision::Approve)
     }
 }
 
 impl<C: Choice> Verdict<C> {
-    /// The same with choices of type `C`, which they were checked for when they came.
+    /// The same with choices of type `C`; answers were checked for that type on arrival.
     pub(super) fn read(verdict: Verdict<Value>) -> Result<Self, Error> {
         let choice = |value: Value| C::deserialize(value).map_err(Error::from_source);
         let vote = |Vote { choice: value, approver, on_behalf_of, comment, at }| {

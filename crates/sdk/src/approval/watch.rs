@@ -1,7 +1,7 @@
 //! The task that waits for the end of a request.
 //!
-//! It is a task of its own, so that the deadline closes the request in the very step in which it comes,
-//! whether or not anybody looks at the request's future by then.
+//! It is a separate task, so that the deadline closes the request in the step in which it comes,
+//! even if the request's future is not polled then.
 
 use std::{
     future::Future,
@@ -37,7 +37,7 @@ enum Waiting<W: 'static> {
 }
 
 impl<W: Approving, C: Choice> Watch<W, C> {
-    /// Begins to wait for the end of a request that was asked.
+    /// Starts to wait for the end of a request that was asked.
     pub(super) fn begin(
         ctx: Context<W>,
         request: Request<C>,
@@ -48,7 +48,7 @@ impl<W: Approving, C: Choice> Watch<W, C> {
         let listed = ctx.read(|state| actors(state, &tie)).unwrap_or_default();
         let wait = wait(&ctx, &request, &tie, &listed);
         let waiting = Waiting::begin(wait, until, &request);
-        // The message of a fault shall name the place where user code asks.
+        // The message of a fault names the place where user code asks.
         ctx.mark(place);
         let deadline = waiting.deadline();
         ctx.write(|state| {
@@ -59,14 +59,14 @@ impl<W: Approving, C: Choice> Watch<W, C> {
         Self { ctx, request, tie, waiting, listed }
     }
 
-    /// Shows that others may act now. The wait stays the same, and with it its deadline, which others
+    /// Updates the listed actors. The wait stays the same, and with it its deadline, which a client
     /// may be moving at this moment.
     fn relist(&mut self, actors: Vec<String>) {
         self.listed = actors;
         self.waiting.show_actors(self.listed.clone());
     }
 
-    /// The wait is over, and so is the request.
+    /// Ends the request when its wait is over.
     fn ended(&self, ended: Result<Outcome<()>>) -> Result<Verdict<C>> {
         let now = self.ctx.now();
         let verdict = self.ctx.write(|state| {
@@ -99,7 +99,7 @@ impl<W: Approving, C: Choice> Future for Watch<W, C> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {
         self.tie.listen(cx.waker());
         if self.tie.abandoned_at().is_some() {
-            // Nobody reads it.
+            // The future was dropped, so this result is never read.
             return Poll::Ready(Err(Error::Cancelled));
         }
         if let Poll::Ready(ended) = self.waiting.poll(cx) {
@@ -148,7 +148,7 @@ impl<W: Approving> Waiting<W> {
     }
 }
 
-/// The wait for the end of a request, with all that lists show.
+/// The wait for the end of a request, with all details that lists show.
 fn wait<W: Approving, C: Choice>(
     ctx: &Context<W>,
     request: &Request<C>,
@@ -174,7 +174,7 @@ fn record<'a, W: Approving>(state: &'a W, tie: &Rc<Tie>) -> Option<&'a Record> {
     state.approvals().tied(tie)
 }
 
-/// Who may act, as lists show it; none when the request is over.
+/// The listed actors; none when the request has ended.
 fn actors<W: Approving>(state: &W, tie: &Rc<Tie>) -> Option<Vec<String>> {
     record(state, tie).filter(|record| !record.is_over()).map(Record::actors)
 }
