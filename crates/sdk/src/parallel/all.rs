@@ -1,11 +1,11 @@
-//! All of several futures, or the first that succeeds.
+//! Waits for all of several futures, or for the first that succeeds.
 
 use std::{collections::BTreeMap, future::poll_fn};
 
 use super::crowd::Crowd;
 
-/// Runs any number of futures at once and gives their outputs in the same order. Each is begun in that
-/// order, and waited for whatever the others come to.
+/// Runs any number of futures at once and returns their outputs in the same order. They start in
+/// that order, and all run to their end, whatever the outputs of the others.
 pub async fn join_all<F: IntoFuture>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let mut crowd = crowd(futures);
     let mut outputs = BTreeMap::new();
@@ -15,8 +15,8 @@ pub async fn join_all<F: IntoFuture>(futures: impl IntoIterator<Item = F>) -> Ve
     outputs.into_values().collect()
 }
 
-/// As [`join_all`], for futures that can fail: with the first failure the others are dropped, which
-/// cancels what they wait for. Of those that fail in the same moment, the first in order counts.
+/// As [`join_all`], for futures that can fail: the first failure drops the others, which cancels
+/// what they wait for. If several fail at the same moment, the first in order counts.
 pub async fn try_join_all<F, T, E>(futures: impl IntoIterator<Item = F>) -> Result<Vec<T>, E>
 where
     F: IntoFuture<Output = Result<T, E>>,
@@ -29,8 +29,8 @@ where
     Ok(outputs.into_values().collect())
 }
 
-/// Runs futures at once until one succeeds, and drops the others, which cancels what they wait for. If
-/// none does, gives all failures, in the order of the futures.
+/// Runs futures at once until one succeeds, and drops the others, which cancels what they wait for.
+/// If none succeeds, returns all failures, in the order of the futures.
 ///
 /// ```
 /// # use abide_sdk::{ActivityDef, Context, Error, Result, first_success};

@@ -1,4 +1,4 @@
-//! The same for every item, so many at a time.
+//! Runs the same code for every item, with a bounded number at a time.
 
 use std::{
     collections::BTreeMap,
@@ -10,12 +10,12 @@ use super::crowd::Crowd;
 use crate::context::Context;
 
 impl<W> Context<W> {
-    /// Does the same for every item, at most `limit` at a time, and gives what came of each in the order
-    /// of the items. The next one begins when any has ended; items are taken from their source only
+    /// Runs `map` for every item, at most `limit` at a time, and returns the outputs in the order
+    /// of the items. The next one starts when any has ended; an item is taken from its source only
     /// then.
     ///
-    /// It runs in a [scope](Context::scope) of its own, so a cancel request ends those that are under
-    /// way, and the rest never begin. A limit of zero counts as one.
+    /// It runs in its own [scope](Context::scope), so a cancel request ends those in flight, and
+    /// the rest never start. A limit of zero counts as one.
     ///
     /// ```
     /// # use abide_sdk::{ActivityDef, Context, Result};
@@ -39,8 +39,8 @@ impl<W> Context<W> {
         outputs.into_values().collect()
     }
 
-    /// As [`Context::map_bounded`], for what can fail: with the first failure all that is under way is
-    /// dropped, which cancels it, and the rest never begin.
+    /// As [`Context::map_bounded`], for code that can fail: the first failure drops all futures in
+    /// flight, which cancels them, and the rest never start.
     pub async fn try_map_bounded<I, F, T, E>(
         &self,
         limit: usize,
@@ -65,7 +65,7 @@ impl<W> Context<W> {
     }
 }
 
-/// Runs what `map` makes of the items, and shows each end, until there are no more or one breaks off.
+/// Runs `map` on the items, and passes each output on, until there are no more or one breaks off.
 async fn for_each<I, F: IntoFuture, B>(
     limit: usize,
     items: impl IntoIterator<Item = I>,

@@ -1,4 +1,4 @@
-//! Futures of which only those are polled that were woken, lowest number first.
+//! A set of futures of which only the woken ones are polled, lowest number first.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +19,7 @@ struct Member<F> {
     waker: Waker,
 }
 
-/// Knows who was woken, and wakes whoever polls the crowd.
+/// Records which members were woken, and wakes the task that polls the crowd.
 #[derive(Default)]
 struct Bell(Mutex<Rung>);
 
@@ -29,7 +29,6 @@ struct Rung {
     outer: Option<Waker>,
 }
 
-/// Wakes one member.
 struct MemberWaker {
     bell: Arc<Bell>,
     number: u64,
@@ -44,21 +43,21 @@ impl<F: Future> Crowd<F> {
         self.members.len()
     }
 
-    /// Adds a future, to be polled for the first time when the crowd is.
+    /// Adds a future. It is first polled when the crowd is.
     pub(super) fn add(&mut self, number: u64, future: F) {
         let waker = Waker::from(Arc::new(MemberWaker { bell: self.bell.clone(), number }));
         self.members.insert(number, Member { future: Box::pin(future), waker });
         self.bell.lock().woken.insert(number);
     }
 
-    /// Polls those that were woken until one has ended; none if nobody is there.
+    /// Polls woken members until one has ended; none if the crowd is empty.
     pub(super) fn poll_next(&mut self, cx: &Context<'_>) -> Poll<Option<(u64, F::Output)>> {
         if self.members.is_empty() {
             return Poll::Ready(None);
         }
         self.bell.listen(cx.waker());
         while let Some(number) = self.bell.next() {
-            // One that has ended may still be woken.
+            // A member that has ended may still be woken.
             let Some(member) = self.members.get_mut(&number) else { continue };
             let mut context = Context::from_waker(&member.waker);
             if let Poll::Ready(output) = member.future.as_mut().poll(&mut context) {
@@ -83,7 +82,7 @@ impl Bell {
     }
 
     fn lock(&self) -> MutexGuard<'_, Rung> {
-        // Nothing panics while the lock is held, so what it guards is whole.
+        // Nothing panics while the lock is held, so its data is consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
-//! Many things at once: all of them, the first success, so many at a time, a tree.
+//! Many things at once: all of them, the first success, a bounded number at a time, a tree.
 //!
-//! Whatever is run at once is polled only when it was woken, in the order in which it was given, so
-//! thousands of items cost thousands of polls. What is not needed any more is dropped, which cancels
-//! it, in that order too.
+//! A future is polled only when it was woken, in the order in which it was given, so thousands of
+//! items cost thousands of polls. Futures that are no longer needed are dropped, which cancels
+//! them, in that order too.
 
 mod all;
 mod bounded;

@@ -5,10 +5,10 @@ use std::future::IntoFuture;
 use crate::{context::Context, select::Either};
 
 impl<W> Context<W> {
-    /// Reduces values to one by a tree: groups of `fan_in` neighbours become one value each, at most
-    /// `limit` groups at a time, until one value is left. A value that is alone in its group goes up as
-    /// it is; without values there is no result. With the first failure all that is under way is
-    /// cancelled.
+    /// Reduces values to one by a tree: groups of `fan_in` neighbours become one value each, at
+    /// most `limit` groups at a time, until one value is left. A value that is alone in its group
+    /// moves up unchanged; without values there is no result. The first failure cancels all groups
+    /// in flight.
     ///
     /// Groups keep the order of the values, so `reduce` need not be commutative. A fan-in below two
     /// counts as two.

@@ -1,4 +1,4 @@
-//! A window that slides over work without end: a constant number under way.
+//! A sliding window over an endless source of work: a constant number in flight.
 
 use std::{
     collections::VecDeque,
@@ -9,12 +9,12 @@ use std::{
 
 use super::crowd::Crowd;
 
-/// Keeps at most so many futures under way: the next begins when any has ended. For sources that have
-/// no end, or whose pages must be fetched; for items that are all there,
+/// Keeps at most a fixed number of futures in flight: the next starts when any has ended. Use it
+/// for sources that have no end, or whose pages must be fetched; for items that are all known,
 /// [`Context::map_bounded`](crate::Context::map_bounded) is shorter.
 ///
-/// Outputs come in the order in which the futures end. Before a run continues as new it empties its
-/// window. Dropping the window drops what is under way, which cancels it.
+/// Outputs come in the order in which the futures end. Empty the window before the run continues as
+/// new. Dropping the window drops the futures in flight, which cancels them.
 ///
 /// ```
 /// # use abide_sdk::{ActivityDef, Context, Result, Window};
@@ -44,29 +44,29 @@ use super::crowd::Crowd;
 pub struct Window<F: Future> {
     limit: usize,
     crowd: Crowd<F>,
-    /// Those that have ended and were not given yet, oldest first.
+    /// Outputs that have not been returned, oldest first.
     ended: VecDeque<F::Output>,
     count: u64,
 }
 
 impl<F: Future> Window<F> {
-    /// A window for so many futures; zero counts as one.
+    /// A window for this many futures; zero counts as one.
     pub fn new(limit: usize) -> Self {
         Self { limit: limit.max(1), crowd: Crowd::new(), ended: VecDeque::new(), count: 0 }
     }
 
-    /// How many are under way.
+    /// How many futures are in flight.
     pub fn len(&self) -> usize {
         self.crowd.len()
     }
 
-    /// Nothing is under way, and every output was given.
+    /// Whether no future is in flight and every output was returned.
     pub fn is_empty(&self) -> bool {
         self.crowd.len() == 0 && self.ended.is_empty()
     }
 
-    /// Begins one more, after waiting for one to end if the window is full. Gives an output, if one is
-    /// there.
+    /// Starts one more future, after waiting for one to end if the window is full. Returns an
+    /// output, if there is one.
     pub async fn push(
         &mut self,
         future: impl IntoFuture<Output = F::Output, IntoFuture = F>,
@@ -81,7 +81,7 @@ impl<F: Future> Window<F> {
         .await
     }
 
-    /// Waits for the next that ends; none if nothing is under way.
+    /// Waits for the next output; none if no future is in flight.
     pub async fn next(&mut self) -> Option<F::Output> {
         poll_fn(|cx| {
             self.poll_woken(cx);
@@ -98,7 +98,7 @@ impl<F: Future> Window<F> {
         if self.crowd.len() < self.limit { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Polls all that were woken, and keeps the outputs of those that have ended.
+    /// Polls all woken futures, and keeps the outputs of those that have ended.
     fn poll_woken(&mut self, cx: &Context<'_>) {
         while let Poll::Ready(Some((_, output))) = self.crowd.poll_next(cx) {
             self.ended.push_back(output);
