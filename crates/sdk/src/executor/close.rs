@@ -1,4 +1,4 @@
-//! How a run ends when its main task returns: which handlers it waits for, and what it asks for then.
+//! How a run ends when its main task returns: which handlers it waits for, and its last command.
 
 use abide_core::command::{Ask, ContinueAsNew};
 use tracing::warn;
@@ -12,13 +12,13 @@ use crate::{
     raised::Raised,
 };
 
-/// Closes the run with what its main task returned.
+/// Closes the run with the result of its main task.
 pub(super) async fn close<W: Workflow>(ctx: &Context<W>, result: Result<W::Output, Raised>) {
     if result.is_ok() && W::UNFINISHED == Unfinished::Wait {
-        // Messages that came with this task are in history: whoever sent them was told so.
+        // Messages that came with this task are in history: their senders got an acknowledgement.
         ctx.shared().messages_shown().await;
         while ctx.shared().handlers_run() {
-            // A cancel request ends the wait, as any other, but handlers may have to clean up.
+            // A cancel request ends the wait, like any other, but handlers may have to clean up.
             drop(ctx.running_handlers().await);
             ctx.shared().messages_shown().await;
         }

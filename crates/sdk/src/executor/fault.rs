@@ -1,4 +1,4 @@
-//! The reasons to stop code, in words that say where and what to do.
+//! The reasons to stop code, with texts that say where and what to do.
 
 use std::{any::Any, panic::Location};
 
@@ -9,14 +9,14 @@ use crate::{panic, payload::PayloadError, registry::Fault};
 
 type Place = Option<&'static Location<'static>>;
 
-/// Code panicked, perhaps that of a handler.
+/// Code panicked, perhaps in a handler.
 pub(super) fn panicked(panic: &(dyn Any + Send), handler: Option<&str>, place: Place) -> Fault {
     let code = handler.map_or_else(String::new, |handler| format!(" of {handler}"));
     let (said, place) = (panic::message(panic), shown(place));
     fault("Panic", format!("workflow code{code} panicked: {said}; {place}"))
 }
 
-/// A task was woken by something that is not recorded.
+/// A task was woken by something that history does not record.
 pub(super) fn foreign_wake(wake: &ForeignWake, place: Place) -> Fault {
     let message = format!(
         "not deterministic: a task of the run was woken from outside, by the thread {}; {}. \
@@ -27,7 +27,7 @@ pub(super) fn foreign_wake(wake: &ForeignWake, place: Place) -> Fault {
     fault("NotDeterministic", message)
 }
 
-/// Nothing that is recorded can wake the run.
+/// No recorded event can wake the run.
 pub(super) fn waits_for_nothing(place: Place) -> Fault {
     let message = format!(
         "not deterministic: the run waits for something that is not durable; {}. \
@@ -48,7 +48,7 @@ pub(super) fn condition_for_ever(place: Place) -> Fault {
     fault("NothingToWaitFor", message)
 }
 
-/// Arguments that code cannot read.
+/// Arguments that cannot be decoded.
 pub(super) fn unreadable(error: &PayloadError) -> Fault {
     fault("Payload", error.to_string())
 }

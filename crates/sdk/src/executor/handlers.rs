@@ -1,5 +1,5 @@
-//! Signals and updates find their handlers: what is done at once, what becomes a task beside the run,
-//! and what cannot be read.
+//! Delivers signals and updates to their handlers: which run at once, which become a task beside
+//! the run, and which cannot be decoded.
 
 use std::{future::poll_fn, rc::Rc};
 
@@ -45,7 +45,7 @@ impl<W: Workflow> Running<W> {
                 };
                 self.begin_task(shown, Box::pin(task));
             }
-            // Whoever can send signals could stop the run for good, if this were a fault.
+            // Not a fault, because any sender of signals could then stop the run for good.
             Err(error) => {
                 warn!(signal = %name, %error, "a signal cannot be read; it is kept unread");
                 self.board.set_aside(number);
@@ -79,7 +79,7 @@ impl<W: Workflow> Running<W> {
         }
     }
 
-    /// Says which handler runs, should it panic.
+    /// Records which handler runs, for the message of a panic.
     fn begin_handling(&self, kind: &str, name: &str) -> Rc<str> {
         let shown: Rc<str> = format!("{kind} {name}").into();
         self.board.set_handling(Some(shown.clone()));
@@ -91,7 +91,7 @@ impl<W: Workflow> Running<W> {
     }
 }
 
-/// A task that says which handler it is whenever it runs, should it panic.
+/// A task that records its handler at every poll, for the message of a panic.
 fn named(
     board: Rc<Board>,
     shown: Rc<str>,

@@ -31,14 +31,14 @@ use crate::{
 
 /// One run of workflow `W` in memory.
 ///
-/// Each step is told to a handler or ends a wait; then the tasks that this woke are polled until none
-/// wants to go on. When the main task returns, the run closes, after the handlers that it waits for.
-/// Dropping the machine asks for nothing.
+/// Each step is delivered to a handler or ends a wait; then the woken tasks are polled until none
+/// can make progress. When the main task returns, the run closes, after the handlers that it waits
+/// for. Dropping the machine issues no commands.
 pub struct Machine<W: Workflow> {
     workflow: WorkflowKey,
     run: RunId,
     turn: TurnInfo,
-    /// What history has recorded for the turn, until code has begun.
+    /// The markers that history has for the turn, until code has started.
     markers: Vec<Marker>,
     running: Option<Running<W>>,
     fault: Option<Fault>,
@@ -46,7 +46,7 @@ pub struct Machine<W: Workflow> {
     stopped: bool,
 }
 
-/// A run that has begun.
+/// A run whose code has started.
 pub(super) struct Running<W> {
     pub(super) context: Context<W>,
     pub(super) board: Rc<Board>,
@@ -54,7 +54,7 @@ pub(super) struct Running<W> {
 }
 
 impl<W: Workflow> Machine<W> {
-    /// Code for a run, at its very beginning.
+    /// The code of a run, before its first step.
     pub const fn new(workflow: WorkflowKey, run: RunId) -> Self {
         let turn = TurnInfo {
             now: Timestamp::EPOCH,
@@ -214,14 +214,14 @@ impl<W: Workflow> Running<W> {
         Ok(Self { context, board, tasks })
     }
 
-    /// Polls what wants to go on, and checks that it was woken, and can be woken again, by nothing
-    /// but what is recorded.
+    /// Polls the woken tasks, and checks that they were woken, and can be woken again, by recorded
+    /// events only.
     fn run(&mut self) -> Result<(), Fault> {
         self.check_wakes()?;
         {
             let _own_wakes = self.tasks.enter();
             self.tasks.run(&self.board);
-            // Conditions are looked at when nothing else can go on.
+            // Conditions are checked when no task can make progress.
             while !self.board.silent() && self.board.satisfy_condition() {
                 self.tasks.run(&self.board);
             }
@@ -237,7 +237,7 @@ impl<W: Workflow> Running<W> {
         Ok(())
     }
 
-    /// Code may run, and wake other code, although nothing is waited for.
+    /// Whether handlers can run, and wake other code, although the run waits for nothing.
     fn has_handlers() -> bool {
         !W::UPDATES.is_empty() || W::SIGNALS.iter().any(|signal| !signal.kept())
     }
@@ -294,7 +294,7 @@ impl<W: Workflow> Running<W> {
     }
 }
 
-/// The event is a message that goes to a handler.
+/// Whether the event is a message for a handler.
 fn handled<W: Workflow>(fact: &Fact) -> bool {
     match fact {
         Fact::UpdateAdmitted(_) => true,
@@ -303,12 +303,11 @@ fn handled<W: Workflow>(fact: &Fact) -> bool {
     }
 }
 
-/// A handler takes signals of this name.
+/// Whether a handler takes signals of this name.
 fn has_handler<W: Workflow>(name: &str) -> bool {
     W::SIGNALS.iter().any(|signal| signal.name() == name && !signal.kept())
 }
 
-/// How code logs while it runs.
 enum LogScope {
     Silent,
     Span(Span),
@@ -323,7 +322,7 @@ impl LogScope {
     }
 }
 
-/// The failure of a call by a name that the workflow does not have.
+/// The failure of a call to a name that the workflow does not have.
 pub(super) fn unknown<'a, W: Workflow>(
     kind: &str,
     name: &str,

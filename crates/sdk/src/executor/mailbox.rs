@@ -1,14 +1,13 @@
-//! Signals that nobody has received, in the order of history.
+//! Signals that code has not received, in the order of history.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::{ids::EventNumber, payload::Payloads};
 
-/// How many signals of unknown names go along to the next run: else whoever can send signals could make
-/// every run begin with more of them.
+/// How many signals of unknown names are carried to the next run. Without a bound, a sender could
+/// make every run begin with more of them.
 const UNKNOWN_CARRIED_MAX: usize = 100;
 
-/// A signal that was kept.
 #[derive(Debug)]
 pub(crate) struct Signal {
     pub(crate) number: EventNumber,
@@ -16,11 +15,11 @@ pub(crate) struct Signal {
     pub(crate) input: Payloads,
 }
 
-/// The unread signals of a run. One that was given back takes its old place.
+/// The unread signals of a run. A signal that is returned takes its old place.
 #[derive(Debug, Default)]
 pub(super) struct Mailbox {
     signals: BTreeMap<EventNumber, Signal>,
-    /// Those that code cannot read.
+    /// Signals that code cannot decode.
     aside: BTreeSet<EventNumber>,
 }
 
@@ -29,19 +28,19 @@ impl Mailbox {
         self.signals.insert(signal.number, signal);
     }
 
-    /// Keeps a signal that is not to be taken.
+    /// Marks a signal as not receivable.
     pub(super) fn set_aside(&mut self, number: EventNumber) {
         self.aside.insert(number);
     }
 
-    /// Takes the oldest signal of this name; the empty name takes the oldest of all.
+    /// Takes the oldest signal of this name; the empty name matches every signal.
     pub(super) fn take(&mut self, name: &str) -> Option<Signal> {
         let wanted = |signal: &Signal| name.is_empty() || signal.name == name;
         let number = *self.signals.iter().find(|(_, signal)| wanted(signal))?.0;
         self.signals.remove(&number)
     }
 
-    /// What the next run must have: all signals of declared names, and the newest of the others.
+    /// The signals to carry to the next run: all of declared names, and the newest of the others.
     pub(super) fn carried(&self, declared: &[&str]) -> Vec<EventNumber> {
         let (known, unknown): (Vec<_>, Vec<_>) =
             self.signals.values().partition(|signal| declared.contains(&signal.name.as_str()));

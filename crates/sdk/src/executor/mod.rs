@@ -1,9 +1,9 @@
 //! The deterministic executor: runs workflow code as a small set of tasks, one step of history at a
-//! time, and collects what it asks for.
+//! time, and collects its commands.
 //!
-//! Files: [`machine`](Machine) takes the steps, `tasks` polls, `waker` tells a wake of the run from a
-//! foreign one, `board` is what futures and machine share, `waits` and `mailbox` are its two tables,
-//! `scope` is the tree by which waits are cancelled.
+//! Files: [`machine`](Machine) takes the steps, `tasks` polls, `waker` distinguishes the run's own
+//! wakes from foreign ones, `board` is the state that futures and machine share, `waits` and
+//! `mailbox` are its two tables, `scope` is the tree by which waits are cancelled.
 
 mod board;
 mod close;

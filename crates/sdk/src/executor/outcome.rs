@@ -1,4 +1,4 @@
-//! What came of activities, children and updates, in the words of the executor.
+//! The outcomes of activities, children and updates, in the types of the executor.
 
 use abide_core::{
     event::{self, DeliveryFailure},

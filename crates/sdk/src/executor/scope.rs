@@ -1,5 +1,5 @@
-//! Scopes of cancellation: a tree whose root is the run. A wait belongs to the scope in which it began,
-//! and a cancel request goes down the tree, but into no shield.
+//! Scopes of cancellation: a tree whose root is the run. A wait belongs to the scope in which it
+//! started. A cancel request goes down the tree, but does not enter shields.
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
@@ -19,44 +19,44 @@ impl Cancellation {
         Self { reason: reason.into(), identity: identity.into() }
     }
 
-    /// What was said by whoever asked; empty if nothing was.
+    /// The reason given with the cancel request; empty if none was given.
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// Who asked, if it was somebody outside; empty if the run's own code or another run did.
+    /// The identity of the client that requested it; empty if the run's own code or another run
+    /// did.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 }
 
-/// One scope.
 #[derive(Debug)]
 pub(crate) struct Scope {
     kind: Kind,
-    /// Set when the scope's future is first polled: only then it is known where it stands.
+    /// Set when the scope's future is first polled: only then its position is known.
     parent: OnceCell<Rc<Self>>,
-    /// Under which the parent knows it.
+    /// The key under which the parent holds it.
     number: Cell<u64>,
     inner: RefCell<Inner>,
 }
 
-/// What a scope does with cancel requests.
+/// How a scope handles cancel requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The run: a request ends what is pending, and later waits work, so that cleaning up is ordinary
+    /// The run: a request ends pending waits, and later waits work, so that cleaning up is ordinary
     /// code.
     Root,
-    /// A request ends what is pending, and nothing begins any more.
+    /// A request ends pending waits, and no wait starts afterwards.
     Scope,
-    /// As a scope, but requests from outside do not come in.
+    /// Like a scope, but requests from outside do not enter.
     Shield,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
     cancelled: Option<Cancellation>,
-    /// Pending waits that began here, by number.
+    /// Pending waits that started here, by number.
     waits: BTreeSet<u64>,
     scopes: BTreeMap<u64, Weak<Scope>>,
     count: u64,
@@ -72,7 +72,7 @@ impl Scope {
         })
     }
 
-    /// Takes its place in another scope; the first place stays.
+    /// Puts the scope into another one; a second call has no effect.
     pub(crate) fn attach(self: &Rc<Self>, parent: &Rc<Self>) {
         if Rc::ptr_eq(self, parent) || self.parent.set(parent.clone()).is_err() {
             return;
@@ -89,7 +89,7 @@ impl Scope {
         }
     }
 
-    /// Nothing may begin here.
+    /// No wait may start here.
     pub(crate) fn refuses(&self) -> bool {
         self.refuses_when_cancelled() && self.inner.borrow().cancelled.is_some()
     }
@@ -98,8 +98,8 @@ impl Scope {
         self.kind != Kind::Root
     }
 
-    /// Why code in this scope should stop, if it should: asked here or in any scope around it up to
-    /// a shield.
+    /// Why code in this scope should stop, if it should: requested here or in any scope around it
+    /// up to a shield.
     pub(crate) fn cancellation(&self) -> Option<Cancellation> {
         if let Some(cancellation) = &self.inner.borrow().cancelled {
             return Some(cancellation.clone());
@@ -110,7 +110,7 @@ impl Scope {
         }
     }
 
-    /// A cancel request of the run would come in.
+    /// Whether a cancel request to the run reaches this scope.
     pub(crate) fn reached_from_root(&self) -> bool {
         match self.kind {
             Kind::Root => true,
@@ -119,8 +119,8 @@ impl Scope {
         }
     }
 
-    /// Marks this scope, and all that it reaches, as cancelled. Gives the pending waits there, oldest
-    /// first; none if it was cancelled before.
+    /// Marks this scope, and all that it reaches, as cancelled. Returns the pending waits there,
+    /// oldest first; none if it was cancelled before.
     pub(crate) fn cancel(&self, cancellation: &Cancellation) -> BTreeSet<u64> {
         let mut inner = self.inner.borrow_mut();
         if inner.cancelled.is_some() {

@@ -1,5 +1,5 @@
-//! The tasks of a run: its main future first, then what it spawned and what its handlers do, polled in
-//! the order of their creation.
+//! The tasks of a run: its main future first, then spawned futures and handlers, polled in the
+//! order of their creation.
 
 use std::{
     panic::Location,
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::future::LocalBoxFuture;
 
-/// All tasks of a run that are not over.
+/// All unfinished tasks of a run.
 pub(super) struct Tasks {
     guard: Arc<Guard>,
     tasks: Vec<Task>,
@@ -25,7 +25,7 @@ struct Task {
     future: LocalBoxFuture<'static, ()>,
     waker: Waker,
     ready: Arc<TaskWaker>,
-    /// Where it last asked for something durable.
+    /// Where it last issued a command.
     place: Option<&'static Location<'static>>,
     over: bool,
 }
@@ -35,7 +35,7 @@ impl Tasks {
         Self { guard: Guard::new(), tasks: Vec::new(), count: 0 }
     }
 
-    /// From here until the result is dropped, wakes on this thread are the run's own.
+    /// Until the result is dropped, wakes on this thread are the run's own.
     pub(super) fn enter(&self) -> Advancing {
         self.guard.enter()
     }
@@ -49,7 +49,7 @@ impl Tasks {
         self.tasks.push(Task { number, future, waker, ready, place: None, over: false });
     }
 
-    /// Adds the task of a handler and polls it once, before the others hear of what happened.
+    /// Adds the task of a handler and polls it once, before the other tasks.
     pub(super) fn begin(&mut self, future: LocalBoxFuture<'static, ()>, board: &Board) {
         self.add(future);
         if let Some(task) = self.tasks.last_mut() {
@@ -57,7 +57,7 @@ impl Tasks {
         }
     }
 
-    /// Polls in rounds, in order of creation, until no task wants to be polled or the run is over.
+    /// Polls in rounds, in order of creation, until no task is woken or the run is closed.
     pub(super) fn run(&mut self, board: &Board) {
         loop {
             board.take_spawned().into_iter().for_each(|task| self.add(task));
@@ -76,26 +76,26 @@ impl Tasks {
         self.tasks.retain(|task| !task.over);
     }
 
-    /// The first wake from outside, if there was one, and where its task last asked for something.
+    /// The first foreign wake, if any, and where its task last issued a command.
     pub(super) fn foreign_wake(&self) -> Option<(ForeignWake, Option<&'static Location<'static>>)> {
         let wake = self.guard.foreign_wake()?;
         let task = self.tasks.iter().find(|task| task.number == wake.task);
         Some((wake, task.and_then(|task| task.place)))
     }
 
-    /// Where the main task last asked for something durable.
+    /// Where the main task last issued a command.
     pub(super) fn main_place(&self) -> Option<&'static Location<'static>> {
         self.tasks.first().and_then(|task| task.place)
     }
 }
 
 impl Task {
-    /// `true` if it was polled.
+    /// Returns `true` if it was polled.
     fn poll_if_ready(&mut self, board: &Board) -> bool {
         if self.over || !self.ready.take_ready() {
             return false;
         }
-        // Set before, so that it is also known if the task panics.
+        // Set before the poll, so that it is known if the task panics.
         board.set_place(self.place);
         let polled = self.future.as_mut().poll(&mut Context::from_waker(&self.waker));
         self.over = matches!(polled, Poll::Ready(()));

@@ -1,4 +1,4 @@
-//! What a run waits for: every wait that is open, in order of its beginning, and how it ended.
+//! What a run waits for: every open wait, in order of creation, and how it ended.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,11 +21,9 @@ use crate::{activity::LocalEnd, context::OnCancel};
 /// What ends a wait.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Subject {
-    /// A timer fires.
     Timer(TimerId),
-    /// Nothing but the condition of this wait, which has no deadline.
+    /// Only the condition of this wait, which has no deadline.
     Condition(WaitId),
-    /// An activity closes.
     Activity(ActivityId),
     /// A local activity ends, by its id.
     Local(String),
@@ -37,46 +35,37 @@ pub(crate) enum Subject {
     External(u64),
     /// The scope of the wait is cancelled.
     CancelRequest,
-    /// Nothing: the wait is over from its beginning.
+    /// Nothing: the wait ends as it starts.
     Nothing,
 }
 
-/// How a wait ended.
 #[derive(Debug)]
 pub(crate) enum Resolution {
-    /// The timer fired.
     Fired,
-    /// The signal came.
     Signal(Signal),
-    /// The condition holds.
     Satisfied,
-    /// The activity closed.
     Activity(Box<ActivityOutcome>),
-    /// The local activity ended.
     Local(Box<LocalEnd>),
-    /// The child runs.
     ChildStarted,
     /// The child closed, or was never started. The board has the outcome.
     ChildClosed,
-    /// The request was answered.
     External(Result<(), DeliveryFailure>),
-    /// The wait was cancelled, by its scope or alone.
+    /// The wait was cancelled, alone or with its scope.
     Cancelled,
 }
 
-/// How an activity closed.
 #[derive(Debug)]
 pub(crate) struct ActivityOutcome {
     pub(crate) execution: ExecutionId,
     pub(crate) result: Result<Payloads, (Failure, RetryState)>,
 }
 
-/// How a child closed that has no result.
+/// How a child without a result closed.
 #[derive(Clone, Debug)]
 pub(crate) struct ChildClosed {
     pub(crate) failure: Failure,
     pub(crate) retry_state: RetryState,
-    /// Set if it never ran.
+    /// Set if the child never started.
     pub(crate) not_started: Option<DeliveryFailure>,
 }
 
@@ -93,32 +82,31 @@ impl Wait {
         Self { board, number, over: false }
     }
 
-    /// Names it within its run.
+    /// The number of the wait within its run.
     pub(super) const fn number(&self) -> u64 {
         self.number
     }
 
-    /// Where it stands.
     pub(crate) fn board(&self) -> Rc<Board> {
         self.board.clone()
     }
 
-    /// The timer whose firing ends the wait, if there is one.
+    /// The timer that ends the wait, if any.
     pub(crate) fn timer(&self) -> Option<TimerId> {
         self.board.timer_of(self.number)
     }
 
-    /// Does to this wait alone what the cancel of its scope would do.
+    /// Cancels this wait alone, as cancelling its scope would.
     pub(crate) fn cancel(&self) {
         self.board.cancel_wait(self.number);
     }
 
-    /// Shows something else to people, if a condition is waited for.
+    /// Updates the details that lists show, if the wait is for a condition.
     pub(crate) fn describe(&self, details: WaitDetails) {
         self.board.describe_wait(self.number, details);
     }
 
-    /// How the wait ended, once it has.
+    /// Polls for the end of the wait.
     pub(crate) fn poll(&mut self, cx: &task::Context<'_>) -> Poll<Resolution> {
         let polled = self.board.poll_wait(self.number, cx.waker());
         self.over |= polled.is_ready();
@@ -134,7 +122,6 @@ impl Drop for Wait {
     }
 }
 
-/// All waits of a run.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     entries: BTreeMap<u64, Entry>,
@@ -147,24 +134,24 @@ pub(super) struct Waits {
     count: u64,
 }
 
-/// One wait that was not given up.
+/// One wait whose future is alive.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) subject: Subject,
     pub(super) ender: Ender,
     pub(super) on_cancel: OnCancel,
-    /// What it is about was asked to cancel itself, and its end is still waited for.
+    /// The activity or child was asked to cancel itself, and the wait is for its end.
     pub(super) cancel_asked: bool,
     scope: Rc<Scope>,
     pub(super) waker: Option<Waker>,
     pub(super) resolution: Option<Resolution>,
 }
 
-/// What may end a wait beside its subject.
+/// What may end a wait besides its subject.
 #[derive(Clone)]
 pub(super) enum Ender {
     Nothing,
-    /// A signal of this name; the empty name stands for any.
+    /// A signal of this name; the empty name matches every signal.
     Signal(&'static str),
     /// A condition on the run's state.
     Condition(WaitId, Predicate),
@@ -183,7 +170,6 @@ impl fmt::Debug for Ender {
     }
 }
 
-/// A wait that has just ended.
 pub(super) struct Ended {
     pub(super) subject: Subject,
     pub(super) ender: Ender,
@@ -218,8 +204,8 @@ impl Waits {
         number
     }
 
-    /// Something that is not over is waited for, other than conditions alone, which hold only when
-    /// something else has happened, and cancel requests that cannot come from outside.
+    /// Whether a recorded event can still end a wait. Conditions alone do not count, because they
+    /// change only after another event, nor do cancel requests that cannot come from outside.
     pub(super) fn pending(&self) -> bool {
         self.subjects.iter().any(|(subject, number)| match subject {
             Subject::Condition(_) => false,
@@ -248,7 +234,7 @@ impl Waits {
         self.conditions.iter().filter_map(predicate).collect()
     }
 
-    /// The condition that a pending wait is for.
+    /// The condition of a pending wait.
     pub(super) fn condition(&self, number: u64) -> Option<WaitId> {
         let entry = self.entries.get(&number).filter(|entry| entry.resolution.is_none())?;
         match &entry.ender {
@@ -257,7 +243,7 @@ impl Waits {
         }
     }
 
-    /// What a wait that was not given up is about.
+    /// The subject of a wait whose future is alive.
     pub(super) fn subject(&self, number: u64) -> Option<&Subject> {
         self.entries.get(&number).map(|entry| &entry.subject)
     }
@@ -268,7 +254,6 @@ impl Waits {
         self.subjects.range(first..=last).map(|(_, number)| *number).collect()
     }
 
-    /// A wait that is pending.
     pub(super) fn pending_mut(&mut self, number: u64) -> Option<&mut Entry> {
         self.entries.get_mut(&number).filter(|entry| entry.resolution.is_none())
     }
@@ -287,7 +272,7 @@ impl Waits {
         Some(ended)
     }
 
-    /// Takes a wait out of what can end it.
+    /// Removes a wait from the indexes of what can end it.
     fn forget(&mut self, number: u64, subject: &Subject, ender: &Ender) {
         self.subjects.remove(&(subject.clone(), number));
         match ender {
@@ -314,7 +299,6 @@ impl Waits {
         }
     }
 
-    /// Forgets a wait.
     pub(super) fn remove(&mut self, number: u64) -> Option<Entry> {
         let entry = self.entries.remove(&number)?;
         entry.scope.remove(number);
@@ -322,7 +306,7 @@ impl Waits {
         Some(entry)
     }
 
-    /// The numbers of signals that were given to a wait whose future has not seen them.
+    /// The numbers of signals that ended a wait whose future has not been polled since.
     pub(super) fn unseen_signals(&self) -> impl Iterator<Item = u64> {
         self.entries.values().filter_map(|entry| match &entry.resolution {
             Some(Resolution::Signal(signal)) => Some(signal.number),

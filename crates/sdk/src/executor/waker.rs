@@ -1,5 +1,6 @@
-//! Wakers that know where a wake comes from. A wake while the run is being advanced, on its thread, is
-//! the run's own; any other comes from outside, where nothing is recorded, and is caught.
+//! Wakers that know where a wake comes from. A wake while the run is being advanced, on its thread,
+//! is the run's own; any other is foreign: history does not record it, so it is reported as a
+//! fault.
 
 use std::{
     cell::Cell,
@@ -15,30 +16,30 @@ thread_local! {
     static ADVANCED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// This thread advances a run: what it executes is workflow code.
+/// Whether this thread is running workflow code.
 pub(crate) fn runs_here() -> bool {
     ADVANCED.get() != 0
 }
 
-/// Lets code of a run do once what is recorded: it is no workflow code.
+/// Runs code whose result is recorded, and which therefore does not count as workflow code.
 pub(crate) fn outside<T>(action: impl FnOnce() -> T) -> T {
     let _outside = Advancing { before: ADVANCED.replace(0) };
     action()
 }
 
-/// What the wakers of one run share.
+/// State that the wakers of one run share.
 #[derive(Debug)]
 pub(super) struct Guard {
     run: u64,
     foreign: Mutex<Option<ForeignWake>>,
 }
 
-/// A wake from outside.
+/// A wake from outside the run.
 #[derive(Clone, Debug)]
 pub(super) struct ForeignWake {
-    /// The task that was woken.
+    /// The number of the woken task.
     pub(super) task: u64,
-    /// The thread that did it.
+    /// The name of the waking thread.
     pub(super) thread: String,
 }
 
@@ -49,12 +50,12 @@ impl Guard {
         Arc::new(Self { run, foreign: Mutex::new(None) })
     }
 
-    /// From here until the result is dropped, wakes on this thread are the run's own.
+    /// Until the result is dropped, wakes on this thread are the run's own.
     pub(super) fn enter(&self) -> Advancing {
         Advancing { before: ADVANCED.replace(self.run) }
     }
 
-    /// The first wake from outside, if there was one.
+    /// The first foreign wake, if any.
     pub(super) fn foreign_wake(&self) -> Option<ForeignWake> {
         self.foreign.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -72,7 +73,6 @@ impl Drop for Advancing {
     }
 }
 
-/// The waker of one task.
 #[derive(Debug)]
 pub(super) struct TaskWaker {
     guard: Arc<Guard>,
@@ -81,12 +81,12 @@ pub(super) struct TaskWaker {
 }
 
 impl TaskWaker {
-    /// The waker of a task that wants to be polled.
+    /// The waker of a new task, which is ready to be polled.
     pub(super) const fn new(guard: Arc<Guard>, task: u64) -> Self {
         Self { guard, task, ready: AtomicBool::new(true) }
     }
 
-    /// The task wants to be polled; asked once.
+    /// Returns and clears whether the task was woken.
     pub(super) fn take_ready(&self) -> bool {
         self.ready.swap(false, Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Scopes, and what ends by cancelling: all waits of a scope, one wait, a child.
+//! Scopes, and the cancellation of all waits of a scope, of one wait, of a child.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -23,12 +23,12 @@ impl Board {
         self.scope.borrow().clone()
     }
 
-    /// Until the result is dropped, what begins belongs to this scope.
+    /// Until the result is dropped, new waits belong to this scope.
     pub(crate) fn enter(&self, scope: Rc<Scope>) -> Entered<'_> {
         Entered { scope: &self.scope, before: self.scope.replace(scope) }
     }
 
-    /// Nothing may begin in the scope of the code that is being polled.
+    /// No wait may start in the scope of the code that is being polled.
     pub(crate) fn refuses(&self) -> bool {
         self.scope.borrow().refuses()
     }
@@ -38,7 +38,7 @@ impl Board {
         self.scope.borrow().cancellation()
     }
 
-    /// The run was asked to cancel itself.
+    /// Whether the run was asked to cancel itself.
     pub(in crate::executor) fn run_cancelled(&self) -> bool {
         self.root.cancellation().is_some()
     }
@@ -48,7 +48,7 @@ impl Board {
         self.open(&mut self.change(), Subject::CancelRequest, Ender::Nothing)
     }
 
-    /// Ends every pending wait in the reach of a scope, oldest first.
+    /// Ends every pending wait that a scope reaches, oldest first.
     pub(crate) fn cancel_scope(&self, scope: &Scope, cancellation: &Cancellation) {
         drop(self.change());
         for number in scope.cancel(cancellation) {
@@ -77,7 +77,8 @@ impl Board {
         wake(ended.waker);
     }
 
-    /// A child has its number. If it was to be cancelled in the turn that asked for it, it is now.
+    /// Records a child's event number. If it was cancelled in the turn that started it, the request
+    /// follows now.
     pub(in crate::executor) fn child_initiated(&self, number: u64, initiated: EventNumber) {
         let mut shared = self.shared.borrow_mut();
         let Some(child) = shared.children.get_mut(&number) else { return };
@@ -87,7 +88,7 @@ impl Board {
         }
     }
 
-    /// Asks a child to cancel itself, once. Nobody waits for the answer.
+    /// Asks a child to cancel itself, once, without waiting for an answer.
     pub(super) fn cancel_child(&self, shared: &mut Shared, number: u64) {
         let open =
             |child: &&mut Child| child.outcome.is_none() && child.cancel != ChildCancel::Asked;
@@ -115,13 +116,14 @@ impl Child {
         Self { workflow, cancel: ChildCancel::NotWanted, initiated: None, outcome: None }
     }
 
-    /// A wait for it was cancelled, or given up: it was asked to cancel itself.
+    /// Whether a wait for the child was cancelled or given up, so that it was asked to cancel
+    /// itself.
     pub(crate) fn cancel_asked(&self) -> bool {
         self.cancel != ChildCancel::NotWanted
     }
 }
 
-/// While it lives, what begins belongs to a scope.
+/// While it lives, new waits belong to its scope.
 #[derive(Debug)]
 pub(crate) struct Entered<'a> {
     scope: &'a RefCell<Rc<Scope>>,

@@ -1,4 +1,4 @@
-//! Which handlers of signals and updates have begun and not finished.
+//! Unfinished handlers of signals and updates.
 
 use std::{
     collections::BTreeMap,
@@ -18,19 +18,17 @@ use super::{Board, TurnInfo, news::wake};
 /// How many handlers a text names before it only counts them.
 const NAMED: usize = 5;
 
-/// Handlers that have begun and not finished.
 #[derive(Default)]
 pub(super) struct Handlers {
-    /// Of signals, with their names.
+    /// The names of signals whose handlers run.
     signals: BTreeMap<EventNumber, String>,
-    /// Of accepted updates with their names, oldest first.
+    /// Accepted updates with their names, oldest first.
     updates: Vec<(UpdateId, String)>,
-    /// Waits for the messages of the task.
+    /// The waker of the closing run, which waits for the messages of the task.
     closing: Option<Waker>,
 }
 
 impl Handlers {
-    /// The signals whose handlers run.
     pub(super) fn signals(&self) -> impl Iterator<Item = EventNumber> {
         self.signals.keys().copied()
     }
@@ -51,17 +49,16 @@ impl Handlers {
 }
 
 impl Board {
-    /// Handlers run.
     pub(crate) fn handlers_run(&self) -> bool {
         self.shared.borrow().handlers.count() > 0
     }
 
-    /// The handlers that run, for people.
+    /// The names of the running handlers, for messages.
     pub(crate) fn shown_handlers(&self) -> String {
         self.shared.borrow().handlers.shown()
     }
 
-    /// A message of the task was shown to its handler.
+    /// A message of the task was delivered to its handler.
     pub(in crate::executor) fn message_shown(&self) {
         let turn = self.turn.get();
         let messages = turn.messages.saturating_sub(1);
@@ -72,8 +69,8 @@ impl Board {
         }
     }
 
-    /// Waits until handlers were shown all messages of the task. Nothing of this is recorded: replay
-    /// brings the same messages with the same task.
+    /// Waits until all messages of the task were delivered to handlers. History does not record
+    /// this: replay delivers the same messages with the same task.
     pub(in crate::executor) async fn messages_shown(&self) {
         poll_fn(|cx| {
             if self.turn.get().messages == 0 {
@@ -103,17 +100,15 @@ impl Board {
         self.shared.borrow().handlers.updates.iter().map(|(update, _)| update.clone()).collect()
     }
 
-    /// The handler of a signal begins.
     pub(in crate::executor) fn begin_signal(&self, number: EventNumber, name: &str) {
         self.shared.borrow_mut().handlers.signals.insert(number, name.to_owned());
     }
 
-    /// The handler of a signal has finished.
     pub(in crate::executor) fn end_signal(&self, number: EventNumber) {
         self.shared.borrow_mut().handlers.signals.remove(&number);
     }
 
-    /// Says which handler runs now, for the message of a fault.
+    /// Sets the running handler, for the message of a fault.
     pub(in crate::executor) fn set_handling(&self, handler: Option<Rc<str>>) {
         *self.handling.borrow_mut() = handler;
     }

@@ -1,4 +1,5 @@
-//! Local activities: asked for by code, run by whoever drives the machine, told to code as markers.
+//! Local activities: requested by code, run by the driver of the machine, delivered to code as
+//! markers.
 
 use std::{collections::BTreeSet, rc::Rc};
 
@@ -13,25 +14,25 @@ use crate::{
 /// The local activities of a run that have not ended.
 #[derive(Debug, Default)]
 pub(super) struct Locals {
-    /// Not handed out yet, in the order in which code asked, and when it asked.
+    /// Not passed to the driver yet, in order of request, with the time of the request.
     asked: Vec<(Timestamp, LocalActivity)>,
-    /// Handed out, by id.
+    /// Ids of those that the driver runs.
     handed_out: BTreeSet<String>,
-    /// Handed out, and not wanted any more.
+    /// Ids of those that the driver runs and code no longer wants.
     given_up: Vec<String>,
 }
 
 /// What the driver of a machine has to do about local activities.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LocalWork {
-    /// To be run, in the order in which code asked. On replay, only what history has no end of.
+    /// Activities to start, in order of request. On replay, only those whose end is not in history.
     pub begin: Vec<LocalActivity>,
-    /// By id: to be stopped. Their ends would be ignored.
+    /// Ids of activities to stop. Their ends would be ignored.
     pub give_up: Vec<String>,
 }
 
 impl Locals {
-    /// It is not open any more; `false` if it was not.
+    /// Closes an activity; `false` if it was not open.
     fn close(&mut self, id: &str) -> bool {
         let asked = self.asked.len();
         self.asked.retain(|(_, activity)| activity.id != id);
@@ -47,14 +48,13 @@ impl Locals {
 }
 
 impl Board {
-    /// The next number of a local activity.
     pub(crate) fn next_local(&self) -> u64 {
         let mut shared = self.change();
         shared.counts.locals += 1;
         shared.counts.locals
     }
 
-    /// Asks for a local activity.
+    /// Requests a local activity.
     pub(crate) fn run_locally(self: &Rc<Self>, activity: LocalActivity) -> Wait {
         let mut shared = self.change();
         let subject = Subject::Local(activity.id.clone());
@@ -64,7 +64,7 @@ impl Board {
         self.open(&mut shared, subject, Ender::Nothing)
     }
 
-    /// What the driver has to do now; each thing is said once.
+    /// The new work for the driver; each item is returned once.
     pub(in crate::executor) fn take_local_work(&self) -> LocalWork {
         let mut shared = self.shared.borrow_mut();
         let Shared { locals, .. } = &mut *shared;
@@ -82,7 +82,7 @@ impl Board {
         work
     }
 
-    /// A local activity ended: if code still waits for it, this is recorded and code goes on.
+    /// A local activity ended: if code still waits for it, the end is recorded and code continues.
     pub(in crate::executor) fn local_resolved(&self, marker: &Marker) {
         let mut shared = self.shared.borrow_mut();
         if !shared.locals.close(&marker.id) {

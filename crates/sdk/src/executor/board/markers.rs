@@ -1,5 +1,5 @@
-//! What code records for itself: values that are not deterministic, and which version of a changed part
-//! the run follows.
+//! Markers that code records: values that are not deterministic, and which version of a changed
+//! part the run follows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,16 @@ use abide_core::{
 
 use super::Board;
 
-/// The part of a marker that holds the value.
+/// The key of a marker's value.
 const VALUE: &str = "value";
 
-/// The markers of a run.
 #[derive(Debug, Default)]
 pub(super) struct Markers {
-    /// What history has for the current turn.
+    /// Markers that history has for the current turn.
     recorded: Vec<Marker>,
-    /// Which changes the run follows, once code has asked.
+    /// Whether the run follows each change that code has asked about.
     followed: BTreeMap<&'static str, bool>,
-    /// Changes that the run does not follow although code has no other way.
+    /// Changes that the run does not follow although code has no other branch.
     abandoned: BTreeSet<&'static str>,
 }
 
@@ -47,7 +46,7 @@ impl Board {
         shared.counts.side_effects += 1;
         let id = format!("side-effect-{}", shared.counts.side_effects);
         let recorded = shared.markers.take(&MarkerKind::SideEffect, &id);
-        // What makes the value is user code, which may come back here.
+        // User code computes the value, and may call the board.
         drop(shared);
         let marker = match recorded {
             Some(marker) => marker,
@@ -59,12 +58,13 @@ impl Board {
     }
 
     /// Whether the run follows a change of its code: it does from the first time that code asks
-    /// without replaying, and then for ever.
+    /// outside of replay, and from then on.
     pub(crate) fn follows(&self, change: &'static str) -> bool {
         self.asked_for(change, BTreeMap::new())
     }
 
-    /// Code follows a change and has no other way left. What this records need not be asked for again.
+    /// Code follows a change and has no other branch left. The recorded marker is not required on
+    /// replay.
     pub(crate) fn follows_alone(&self, change: &'static str) {
         let deprecated = [(Marker::DEPRECATED.to_owned(), Payloads::new())].into();
         if !self.asked_for(change, deprecated) {
@@ -72,8 +72,8 @@ impl Board {
         }
     }
 
-    /// What to do if the run does not fit: it may be one that began before a change whose old way is
-    /// gone.
+    /// The advice for a mismatch: the run may have started before a change whose old branch was
+    /// removed.
     pub(in crate::executor) fn advice(&self) -> Option<String> {
         let shared = self.shared.borrow();
         let change = shared.markers.abandoned.first()?;

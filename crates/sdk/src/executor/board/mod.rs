@@ -1,8 +1,7 @@
-//! What the futures of a run share with its machine: they put up what they ask for and wait for; the
-//! machine collects the commands and says what has happened (`news`). Timers, and the waits that may
-//! have one, are in `timers`; scopes and the end of waits by cancelling in `cancel`; what code records
-//! for itself in `markers`; which handlers run in `handlers`; `locals` has the activities that its
-//! driver runs.
+//! State that the futures of a run share with its machine: futures put commands and waits there;
+//! the machine collects the commands and delivers events (`news`). Timers, and the waits that may
+//! have one, are in `timers`; scopes and cancellation in `cancel`; recorded values in `markers`;
+//! running handlers in `handlers`; `locals` has the activities that the driver runs.
 
 mod cancel;
 mod handlers;
@@ -37,29 +36,29 @@ use super::{
 };
 use crate::{context::OnCancel, future::LocalBoxFuture};
 
-/// What futures and machine share.
+/// State that futures and machine share.
 pub(crate) struct Board {
     started: RunStarted,
     turn: Cell<TurnInfo>,
-    /// The run as the scope of everything in it.
+    /// The scope of the whole run.
     root: Rc<Scope>,
-    /// The scope of the code that is being polled: what begins now belongs to it.
+    /// The scope of the code that is being polled: new waits belong to it.
     scope: RefCell<Rc<Scope>>,
-    /// The run is closed, stopped or dropped: nothing is asked for any more.
+    /// The run is closed, stopped or dropped: no commands are issued any more.
     silent: Cell<bool>,
-    /// A query, a validator or a condition looks at the state. They leave no trace in history, so
-    /// nothing that they do may lead to one.
+    /// A query, a validator or a condition is reading the state. They leave no trace in history, so
+    /// they must not issue commands.
     looking: Cell<bool>,
-    /// Where the task that is being polled last asked for something durable.
+    /// Where the task that is being polled last issued a command.
     place: Cell<Option<&'static Location<'static>>>,
-    /// Moves from outside that code has not been told, shown to the query that is being answered.
+    /// Moves from outside that code has not seen, shown to the query that is being answered.
     shown_moves: RefCell<BTreeMap<TimerId, Timestamp>>,
-    /// The handler that runs now.
+    /// The running handler.
     handling: RefCell<Option<Rc<str>>>,
     shared: RefCell<Shared>,
 }
 
-/// What changes while code runs.
+/// The part that changes while code runs.
 #[derive(Default)]
 struct Shared {
     commands: Vec<Command>,
@@ -67,7 +66,7 @@ struct Shared {
     mailbox: Mailbox,
     handlers: Handlers,
     children: BTreeMap<u64, Child>,
-    /// When the open timers are due.
+    /// The due times of the open timers.
     due: BTreeMap<TimerId, Timestamp>,
     locals: Locals,
     markers: Markers,
@@ -75,7 +74,7 @@ struct Shared {
     counts: Counts,
 }
 
-/// What ids are made of; each kind counts on its own.
+/// Counters for ids, one for each kind.
 #[derive(Default)]
 struct Counts {
     timers: u64,
@@ -89,7 +88,7 @@ struct Counts {
     random: u64,
 }
 
-/// What is known of a child.
+/// The state of a child.
 pub(crate) struct Child {
     workflow: WorkflowKey,
     cancel: ChildCancel,
@@ -97,20 +96,20 @@ pub(crate) struct Child {
     pub(crate) outcome: Option<Result<Payloads, Box<ChildClosed>>>,
 }
 
-/// How far it is with a cancel request to a child.
+/// The state of a cancel request to a child.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ChildCancel {
     NotWanted,
-    /// Wanted in the turn that asks for the child: the child has no number yet.
+    /// Requested in the turn that starts the child: the child has no event number yet.
     Wanted,
     Asked,
 }
 
-/// What one task of the engine is about.
+/// The facts about one workflow task.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::executor) struct TurnInfo {
     pub(in crate::executor) now: Timestamp,
-    /// When that happened which code is handling: not after its own time.
+    /// When the event happened that code is handling: not after `now`.
     pub(in crate::executor) happened: Timestamp,
     pub(in crate::executor) replaying: bool,
     /// Moves of timers take effect in the order of history; in older histories not all did.
@@ -118,7 +117,7 @@ pub(in crate::executor) struct TurnInfo {
     pub(in crate::executor) suggest_continue_as_new: bool,
     /// Events and bytes of the history.
     pub(in crate::executor) history: (u64, u64),
-    /// Messages for handlers that the task has and code was not told yet.
+    /// Messages for handlers that the task has and code has not seen.
     pub(in crate::executor) messages: usize,
 }
 
@@ -128,7 +127,7 @@ impl std::fmt::Debug for Board {
     }
 }
 
-/// What contexts and futures ask.
+/// What contexts and futures call.
 impl Board {
     pub(crate) const fn started(&self) -> &RunStarted {
         &self.started
@@ -154,8 +153,8 @@ impl Board {
         self.turn.get().history.1
     }
 
-    /// Lets code look at the state of the run. What it asks for meanwhile is refused by a panic, which
-    /// the machine catches and names.
+    /// Lets code read the state of the run. A command that it issues meanwhile is a panic, which
+    /// the machine catches and reports.
     pub(crate) fn look<T>(&self, look: impl FnOnce() -> T) -> T {
         let looking = Looking::begin(&self.looking);
         let seen = look();
@@ -167,7 +166,7 @@ impl Board {
         self.looking.get()
     }
 
-    /// What is shared, to be changed by code that may.
+    /// Mutable access; panics if a query, a validator or a condition is running.
     fn change(&self) -> RefMut<'_, Shared> {
         assert!(
             !self.looking(),
@@ -176,17 +175,17 @@ impl Board {
         self.shared.borrow_mut()
     }
 
-    /// Remembers where code last asked for something, for the message of a fault.
+    /// Records where code last issued a command, for the message of a fault.
     pub(crate) fn mark(&self, place: &'static Location<'static>) {
         self.place.set(Some(place));
     }
 
-    /// Another workflow of the same namespace.
+    /// The key of another workflow in the same namespace.
     pub(crate) fn neighbour(&self, workflow: WorkflowId) -> WorkflowKey {
         WorkflowKey { namespace: self.started.namespace.clone(), workflow }
     }
 
-    /// Lets a task begin beside the others; one that comes too late is dropped.
+    /// Starts a task beside the others; after the run is closed it is dropped.
     pub(crate) fn spawn(&self, task: LocalBoxFuture<'static, ()>) {
         if !self.silent.get() {
             self.change().spawned.push(task);
@@ -214,7 +213,7 @@ impl Board {
         (activity, self.open_as(&mut shared, subject, Ender::Nothing, on_cancel))
     }
 
-    /// Starts a child and gives its number.
+    /// Starts a child and returns its number.
     pub(crate) fn start_child(&self, child: ChildSpec) -> u64 {
         let mut shared = self.change();
         shared.counts.children += 1;
@@ -229,12 +228,12 @@ impl Board {
         self.open_as(&mut self.change(), subject, Ender::Nothing, on_cancel)
     }
 
-    /// What is known of a child.
+    /// Reads the state of a child.
     pub(crate) fn child<T>(&self, number: u64, read: impl FnOnce(&Child) -> T) -> Option<T> {
         self.shared.borrow().children.get(&number).map(read)
     }
 
-    /// Asks another workflow for something.
+    /// Sends a request to another workflow.
     pub(crate) fn ask_external(self: &Rc<Self>, ask: Ask) -> Wait {
         let mut shared = self.change();
         let number = shared.counts.external();
@@ -243,14 +242,16 @@ impl Board {
     }
 
     pub(in crate::executor) fn poll_wait(&self, number: u64, waker: &Waker) -> Poll<Resolution> {
-        // A replaced waker is dropped after the borrow: it may own futures, which come back here.
+        // A replaced waker is dropped after the borrow: it may own futures whose drop calls the
+        // board.
         let polled = self.shared.borrow_mut().waits.poll(number, waker);
         polled.map_or(Poll::Pending, Poll::Ready)
     }
 
     /// The future of a wait was dropped: what it waits for is no longer needed.
     pub(in crate::executor) fn abandon(&self, number: u64) {
-        // Runs in drops, where a panic would abort: better to wait in vain than to borrow twice.
+        // Runs in drops, where a panic would abort the process: if the board is borrowed, the wait
+        // stays.
         let Ok(mut shared) = self.shared.try_borrow_mut() else { return };
         let Some(mut entry) = shared.waits.remove(number) else { return };
         let resolution = entry.resolution.take();
@@ -258,7 +259,7 @@ impl Board {
         if resolution.is_none() && !alone {
             self.give_up(&mut shared, entry.subject.clone(), &entry.ender);
         }
-        // The waker and the predicate may own futures, which come back here when they are dropped.
+        // The waker and the predicate may own futures whose drop calls the board.
         drop(shared);
         drop(entry);
         if let Some(Resolution::Signal(signal)) = resolution {
@@ -288,7 +289,7 @@ impl Board {
         }
     }
 
-    /// Asks for the end of what a wait was about. Requests to other workflows stay.
+    /// Cancels what a wait was for. Requests to other workflows stay.
     fn withdraw(&self, shared: &mut Shared, subject: Subject) {
         match subject {
             Subject::Timer(timer) => self.cancel_timer(shared, timer),
@@ -305,7 +306,7 @@ impl Board {
     }
 }
 
-/// A look at the state, which ends also when it panics.
+/// Marks the state as being read; ends when dropped, also by a panic.
 struct Looking<'a> {
     looking: &'a Cell<bool>,
     before: bool,

@@ -1,4 +1,4 @@
-//! What the machine says to the board: what has happened, and what it takes away.
+//! The machine's side of the board: delivers events, and takes the commands.
 
 use std::{
     cell::{Cell, RefCell},
@@ -40,19 +40,19 @@ impl Board {
         }
     }
 
-    /// A turn begins, for which history has these markers.
+    /// Starts a turn, for which history has these markers.
     pub(in crate::executor) fn set_turn(&self, turn: TurnInfo, markers: Vec<Marker>) {
         self.turn.set(turn);
         self.set_markers(markers);
     }
 
-    /// What code is told next happened at this time.
+    /// Sets the time of the next event.
     pub(in crate::executor) fn set_happened(&self, happened: Timestamp) {
         self.turn.set(TurnInfo { happened, ..self.turn.get() });
     }
 
-    /// From here on nothing is asked for. Tasks that have not begun are dropped: they own the board, so
-    /// with them it would own itself.
+    /// Stops all commands. Tasks that have not started are dropped: they own the board, so keeping
+    /// them would be a reference cycle.
     pub(in crate::executor) fn silence(&self) {
         self.silent.set(true);
         drop(self.take_spawned());
@@ -62,7 +62,7 @@ impl Board {
         self.silent.get()
     }
 
-    /// A command of the machine itself.
+    /// Issues a command of the machine itself.
     pub(in crate::executor) fn command(&self, ask: Ask) {
         self.ask(&mut self.shared.borrow_mut(), ask);
     }
@@ -83,18 +83,18 @@ impl Board {
         self.place.take()
     }
 
-    /// Something durable is waited for.
+    /// Whether a recorded event can still end a wait.
     pub(in crate::executor) fn waits(&self) -> bool {
         self.shared.borrow().waits.pending()
     }
 
-    /// Conditions are waited for.
+    /// Whether code waits for conditions.
     pub(in crate::executor) fn waits_for_conditions(&self) -> bool {
         !self.shared.borrow().waits.conditions().is_empty()
     }
 
-    /// Signals that the next run must have, by number: those that no code has seen, and those whose
-    /// handlers have not finished. `declared` are the names that the workflow knows.
+    /// Numbers of the signals to carry to the next run: those that code has not received, and those
+    /// whose handlers have not finished. `declared` are the names that the workflow knows.
     pub(in crate::executor) fn open_signals(&self, declared: &[&str]) -> Vec<EventNumber> {
         let shared = self.shared.borrow();
         let mut open = shared.mailbox.carried(declared);
@@ -104,7 +104,7 @@ impl Board {
         open
     }
 
-    /// Keeps a signal that code cannot read, for code that can; nobody receives it.
+    /// Keeps a signal that code cannot decode, for a later version that can; it is not received.
     pub(in crate::executor) fn set_aside(&self, number: EventNumber) {
         self.shared.borrow_mut().mailbox.set_aside(number);
     }
@@ -122,7 +122,7 @@ impl Board {
         }
     }
 
-    /// A timer fired. A condition that waited for it has timed out.
+    /// A timer fired. A condition whose deadline it was has timed out.
     pub(in crate::executor) fn fire(&self, timer: TimerId) {
         self.shared.borrow_mut().due.remove(&timer);
         let numbers = self.shared.borrow().waits.of(&Subject::Timer(timer));
@@ -137,8 +137,8 @@ impl Board {
         }
     }
 
-    /// Ends the oldest condition wait whose condition holds. `false` if none does. One at a time: what
-    /// goes on then may make the condition of another false again.
+    /// Ends the oldest condition wait whose condition holds; `false` if none does. One at a time,
+    /// because the code that continues may make another condition false again.
     pub(in crate::executor) fn satisfy_condition(&self) -> bool {
         let conditions = self.shared.borrow().waits.conditions();
         let holds = |(_, holds): &(u64, Predicate)| self.look(|| holds());
@@ -157,7 +157,7 @@ impl Board {
         true
     }
 
-    /// Gives a signal to the oldest wait for it, whose timer is then over; else keeps it.
+    /// Delivers a signal to the oldest wait for it, whose timer is then cancelled; else keeps it.
     pub(in crate::executor) fn keep(&self, signal: Signal) {
         let mut shared = self.shared.borrow_mut();
         let Some(number) = shared.waits.receiver(&signal.name) else {
@@ -175,7 +175,7 @@ impl Board {
         self.cancel_scope(&self.root, &cancellation);
     }
 
-    /// Changes what is known of a child.
+    /// Changes the state of a child.
     pub(in crate::executor) fn update_child(&self, number: u64, change: impl FnOnce(&mut Child)) {
         if let Some(child) = self.shared.borrow_mut().children.get_mut(&number) {
             change(child);

@@ -1,5 +1,5 @@
-//! Timers, and the waits that may have one as their deadline: for a signal, for a condition. The board
-//! knows when each open timer is due, so that code can read it and move it.
+//! Timers, and the waits that may have one as their deadline: for a signal, for a condition. The
+//! board knows the due time of each open timer, so that code can read and move it.
 
 use std::rc::Rc;
 
@@ -16,23 +16,22 @@ use crate::{
     executor::waits::{Ender, Predicate, Resolution, Subject, Wait},
 };
 
-/// What a wait shows to people, and what they may do to its deadline.
+/// What a wait shows to people, and the limits on moving its deadline.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Terms {
     pub(crate) details: Option<WaitDetails>,
     pub(crate) guards: Guards,
 }
 
-/// What a wait for a signal begins with.
+/// The first result of receiving a signal.
 pub(crate) enum Received {
-    /// None was there, and no time was given.
+    /// No signal was there, and the deadline has passed.
     TimedOut,
-    /// It must come; or it was there, and the wait is over.
+    /// The wait is pending, or a signal was there and the wait has ended.
     Waits(Wait),
 }
 
 impl Board {
-    /// Starts a timer.
     pub(crate) fn start_timer(
         self: &Rc<Self>,
         fire_at: Timestamp,
@@ -45,8 +44,8 @@ impl Board {
         self.open(&mut shared, Subject::Timer(timer), Ender::Nothing)
     }
 
-    /// Takes a signal, or begins to wait for one: for ever if no end is given. The empty name takes
-    /// any.
+    /// Takes a signal, or starts to wait for one: forever if no end is given. The empty name
+    /// matches every signal.
     pub(crate) fn receive(
         self: &Rc<Self>,
         name: &'static str,
@@ -55,7 +54,8 @@ impl Board {
     ) -> Received {
         let mut shared = self.change();
         if let Some(signal) = shared.mailbox.take(name) {
-            // Until code takes it from the wait it is unread, and goes back if the wait is dropped.
+            // The signal is unread until code takes it from the wait, and is returned if the wait
+            // is dropped.
             let wait = self.open(&mut shared, Subject::Nothing, Ender::Nothing);
             shared.waits.resolve(wait.number(), Resolution::Signal(signal));
             return Received::Waits(wait);
@@ -72,7 +72,7 @@ impl Board {
         Received::Waits(self.open(&mut shared, Subject::Timer(timer), Ender::Signal(name)))
     }
 
-    /// Begins to wait for a condition that does not hold yet.
+    /// Starts to wait for a condition that does not hold yet.
     pub(crate) fn wait_until(
         self: &Rc<Self>,
         condition: Condition,
@@ -107,7 +107,7 @@ impl Board {
         self.open(&mut shared, subject, Ender::Condition(wait, holds))
     }
 
-    /// Changes what people are shown about a condition wait that was not given up.
+    /// Changes the details of a condition wait whose future is alive.
     pub(in crate::executor) fn describe_wait(&self, number: u64, details: WaitDetails) {
         let mut shared = self.change();
         if let Some(wait) = shared.waits.condition(number) {
@@ -115,7 +115,7 @@ impl Board {
         }
     }
 
-    /// The timer of a wait that was not given up.
+    /// The timer of a wait whose future is alive.
     pub(in crate::executor) fn timer_of(&self, number: u64) -> Option<TimerId> {
         match self.shared.borrow().waits.subject(number)? {
             Subject::Timer(timer) => Some(timer.clone()),
@@ -123,13 +123,13 @@ impl Board {
         }
     }
 
-    /// When an open timer is due.
+    /// The due time of an open timer.
     pub(crate) fn due(&self, timer: &TimerId) -> Option<Timestamp> {
         let due = self.shared.borrow().due.get(timer).copied()?;
         Some(self.shown_moves.borrow().get(timer).copied().unwrap_or(due))
     }
 
-    /// From here on, a query sees these timers as moved.
+    /// From now on, a query sees these timers as moved.
     pub(in crate::executor) fn show_moves(
         &self,
         moves: impl IntoIterator<Item = (TimerId, Timestamp)>,
@@ -137,10 +137,10 @@ impl Board {
         *self.shown_moves.borrow_mut() = moves.into_iter().collect();
     }
 
-    /// Moves the due time of an open timer. Whether a time has passed is judged by when that happened which
-    /// code moves the timer for, not by when a worker came to handle it. A later time than the present one
-    /// is always good. If the new time has passed by now, the code sees what happened meanwhile first, and
-    /// then the deadline comes.
+    /// Moves the due time of an open timer. Whether the new time is in the past is judged by the
+    /// time of the event that code is handling, not by the time at which a worker handles it. A
+    /// time later than the current due time is always accepted. If the new time has passed by now,
+    /// code first sees the events that came meanwhile, and then the deadline.
     pub(crate) fn move_timer(&self, timer: &TimerId, fire_at: Timestamp) -> Result<(), MoveError> {
         if self.looking() {
             return Err(MoveError::OnlyLooking);
@@ -153,10 +153,11 @@ impl Board {
         }
         let past = if in_order { fire_at < happened && fire_at <= *due } else { fire_at < now };
         if past {
-            // A refusal leaves no trace, so it says the same under both rules.
+            // A refusal leaves no trace, so it is the same under both rules.
             return Err(MoveError::Past { at: fire_at, now });
         }
-        // A time that has passed by now is asked for in any case: the task then says that order counted.
+        // A time that has passed by now is requested in any case: the task then records that order
+        // counted.
         if fire_at != *due || fire_at < now {
             *due = fire_at;
             self.ask(&mut shared, Ask::RescheduleTimer { timer: timer.clone(), fire_at });
@@ -171,7 +172,7 @@ impl Board {
         }
     }
 
-    /// Nobody waits any more.
+    /// Gives up what a wait was for.
     pub(super) fn give_up(&self, shared: &mut Shared, subject: Subject, ender: &Ender) {
         self.withdraw(shared, subject);
         if let Ender::Condition(wait, _) = ender {
