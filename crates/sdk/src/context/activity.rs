@@ -21,7 +21,7 @@ use crate::{
     payload::{self, Data, PayloadError},
 };
 
-/// One attempt may take this long, unless the call says otherwise.
+/// The default limit of one attempt.
 const START_TO_CLOSE: Duration = Duration::from_secs(60);
 
 /// A call of an activity; see [`Context::activity`](super::Context::activity).
@@ -32,7 +32,7 @@ pub struct ActivityCall<O> {
     spec: ActivitySpec,
     unsendable: Option<PayloadError>,
     on_cancel: OnCancel,
-    /// For retries that the run makes itself: how many attempts there were, and when the first began.
+    /// For recorded retries: the number of attempts so far, and when the first began.
     attempt: u32,
     began: Option<Timestamp>,
     output: PhantomData<fn() -> O>,
@@ -67,62 +67,64 @@ impl<O> ActivityCall<O> {
         Self { board, spec, unsendable, on_cancel, attempt: 0, began: None, output: PhantomData }
     }
 
-    /// Limits one attempt; 60 seconds if neither this nor `schedule_to_close` is set.
+    /// The longest duration of one attempt; 60 seconds if neither this nor `schedule_to_close` is
+    /// set.
     pub const fn start_to_close(mut self, limit: Duration) -> Self {
         self.spec.start_to_close = Some(limit);
         self
     }
 
-    /// Limits the whole activity, retries included.
+    /// The longest duration of the whole activity, retries included.
     pub const fn schedule_to_close(mut self, limit: Duration) -> Self {
         self.spec.schedule_to_close = Some(limit);
         self
     }
 
-    /// Limits how long an attempt waits for a worker.
+    /// The longest time that an attempt waits for a worker.
     pub const fn schedule_to_start(mut self, limit: Duration) -> Self {
         self.spec.schedule_to_start = Some(limit);
         self
     }
 
-    /// Limits the time between two heartbeats of an attempt.
+    /// The longest time between two heartbeats of an attempt.
     pub const fn heartbeat_timeout(mut self, limit: Duration) -> Self {
         self.spec.heartbeat = Some(limit);
         self
     }
 
-    /// How failed attempts are repeated; without it, without limit and with growing delays.
+    /// How failed attempts are retried; by default without limit and with growing delays.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.spec.retry = Some(policy);
         self
     }
 
-    /// The queue whose workers may take it; without it, that of the run.
+    /// The queue whose workers may run it; by default the queue of the run.
     pub fn queue(mut self, queue: impl Into<String>) -> Self {
         self.spec.queue = queue.into();
         self
     }
 
-    /// An attempt that is lost with its worker is never repeated: the activity fails instead.
+    /// Never retries an attempt that is lost with its worker: the activity fails instead.
     pub const fn at_most_once(mut self) -> Self {
         self.spec.delivery = Delivery::AtMostOnce;
         self
     }
 
-    /// What becomes of it when the wait for it is cancelled; without it, it is asked to cancel itself.
-    /// A running attempt hears of it by its heartbeats; one that has not begun never does.
+    /// What happens to the activity when the wait for it is cancelled; by default it is asked to
+    /// cancel itself. A running attempt learns of it through its heartbeats; an attempt that has
+    /// not started never starts.
     pub const fn on_cancel(mut self, policy: OnCancel) -> Self {
         self.on_cancel = policy;
         self
     }
 
-    /// What is left of the time for the whole activity, if that is limited.
+    /// The remaining time for the whole activity, if that is limited.
     fn time_left(&self) -> Option<Duration> {
         let (limit, began) = self.spec.schedule_to_close.zip(self.began)?;
         Some(limit.saturating_sub(self.board.now().saturating_since(began)))
     }
 
-    /// Whether there is another attempt, if the run makes its retries itself.
+    /// Whether another attempt follows, if the policy records retries in the run.
     fn recorded_retry(&self, failure: &Failure) -> Option<Verdict> {
         let policy = self.spec.retry.as_ref().filter(|policy| policy.recorded)?;
         Some(match policy.judge(self.attempt, failure) {
@@ -147,7 +149,7 @@ impl<O> ActivityCall<O> {
             }
             Err(failed) => failed,
         };
-        // The engine says why there is no other attempt, or leaves the question to the run.
+        // The engine says why no attempt follows, or leaves the decision to the run.
         let verdict = match retry_state {
             RetryState::InProgress | RetryState::PolicyNotSet => self.recorded_retry(&failure),
             RetryState::NonRetryableFailure
@@ -208,7 +210,7 @@ impl<O: Data> Operation for ActivityCall<O> {
     fn resume(&mut self, answer: Answer) -> Progress<Self::Output> {
         match answer.0 {
             Resolution::Activity(outcome) => self.closed(*outcome),
-            // The delay before a retry that the run makes itself is over.
+            // The delay before a recorded retry is over.
             Resolution::Fired if !self.board.refuses() => self.begin(),
             _ => Progress::Done(Err(Error::Cancelled)),
         }

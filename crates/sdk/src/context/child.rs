@@ -22,48 +22,48 @@ use crate::{
     payload::{Data, PayloadError},
 };
 
-/// A call of a child; see [`Context::child`](super::Context::child). Awaited, it gives the result.
+/// A call of a child; see [`Context::child`](super::Context::child). Awaiting it returns the
+/// result.
 #[must_use = "nothing happens until it is awaited"]
 pub struct ChildCall<C: Workflow> {
     link: Link<C>,
     spec: ChildSpec,
     unsendable: Option<PayloadError>,
     retries: Option<Retries>,
-    /// What was said; what is meant else depends on how the child is waited for.
+    /// The policy of the call; the default depends on how the child is waited for.
     on_cancel: Option<OnCancel>,
 }
 
-/// Retries that the run makes itself: each is a child of its own, and the delay before it a timer.
+/// Recorded retries: each attempt is a separate child, and the delay before it a timer.
 struct Retries {
     policy: RetryPolicy,
-    /// How many attempts there were.
+    /// The number of attempts so far.
     attempts: u32,
-    /// What all attempts are known by.
+    /// The id of the first attempt, which the others extend.
     first: WorkflowId,
 }
 
-/// A child that is to run; gives its handle when it does.
+/// The start of a child; awaiting it returns a handle once the child runs.
 #[must_use = "nothing happens until it is awaited"]
 pub struct ChildStart<C: Workflow>(ChildCall<C>);
 
-/// A child that runs. Dropping the handle leaves the child alone.
+/// A running child. Dropping the handle does not affect the child.
 pub struct ChildHandle<C: Workflow> {
     link: Link<C>,
     on_cancel: OnCancel,
 }
 
-/// The result of a child that runs.
+/// The result of a running child.
 #[must_use = "nothing happens until it is awaited"]
 pub struct ChildResult<C: Workflow> {
     link: Link<C>,
     on_cancel: OnCancel,
 }
 
-/// Which child it is.
 struct Link<C> {
     board: Rc<Board>,
     workflow: WorkflowId,
-    /// Counts the children of the run; zero before it was asked for.
+    /// The number of the child within the run; zero before it is started.
     number: u64,
     child: PhantomData<fn() -> C>,
 }
@@ -91,50 +91,51 @@ impl<C: Workflow> ChildCall<C> {
         Self { link, spec, unsendable, retries: None, on_cancel: None }
     }
 
-    /// The queue whose workers run it; without it, that of this run.
+    /// The queue whose workers run the child; by default the queue of this run.
     pub fn queue(mut self, queue: impl Into<String>) -> Self {
         self.spec.spec.queue = queue.into();
         self
     }
 
-    /// What happens to the child when this run closes first; without it, it is terminated.
+    /// What happens to the child when this run closes first; by default it is terminated.
     pub const fn parent_close(mut self, policy: ParentClosePolicy) -> Self {
         self.spec.parent_close = policy;
         self
     }
 
-    /// Whether the id of a closed workflow may be used again; without it, it may.
+    /// Whether the id of a closed workflow may be reused; by default it may.
     pub const fn reuse(mut self, policy: ReusePolicy) -> Self {
         self.spec.reuse = policy;
         self
     }
 
-    /// Limits each run of the child.
+    /// The longest duration of each run of the child.
     pub const fn run_timeout(mut self, limit: Duration) -> Self {
         self.spec.spec.run_timeout = Some(limit);
         self
     }
 
-    /// Limits the child with all its runs.
+    /// The longest duration of the child with all its runs.
     pub const fn execution_timeout(mut self, limit: Duration) -> Self {
         self.spec.spec.execution_timeout = Some(limit);
         self
     }
 
-    /// Limits one workflow task of the child.
+    /// The longest duration of one workflow task of the child.
     pub const fn task_timeout(mut self, limit: Duration) -> Self {
         self.spec.spec.task_timeout = Some(limit);
         self
     }
 
-    /// Runs the child at each of these times. Its result is that of the last run, so such a child is
-    /// rather started than awaited: it ends when it is cancelled or its execution timeout has passed.
+    /// Runs the child at each time of this cron schedule. Its result is that of the last run, so
+    /// start such a child rather than await it: it ends when it is cancelled or its execution
+    /// timeout has passed.
     pub fn cron(mut self, schedule: impl Into<String>) -> Self {
         self.spec.spec.cron = Some(schedule.into());
         self
     }
 
-    /// A fact for people, shown with the child's run.
+    /// Adds a named value that is shown with the child's run.
     pub fn memo<T: Data>(mut self, name: impl Into<String>, value: &T) -> Self {
         let name = name.into();
         match value.to_payload() {
@@ -144,9 +145,10 @@ impl<C: Workflow> ChildCall<C> {
         self
     }
 
-    /// Tries again when the child fails: with a new run under the same id, or, if the policy asks for
-    /// recorded retries, with a new child for each attempt, whose id ends with the attempt's number.
-    /// The timers of recorded retries name the first child. Such a child is awaited as a whole.
+    /// Retries when the child fails: with a new run under the same id, or, if the policy asks for
+    /// recorded retries, with a new child for each attempt, whose id ends with the attempt's
+    /// number. The timers of recorded retries name the first child. A child with recorded retries
+    /// must be awaited as a whole.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         if policy.recorded {
             let first = self.link.workflow.clone();
@@ -157,24 +159,25 @@ impl<C: Workflow> ChildCall<C> {
         self
     }
 
-    /// What becomes of the child when the wait for it is cancelled. Without it, a child that is awaited
-    /// as a whole is asked to cancel itself, and one that is held by a handle is left alone.
+    /// What happens to the child when the wait for it is cancelled. By default a child that is
+    /// awaited as a whole is asked to cancel itself, and one that is held by a handle is left
+    /// running.
     pub const fn on_cancel(mut self, policy: OnCancel) -> Self {
         self.on_cancel = Some(policy);
         self
     }
 
-    /// Begins at once; gives a handle when the child runs.
+    /// Starts the child at once; awaiting the result returns a handle when the child runs.
     pub fn start(self) -> Pending<ChildStart<C>> {
         Pending::begun(ChildStart(self))
     }
 
-    /// For a child that is held by a handle.
+    /// The policy for a child that is held by a handle.
     fn held_on_cancel(&self) -> OnCancel {
         self.on_cancel.unwrap_or(OnCancel::Abandon)
     }
 
-    /// Asks for the child and waits for what `subject` makes of its number.
+    /// Starts the child and waits for the subject made from its number.
     fn ask(&mut self, subject: fn(u64) -> Subject, on_cancel: OnCancel) -> Result<Wait> {
         if let Some(error) = self.unsendable.take() {
             return Err(error.into());
@@ -216,7 +219,7 @@ impl<C: Workflow> Operation for ChildCall<C> {
         let (Err(Error::Child(failed)), Some(retries)) = (&mut outcome, &self.retries) else {
             return Progress::Done(outcome);
         };
-        // One that was asked to cancel itself is not wanted again, however it ended.
+        // A child that was asked to cancel itself is not retried, however it ended.
         if self.link.board.refuses() || self.link.cancel_asked() {
             return Progress::Done(outcome);
         }
@@ -227,7 +230,7 @@ impl<C: Workflow> Operation for ChildCall<C> {
                 let next = board.now().saturating_add(delay);
                 Progress::Waits(board.start_timer(next, origin, Terms::default()))
             }
-            // What the run knows of its retries, the child does not.
+            // The run knows the state of its recorded retries; the child does not.
             Verdict::Stop(reason) => {
                 failed.retry_state = reason;
                 Progress::Done(outcome)
@@ -239,8 +242,8 @@ impl<C: Workflow> Operation for ChildCall<C> {
 impl Retries {
     /// The delay before the next attempt, or why there is none.
     fn judge(&self, failed: &ChildFailure) -> Verdict {
-        // A child that could not be started would not be startable the next time, and one that was
-        // cancelled is not wanted again.
+        // A child that could not be started would fail to start again, and a cancelled one is not
+        // retried.
         if failed.not_started.is_some() || failed.failure.kind == FailureKind::Cancelled {
             return Verdict::Stop(failed.retry_state);
         }
@@ -294,20 +297,20 @@ impl<C: Workflow> ChildHandle<C> {
         &self.link.workflow
     }
 
-    /// Waits for the child's result, over all its runs. Can be asked for again.
+    /// Waits for the child's result, across all its runs. Can be called again.
     #[track_caller]
     pub fn result(&self) -> ChildResult<C> {
         self.link.board.mark(std::panic::Location::caller());
         ChildResult { link: self.link.clone(), on_cancel: self.on_cancel }
     }
 
-    /// Signals the child; ready when it has the signal.
+    /// Sends a signal to the child; resolves when it is delivered.
     #[track_caller]
     pub fn signal<I>(&self, signal: SignalDef<C, I>, input: I) -> ExternalCall {
         self.external().signal(signal, input)
     }
 
-    /// Asks the child to cancel itself; ready when it has the request.
+    /// Asks the child to cancel itself; resolves when the request is delivered.
     #[track_caller]
     pub fn cancel(&self) -> ExternalCall {
         self.external().cancel()

@@ -22,10 +22,10 @@ use crate::{
 
 /// A condition on the state of workflow `W`, made by [`condition!`](crate::condition).
 ///
-/// Its key and the fingerprint of its predicate stand in history, and a run whose code comes back with
-/// another condition at the same place is blocked instead of going wrong. The predicate may only read
-/// the state and what it owns; functions that it calls, and values that it captures, are not part of
-/// the fingerprint.
+/// Its key and the fingerprint of its predicate are in history, and a run whose changed code has
+/// another condition at the same place is blocked instead of going wrong. The predicate may only
+/// read the state and what it owns; functions that it calls, and values that it captures, are not
+/// part of the fingerprint.
 pub struct Condition<W> {
     key: Option<Cow<'static, str>>,
     fingerprint: Option<&'static str>,
@@ -43,8 +43,8 @@ impl<W> Condition<W> {
         Self { key: key.map(Into::into), fingerprint: Some(fingerprint), holds: Rc::new(holds) }
     }
 
-    /// A condition that is known by its key alone: a changed predicate is not noticed. For code that
-    /// computes its keys. A key has 1 to 128 letters, digits and `. _ - :` characters.
+    /// A condition that is identified by its key alone: a changed predicate is not detected. For
+    /// code that computes its keys. A key has 1 to 128 letters, digits and `. _ - :` characters.
     pub fn keyed(key: impl Into<Cow<'static, str>>, holds: impl Fn(&W) -> bool + 'static) -> Self {
         Self { key: Some(key.into()), fingerprint: None, holds: Rc::new(holds) }
     }
@@ -64,13 +64,13 @@ impl<W> Condition<W> {
 #[must_use = "nothing happens until it is awaited"]
 pub struct WaitUntil<W> {
     board: Rc<Board>,
-    /// Weak: the board keeps the predicate, and the state may hold what keeps the board.
+    /// Weak: the board keeps the predicate, and the state may own a reference to the board.
     state: Weak<RefCell<W>>,
     condition: Condition<W>,
     said: Said,
 }
 
-/// A wait for a condition that ends after some time.
+/// A wait for a condition, with a deadline.
 #[must_use = "nothing happens until it is awaited"]
 pub struct WaitUntilWithin<W> {
     wait: WaitUntil<W>,
@@ -82,7 +82,7 @@ impl<W: 'static> WaitUntil<W> {
         Self { board, state: Rc::downgrade(state), condition, said: Said::default() }
     }
 
-    /// Waits for at most this long. Zero only looks whether the condition holds.
+    /// Waits for at most this long. Zero only checks whether the condition holds.
     pub fn timeout(self, timeout: Duration) -> WaitUntilWithin<W> {
         WaitUntilWithin { wait: self, limit: Limit::After(timeout) }
     }
@@ -92,7 +92,7 @@ impl<W: 'static> WaitUntil<W> {
         WaitUntilWithin { wait: self, limit: Limit::At(deadline) }
     }
 
-    /// The condition is a person's decision, which reaches the run like this.
+    /// Marks the condition as a person's decision, which reaches the run as described.
     pub(crate) fn decided_by(mut self, approval: event::Approval) -> Self {
         self.said.approval(approval);
         self
@@ -120,7 +120,7 @@ impl<W: 'static> WaitUntil<W> {
 }
 
 impl<W: 'static> Pending<WaitUntil<W>> {
-    /// Shows people that others may act now.
+    /// Updates the listed actors.
     pub(crate) fn show_actors(&mut self, actors: Vec<String>) {
         if let Some((until, wait)) = self.parts() {
             wait.describe(until.said.changed_actors(actors));
@@ -129,7 +129,7 @@ impl<W: 'static> Pending<WaitUntil<W>> {
 }
 
 impl<W: 'static> Pending<WaitUntilWithin<W>> {
-    /// Shows people that others may act now.
+    /// Updates the listed actors.
     pub(crate) fn show_actors(&mut self, actors: Vec<String>) {
         if let Some((within, wait)) = self.parts() {
             wait.describe(within.wait.said.changed_actors(actors));

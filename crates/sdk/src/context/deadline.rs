@@ -1,4 +1,4 @@
-//! The deadline of a wait in the hands of code: read, extended, shortened, by whoever holds it.
+//! The deadline of a wait as a value: code that holds it can read, extend and shorten it.
 
 use std::{fmt, rc::Rc, time::Duration};
 
@@ -7,18 +7,18 @@ use abide_core::{ids::TimerId, time::Timestamp};
 use crate::executor::{Board, Wait};
 
 /// The deadline of a sleep, or of a wait for a signal or a condition.
+/// It is taken from a wait that has started (`let timer = ctx.sleep(time).start();`, then
+/// `timer.deadline()`) and kept in the state, where handlers of signals and updates can reach it.
+/// Clones are the same deadline. The default one belongs to no wait. Queries, validators and
+/// conditions can read it, but not move it.
 ///
-/// It is taken from a wait that has begun (`let timer = ctx.sleep(time).start();`, then
-/// `timer.deadline()`) and kept in the state, where handlers of signals and updates can reach it. Clones
-/// are the same deadline. The default one belongs to no wait. Queries, validators and conditions can
-/// read it, but not move it.
+/// Moving it moves the existing timer: history gets a TimerRescheduled event, and no timers pile
+/// up.
 ///
-/// Moving it moves the one timer that is there: history gets a TimerRescheduled, and nothing piles up.
-///
-/// Order in history decides. A handler that moves the deadline for a message that came before the timer
-/// fired wins, even if the timer has fired by the time that the handler runs: that firing is void, and
-/// the wait goes on. A message that came after the firing is too late, and the move says so by
-/// [`MoveError::Over`].
+/// The order of history decides. A handler that moves the deadline for a message that came before
+/// the timer fired wins, even if the timer has fired by the time that the handler runs: that firing
+/// is void, and the wait continues. A message that came after the firing is too late, and the move
+/// fails with [`MoveError::Over`].
 #[derive(Clone, Default)]
 pub struct Deadline {
     timer: Option<(Rc<Board>, TimerId)>,
@@ -29,27 +29,27 @@ impl Deadline {
         Self { timer: wait.timer().map(|timer| (wait.board(), timer)) }
     }
 
-    /// When the wait ends at the latest; none when it is over or has not begun.
+    /// The current deadline; none when the wait has ended or has not started.
     pub fn at(&self) -> Option<Timestamp> {
         let (board, timer) = self.timer.as_ref()?;
         board.due(timer)
     }
 
-    /// The wait goes on.
+    /// Whether the wait is pending.
     pub fn is_open(&self) -> bool {
         self.at().is_some()
     }
 
-    /// Moves the deadline. The present time ends the wait at once. A time that had passed already when that
-    /// happened which the code handles (when its signal arrived, say) is refused, unless it is later than
-    /// the deadline as it stands. One that has passed since, because no worker was there, counts: the
-    /// wait then ends at once.
+    /// Moves the deadline. The present time ends the wait at once. A time is refused if it was in
+    /// the past when the event happened that the code is handling (for example, when its signal
+    /// arrived), unless it is later than the current deadline. A time that has passed since then,
+    /// because no worker was available, is accepted: the wait then ends at once.
     pub fn reset(&self, at: Timestamp) -> Result<(), MoveError> {
         let (board, timer) = self.timer.as_ref().ok_or(MoveError::NoDeadline)?;
         board.move_timer(timer, at)
     }
 
-    /// Moves the deadline so much later than it is, and gives the new one.
+    /// Moves the deadline later by this much, and returns the new one.
     pub fn extend(&self, by: Duration) -> Result<Timestamp, MoveError> {
         let (board, timer) = self.timer.as_ref().ok_or(MoveError::NoDeadline)?;
         let at = board.due(timer).ok_or(MoveError::Over)?.saturating_add(by);
@@ -67,24 +67,25 @@ impl Deadline {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MoveError {
-    /// It is the deadline of no wait: of one that has not begun, was over at once, or has none.
+    /// It belongs to no wait: the wait has not started, ended at once, or has no deadline.
     #[error("no wait that has begun has this deadline")]
     NoDeadline,
-    /// Queries, validators and conditions leave no trace, so they can move nothing.
+    /// Queries, validators and conditions leave no trace in history, so they cannot move a
+    /// deadline.
     #[error("queries, validators and conditions cannot move a deadline; handlers can")]
     OnlyLooking,
-    /// Too late: the deadline has come, or nobody waits any more.
+    /// Too late: the deadline has passed, or the wait was given up.
     #[error("too late: the wait is over")]
     Over,
-    /// The new deadline had passed already when that happened which the code handles.
+    /// The new deadline was in the past when the event happened that the code is handling.
     #[error("the deadline {at} has passed already: it is {now}")]
     Past {
-        /// The deadline that was asked for.
+        /// The time to which the code tried to move it.
         at: Timestamp,
-        /// The run's time.
+        /// The run's time, by which it was judged.
         now: Timestamp,
     },
-    /// A wait that has a deadline keeps one.
+    /// A wait with a deadline cannot lose it.
     #[error("a deadline cannot be moved to never")]
     Never,
 }

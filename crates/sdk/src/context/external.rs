@@ -43,14 +43,14 @@ impl<C: Workflow> ExternalWorkflow<C> {
         external
     }
 
-    /// Means this run only, instead of the current one.
+    /// Targets this run only, instead of the current one.
     #[must_use]
     pub const fn run(mut self, run: RunId) -> Self {
         self.target.run = Some(run);
         self
     }
 
-    /// Sends a signal; ready when the other workflow has it.
+    /// Sends a signal; resolves when it is delivered to the other workflow.
     #[track_caller]
     pub fn signal<I>(&self, signal: SignalDef<C, I>, input: I) -> ExternalCall {
         let (target, header) = (self.target.clone(), PayloadMap::new());
@@ -60,7 +60,7 @@ impl<C: Workflow> ExternalWorkflow<C> {
         self.call(ask)
     }
 
-    /// Asks the other workflow to cancel itself; ready when it has the request.
+    /// Asks the other workflow to cancel itself; resolves when the request is delivered.
     #[track_caller]
     pub fn cancel(&self) -> ExternalCall {
         self.call(Ok(self.board.cancel_request(self.target.clone())))

@@ -19,11 +19,10 @@ use crate::{
     payload::{self, Data, PayloadError},
 };
 
-/// One attempt may take this long, unless the call says otherwise.
+/// The default limit of one attempt.
 const START_TO_CLOSE: Duration = Duration::from_secs(10);
 
-/// The time of a workflow task that does not choose its own: no delay is waited for longer than this
-/// within a task.
+/// The longest delay within a task, for runs that set no task timeout: the default task timeout.
 const LONGEST_DELAY: Duration = Duration::from_secs(10);
 
 /// A call of a local activity; see [`Context::local_activity`](super::Context::local_activity).
@@ -38,9 +37,9 @@ pub struct LocalActivityCall<O> {
     schedule_to_close: Option<Duration>,
     retry: RetryPolicy,
     longest_delay: Option<Duration>,
-    /// The id of the marker that is waited for.
+    /// The id of the marker that ends the wait.
     id: String,
-    /// Over all attempts, since the first was asked for.
+    /// The execution id of all attempts, and when the first was requested.
     execution: Option<(ExecutionId, Timestamp)>,
     attempts: u32,
     output: PhantomData<fn() -> O>,
@@ -72,26 +71,27 @@ impl<O> LocalActivityCall<O> {
         }
     }
 
-    /// Limits one attempt; ten seconds if neither this nor `schedule_to_close` is set.
+    /// The longest duration of one attempt; 10 seconds if neither this nor `schedule_to_close` is
+    /// set.
     pub const fn start_to_close(mut self, limit: Duration) -> Self {
         self.start_to_close = Some(limit);
         self
     }
 
-    /// Limits the whole activity, retries and their delays included.
+    /// The longest duration of the whole activity, retries and their delays included.
     pub const fn schedule_to_close(mut self, limit: Duration) -> Self {
         self.schedule_to_close = Some(limit);
         self
     }
 
-    /// How failed attempts are repeated; without it, without limit and with growing delays.
+    /// How failed attempts are retried; by default without limit and with growing delays.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
         self
     }
 
-    /// A longer delay before a retry is a durable timer, so that the run need not stay in memory; by
-    /// default the time that the run's tasks may take.
+    /// The longest delay before a retry within a task. A longer delay becomes a durable timer, so
+    /// that the run need not stay in memory. By default the timeout of the run's tasks.
     pub const fn longest_delay_in_task(mut self, delay: Duration) -> Self {
         self.longest_delay = Some(delay);
         self

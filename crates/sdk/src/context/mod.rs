@@ -1,4 +1,4 @@
-//! What workflow code holds: its state, the durable things it can do, and facts about its run.
+//! The context of workflow code: its state, its durable operations, and facts about its run.
 
 mod activity;
 mod child;
@@ -58,18 +58,21 @@ const HANDLERS_FINISHED: &str = "handlers-finished";
 
 /// The context of a run of workflow `W`. Clones are the same context.
 ///
-/// Everything durable is asked for here. What a method returns is a future that begins when it is first
-/// polled, or at once by `start()`; dropping it while it is pending gives up what it waits for.
+/// It gives access to all durable operations. A method returns a future that starts when it is
+/// first polled, or at once by `start()`; dropping it while it is pending gives up what it waits
+/// for.
 ///
-/// - A cancel request ends every wait that is pending at that moment with [`Error::Cancelled`]. Later
-///   waits work, so that cleaning up is ordinary code. In a [scope](Context::scope) they do not, and in
-///   a [shield](Context::shield) nothing ends.
-/// - The run is over when its main future has returned. If it returned a value, handlers of signals and
-///   updates that still run are waited for first, unless `#[workflow(unfinished = "abandon")]` says
-///   otherwise; if it failed or was cancelled, they end with the run. Spawned tasks always do.
-/// - Channels and other futures may be used within the run, as long as the run also waits for something
-///   of its context, or has handlers of signals or updates that may wake it: a run that nothing recorded
-///   can wake is stopped, and so is one that is woken from outside, by another thread or a runtime.
+/// - A cancel request ends every wait that is pending at that moment with [`Error::Cancelled`].
+///   Later waits work, so that cleaning up is ordinary code. In a [scope](Context::scope) they do
+///   not, and in a [shield](Context::shield) no wait ends.
+/// - The run closes when its main future has returned. If it returned a value, the run first waits
+///   for handlers of signals and updates that still run, unless it has
+///   `#[workflow(unfinished = "abandon")]`; if it failed or was cancelled, they end with the run.
+///   Spawned tasks always do.
+/// - Channels and other futures may be used within the run, as long as the run also waits for
+///   something of its context, or has handlers of signals or updates that may wake it: a run that
+///   no recorded event can wake is stopped, and so is one that is woken from outside, by another
+///   thread or a runtime.
 pub struct Context<W> {
     board: Rc<Board>,
     state: Rc<RefCell<W>>,
@@ -98,7 +101,7 @@ impl<W> Context<W> {
         read(&self.state.borrow())
     }
 
-    /// Reads the state on behalf of somebody who leaves no trace in history.
+    /// Reads the state for code that leaves no trace in history.
     pub(crate) fn look<T>(&self, read: impl FnOnce(&W) -> T) -> T {
         self.board.look(|| read(&self.state.borrow()))
     }
@@ -109,13 +112,13 @@ impl<W> Context<W> {
         write(&mut self.state.borrow_mut())
     }
 
-    /// Waits for a time, which survives every restart. A zero time is over at once.
+    /// Sleeps for this long, across restarts. A zero time ends at once.
     #[track_caller]
     pub fn sleep(&self, duration: Duration) -> Sleep {
         Sleep::new(self.board(), Limit::After(duration))
     }
 
-    /// Waits until a time, which survives every restart. A time that has passed is over at once.
+    /// Sleeps until this time, across restarts. A time in the past ends at once.
     #[track_caller]
     pub fn sleep_until(&self, at: Timestamp) -> Sleep {
         Sleep::new(self.board(), Limit::At(at))
@@ -130,9 +133,9 @@ impl<W> Context<W> {
         ActivityCall::new(self.board(), &activity.definition(), &input)
     }
 
-    /// Runs an activity in the worker of this workflow, within the workflow task: without a queue, and
-    /// with one event, which holds the result. For what is short, and may run again if the worker dies
-    /// before the task is completed. The worker must have the activity registered.
+    /// Runs an activity in the worker of this workflow, within the workflow task: without a queue,
+    /// and with one event, which holds the result. For short work that may run again if the worker
+    /// dies before the task is completed. The worker must have the activity registered.
     #[track_caller]
     pub fn local_activity<A>(&self, activity: A, input: A::Input) -> LocalActivityCall<A::Output>
     where
@@ -141,21 +144,22 @@ impl<W> Context<W> {
         LocalActivityCall::new(self.board(), &activity.definition(), &input)
     }
 
-    /// Waits for the next signal of this kind, read in the order of arrival. For signals that are
-    /// declared without a body; the others are handled when they arrive.
+    /// Waits for the next signal of this kind, in order of arrival. For signals that are declared
+    /// without a body; the others are handled when they arrive.
     #[track_caller]
     pub fn receive<I: 'static>(&self, signal: SignalDef<W, I>) -> Receive<SignalDef<W, I>> {
         Receive::new(self.board(), signal)
     }
 
-    /// Waits for the next signal of any name that no handler takes, read in the order of arrival:
-    /// those that are declared without a body, and those that the workflow does not know.
+    /// Waits for the next signal that no handler takes, in order of arrival: those that are
+    /// declared without a body, and those that the workflow does not declare.
     #[track_caller]
     pub fn receive_any(&self) -> Receive<Any<W>> {
         Receive::new(self.board(), Any::new())
     }
 
-    /// Runs a child and waits for its result; with `start()` it gives a handle once the child runs.
+    /// Runs a child and waits for its result; with `start()` it returns a handle once the child
+    /// runs.
     #[track_caller]
     pub fn child<C: Workflow>(
         &self,
@@ -172,9 +176,9 @@ impl<W> Context<W> {
 
     /// Runs a future as a scope, whose waits can be cancelled together.
     ///
-    /// What the future begins while it is polled belongs to the scope, and so do tasks that it spawns
-    /// and scopes within. A cancel request of the run comes in too. Once cancelled, the scope stays so:
-    /// whatever is begun in it ends at once with [`Error::Cancelled`].
+    /// Waits that the future starts while it is polled belong to the scope, and so do tasks that it
+    /// spawns and scopes inside it. A cancel request to the run reaches the scope too. A cancelled
+    /// scope stays cancelled: every later wait in it ends at once with [`Error::Cancelled`].
     ///
     /// ```
     /// # use std::time::Duration;
@@ -195,8 +199,8 @@ impl<W> Context<W> {
         Scoped::new(self.board.clone(), Kind::Scope, future.into_future())
     }
 
-    /// Runs a future that no cancel request reaches from outside: for cleaning up. With `timeout` it
-    /// has a deadline.
+    /// Runs a future that no cancel request from outside reaches: for cleaning up. With `timeout`
+    /// it has a deadline.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -210,14 +214,14 @@ impl<W> Context<W> {
         Shielded::new(self.board.clone(), future.into_future())
     }
 
-    /// Waits for a cancel request of the scope in which it is awaited, or of the run; is ready at once
-    /// if there was one. Within a shield, requests from outside are not seen.
+    /// Waits for a cancel request to the scope in which it is awaited, or to the run; resolves at
+    /// once if there was one. Within a shield, requests from outside are not seen.
     #[track_caller]
     pub fn cancelled(&self) -> CancelRequest {
         CancelRequest::new(self.board())
     }
 
-    /// Runs a future beside this one, in the scope that it is spawned in. It ends with the run at the
+    /// Runs a future beside this one, in the scope that spawns it. It ends with the run at the
     /// latest; the run does not wait for it.
     pub fn spawn<T: 'static>(
         &self,
@@ -226,8 +230,8 @@ impl<W> Context<W> {
         spawn::spawn(&self.board, task.into_future())
     }
 
-    /// The value of code that is not deterministic: it runs once, its value is recorded, and the same
-    /// on replay. For what is quick and cannot fail; anything else belongs to an activity.
+    /// The value of code that is not deterministic: it runs once, and replay uses the recorded
+    /// value. For quick code that cannot fail; other code belongs in an activity.
     #[track_caller]
     pub fn side_effect<T: Data>(&self, make: impl FnOnce() -> T) -> Result<T> {
         let recorded =
@@ -235,17 +239,19 @@ impl<W> Context<W> {
         Ok(payload::decode(&recorded).map_err(|error| error.of("value of a side effect"))?)
     }
 
-    /// Whether the run follows a change of its code. Runs that come here for the first time do, and
-    /// always will; runs that were past this place before the change do not. So code that replays the
-    /// history of old runs keeps both ways: `if ctx.patched("ask-twice") { new } else { old }`.
+    /// Whether the run follows a change of its code. Runs that reach this line for the first time
+    /// do, and always will; runs that were past it before the change do not. So code that replays
+    /// the history of old runs keeps both branches: `if ctx.patched("ask-twice") { new } else { old
+    /// }`.
     #[track_caller]
     pub fn patched(&self, change: &'static str) -> bool {
         self.board().follows(change)
     }
 
-    /// Follows a change whose old way is gone: what `patched` becomes when the last run of the old code
-    /// has closed. Runs that remember the change still fit, and what new runs remember of it need not be
-    /// asked for again: the line can go when the last run has closed that `patched` saw.
+    /// Follows a change whose old branch was removed: replace `patched` by it when the last run of
+    /// the old code has closed. Runs that recorded the change still match, and the markers of new
+    /// runs are not required on replay: remove the line when the last run that used `patched` has
+    /// closed.
     #[track_caller]
     pub fn deprecate_patch(&self, change: &'static str) {
         self.board().follows_alone(change);
@@ -266,71 +272,71 @@ impl<W> Context<W> {
         uuid::Builder::from_random_bytes(self.random()).into_uuid()
     }
 
-    /// The run's id.
+    /// The id of this run, unique among all runs.
     pub fn run_id(&self) -> RunId {
         self.board.started().run
     }
 
-    /// The workflow's id, which stays the same when the run is followed by another.
+    /// The workflow's id, which stays the same when another run follows this one.
     pub fn workflow_id(&self) -> &WorkflowId {
         &self.board.started().workflow
     }
 
-    /// How the run began: its queue, parent, attempt and so on.
+    /// The start of the run: its queue, parent, attempt and so on.
     pub fn started(&self) -> &RunStarted {
         self.board.started()
     }
 
-    /// What code does now is in history already. For diagnostics; what a workflow does must not
-    /// depend on it.
+    /// Whether the current step is in history already. For diagnostics; what a workflow does must
+    /// not depend on it.
     pub fn is_replaying(&self) -> bool {
         self.board.replaying()
     }
 
-    /// The scope of this code was cancelled, or one around it, such as the run; seen from a shield,
-    /// only what is within the shield counts.
+    /// Whether the scope of this code was cancelled, or one around it, such as the run; in a
+    /// shield, only requests within the shield count.
     pub fn is_cancel_requested(&self) -> bool {
         self.cancellation().is_some()
     }
 
-    /// The cancel request that [`Context::is_cancel_requested`] tells of: its reason, and who asked.
+    /// The cancel request behind [`Context::is_cancel_requested`]: its reason, and who sent it.
     pub fn cancellation(&self) -> Option<Cancellation> {
         self.board.cancellation()
     }
 
-    /// The history is long, by its events or its bytes: the run should continue as new at its next
-    /// good moment.
+    /// Whether the history is long, by its events or its bytes, so that the run should continue as
+    /// new at its next good moment.
     pub fn suggests_continue_as_new(&self) -> bool {
         self.board.suggests_continue_as_new()
     }
 
-    /// What the futures of the run share with its machine.
+    /// State that the futures of the run share with its machine.
     pub(crate) const fn shared(&self) -> &Rc<Board> {
         &self.board
     }
 
-    /// How many events the history had when the current task began: the same on replay.
+    /// How many events the history had when the current task started: the same on replay.
     pub fn history_events(&self) -> u64 {
         self.board.history_events()
     }
 
-    /// How many bytes the history had when the current task began: the same on replay.
+    /// How many bytes the history had when the current task started: the same on replay.
     pub fn history_bytes(&self) -> u64 {
         self.board.history_bytes()
     }
 
-    /// Why the run before this one failed or timed out, if this one was started because of it or, by
-    /// a cron schedule, after it.
+    /// Why the previous run failed or timed out, if this run is a retry of it or follows it by a
+    /// cron schedule.
     pub fn last_failure(&self) -> Option<&Failure> {
         self.board.started().previous.as_ref()?.failure.as_ref()
     }
 
-    /// Notes where user code asks, for what is built from other waits.
+    /// Records where user code is, for operations that are built from other waits.
     pub(crate) fn mark(&self, place: &'static Location<'static>) {
         self.board.mark(place);
     }
 
-    /// The board, noting where user code asks.
+    /// The board, after recording where user code is.
     #[track_caller]
     fn board(&self) -> Rc<Board> {
         self.board.mark(Location::caller());
@@ -342,17 +348,17 @@ impl<W: 'static> Context<W> {
     /// Waits until a condition on the state holds: `ctx.wait_until(condition!("order.paid", |order|
     /// order.paid)).await?`.
     ///
-    /// It is looked at whenever something has happened to the run and nothing else can go on, and holds
-    /// when the wait ends: what others do then comes after. A condition that holds at once leaves no
-    /// trace in history.
+    /// The condition is checked after every event of the run when no other code can make progress,
+    /// and still holds when the wait ends: other code runs after that. A condition that holds at
+    /// once leaves no trace in history.
     #[track_caller]
     pub fn wait_until(&self, condition: Condition<W>) -> WaitUntil<W> {
         WaitUntil::new(self.board(), &self.state, condition)
     }
 
-    /// Waits until no handler of a signal or update runs. For code that decides itself what a run that
-    /// wants to end does about them, such as before it continues as new. Not for handlers: one that
-    /// waits for all waits for itself.
+    /// Waits until no handler of a signal or update runs. For code that decides itself what to do
+    /// about them before the run ends or continues as new. Not for handlers: a handler would wait
+    /// for itself.
     #[track_caller]
     pub fn handlers_finished(&self) -> WaitUntil<W> {
         self.mark(Location::caller());
@@ -371,28 +377,29 @@ impl<W: 'static> Context<W> {
 }
 
 impl<W: Workflow> Context<W> {
-    /// Ends the run and goes on in a new one with an empty history: `return
-    /// Err(ctx.continue_as_new(input))`. Signals that were not read go along, and so do signals and
-    /// updates whose handlers have not finished: these begin anew in the next run. The state does not
-    /// go along, nor do more than the newest 100 signals of names that the workflow does not have.
+    /// Ends the run and continues in a new one with an empty history: `return
+    /// Err(ctx.continue_as_new(input))`. Unread signals are carried over, and so are signals and
+    /// updates whose handlers have not finished: these handlers start again in the next run. The
+    /// state is not carried over, nor are more than the newest 100 signals of names that the
+    /// workflow does not declare.
     pub fn continue_as_new(&self, input: W::Input) -> Error {
         self.next_run(input).into()
     }
 
-    /// The same with other options than this run has: `return
+    /// As [`Context::continue_as_new`], with other options than this run has: `return
     /// Err(ctx.next_run(input).queue("large").into())`.
     pub fn next_run(&self, input: W::Input) -> NextRun {
         NextRun::new(&self.board, W::NAME, W::encode_input(&input))
     }
 
-    /// The same with a workflow of another type, which takes over the id. Whoever waits for the result
-    /// gets that of the other type.
+    /// As [`Context::next_run`], with a workflow of another type, which takes over the id. A client
+    /// that waits for the result gets that of the other type.
     pub fn next_run_as<N: Workflow>(&self, input: N::Input) -> NextRun {
         NextRun::new(&self.board, N::NAME, N::encode_input(&input))
     }
 
-    /// The result of the last run before this one that had a result, for runs of a cron schedule; runs
-    /// that failed since do not change it.
+    /// The last result of an earlier run, for runs of a cron schedule; runs that failed since do
+    /// not change it.
     pub fn last_result(&self) -> Result<Option<W::Output>> {
         let previous = self.board.started().previous.as_ref();
         let result = previous.and_then(|previous| previous.last_result.as_ref());

@@ -1,4 +1,4 @@
-//! The run that goes on when this one continues as new.
+//! The run that follows when this one continues as new.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::{
     payload::{Data, PayloadError},
 };
 
-/// How a workflow goes on in a new run; see [`Context::next_run`](super::Context::next_run). What is
-/// not said stays as it is. Returned by the run as an error, it ends the run.
+/// The options of the next run; see [`Context::next_run`](super::Context::next_run). Options that
+/// are not set stay as they are. The run ends by returning it as an error.
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens until the run returns it as an error"]
 pub struct NextRun {
@@ -33,37 +33,38 @@ impl NextRun {
         Self { spec: RunSpec { workflow_type, input, ..board.started().spec.clone() }, unsendable }
     }
 
-    /// The queue whose workers run it.
+    /// The queue whose workers run the new run.
     pub fn queue(mut self, queue: impl Into<String>) -> Self {
         self.spec.queue = queue.into();
         self
     }
 
-    /// Limits the new run. The limit of the whole workflow stays: its time began with the first run.
+    /// The longest duration of the new run. The execution timeout of the workflow stays: it counts
+    /// from the first run.
     pub const fn run_timeout(mut self, limit: Duration) -> Self {
         self.spec.run_timeout = Some(limit);
         self
     }
 
-    /// Limits one workflow task.
+    /// The longest duration of one workflow task.
     pub const fn task_timeout(mut self, limit: Duration) -> Self {
         self.spec.task_timeout = Some(limit);
         self
     }
 
-    /// Starts a new run when it fails. Attempts are counted anew.
+    /// Starts a new run by this policy when the run fails. The attempt count starts again at one.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.spec.retry = Some(policy);
         self
     }
 
-    /// Starts further runs at each of these times. The new run itself begins at once.
+    /// Starts further runs at each time of this cron schedule. The new run itself starts at once.
     pub fn cron(mut self, schedule: impl Into<String>) -> Self {
         self.spec.cron = Some(schedule.into());
         self
     }
 
-    /// Adds a fact for people, shown with the run.
+    /// Adds a named value that is shown with the run.
     pub fn memo<T: Data>(mut self, name: impl Into<String>, value: &T) -> Self {
         let name = name.into();
         match value.to_payload() {

@@ -1,5 +1,5 @@
-//! The one future behind everything durable: it asks when it is first polled, waits, and turns what
-//! came back into a value.
+//! The one future behind all durable operations: it issues its command when it is first polled,
+//! waits, and turns the answer into a value.
 
 use std::{
     future::Future,
@@ -13,35 +13,35 @@ use crate::{
     executor::{Resolution, Wait},
 };
 
-/// Something durable that code can ask for. Implemented by this crate alone.
+/// A durable operation. Implemented by this crate alone.
 pub trait Operation: Unpin {
-    /// What comes of it.
+    /// The output of the future.
     type Output;
 
-    /// It may not begin, because its scope is cancelled.
+    /// Whether it may not start, because its scope is cancelled.
     #[doc(hidden)]
     fn refused(&self) -> bool;
 
-    /// Asks for it.
+    /// Issues the command.
     #[doc(hidden)]
     fn begin(&mut self) -> Progress<Self::Output>;
 
-    /// Takes what came back.
+    /// Handles the answer.
     #[doc(hidden)]
     fn resume(&mut self, answer: Answer) -> Progress<Self::Output>;
 }
 
-/// How far an operation has come.
+/// The progress of an operation.
 #[derive(Debug)]
 pub enum Progress<T> {
-    /// It waits.
+    /// The operation is pending, with this wait.
     Waits(Wait),
-    /// It is over.
+    /// The operation has ended with this output.
     Done(T),
 }
 
 impl<T> Progress<Result<Outcome<T>>> {
-    /// The same for a wait that has no deadline, which cannot time out.
+    /// The same for a wait without a deadline, which cannot time out.
     pub(super) fn without_deadline(self) -> Progress<Result<T>> {
         match self {
             Self::Waits(wait) => Progress::Waits(wait),
@@ -54,12 +54,12 @@ impl<T> Progress<Result<Outcome<T>>> {
     }
 }
 
-/// What came back for an operation.
+/// The answer to an operation.
 #[derive(Debug)]
 pub struct Answer(pub(super) Resolution);
 
-/// An operation as a future. It begins when it is first polled; dropping it while it is pending gives
-/// up what it waits for.
+/// An operation as a future. It starts when it is first polled; dropping it while it is pending
+/// gives up what it waits for.
 #[derive(Debug)]
 #[must_use = "dropping it gives up what it waits for"]
 pub struct Pending<O: Operation> {
@@ -71,7 +71,7 @@ pub struct Pending<O: Operation> {
 enum State<T> {
     New,
     Begun(Progress<T>),
-    /// The output was given. Polled again, the future stays pending.
+    /// The output was returned. Polled again, the future stays pending.
     Over,
 }
 
@@ -80,16 +80,15 @@ impl<O: Operation> Pending<O> {
         Self { operation, state: State::New }
     }
 
-    /// The same operation, begun.
     pub(super) fn begun(mut operation: O) -> Self {
         let state = State::Begun(begin(&mut operation));
         Self { operation, state }
     }
 
-    /// Does to this one wait what the cancel of its scope would do. Its result is still wanted: it is
-    /// [`Error::Cancelled`](crate::Error::Cancelled), unless it was there already or the call says
-    /// [`OnCancel::WaitForCancel`](super::OnCancel::WaitForCancel). To drop it instead is to want no
-    /// result. One that has not begun never does.
+    /// Cancels this one wait, as cancelling its scope would. It can still be awaited: the output is
+    /// [`Error::Cancelled`](crate::Error::Cancelled), unless the operation had ended already or the
+    /// call sets [`OnCancel::WaitForCancel`](super::OnCancel::WaitForCancel). Drop it instead if
+    /// the output does not matter. An operation that has not started never does.
     pub fn cancel(&mut self) {
         match &self.state {
             State::New => {
@@ -101,7 +100,7 @@ impl<O: Operation> Pending<O> {
         }
     }
 
-    /// The operation together with its wait, if that has begun and is not over.
+    /// The operation together with its wait, while it is pending.
     pub(super) fn parts(&mut self) -> Option<(&mut O, &Wait)> {
         match &self.state {
             State::Begun(Progress::Waits(wait)) => Some((&mut self.operation, wait)),
@@ -109,7 +108,7 @@ impl<O: Operation> Pending<O> {
         }
     }
 
-    /// The wait that has begun and is not over.
+    /// The wait, while it is pending.
     pub(super) const fn wait(&self) -> Option<&Wait> {
         match &self.state {
             State::Begun(Progress::Waits(wait)) => Some(wait),
@@ -149,8 +148,8 @@ impl<O: Operation> Future for Pending<O> {
     }
 }
 
-/// Begins an operation. In a scope that was cancelled it ends instead, as a pending one did, and asks
-/// for nothing.
+/// Starts an operation. In a cancelled scope it ends at once, like a pending one did, and issues no
+/// command.
 fn begin<O: Operation>(operation: &mut O) -> Progress<O::Output> {
     match operation.refused() {
         true => operation.resume(Answer(Resolution::Cancelled)),
@@ -162,7 +161,7 @@ fn begin<O: Operation>(operation: &mut O) -> Progress<O::Output> {
 macro_rules! awaitable {
     ([$($parameter:ident $(: $bound:tt)?),*] $name:ty => $output:ty) => {
         impl<$($parameter $(: $bound)?),*> $name {
-            /// Begins at once instead of when it is first polled.
+            /// Starts at once instead of at the first poll.
             pub fn start(self) -> $crate::context::Pending<Self> {
                 $crate::context::Pending::begun(self)
             }

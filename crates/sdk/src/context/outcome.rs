@@ -1,22 +1,22 @@
-//! What a wait with a deadline comes to.
+//! The result of a wait with a deadline.
 
-/// What a wait with a deadline came to.
+/// The result of a wait with a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "it may have timed out"]
 pub enum Outcome<T> {
-    /// What was waited for came before the deadline.
+    /// The wait ended with this value before the deadline.
     InTime(T),
-    /// It did not.
+    /// The deadline came first.
     TimedOut,
 }
 
 impl<T> Outcome<T> {
-    /// The deadline came first.
+    /// Whether the deadline came first.
     pub const fn timed_out(&self) -> bool {
         matches!(self, Self::TimedOut)
     }
 
-    /// What came in time.
+    /// The value, if the wait ended before the deadline.
     pub fn in_time(self) -> Option<T> {
         match self {
             Self::InTime(value) => Some(value),

@@ -1,4 +1,5 @@
-//! Random values that replay: a keyed hash of a counter, with the run as the key. Nothing is recorded.
+//! Random values that replay: a keyed hash of a counter, with the run as the key. History records
+//! nothing.
 
 use std::hash::Hasher;
 
@@ -6,15 +7,15 @@ use siphasher::sip::SipHasher24;
 
 use crate::executor::Board;
 
-/// What [`Context::random`](super::Context::random) can give: whole numbers, `bool`, `f64` in `0..1`,
-/// and arrays of bytes.
+/// Types that [`Context::random`](super::Context::random) can return: integers, `bool`, `f64` in
+/// `0..1`, and byte arrays.
 pub trait Random {
-    /// Draws a value from random bits.
+    /// Makes a value from random bits.
     fn draw(bits: &mut dyn FnMut() -> u64) -> Self;
 }
 
 impl Board {
-    /// The next 64 random bits. Pinned: histories depend on it.
+    /// The next 64 random bits. The algorithm must not change: histories depend on it.
     pub(super) fn random(&self) -> u64 {
         let mut hasher = SipHasher24::new_with_key(self.started().original_run.as_bytes());
         hasher.write(&self.next_random().to_be_bytes());
@@ -52,7 +53,7 @@ impl Random for bool {
 
 impl Random for f64 {
     fn draw(bits: &mut dyn FnMut() -> u64) -> Self {
-        // 53 bits: as many as a float holds exactly.
+        // 53 bits: the precision of a float.
         let numerator = u32::try_from(bits() >> 32).unwrap_or_default();
         let rest = u32::try_from(bits() >> 43).unwrap_or_default();
         (Self::from(numerator) + Self::from(rest) / 2_f64.powi(21)) / 2_f64.powi(32)

@@ -1,4 +1,4 @@
-//! Waiting for a signal, of one kind or any, for ever or for some time.
+//! Waiting for a signal, of one kind or any, forever or with a deadline.
 
 use std::{fmt, marker::PhantomData, rc::Rc, time::Duration};
 
@@ -27,7 +27,7 @@ pub struct Receive<S> {
     said: Said,
 }
 
-/// A wait for a signal that ends after some time.
+/// A wait for a signal, with a deadline.
 #[must_use = "nothing happens until it is awaited"]
 pub struct ReceiveWithin<S> {
     receive: Receive<S>,
@@ -36,18 +36,18 @@ pub struct ReceiveWithin<S> {
 
 /// Which signals a wait takes. Implemented by this crate alone.
 pub trait Expected: fmt::Debug + Unpin {
-    /// What the wait gives.
+    /// The output of the wait.
     type Output;
 
     /// The signal's name; empty for any.
     #[doc(hidden)]
     fn name(&self) -> &'static str;
 
-    /// Whether it can be waited for.
+    /// Checks that the signal can be waited for.
     #[doc(hidden)]
     fn check(&self) -> Result<()>;
 
-    /// Reads what came.
+    /// Decodes a received signal.
     #[doc(hidden)]
     fn read(&self, name: String, input: Payloads) -> Result<Self::Output>;
 }
@@ -73,7 +73,7 @@ impl<W, I> Expected for SignalDef<W, I> {
     }
 }
 
-/// Stands for every signal that no handler takes.
+/// Matches every signal that no handler takes.
 pub struct Any<W>(PhantomData<fn() -> W>);
 
 impl<W> Any<W> {
@@ -98,7 +98,7 @@ impl<W> Expected for Any<W> {
     }
 }
 
-/// A signal of some name; see [`Context::receive_any`](super::Context::receive_any).
+/// A signal of any name; see [`Context::receive_any`](super::Context::receive_any).
 pub struct AnySignal<W> {
     name: String,
     input: Payloads,
@@ -106,18 +106,18 @@ pub struct AnySignal<W> {
 }
 
 impl<W> AnySignal<W> {
-    /// The signal's name on the wire.
+    /// The name with which the signal was sent.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its arguments, if it is this signal.
+    /// The decoded arguments, if it is this signal.
     pub fn read<I>(&self, signal: SignalDef<W, I>) -> Option<Result<I>> {
         let same = self.name == signal.name();
         same.then(|| signal.decode_input(&self.input).map_err(Error::from))
     }
 
-    /// Its arguments as they travel.
+    /// The encoded arguments, one payload each.
     pub fn payloads(&self) -> &[Payload] {
         &self.input
     }
@@ -128,7 +128,7 @@ impl<S: Expected> Receive<S> {
         Self { board, signal, said: Said::default() }
     }
 
-    /// Waits for at most this long. Zero takes only what is there already.
+    /// Waits for at most this long. Zero takes only a signal that has arrived already.
     pub fn timeout(self, timeout: Duration) -> ReceiveWithin<S> {
         ReceiveWithin { receive: self, limit: Limit::After(timeout) }
     }

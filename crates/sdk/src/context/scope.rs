@@ -17,8 +17,8 @@ use super::{
 };
 use crate::executor::{Board, Cancellation, Kind, Scope, Terms, Wait};
 
-/// A future whose waits can be cancelled together; see [`Context::scope`](super::Context::scope) and
-/// [`Context::shield`](super::Context::shield). Dropping it drops what is inside.
+/// A future whose waits can be cancelled together; see [`Context::scope`](super::Context::scope)
+/// and [`Context::shield`](super::Context::shield). Dropping it drops the inner future.
 #[must_use = "nothing happens until it is awaited"]
 pub struct Scoped<F: Future> {
     board: Rc<Board>,
@@ -31,7 +31,7 @@ impl<F: Future> Scoped<F> {
         Self { board, scope: Scope::new(kind), future: Box::pin(future) }
     }
 
-    /// What cancels it.
+    /// A handle that cancels the scope.
     pub fn canceller(&self) -> Canceller {
         Canceller { board: self.board.clone(), scope: self.scope.clone() }
     }
@@ -72,7 +72,7 @@ impl<F: Future> Future for Inside<F> {
     }
 }
 
-/// A future that no cancel request reaches from outside; see
+/// A future that no cancel request from outside reaches; see
 /// [`Context::shield`](super::Context::shield).
 #[must_use = "nothing happens until it is awaited"]
 pub struct Shielded<F: Future>(Scoped<F>);
@@ -82,18 +82,19 @@ impl<F: Future> Shielded<F> {
         Self(Scoped::new(board, Kind::Shield, future))
     }
 
-    /// What cancels it all the same.
+    /// A handle that cancels the shielded future itself.
     pub fn canceller(&self) -> Canceller {
         self.0.canceller()
     }
 
-    /// Gives what is inside so much time. Then its waits end with
-    /// [`Error::Cancelled`](crate::Error::Cancelled), and if it still waits after that it is dropped.
+    /// Limits the future to this time. Then its waits end with
+    /// [`Error::Cancelled`](crate::Error::Cancelled), and if it is still pending after that it is
+    /// dropped.
     pub fn timeout(self, timeout: Duration) -> ShieldedWithin<F> {
         self.within(Limit::After(timeout))
     }
 
-    /// Gives what is inside time until then; as [`Shielded::timeout`].
+    /// Limits the future to end by this time; see [`Shielded::timeout`].
     pub fn until(self, deadline: Timestamp) -> ShieldedWithin<F> {
         self.within(Limit::At(deadline))
     }
@@ -111,18 +112,18 @@ impl<F: Future> Future for Shielded<F> {
     }
 }
 
-/// A shielded future that has a deadline; see [`Shielded::timeout`].
+/// A shielded future with a deadline; see [`Shielded::timeout`].
 #[must_use = "nothing happens until it is awaited"]
 pub struct ShieldedWithin<F: Future> {
-    /// None when it is over.
+    /// None when it has ended.
     shielded: Option<Scoped<F>>,
     limit: Limit,
-    /// The timer of the deadline, once it has begun.
+    /// The timer of the deadline, once it has started.
     deadline: Option<Wait>,
 }
 
 impl<F: Future> ShieldedWithin<F> {
-    /// What cancels it before its deadline; none if it is over.
+    /// A handle that cancels the future before its deadline; none if it has ended.
     pub fn canceller(&self) -> Option<Canceller> {
         self.shielded.as_ref().map(Scoped::canceller)
     }
@@ -135,7 +136,7 @@ impl<F: Future> Future for ShieldedWithin<F> {
         let Self { shielded, limit, deadline } = &mut *self;
         let Some(inside) = shielded else { return Poll::Pending };
         let board = inside.board.clone();
-        // The deadline begins first, and has a shield of its own: no cancel request ends it.
+        // The deadline starts first, and in its own shield: no cancel request ends it.
         let at = limit.from(board.now());
         if deadline.is_none() && at > board.now() {
             let beyond = board.enter(Scope::new(Kind::Shield));
@@ -149,7 +150,8 @@ impl<F: Future> Future for ShieldedWithin<F> {
             }
             Poll::Pending => {
                 inside.canceller().cancel("its time is up");
-                // What ends now has ended too late, but it had its chance to note how far it came.
+                // An output at this point is too late, but the code had a chance to record its
+                // progress.
                 let _too_late = Pin::new(inside).poll(cx).is_ready();
                 Outcome::TimedOut
             }
@@ -159,7 +161,7 @@ impl<F: Future> Future for ShieldedWithin<F> {
     }
 }
 
-/// Cancels a scope; clones cancel the same one. To drop it cancels nothing.
+/// Cancels a scope; clones cancel the same one. Dropping it cancels nothing.
 #[derive(Clone)]
 pub struct Canceller {
     board: Rc<Board>,
@@ -167,14 +169,15 @@ pub struct Canceller {
 }
 
 impl Canceller {
-    /// Ends every wait that is pending in the scope, and in scopes within it, with
-    /// [`Error::Cancelled`](crate::Error::Cancelled); what is begun there later ends so at once. Shields
-    /// within it are left alone. Only the first call does something.
+    /// Ends every pending wait in the scope, and in scopes inside it, with
+    /// [`Error::Cancelled`](crate::Error::Cancelled); later waits there end the same way at once.
+    /// Shields inside it are not affected. Only the first call has an effect.
     pub fn cancel(&self, reason: impl Into<String>) {
         self.board.cancel_scope(&self.scope, &Cancellation::new(reason, ""));
     }
 
-    /// Why the scope was cancelled, if it was: by this, or by a request from outside that reached it.
+    /// Why the scope was cancelled, if it was: by this handle, or by a request from outside that
+    /// reached it.
     pub fn cancellation(&self) -> Option<Cancellation> {
         self.scope.cancellation()
     }
@@ -185,7 +188,7 @@ impl Canceller {
 #[must_use = "nothing happens until it is awaited"]
 pub struct CancelRequest {
     board: Rc<Board>,
-    /// Where it waits.
+    /// The scope in which it waits.
     scope: Option<Rc<Scope>>,
 }
 
@@ -201,7 +204,7 @@ impl Operation for CancelRequest {
     type Output = Cancellation;
 
     fn refused(&self) -> bool {
-        // It is what this waits for.
+        // It waits for the cancellation itself.
         false
     }
 

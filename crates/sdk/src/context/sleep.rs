@@ -22,7 +22,7 @@ pub struct Sleep {
     said: Said,
 }
 
-/// A sleep that has begun: a timer whose [`Deadline`](super::Deadline) can be moved.
+/// A started sleep: a timer whose [`Deadline`](super::Deadline) can be moved.
 pub type Timer = Pending<Sleep>;
 
 impl Sleep {

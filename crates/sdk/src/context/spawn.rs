@@ -12,7 +12,7 @@ use std::{
 use super::scope::Inside;
 use crate::executor::Board;
 
-/// The result of a spawned task, once it has one. Dropping the handle leaves the task alone.
+/// The future of a spawned task's result. Dropping the handle does not affect the task.
 pub struct JoinHandle<T> {
     slot: Rc<RefCell<Slot<T>>>,
 }

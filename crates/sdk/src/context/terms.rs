@@ -1,4 +1,4 @@
-//! What can be said about a wait: how long, what people are shown, what they may do to its deadline.
+//! Options of a wait: how long, what people are shown, and the limits on moving its deadline.
 
 use std::time::Duration;
 
@@ -13,18 +13,16 @@ use crate::{
     payload::{Data, PayloadError},
 };
 
-/// When a wait ends at the latest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Limit {
-    /// So long after it begins.
+    /// This long after the wait starts.
     After(Duration),
-    /// At this time.
     At(Timestamp),
 }
 
 impl Limit {
-    /// The time at which a wait that begins now ends. It is finite, however far away: "never" is for
-    /// waits without a deadline.
+    /// The time at which a wait that starts now ends. It is finite, however far away: "never" is
+    /// for waits without a deadline.
     pub(crate) fn from(self, now: Timestamp) -> Timestamp {
         let end = match self {
             Self::After(duration) => now.saturating_add(duration),
@@ -34,7 +32,7 @@ impl Limit {
     }
 }
 
-/// What was said about a wait before it begins.
+/// The options of a wait that has not started.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Said {
     terms: Terms,
@@ -72,13 +70,13 @@ impl Said {
         self.terms.guards.max_extensions = Some(count);
     }
 
-    /// What is shown from now on, if others may act.
+    /// The details after the listed actors have changed.
     pub(super) fn changed_actors(&mut self, actors: Vec<String>) -> WaitDetails {
         self.actors(actors);
         self.details().clone()
     }
 
-    /// All of it, unless something cannot be written.
+    /// All options, or an error if a value cannot be encoded.
     pub(super) fn terms(&mut self) -> Result<Terms, Error> {
         match self.unsendable.take() {
             Some(error) => Err(error.into()),
@@ -91,23 +89,23 @@ impl Said {
     }
 }
 
-/// Lets users say what a wait is about. The wait has a `said`.
+/// Adds methods that describe a wait to people. The wait has a `said`.
 macro_rules! described {
     ([$($parameter:ident $(: $bound:tt)?),*] $name:ty, $($said:ident).+) => {
         impl<$($parameter $(: $bound)?),*> $name {
-            /// What the wait is about, shown to people who list waits.
+            /// The subject of the wait, shown to people who list waits.
             pub fn about(mut self, subject: impl Into<String>) -> Self {
                 self.$($said).+.about(subject.into());
                 self
             }
 
-            /// Who may act, shown to people who list waits.
+            /// The people and roles that may act, shown to people who list waits.
             pub fn actors<A: Into<String>>(mut self, actors: impl IntoIterator<Item = A>) -> Self {
                 self.$($said).+.actors(actors.into_iter().map(Into::into).collect());
                 self
             }
 
-            /// Anything else that whoever lists waits should see.
+            /// Adds a named value, shown to people who list waits.
             pub fn data<T: $crate::payload::Data>(
                 mut self,
                 name: impl Into<String>,
@@ -121,17 +119,17 @@ macro_rules! described {
 }
 pub(super) use described;
 
-/// Lets users bound what clients and operators do to the deadline of a wait. The wait has a `said`.
+/// Adds methods that limit how clients and operators move the deadline. The wait has a `said`.
 macro_rules! guarded {
     ([$($parameter:ident $(: $bound:tt)?),*] $name:ty, $($said:ident).+) => {
         impl<$($parameter $(: $bound)?),*> $name {
-            /// Clients and operators cannot move the deadline past this; code can.
+            /// Clients and operators cannot move the deadline past this time; code can.
             pub fn not_after(mut self, at: $crate::Timestamp) -> Self {
                 self.$($said).+.not_after(at);
                 self
             }
 
-            /// Clients and operators can move the deadline so often; code as often as it likes.
+            /// How often clients and operators can move the deadline; code has no limit.
             pub fn max_extensions(mut self, count: u32) -> Self {
                 self.$($said).+.max_extensions(count);
                 self
@@ -139,7 +137,7 @@ macro_rules! guarded {
         }
 
         impl<$($parameter $(: $bound)?),*> $crate::context::Pending<$name> {
-            /// The deadline, which can be read and moved while it is waited for.
+            /// The deadline. It can be read and moved while the wait is pending.
             pub fn deadline(&self) -> $crate::context::Deadline {
                 self.wait().map_or_else($crate::context::Deadline::default, |wait| {
                     $crate::context::Deadline::of(wait)
