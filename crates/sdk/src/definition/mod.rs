@@ -1,5 +1,5 @@
 //! What a workflow is made of, as values: its run, signals, queries and updates. The macro
-//! `#[workflow]` writes them; clients and other workflows name them by path.
+//! `#[workflow]` writes them; clients and other workflows refer to them by path.
 
 mod query;
 mod signal;
@@ -25,54 +25,54 @@ use crate::{
     note = "put `#[workflow]` on its impl block and `#[run]` on one of the methods"
 )]
 pub trait Workflow: Sized + 'static {
-    /// The type's name on the wire.
+    /// The workflow's type name, as registered and recorded in history.
     const NAME: &'static str;
-    /// How the arguments travel.
+    /// How the arguments are encoded.
     const ARGUMENTS: Arguments<Self::Input>;
-    /// All signals.
+    /// Every signal that the workflow declares.
     const SIGNALS: &'static [&'static dyn SignalHandler<Self>];
-    /// All queries.
+    /// Every query that the workflow declares.
     const QUERIES: &'static [&'static dyn QueryHandler<Self>];
-    /// All updates.
+    /// Every update that the workflow declares.
     const UPDATES: &'static [&'static dyn UpdateHandler<Self>];
-    /// What becomes of handlers that still run when the run has its result.
+    /// What happens to handlers that still run when the run has its result.
     const UNFINISHED: Unfinished = Unfinished::Wait;
 
-    /// The arguments of the run.
+    /// The type of the run's arguments.
     type Input: 'static;
-    /// Its result.
+    /// The type of the run's result.
     type Output: Data;
 
-    /// The state at the beginning.
+    /// Creates the state at the start of the run.
     fn init(input: &Self::Input) -> Self;
 
-    /// The run itself.
+    /// The main code of the run; the run closes when it returns.
     fn run(
         ctx: Context<Self>,
         input: Self::Input,
     ) -> LocalBoxFuture<'static, Result<Self::Output, Raised>>;
 
-    /// The arguments as they travel.
+    /// Encodes the arguments of the run, one payload each.
     fn encode_input(input: &Self::Input) -> Result<Payloads, PayloadError> {
         Self::ARGUMENTS
             .encode(input)
             .map_err(|error| error.of(format!("input of workflow {}", Self::NAME)))
     }
 
-    /// The result as it was sent.
+    /// Decodes the result of the run from its payloads.
     fn decode_output(result: &[Payload]) -> Result<Self::Output, PayloadError> {
         payload::decode(result)
             .map_err(|error: PayloadError| error.of(format!("result of workflow {}", Self::NAME)))
     }
 }
 
-/// What becomes of handlers that still run when the run has its result.
+/// What happens to handlers that still run when the run has its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unfinished {
     /// The run waits for them before it completes.
     #[default]
     Wait,
-    /// They end with the run: callers of updates are told, and a warning names them.
+    /// They end with the run: callers of updates get an error, and a warning names the handlers.
     Abandon,
 }
 
@@ -94,12 +94,12 @@ macro_rules! definition {
         }
 
         impl<$($parameter),+> $name<$($parameter),+> {
-            /// The name on the wire.
+            /// The name under which it is declared and called.
             pub const fn name(&self) -> &'static str {
                 self.name
             }
 
-            /// The arguments as they travel.
+            /// Encodes the arguments, one payload each.
             pub fn encode(&self, input: &I) -> Result<Payloads, PayloadError> {
                 self.arguments.encode(input).map_err(|error| error.of(self.input_subject()))
             }

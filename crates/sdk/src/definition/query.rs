@@ -21,7 +21,7 @@ pub struct QueryDef<W: 'static, I: 'static, O: 'static> {
 definition!(QueryDef<W, I, O>, "query");
 
 impl<W, I, O> QueryDef<W, I, O> {
-    /// A query of this wire name.
+    /// A query with this name.
     pub const fn new(
         name: &'static str,
         arguments: Arguments<I>,
@@ -32,7 +32,7 @@ impl<W, I, O> QueryDef<W, I, O> {
 }
 
 impl<W, I, O: Data> QueryDef<W, I, O> {
-    /// The answer as it was sent.
+    /// Decodes an answer from its payloads.
     pub fn decode(&self, answer: &[Payload]) -> Result<O, PayloadError> {
         payload::decode(answer)
             .map_err(|error: PayloadError| error.of(format!("answer of query {}", self.name)))
@@ -41,10 +41,10 @@ impl<W, I, O: Data> QueryDef<W, I, O> {
 
 /// A query without the types of its arguments and answer.
 pub trait QueryHandler<W>: Sync {
-    /// The name on the wire.
+    /// The name under which clients send the query.
     fn name(&self) -> &'static str;
 
-    /// Answers from the state.
+    /// Decodes the arguments and answers from the state.
     fn answer(&self, state: &W, input: &[Payload]) -> Result<Payloads, Failure>;
 }
 

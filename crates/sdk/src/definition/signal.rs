@@ -1,5 +1,5 @@
-//! Signals: input that needs no answer. One is applied to the state, starts a task of its own, or is
-//! kept until the run receives it.
+//! Signals: input that needs no answer. A signal is applied to the state, starts a task, or is kept
+//! until the run receives it.
 
 use abide_core::payload::{Payload, Payloads};
 
@@ -23,7 +23,7 @@ pub enum SignalCode<W: 'static, I: 'static> {
     Keep,
     /// It changes the state at once.
     Apply(fn(&mut W, I)),
-    /// It starts a task of its own.
+    /// It starts a task beside the run.
     Task(fn(Context<W>, I) -> LocalBoxFuture<'static, ()>),
 }
 
@@ -38,7 +38,7 @@ impl<W, I> Clone for SignalCode<W, I> {
 impl<W, I> Copy for SignalCode<W, I> {}
 
 impl<W, I> SignalDef<W, I> {
-    /// A signal of this wire name.
+    /// A signal with this name.
     pub const fn new(name: &'static str, arguments: Arguments<I>, code: SignalCode<W, I>) -> Self {
         Self { name, arguments, code }
     }
@@ -46,23 +46,23 @@ impl<W, I> SignalDef<W, I> {
 
 /// A signal without the type of its arguments.
 pub trait SignalHandler<W>: Sync {
-    /// The name on the wire.
+    /// The name under which clients send the signal.
     fn name(&self) -> &'static str;
 
-    /// The signal is kept until the run receives it; no code runs when it arrives.
+    /// Whether the signal is kept until the run receives it; then no code runs when it arrives.
     fn kept(&self) -> bool;
 
     /// Handles a signal that has arrived.
     fn arrive(&self, ctx: &Context<W>, input: &[Payload]) -> Result<Arrival, PayloadError>;
 }
 
-/// What came of a signal that has arrived.
+/// The effect of a signal that has arrived.
 pub enum Arrival {
-    /// It waits to be received.
+    /// It is kept until the run receives it.
     Kept,
-    /// The state has changed.
+    /// The handler has changed the state.
     Applied,
-    /// A task is to be run.
+    /// The handler is this task, which has not started.
     Task(LocalBoxFuture<'static, ()>),
 }
 
@@ -78,7 +78,8 @@ impl<W, I> SignalHandler<W> for SignalDef<W, I> {
     fn arrive(&self, ctx: &Context<W>, input: &[Payload]) -> Result<Arrival, PayloadError> {
         Ok(match self.code {
             SignalCode::Keep => {
-                // What cannot be read must not reach the run, which could only fail by it.
+                // A signal that cannot be decoded must not reach the run, which could only fail on
+                // it.
                 self.decode_input(input)?;
                 Arrival::Kept
             }

@@ -1,4 +1,4 @@
-//! Updates: input that code may refuse, and that has an outcome.
+//! Updates: input that code may reject, and that has an outcome.
 
 use std::{
     any::Any,
@@ -27,15 +27,15 @@ pub struct UpdateDef<W: 'static, I: 'static, O: 'static> {
     code: UpdateCode<W, I, O>,
 }
 
-/// Judges an update by the state and the arguments, and changes neither. It is part of the workflow's
-/// code: it runs again on replay.
+/// Judges an update by the state and the arguments, and changes neither. It is part of the
+/// workflow's code: it runs again on replay.
 pub type Validator<W, I> = fn(&W, &I) -> Result<(), Raised>;
 
-/// What carries out an accepted update.
+/// The handler of an accepted update.
 pub enum UpdateCode<W: 'static, I: 'static, O: 'static> {
-    /// A change of the state, at once.
+    /// Changes the state at once.
     Apply(fn(&mut W, I) -> Result<O, Raised>),
-    /// A task of its own.
+    /// Runs as a task beside the run.
     Task(fn(Context<W>, I) -> LocalBoxFuture<'static, Result<O, Raised>>),
 }
 
@@ -50,7 +50,7 @@ impl<W, I, O> Clone for UpdateCode<W, I, O> {
 impl<W, I, O> Copy for UpdateCode<W, I, O> {}
 
 impl<W, I, O> UpdateDef<W, I, O> {
-    /// An update of this wire name.
+    /// An update with this name.
     pub const fn new(
         name: &'static str,
         arguments: Arguments<I>,
@@ -59,7 +59,7 @@ impl<W, I, O> UpdateDef<W, I, O> {
         Self { name, arguments, validate: None, code }
     }
 
-    /// The same update, refused where `validate` says so.
+    /// The same update with a validator, which can reject it.
     #[must_use]
     pub const fn validated(mut self, validate: Validator<W, I>) -> Self {
         self.validate = Some(validate);
@@ -73,7 +73,7 @@ impl<W, I, O: Data> UpdateDef<W, I, O> {
         Failure { message, error_type: "Panic".into(), ..Failure::default() }
     }
 
-    /// The result as it was sent.
+    /// Decodes a result from its payloads.
     pub fn decode(&self, result: &[Payload]) -> Result<O, PayloadError> {
         payload::decode(result)
             .map_err(|error: PayloadError| error.of(format!("result of update {}", self.name)))
@@ -82,11 +82,11 @@ impl<W, I, O: Data> UpdateDef<W, I, O> {
 
 /// An update without the types of its arguments and result.
 pub trait UpdateHandler<W>: Sync {
-    /// The name on the wire.
+    /// The name under which clients send the update.
     fn name(&self) -> &'static str;
 
-    /// Reads the arguments and lets the validator judge them; on success calls `accept` and begins.
-    /// A failure refuses the update, and so does a validator that panics.
+    /// Decodes the arguments and runs the validator; on success calls `accept` and starts the
+    /// handler. A failure rejects the update, and so does a validator that panics.
     fn admit(
         &self,
         ctx: &Context<W>,
@@ -95,11 +95,11 @@ pub trait UpdateHandler<W>: Sync {
     ) -> Result<UpdateProgress, Failure>;
 }
 
-/// How far an accepted update has come.
+/// The progress of an accepted update.
 pub enum UpdateProgress {
-    /// It has its outcome.
+    /// The handler has finished with this outcome.
     Done(Result<Payloads, Failure>),
-    /// A task is to be run, which gives the outcome.
+    /// The handler is this task, which returns the outcome.
     Task(LocalBoxFuture<'static, Result<Payloads, Failure>>),
 }
 
@@ -116,7 +116,7 @@ impl<W, I, O: Data> UpdateHandler<W> for UpdateDef<W, I, O> {
     ) -> Result<UpdateProgress, Failure> {
         let input = self.decode_input(input).map_err(|error| Raised::new(error).into_failure())?;
         if let Some(validate) = self.validate {
-            // A validator leaves nothing behind, so one that panics has only refused the update.
+            // A validator has no effects, so one that panics has only rejected the update.
             let judge = || ctx.look(|state| validate(state, &input));
             catch_unwind(AssertUnwindSafe(judge))
                 .map_err(|panic| self.panicked(&*panic))?
