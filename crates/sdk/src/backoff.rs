@@ -1,4 +1,4 @@
-//! Waits between repeated tries, each longer than the one before.
+//! Growing pauses between retries.
 
 use std::time::Duration;
 
@@ -6,7 +6,6 @@ use uuid::Uuid;
 
 const FIRST: Duration = Duration::from_millis(10);
 
-/// The next wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backoff {
     next: Duration,
@@ -14,23 +13,22 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Waits of 10 ms, 20 ms and so on, up to `longest`.
+    /// Pauses of 10 ms, 20 ms and so on, up to `longest`.
     pub(crate) fn new(longest: Duration) -> Self {
         Self { next: FIRST.min(longest), longest }
     }
 
-    /// How long to wait now.
     pub(crate) fn step(&mut self) -> Duration {
         let step = self.next;
         self.next = (step * 2).min(self.longest);
         step
     }
 
-    /// How long to wait now if many may be waiting for the same thing: up to a quarter less, at
-    /// random, so that they do not come all at once.
+    /// The next pause with jitter, for many clients that wait for the same server: up to a quarter
+    /// shorter, at random, so that they do not retry all at once.
     pub(crate) fn scattered_step(&mut self) -> Duration {
         let step = self.step();
-        // A random id is enough of a die, and is here already.
+        // A random id gives enough randomness without another dependency.
         let drawn = u32::from(Uuid::new_v4().as_bytes()[15]);
         step - step * drawn / (4 * 256)
     }

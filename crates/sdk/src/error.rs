@@ -1,4 +1,4 @@
-//! What can go wrong from the view of workflow code.
+//! Errors as workflow code sees them.
 
 use abide_core::{
     event::DeliveryFailure,
@@ -15,59 +15,59 @@ use crate::{
     saga::SagaFailure,
 };
 
-/// Causes that are kept beneath a failed step: a failure that came up through many generations of
-/// children stays well below the depth at which it is refused.
+/// How many causes are kept beneath a failed step: a failure that passed through many generations
+/// of children stays well below the depth at which it is refused.
 const CAUSES_MAX: usize = 50;
 
 /// The result of workflow code.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a step of a workflow did not succeed. Returned by the run, it fails the run; one that
-/// [`is_cancelled`](Error::is_cancelled) after a cancel request cancels it. As the source of another error it means the same, except through
-/// `#[error(transparent)]`, which hides it.
+/// Why a step of a workflow did not succeed. Returned by the run, it fails the run; after a cancel
+/// request, an error that [`is_cancelled`](Error::is_cancelled) cancels it. The same holds if it is
+/// the source of another error, except through `#[error(transparent)]`, which hides it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An activity failed for good.
+    /// An activity failed, and no retry follows.
     #[error(transparent)]
     Activity(Box<ActivityFailure>),
     /// A child failed, or could not be started.
     #[error(transparent)]
     Child(Box<ChildFailure>),
-    /// Another workflow could not be reached.
+    /// A signal or cancel request could not be delivered to another workflow.
     #[error(transparent)]
     External(Box<ExternalFailure>),
-    /// This step was cancelled while it waited: by a request to the run or its scope, or alone; or its
-    /// scope was cancelled before it began.
+    /// This step was cancelled while it waited: by a request to the run or its scope, or alone; or
+    /// its scope was cancelled before it started.
     #[error("cancelled")]
     Cancelled,
     /// Workflow code gave up; made by [`Error::fail`] and [`Error::from_source`].
     #[error("{}", .0.message)]
     Failed(Box<Failure>),
-    /// A saga failed, and not all of it could be undone.
+    /// A saga failed, and not all of its steps could be undone.
     #[error(transparent)]
     Saga(Box<SagaFailure>),
-    /// Data could not be written or read.
+    /// A value could not be encoded, or a payload could not be decoded.
     #[error(transparent)]
     Payload(#[from] PayloadError),
-    /// Not a failure: the run goes on in a new one. Made by
+    /// Not a failure: the run continues in a new one. Made by
     /// [`Context::continue_as_new`](crate::Context::continue_as_new) and
     /// [`Context::next_run`](crate::Context::next_run), to be returned by the run.
     #[error("the run continues as new")]
     ContinueAsNew(Box<NextRun>),
 }
 
-/// An activity that failed for good.
+/// An activity that failed, with no retry to follow.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("activity {activity_type} failed: {}", .failure.message)]
 pub struct ActivityFailure {
-    /// The activity's type.
+    /// The registered name of the activity.
     pub activity_type: String,
-    /// Its id within the run.
+    /// The id of the activity within the run.
     pub activity: ActivityId,
-    /// Why it failed.
+    /// The failure of the last attempt.
     pub failure: Failure,
-    /// Why it was not tried again.
+    /// Why it was not retried.
     pub retry_state: RetryState,
 }
 
@@ -75,13 +75,13 @@ pub struct ActivityFailure {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("child {workflow} of type {workflow_type} failed: {}", .failure.message)]
 pub struct ChildFailure {
-    /// The child's type.
+    /// The type name of the child.
     pub workflow_type: String,
     /// The child's workflow id.
     pub workflow: WorkflowId,
-    /// Why it failed.
+    /// Why it failed or could not be started.
     pub failure: Failure,
-    /// Why it was not tried again, by the engine or by the run itself.
+    /// Why it was not retried, by the engine or by the run itself.
     pub retry_state: RetryState,
     /// Set if the child was never started.
     pub not_started: Option<DeliveryFailure>,
@@ -91,19 +91,19 @@ pub struct ChildFailure {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("workflow {workflow} was not reached: {}", delivery_message(*.cause))]
 pub struct ExternalFailure {
-    /// The other workflow.
+    /// The id of the other workflow.
     pub workflow: WorkflowId,
     /// Why it was not reached.
     pub cause: DeliveryFailure,
 }
 
 impl Error {
-    /// Workflow code gives up, and says why.
+    /// Fails with this message.
     pub fn fail(message: impl Into<String>) -> Self {
         Self::Failed(Box::new(Failure { message: message.into(), ..Failure::default() }))
     }
 
-    /// Workflow code gives up because of an error of any type.
+    /// Fails with an error of any type as the cause.
     pub fn from_source<E: Into<BoxError> + 'static>(error: E) -> Self {
         let raised = match Raised::new(error).downcast::<Self>() {
             Ok(error) => return *error,
@@ -116,7 +116,7 @@ impl Error {
         }
     }
 
-    /// Something was cancelled: the wait itself, or, where its end was waited for, the activity or the
+    /// Whether the wait itself was cancelled, or, where its end was waited for, the activity or the
     /// child. Returned by a run that was asked to cancel itself, such an error cancels the run.
     pub fn is_cancelled(&self) -> bool {
         match self {
@@ -127,7 +127,7 @@ impl Error {
         }
     }
 
-    /// The time of an activity or of a child was up. Whether it took effect is not known.
+    /// Whether an activity or a child timed out. It may or may not have taken effect.
     pub fn is_timeout(&self) -> bool {
         match self {
             Self::Activity(activity) => activity.failure.is_timeout(),
@@ -136,7 +136,7 @@ impl Error {
         }
     }
 
-    /// What the activity or child that was cancelled gave along.
+    /// The details of the cancelled activity or child.
     pub(crate) fn cancel_details(&self) -> Payloads {
         match self {
             Self::Activity(activity) => activity.failure.details.clone(),
@@ -145,7 +145,7 @@ impl Error {
         }
     }
 
-    /// What history keeps of the error.
+    /// The failure that history records.
     pub fn to_failure(&self) -> Failure {
         let message = self.to_string();
         let wrapped = |kind, causes| Failure { causes, ..Failure::server(kind, message.clone()) };
@@ -165,7 +165,7 @@ impl Error {
     }
 }
 
-/// Why an effect did not reach its target, for people.
+/// Why a request did not reach its target, for people.
 pub(crate) const fn delivery_message(cause: DeliveryFailure) -> &'static str {
     match cause {
         DeliveryFailure::NotFound => "there is no such workflow",

@@ -6,8 +6,8 @@ use std::{
     task::{Context, Poll},
 };
 
-/// Runs up to eight futures at once and gives a tuple of their outputs. They are polled in the order in
-/// which they are written.
+/// Runs up to eight futures at once and returns a tuple of their outputs. They are polled in the
+/// order in which they are written.
 ///
 /// ```
 /// # use abide_sdk::{ActivityDef, Context, Result, join};
@@ -25,8 +25,8 @@ macro_rules! join {
     };
 }
 
-/// Runs up to eight futures that can fail at once, and gives a tuple of their values, or the first
-/// failure. With that the others are dropped, which cancels what they wait for. All failures have the
+/// Runs up to eight fallible futures at once, and returns a tuple of their values, or the first
+/// failure. A failure drops the others, which cancels what they wait for. All failures have the
 /// same type.
 ///
 /// ```
@@ -46,27 +46,27 @@ macro_rules! try_join {
     }};
 }
 
-/// Pinned futures of which all are wanted.
+/// Pinned futures that are all awaited.
 pub trait Joined {
-    /// What they give.
+    /// A tuple of their outputs.
     type Output;
 
     /// Waits for all of them.
     fn join(self) -> impl Future<Output = Self::Output>;
 }
 
-/// Pinned futures of which all are wanted, unless one fails.
+/// Pinned futures that are all awaited, unless one fails.
 pub trait TryJoined {
-    /// What they give.
+    /// A tuple of their values.
     type Values;
-    /// How they fail.
+    /// The error type that they share.
     type Error;
 
     /// Waits for all of them, or for the first failure.
     fn try_join(self) -> impl Future<Output = Result<Self::Values, Self::Error>>;
 }
 
-/// A future, or what it gave.
+/// A future, or its output.
 enum Part<F: Future> {
     Waits(F),
     Done(F::Output),

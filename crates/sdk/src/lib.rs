@@ -1,23 +1,23 @@
 //! Workflows and activities in Rust.
 //!
-//! A workflow is a struct with a run, signals, queries and updates; an activity is an async function.
-//! The attributes `#[workflow]`, `#[activity]` and `#[activities]` (feature `macros`) turn them into
-//! definitions: typed values that clients and workflows name by path.
+//! A workflow is a struct with a run, signals, queries and updates; an activity is an async
+//! function. The attributes `#[workflow]`, `#[activity]` and `#[activities]` (feature `macros`)
+//! turn them into definitions: typed values that clients and workflows refer to by path.
 //!
-//! - [`Context`] is what workflow code holds; [`ActivityContext`] is what activities hold.
-//! - [`parallel`] does many things at once; [`context::Scoped`] is what can be cancelled together.
-//! - [`approval`] asks people, and takes their decisions.
-//! - [`definition`] says what a workflow is made of, [`payload`] how its data travels, [`Error`] what
-//!   can go wrong.
+//! - [`Context`] is the handle of workflow code; [`ActivityContext`] is the handle of activities.
+//! - [`parallel`] runs many things at once; [`context::Scoped`] groups what is cancelled together.
+//! - [`approval`] asks people, and collects their decisions.
+//! - [`definition`] says what a workflow is made of, [`payload`] how its data is encoded, [`Error`]
+//!   what can go wrong.
 //! - [`executor`] runs workflow code deterministically; [`registry`] is what a worker can run.
-//! - Feature `worker`: `Client` starts workflows and speaks to them, `Worker` runs them, over any
-//!   [`transport`].
+//! - Feature `worker`: `Client` starts workflows and communicates with them, `Worker` runs them,
+//!   over any [`transport`].
 //!
 //! Without features nothing here needs a runtime or a network.
 
 #![warn(missing_docs)]
 
-// The macros name this crate as its users know it.
+// The macros refer to this crate by the name that users know.
 extern crate self as abide;
 
 pub mod activity;
@@ -77,7 +77,7 @@ pub use abide_core::{
     time::Timestamp,
 };
 
-/// What workflows and activities need, to be imported as a whole.
+/// What workflows and activities need, for a glob import.
 pub mod prelude {
     pub use crate::{
         ActivityContext, ActivityError, Context, Deadline, Error, OnCancel, Outcome, RetryPolicy,

@@ -1,5 +1,5 @@
-//! How values become payloads and payloads become values: JSON, one payload per argument, with the
-//! encoding in the metadata. A type that must not be touched travels as [`RawPayload`].
+//! Encoding of values as payloads: JSON, one payload per argument, with the encoding in the
+//! metadata. Data that must not be decoded is passed on as [`RawPayload`].
 
 use std::any::{TypeId, type_name};
 
@@ -7,31 +7,32 @@ use abide_core::payload::{Payload, Payloads};
 use bytes::Bytes;
 use serde::{Serialize, de::DeserializeOwned};
 
-/// The metadata key that says how the bytes are to be read.
+/// The metadata key that names the encoding.
 const ENCODING: &str = "encoding";
 
-/// The one encoding that this SDK writes.
+/// The only encoding that this SDK writes.
 const JSON: &str = "json/plain";
 
-/// What can be an argument or a result: every type that serde can write and read, and [`RawPayload`].
+/// What can be an argument or a result: every type that serde can serialize and deserialize, and
+/// [`RawPayload`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument or a result",
     label = "cannot be written to history",
     note = "derive `serde::Serialize` and `serde::Deserialize` for it; it must own its data"
 )]
 pub trait Data: Sized + 'static {
-    /// The payload of this value; none for `()`.
+    /// Encodes the value; none for `()`.
     fn to_payload(&self) -> Result<Option<Payload>, PayloadError>;
 
-    /// The value of this payload; none stands for an argument that was not sent.
+    /// Decodes the payload; none means that the argument was not sent.
     fn from_payload(payload: Option<&Payload>) -> Result<Self, PayloadError>;
 }
 
-/// A payload as it is, for code that passes data along without reading it.
+/// A payload as it is, for code that passes data along without decoding it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawPayload(pub Payload);
 
-/// A value could not be turned into a payload, or a payload into a value.
+/// A value could not be encoded, or a payload could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{subject}: {message}")]
 pub struct PayloadError {
@@ -44,7 +45,7 @@ impl PayloadError {
         Self { subject: "data".into(), message }
     }
 
-    /// The same error, saying whose data it is.
+    /// The same error with the name of the data that it is about.
     #[must_use]
     pub fn of(mut self, subject: impl Into<String>) -> Self {
         self.subject = subject.into();
@@ -65,7 +66,8 @@ impl<T: Serialize + DeserializeOwned + 'static> Data for T {
     }
 
     fn from_payload(payload: Option<&Payload>) -> Result<Self, PayloadError> {
-        // What was not sent reads as null, so that `()` and optional arguments need no payload.
+        // A missing payload is decoded as null, so that `()` and optional arguments need no
+        // payload.
         let data = payload.map_or(&b"null"[..], |payload| &payload.data);
         serde_json::from_slice(data).map_err(|error| unreadable::<T>(payload, &error))
     }
@@ -96,17 +98,17 @@ fn unreadable<T>(payload: Option<&Payload>, error: &serde_json::Error) -> Payloa
     PayloadError::new(message)
 }
 
-/// The payloads of one value.
+/// Encodes one value; `()` has no payload.
 pub fn encode<T: Data>(value: &T) -> Result<Payloads, PayloadError> {
     Ok(value.to_payload()?.into_iter().collect())
 }
 
-/// The one value of these payloads.
+/// Decodes one value from the first payload, or from none.
 pub fn decode<T: Data>(payloads: &[Payload]) -> Result<T, PayloadError> {
     T::from_payload(payloads.first())
 }
 
-/// How the arguments of a definition travel: nothing, one value, or a tuple of several.
+/// How the arguments of a definition are encoded: nothing, one value, or a tuple of several.
 pub struct Arguments<I> {
     encode: fn(&I) -> Result<Payloads, PayloadError>,
     decode: fn(&[Payload]) -> Result<I, PayloadError>,
@@ -121,26 +123,26 @@ impl<I> Clone for Arguments<I> {
 impl<I> Copy for Arguments<I> {}
 
 impl<I> Arguments<I> {
-    /// One payload per argument.
+    /// Encodes the arguments, one payload each.
     pub fn encode(&self, input: &I) -> Result<Payloads, PayloadError> {
         (self.encode)(input)
     }
 
-    /// The arguments; payloads beyond the last are ignored.
+    /// Decodes the arguments; payloads beyond the last are ignored.
     pub fn decode(&self, payloads: &[Payload]) -> Result<I, PayloadError> {
         (self.decode)(payloads)
     }
 }
 
 impl Arguments<()> {
-    /// No arguments.
+    /// For a definition without arguments: no payload.
     pub const fn none() -> Self {
         Self { encode: |&()| Ok(Vec::new()), decode: |_| Ok(()) }
     }
 }
 
 impl<T> Arguments<T> {
-    /// One argument.
+    /// For a definition with one argument: one payload.
     pub const fn one() -> Self
     where
         T: Data,
@@ -152,7 +154,7 @@ impl<T> Arguments<T> {
 macro_rules! several {
     ($(($($name:ident $index:tt),+))+) => {$(
         impl<$($name),+> Arguments<($($name,)+)> {
-            /// Several arguments.
+            /// For a definition with several arguments: one payload each, in order.
             pub const fn several() -> Self
             where
                 $($name: Data),+
@@ -176,7 +178,7 @@ several! {
     (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7)
 }
 
-/// An argument that keeps its place: `()` among others is written as null.
+/// An argument that keeps its position: `()` among others is encoded as null.
 fn positional<T: Data>(value: &T) -> Result<Payload, PayloadError> {
     Ok(value.to_payload()?.unwrap_or_else(|| Payload::new("null")))
 }

@@ -1,4 +1,4 @@
-//! Errors as user code returns them, of any type, and the failure that history keeps of them.
+//! Errors as user code returns them, of any type, and the failure that history records for them.
 
 use std::{any::type_name, error::Error as StdError};
 
@@ -6,16 +6,17 @@ use abide_core::failure::{Failure, FailureKind};
 
 use crate::{activity::ActivityError, approval::Refusal, error::Error};
 
-/// Sources of an error that are kept: well below the depth at which a failure is refused.
+/// How many sources of an error are kept: well below the depth at which a failure is refused.
 const CAUSES_MAX: usize = 20;
 
-/// Any error that can leave an activity, a run or an update.
+/// Any error that an activity, a run or an update can return.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// An error that left user code, with the name of its type.
+/// An error that user code returned, with the name of its type.
 ///
-/// Errors of this crate keep their meaning as sources of others: through `#[from]` and `#[source]`, and
-/// through the context of `anyhow`. An `#[error(transparent)]` wrapper hides the error that it holds.
+/// Errors of this crate keep their meaning as sources of others: through `#[from]` and `#[source]`,
+/// and through the context of `anyhow`. An `#[error(transparent)]` wrapper hides the error that it
+/// holds.
 #[derive(Debug)]
 pub struct Raised {
     error: BoxError,
@@ -23,25 +24,25 @@ pub struct Raised {
 }
 
 impl Raised {
-    /// Takes the error as it was returned.
+    /// Wraps the error as it was returned.
     pub fn new<E: Into<BoxError> + 'static>(error: E) -> Self {
         Self { error: boxed(error), error_type: short_name(type_name::<E>()) }
     }
 
-    /// The error as one of our own, if it is one itself.
+    /// The error itself as one of this crate's types, if it is one.
     pub(crate) fn downcast<T: StdError + 'static>(self) -> Result<Box<T>, Self> {
         let error_type = self.error_type;
         self.error.downcast().map_err(|error| Self { error, error_type })
     }
 
-    /// The first of the error and its sources that is a `T`: what a wrapper has as its source keeps its
-    /// meaning.
+    /// The first of the error and its sources that is a `T`: an error keeps its meaning as the
+    /// source of a wrapper.
     pub(crate) fn find<T: StdError + 'static>(&self) -> Option<&T> {
         self.chain().find_map(as_a)
     }
 
-    /// What history keeps: the message and type of the error, and its sources as causes. What one of our
-    /// own errors among the sources says about retries holds for the whole.
+    /// The failure that history records: the message and type of the error, and its sources as
+    /// causes. The retry instructions of this crate's errors among the sources apply to the whole.
     pub fn into_failure(self) -> Failure {
         let failure = failure_of(&*self.error, CAUSES_MAX);
         if own_failure(&*self.error).is_some() {
@@ -66,19 +67,19 @@ impl Raised {
     }
 }
 
-/// An error as one of our own, if it is one.
+/// An error as one of this crate's types, if it is one.
 fn as_a<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
     error.downcast_ref::<T>().or_else(|| error.downcast_ref::<Box<T>>().map(|boxed| &**boxed))
 }
 
-/// What an error of our own says, if it is one.
+/// The failure of one of this crate's errors, if it is one.
 fn own_failure(error: &(dyn StdError + 'static)) -> Option<Failure> {
     let of_activity = || as_a::<ActivityError>(error).map(ActivityError::to_failure);
     let of_refusal = || as_a::<Refusal>(error).map(Refusal::to_failure);
     as_a::<Error>(error).map(Error::to_failure).or_else(of_activity).or_else(of_refusal)
 }
 
-/// An error with its sources as causes, as many as are allowed.
+/// An error with its sources as causes, up to the bound.
 fn failure_of(error: &(dyn StdError + 'static), causes: usize) -> Failure {
     let failure = own_failure(error)
         .unwrap_or_else(|| Failure { message: error.to_string(), ..Failure::default() });
@@ -86,7 +87,7 @@ fn failure_of(error: &(dyn StdError + 'static), causes: usize) -> Failure {
         return failure;
     }
     let beneath = match as_a::<ActivityError>(error) {
-        // It speaks with the words of its source, which need not be said twice.
+        // It repeats the message of its source, which is therefore skipped.
         Some(error) => error.source().and_then(StdError::source),
         None => error.source(),
     };
@@ -95,7 +96,8 @@ fn failure_of(error: &(dyn StdError + 'static), causes: usize) -> Failure {
     Failure { causes: cause.into_iter().collect(), ..failure }
 }
 
-/// The last segment of a type's path, which stays the same when the type moves. Plain text has no type.
+/// The last segment of a type's path, which stays the same when the type moves. Plain text has no
+/// type.
 fn short_name(path: &'static str) -> &'static str {
     let end = path.find('<').unwrap_or(path.len());
     match path[..end].rsplit("::").next() {

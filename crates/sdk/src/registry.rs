@@ -1,4 +1,4 @@
-//! What a worker can run: workflows and activities by the names that they have on the wire.
+//! What a worker can run: workflows and activities by their registered names.
 
 use std::{collections::BTreeMap, future::Future, sync::Arc};
 
@@ -24,9 +24,9 @@ use crate::{
 
 /// One run's code in memory. Not `Send`: it lives on one workflow thread of the worker.
 pub trait WorkflowCode: Code {
-    /// Answers a query on the state as it is. `moves` are those of
+    /// Answers a query from the current state. `moves` are those of
     /// [`Replay::unseen_moves`](abide_core::replay::Replay::unseen_moves): the answer shows these
-    /// deadlines as moved, although code has not been told.
+    /// deadlines as moved, although code has not seen the moves.
     fn query(
         &mut self,
         name: &str,
@@ -34,14 +34,15 @@ pub trait WorkflowCode: Code {
         moves: Vec<(TimerId, Timestamp)>,
     ) -> Result<Payloads, Failure>;
 
-    /// What is to be done about local activities, each thing said once. To be asked when a task is open
-    /// and its turn was taken, and again whenever the end of one was told, which is done by
+    /// The new work about local activities; each item is returned once. Call it when a task is open
+    /// and its turn was taken, and again whenever the end of one was delivered by
     /// [`Replay::local_resolved`](abide_core::replay::Replay::local_resolved).
     fn take_local_work(&mut self) -> LocalWork;
 
-    /// Why the task must fail although code answered: a panic, a foreign wake, an argument that cannot
-    /// be read. Taken once. Ask after every feed and turn, before looking at a mismatch: code that was
-    /// stopped emits nothing, which fits no history. The machine is of no use afterwards.
+    /// Why the task must fail although code answered: a panic, a foreign wake, an argument that
+    /// cannot be decoded. Returned once. Call it after every feed and turn, before checking for a
+    /// mismatch: stopped code issues no commands, which matches no history. The machine cannot be
+    /// used afterwards.
     fn take_fault(&mut self) -> Option<Fault>;
 }
 
@@ -58,9 +59,9 @@ impl Code for Box<dyn WorkflowCode> {
 /// Why a workflow task must fail.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// What history says of it.
+    /// The cause that history records.
     pub cause: TaskFailureCause,
-    /// Details.
+    /// The message and type of the error.
     pub failure: Failure,
 }
 
@@ -73,24 +74,24 @@ pub struct Registry {
     activities: BTreeMap<&'static str, Arc<dyn ActivityCode>>,
 }
 
-/// The name is taken.
+/// A name is registered already.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
-    /// By another workflow.
+    /// Two workflows have this name.
     #[error("a workflow named {0} is registered already; give one of them another name")]
     DuplicateWorkflow(&'static str),
-    /// By another activity.
+    /// Two activities have this name.
     #[error("an activity named {0} is registered already; give one of them another name")]
     DuplicateActivity(&'static str),
 }
 
 impl Registry {
-    /// A registry of nothing.
+    /// A registry without workflows and activities.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a workflow.
+    /// Adds a workflow. Fails if its name is registered.
     pub fn workflow<W: Workflow>(&mut self) -> Result<(), RegistryError> {
         if self.workflows.contains_key(W::NAME) {
             return Err(RegistryError::DuplicateWorkflow(W::NAME));
@@ -101,7 +102,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Adds an activity that needs no state.
+    /// Adds an activity that needs no state. Fails if its name is registered.
     pub fn activity<A>(&mut self, activity: A) -> Result<(), RegistryError>
     where
         A: Activity<State = (), Input: Send, Output: Data>,
@@ -115,7 +116,7 @@ impl Registry {
         A::ACTIVITIES.iter().try_for_each(|activity| self.add(*activity, &shared))
     }
 
-    /// Puts other code in the place of an activity, registered or not: for tests.
+    /// Replaces the code of an activity, registered or not: for tests.
     pub fn replace_activity<A, F, R, E>(&mut self, activity: A, code: F)
     where
         A: Activity<State: Send + Sync, Input: Send, Output: Data>,
@@ -128,7 +129,7 @@ impl Registry {
         self.activities.insert(definition.name(), Arc::new(replaced));
     }
 
-    /// Puts other code in the place of a workflow, registered or not: for tests.
+    /// Replaces the code of a workflow, registered or not: for tests.
     pub fn replace_workflow<W: Workflow>(
         &mut self,
         create: impl Fn(&WorkflowKey, RunId) -> Box<dyn WorkflowCode> + Send + Sync + 'static,
@@ -136,7 +137,7 @@ impl Registry {
         self.workflows.insert(W::NAME, Arc::new(create));
     }
 
-    /// Puts code around that of an activity, if it is registered: for tests.
+    /// Wraps the code of an activity, if it is registered: for tests.
     pub fn wrap_activity(
         &mut self,
         activity_type: &str,
@@ -157,7 +158,7 @@ impl Registry {
         self.activities.keys().copied()
     }
 
-    /// New code for a run, at its very beginning; none if the type is unknown.
+    /// New code for a run, before its first step; none if the type is unknown.
     pub fn create(
         &self,
         workflow_type: &str,

@@ -1,4 +1,4 @@
-//! Checks recorded histories against the code as it is now, without an engine.
+//! Checks recorded histories against the current code, without an engine.
 
 use abide_core::{
     codec::DecodeError,
@@ -12,24 +12,24 @@ use crate::registry::{Fault, Registry};
 /// Why a recorded history does not replay.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// The bytes are no history.
+    /// The bytes are not a history.
     #[error("the history cannot be read: {0}")]
     Unreadable(#[from] DecodeError),
-    /// Its beginning is missing, or an event in between.
+    /// The first event, or one in between, is missing.
     #[error("the history is not whole: {0}")]
     NotWhole(String),
-    /// It is of a workflow that the code does not have.
+    /// The workflow of the history is not registered.
     #[error("the history is of workflow {recorded}, not of {}", .known.join(", "))]
     OtherWorkflow {
-        /// Whose history it is.
+        /// The workflow type of the history.
         recorded: String,
-        /// The workflows that could have been replayed.
+        /// The workflow types that are registered.
         known: Vec<String>,
     },
-    /// The code takes other steps than it did then: shown as a small diff.
+    /// The code takes other steps than it did then; shown as a small diff.
     #[error("workflow {code} does not fit its history: {mismatch}")]
     Mismatch {
-        /// The workflow.
+        /// The workflow type that was replayed.
         code: String,
         /// Where and how they differ.
         mismatch: Box<Mismatch>,
@@ -37,15 +37,15 @@ pub enum ReplayError {
     /// The code panicked, or did what workflow code must not do.
     #[error("workflow {code} cannot be replayed: {}", .fault.failure.message)]
     Fault {
-        /// The workflow.
+        /// The workflow type that was replayed.
         code: String,
-        /// What happened.
+        /// Why the code was stopped.
         fault: Box<Fault>,
     },
 }
 
-/// Checks that code takes the steps of a recorded history, which may be of an open run. Payloads are
-/// not compared.
+/// Checks that code takes the steps of a recorded history, which may be of an open run. Payloads
+/// are not compared.
 pub fn replay(registry: &Registry, history: Vec<Event>) -> Result<(), ReplayError> {
     let Some(Fact::RunStarted(started)) = history.first().map(|event| &event.body.fact) else {
         return Err(ReplayError::NotWhole("it does not begin with RunStarted".into()));
@@ -59,7 +59,7 @@ pub fn replay(registry: &Registry, history: Vec<Event>) -> Result<(), ReplayErro
     };
     let mut replay = Replay::new(machine);
     let replayed = replay.feed(history).and_then(|()| replay.settle());
-    // A fault comes first: code that was stopped fits no history.
+    // A fault takes precedence: stopped code matches no history.
     if let Some(fault) = replay.code_mut().take_fault() {
         return Err(ReplayError::Fault { code, fault: Box::new(fault) });
     }

@@ -1,5 +1,5 @@
-//! Sagas: steps in other systems that are undone when a later step fails. A saga is ordinary workflow
-//! code, so replay brings it back after every crash; it records nothing of its own.
+//! Sagas: steps in other systems that are undone when a later step fails. A saga is ordinary
+//! workflow code, so replay restores it after every crash; it records nothing of its own.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use crate::{
     raised::BoxError,
 };
 
-/// The type of a failure that tells what could not be undone.
+/// The error type of a failure that says which steps could not be undone.
 const ERROR_TYPE: &str = "SagaNotUndone";
 
 /// How many steps a message names before it only counts them.
@@ -39,7 +39,8 @@ const NAMED: usize = 5;
 /// # }
 /// ```
 ///
-/// A cancel request does not reach what undoes: it ends the step that is under way, then all is undone.
+/// A cancel request ends the step in flight, and then all steps are undone; it does not reach the
+/// code that undoes them.
 #[derive(Default)]
 #[must_use = "a saga does nothing until it is run"]
 pub struct Saga {
@@ -47,28 +48,28 @@ pub struct Saga {
     at_once: bool,
 }
 
-/// What undoes one step. It begins when it is first polled.
+/// The code that undoes one step. It starts when it is first polled.
 struct Undo {
     step: String,
     action: LocalBoxFuture<'static, Result<()>>,
 }
 
-/// A saga failed, and not all of it could be undone.
+/// A saga failed, and not all of its steps could be undone.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}; {}", told(not_undone))]
 pub struct SagaFailure {
-    /// Why it failed.
+    /// The failure of the step, or the cancellation.
     pub cause: Error,
-    /// What remains, in the order in which it was to be undone.
+    /// The steps that remain, in the order in which they were to be undone.
     pub not_undone: Vec<NotUndone>,
 }
 
 /// A step that could not be undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotUndone {
-    /// What was to be done, as [`Saga::undo`] named it.
+    /// The name given to [`Saga::undo`].
     pub step: String,
-    /// Why it was not.
+    /// Why it could not be undone.
     pub failure: Failure,
 }
 
@@ -84,11 +85,11 @@ impl Saga {
         self
     }
 
-    /// Says what undoes a step: `saga.undo("release the room", ctx.activity(release, room))`, or an
-    /// async block. It begins only when the saga is undone.
+    /// Adds the code that undoes a step: `saga.undo("release the room", ctx.activity(release,
+    /// room))`, or an async block. It starts only when the saga is undone.
     ///
-    /// A step whose failure does not say whether it took effect, such as an activity that timed out, is
-    /// safer when what undoes it is named before it begins.
+    /// If the failure of a step does not say whether it took effect, such as an activity that timed
+    /// out, it is safer to add its undo before the step starts.
     pub fn undo<F, T, E>(&mut self, step: impl Into<String>, undo: F)
     where
         F: IntoFuture<Output = Result<T, E>, IntoFuture: 'static>,
@@ -99,8 +100,8 @@ impl Saga {
         self.undos.push(Undo { step: step.into(), action: Box::pin(action) });
     }
 
-    /// Takes the steps, and undoes those that were taken if one of them fails or is cancelled. The
-    /// error is that of the steps, or [`Error::Saga`] if not all could be undone.
+    /// Runs the steps, and undoes those that ran if one of them fails or is cancelled. The error is
+    /// that of the steps, or [`Error::Saga`] if not all could be undone.
     ///
     /// Steps that continue as new are not undone, and the next run does not know them.
     pub async fn run<W, T>(
@@ -120,8 +121,8 @@ impl Saga {
         Err(Error::Saga(Box::new(SagaFailure { cause, not_undone })))
     }
 
-    /// Undoes all steps so far, and tells what could not be undone. Goes on past a failure; steps are
-    /// undone once, however often this is called.
+    /// Undoes all steps so far, and returns those that could not be undone. A failure does not stop
+    /// the others; each step is undone once, however often this is called.
     pub async fn undo_all<W>(&mut self, ctx: &Context<W>) -> Vec<NotUndone> {
         let undos = std::mem::take(&mut self.undos).into_iter().rev();
         let at_once = self.at_once;
@@ -147,7 +148,8 @@ impl Undo {
 }
 
 impl SagaFailure {
-    /// What history keeps of it: the failure of the saga as its cause, and what remains in its details.
+    /// The failure that history records: the failure of the saga as its cause, and the remaining
+    /// steps in its details.
     pub(crate) fn to_failure(&self) -> Failure {
         let written: Vec<_> = self.not_undone.iter().map(Written::from).collect();
         Failure {
@@ -161,8 +163,8 @@ impl SagaFailure {
 }
 
 impl NotUndone {
-    /// What could not be undone, as the failure of a run or of a child tells it; nothing if it tells of
-    /// no such saga.
+    /// The steps that could not be undone, from the failure of a run or of a child; empty if the
+    /// failure names none.
     pub fn in_failure(failure: &Failure) -> Vec<Self> {
         let told = failure.chain().filter(|failure| failure.error_type == ERROR_TYPE);
         let read = |failure: &Failure| payload::decode::<Vec<Written>>(&failure.details).ok();
@@ -177,7 +179,7 @@ impl std::fmt::Debug for Saga {
     }
 }
 
-/// What could not be undone, as it stands in the details of a failure.
+/// A step that could not be undone, as encoded in the details of a failure.
 #[derive(Serialize, Deserialize)]
 struct Written {
     step: String,

@@ -6,10 +6,10 @@ use std::{
     task::{Context, Poll},
 };
 
-/// Waits for the first of several futures and goes on with its branch.
+/// Waits for the first of several futures and runs its branch.
 ///
 /// The futures are polled in the order in which they are written, so that of two that are ready the
-/// first wins, on replay as before. The others are dropped before the branch runs, which gives up what
+/// first wins, also on replay. The others are dropped before the branch runs, which gives up what
 /// they wait for. A branch may use `?`, `return` and `break`; its pattern must always match.
 ///
 /// ```
@@ -27,7 +27,7 @@ use std::{
 /// ```
 #[macro_export]
 macro_rules! select {
-    // All branches are read: wait, then match.
+    // All branches are parsed: wait, then match.
     (@read [$(($pattern:pat, $future:expr, $body:expr))+]) => {{
         let selected = match $crate::select!(@pinned $($future),+) {
             mut branches => ::std::future::poll_fn(|cx| {
@@ -37,7 +37,7 @@ macro_rules! select {
         };
         $crate::select!(@match selected; $(($pattern, $body))+)
     }};
-    // Reads one branch.
+    // Parses one branch.
     (@read [$($read:tt)*] $pattern:pat = $future:expr => $body:block, $($rest:tt)*) => {
         $crate::select!(@read [$($read)* ($pattern, $future, $body)] $($rest)*)
     };
@@ -57,7 +57,7 @@ macro_rules! select {
     (@pinned $future:expr, $($rest:expr),+) => {
         ($crate::select!(@pinned $future), $crate::select!(@pinned $($rest),+))
     };
-    // The branch of the one that was ready.
+    // The branch of the future that was ready.
     (@match $selected:expr; ($pattern:pat, $body:expr)) => {
         match $selected {
             $pattern => $body,
@@ -77,15 +77,15 @@ macro_rules! select {
 /// The output of the first of several futures, or of one of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Either<A, B> {
-    /// The first was ready.
+    /// The first future was ready.
     First(A),
-    /// One of the others was.
+    /// One of the other futures was ready.
     Other(B),
 }
 
-/// Pinned futures of which one is wanted: one, or a pair of the first and the others.
+/// Pinned futures of which one is awaited: one, or a pair of the first and the others.
 pub trait Branches {
-    /// What the one that is ready gives.
+    /// The output of the future that is ready first.
     type Output;
 
     /// Polls in order until one is ready.

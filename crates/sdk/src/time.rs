@@ -1,4 +1,4 @@
-//! Lengths of time that read well: `ctx.sleep(days(3))`; and the present time, for everything but
+//! Readable durations, such as `ctx.sleep(days(3))`; and the current time, for everything but
 //! workflow code.
 
 use std::time::{Duration, SystemTime};
@@ -9,12 +9,12 @@ use crate::executor;
 
 /// The time of this machine's clock: `Timestamp::now()`, for clients and activities.
 pub trait Now {
-    /// The present time, to the millisecond.
+    /// The current time, in milliseconds.
     ///
     /// # Panics
     ///
-    /// In workflow code, which would go another way on replay. There it is `ctx.now()`, the time of the
-    /// task; or a [side effect](crate::Context::side_effect), which is recorded.
+    /// In workflow code, because it would take another path on replay. Use `ctx.now()` there, the
+    /// time of the task; or a [side effect](crate::Context::side_effect), which is recorded.
     fn now() -> Self;
 }
 
@@ -44,19 +44,19 @@ const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
 lengths! {
-    /// So many seconds.
+    /// A duration of this many seconds.
     seconds = 1;
-    /// So many minutes.
+    /// A duration of this many minutes.
     minutes = MINUTE;
-    /// So many hours.
+    /// A duration of this many hours.
     hours = HOUR;
-    /// So many days of 24 hours.
+    /// A duration of this many days of 24 hours.
     days = DAY;
-    /// So many weeks of seven days.
+    /// A duration of this many weeks of seven days.
     weeks = 7 * DAY;
-    /// So many months of 30 days. For the months of a calendar, sleep until a date instead.
+    /// A duration of this many months of 30 days. For calendar months, sleep until a date instead.
     months = 30 * DAY;
-    /// So many years of 365 days. For the years of a calendar, sleep until a date instead.
+    /// A duration of this many years of 365 days. For calendar years, sleep until a date instead.
     years = 365 * DAY;
 }
 
