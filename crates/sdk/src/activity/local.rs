@@ -37,7 +37,7 @@ pub struct LocalActivity {
     pub activity_type: String,
     /// The execution id: the same for all attempts, also after a durable delay or a crash.
     pub execution: ExecutionId,
-    /// The encoded arguments.
+    /// The encoded arguments, one payload each.
     pub input: Payloads,
     /// The number of its first attempt, from 1; higher after a durable delay.
     pub attempt: u32,

@@ -57,7 +57,7 @@ impl<S, I, O> ActivityDef<S, I, O> {
         self.name
     }
 
-    /// Encodes the arguments.
+    /// Encodes the arguments, one payload each.
     pub fn encode(&self, input: &I) -> Result<Payloads, PayloadError> {
         self.arguments.encode(input).map_err(|error| error.of(self.input_subject()))
     }
@@ -77,7 +77,7 @@ impl<S, I, O> ActivityDef<S, I, O> {
 }
 
 impl<S, I, O: Data> ActivityDef<S, I, O> {
-    /// Decodes the result.
+    /// Decodes a result from the payloads that history records.
     pub fn decode(&self, result: &[Payload]) -> Result<O, PayloadError> {
         payload::decode(result)
             .map_err(|error: PayloadError| error.of(format!("result of activity {}", self.name)))

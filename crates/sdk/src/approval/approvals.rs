@@ -54,7 +54,6 @@ impl Approvals {
         Report { requests, early: self.early.iter().cloned().collect() }
     }
 
-    /// Opens a request.
     pub(super) fn ask(&mut self, rules: Rules, tie: Rc<Tie>, now: Timestamp) -> Result<()> {
         let id = rules.id.clone();
         if let Some(record) = self.find_mut(&id) {
@@ -72,7 +71,7 @@ impl Approvals {
         Ok(())
     }
 
-    /// Handles an answer.
+    /// Passes an answer to its request, or keeps it if the request has not been asked.
     pub(super) fn take(
         &mut self,
         answer: Answer,

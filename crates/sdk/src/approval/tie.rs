@@ -12,7 +12,6 @@ use crate::Timestamp;
 #[derive(Debug, Default)]
 pub(super) struct Tie {
     abandoned_at: Cell<Option<Timestamp>>,
-    /// Wakes the task.
     waker: RefCell<Option<Waker>>,
 }
 

@@ -64,7 +64,6 @@ impl EagerSlots {
         }
     }
 
-    /// Stops promising slots.
     pub(super) fn close(&self) {
         self.lock().closed = true;
     }

@@ -32,7 +32,7 @@ pub struct ReplayFolder(PathBuf);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayReport {
-    /// A worker starts.
+    /// A worker starts; it writes this line before it replays.
     Worker {
         /// The queue of the worker.
         queue: String,

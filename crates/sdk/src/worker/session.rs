@@ -27,7 +27,6 @@ const LONGEST_WAIT: Duration = Duration::from_millis(500);
 /// How often the workflow threads are checked for blocked code.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A running worker.
 pub(super) struct Life {
     pub(super) shared: Arc<Shared>,
     pub(super) threads: Threads,

@@ -53,7 +53,7 @@ pub(crate) struct Board {
     place: Cell<Option<&'static Location<'static>>>,
     /// Moves from outside that code has not seen, shown to the query that is being answered.
     shown_moves: RefCell<BTreeMap<TimerId, Timestamp>>,
-    /// The running handler.
+    /// The handler that is running, for the message of a panic.
     handling: RefCell<Option<Rc<str>>>,
     shared: RefCell<Shared>,
 }
