@@ -85,8 +85,9 @@ impl Saga {
         self
     }
 
-    /// Adds the code that undoes a step: `saga.undo("release the room", ctx.activity(release,
-    /// room))`, or an async block. It starts only when the saga is undone.
+    /// Adds the code that undoes a step:
+    /// `saga.undo("release the room", ctx.activity(release, room))`, or an async block. It starts
+    /// only when the saga is undone.
     ///
     /// If the failure of a step does not say whether it took effect, such as an activity that timed
     /// out, it is safer to add its undo before the step starts.

@@ -46,8 +46,8 @@ pub struct Request<C = Decision> {
 }
 
 impl Request {
-    /// A request with this id, which is unique within the run: up to 119 letters, digits and `. _ -
-    /// :` characters.
+    /// A request with this id, which is unique within the run: up to 119 letters, digits and
+    /// `. _ - :` characters.
     pub fn new(id: impl Into<String>) -> Self {
         Self {
             rules: Rules {

@@ -127,7 +127,7 @@ impl<W, O> StartWithUpdate<W, O> {
         let (run, started, told) = loop {
             let Started { run, started, update } = client.wait((*call).clone()).await?;
             match update {
-                // The open run has closed meanwhile; a retry starts a new one.
+                // The open run has closed meanwhile, so the call is repeated without it.
                 Some(Err(CallError::UpdateAborted { accepted: false, .. })) if !started => {}
                 Some(told) => break (run, started, told),
                 None => return Err(ClientError::unexpected(&run)),

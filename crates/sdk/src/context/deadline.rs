@@ -7,6 +7,7 @@ use abide_core::{ids::TimerId, time::Timestamp};
 use crate::executor::{Board, Wait};
 
 /// The deadline of a sleep, or of a wait for a signal or a condition.
+///
 /// It is taken from a wait that has started (`let timer = ctx.sleep(time).start();`, then
 /// `timer.deadline()`) and kept in the state, where handlers of signals and updates can reach it.
 /// Clones are the same deadline. The default one belongs to no wait. Queries, validators and

@@ -241,8 +241,8 @@ impl<W> Context<W> {
 
     /// Whether the run follows a change of its code. Runs that reach this line for the first time
     /// do, and always will; runs that were past it before the change do not. So code that replays
-    /// the history of old runs keeps both branches: `if ctx.patched("ask-twice") { new } else { old
-    /// }`.
+    /// the history of old runs keeps both branches:
+    /// `if ctx.patched("ask-twice") { new } else { old }`.
     #[track_caller]
     pub fn patched(&self, change: &'static str) -> bool {
         self.board().follows(change)
@@ -377,17 +377,17 @@ impl<W: 'static> Context<W> {
 }
 
 impl<W: Workflow> Context<W> {
-    /// Ends the run and continues in a new one with an empty history: `return
-    /// Err(ctx.continue_as_new(input))`. Unread signals are carried over, and so are signals and
-    /// updates whose handlers have not finished: these handlers start again in the next run. The
-    /// state is not carried over, nor are more than the newest 100 signals of names that the
-    /// workflow does not declare.
+    /// Ends the run and continues in a new one with an empty history:
+    /// `return Err(ctx.continue_as_new(input))`. Unread signals are carried over, and so are
+    /// signals and updates whose handlers have not finished: these handlers start again in the next
+    /// run. The state is not carried over, nor are more than the newest 100 signals of names that
+    /// the workflow does not declare.
     pub fn continue_as_new(&self, input: W::Input) -> Error {
         self.next_run(input).into()
     }
 
-    /// As [`Context::continue_as_new`], with other options than this run has: `return
-    /// Err(ctx.next_run(input).queue("large").into())`.
+    /// As [`Context::continue_as_new`], with other options than this run has:
+    /// `return Err(ctx.next_run(input).queue("large").into())`.
     pub fn next_run(&self, input: W::Input) -> NextRun {
         NextRun::new(&self.board, W::NAME, W::encode_input(&input))
     }

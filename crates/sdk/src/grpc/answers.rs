@@ -59,7 +59,7 @@ impl<T> Answers<T> {
         let mut waiting = self.lock();
         for (number, answer) in answers {
             if let Some(caller) = waiting.callers.remove(&number) {
-                // The send fails only if the caller has disconnected.
+                // The send fails only if the caller has stopped waiting.
                 drop(caller.send(answer));
             }
         }
@@ -75,7 +75,7 @@ impl<T> Answers<T> {
             std::mem::take(&mut waiting.callers)
         };
         for caller in callers.into_values() {
-            // The send fails only if the caller has disconnected.
+            // The send fails only if the caller has stopped waiting.
             drop(caller.send(Err(why.clone())));
         }
     }

@@ -1,6 +1,6 @@
-//! Slots for eager activities: those that the engine returns with the acknowledgement of the task
-//! that scheduled them. They cost no credit of the queue, so slots are promised before the
-//! completion is sent.
+//! Slots for eager activities: those that the engine dispatches to the worker whose task completion
+//! schedules them. They cost no credit of the queue, so slots are promised before the completion is
+//! sent.
 
 use std::{
     collections::BTreeMap,

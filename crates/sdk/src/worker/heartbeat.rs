@@ -1,4 +1,4 @@
-//! Heartbeats of an attempt. The first one is sent at once, later ones at most every half of the
+//! Heartbeats of an attempt: sent at once if none is in flight, and then at most every half of the
 //! heartbeat timeout; a newer heartbeat replaces one that waits to be sent.
 
 use std::{

@@ -92,7 +92,7 @@ impl WorkflowThread {
     }
 }
 
-/// The machine after feeding it the rest of its log; none if it does not match that event.
+/// The machine after feeding it the rest of its log; none if it does not end at that event.
 fn catch_up(mut machine: Machine, log: Log, last_event: u64) -> Option<Machine> {
     machine.feed(log.events).ok()?;
     machine.settle().ok()?;
