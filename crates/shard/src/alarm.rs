@@ -1,5 +1,6 @@
-//! What a shard must do at some time: the near part of the due index, and deadlines that only memory
-//! knows. Bounded: when there are too many, the latest leave memory and are read again later.
+//! What a shard must do at a given time: the near part of the stored due index, and deadlines that
+//! exist only in memory. Due entries in memory are bounded: the latest are evicted and read again
+//! later.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -11,26 +12,28 @@ use abide_core::{
 use abide_store::rows::DueKey;
 use bytes::Bytes;
 
-/// One thing to do at some time.
+/// What to do when an alarm falls due.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alarm {
     /// A due entry of a run.
     Due(RunId, TimerKey),
-    /// A due time that only memory knows: the stored one has passed, and the run was alive since.
+    /// A due time that exists only in memory: the stored one has passed but is not the real one,
+    /// after a heartbeat for example.
     LookAgain(RunId, TimerKey),
-    /// A started workflow task's time is up.
+    /// A started workflow task has timed out.
     Turn(RunId, StartId),
-    /// A workflow task that was held back can be handed out.
+    /// A delayed workflow task can be offered.
     TaskReady(RunId),
-    /// A worker's grace to present this attempt is over.
+    /// The session grace for this attempt is over: it is lost unless its worker has presented it.
     Grace(RunId, EventNumber),
-    /// Effects without an answer are sent again.
+    /// Send effects without an answer again.
     Resend,
-    /// No repeat of a confirmed effect can be under way any more: source run and number.
+    /// No duplicate of a confirmed effect can still be in flight: delete its inbox row. Source run
+    /// and number.
     Forget(RunId, u64),
-    /// Look for runs that nothing would resume.
+    /// Look for runs that no row would ever resume.
     Sweep,
-    /// Take the shard into memory again after a reset.
+    /// Reopen the shard after a reset.
     Reopen,
 }
 
@@ -40,16 +43,16 @@ pub struct Alarms {
     at: BTreeSet<(Timestamp, Alarm)>,
     due_count: usize,
     due_max: usize,
-    /// All due entries before here are in memory.
+    /// All due entries before this time are in memory.
     horizon: Timestamp,
-    /// Where the next read of the due index begins.
+    /// The next read of the due index starts after this key.
     cursor: Option<DueKey>,
-    /// A read of the due index up to here is under way.
+    /// End time of the read of the due index that is in flight.
     reading: Option<Timestamp>,
 }
 
 impl Alarms {
-    /// No alarms; at most `due_max` due entries are kept.
+    /// No alarms yet; at most `due_max` due entries are held in memory.
     pub fn new(due_max: usize) -> Self {
         Self {
             at: BTreeSet::new(),
@@ -61,17 +64,17 @@ impl Alarms {
         }
     }
 
-    /// Sets an alarm that only memory knows.
+    /// Sets an alarm that exists only in memory.
     pub fn set(&mut self, at: Timestamp, alarm: Alarm) {
         self.insert(at, alarm);
     }
 
-    /// Takes back an alarm that only memory knows.
+    /// Removes an alarm that exists only in memory.
     pub fn clear(&mut self, at: Timestamp, alarm: Alarm) {
         self.remove(at, alarm);
     }
 
-    /// A due entry was written: kept if it is near, or if a read under way may have missed it.
+    /// A due entry was written: held in memory if it is near, or if the read in flight may miss it.
     pub fn set_due(&mut self, at: Timestamp, run: RunId, key: TimerKey) {
         if at <= self.reading.unwrap_or(self.horizon).max(self.horizon) {
             self.insert(at, Alarm::Due(run, key));
@@ -84,10 +87,11 @@ impl Alarms {
         self.remove(at, Alarm::Due(run, key));
     }
 
-    /// A read of the due index is needed by `now`: it begins after the answered key, and tells of
-    /// everything up to `now` plus `window`.
+    /// Begins a read of the due index if one is needed by `now`: the caller reads from after the
+    /// returned key up to `now` plus `window`.
     pub fn begin_read(&mut self, now: Timestamp, window: Duration) -> Option<Option<DueKey>> {
-        // What is overdue comes first, and makes room: until then, whatever is read would be dropped.
+        // Overdue alarms come first and make room: entries read before that would be evicted at
+        // once.
         let overdue = self.next_at().is_some_and(|at| at <= now);
         if self.read_at(window)? > now || (overdue && self.crowded()) {
             return None;
@@ -96,8 +100,8 @@ impl Alarms {
         Some(self.cursor.clone())
     }
 
-    /// When the next read of the due index is needed. Early, while there is room; else at the last
-    /// moment.
+    /// When the next read of the due index is needed: early while there is room, otherwise at the
+    /// last moment.
     pub fn read_at(&self, window: Duration) -> Option<Timestamp> {
         if self.reading.is_some() || self.horizon.never() {
             return None;
@@ -110,17 +114,17 @@ impl Alarms {
         Some(Timestamp::EPOCH.saturating_add(since_epoch.saturating_sub(margin)))
     }
 
-    /// There is little room for more due entries.
+    /// Whether there is little room for more due entries.
     fn crowded(&self) -> bool {
         self.due_count * 2 >= self.due_max.max(2)
     }
 
-    /// What the read under way will tell of.
+    /// End time of the read in flight.
     pub fn reading_until(&self) -> Option<Timestamp> {
         self.reading
     }
 
-    /// The read ended. A full page tells only about its own part, up to its last row.
+    /// The read ended. `last` is the last key of a full page: entries after it are still unread.
     pub fn end_read(&mut self, entries: Vec<(Timestamp, RunId, TimerKey)>, last: Option<DueKey>) {
         let Some(until) = self.reading.take() else { return };
         for (at, run, key) in entries {
@@ -141,7 +145,7 @@ impl Alarms {
         self.cursor = Some(DueKey { due: horizon, run: RunId::MAX, timer: Bytes::new() });
     }
 
-    /// Takes the earliest alarm that is due.
+    /// Removes and returns the earliest alarm that is due.
     pub fn pop(&mut self, now: Timestamp) -> Option<(Timestamp, Alarm)> {
         let (at, alarm) = self.at.first().filter(|(at, _)| *at <= now)?.clone();
         self.remove(at, alarm.clone());
@@ -167,8 +171,8 @@ impl Alarms {
         }
     }
 
-    /// Drops the latest due entries over the bound, all of one moment together, so that everything
-    /// before the new horizon is still in memory.
+    /// Evicts the latest due entries over the bound, all of one timestamp together, so that
+    /// everything before the new horizon is still in memory.
     fn trim(&mut self) {
         while self.due_count > self.due_max && self.reading.is_none() {
             let is_due = |entry: &&(Timestamp, Alarm)| matches!(entry.1, Alarm::Due(..));
@@ -184,7 +188,7 @@ impl Alarms {
             for (at, alarm) in dropped {
                 self.remove(at, alarm);
             }
-            // What lies beyond the horizon was never promised to be whole.
+            // Entries beyond the horizon need not be complete.
             if horizon < self.horizon {
                 self.move_horizon(horizon);
             }
@@ -243,7 +247,7 @@ mod tests {
         assert_eq!(due(&mut alarms, 30), ["new"]);
     }
 
-    /// A shard that closes lets nothing fall due any more, and must not read for ever.
+    /// A closing shard processes no alarms, and must not read forever.
     #[test]
     fn nothing_is_read_while_what_is_overdue_leaves_no_room() {
         let mut alarms = Alarms::new(2);

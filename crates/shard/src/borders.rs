@@ -1,5 +1,5 @@
-//! Which namespaces take commands of runs of other namespaces: starts of children, signals, cancel
-//! requests and terminations. A namespace takes none that it was not configured to take.
+//! Which namespaces accept commands from runs of other namespaces: child starts, signals, cancel
+//! requests and terminations. A namespace accepts only what its configuration allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,20 +8,21 @@ use abide_core::{
     ids::NamespaceId,
 };
 
-/// What may cross from one namespace into another.
+/// Allowed commands between namespaces; none by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Borders {
     accepted: BTreeMap<NamespaceId, BTreeSet<NamespaceId>>,
 }
 
 impl Borders {
-    /// Lets commands of runs in `from` through to workflows in `into`.
+    /// Allows commands from runs in `from` to workflows in `into`.
     pub fn accept(&mut self, into: NamespaceId, from: NamespaceId) {
         self.accepted.entry(into).or_default().insert(from);
     }
 
-    /// Whether an effect of a run in `from` may reach its target. What a run does to its own child, and a
-    /// child's news for its parent, may: the child was let in. Whether it is one is the target's to say.
+    /// Whether an effect of a run in `from` may reach its target. Commands to the run's own child
+    /// and a child's close notice to its parent are always allowed, because the child's start was.
+    /// The target verifies that it is the child.
     pub fn admit(&self, from: &NamespaceId, effect: &Effect) -> bool {
         let into = &effect.target.workflow.namespace;
         let kin = match effect.action {

@@ -1,6 +1,6 @@
-//! Runs in memory. Those with uncommitted writes or work in flight stay; of the others the least
-//! recently used leave when there are too many, and are folded from the log when they are needed
-//! again.
+//! The cache of runs in memory. Runs with uncommitted writes or work in flight stay; the least
+//! recently used of the others are evicted when there are too many, and are folded from the log
+//! when they are needed again.
 
 use std::collections::BTreeMap;
 
@@ -17,34 +17,35 @@ use crate::{
     rows::{self, Row},
 };
 
-/// Bytes of recent events that are kept for the worker that has the run in memory.
+/// Bytes of recent events kept per run, to send to the worker that has the run in memory.
 const RECENT_BYTES_MAX: usize = 1 << 20;
 
-/// Things in a snapshot that one new row of the log pays for. With this the snapshots of a run cost a
-/// fixed amount for each of its rows, however many children or keys it has.
+/// Snapshot items per new log row: a snapshot of `n` items is written only after `n / 4` new rows.
+/// So snapshots cost a constant amount per log row, however many children or keys the run has.
 const SNAPSHOT_ITEMS_PER_ROW: usize = 4;
 
 /// A run in memory.
 #[derive(Debug)]
 pub struct Entry {
-    /// The run.
     pub run: Run,
-    /// The rows that the store has, or will have after the pending commits, by part.
+    /// The rows that the store has, or will have once the pending commits are durable, by part of
+    /// the run.
     pub rows: BTreeMap<Touch, Vec<Row>>,
-    /// The last batch with writes of the run.
+    /// The last batch that holds writes of the run.
     pub written_in: BatchNumber,
-    /// Log rows that are in the last snapshot.
+    /// Number of log rows covered by the last snapshot.
     pub snapshot_rows: u64,
-    /// The session that completed the last task.
+    /// The session that completed the last workflow task, and so has the run in memory.
     pub affinity: Option<SessionId>,
-    /// When the started task's time is up: the alarm that is set for it.
+    /// The alarm set for the timeout of the started workflow task.
     pub turn_alarm: Option<(Timestamp, StartId)>,
-    /// Events since the last completed task, or since the start; none if they are not known.
+    /// Events since the last completed task, or since the start; none if they are unknown or over
+    /// `RECENT_BYTES_MAX`.
     recent: Option<Recent>,
     used: u64,
 }
 
-/// Events of a run, one piece for each row of the log.
+/// Encoded events of a run, one entry per log row.
 #[derive(Debug, Default)]
 struct Recent {
     rows: Vec<Bytes>,
@@ -52,7 +53,7 @@ struct Recent {
 }
 
 impl Entry {
-    /// A run that was just started, or folded from the store.
+    /// An entry for a new run (`stored` is false) or for one folded from the store.
     pub fn new(run: Run, stored: bool) -> Self {
         let rows = if stored { project_all(&run) } else { BTreeMap::new() };
         let snapshot_rows = run.log_rows;
@@ -69,13 +70,13 @@ impl Entry {
         }
     }
 
-    /// The alarm of a task that has ended meanwhile.
+    /// Takes the timeout alarm if its workflow task has ended.
     pub fn take_stale_turn_alarm(&mut self) -> Option<(Timestamp, StartId)> {
         let turn = self.run.volatile.turn.as_ref().map(|turn| turn.start);
         self.turn_alarm.take_if(|(_, start)| turn != Some(*start))
     }
 
-    /// Keeps the events of a new row for the worker that has the run in memory.
+    /// Remembers the events of a new log row for the worker that has the run in memory.
     pub fn remember(&mut self, events: Bytes, task_completed: bool) {
         if task_completed {
             self.recent = Some(Recent::default());
@@ -88,12 +89,13 @@ impl Entry {
         }
     }
 
-    /// Events since the last completed task, or since the start; none if they are not known.
+    /// Events since the last completed task, or since the start; none if they are unknown or over
+    /// `RECENT_BYTES_MAX`.
     pub fn recent(&self) -> Option<Vec<Bytes>> {
         self.recent.as_ref().map(|recent| recent.rows.clone())
     }
 
-    /// The log has grown enough since the last snapshot for a new one.
+    /// Whether the log has grown enough since the last snapshot to write a new one.
     pub fn snapshot_is_old(&self, limits: &Limits) -> bool {
         let worth = self.run.snapshot_items() / SNAPSHOT_ITEMS_PER_ROW;
         let worth = u64::try_from(worth).unwrap_or(u64::MAX);
@@ -101,28 +103,28 @@ impl Entry {
     }
 }
 
-/// Every row that the run should have.
+/// All rows that the run should have in the store, by part.
 pub fn project_all(run: &Run) -> BTreeMap<Touch, Vec<Row>> {
     run.parts().into_iter().map(|part| (part.clone(), rows::project(run, &part))).collect()
 }
 
-/// Runs in memory.
+/// Runs by id, by last use, and the current run of each workflow.
 #[derive(Debug, Default)]
 pub struct Cache {
-    /// Boxed, because the map moves its values about as it grows and shrinks.
+    /// Boxed, because the map moves its values as it grows and shrinks.
     entries: BTreeMap<RunId, Box<Entry>>,
     by_use: BTreeMap<u64, RunId>,
     heads: BTreeMap<WorkflowKey, RunId>,
     clock: u64,
-    /// How many runs there are when it is time to look again for some that may leave.
+    /// Number of runs from which [`Self::shrink`] searches again for runs to evict.
     look_at: usize,
 }
 
 impl Cache {
-    /// A run, which counts as used now.
+    /// Returns a run and marks it as most recently used.
     pub fn get(&mut self, run: RunId) -> Option<&mut Entry> {
         let entry = self.entries.get_mut(&run)?;
-        // One message asks for the same run many times.
+        // One message gets the same run many times.
         if entry.used != self.clock {
             self.by_use.remove(&entry.used);
             self.clock += 1;
@@ -132,17 +134,16 @@ impl Cache {
         Some(entry)
     }
 
-    /// A run, without using it.
+    /// Returns a run without marking it as used.
     pub fn peek(&self, run: RunId) -> Option<&Entry> {
         self.entries.get(&run).map(|entry| &**entry)
     }
 
-    /// All runs.
     pub fn iter(&self) -> impl Iterator<Item = (&RunId, &Entry)> {
         self.entries.iter().map(|(run, entry)| (run, &**entry))
     }
 
-    /// Adds a run.
+    /// Adds a run as most recently used, or replaces it.
     pub fn insert(&mut self, entry: Entry) {
         let run = entry.run.id;
         self.clock += 1;
@@ -165,19 +166,19 @@ impl Cache {
         self.entries.values().find(|entry| started(entry)).map(|entry| entry.run.id)
     }
 
-    /// Remembers the current run of a workflow, which is in memory.
+    /// Records the current run of a workflow; the run must be in memory.
     pub fn set_head(&mut self, workflow: WorkflowKey, run: RunId) {
         self.heads.insert(workflow, run);
     }
 
-    /// Writes have become durable: their runs may leave.
+    /// A commit succeeded: runs that had to stay may now be evicted.
     pub fn allow_shrinking(&mut self) {
         self.look_at = 0;
     }
 
-    /// Drops runs until there are at most `max`, or none is left that may leave. If too many had to
-    /// stay, it looks again when writes have become durable or a quarter more have come: looking with
-    /// each that comes would cost the square of their number.
+    /// Evicts runs until at most `max` are left or no other may be evicted. If too many had to
+    /// stay, the next search waits for a commit or for a quarter more runs: a search at each insert
+    /// would take quadratic time.
     pub fn shrink(&mut self, max: usize, durable: impl Fn(BatchNumber) -> bool) {
         if self.entries.len() <= max || self.entries.len() < self.look_at {
             return;

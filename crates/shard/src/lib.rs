@@ -1,17 +1,16 @@
-//! Five synchronous machines that together are the server: shard, commit pipeline, queue, node, lease.
+//! The five synchronous state machines of the server: shard, commit pipeline, queue, node, lease.
 //!
-//! - [`message`]: everything that can happen to a shard and everything that it can ask for.
+//! - [`message`]: a shard's inputs and outputs.
 //! - [`shard`]: the machine that owns runs; [`cache`], [`alarm`] and [`rows`] are its parts.
-//! - [`pipeline`]: one commit in flight per shard; nothing leaves before what it rests on is durable.
-//! - [`borders`]: which namespaces take commands of which others.
-//! - [`queue`]: matches offers with workers' credit.
+//! - [`pipeline`]: one commit in flight per shard; an output is held until the batch that it
+//!   depends on is durable.
+//! - [`borders`]: which namespaces accept commands from which others.
+//! - [`queue`]: matches offered work with workers' credit.
 //! - [`node`]: what the shards of one process share: queues, workers' streams, the links to other nodes.
 //! - [`lease`]: which node owns which shard.
 //!
 //! Nothing here performs I/O, awaits, reads a clock or draws a random number. A driver (the engine, or
 //! the simulator) carries messages between these machines, stores and workers, and decides nothing.
-
-#![warn(missing_docs)]
 
 pub mod alarm;
 pub mod borders;

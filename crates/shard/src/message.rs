@@ -1,5 +1,5 @@
-//! Everything that can happen to a shard, and everything that it can ask for. A driver carries
-//! messages to and fro and decides nothing.
+//! The inputs ([`Message`]) and outputs ([`Output`]) of a shard. A driver carries them between
+//! shards, stores and workers and decides nothing.
 
 use std::collections::BTreeSet;
 
@@ -20,182 +20,173 @@ use abide_store::{
     },
 };
 
-/// One thing that happens to a shard.
+/// An input of a shard.
 #[derive(Clone, Debug)]
 pub enum Message {
     /// Take the shard into memory.
     Open,
-    /// A client or an operator asks for something.
+    /// An operation of a client or an operator.
     Ask(Ticket, Box<RunOperation>),
-    /// A worker says something of its work.
+    /// A worker reports on its work.
     Report(Ticket, Box<Report>),
-    /// Nobody waits for the answer any more.
+    /// The caller has disconnected: no answer is needed.
     Forget(Ticket),
-    /// The store answered a read.
+    /// The store's answer to [`Output::Fetch`].
     Fetched(Ticket, Result<Fetched, ReadError>),
-    /// The store answered the commit.
+    /// The store's answer to [`Output::Commit`].
     Committed(Result<(), CommitError>),
-    /// A worker matched an offer.
+    /// A queue matched an offer of this shard with a worker.
     Matched(Offer, Worker),
-    /// A queue has room again for offers that were left as rows.
+    /// A queue that turned offers away has room again: the shard offers its task rows again.
     Refill(QueueKey),
-    /// Workers of a new build serve a queue: blocked runs may go on.
+    /// Workers of a new build serve a queue: blocked runs are offered again.
     NewBuild(QueueKey, BuildId),
-    /// A worker's stream ended. Its tasks go back; its attempts have a grace.
+    /// A worker's stream ended. Its workflow tasks and queries are requeued; its activity attempts
+    /// are lost after the session grace, unless the worker presents them.
     SessionLost(SessionId),
-    /// Another shard says something.
+    /// A message from another shard.
     Mail(Mail),
-    /// What was sent to these shards may be lost: they, or the way to them, begin anew.
+    /// Mail to these shards may be lost, because they were reopened or the link to them was
+    /// replaced: the shard sends its effects on them again.
     SendAgain(BTreeSet<ShardId>),
-    /// Another node is to have the shard: finish what is in flight and take nothing more.
+    /// The shard moves to another node: finish what is in flight and accept nothing more.
     Close,
-    /// The lease is over, and another node may have the shard already: tell all callers at once that
-    /// what they asked for may have happened, and take nothing more.
+    /// The lease has expired, and another node may already own the shard: fail all calls at once
+    /// with an unknown outcome, and accept nothing more.
     Lapse,
-    /// Time passed.
+    /// The time of [`Shard::wake_at`](crate::shard::Shard::wake_at) has come.
     Tick,
 }
 
-/// One thing that a shard asks for.
+/// An output of a shard.
 #[derive(Clone, Debug)]
 pub enum Output {
     /// Read from the store.
     Fetch(Ticket, Fetch),
     /// Commit to the store. One at a time per shard.
     Commit(Batch),
-    /// Tell the client or the operator.
+    /// Answer a client or an operator.
     Reply(Ticket, Result<AnyAnswer, CallError>),
-    /// Tell the worker what became of its report.
+    /// Acknowledge a worker's report.
     Acknowledge(Ticket, Result<ReportAnswer, CallError>),
     /// Offer work to a queue.
     Offer(Offer),
     /// Send work to a worker.
     Dispatch(Worker, Box<Dispatch>),
-    /// A match came to nothing: the worker has its credit back.
+    /// The match failed: the worker gets its credit back.
     Unmatched(Offer, Worker),
-    /// Tell another shard, wherever that is.
+    /// Send mail to another shard, on whichever node it is.
     Mail(ShardId, Mail),
     /// The shard is in memory: workers may present their attempts.
     Opened,
-    /// The shard's memory was dropped: its offers are void. It is opened again by itself.
+    /// The shard dropped its memory: its offers are void. It reopens by itself.
     Closed,
-    /// The shard was closed and nothing of it is in flight: another node may have it.
+    /// The shard is closed and nothing is in flight: another node may own it.
     Released,
-    /// The shard cannot be served here any more.
+    /// This process can no longer serve the shard.
     Halted(Halt),
-    /// An operator should know of it; nothing waits for it.
+    /// A condition to report to operators; no answer is expected.
     Notice(Notice),
 }
 
-/// What an operator should know of.
+/// A condition that operators should see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The store takes no writes, which passes: until the shard is opened again it only reads.
+    /// The store temporarily accepts no writes: the shard is read-only until it can be reopened.
     ReadOnly(CommitError),
-    /// The store refused the writes of this run twice: it is left alone until the shard is served by
-    /// another process.
+    /// The store refused the writes of this run twice: the run is set aside until another process
+    /// serves the shard.
     SetAside(RunId, String),
-    /// What is stored of this run cannot be read.
+    /// Stored data of this run cannot be decoded.
     Unreadable(RunId, String),
-    /// The store refused the first writes of this child twice: its parent is told that it did not start.
+    /// The store refused the first writes of this child twice: its start is answered with a
+    /// failure.
     Unstarted(RunId, String),
-    /// The source of this effect cannot have asked for it: it is told so.
+    /// The source run cannot have caused this effect, so the effect is refused.
     Senseless(Box<EffectKey>),
 }
 
-/// Why a shard cannot be served here any more.
+/// Why this process can no longer serve a shard.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Halt {
     /// Another owner has claimed it.
     #[error("{0}")]
     Taken(String),
-    /// The store takes no further write.
+    /// The store has stopped for good.
     #[error("{0}")]
     Stopped(String),
 }
 
-/// A read that a shard needs.
+/// A read from the store.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fetch {
-    /// Who owns the shard.
+    /// The shard's row: its owner and epoch.
     Shard,
     /// The retained runs of a workflow.
     RunsOf(WorkflowRuns, usize),
-    /// A snapshot.
     Snapshot(RunId),
-    /// Log rows after a sequence.
+    /// Log rows after a sequence number, at most this many.
     Log(RunId, u64, usize),
-    /// Tasks after a key.
+    /// Task rows after a key, at most this many.
     Tasks(Option<TaskKey>, usize),
-    /// Due entries after a key and not later than a time.
+    /// Due entries after a key and not later than a time, at most this many.
     Due(Option<DueKey>, Timestamp, usize),
-    /// Undelivered effects after a key.
+    /// Outbox rows (effects without a recorded answer) after a key, at most this many.
     Outbox(Option<(RunId, u64)>, usize),
-    /// The answer of an effect.
+    /// The recorded answer to an effect, by source run and number.
     Inbox(RunId, u64),
-    /// Runs that nothing would resume, among so many open ones after a run.
+    /// Runs that no row would ever resume, among this many open runs after a run.
     Stranded(Option<RunId>, usize),
     /// The waits of a run.
     WaitsOf(RunId, usize),
 }
 
-/// What the store answered.
+/// The store's answer to a [`Fetch`], of the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fetched {
-    /// Who owns the shard.
+    /// The shard's row: its owner and epoch.
     Shard(ShardRow),
-    /// Rows of runs.
     Runs(Vec<RunRow>),
-    /// A snapshot.
     Snapshot(Option<SnapshotRow>),
-    /// Log rows.
     Log(Vec<LogRow>),
-    /// Tasks.
     Tasks(Vec<TaskRow>),
-    /// Due entries.
     Due(Vec<DueRow>),
-    /// Undelivered effects.
     Outbox(Vec<OutboxRow>),
-    /// The answer of an effect.
+    /// The recorded answer to an effect, by source run and number.
     Inbox(Option<InboxRow>),
-    /// Runs that nothing would resume.
+    /// Runs that no row would ever resume, and where the search ended.
     Stranded(Swept),
-    /// Waits.
     Waits(Vec<WaitRow>),
 }
 
 /// Work that a shard has for a worker.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Offer {
-    /// Where.
     pub queue: QueueKey,
-    /// Whose.
+    /// The shard that offers the work and is notified of a match.
     pub shard: ShardId,
-    /// The workflow.
     pub workflow: WorkflowKey,
-    /// The run.
     pub run: RunId,
-    /// What.
     pub work: Work,
-    /// The session that has the run in memory.
+    /// The session that has the run in memory; it gets the work if it has credit.
     pub prefer: Option<SessionId>,
     /// Builds that must not get it.
     pub except: BTreeSet<BuildId>,
 }
 
-/// What kind of work an offer is.
+/// A piece of work, unique within its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Work {
     /// The run's workflow task.
     Workflow,
     /// An activity, by the event that scheduled it.
     Activity(EventNumber),
-    /// A query, by its caller's ticket.
+    /// A query, by the ticket of its call.
     Query(Ticket),
 }
 
 impl Work {
-    /// The run and the work that a dispatch is about.
+    /// The run of a dispatch, and the work in it.
     pub fn of(dispatch: &Dispatch) -> (RunId, Self) {
         match dispatch {
             Dispatch::Workflow { token, .. } => (token.run, Self::Workflow),
@@ -205,30 +196,28 @@ impl Work {
     }
 }
 
-/// Names an effect of one run on another workflow.
+/// Identifies an effect of one run on another workflow.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EffectKey {
-    /// The workflow of the source.
+    /// Workflow of the source run.
     pub workflow: WorkflowKey,
-    /// The source run.
     pub run: RunId,
-    /// Its number in the source's outbox.
+    /// Number of the effect in the source's outbox.
     pub number: u64,
 }
 
-/// What shards tell each other. It may be lost, and is then said again.
+/// A message between shards. Delivery is not guaranteed: the sender retries.
 #[derive(Clone, Debug)]
 pub enum Mail {
-    /// An effect for a workflow of yours.
+    /// An effect on a workflow of the receiver.
     Deliver(Box<Envelope>),
-    /// What became of an effect of yours.
+    /// The answer to an effect of the receiver.
     Answered(EffectKey, Answer),
-    /// The answer to your effect on me is recorded: it need not be kept.
+    /// The source has recorded the answer: the receiver may delete its inbox row.
     Confirmed(EffectKey),
 }
 
 impl Mail {
-    /// The effect that it is about.
     pub fn key(&self) -> &EffectKey {
         match self {
             Self::Deliver(envelope) => &envelope.key,
@@ -243,17 +232,17 @@ impl From<Mail> for Message {
     }
 }
 
-/// An effect on its way to its target.
+/// An effect in flight to its target.
 #[derive(Clone, Debug)]
 pub struct Envelope {
-    /// Names it.
     pub key: EffectKey,
-    /// What is done to whom.
+    /// The target and the action.
     pub effect: Effect,
 }
 
 impl Envelope {
-    /// Whether its source can have asked for it: a child, and the id of its run, are the source's own.
+    /// Whether the source run can have caused this effect: a child must name the source as its
+    /// parent, and its run id must be derived from the source run.
     pub fn makes_sense(&self) -> bool {
         let Action::StartChild(start) = &self.effect.action else { return true };
         let initiated = start.parent.initiated;
@@ -264,7 +253,6 @@ impl Envelope {
 }
 
 impl EffectKey {
-    /// The source run.
     pub fn source(&self) -> RunReference {
         RunReference { workflow: self.workflow.clone(), run: self.run }
     }

@@ -1,6 +1,6 @@
-//! The commit pipeline of a shard: one commit in flight, strict order, and nothing leaves the shard
-//! before what it rests on is durable. Transitions that come while a commit is in flight join the next
-//! batch.
+//! The commit pipeline of a shard: one commit in flight, in strict order. An output leaves the
+//! shard only when the batch that it depends on is durable. Transitions made while a commit is in
+//! flight join the next batch.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -9,20 +9,20 @@ use abide_store::{Batch, Write};
 
 use crate::message::Output;
 
-/// Number of a batch, in order. What rests on batch `n` may leave once `n` is committed.
+/// Sequence number of a batch. Outputs that depend on batch `n` are released once `n` is committed.
 pub type BatchNumber = u64;
 
-/// Batches on their way to the store.
+/// Batches in flight and waiting for the store.
 #[derive(Debug)]
 pub struct Pipeline {
     shard: ShardId,
     epoch: u64,
     committed: BatchNumber,
     flight: Option<Group>,
-    /// Groups that wait, oldest first; the last one is being filled unless it is sealed.
+    /// Waiting groups, oldest first; new writes join the last one unless it is sealed.
     open: VecDeque<Group>,
-    /// What one message leads to is committed alone: the store refused a batch, and only the guilty
-    /// run shall suffer for it.
+    /// Each message gets a batch of its own: the store refused a batch, and the next refusal must
+    /// identify the run at fault.
     alone: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct Pipeline {
 struct Group {
     writes: Vec<Write>,
     runs: BTreeSet<RunId>,
-    /// Those of them that begin.
+    /// Runs whose first log row is in the group.
     begun: BTreeSet<RunId>,
     after: Vec<Output>,
     sealed: bool,
@@ -42,7 +42,7 @@ impl Pipeline {
         Self { shard, epoch, committed: 0, flight: None, open: VecDeque::new(), alone }
     }
 
-    /// Adds writes of a run; answers the batch they will be in.
+    /// Adds writes of a run; returns the batch that will hold them.
     pub fn push(&mut self, run: Option<RunId>, writes: Vec<Write>) -> BatchNumber {
         if self.open.back().is_none_or(|group| group.sealed) {
             self.open.push_back(Group::default());
@@ -55,19 +55,19 @@ impl Pipeline {
         self.first_open() + u64::try_from(self.open.len()).unwrap_or_default() - 1
     }
 
-    /// Whether messages share a batch.
+    /// Sets whether each message gets a batch of its own.
     pub fn set_alone(&mut self, alone: bool) {
         self.alone = alone;
     }
 
-    /// What one message led to is complete.
+    /// The current message is done: closes its group if each message gets a batch of its own.
     pub fn seal(&mut self) {
         if let Some(group) = self.open.back_mut().filter(|_| self.alone) {
             group.sealed = true;
         }
     }
 
-    /// Lets an output out once the batch is committed: now, if it is.
+    /// Returns the output if the batch is already committed; otherwise holds it until then.
     pub fn after(&mut self, batch: BatchNumber, output: Output) -> Option<Output> {
         if batch <= self.committed {
             return Some(output);
@@ -86,7 +86,7 @@ impl Pipeline {
         }
     }
 
-    /// The batch is durable.
+    /// Whether the batch is durable.
     pub fn durable(&self, batch: BatchNumber) -> bool {
         batch <= self.committed
     }
@@ -102,7 +102,7 @@ impl Pipeline {
         Some(Batch { shard: self.shard, epoch: self.epoch, writes })
     }
 
-    /// The commit in flight succeeded: what waited for it, in order.
+    /// The commit in flight succeeded: returns the outputs held for it, in order.
     pub fn commit_done(&mut self) -> Vec<Output> {
         let Some(flight) = self.flight.take() else { return Vec::new() };
         self.committed += 1;
@@ -114,24 +114,24 @@ impl Pipeline {
         self.flight.iter().flat_map(|flight| &flight.runs).copied().collect()
     }
 
-    /// The run's first row is in flight.
+    /// Whether the run's first log row is in flight.
     pub fn begins(&self, run: RunId) -> bool {
         self.flight.as_ref().is_some_and(|flight| flight.begun.contains(&run))
     }
 
-    /// Everything that waits for a commit, in order.
+    /// Takes all outputs held for a commit, in order.
     pub fn take_waiting(&mut self) -> Vec<Output> {
         let groups = self.flight.take().into_iter().chain(self.open.drain(..));
         groups.flat_map(|group| group.after).collect()
     }
 
-    /// Number of the first batch that is not on its way.
+    /// Number of the first batch that is not in flight.
     fn first_open(&self) -> BatchNumber {
         self.committed + 1 + u64::from(self.flight.is_some())
     }
 }
 
-/// The run that begins with this write, if one does.
+/// The run whose first log row this write is, if it is one.
 fn begun(write: &Write) -> Option<RunId> {
     match write {
         Write::AppendLog(row) if row.sequence == 1 => Some(row.run),

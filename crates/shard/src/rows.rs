@@ -11,7 +11,7 @@ use abide_store::{
     rows::{DueRow, OutboxRow, RunRow, TaskKey, TaskPhase, TaskRow, WaitRow, WorkKind},
 };
 
-/// One row of the store, other than the log.
+/// A row of the store, other than a log row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Row {
     /// Work for a worker.
@@ -26,7 +26,7 @@ pub enum Row {
     Run(RunRow),
 }
 
-/// The rows that a part of the run should have.
+/// The rows that the store should hold for a part of the run.
 pub fn project(run: &Run, part: &Touch) -> Vec<Row> {
     if !run.open() && !matches!(part, Touch::Run | Touch::Effect(_)) {
         return Vec::new();
@@ -126,8 +126,8 @@ fn task_key(run: &Run, queue: &str, kind: WorkKind, scheduled: u64) -> TaskKey {
 fn workflow_task(run: &Run) -> Option<Row> {
     let phase = match &run.task {
         Task::Idle if run.buffer.is_empty() => return None,
-        // A task for updates alone is not written, and inputs wait for its end: after a crash this is
-        // how the run is found.
+        // A task for updates alone has no row, while other inputs wait for its end: this row lets
+        // recovery find the run after a crash.
         Task::Idle => TaskPhase::Held,
         Task::Scheduled { .. } | Task::Retry(_) if run.paused => TaskPhase::Held,
         Task::Scheduled { .. } => TaskPhase::Ready,

@@ -1,4 +1,4 @@
-//! Requests are checked before anything is read or written: names, sizes, combinations.
+//! Validates requests before anything is read or written: names, sizes, combinations.
 
 use abide_core::{
     attempt::{AttemptName, AttemptReport},
@@ -88,7 +88,7 @@ pub(crate) fn report(report: &Report, limits: &Limits) -> Result<(), CallError> 
         }
         Report::AnswerQuery(_, Ok(result)) => check.payloads("query result", result),
         Report::AnswerQuery(_, Err(failure)) => check.failure(failure),
-        // Commands are checked one by one by the run.
+        // The run checks each command itself.
         Report::CompleteTask(_, completion) => check.extension(&completion.sdk_metadata),
         Report::PresentAttempt(..) | Report::DetachAttempt(_) => Ok(()),
     }
@@ -159,7 +159,7 @@ impl Check<'_> {
         self.name("namespace", target.workflow.namespace.as_str())
     }
 
-    /// What is done to a run from outside.
+    /// Fields shared by cancel, terminate, pause and unpause.
     fn done_to(
         &self,
         target: &RunTarget,
