@@ -6,11 +6,13 @@
 //!   depends on is durable.
 //! - [`borders`]: which namespaces accept commands from which others.
 //! - [`queue`]: matches offered work with workers' credit.
-//! - [`node`]: what the shards of one process share: queues, workers' streams, the links to other nodes.
+//! - [`node`]: what the shards of one process share: queues, workers' streams, links to other
+//!   nodes.
 //! - [`lease`]: which node owns which shard.
 //!
-//! Nothing here performs I/O, awaits, reads a clock or draws a random number. A driver (the engine, or
-//! the simulator) carries messages between these machines, stores and workers, and decides nothing.
+//! Nothing here performs I/O, awaits, reads a clock or draws a random number. A driver (the engine,
+//! or the simulator) carries messages between these machines, stores and workers, and decides
+//! nothing.
 
 pub mod alarm;
 pub mod borders;

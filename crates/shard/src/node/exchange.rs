@@ -1,5 +1,5 @@
-//! Work and workers: offers that are matched at home or passed on to a node that has lent credit,
-//! matches that come back, and work on its way to its worker.
+//! Work and workers: offers matched locally or passed on to a node that has lent credit, matches
+//! that come back, and dispatches to workers.
 
 use abide_core::{
     dispatch::{Dispatch, Worker},
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl<S: Clone> Node<S> {
-    /// Tells the queues, and whoever is concerned what they answer.
+    /// Sends a message to the queues and carries out their outputs.
     pub(super) fn tell_queues(&mut self, message: QueueMessage) {
         self.queues.handle(message);
         while let Some(output) = self.queues.poll() {
@@ -33,12 +33,12 @@ impl<S: Clone> Node<S> {
             QueueOutput::Spare { queue, build, credits } => {
                 self.broadcast(&PeerMessage::Spare { queue, build, credits });
             }
-            // Only what was borrowed is declined, and who borrowed it is told there.
+            // Only borrowed offers are declined; `lend` answers the node that passed them on.
             QueueOutput::Declined(_) => {}
         }
     }
 
-    /// A worker takes work of a shard. Offers of a shard that has moved are void.
+    /// A worker takes work of a shard. Offers of a shard that has moved away are void.
     fn matched(&mut self, offer: Offer, worker: Worker) {
         if self.served.contains(&offer.shard) {
             self.tell_shard(offer.shard, Message::Matched(offer, worker));
@@ -47,17 +47,16 @@ impl<S: Clone> Node<S> {
         }
     }
 
-    /// A match came to nothing: the worker has its credit back, wherever it is connected.
+    /// A match failed: the worker gets its credit back, on whichever node it is connected.
     pub(super) fn unmatched(&mut self, offer: Offer, worker: Worker) {
         match self.neighbours.home_of(&worker.session).cloned() {
-            // If it cannot be told, it gives the credit back by itself at the end of the link.
+            // Without a link that node returns the credit itself, when it drops what was in flight.
             Some(node) => drop(self.tell_peer(&node, PeerMessage::Unmatched(offer, worker))),
             None => self.tell_queues(QueueMessage::Unmatched(offer, worker)),
         }
     }
 
-    /// Sends work to a worker; one that is gone or cannot be reached loses it as if its stream had
-    /// ended.
+    /// Sends work to a worker. One that cannot be reached loses it as if its stream had ended.
     pub(super) fn dispatch(&mut self, worker: Worker, dispatch: Box<Dispatch>) {
         let session = worker.session.clone();
         let given = match self.neighbours.home_of(&session).cloned() {
@@ -69,7 +68,7 @@ impl<S: Clone> Node<S> {
         }
     }
 
-    /// Passes an offer on to another node, and keeps it until that has answered.
+    /// Passes an offer on to another node, and remembers it until that node answers.
     fn pass(&mut self, node: &str, offer: Offer) {
         self.neighbours.passed(node, offer.clone());
         if !self.tell_peer(node, PeerMessage::Offer(offer.clone())) {
@@ -77,7 +76,7 @@ impl<S: Clone> Node<S> {
         }
     }
 
-    /// Nobody at the node takes the work, which may have moved meanwhile.
+    /// The node has no worker for the offer. Its shard may have moved meanwhile.
     pub(super) fn declined(&mut self, node: &str, offer: Offer) {
         self.neighbours.answered(node, &offer);
         if self.served.contains(&offer.shard) {
@@ -85,20 +84,20 @@ impl<S: Clone> Node<S> {
         }
     }
 
-    /// The work has nobody yet, and may have moved meanwhile.
+    /// Requeues work that has no worker, unless its shard has moved meanwhile.
     pub(super) fn offer_again(&mut self, offer: Offer) {
         if self.served.contains(&offer.shard) {
             self.tell_queues(QueueMessage::Offer(offer));
         }
     }
 
-    /// A worker of another node takes work of a shard here. One that is connected to this node by now has
-    /// left the other, which does not know it yet.
+    /// A worker of another node takes work of a shard of this node. If the worker is connected to
+    /// this node by now, it has left the other, which has not noticed yet.
     pub(super) fn hear_match(&mut self, node: &str, offer: Offer, worker: Worker) {
         self.neighbours.answered(node, &offer);
         if self.streams.contains_key(&worker.session) {
             self.tell_peer(node, PeerMessage::Unmatched(offer.clone(), worker));
-            // The other node has credit left, of which it thinks that it is known here.
+            // The other node has credit left and assumes that this node knows about it.
             return self.offer_again(offer);
         }
         if self.neighbours.welcome(&worker.session, node) {
@@ -107,14 +106,15 @@ impl<S: Clone> Node<S> {
         self.matched(offer, worker);
     }
 
-    /// Another node passes an offer on, and is told what came of it, whoever serves the shard by now.
+    /// Another node passes an offer on. It gets an answer, no matter which node serves the shard by
+    /// now.
     pub(super) fn lend(&mut self, node: &str, offer: Offer) {
         self.queues.handle(QueueMessage::Borrow(offer));
         while let Some(output) = self.queues.poll() {
             match output {
                 QueueOutput::Match(offer, worker) => self.tell_match(node, offer, worker),
                 QueueOutput::Declined(offer) => {
-                    // If it cannot be told, it offers the work again by itself.
+                    // Without a link that node requeues the work itself.
                     self.tell_peer(node, PeerMessage::Declined(offer));
                 }
                 other => self.pass_on(other),
@@ -130,26 +130,27 @@ impl<S: Clone> Node<S> {
         }
     }
 
-    /// A node gives a worker back.
+    /// A node returns a worker whose match failed.
     pub(super) fn hear_unmatched(&mut self, node: &str, offer: Offer, worker: Worker) {
         if self.neighbours.settle(node, offer.run, offer.work, &worker.session) {
             self.tell_queues(QueueMessage::Unmatched(offer, worker));
         }
     }
 
-    /// A node sends work for a worker here. Work that was not waited for, because the match was given
-    /// up with a link, or for a worker that has gone, goes back with all else that the worker has.
+    /// A node sends work for a local worker. If the match was dropped with a link, or the worker is
+    /// gone, the work is requeued together with everything else that the worker has of that node.
     pub(super) fn hear_dispatch(&mut self, node: &str, session: SessionId, dispatch: Dispatch) {
         let (run, work) = Work::of(&dispatch);
-        // Work that comes without having been offered needs no credit.
+        // Eager work was not offered and needs no credit.
         let eager = matches!(dispatch, Dispatch::Activity { eager: true, .. });
         let expected = eager || self.neighbours.settle(node, run, work, &session);
         if expected && self.give(&session, dispatch) {
             return;
         }
         let shards = self.neighbours.shards_of(node);
-        // That a worker has come means that it has lost what it had. In two words, the node would not know
-        // in between to whom work of other matches goes, and their credit would be lost.
+        // `SessionCame` also means that the worker has lost what it had. With two messages (lost,
+        // then came) the node would not know in between where to send work of other matches, and
+        // their credit would be lost.
         let told = match self.streams.contains_key(&session) {
             true => PeerMessage::SessionCame(session.clone()),
             false => PeerMessage::SessionLost(session.clone()),

@@ -1,5 +1,5 @@
-//! The links to and from other nodes. What is lost with a link is made good when one begins anew: both
-//! ends give up what was in flight, and say again what the other must know.
+//! The links to and from other nodes. When a link is replaced, both ends drop what was in flight
+//! and send again what the other must know.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use super::{
 use crate::{message::Message, queue::QueueMessage};
 
 impl<S: Clone> Node<S> {
-    /// Another node says something.
+    /// Handles a message from another node.
     pub(super) fn heard(&mut self, now: Duration, node: &str, message: PeerMessage) {
         match message {
             PeerMessage::Mail(shard, mail) => {
-                // Whoever sent it sends it again when the shard is in memory elsewhere.
+                // The sender repeats it when the shard is opened elsewhere.
                 if self.served.contains(&shard) {
                     self.tell_shard(shard, mail.into());
                 }
@@ -56,27 +56,28 @@ impl<S: Clone> Node<S> {
         }
     }
 
-    /// There is a link to another node, new or anew. What it has lent already can be used.
+    /// A link to another node was opened or replaced. Credit that the node has already lent can be
+    /// used.
     pub(super) fn linked(&mut self, node: &str) {
         let early = self.neighbours.linked(node);
         self.borrow(node, early);
         self.meet_again(node);
     }
 
-    /// The link to another node is gone.
+    /// The link to another node is closed.
     pub(super) fn unlinked(&mut self, node: &str) {
         self.neighbours.unlinked(node);
         self.lost(node);
     }
 
-    /// There is a link from another node, new or anew: what it said before may be lost.
+    /// A link from another node was opened or replaced: its earlier messages may be lost.
     pub(super) fn called(&mut self, node: &str) {
         self.lost(node);
         self.meet_again(node);
     }
 
-    /// A link to or from another node is gone: what was in flight is given up, its workers have lost
-    /// what they have of the shards here, until they present it.
+    /// A link to or from another node is closed: drops what was in flight. Workers of that node
+    /// lose what they have of the shards of this node, unless they present it.
     pub(super) fn lost(&mut self, node: &str) {
         self.tell_queues(QueueMessage::NodeGone(node.to_owned()));
         let Lost { workers, offers, lent } = self.neighbours.lose(node);
@@ -99,8 +100,9 @@ impl<S: Clone> Node<S> {
         }
     }
 
-    /// Says again what the other node must know, and what may be lost. It has forgotten which workers are
-    /// connected here, whichever link is new; who presents its attempts must be known before.
+    /// Sends again what the other node must know and what may be lost. Whichever link is new, the
+    /// other node has forgotten the workers of this node, and must know them before they present
+    /// attempts.
     fn meet_again(&mut self, node: &str) {
         let sessions: Vec<_> = self.streams.keys().cloned().collect();
         for session in sessions {

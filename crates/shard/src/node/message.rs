@@ -1,5 +1,5 @@
-//! Everything that can happen to a node, and everything that it can ask for; and what nodes tell each
-//! other. A node is known by the address at which others reach it.
+//! The inputs and outputs of a node, and the messages between nodes. A node is identified by the
+//! address at which others reach it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,180 +14,178 @@ use abide_core::{
 
 use crate::message::{Mail, Message, Offer};
 
-/// One thing that happens to a node. `S` is a worker's stream, as the driver knows it.
+/// An input of a node. `S` is the driver's handle of a worker's stream.
 #[derive(Clone, Debug)]
 pub enum NodeInput<S> {
-    /// The rows of all nodes were read, which were asked for at `read_at`.
+    /// The registry rows of all nodes were read.
     Rows {
-        /// Where each shard is.
+        /// Address of the owner of each shard.
         owners: BTreeMap<ShardId, String>,
-        /// All nodes, this one included.
+        /// Addresses of all nodes, this one included.
         nodes: BTreeSet<String>,
-        /// What happened before is in the rows.
+        /// When the read began: the rows show everything that happened before.
         read_at: Duration,
     },
-    /// There is something new in the rows.
+    /// This node has changed the registry rows: the other nodes must read them.
     RowsChanged,
-    /// The shard is served here from now on.
+    /// This node serves the shard from now on.
     Serve(ShardId),
-    /// The shard is served here no more.
+    /// This node no longer serves the shard.
     Released(ShardId),
-    /// The shard is in memory, and knows neither who has which attempt nor what was sent to it.
+    /// The shard is in memory. It does not know which worker has which attempt, nor what was sent
+    /// to it before.
     Opened(ShardId),
-    /// The shard is not in memory any more: its offers are void.
+    /// The shard is no longer in memory: its offers are void.
     Closed(ShardId),
-    /// A shard here has work.
+    /// A shard of this node offers work.
     Offer(Offer),
-    /// A match with work of a shard here came to nothing: the worker has its credit back.
+    /// A match with work of a shard of this node failed: the worker gets its credit back.
     Unmatched(Offer, Worker),
-    /// A shard here sends work to a worker.
+    /// A shard of this node sends work to a worker.
     Dispatch(Worker, Box<Dispatch>),
-    /// A shard here tells another one something, wherever that is.
+    /// A shard of this node sends mail to another shard, on whichever node it is.
     Mail(ShardId, Mail),
-    /// A shard that was thought to be served here has taken nothing.
+    /// A message could not be delivered, because its shard has ended on this node.
     Undelivered(ShardId, Message),
-    /// A worker is connected. Whatever stream its session had before has ended.
+    /// A worker connected. This replaces any earlier stream of its session.
     StreamOpened {
-        /// Whose it is.
+        /// The session that opened the stream.
         session: SessionId,
-        /// Its number: the end of an old stream may be noticed after a new one was opened.
+        /// Unique number of the stream: the end of an old stream may be noticed after a new one was
+        /// opened.
         stream: u64,
-        /// The way to the worker.
+        /// Handle for sending to the worker.
         handle: S,
     },
     /// A stream has ended.
     StreamEnded {
-        /// Whose it was.
         session: SessionId,
-        /// Its number.
+        /// Number that [`Self::StreamOpened`] gave.
         stream: u64,
     },
-    /// A worker takes more work.
+    /// A worker gives credit for more work.
     Credit {
-        /// On which stream it says so.
+        /// Number of the stream that carried it.
         stream: u64,
-        /// Of which queue.
         queue: QueueKey,
-        /// The worker.
         worker: Worker,
-        /// How many tasks.
+        /// Number of tasks.
         credits: usize,
     },
-    /// A worker takes back all credit that it gave.
+    /// A worker withdraws all of its credit.
     Withdraw {
-        /// Who.
         session: SessionId,
-        /// On which stream it says so.
+        /// Number of the stream that carried it.
         stream: u64,
     },
-    /// The node leaves: workers get nothing more, but may answer for what they have.
+    /// The node leaves: workers get no more work, but may still report on what they have.
     WithdrawAll,
-    /// The streams of all workers end: the lease is lost, or the node has left.
+    /// End the streams of all workers: the lease is lost, or the node has left.
     EndStreams,
-    /// There is a link to another node.
+    /// A link to another node is open.
     Linked(String),
-    /// The link to another node is gone.
+    /// The link to another node is closed.
     Unlinked(String),
-    /// There is a link from another node: what it said on an older one may have been lost.
+    /// Another node opened a link to this one: messages on an older link may be lost.
     Called(String),
-    /// The link from another node is gone.
+    /// The link from another node is closed.
     HungUp(String),
-    /// Another node says something.
+    /// A message from another node.
     Heard(String, PeerMessage),
-    /// A call was not served here, or not to its end. It is to be made where the shard is.
+    /// A call failed on this node, because the shard is not served here or moved away: find the
+    /// owner.
     Route {
-        /// Names the call.
+        /// Identifies the call until [`Self::Abandon`].
         ticket: Ticket,
-        /// Whose shard it is for.
+        /// The shard that must serve the call.
         shard: ShardId,
-        /// It changes nothing, so it may be made any number of times.
+        /// The call changes nothing, so it can be retried after any failure.
         repeatable: bool,
-        /// How it failed here.
+        /// How the call failed on this node.
         error: CallError,
     },
-    /// A call failed where the node said that it should be tried.
+    /// A call failed at the place that the node chose.
     Failed {
-        /// The call.
         ticket: Ticket,
-        /// How.
+        /// How the call failed at that place.
         error: CallError,
     },
-    /// A call is over: it has its answer, or nobody waits for one.
+    /// A call is over: it was answered, or its caller has disconnected.
     Abandon(Ticket),
-    /// Time passed.
+    /// The time of [`Node::wake_at`](super::Node::wake_at) has come.
     Tick,
 }
 
-/// One thing that a node asks for. Nothing of it may block.
+/// An output of a node. Carrying it out must not block.
 #[derive(Clone, Debug)]
 pub enum NodeOutput<S> {
-    /// Tell a shard that is served here. If it takes nothing, say [`NodeInput::Undelivered`].
+    /// Deliver a message to a shard of this node; if the shard has ended, return it as
+    /// [`NodeInput::Undelivered`].
     ToShard(ShardId, Message),
-    /// Tell all shards that are served here.
+    /// Deliver a message to all shards of this node.
     ToShards(Message),
-    /// Tell another node, in order. What is lost with the link is made good at its end.
+    /// Send a message to another node, in order. Messages lost with a link are recovered when the
+    /// link closes.
     ToPeer(String, PeerMessage),
-    /// Give something to a worker.
+    /// Deliver something on a worker's stream.
     ToWorker(S, Given),
     /// End a worker's stream.
     EndStream(S),
-    /// These are the other nodes from now on: keep links to them and give others up.
+    /// The set of other nodes: keep links to these and close all others.
     KeepLinks(BTreeSet<String>),
-    /// Try the call at a shard here.
+    /// Try the call on this node.
     TryHere(Ticket),
-    /// Try the call at another node.
+    /// Forward the call to another node.
     Forward(Ticket, String),
-    /// The call cannot be served: its caller is told why.
+    /// Fail the call with this error.
     Refuse(Ticket, CallError),
-    /// Look at the rows: another node says that there is something new in them.
+    /// Read the registry rows: another node has changed them.
     Look,
 }
 
-/// What a worker is given.
+/// What a worker's stream delivers.
 #[derive(Clone, Debug)]
 pub enum Given {
-    /// Work.
     Work(Dispatch),
-    /// The shard was taken into memory anew: the worker presents the attempts of its runs that it
-    /// still has, by [`Report::PresentAttempt`](abide_core::report::Report::PresentAttempt), within the
-    /// session's grace.
+    /// The shard was reopened: the worker must present the attempts that it still has of the
+    /// shard's runs, by [`Report::PresentAttempt`](abide_core::report::Report::PresentAttempt),
+    /// within the session grace.
     PresentAttempts(ShardId),
 }
 
-/// What nodes tell each other. It may be lost with the link that carries it: whatever it is about is a
-/// row somewhere, or in the books of both, and is said again.
+/// A message between nodes. It may be lost with its link: what it is about is stored as a row or
+/// tracked by both nodes, so it can be sent again.
 #[derive(Clone, Debug)]
 pub enum PeerMessage {
-    /// For a shard of yours, from one of mine.
+    /// Mail for a shard of the receiver.
     Mail(ShardId, Mail),
-    /// My workers have credit to lend.
+    /// Workers of the sender have credit to lend.
     Spare {
-        /// In which queue.
         queue: QueueKey,
-        /// For code of this build.
+        /// Build of the workers that gave the credit.
         build: Option<BuildId>,
-        /// How many tasks.
+        /// Number of tasks.
         credits: usize,
     },
-    /// Work for the credit that you lent.
+    /// Work for credit that the receiver has lent.
     Offer(Offer),
-    /// There is no credit left for it.
+    /// The sender has no credit left for this offer.
     Declined(Offer),
-    /// A worker of mine takes the work of your shard.
+    /// A worker of the sender takes work of the receiver's shard.
     Matched(Offer, Worker),
-    /// The work has gone: your worker has its credit back.
+    /// The work is gone: the receiver's worker gets its credit back.
     Unmatched(Offer, Worker),
-    /// Work for a worker of yours.
+    /// Work for a worker of the receiver.
     Dispatch(Worker, Box<Dispatch>),
-    /// A worker is connected to me: whatever stream it had before has ended.
+    /// A worker connected to the sender: its earlier stream, if any, has ended.
     SessionCame(SessionId),
-    /// The stream of a worker that was mine has ended.
+    /// The stream of a worker of the sender has ended.
     SessionLost(SessionId),
-    /// I have these shards in memory, and know nothing of who has which attempt: what was sent to them
-    /// is sent again, and your workers present their attempts.
+    /// The sender has opened these shards and does not know which worker has which attempt: the
+    /// receiver sends its effects on them again, and its workers present their attempts.
     Opened(BTreeSet<ShardId>),
-    /// Workers of a build that was not seen before serve a queue.
+    /// Workers of a new build serve a queue.
     NewBuild(QueueKey, BuildId),
-    /// There is something new in the rows of the nodes.
+    /// The registry rows of the nodes have changed.
     Look,
 }

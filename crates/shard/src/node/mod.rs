@@ -1,16 +1,18 @@
-//! The node machine: what the shards of one process share. It brings work of shards and credit of
-//! workers together, here and at other nodes, knows which worker is connected where, and says what
-//! nodes tell each other.
+//! The node machine: what the shards of one process share. It matches work of shards with credit of
+//! workers, on this node and on others, tracks which worker is connected where, and produces the
+//! messages between nodes.
 //!
-//! - `message`: everything that can happen to a node, and everything that it can ask for.
-//! - `neighbours`: what it knows of the other nodes, and what is in flight between their queues.
-//! - `streams`: workers that are connected here.
-//! - `exchange`: offers, matches and work, at home and abroad.
-//! - `routes`: calls whose shard is not served here.
-//! - `links`: what is said again when a link begins, and given up when one ends.
+//! - `message`: the node's inputs and outputs.
+//! - `neighbours`: what this node knows about the others, and what is in flight between their
+//!   queues.
+//! - `streams`: workers connected to this node.
+//! - `exchange`: offers, matches and dispatches, local and between nodes.
+//! - `routes`: calls whose shard this node does not serve.
+//! - `links`: what is resent when a link opens, and dropped when one closes.
 //!
-//! A driver feeds it one input at a time and carries out its outputs in order, before the next input:
-//! then other nodes hear last what was true last, and streams begin and end in order.
+//! A driver feeds it one input at a time and carries out its outputs in order, before the next
+//! input. So the last message that another node receives is the latest, and streams open and close
+//! in order.
 
 mod exchange;
 mod links;
@@ -39,26 +41,26 @@ use crate::{
     queue::{QueueMessage, Queues},
 };
 
-/// One node. `S` is a worker's stream, as the driver knows it.
+/// The state of one node. `S` is the driver's handle of a worker's stream.
 #[derive(Debug)]
 pub struct Node<S> {
     queues: Queues,
     neighbours: Neighbours,
-    /// The open streams of workers: a session has one.
+    /// The open streams of workers, one per session.
     streams: BTreeMap<SessionId, Stream<S>>,
-    /// Workers get nothing more here.
+    /// Workers of this node get no more work.
     withdrawn: bool,
-    /// Shards that are served here.
+    /// Shards that this node serves.
     served: BTreeSet<ShardId>,
-    /// Those of them that are in memory.
+    /// Served shards that are in memory.
     open: BTreeSet<ShardId>,
     routes: Routes,
     outputs: VecDeque<NodeOutput<S>>,
 }
 
 impl<S: Clone> Node<S> {
-    /// A node that serves nothing yet and knows of no other. Each of its queues will hold at most
-    /// `offers_max` offers, and calls wait for a shard that nobody serves as long as `patience`.
+    /// A node that serves no shard yet and knows no other node. Each of its queues holds at most
+    /// `offers_max` offers; a call waits up to `patience` for a shard without an owner.
     pub fn new(own: String, offers_max: usize, patience: Duration) -> Self {
         Self {
             queues: Queues::new(offers_max),
@@ -72,7 +74,7 @@ impl<S: Clone> Node<S> {
         }
     }
 
-    /// Takes one input. Drain [`Self::poll`] afterwards. `now` is the clock of leases.
+    /// Handles one input. Drain [`Self::poll`] afterwards. `now` is the monotonic clock of leases.
     pub fn handle(&mut self, now: Duration, input: NodeInput<S>) {
         match input {
             NodeInput::Rows { owners, nodes, read_at } => {
@@ -122,52 +124,52 @@ impl<S: Clone> Node<S> {
         }
     }
 
-    /// What the node asks for, in order.
+    /// Takes the next output, in order.
     pub fn poll(&mut self) -> Option<NodeOutput<S>> {
         self.outputs.pop_front()
     }
 
-    /// When to say [`NodeInput::Tick`], should nothing else happen before.
+    /// When to send [`NodeInput::Tick`], unless another input comes first.
     pub fn wake_at(&self) -> Option<Duration> {
         self.routes.wake_at()
     }
 
-    /// Workers get nothing more here.
+    /// Workers of this node get no more work.
     pub const fn withdrawn(&self) -> bool {
         self.withdrawn
     }
 
-    /// How many workers are connected here.
+    /// Number of workers connected to this node.
     pub fn workers(&self) -> usize {
         self.streams.len()
     }
 
-    /// How many offers of this kind of work wait for a worker.
+    /// Number of offers of this kind of work that wait for a worker.
     pub fn waiting(&self, kind: WorkKind) -> usize {
         self.queues.waiting(kind)
     }
 
-    /// All other nodes.
+    /// Addresses of all other nodes.
     pub fn nodes(&self) -> &BTreeSet<String> {
         self.neighbours.nodes()
     }
 
-    /// To how many nodes there is a link.
+    /// Number of nodes to which there is a link.
     pub fn links(&self) -> usize {
         self.neighbours.links().len()
     }
 
-    /// The credit that a worker which is connected here has in a queue. For checks.
+    /// The credit of a connected worker in a queue. For checks.
     pub fn credits_of(&self, queue: &QueueKey, session: &SessionId) -> usize {
         self.queues.credits_of(queue, session)
     }
 
-    /// The sessions of workers that are connected here, with their streams. For checks.
+    /// The sessions of connected workers, with their streams. For checks.
     pub fn sessions(&self) -> impl Iterator<Item = (&SessionId, &S)> {
         self.streams.iter().map(|(session, stream)| (session, &stream.handle))
     }
 
-    /// The rows were read: where shards are, and which nodes there are.
+    /// The registry rows were read: takes over the owners of shards and the set of nodes.
     fn read_rows(
         &mut self,
         now: Duration,
@@ -197,8 +199,8 @@ impl<S: Clone> Node<S> {
         self.tell_queues(QueueMessage::ShardClosed(shard));
     }
 
-    /// Tells a shard something, here or at the node that serves it. What is lost is said again when the
-    /// shard, or the way to it, begins anew.
+    /// Delivers mail to a shard on this node, or to the node that serves it. Lost mail is sent
+    /// again when the shard reopens or the link to its node is replaced.
     fn mail(&mut self, shard: ShardId, mail: Mail) {
         if self.served.contains(&shard) {
             self.tell_shard(shard, mail.into());
@@ -207,7 +209,8 @@ impl<S: Clone> Node<S> {
         }
     }
 
-    /// The shard has moved: its offers are void, and everything else is said again to its next owner.
+    /// The shard has moved: its offers are void, and everything else is sent again to its next
+    /// owner.
     fn undelivered(&mut self, message: Message) {
         if let Message::Matched(offer, worker) = message {
             self.unmatched(offer, worker);
@@ -222,7 +225,7 @@ impl<S: Clone> Node<S> {
         self.emit(NodeOutput::ToShards(message));
     }
 
-    /// Tells another node; `false` if there is no link to it.
+    /// Sends a message to another node; returns `false` if there is no link to it.
     fn tell_peer(&mut self, node: &str, message: PeerMessage) -> bool {
         let linked = self.neighbours.links().contains(node);
         if linked {
@@ -231,7 +234,7 @@ impl<S: Clone> Node<S> {
         linked
     }
 
-    /// Tells all nodes to which there is a link; the others will hear of it when there is one.
+    /// Sends a message to all linked nodes; the others are brought up to date when they are linked.
     fn broadcast(&mut self, message: &PeerMessage) {
         let links = self.neighbours.links().iter();
         let told = links.map(|node| NodeOutput::ToPeer(node.clone(), message.clone()));

@@ -1,12 +1,14 @@
-//! What a node knows of the others: where each shard is, at which node a foreign worker is connected,
-//! and what is in flight between their queues. It only keeps books.
+//! What a node knows about the others: the owner of each shard, the node to which a remote worker
+//! is connected, and what is in flight between their queues. It only keeps records and decides
+//! nothing.
 //!
-//! | under way | ends when |
+//! | in flight | ends when |
 //! |---|---|
-//! | an offer that was passed on to a node | the node answers, or the link to it or from it begins anew: it is offered again |
-//! | a match that a node was told of | the node sends the work or gives the worker back, or a link begins anew: the worker has its credit back |
+//! | an offer passed on to a node | the node answers, or a link to or from it is replaced: the work is offered again |
+//! | a match reported to a node | the node sends the work or returns the worker, or a link is replaced: the worker gets its credit back |
 //!
-//! Both ends of a link forget by the same events, so neither waits for what the other has lost.
+//! Both ends of a link drop their records on the same events, so neither waits for what the other
+//! has lost.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,28 +22,28 @@ use abide_core::{
 
 use crate::message::{Offer, Work};
 
-/// What a node knows of the others. A node is known by its address.
+/// What a node knows about the others. A node is identified by its address.
 #[derive(Debug)]
 pub(super) struct Neighbours {
     own: String,
     nodes: BTreeSet<String>,
-    /// Where shards were when the rows of all nodes were last read.
+    /// Owners of shards when the registry rows were last read.
     owners: BTreeMap<ShardId, String>,
-    /// Who said since that it has a shard in memory, and when that was heard.
+    /// Nodes that announced a shard since then, with the time of the announcement.
     heard: BTreeMap<ShardId, (Duration, String)>,
-    /// Where workers of other nodes are connected.
+    /// The node to which each remote worker is connected.
     homes: BTreeMap<SessionId, String>,
-    /// Nodes that can be told something.
+    /// Nodes to which there is a link.
     linked: BTreeSet<String>,
-    /// What nodes have lent to which there is no link yet: nothing could be passed on to them.
+    /// Credit lent by nodes to which there is no link yet, so no offer could be passed on to them.
     early: BTreeMap<String, BTreeMap<(QueueKey, Option<BuildId>), usize>>,
-    /// Offers that were passed on to a node, which has not answered.
+    /// Offers passed on to a node that has not answered yet.
     passed: BTreeMap<String, BTreeMap<(ShardId, RunId, Work), Offer>>,
-    /// Matches of workers here that a node was told of, and has not answered.
+    /// Matches of workers of this node, reported to a node that has not answered yet.
     lent: BTreeMap<String, BTreeMap<(RunId, Work, SessionId), Lent>>,
 }
 
-/// Matches of one worker with one piece of work: a shard that was reset may offer it twice.
+/// Matches of one worker with one piece of work; a shard that was reset may offer the work twice.
 #[derive(Debug)]
 struct Lent {
     offer: Offer,
@@ -52,36 +54,35 @@ struct Lent {
 /// Credit that a node has to lend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Spare {
-    /// In which queue.
     pub(super) queue: QueueKey,
-    /// For code of this build.
+    /// Build of the workers that gave the credit.
     pub(super) build: Option<BuildId>,
-    /// How many tasks.
+    /// Number of tasks.
     pub(super) credits: usize,
 }
 
-/// What is different after the rows were read.
+/// What changed since the last read of the rows.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Changes {
-    /// Shards that are not where they were.
+    /// Shards with another owner.
     pub(super) moved: BTreeSet<ShardId>,
-    /// All other nodes, if they are not those they were.
+    /// All other nodes, if the set has changed.
     pub(super) nodes: Option<BTreeSet<String>>,
 }
 
-/// What was under way with a node whose link is gone.
+/// What was in flight with a node whose link is closed or replaced.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Lost {
     /// Workers that were connected there.
     pub(super) workers: Vec<SessionId>,
-    /// Offers that it has not answered.
+    /// Offers that the node has not answered.
     pub(super) offers: Vec<Offer>,
-    /// Matches of workers here that it has not answered.
+    /// Matches of local workers that the node has not answered.
     pub(super) lent: Vec<(Offer, Worker)>,
 }
 
 impl Neighbours {
-    /// A node that knows of no other yet.
+    /// A node that knows no others yet.
     pub(super) fn new(own: String) -> Self {
         Self {
             own,
@@ -96,14 +97,15 @@ impl Neighbours {
         }
     }
 
-    /// The rows of all nodes, as they were at `read_at` or later. What was heard before is in them.
+    /// Takes over rows that were read at `read_at` or later; they include announcements from
+    /// before.
     pub(super) fn read(
         &mut self,
         owners: &BTreeMap<ShardId, String>,
         nodes: &BTreeSet<String>,
         read_at: Duration,
     ) -> Changes {
-        // Rows are read often, and most often there is nothing new in them.
+        // Rows are read often and rarely change.
         let settled = self.heard.is_empty() && self.owners == *owners;
         let moved = if settled { BTreeSet::new() } else { self.rearrange(owners, read_at) };
         let others = nodes.iter().filter(|node| **node != self.own).cloned().collect();
@@ -112,7 +114,7 @@ impl Neighbours {
         Changes { moved, nodes }
     }
 
-    /// Takes over where shards are, and answers which of them have moved.
+    /// Takes over the owners of shards; returns the shards that have moved.
     fn rearrange(
         &mut self,
         owners: &BTreeMap<ShardId, String>,
@@ -126,33 +128,34 @@ impl Neighbours {
         moved.map(|(shard, _)| shard).collect()
     }
 
-    /// A node has these shards in memory.
+    /// A node announced that it has these shards in memory.
     pub(super) fn opened(&mut self, node: &str, shards: &BTreeSet<ShardId>, now: Duration) {
         self.heard.extend(shards.iter().map(|shard| (*shard, (now, node.to_owned()))));
     }
 
-    /// The other node that serves the shard, as far as this one knows.
+    /// The other node that serves the shard, as far as this node knows.
     pub(super) fn owner(&self, shard: ShardId) -> Option<&String> {
         self.place(shard).filter(|owner| **owner != self.own)
     }
 
-    /// The shards that a node serves, as far as this one knows.
+    /// The shards that a node serves, as far as this node knows.
     pub(super) fn shards_of(&self, node: &str) -> BTreeSet<ShardId> {
         ShardId::all().filter(|shard| self.place(*shard).is_some_and(|at| at == node)).collect()
     }
 
-    /// All other nodes.
+    /// Addresses of all other nodes.
     pub(super) fn nodes(&self) -> &BTreeSet<String> {
         &self.nodes
     }
 
-    /// A worker is connected to another node. Answers whether it was elsewhere, or there on another
-    /// stream: what it had is lost then.
+    /// A worker connected to another node. Returns whether it was connected remotely before, there
+    /// or elsewhere: it has then lost what it had.
     pub(super) fn came(&mut self, session: SessionId, node: &str) -> bool {
         self.homes.insert(session, node.to_owned()).is_some()
     }
 
-    /// A worker of another node takes work, so that is where it is. Answers whether it was elsewhere.
+    /// A worker of another node takes work, so it is connected there. Returns whether it was
+    /// elsewhere.
     pub(super) fn welcome(&mut self, session: &SessionId, node: &str) -> bool {
         match self.homes.get_mut(session) {
             Some(home) if home == node => false,
@@ -167,7 +170,7 @@ impl Neighbours {
         }
     }
 
-    /// A node says that a worker has left it. Answers whether it was there and not at another node since.
+    /// A worker has left a node. Returns whether it was last connected there.
     pub(super) fn left(&mut self, session: &SessionId, node: &str) -> bool {
         let there = self.homes.get(session).is_some_and(|home| home == node);
         if there {
@@ -176,7 +179,7 @@ impl Neighbours {
         there
     }
 
-    /// A worker is connected to this node. Answers whether it was elsewhere.
+    /// A worker connected to this node. Returns whether it was elsewhere.
     pub(super) fn came_home(&mut self, session: &SessionId) -> bool {
         self.homes.remove(session).is_some()
     }
@@ -186,8 +189,8 @@ impl Neighbours {
         self.homes.get(session)
     }
 
-    /// A node has credit to lend. Gives it back if it can be used at once; else it is kept until there
-    /// is a link to the node, which says it only once.
+    /// A node has credit to lend. Returns the credit if it can be used at once; otherwise keeps it
+    /// until there is a link to the node, which announces it only once.
     pub(super) fn lends(&mut self, node: &str, spare: Spare) -> Option<Spare> {
         if self.linked.contains(node) {
             return Some(spare);
@@ -197,14 +200,14 @@ impl Neighbours {
         None
     }
 
-    /// There is a link to a node; gives what it has lent already.
+    /// A link to a node is open; returns the credit that the node has already lent.
     pub(super) fn linked(&mut self, node: &str) -> Vec<Spare> {
         self.linked.insert(node.to_owned());
         let early = self.early.remove(node).unwrap_or_default().into_iter();
         early.map(|((queue, build), credits)| Spare { queue, build, credits }).collect()
     }
 
-    /// The link to a node is gone.
+    /// The link to a node is closed.
     pub(super) fn unlinked(&mut self, node: &str) {
         self.linked.remove(node);
     }
@@ -214,27 +217,28 @@ impl Neighbours {
         &self.linked
     }
 
-    /// An offer is on its way to a node.
+    /// An offer was passed on to a node.
     pub(super) fn passed(&mut self, node: &str, offer: Offer) {
         let key = (offer.shard, offer.run, offer.work);
         self.passed.entry(node.to_owned()).or_default().insert(key, offer);
     }
 
-    /// The node has answered.
+    /// The node has answered the offer.
     pub(super) fn answered(&mut self, node: &str, offer: &Offer) {
         if let Some(passed) = self.passed.get_mut(node) {
             passed.remove(&(offer.shard, offer.run, offer.work));
         }
     }
 
-    /// A node is told that a worker here takes its work.
+    /// A match of a local worker was reported to a node.
     pub(super) fn lent(&mut self, node: &str, offer: Offer, worker: Worker) {
         let key = (offer.run, offer.work, worker.session.clone());
         let lent = self.lent.entry(node.to_owned()).or_default();
         lent.entry(key).or_insert(Lent { offer, worker, count: 0 }).count += 1;
     }
 
-    /// The node has sent the work, or given the worker back. Answers whether that was waited for.
+    /// The node sent the work or returned the worker. Returns whether the match was still in
+    /// flight.
     pub(super) fn settle(
         &mut self,
         node: &str,
@@ -252,14 +256,15 @@ impl Neighbours {
         true
     }
 
-    /// The stream of a worker here has ended, and its credit with it.
+    /// The stream of a local worker has ended: its credit is gone.
     pub(super) fn forget_lent(&mut self, session: &SessionId) {
         for lent in self.lent.values_mut() {
             lent.retain(|(_, _, lent), _| lent != session);
         }
     }
 
-    /// A link to or from the node has ended or begins anew: what was said may be lost.
+    /// A link to or from the node was closed or replaced: messages may be lost. Takes all that was
+    /// in flight.
     pub(super) fn lose(&mut self, node: &str) -> Lost {
         let there = |home: &String| home == node;
         let workers: Vec<_> = self

@@ -1,13 +1,13 @@
-//! The way of calls whose shard is not served here, or not for much longer: where to try, when to try
-//! again, and when to give up. The calls themselves stay with the driver.
+//! Routing of calls whose shard this node does not serve: where to try, when to retry, and when to
+//! give up. The calls themselves stay with the driver.
 //!
 //! | the call | the shard | becomes |
 //! |---|---|---|
-//! | failed, and may not be made again | | refused |
+//! | failed, and must not be retried | | refused |
 //! | failed | has moved since the try began | tried where it is now |
 //! | failed | | waiting, for a pause |
 //! | waiting | moves, or the pause is over | tried where it is now |
-//! | waiting | is nowhere for longer than a takeover takes | refused |
+//! | waiting | has no owner for longer than a takeover takes | refused |
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,30 +18,29 @@ use abide_core::{
 
 use super::{Node, NodeOutput};
 
-/// How long a node is left in peace that said that it does not serve a shard, should nothing be heard of
-/// the shard meanwhile.
+/// How long to wait before a retry at a node that does not serve the shard, unless the shard moves.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Calls on their way to the node that serves their shard.
+/// Calls that look for the owner of their shard.
 #[derive(Debug)]
 pub(super) struct Routes {
-    /// How long a call waits for a shard that nobody serves.
+    /// How long a call waits for a shard without an owner.
     patience: Duration,
     calls: BTreeMap<Ticket, Route>,
 }
 
-/// The way of one call.
+/// The routing state of one call.
 #[derive(Debug)]
 struct Route {
     shard: ShardId,
-    /// The call may be made any number of times.
+    /// The call changes nothing, so it can be retried after any failure.
     repeatable: bool,
-    /// When the last try began, and whether the shard has moved since.
+    /// When the last try began. `moved`: the shard has moved since.
     tried_at: Duration,
     moved: bool,
-    /// Until when it is tried, since the shard was first missed.
+    /// When to give up; set when the shard was first missed.
     until: Option<Duration>,
-    /// When the next try begins at the latest; none during a try.
+    /// Latest start of the next try; none during a try.
     again_at: Option<Duration>,
 }
 
@@ -50,14 +49,15 @@ impl Routes {
         Self { patience, calls: BTreeMap::new() }
     }
 
-    /// When a call is to be tried again.
+    /// When the next retry is due.
     pub(super) fn wake_at(&self) -> Option<Duration> {
         self.calls.values().filter_map(|route| route.again_at).min()
     }
 }
 
 impl Route {
-    /// What was not served has not happened. Of anything else that passes nobody knows.
+    /// A call that was not served had no effect. After any other passing error its outcome is
+    /// unknown.
     fn may_repeat(&self, error: &CallError) -> bool {
         match error {
             CallError::NotServed => true,
@@ -68,7 +68,7 @@ impl Route {
 }
 
 impl<S: Clone> Node<S> {
-    /// A call was not served here. Where else it may be served is not known to be old yet.
+    /// A call failed on this node. The known owner, if it is another node, has not been tried yet.
     pub(super) fn route(
         &mut self,
         now: Duration,
@@ -82,14 +82,15 @@ impl<S: Clone> Node<S> {
         self.failed(now, ticket, error);
     }
 
-    /// A try has failed.
+    /// A try has failed: retries, waits or gives up.
     pub(super) fn failed(&mut self, now: Duration, ticket: Ticket, error: CallError) {
         let patience = self.routes.patience;
         let Some(route) = self.routes.calls.get_mut(&ticket) else { return };
         if !route.may_repeat(&error) {
             return self.refuse(ticket, error);
         }
-        // A call may have waited for its run for long before its shard moved.
+        // A call may have waited a long time for its run before the shard moved: that time does not
+        // count.
         route.until = route.until.filter(|_| now < route.tried_at + patience);
         let until = *route.until.get_or_insert(now + patience);
         if now >= until {
@@ -101,12 +102,12 @@ impl<S: Clone> Node<S> {
         route.again_at = Some(until.min(now + PAUSE));
     }
 
-    /// The call needs no way any more.
+    /// The call is over.
     pub(super) fn abandon(&mut self, ticket: Ticket) {
         self.routes.calls.remove(&ticket);
     }
 
-    /// The shard is served by somebody else than before.
+    /// The shard has another owner: waiting calls are tried at once.
     pub(super) fn moved(&mut self, now: Duration, shard: ShardId) {
         let mut waiting = Vec::new();
         let routes = self.routes.calls.iter_mut();
@@ -119,7 +120,7 @@ impl<S: Clone> Node<S> {
         }
     }
 
-    /// Tries what has waited for long enough.
+    /// Retries the calls whose pause is over.
     pub(super) fn tick(&mut self, now: Duration) {
         let routes = self.routes.calls.iter();
         let due = routes.filter(|(_, route)| route.again_at.is_some_and(|at| at <= now));

@@ -1,4 +1,5 @@
-//! Workers that are connected here. A session has one stream, at one node: the one that it came to last.
+//! Workers connected to this node. A session has one stream, on the node to which it connected
+//! last.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +19,8 @@ pub(super) struct Stream<S> {
 }
 
 impl<S: Clone> Node<S> {
-    /// A stream that the session had before, here or elsewhere, has ended by this, though its end may not
-    /// have been noticed yet.
+    /// Opens a stream. It replaces an earlier stream of the session, here or elsewhere, whose end
+    /// may not have been noticed yet.
     pub(super) fn stream_opened(&mut self, session: SessionId, stream: Stream<S>) {
         let replaced = self.streams.insert(session.clone(), stream);
         let moved = self.neighbours.came_home(&session);
@@ -40,8 +41,7 @@ impl<S: Clone> Node<S> {
         }
     }
 
-    /// The session is connected to another node: the stream that it had here has ended. Answers whether
-    /// there was one.
+    /// The session connected to another node: ends its stream here. Returns whether there was one.
     pub(super) fn superseded(&mut self, session: &SessionId) -> bool {
         let Some(Stream { handle, .. }) = self.streams.remove(session) else { return false };
         self.lose(session);
@@ -49,7 +49,7 @@ impl<S: Clone> Node<S> {
         true
     }
 
-    /// Tells the queues something about a stream's credit, unless the stream has ended or was replaced.
+    /// Sends the queues a change of a stream's credit, unless the stream has ended or was replaced.
     pub(super) fn tell_credit(&mut self, session: &SessionId, stream: u64, message: QueueMessage) {
         if self.is_open(session, stream) && !self.withdrawn {
             self.tell_queues(message);
@@ -72,7 +72,7 @@ impl<S: Clone> Node<S> {
         }
     }
 
-    /// Gives work to a worker that is connected here; `false` if it is not.
+    /// Delivers work to a local worker; returns `false` if it is not connected.
     pub(super) fn give(&mut self, session: &SessionId, dispatch: Dispatch) -> bool {
         let Some(handle) = self.streams.get(session).map(|stream| stream.handle.clone()) else {
             return false;
@@ -81,14 +81,14 @@ impl<S: Clone> Node<S> {
         true
     }
 
-    /// Workers that are connected here present their attempts of these shards.
+    /// Asks all local workers to present their attempts of these shards.
     pub(super) fn ask_for_attempts(&mut self, shards: &BTreeSet<ShardId>) {
         for Stream { handle, .. } in self.streams.values() {
             self.outputs.extend(attempts_of(handle, shards));
         }
     }
 
-    /// The same for one worker.
+    /// Asks one local worker to present its attempts of these shards.
     pub(super) fn ask_one_for_attempts(&mut self, session: &SessionId, shards: &BTreeSet<ShardId>) {
         if let Some(Stream { handle, .. }) = self.streams.get(session) {
             self.outputs.extend(attempts_of(handle, shards));
@@ -99,7 +99,7 @@ impl<S: Clone> Node<S> {
         self.streams.get(session).is_some_and(|open| open.number == stream)
     }
 
-    /// What the session had here on a stream that has ended is lost.
+    /// The session's stream has ended: its credit and its work are lost.
     fn lose(&mut self, session: &SessionId) {
         self.neighbours.forget_lent(session);
         self.tell_queues(QueueMessage::Gone(session.clone()));
