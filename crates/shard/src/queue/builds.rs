@@ -1,14 +1,14 @@
-//! Which builds a queue has seen, so that each is announced to the shards once.
+//! The builds that a queue has seen, so that each is announced to the shards once.
 
 use std::collections::BTreeMap;
 
 use abide_core::ids::BuildId;
 
-/// Builds that a queue remembers: many deploys, and far more than are ever connected at once. The
-/// one not heard of for longest is forgotten first, and is announced again should it return.
+/// Number of builds that a queue remembers: many deploys, and far more than are ever connected at
+/// once. The least recently seen is evicted first, and is announced again if it returns.
 pub(super) const BUILDS_MAX: usize = 100;
 
-/// Builds by when they were last heard of.
+/// Builds with the turn at which they were last seen.
 #[derive(Debug, Default)]
 pub(super) struct Builds {
     heard: BTreeMap<BuildId, u64>,
@@ -16,7 +16,7 @@ pub(super) struct Builds {
 }
 
 impl Builds {
-    /// Takes note of a build; `true` if it was not known.
+    /// Records a build; returns `true` if it was not known.
     pub(super) fn hear(&mut self, build: &BuildId) -> bool {
         self.turn += 1;
         if self.heard.insert(build.clone(), self.turn).is_some() {

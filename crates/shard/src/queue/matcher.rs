@@ -1,16 +1,16 @@
-//! One queue: which offer goes to which worker, and what to do when there are too many offers.
+//! One queue: which offer goes to which worker, and what happens when there are too many offers.
 //!
-//! A match costs the logarithm of what is held, times the few lanes or builds there are. A full
-//! queue turns offers away and asks for them again when it has drained to half:
+//! A match takes logarithmic time in the number of offers and workers, times the few lanes or
+//! builds. A full queue turns offers away and asks for a refill when it has drained to half:
 //!
 //! | turned away | asks for a refill when | because |
 //! |---|---|---|
-//! | an offer that somebody connected may take | such offers have drained to half | workers must not idle behind stuck offers |
-//! | one that nobody connected may take | all offers have drained to half | asking sooner would only turn it away again |
+//! | an offer that a connected worker may take | such offers have drained to half | workers must not idle behind stuck offers |
+//! | an offer that no connected worker may take (stuck) | all offers have drained to half | an earlier refill would only turn it away again |
 //!
-//! The second kind becomes the first when workers of another build connect. A full queue keeps
-//! what is worth most: an offer that somebody may take displaces one that nobody may, and else a
-//! query displaces a task, for a task has a row to come back from.
+//! The second kind becomes the first when workers of another build connect. A full queue keeps the
+//! most valuable offers: an offer that a worker may take displaces a stuck one; otherwise a query
+//! displaces a task, because a task has a row from which it can be offered again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ use super::{
 };
 use crate::message::Offer;
 
-/// Which offers were turned away since the last refill.
+/// The most valuable kind of offer turned away since the last refill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum TurnedAway {
     Nothing,
@@ -35,10 +35,10 @@ enum TurnedAway {
     Takeable,
 }
 
-/// One queue.
+/// The offers and workers of one queue.
 #[derive(Debug)]
 pub(super) struct Matcher {
-    /// When the queue became idle, in the order of its node's queues.
+    /// Position in the order in which the node's queues became idle; none if it is not idle.
     pub(super) idle_since: Option<u64>,
     key: QueueKey,
     offers_max: usize,
@@ -46,8 +46,8 @@ pub(super) struct Matcher {
     workers: Workers,
     builds: Builds,
     turned_away: TurnedAway,
-    /// How much credit other nodes think that workers here have to lend, by build: what they were told
-    /// less what they have borrowed.
+    /// How much spare credit the other nodes know of, by build: what was announced less what they
+    /// have borrowed.
     told: BTreeMap<Option<BuildId>, usize>,
     outputs: Vec<QueueOutput>,
 }
@@ -67,7 +67,7 @@ impl Matcher {
         }
     }
 
-    /// How many offers wait.
+    /// Number of offers that wait for a worker.
     pub(super) fn waiting(&self) -> usize {
         self.offers.len()
     }
@@ -85,15 +85,15 @@ impl Matcher {
         self.refill();
     }
 
-    /// An offer of another node, for workers that are here.
+    /// Matches an offer of another node with a local worker, or declines it.
     pub(super) fn borrow(&mut self, offer: Offer) {
         let Some(session) = self.workers.choose_near(&offer) else {
             self.outputs.push(QueueOutput::Declined(offer));
-            // Who is declined thinks that nothing is left, of any build.
+            // A node whose offer is declined assumes that no credit of any build is left.
             self.told.clear();
             return;
         };
-        // Who borrows may have thought of any build that the work allows.
+        // The borrower may have counted on any build that the work allows.
         for (build, told) in &mut self.told {
             if allowed(build.as_ref(), &offer.except) {
                 *told = told.saturating_sub(1);
@@ -102,7 +102,7 @@ impl Matcher {
         self.hand_out(offer, &session);
     }
 
-    /// The offer was passed on, but what was lent was spent.
+    /// The lender declined the offer, because its credit was spent.
     pub(super) fn declined(&mut self, lenders: &BTreeSet<SessionId>, offer: Offer) {
         for lender in lenders {
             self.workers.spent(lender);
@@ -110,7 +110,7 @@ impl Matcher {
         self.offer(offer);
     }
 
-    /// Another node has so much credit to lend.
+    /// Another node has announced its spare credit.
     pub(super) fn lent(&mut self, worker: Worker, credits: usize) {
         let session = worker.session.clone();
         let other_code = self.workers.lent(worker, credits);
@@ -120,8 +120,8 @@ impl Matcher {
         self.serve(&session);
     }
 
-    /// Says what can be lent when others know of less than half of it. To say it more often would cost a
-    /// message for each task.
+    /// Announces spare credit when the other nodes know of less than half of it. More often would
+    /// cost a message per task.
     pub(super) fn announce(&mut self) {
         let spare = self.workers.spare();
         self.told.retain(|build, _| spare.contains_key(build));
@@ -135,7 +135,7 @@ impl Matcher {
         }
     }
 
-    /// All is to be said again, because somebody has not heard it.
+    /// Makes the next [`Self::announce`] repeat everything, for a node that was just linked.
     pub(super) fn announce_again(&mut self) {
         self.told.clear();
     }
@@ -177,8 +177,8 @@ impl Matcher {
         self.outputs.drain(..)
     }
 
-    /// Nothing is held but the builds seen. Nothing can be turned away then: an empty queue has
-    /// asked for its refill.
+    /// Whether the queue holds nothing but known builds. No offer is turned away then: an empty
+    /// queue has already asked for its refill.
     pub(super) fn idle(&self) -> bool {
         self.offers.len() == 0 && self.workers.is_empty()
     }
@@ -202,7 +202,8 @@ impl Matcher {
         }
     }
 
-    /// Whether there is room for the offer, perhaps after another one had to go.
+    /// Makes room for the offer, by displacing a less valuable one if necessary; returns whether
+    /// there is room.
     fn make_room(&mut self, offer: &Offer) -> bool {
         if self.offers.len() < self.offers_max {
             return true;

@@ -1,28 +1,29 @@
-//! Queues bring work and workers together. Shards offer what they have, workers give credits for
-//! what they can take, and a match goes back to the offering shard, which starts the work or lets
-//! the match come to nothing. Queues hold no authority: an offer that vanishes is still a row of its
-//! shard (or a caller who waits), and a repeated offer is one offer.
+//! Queues match work with workers. Shards offer work, workers give credits for what they can take,
+//! and a match goes back to the offering shard, which starts the work or drops the match. Queues
+//! own no state that matters: a lost offer is still a row of its shard (or a waiting caller), and
+//! offers are idempotent.
 //!
 //! | message | an offer is | a worker has |
 //! |---|---|---|
 //! | `Offer`, new | matched, kept or turned away | |
-//! | `Offer`, kept already | in its old place, with the new preference and exceptions | |
-//! | `Credit` | matched, first ones first | that many credits more |
-//! | `Unmatched` | not touched | one credit more, if it is connected |
-//! | `Gone` | not touched | nothing: it is forgotten |
+//! | `Offer`, kept already | kept in its old place, with the new preference and exceptions | |
+//! | `Credit` | matched, in order | that many more credits |
+//! | `Unmatched` | not touched | one more credit, if it is connected |
+//! | `Gone` | not touched | no credit: it is forgotten |
 //! | `ShardClosed` | dropped, if it is of that shard | |
-//! | `Borrow` | matched with a worker that is here, or declined | |
-//! | `Lent` | passed on, first ones first, if nobody here takes it | on that node: so many credits |
+//! | `Borrow` | matched with a local worker, or declined | |
+//! | `Lent` | passed on, in order, if no local worker takes it | that many credits on the other node |
 //!
-//! With several nodes each has queues of its own. A node whose workers have credit that nothing here
-//! needs says so once (`Spare`), others note it (`Lent`) and pass offers on that nobody takes at home;
-//! the lender matches (`Borrow`), or declines because its credit is spent, and says what is left.
+//! Each node of a cluster has its own queues. A node whose workers have unused credit announces it
+//! once (`Spare`). Other nodes record it (`Lent`) and pass on offers that no local worker takes.
+//! The lender matches them (`Borrow`), or declines because its credit is spent, and announces what
+//! is left.
 //!
-//! After each message no kept offer could be matched with any worker that has credit.
+//! Invariant: after each message, no kept offer could be matched with any worker that has credit.
 //!
-//! What is held is bounded: offers by `offers_max` per queue, workers by the open streams, queues
-//! with neither by `IDLE_QUEUES_MAX`, builds seen by `BUILDS_MAX` per queue, and outputs
-//! by one match per credit, because the driver drains them after each message.
+//! Everything held is bounded: offers by `offers_max` per queue, workers by the open streams,
+//! queues with neither by `IDLE_QUEUES_MAX`, known builds by `BUILDS_MAX` per queue, and outputs by
+//! one match per credit, because the driver drains them after each message.
 
 mod builds;
 mod matcher;
@@ -42,9 +43,10 @@ use abide_core::{
 use self::matcher::Matcher;
 use crate::message::Offer;
 
-/// Queues without offers and workers that are remembered, only to know which builds they had seen.
-/// Users name queues freely, per host for example: names must not pile up. A forgotten queue that
-/// comes back announces its builds again, which costs its shards a look at their blocked runs.
+/// Number of queues without offers and workers that are kept, only to remember which builds they
+/// have announced. Users name queues freely, per host for example, so names must not pile up. An
+/// evicted queue that comes back announces its builds again, and all shards then search for blocked
+/// runs.
 const IDLE_QUEUES_MAX: usize = 1_000;
 
 /// All queues of one node.
@@ -53,87 +55,82 @@ pub struct Queues {
     offers_max: usize,
     queues: BTreeMap<QueueKey, Matcher>,
     sessions: BTreeMap<SessionId, BTreeSet<QueueKey>>,
-    /// The sessions that stand for what nodes have lent.
+    /// The pseudo sessions that hold the credit lent by each node.
     lenders: BTreeMap<String, BTreeSet<SessionId>>,
-    /// There are other nodes, which want to know what can be lent.
+    /// There are other nodes, so spare credit is announced.
     lends: bool,
     idle: BTreeMap<u64, QueueKey>,
     idled: u64,
     outputs: VecDeque<QueueOutput>,
 }
 
-/// One thing that happens to the queues.
+/// An input of the queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueueMessage {
     /// A shard has work.
     Offer(Offer),
-    /// A worker can take more. The first one, even of no credits, says that it is connected.
+    /// A worker can take more work. Its first credit, even of zero, registers it as connected.
     Credit {
-        /// In which queue.
         queue: QueueKey,
-        /// The worker.
         worker: Worker,
-        /// How many tasks more.
+        /// Number of additional tasks.
         credits: usize,
     },
-    /// A match came to nothing: the worker has its credit back, if it is still connected.
+    /// A match failed: the worker gets its credit back, if it is still connected.
     Unmatched(Offer, Worker),
-    /// A worker's stream ended: its credits vanish.
+    /// A worker's stream ended: its credits are void.
     Gone(SessionId),
-    /// A shard was reset or lost: its offers vanish.
+    /// A shard was reset or lost: its offers are void.
     ShardClosed(ShardId),
-    /// Another node passes an offer on, for workers that are here.
+    /// Another node passes an offer on, for local workers.
     Borrow(Offer),
-    /// A node declined an offer that was passed on to it.
+    /// A node declined an offer: the credit that it lent is spent.
     Declined {
-        /// The node.
+        /// Address of the node.
         node: String,
-        /// The offer.
         offer: Offer,
     },
-    /// Another node has credit to lend, so much and no more.
+    /// Another node has credit to lend. This replaces its earlier announcement.
     Lent {
-        /// The node.
+        /// Address of the node.
         node: String,
-        /// In which queue.
         queue: QueueKey,
-        /// For code of this build.
+        /// Build of the workers that gave the credit.
         build: Option<BuildId>,
-        /// How many tasks.
+        /// Number of tasks.
         credits: usize,
     },
-    /// A node cannot be reached: what it lent vanishes.
+    /// A node cannot be reached: the credit that it lent is void.
     NodeGone(String),
-    /// A node is there: it is told what can be lent.
+    /// A node was linked: all spare credit is announced again.
     NodeCame,
 }
 
-/// One thing that the queues ask for.
+/// An output of the queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueueOutput {
-    /// Tell the offer's shard that a worker takes it.
+    /// Notify the offer's shard that a worker takes it.
     Match(Offer, Worker),
     /// Pass the offer on to this node, which has lent credit.
     Pass(Offer, String),
-    /// Tell the node that passed an offer on that nobody takes it.
+    /// Decline the offer to the node that passed it on: no local worker takes it.
     Declined(Offer),
-    /// Tell all nodes that workers here have credit to lend.
+    /// Announce to all nodes that local workers have credit to lend.
     Spare {
-        /// In which queue.
         queue: QueueKey,
-        /// For code of this build.
+        /// Build of the workers that gave the credit.
         build: Option<BuildId>,
-        /// How many tasks.
+        /// Number of tasks.
         credits: usize,
     },
-    /// Tell all shards that there is room for offers that were turned away.
+    /// Notify all shards that there is room for offers that were turned away.
     Refill(QueueKey),
-    /// Tell all shards that workers of a build not seen before serve the queue.
+    /// Notify all shards that workers of a new build serve the queue.
     NewBuild(QueueKey, BuildId),
 }
 
 impl Queues {
-    /// No queues yet; each will hold at most `offers_max` offers, and at least one.
+    /// No queues yet; each will hold at most `offers_max` offers (at least one).
     pub fn new(offers_max: usize) -> Self {
         Self {
             offers_max: offers_max.max(1),
@@ -147,7 +144,7 @@ impl Queues {
         }
     }
 
-    /// Takes one message. Drain [`Self::poll`] afterwards.
+    /// Handles one message. Drain [`Self::poll`] afterwards.
     pub fn handle(&mut self, message: QueueMessage) {
         match message {
             QueueMessage::Offer(offer) => {
@@ -204,18 +201,18 @@ impl Queues {
         }
     }
 
-    /// How many offers of this kind of work wait for a worker.
+    /// Number of offers of this kind of work that wait for a worker.
     pub fn waiting(&self, kind: WorkKind) -> usize {
         let of_kind = self.queues.iter().filter(|(key, _)| key.kind == kind);
         of_kind.map(|(_, queue)| queue.waiting()).sum()
     }
 
-    /// The next thing that the queues ask for.
+    /// Takes the next output, in order.
     pub fn poll(&mut self) -> Option<QueueOutput> {
         self.outputs.pop_front()
     }
 
-    /// The credit that a worker which is connected here has in a queue. For checks.
+    /// The credit of a connected worker in a queue. For checks.
     pub fn credits_of(&self, queue: &QueueKey, session: &SessionId) -> usize {
         self.queues.get(queue).map_or(0, |queue| queue.credits_of(session))
     }
@@ -255,7 +252,7 @@ impl Queues {
     }
 }
 
-/// The session that stands for what a node has lent for one build.
+/// The pseudo session that holds the credit lent by a node for one build.
 fn lender(node: &str, build: Option<&BuildId>) -> SessionId {
     format!("node {node} {}", build.map_or("", BuildId::as_str)).into()
 }

@@ -1,7 +1,7 @@
-//! The offers that a queue keeps, in order. They stand in lanes, one per set of builds that must not
-//! get them, so that the first offer for a worker is found by looking at the head of each lane.
-//! Nearly all offers share the lane without exceptions; the others are blocked runs, which differ
-//! only in which of a few builds they were tried with.
+//! The offers that a queue keeps, in order. They are grouped in lanes, one per set of excluded
+//! builds, so that the first offer for a worker is at the head of some lane. Nearly all offers
+//! share the lane without exclusions; the others are blocked runs, which differ only in which of a
+//! few builds were tried.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use abide_core::ids::{BuildId, RunId, ShardId};
 
 use crate::message::{Offer, Work};
 
-/// What makes two offers the same one.
+/// Identity of an offer: offers with the same name are one offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Name {
     shard: ShardId,
@@ -23,7 +23,7 @@ impl Name {
     }
 }
 
-/// What goes first. People wait for queries; tasks are rows and lose nothing by standing behind.
+/// What goes first. Callers wait for queries; tasks are rows and lose nothing by waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Urgency {
     Query,
@@ -39,14 +39,14 @@ impl Urgency {
     }
 }
 
-/// Where an offer stands: by urgency, then by when it came.
+/// Position of an offer: by urgency, then by arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     urgency: Urgency,
     number: u64,
 }
 
-/// An offer that would be the first to make room.
+/// The least valuable offer, which is displaced first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Last {
     pub(super) stuck: bool,
@@ -54,7 +54,7 @@ pub(super) struct Last {
     pub(super) name: Name,
 }
 
-/// Kept offers.
+/// Kept offers by name, and their order in each lane.
 #[derive(Debug, Default)]
 pub(super) struct Offers {
     kept: BTreeMap<Name, (Place, Offer)>,
@@ -71,7 +71,7 @@ impl Offers {
         self.kept.contains_key(name)
     }
 
-    /// Keeps an offer at the end, or in the place of the same one.
+    /// Adds an offer at the end of its lane, or replaces the offer of the same name in its place.
     pub(super) fn put(&mut self, offer: Offer) {
         let name = Name::of(&offer);
         let place = match self.kept.get(&name) {
@@ -106,7 +106,7 @@ impl Offers {
         }
     }
 
-    /// The first offer that code of this build may get.
+    /// The first offer that a worker of this build may take.
     pub(super) fn first_for(&self, build: Option<&BuildId>) -> Option<Name> {
         self.lanes
             .iter()
@@ -116,7 +116,7 @@ impl Offers {
             .map(|(_, name)| *name)
     }
 
-    /// The newest of the least urgent offers, those first that are stuck.
+    /// The least valuable offer: stuck before takeable, then the least urgent, then the newest.
     pub(super) fn last(&self, stuck: impl Fn(&BTreeSet<BuildId>) -> bool) -> Option<Last> {
         self.lanes
             .iter()
@@ -128,14 +128,14 @@ impl Offers {
             .map(|(stuck, place, name)| Last { stuck, urgency: place.urgency, name })
     }
 
-    /// How many offers are not stuck.
+    /// Number of offers that are not stuck.
     pub(super) fn takeable(&self, stuck: impl Fn(&BTreeSet<BuildId>) -> bool) -> usize {
         self.lanes.iter().filter(|(except, _)| !stuck(except)).map(|(_, lane)| lane.len()).sum()
     }
 }
 
-/// Whether code of this build may get an offer with these exceptions. Code that names no build is
-/// never excepted.
+/// Whether a worker of this build may take an offer with these exceptions. A worker without a build
+/// may take any offer.
 pub(super) fn allowed(build: Option<&BuildId>, except: &BTreeSet<BuildId>) -> bool {
     build.is_none_or(|build| !except.contains(build))
 }

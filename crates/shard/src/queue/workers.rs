@@ -1,6 +1,6 @@
-//! The workers that are connected to a queue, with their credits. Those with credit stand in order
-//! of their last match, one line per build, so that each gets its turn. Workers of other nodes, whose
-//! credit was lent, stand behind all that are here.
+//! The workers connected to a queue, with their credits. Workers with credit are ordered by their
+//! last match, one line per build, so that each gets its turn. Nodes that have lent credit come
+//! after all local workers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,19 +17,19 @@ struct Connected {
     worker: Worker,
     credits: usize,
     matched: u64,
-    /// On another node.
+    /// A node that has lent credit, rather than a local worker.
     far: bool,
 }
 
-/// Connected workers.
+/// Connected workers, local ones and lenders.
 #[derive(Debug, Default)]
 pub(super) struct Workers {
     connected: BTreeMap<SessionId, Connected>,
-    /// How many workers of each build are connected.
+    /// Number of connected workers of each build.
     builds: BTreeMap<Option<BuildId>, usize>,
-    /// Who has credit: by build, those who are here first, then the least recently matched.
+    /// Workers with credit by build: local ones first, then the least recently matched.
     ready: BTreeMap<Option<BuildId>, BTreeSet<(bool, u64, SessionId)>>,
-    /// The credit of those who are here, by build.
+    /// Credit of local workers, by build.
     spare: BTreeMap<Option<BuildId>, usize>,
     matches: u64,
 }
@@ -39,12 +39,12 @@ impl Workers {
         self.connected.is_empty()
     }
 
-    /// Nobody who is connected may take an offer with these exceptions.
+    /// Whether no connected worker may take an offer with these exceptions.
     pub(super) fn stuck(&self, except: &BTreeSet<BuildId>) -> bool {
         !self.builds.keys().any(|build| allowed(build.as_ref(), except))
     }
 
-    /// Adds credits; `true` if no worker of that build was connected.
+    /// Adds credits; returns `true` if no worker of that build was connected before.
     pub(super) fn credit(&mut self, worker: Worker, credits: usize) -> bool {
         let before = self.remove(&worker.session);
         let fresh = !self.builds.contains_key(&worker.build);
@@ -58,8 +58,8 @@ impl Workers {
         fresh
     }
 
-    /// Another node has so much credit to lend, no more and no less; `true` if no worker of that build
-    /// was connected.
+    /// Sets the credit that another node lends; returns `true` if no worker of that build was
+    /// connected before.
     pub(super) fn lent(&mut self, worker: Worker, credits: usize) -> bool {
         let before = self.remove(&worker.session);
         let fresh = !self.builds.contains_key(&worker.build);
@@ -71,7 +71,7 @@ impl Workers {
         fresh
     }
 
-    /// What was lent is used up.
+    /// The credit that this lender gave is used up.
     pub(super) fn spent(&mut self, lender: &SessionId) {
         self.delist(lender);
         if let Some(connected) = self.connected.get_mut(lender) {
@@ -79,17 +79,17 @@ impl Workers {
         }
     }
 
-    /// The credit of those who are here, by build.
+    /// Credit of local workers, by build.
     pub(super) fn spare(&self) -> &BTreeMap<Option<BuildId>, usize> {
         &self.spare
     }
 
-    /// The worker is on another node.
+    /// Whether this is a node that has lent credit, rather than a local worker.
     pub(super) fn is_far(&self, session: &SessionId) -> bool {
         self.connected.get(session).is_some_and(|connected| connected.far)
     }
 
-    /// The credit of a worker.
+    /// The credit of a worker; zero if it is not connected.
     pub(super) fn credits_of(&self, session: &SessionId) -> usize {
         self.connected.get(session).map_or(0, |connected| connected.credits)
     }
@@ -107,7 +107,7 @@ impl Workers {
         self.remove(session);
     }
 
-    /// Who gets the offer: whom it prefers, else whose turn it is.
+    /// Chooses the worker for an offer: the preferred one, otherwise the one whose turn it is.
     pub(super) fn choose(&self, offer: &Offer) -> Option<SessionId> {
         if let Some(session) = &offer.prefer
             && let Some(worker) = self.ready(session)
@@ -123,12 +123,12 @@ impl Workers {
             .map(|(_, _, session)| session.clone())
     }
 
-    /// The same among those who are here.
+    /// Chooses among local workers only.
     pub(super) fn choose_near(&self, offer: &Offer) -> Option<SessionId> {
         self.choose(offer).filter(|session| !self.is_far(session))
     }
 
-    /// The worker, if it has credit.
+    /// Returns the worker if it has credit.
     pub(super) fn ready(&self, session: &SessionId) -> Option<&Worker> {
         self.connected
             .get(session)
@@ -136,7 +136,7 @@ impl Workers {
             .map(|connected| &connected.worker)
     }
 
-    /// Takes one credit of the worker, which has had its turn then.
+    /// Takes one credit of the worker and moves it to the end of the line.
     pub(super) fn take(&mut self, session: &SessionId) -> Option<Worker> {
         self.ready(session)?;
         self.delist(session);
