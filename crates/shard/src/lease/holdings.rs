@@ -1,16 +1,16 @@
-//! The shards that a node has, or is about to have, or still has.
+//! The shards that a node claims, serves or is still closing.
 //!
 //! | hold | input | becomes |
 //! |---|---|---|
-//! | none | it is our share, and nobody lists it | claimed |
+//! | none | it is our share, and no other node lists it | claimed |
 //! | claimed | our row lists it now | listed |
-//! | claimed, listed | it is not our share any more; we leave, or our lease is over | none |
-//! | listed | it is our share, and nobody else lists it | open |
-//! | open | it is not our share any more; we leave, or our lease is over | closing |
+//! | claimed, listed | it is no longer our share; we leave, or our lease has expired | none |
+//! | listed | it is our share, and no other node lists it | open |
+//! | open | it is no longer our share; we leave, or our lease has expired | closing |
 //! | open | it was lost | listed, to be opened again by the next round |
 //! | closing | it was released | none |
 //!
-//! Our row lists whatever is held at all.
+//! Our row lists every shard that is held in any of these ways.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,13 +29,13 @@ enum Hold {
 /// What the rows say about a shard.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Verdict {
-    /// It is this node's share.
+    /// The shard belongs to this node's share.
     pub(super) ours: bool,
-    /// Another node lists it, or may hold it.
+    /// Another node lists the shard, or may hold it.
     pub(super) taken: bool,
 }
 
-/// Why a shard is served no more.
+/// Why a shard is no longer served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Release {
     Closed,
@@ -47,7 +47,8 @@ pub(super) enum Release {
 pub(super) struct Holdings(BTreeMap<ShardId, Hold>);
 
 impl Holdings {
-    /// Judges one shard by rows that were read after they listed what is listed here.
+    /// Decides about one shard, by rows that were read after this node's row listed the listed
+    /// shards.
     pub(super) fn judge(&mut self, shard: ShardId, verdict: Verdict) -> Option<LeaseOutput> {
         match (self.0.get(&shard), verdict.ours) {
             (None, true) if !verdict.taken => {
@@ -79,7 +80,7 @@ impl Holdings {
         }
     }
 
-    /// Gives up all claims and closes all open shards; answers which those were.
+    /// Drops all claims and closes all open shards; returns the shards that were open.
     pub(super) fn close_all(&mut self) -> impl Iterator<Item = ShardId> + use<> {
         self.0.retain(|_, hold| matches!(hold, Hold::Open | Hold::Closing));
         let mut closed = Vec::new();
@@ -92,7 +93,7 @@ impl Holdings {
         closed.into_iter()
     }
 
-    /// The shard is served no more: it was closed, or it was lost.
+    /// The shard is no longer served; returns whether it was closed or lost.
     pub(super) fn release(&mut self, shard: ShardId) -> Option<Release> {
         match self.0.get(&shard)? {
             Hold::Open => {
@@ -107,7 +108,7 @@ impl Holdings {
         }
     }
 
-    /// Opens whatever is neither open nor closing, for a node that is alone.
+    /// Opens all shards that are neither open nor closing, for a node that is alone.
     pub(super) fn open_rest(&mut self) -> impl Iterator<Item = ShardId> + use<> {
         let rest: Vec<_> = self.rest().collect();
         self.0.extend(rest.iter().map(|shard| (*shard, Hold::Open)));
@@ -127,7 +128,7 @@ impl Holdings {
         self.0.get(&shard) == Some(&Hold::Open)
     }
 
-    /// Some shard is open or has not finished closing.
+    /// Whether any shard is open or has not finished closing.
     pub(super) fn any_served(&self) -> bool {
         self.0.values().any(|hold| matches!(hold, Hold::Open | Hold::Closing))
     }

@@ -1,35 +1,35 @@
-//! Which node serves which shards. Each node has one lease: a registry row of its own that it renews
-//! by compare-and-set and in which it lists the shards it holds. All that nodes know of each other
-//! stands in these rows, so that all of them compute the same fair share.
+//! Which node serves which shards. Each node has one lease: a registry row of its own that it
+//! renews by compare-and-set and in which it lists the shards it holds. Nodes know each other only
+//! through these rows, so all of them compute the same fair share.
 //!
 //! | standing | input | becomes |
 //! |---|---|---|
 //! | outside | a read; its row is absent, gone, its own or expired | outside, writes its row |
-//! | outside | a read; a node is alive that it cannot speak with | outside, until that one has gone |
+//! | outside | a read; a node is alive with which it cannot communicate | outside, until that node is gone |
 //! | outside | its row was written | member |
 //! | member | its row was renewed | member, for another lease |
-//! | member | somebody else wrote its row | outside; all shards close |
+//! | member | another process wrote its row | outside; all shards close |
 //! | member | a whole term without a renewal | member; all shards close |
-//! | member | `Leave` | member until others have taken its shards, for a while at most, then left |
+//! | member | `Leave` | member until others have taken its shards, but for a limited time, then left |
 //! | member | `Leave`, and a whole term without a renewal | left when all shards are released |
 //! | alone | `Leave` | alone until all shards are released, then left |
 //!
 //! Why no shard is served by two nodes whose leases are both valid by their own clocks:
-//! - A node lists a shard, *then* reads all rows, and opens the shard only if nobody else lists it.
-//!   Of two nodes that list the same shard, at least one sees the other's row.
+//! - A node lists a shard, *then* reads all rows, and opens the shard only if no other node lists
+//!   it. Of two nodes that list the same shard, at least one sees the other's row.
 //! - A row stops listing a shard only when its node has released it, or when another node expelled
-//!   that node: by compare-and-set on a row that it saw unchanged for a whole lease. If leases differ
-//!   it is the longer one, because each row says how long its node's lease is.
-//! - A node trusts its lease only for a term that began *before* it asked for the renewal and is
-//!   shorter than a lease by a margin, which is for clocks that run at different speeds. A node that
-//!   was paused finds its term over, and its next renewal refused.
+//!   that node: by compare-and-set on a row that it saw unchanged for a whole lease. If leases
+//!   differ, the longer one counts: each row states the length of its node's lease.
+//! - A node trusts its lease only for a term that begins *before* it requests the renewal and is
+//!   shorter than the lease by a margin, which allows for clocks that run at different speeds. A
+//!   node that was paused finds that its term is over, and its next renewal is refused.
 //!
-//! Writes do not depend on any of this: the shard's epoch fences those. The lease is for answers
-//! that need no commit, and for moving shards without a fight.
+//! Writes do not depend on any of this: the shard's epoch fences them. The lease protects answers
+//! that need no commit, and moves shards without contention.
 //!
 //! The clock comes in as `monotonic`: time since any fixed moment, never wall time. It must count
-//! the time that the machine is suspended (`CLOCK_BOOTTIME` on Linux); if it stands still while other
-//! clocks run, answers without a commit may be old.
+//! the time that the machine is suspended (`CLOCK_BOOTTIME` on Linux); if it stops while other
+//! clocks run, answers without a commit may be stale.
 
 mod holdings;
 mod options;
@@ -62,7 +62,7 @@ pub use self::{
     row::{NodeRow, NodeRowError, NodeState},
 };
 
-/// Names of nodes' rows in the registry begin with this. A node that left keeps its row for its
+/// Prefix of the names of nodes' rows in the registry. A node that left keeps its row for its
 /// return, so names should be few: those of hosts, not of processes.
 pub const NODE_PREFIX: &str = "node/";
 
@@ -72,43 +72,43 @@ pub struct Lease {
     options: LeaseOptions,
     standing: Standing,
     leaving: bool,
-    /// Until when a node that leaves waits for others to take over.
+    /// Until when a leaving node waits for others to take over.
     stays_until: Duration,
-    /// Others have what a node that leaves has released, or it does not wait for them any longer.
+    /// Others serve what a leaving node has released, or it no longer waits for them.
     taken_over: bool,
-    /// It has had its whole share.
+    /// The node has had its whole share at some time.
     settled: bool,
-    /// The row does not say what it should.
+    /// The stored row is out of date and must be written again.
     outdated: bool,
-    /// There is something new in the rows that was not read yet.
+    /// The rows have changed since the last read began.
     curious: bool,
-    /// What the row said when it was last written.
+    /// State and shards of the row as last written; a change is announced to the other nodes.
     told: Option<(NodeState, BTreeSet<ShardId>)>,
-    /// Version of the node's row as it last knew it.
+    /// Last known version of the node's row.
     version: u64,
-    /// Counts the attempts to write the row.
+    /// Number of attempts to write the row.
     counter: u64,
-    /// When the last of them was made.
+    /// When the last attempt was made.
     asked_at: Duration,
-    /// When the rows were asked for, and when those were that it has.
+    /// Start of the read in flight, and of the read whose rows the node has.
     reading_since: Duration,
     read_at: Duration,
-    /// It may or may not have been written.
+    /// The outcome of the last write of the row is unknown.
     unsure: bool,
     term: Option<Term>,
-    /// It was good after the last message.
+    /// The lease was valid after the last message.
     good: bool,
     holdings: Holdings,
     watches: Watches,
-    /// Dead nodes whose rows are to be marked.
+    /// Dead nodes whose rows must be marked as gone.
     dead: Vec<Dead>,
     addresses: BTreeMap<ShardId, String>,
     nodes: BTreeSet<String>,
-    /// Rows of other nodes whose leases have another length than this one's.
+    /// Rows of other nodes whose lease length differs from this node's.
     other_leases: BTreeMap<String, Duration>,
     /// Another process seems to be alive under this node's name.
     name_taken: bool,
-    /// The row of a node that is alive, and with which this one cannot share the shards.
+    /// The row of a live node with which this one cannot share the shards.
     stranger: Option<String>,
     request: Option<Request>,
     round_at: Duration,
@@ -116,28 +116,29 @@ pub struct Lease {
     outputs: VecDeque<LeaseOutput>,
 }
 
-/// One thing that happens to a node's lease. Every request is answered once, failed ones too.
+/// An input of a node's lease. Every request is answered exactly once, also when it fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseMessage {
-    /// Time passed.
+    /// The time of [`Lease::wake_at`] has come.
     Tick,
-    /// All rows with [`NODE_PREFIX`].
+    /// The answer to [`LeaseOutput::ReadRegistry`].
     Registry(Vec<RegistryRow>),
-    /// They could not be read.
+    /// The rows could not be read.
     ReadFailed,
     /// Whether the row was written; if not, another version is stored.
     Written(bool),
-    /// The row may or may not be written.
+    /// The write failed: the row may or may not be written.
     WriteFailed,
-    /// The shard is no longer served here: it was closed and its commits are done, or it was lost.
+    /// This node no longer serves the shard: it was closed and its commits are done, or it was
+    /// lost.
     ShardReleased(ShardId),
-    /// Another node says that there is something new in the rows.
+    /// Another node has changed the rows.
     Look,
     /// Hand over everything and leave.
     Leave,
 }
 
-/// One thing that a node's lease asks for.
+/// An output of a node's lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseOutput {
     /// Read all rows with [`NODE_PREFIX`].
@@ -146,19 +147,20 @@ pub enum LeaseOutput {
     PutRegistry(RegistryRow),
     /// Claim the shard's epoch and serve it.
     Open(ShardId),
-    /// Stop serving the shard; say [`LeaseMessage::ShardReleased`] when its commits are done.
+    /// Stop serving the shard; send [`LeaseMessage::ShardReleased`] when its commits are done.
     Close(ShardId),
-    /// The lease was good and is so no more: nobody is answered, and workers are better off elsewhere.
+    /// The lease has just expired: no caller may be answered, and workers should reconnect
+    /// elsewhere.
     Lost,
-    /// Tell all other nodes to look at the rows, which may move shards.
+    /// Notify all other nodes to read the rows; a change may move shards.
     Tell,
-    /// Everything is handed over.
+    /// The node has left: its shards are released.
     Left,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// No other process can reach the store: all shards are this node's, without any row.
+    /// No other process can reach the store: this node owns all shards and needs no row.
     Alone,
     Outside,
     Member,
@@ -166,12 +168,12 @@ enum Standing {
 }
 
 impl Lease {
-    /// A node among others. It asks for nothing until the first [`Self::handle`].
+    /// A node of a cluster. It has no outputs until the first [`Self::handle`].
     pub fn new(options: LeaseOptions) -> Self {
         Self::with_standing(options, Standing::Outside)
     }
 
-    /// The one node of a store that no other process can open. It needs no row and no renewal.
+    /// The only node of a store that no other process can open. It needs no row and no renewal.
     pub fn alone(options: LeaseOptions) -> Self {
         Self::with_standing(options, Standing::Alone)
     }
@@ -210,7 +212,7 @@ impl Lease {
         }
     }
 
-    /// Takes one message. Drain [`Self::poll`] afterwards.
+    /// Handles one message. Drain [`Self::poll`] afterwards.
     pub fn handle(&mut self, monotonic: Duration, message: LeaseMessage) {
         if monotonic < self.seen_at {
             self.round_at = monotonic;
@@ -234,7 +236,7 @@ impl Lease {
         self.notice_loss(monotonic);
     }
 
-    /// A node that is alone has nobody to lose its shards to.
+    /// Reports the moment at which the lease expires. A node that is alone cannot lose its shards.
     fn notice_loss(&mut self, monotonic: Duration) {
         let good = self.standing != Standing::Alone && self.may_answer(monotonic);
         if std::mem::replace(&mut self.good, good) && !good {
@@ -242,20 +244,20 @@ impl Lease {
         }
     }
 
-    /// The next thing that the lease asks for.
+    /// Takes the next output, in order.
     pub fn poll(&mut self) -> Option<LeaseOutput> {
         self.outputs.pop_front()
     }
 
-    /// When to say [`LeaseMessage::Tick`], should nothing else happen before.
+    /// When to send [`LeaseMessage::Tick`], unless another message comes first.
     pub fn wake_at(&self) -> Option<Duration> {
         let good = self.term.filter(|term| term.covers(self.seen_at));
         let lapse_at = good.filter(|_| self.holdings.any_served()).map(|term| term.until);
         self.next_round_at().into_iter().chain(lapse_at).min()
     }
 
-    /// An open shard may answer without a commit at this moment: the lease is valid. A closing one
-    /// never may.
+    /// Whether the lease is valid at this moment, so that an open shard may answer without a
+    /// commit. A closing shard never may.
     pub fn may_answer(&self, monotonic: Duration) -> bool {
         match self.standing {
             Standing::Alone => true,
@@ -264,52 +266,51 @@ impl Lease {
         }
     }
 
-    /// The shard is open here.
+    /// Whether the shard is open on this node.
     pub fn serves(&self, shard: ShardId) -> bool {
         self.holdings.open(shard)
     }
 
-    /// Where each shard was when the rows were last read.
+    /// Address of the owner of each shard when the rows were last read.
     pub fn addresses(&self) -> &BTreeMap<ShardId, String> {
         &self.addresses
     }
 
-    /// When the rows were asked for that were read last: what happened before is in them.
+    /// When the last completed read began: its rows show everything that happened before.
     pub const fn read_at(&self) -> Duration {
         self.read_at
     }
 
-    /// Addresses of all nodes that had not gone when the rows were last read, this one included.
+    /// Addresses of all nodes that were not gone when the rows were last read, this one included.
     pub fn nodes(&self) -> &BTreeSet<String> {
         &self.nodes
     }
 
-    /// Names of the rows whose nodes were seen to miss renewals. Those of nodes that have gone are among
-    /// them: nobody renews them.
+    /// Names of the rows whose nodes have missed renewals. Rows of nodes that are gone are
+    /// included, because they are no longer renewed.
     pub fn silent(&self) -> impl Iterator<Item = &str> {
         self.watches.silent()
     }
 
-    /// The node waits outside because another process seems to be alive under its name: its own former
-    /// one until its lease is over, or one that somebody else has started.
+    /// Whether the node waits outside because another process seems to be alive under its name: its
+    /// own previous process until that lease expires, or a second process with the same name.
     pub const fn name_taken(&self) -> bool {
         self.name_taken
     }
 
-    /// The row of a node that is alive and keeps this one outside: the two cannot speak with each other,
-    /// because one of them has no address.
+    /// The row of a live node that keeps this one outside: the two cannot communicate, because one
+    /// of them has no address.
     pub fn stranger(&self) -> Option<&str> {
         self.stranger.as_deref()
     }
 
-    /// Names of the rows of other nodes whose leases have another length than this one's, and that
-    /// length.
+    /// Rows of other nodes whose lease length differs from this node's, with that length.
     pub fn other_leases(&self) -> &BTreeMap<String, Duration> {
         &self.other_leases
     }
 
-    /// Until when [`Self::may_answer`] holds, if nothing else happens; none if it does not, and
-    /// [`Duration::MAX`] for a node that is alone.
+    /// Until when [`Self::may_answer`] holds if nothing else happens; none if there is no lease,
+    /// and [`Duration::MAX`] for a node that is alone.
     pub fn good_until(&self) -> Option<Duration> {
         match self.standing {
             Standing::Alone => Some(Duration::MAX),
@@ -318,7 +319,7 @@ impl Lease {
         }
     }
 
-    /// The node has had its whole share of the shards at some time, since it was started.
+    /// Whether the node has had its whole share of the shards at some time since it was started.
     pub const fn settled(&self) -> bool {
         matches!(self.standing, Standing::Alone) || self.settled
     }
@@ -327,7 +328,7 @@ impl Lease {
         self.outputs.extend(self.holdings.close_all().map(LeaseOutput::Close));
     }
 
-    /// A shard that was lost is opened again after a pause: it may be lost at once.
+    /// A lost shard is reopened only after a pause, because it may be lost again at once.
     fn released(&mut self, shard: ShardId) {
         match self.holdings.release(shard) {
             Some(Release::Closed) => self.renew_now(),
@@ -350,7 +351,7 @@ impl Lease {
         self.renew_now();
     }
 
-    /// The row is written again as soon as no other request is under way.
+    /// Writes the row again as soon as no other request is in flight.
     fn renew_now(&mut self) {
         self.outdated = true;
         self.round_at = self.seen_at;

@@ -1,5 +1,5 @@
-//! The rounds of a lease: renew the row if it is time, then read all rows, then expel who is dead, one
-//! request at a time.
+//! The rounds of a lease: renew the row if it is due, then read all rows, then expel dead nodes,
+//! with one request in flight at a time.
 //!
 //! | request | answer | next |
 //! |---|---|---|
@@ -18,7 +18,7 @@ use abide_store::rows::RegistryRow;
 
 use super::{Lease, LeaseOutput, NODE_PREFIX, NodeRow, NodeState, Standing};
 
-/// A node that is to be expelled.
+/// A node to expel, with the version of its row that was watched.
 #[derive(Clone, Debug)]
 pub(super) struct Dead {
     pub(super) name: String,
@@ -26,7 +26,7 @@ pub(super) struct Dead {
     pub(super) row: Option<NodeRow>,
 }
 
-/// What the store was asked for.
+/// The request in flight to the store.
 #[derive(Clone, Debug)]
 pub(super) enum Request {
     Read,
@@ -35,7 +35,7 @@ pub(super) enum Request {
 }
 
 impl Lease {
-    /// Begins the next round if it is time.
+    /// Begins the next round if it is due.
     pub(super) fn proceed(&mut self) {
         if self.departed() {
             self.depart();
@@ -50,7 +50,7 @@ impl Lease {
         }
     }
 
-    /// When the next round begins, if that is a matter of time.
+    /// When the next round begins, unless it waits for something other than time.
     pub(super) fn next_round_at(&self) -> Option<Duration> {
         let waits = match self.standing {
             Standing::Alone => self.leaving || self.holdings.rest().next().is_none(),
@@ -65,8 +65,8 @@ impl Lease {
         self.outdated || self.seen_at >= self.asked_at + self.options.renewal_interval()
     }
 
-    /// A leaving node that has no row to give up, or none that it still owns, or that cannot reach it:
-    /// others will find it dead.
+    /// Whether a leaving node can go without another write: it has no row, does not own it any
+    /// more, or cannot renew it, in which case others will expel it.
     fn departed(&self) -> bool {
         let free = match self.standing {
             Standing::Alone => true,
@@ -95,7 +95,7 @@ impl Lease {
         self.outputs.push_back(LeaseOutput::ReadRegistry);
     }
 
-    /// The term of the lease begins here, before anybody can see the renewal.
+    /// The term of the lease begins here, before any node can see the renewal.
     pub(super) fn ask_renewal(&mut self) {
         self.counter += 1;
         self.asked_at = self.seen_at;
@@ -119,8 +119,8 @@ impl Lease {
         self.put(name, self.version, &row);
     }
 
-    /// Marks the row of the next dead node as gone, if it still has the version that was watched; reads
-    /// what has come of it when there is no other.
+    /// Marks the row of the next dead node as gone, if it still has the version that was watched.
+    /// When there is none left, reads all rows.
     pub(super) fn ask_expulsion(&mut self) {
         let Some(Dead { name, version, row }) = self.dead.pop() else { return self.ask_read() };
         let row = row.as_ref();
@@ -210,7 +210,8 @@ impl Lease {
         }
     }
 
-    /// Somebody else wrote this node's row: it begins anew when all its shards are released.
+    /// Another process wrote this node's row, or may own the shards: the node joins again once all
+    /// its shards are released.
     pub(super) fn fence(&mut self) {
         self.standing = Standing::Outside;
         self.unsure = false;
@@ -220,7 +221,7 @@ impl Lease {
         self.round_at = self.seen_at;
     }
 
-    /// Ends the request; the next round comes after a pause.
+    /// Ends the request; the next round begins after a pause.
     fn pause(&mut self) {
         self.request = None;
         self.round_at = self.seen_at + self.options.retry_pause();

@@ -10,11 +10,11 @@
 //! | 26..34 | length of its lease in nanoseconds, big endian |
 //! | 34.. | address, UTF-8 |
 //!
-//! Format 1 has no lease: the address begins at 26. It is what older versions write, and what a row of
-//! theirs stays when its node is expelled.
+//! Format 1 has no lease: the address begins at 26. Older versions write it, and a row of that
+//! format keeps it when its node is expelled.
 //!
-//! A format that a reader does not know is a node that may hold every shard: nothing is opened that
-//! could be open there.
+//! A node whose row has an unknown format may hold every shard: a reader opens nothing that could
+//! be open there.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -24,47 +24,46 @@ use bytes::Bytes;
 const FORMAT: u8 = 2;
 const FORMAT_WITHOUT_LEASE: u8 = 1;
 
-/// What a node says of itself.
+/// A node's row in the registry, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRow {
-    /// How it stands.
     pub state: NodeState,
-    /// Which process of the node wrote it.
+    /// The process of the node that wrote the row.
     pub incarnation: u64,
-    /// Which of its attempts to write it was.
+    /// Number of the process's attempt to write the row.
     pub counter: u64,
-    /// The shards that it serves, is about to serve, or has not yet released.
+    /// The shards that the node serves, is about to serve, or has not yet released.
     pub shards: BTreeSet<ShardId>,
-    /// How long it must be silent before others may take its shards; none if it did not say so.
+    /// How long the node must be silent before others may take its shards; none in format 1.
     pub lease: Option<Duration>,
-    /// Where it is reached.
+    /// Address at which other nodes reach it; may be empty.
     pub address: String,
 }
 
-/// How a node stands.
+/// Whether a node takes part in sharing the shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeState {
-    /// It serves its share.
+    /// The node serves its share.
     Alive,
-    /// It releases its shards and takes no more.
+    /// The node releases its shards and takes no more.
     Leaving,
-    /// It left or was expelled, and holds nothing.
+    /// The node left or was expelled, and holds nothing.
     Gone,
 }
 
-/// Why a row cannot be read.
+/// Why a row cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NodeRowError {
-    /// A newer version wrote it.
+    /// A newer version wrote the row.
     #[error("node row has format {0}, which a newer version wrote")]
     Format(u8),
-    /// It is not what it should be.
+    /// The bytes are not a valid row.
     #[error("node row is damaged")]
     Damaged,
 }
 
 impl NodeRow {
-    /// The row as bytes.
+    /// Encodes the row as bytes.
     pub fn encode(&self) -> Bytes {
         let shards = self.shards.iter().fold(0_u64, |bits, shard| bits | 1 << shard.number());
         let format = if self.lease.is_some() { FORMAT } else { FORMAT_WITHOUT_LEASE };
@@ -77,7 +76,7 @@ impl NodeRow {
         bytes.into()
     }
 
-    /// Reads a row.
+    /// Decodes a row from bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self, NodeRowError> {
         let (format, rest) = bytes.split_first().ok_or(NodeRowError::Damaged)?;
         let with_lease = match *format {

@@ -1,15 +1,15 @@
-//! The fair share: which node each shard should be with. A function of the rows of the live nodes
-//! alone, so that all nodes that read the same rows agree.
+//! The fair share: which node should own each shard. It is a function of the rows of the live nodes
+//! alone, so all nodes that read the same rows agree.
 //!
-//! Each node is due 64 / n shards; the first ones by name take one more while there is a remainder.
-//! A node keeps what it lists, lowest numbers first, up to its due; what is left over fills up the
-//! others in order. So a join or a leave moves only what has to move.
+//! Each of n nodes gets 64 / n shards; the first ones by name get one more if there is a remainder.
+//! A node keeps what it lists, lowest numbers first, up to its share; the remaining shards fill up
+//! the other nodes in order. So a join or a leave moves only what has to move.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use abide_core::ids::ShardId;
 
-/// Which node each shard should be with, from what each live node lists.
+/// The node that should own each shard, from what each live node lists.
 pub(super) fn share<'a>(
     listed: &BTreeMap<&'a str, &BTreeSet<ShardId>>,
 ) -> BTreeMap<ShardId, &'a str> {
@@ -34,7 +34,7 @@ pub(super) fn share<'a>(
     shares
 }
 
-/// How many shards each node is due, in order of name.
+/// Number of shards that each node gets, in order of name.
 fn dues<'a>(nodes: impl ExactSizeIterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
     let count = nodes.len().max(1);
     let shards = usize::from(ShardId::COUNT);

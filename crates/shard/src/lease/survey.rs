@@ -1,5 +1,5 @@
 //! What a node concludes from reading all rows: whether it may join, whether it still owns its row,
-//! which shards to claim, open and close, and who has been silent for too long.
+//! which shards to claim, open and close, and which nodes have been silent for too long.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use super::{
     Lease, NodeRow, NodeState, Standing, holdings::Verdict, round::Dead, share::share, watch::Sight,
 };
 
-/// A row as it was read. None is a row that cannot be read: it may hold every shard.
+/// A row as it was read. `row` is none if it cannot be decoded: such a node may hold every shard.
 struct Member {
     version: u64,
     row: Option<NodeRow>,
@@ -24,7 +24,7 @@ impl Member {
         self.row.as_ref().is_some_and(|row| row.state == state)
     }
 
-    /// How long its lease is, if it says so.
+    /// Length of its lease, if the row states it.
     fn lease(&self) -> Option<Duration> {
         self.row.as_ref().and_then(|row| row.lease)
     }
@@ -36,7 +36,7 @@ impl Member {
 
 type Members = BTreeMap<String, Member>;
 
-/// Which node each shard should be with.
+/// The node that should own each shard.
 type Shares<'a> = BTreeMap<ShardId, &'a str>;
 
 impl Lease {
@@ -60,7 +60,7 @@ impl Lease {
             .filter_map(|(name, member)| Some((name.clone(), member.lease()?)))
             .filter(|(_, lease)| *lease != own_lease)
             .collect();
-        // Nodes read often and shards rarely move.
+        // Rows are read often and shards rarely move.
         let addresses = addresses(&members);
         let known = self.addresses.iter().map(|(shard, node)| (*shard, node.as_str()));
         if !known.eq(addresses.iter().map(|(shard, node)| (*shard, *node))) {
@@ -75,8 +75,8 @@ impl Lease {
         }
     }
 
-    /// Writes this node's row, unless another process seems to be alive under its name, or one with which
-    /// it cannot share the shards.
+    /// Writes this node's row, unless another process seems to be alive under its name, or a node
+    /// with which it cannot share the shards.
     fn join(&mut self, members: &Members) {
         if self.leaving {
             return;
@@ -117,7 +117,7 @@ impl Lease {
             self.fence();
             return;
         };
-        // Two that joined at one time: one of them goes.
+        // Two nodes joined at the same time: the one with the greater name withdraws.
         if self.stranger_among(members).is_some_and(|name| *name < self.row_name()) {
             self.fence();
             return;
@@ -143,8 +143,8 @@ impl Lease {
         }
     }
 
-    /// Nothing is left to a node that leaves, and others have it all, if there are any and they are
-    /// not too slow.
+    /// Whether a leaving node holds nothing and other nodes list all shards. It does not wait if
+    /// there are no others or they are too slow.
     fn others_serve(&self, members: &Members) -> bool {
         let others = || members.values().filter(|member| member.in_state(NodeState::Alive));
         let orphaned = |shard| !others().any(|member| member.lists(shard));
@@ -154,8 +154,8 @@ impl Lease {
                 || !ShardId::all().any(orphaned))
     }
 
-    /// Takes the row as it is: a renewal of unknown outcome may have been written. Its claims count
-    /// as listed from here on, for the reads that begin later.
+    /// Adopts the stored row: a renewal of unknown outcome may have been written. Its claims count
+    /// as listed from here on, for reads that begin later.
     fn adopt(&mut self, own: &Member) {
         if own.version == self.version {
             return;
@@ -178,7 +178,8 @@ impl Lease {
         }
     }
 
-    /// Nodes that have not renewed their rows for a whole lease: theirs, or this node's if it is longer.
+    /// Nodes that have not renewed their rows for a whole lease: their own, or this node's if that
+    /// is longer.
     fn expired(&self, members: &Members) -> Vec<Dead> {
         let silent = |name| self.watches.left(name) == Some(Duration::ZERO);
         let others = self.others(members).filter(|(name, _)| silent(name));
@@ -190,7 +191,7 @@ impl Lease {
         dead.collect()
     }
 
-    /// The other nodes that have not gone.
+    /// The other nodes that are not gone.
     fn others<'a>(&self, members: &'a Members) -> impl Iterator<Item = (&'a String, &'a Member)> {
         let own = self.row_name();
         members
@@ -198,7 +199,8 @@ impl Lease {
             .filter(move |(name, member)| **name != own && !member.in_state(NodeState::Gone))
     }
 
-    /// Another node that may be alive and cannot be spoken with, because it or this one keeps to itself.
+    /// Another node that may be alive and cannot be reached, because it or this node has no
+    /// address.
     fn stranger_among<'a>(&self, members: &'a Members) -> Option<&'a String> {
         let apart = |member: &Member| {
             let row = member.row.as_ref();
@@ -209,8 +211,8 @@ impl Lease {
         others.find(|(name, member)| apart(member) && alive(name)).map(|(name, _)| name)
     }
 
-    /// Sets the time of the next round: soon while shards are still to come or to be taken over, and
-    /// when the first of the others may turn out to be dead.
+    /// Sets the time of the next round: soon while shards are still to be opened or handed over,
+    /// and no later than the first possible expiry of another node.
     fn rest(&mut self, members: &Members, shares: &Shares<'_>) {
         let name = self.row_name();
         let settled = !self.leaving

@@ -1,6 +1,6 @@
-//! How long other nodes' rows have stayed as they are, by one's own clock. The version of a row
-//! grows with every renewal, so it is what is watched, also of rows that cannot be read. A node trusts
-//! its lease as long as its row says, so nobody calls it dead before.
+//! How long other nodes' rows have stayed unchanged, by this node's clock. Every renewal increments
+//! the version of a row, so the version is watched, also of rows that cannot be decoded. A node
+//! trusts its lease for as long as its row states, so no other node declares it dead earlier.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, time::Duration};
 pub(super) struct Sight<'a> {
     pub(super) name: &'a str,
     pub(super) version: u64,
-    /// For how long it must stay as it is for its node to be dead.
+    /// How long the row must stay unchanged for its node to count as dead.
     pub(super) lease: Duration,
 }
 
@@ -19,17 +19,17 @@ struct Watch {
     lease: Duration,
     seen_at: Duration,
     unchanged: Duration,
-    /// It was seen to change: somebody renews it.
+    /// The row was seen to change, so a live process renews it.
     renewed: bool,
 }
 
-/// What is known of each row.
+/// What was observed of each row, by name.
 #[derive(Debug, Default)]
 pub(super) struct Watches(BTreeMap<String, Watch>);
 
 impl Watches {
-    /// Takes note of the rows as they are. The time since the last look counts only up to
-    /// `watched_max`: whoever looked away for long has not seen the row unchanged for so long.
+    /// Records the rows as they are. The time since the last read counts only up to `watched_max`:
+    /// after a longer gap the row was not observed all the time.
     pub(super) fn see<'a>(
         &mut self,
         rows: impl Iterator<Item = Sight<'a>>,
@@ -51,18 +51,18 @@ impl Watches {
         }
     }
 
-    /// Names of the rows that were seen unchanged for half of a lease: two renewals are missing then.
+    /// Names of the rows that stayed unchanged for half of a lease: two renewals are missing then.
     pub(super) fn silent(&self) -> impl Iterator<Item = &str> {
         let long = self.0.iter().filter(|(_, watch)| watch.unchanged >= watch.lease / 2);
         long.map(|(name, _)| name.as_str())
     }
 
-    /// The row was seen to change.
+    /// Whether the row was seen to change.
     pub(super) fn renewed(&self, name: &str) -> bool {
         self.0.get(name).is_some_and(|watch| watch.renewed)
     }
 
-    /// How much longer the row must stay as it is to have been seen unchanged for a whole lease.
+    /// How much longer the row must stay unchanged until a whole lease has passed.
     pub(super) fn left(&self, name: &str) -> Option<Duration> {
         self.0.get(name).map(|watch| watch.lease.saturating_sub(watch.unchanged))
     }
