@@ -210,8 +210,8 @@ impl Lease {
         }
     }
 
-    /// Another process wrote this node's row, or may own the shards: the node joins again once all
-    /// its shards are released.
+    /// Another process wrote this node's row, or an unreachable node joined at the same time: this
+    /// node leaves, and tries to join again once all its shards are released.
     pub(super) fn fence(&mut self) {
         self.standing = Standing::Outside;
         self.unsure = false;

@@ -1,4 +1,4 @@
-//! Attempts of activities that workers have: who holds which, and what happens when a worker is lost.
+//! Activity attempts in flight: which worker holds which, and what happens when a worker is lost.
 
 use abide_core::{
     attempt::{ActivityToken, AttemptName},
@@ -15,23 +15,23 @@ use crate::alarm::Alarm;
 /// An attempt of an activity that a worker has.
 #[derive(Debug)]
 pub(super) struct Attempt {
-    /// Whose it is; none after a restart, until the worker presents it.
+    /// The session that holds the attempt; none after a restart, until the worker presents it.
     session: Option<SessionId>,
-    /// Which start it is; zero after a restart, until the run is in memory.
+    /// Number of the start; zero after a restart, until the run is in memory.
     start: u32,
-    /// When it is given up, unless the worker presents it.
+    /// When the attempt counts as lost, unless the worker presents it.
     lost_at: Option<Timestamp>,
 }
 
 impl Shard {
-    /// An attempt that its worker speaks for is not lost.
+    /// The attempt is alive: cancels its pending loss.
     pub(super) fn attempt_alive(&mut self, token: &ActivityToken) {
         if let Some(attempt) = self.attempts.get_mut(&(token.run, token.scheduled)) {
             attempt.lost_at = None;
         }
     }
 
-    /// The attempt that somebody outside speaks for.
+    /// Resolves the attempt that an outside caller names.
     pub(super) fn reported_attempt(
         &self,
         run: RunId,
@@ -46,8 +46,8 @@ impl Shard {
         Ok(ActivityToken { workflow: entry.run.workflow.clone(), run, scheduled, start })
     }
 
-    /// Keeps track of who has which attempt. The worker that started it may have come back as another
-    /// session since, so a start that is known is left as it is.
+    /// Tracks which session has the attempt. The worker may have reconnected as another session
+    /// since, so a known start is left as it is.
     pub(super) fn keep_attempt(
         &mut self,
         run: RunId,
@@ -68,7 +68,7 @@ impl Shard {
         }
     }
 
-    /// The worker of a started activity must present itself after a restart of the shard.
+    /// After a restart of the shard, the worker of a started activity must present its attempt.
     pub(super) fn await_presentation(&mut self, run: RunId, scheduled: EventNumber) {
         if self.attempts.contains_key(&(run, scheduled)) {
             return;
@@ -100,8 +100,8 @@ impl Shard {
         }
     }
 
-    /// A worker that came back says that it still has the attempt. Only the session that was given it
-    /// can have it.
+    /// A reconnected worker presents an attempt that it still has. Only the session that was given
+    /// the attempt can hold it.
     pub(super) fn present_attempt(
         &mut self,
         run: RunId,

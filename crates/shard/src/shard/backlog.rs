@@ -1,5 +1,5 @@
-//! Work that stands in the store as rows: found when the shard is taken into memory, and again when a
-//! queue that had turned it away has room.
+//! Task rows in the store: offered when the shard is opened, and again when a queue that turned
+//! them away has room.
 
 use std::collections::BTreeSet;
 
@@ -12,20 +12,20 @@ use abide_store::rows::{TaskKey, TaskPhase, TaskRow};
 use super::{Reading, Shard, Todo};
 use crate::message::{Fetch, Offer, Output, Work};
 
-/// A search for tasks of a queue that were left as rows.
+/// A search for task rows of a queue.
 #[derive(Debug)]
 pub(super) struct Refill {
     queue: QueueKey,
-    /// Where it began.
+    /// Key after which the search began.
     from: TaskKey,
-    /// How many tasks may still be offered.
+    /// Number of tasks that may still be offered.
     left: usize,
-    /// It went round to the beginning of the queue.
+    /// The search has wrapped around to the beginning of the queue.
     wrapped: bool,
 }
 
 impl Shard {
-    /// After the shard was taken into memory: all work that can be handed out, and all attempts.
+    /// Scans all task rows after the shard was opened, to offer ready work and to track attempts.
     pub(super) fn scan_tasks(&mut self, after: Option<TaskKey>) {
         self.fetch(Reading::Tasks, Fetch::Tasks(after, self.limits.page_rows));
     }
@@ -66,8 +66,8 @@ impl Shard {
         self.emit(Output::Offer(offer));
     }
 
-    /// A queue has room again for what was left as rows. The search goes on where the last one ended,
-    /// and offers more than the queue can hold: what it turns away makes it ask again.
+    /// A queue has room again. The search continues where the last one ended, and offers more than
+    /// the queue can hold: an offer that the queue turns away makes it ask again.
     pub(super) fn refill(&mut self, queue: QueueKey) {
         let most = 2 * self.limits.queued_offers + 1;
         let from = self.refilled.remove(&queue).unwrap_or_else(|| first_task(&queue));
@@ -76,7 +76,7 @@ impl Shard {
         self.reoffer_queries();
     }
 
-    /// Workers have a new build, which any blocked run of the queue may fit.
+    /// Workers of a new build have connected: any blocked run of the queue may fit it.
     pub(super) fn new_build(&mut self, queue: QueueKey) {
         let from = first_task(&queue);
         let all = usize::MAX;
@@ -109,7 +109,7 @@ impl Shard {
         }
     }
 
-    /// The end of the queue: what stands before the beginning of the search is left.
+    /// At the end of the queue: continues with the rows before the start of the search.
     fn wrap_refill(&mut self, refill: Refill) {
         let first = first_task(&refill.queue);
         if !refill.wrapped && refill.from != first {
@@ -117,17 +117,17 @@ impl Shard {
         }
     }
 
-    /// Offers what a row stands for, or lets its run do so.
+    /// Offers the task of a row, or lets its run decide.
     fn take_row(&mut self, row: &TaskRow) {
         match (row.phase, row.key.kind) {
             (TaskPhase::Ready, _) => self.offer_row(row),
-            // Blocked, paused, or with inputs that wait for a task's end: the run knows.
+            // The run is blocked, paused, or has inputs that wait for a task's end: it must decide.
             (TaskPhase::Held, WorkKind::Workflow) => self.with_run(row.key.run, Todo::Reoffer),
             (TaskPhase::Started, _) | (TaskPhase::Held, WorkKind::Activity) => {}
         }
     }
 
-    /// Tasks whose only cause is an update have no row from which they could be offered.
+    /// Tasks caused only by updates have no row, so they are offered from memory.
     fn reoffer_updates(&mut self) {
         let waiting: Vec<_> = self
             .cache

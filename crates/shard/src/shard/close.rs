@@ -1,11 +1,11 @@
-//! The end of a shard's time at this node. A shard that is handed over finishes what is in flight; one
-//! whose lease is over forgets it, because another node may have the shard already. Both end with
+//! Closing a shard on this node. A shard that is handed over finishes what is in flight; one whose
+//! lease has expired drops it, because another node may already own the shard. Both end with
 //! [`Output::Released`], once the store has answered the last commit.
 //!
 //! | closing | message | becomes |
 //! |---|---|---|
-//! | No | `Close` | Finishing: calls are not served, matches come to nothing |
-//! | No, Finishing | work without a good lease | Lapsing |
+//! | No | `Close` | Finishing: calls are not served, matches fail |
+//! | No, Finishing | work to dispatch without a valid lease | Lapsing |
 //! | any | `Lapse`, or the message that led to Lapsing is done | Finishing, with nothing in memory |
 //! | Finishing | neither a read nor a commit is in flight | Released |
 
@@ -16,21 +16,21 @@ use abide_core::{
     operation::CallError,
 };
 
-/// How far a shard is from being another node's.
+/// Progress of handing a shard over to another node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Closing {
-    /// It is served here.
+    /// The shard is served on this node.
     No,
-    /// The lease is over, and the present message has to be finished first.
+    /// The lease has expired; the current message is finished first.
     Lapsing,
-    /// What is in flight comes to its end.
+    /// The shard waits for what is in flight.
     Finishing,
-    /// Another node may have it.
+    /// Another node may own the shard.
     Released,
 }
 
 impl Shard {
-    /// Takes nothing more. What was not begun is left to the next owner.
+    /// Accepts nothing more. What has not begun is left to the next owner.
     pub(super) fn hand_over(&mut self) {
         if self.closing != Closing::No {
             return;
@@ -44,8 +44,8 @@ impl Shard {
         }
     }
 
-    /// The lease is over: nothing in memory can be trusted, and whoever waits is told at once, because
-    /// the store may be long in answering a node that is cut off from it.
+    /// The lease has expired: nothing in memory can be trusted. All calls fail at once, because the
+    /// store may take long to answer a node that is cut off from it.
     pub(super) fn lapse(&mut self) {
         if self.closing != Closing::Released {
             self.closing = Closing::Finishing;
@@ -59,8 +59,8 @@ impl Shard {
         }
     }
 
-    /// Work is not given out, because another owner may have its result by now. The worker has its
-    /// credit back, and the shard forgets that the work has begun.
+    /// Withholds work, because another owner may have its result by now. The worker gets its credit
+    /// back, and the shard drops its memory, including the start of the work.
     pub(super) fn withhold(&mut self, worker: Worker, dispatch: &Dispatch) {
         if let Some(offer) = self.credit_of(dispatch) {
             self.emit(Output::Unmatched(offer, worker));
@@ -68,8 +68,8 @@ impl Shard {
         self.closing = Closing::Lapsing;
     }
 
-    /// Lets go of a shard that closes when the store has answered everything. Those who still wait for
-    /// something to happen learn from the driver that the shard is gone.
+    /// Releases a closing shard once no read and no commit is in flight. Callers that still wait
+    /// are failed by the driver.
     pub(super) fn release_if_idle(&mut self) {
         let idle = self.reads.is_empty() && !self.committing;
         if self.closing != Closing::Finishing || !idle || self.state == State::Halted {

@@ -1,4 +1,5 @@
-//! Alarms: what is due is put to its run, which decides. The due index is read ahead in pages.
+//! Alarms: what falls due is passed to its run, which decides. The due index is read ahead in
+//! pages.
 
 use abide_core::{
     ids::RunId,
@@ -43,7 +44,7 @@ impl Shard {
         let window = self.limits.near_window;
         let Some(after) = self.alarms.begin_read(self.now(), window) else { return };
         let until = self.alarms.reading_until().unwrap_or_default();
-        // The read does not see what is not committed yet.
+        // The read does not see uncommitted due entries, so they are added here.
         let pipeline = &self.pipeline;
         let uncommitted: Vec<_> = self
             .cache
@@ -69,7 +70,7 @@ impl Shard {
         for row in rows {
             match TimerKey::from_bytes(&row.timer) {
                 Some(timer) => entries.push((row.due, row.run, timer)),
-                // It stays in the store for a version that can read it.
+                // The row stays in the store for a version that can decode it.
                 None => {
                     let reason = format!("what is due at {}", row.due);
                     self.emit(Output::Notice(Notice::Unreadable(row.run, reason)));
@@ -79,7 +80,7 @@ impl Shard {
         self.alarms.end_read(entries, last);
     }
 
-    /// A due entry is a hint: the run acts only on what is really due.
+    /// Handles a due entry, which is only a hint: the run acts only on what is really due.
     pub(super) fn fall_due(&mut self, run: RunId, at: Timestamp, timer: TimerKey) {
         match self.decide(run, Input::Due { timer: timer.clone() }) {
             Ok(Reply::NotDue) => self.correct_hint(run, at, timer),
@@ -89,7 +90,7 @@ impl Shard {
         }
     }
 
-    /// A due time that only memory knew has come.
+    /// Handles a due time that existed only in memory.
     pub(super) fn look_again(&mut self, run: RunId, timer: TimerKey) {
         match self.decide(run, Input::Due { timer: timer.clone() }) {
             Ok(Reply::NotDue) => {
@@ -104,7 +105,7 @@ impl Shard {
         }
     }
 
-    /// Removes exactly the hint that was wrong, and looks again when the timer is really due.
+    /// Deletes exactly the wrong hint, and sets an alarm for when the timer is really due.
     fn correct_hint(&mut self, run: RunId, at: Timestamp, timer: TimerKey) {
         let Some(entry) = self.cache.peek(run) else { return };
         if let Some(again) = entry.run.look_again_at(&timer) {
@@ -133,7 +134,7 @@ impl Shard {
     }
 
     pub(super) fn stranded_read(&mut self, mut swept: Swept) {
-        // Should many have lost their rows, they come back a page at a time.
+        // If many runs have lost their rows, they are repaired a page at a time.
         if swept.stranded.len() > self.limits.page_rows {
             swept.stranded.truncate(self.limits.page_rows);
             swept.next = swept.stranded.last().map(|row| row.run);

@@ -1,5 +1,6 @@
-//! What runs of other workflows do to those of this shard. The inbox row, written with the effect,
-//! answers repeats; some time after the source's confirmation it is removed.
+//! Incoming effects of other runs on workflows of this shard. The inbox row, written in the same
+//! batch as the effect, makes delivery idempotent; it is deleted some time after the source has
+//! confirmed the answer.
 
 use abide_core::{
     codec,
@@ -18,8 +19,8 @@ use crate::{
 };
 
 impl Shard {
-    /// The source has the answer. A repeat that was sent before may still be under way, so the answer
-    /// is kept a little longer.
+    /// The source has the answer. A duplicate that was sent earlier may still be in flight, so the
+    /// answer is kept a little longer.
     pub(super) fn effect_confirmed(&mut self, key: &EffectKey) {
         let forget_at = self.now().saturating_add(self.limits.confirmed_retention);
         self.alarms.set(forget_at, Alarm::Forget(key.run, key.number));
@@ -29,8 +30,9 @@ impl Shard {
         self.pipeline.push(None, vec![Write::DeleteInbox { source, number }]);
     }
 
-    /// Another run does something to a workflow of this shard: first, was it done before? What no run can
-    /// have asked for is refused, each time anew: an answer that is kept would be that of the true effect.
+    /// Receives an effect on a workflow of this shard, and first looks for a recorded answer. An
+    /// effect that no run can have caused is refused without a record, because the record would
+    /// also answer the genuine effect of the same key.
     pub(super) fn deliver(&mut self, envelope: Envelope) {
         if !envelope.makes_sense() {
             let senseless = Notice::Senseless(Box::new(envelope.key.clone()));
@@ -49,7 +51,7 @@ impl Shard {
             self.incoming.remove(&envelope.key);
             return match codec::decode_answer(row.outcome) {
                 Ok(answer) => self.emit(answered(envelope.key, answer)),
-                // It is left for the newer version that wrote it: the source asks again.
+                // The row stays for the newer version that wrote it; the source retries.
                 Err(error) => {
                     let reason = format!("the answer to its effect {}: {error}", row.number);
                     self.emit(Output::Notice(Notice::Unreadable(row.source, reason)));
@@ -68,7 +70,7 @@ impl Shard {
         }
     }
 
-    /// There is no run to do it to. A child starts here.
+    /// The target workflow has no run. A child starts; other effects fail.
     pub(super) fn deliver_nowhere(&mut self, envelope: Envelope) {
         match &envelope.effect.action {
             Action::StartChild(start) => {
@@ -97,7 +99,8 @@ impl Shard {
             }
             return self.start_child(envelope, start, ordinal);
         }
-        // A child that the source started by this event, whatever run of its chain is current.
+        // Checks that the target is the child that the source started with this event, at any run
+        // of its chain.
         let is_child = target.child.is_none_or(|initiated| {
             let parent = entry.run.parent.as_ref();
             parent.is_some_and(|parent| {
@@ -119,7 +122,7 @@ impl Shard {
             Err(error) if Self::busy(&error) => {
                 self.park_busy(run, Todo::Deliver(Box::new(envelope)));
             }
-            // The source sends it again.
+            // The source retries.
             Ok(_) | Err(_) => drop(self.incoming.remove(&envelope.key)),
         }
     }
@@ -140,7 +143,7 @@ impl Shard {
         self.answer_effect(Some(run), envelope, Answer::Applied);
     }
 
-    /// Writes the answer in the batch of the effect, and sends it once that is durable.
+    /// Records the answer in the batch of the effect, and sends it once that batch is durable.
     fn answer_effect(&mut self, run: Option<RunId>, envelope: Envelope, answer: Answer) {
         let row = InboxRow {
             source: envelope.key.run,
@@ -159,7 +162,7 @@ impl Shard {
     }
 }
 
-/// Tells the source of an effect what became of it.
+/// The mail that answers the source of an effect.
 fn answered(key: EffectKey, answer: Answer) -> Output {
     Output::Mail(key.shard(), Mail::Answered(key, answer))
 }

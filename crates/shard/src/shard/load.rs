@@ -1,5 +1,5 @@
-//! Bring data in first: finds the current run of a workflow, folds logs, and lets what waited for
-//! them go on.
+//! Reads data before decisions are made: finds the current run of a workflow, folds logs, and
+//! resumes the work that waited for them.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ use crate::{
     message::{EffectKey, Envelope, Fetch, Fetched, Notice, Offer, Output},
 };
 
-/// What a read is for.
+/// The purpose of a read in flight.
 #[derive(Debug)]
 pub(super) enum Reading {
     Shard,
@@ -43,13 +43,13 @@ pub(super) enum Reading {
     Carried(Box<Carried>),
 }
 
-/// Something to do once its run is in memory.
+/// Work to do once its run is in memory.
 #[derive(Clone, Debug)]
 pub(super) enum Todo {
     Request(Ticket, Request),
-    /// A start whose key no older run has.
+    /// A start whose key no older run has (the search is done).
     Scanned(Box<StartScan>),
-    /// A start whose key an older run has, which is not the current one by that.
+    /// A start whose key an older run has; that run does not become the current one.
     Repeated(Ticket, Box<Start>),
     Matched(Offer, Worker),
     Due(Timestamp, TimerKey),
@@ -63,15 +63,15 @@ pub(super) enum Todo {
     Repair(Box<Repair>),
 }
 
-/// What waits to learn which run of a workflow is the current one.
+/// A search in flight for the current run of a workflow, and the work that waits for it.
 #[derive(Debug)]
 pub(super) struct HeadSearch {
     parked: Vec<Todo>,
-    /// A run began after the read did.
+    /// A run of the workflow began after the read did.
     pub(super) stale: bool,
 }
 
-/// A run that is being read.
+/// A run that is being read, and the work that waits for it.
 #[derive(Debug, Default)]
 pub(super) struct Load {
     run: Option<Run>,
@@ -79,7 +79,7 @@ pub(super) struct Load {
     parked: Vec<Todo>,
 }
 
-/// Bodies that a continue-as-new carries over, while they are being read.
+/// A continue-as-new whose carried-over event bodies are being read.
 #[derive(Debug)]
 pub(super) struct Carried {
     pub(super) run: RunId,
@@ -119,12 +119,13 @@ impl Shard {
             }
             (Reading::StartScan(scan), Fetched::Runs(rows)) => self.start_scanned(*scan, rows),
             (Reading::Carried(carried), Fetched::Log(rows)) => self.carried_read(*carried, rows),
-            // The driver answered another question than was asked: nothing in memory can be trusted.
+            // The driver answered a different read: nothing in memory can be trusted.
             _ => self.reset(),
         }
     }
 
-    /// A read that fails drops the shard, as a failed commit does: there is one way to recover.
+    /// A failed read resets the shard, as a failed commit does: there is one way to recover.
+    /// Exceptions are reads of a read-only shard, corrupt runs and sweeps.
     fn read_failed(&mut self, reading: Reading, error: ReadError) {
         match (reading, error) {
             (Reading::Shard, _) if self.read_only.is_some() => self.close(),
@@ -142,13 +143,14 @@ impl Shard {
             (Reading::Snapshot(run) | Reading::Log(run), ReadError::Corrupt(reason)) => {
                 self.load_failed(run, &CallError::Unreadable { run, reason });
             }
-            // Nothing waits for the sweeper, whose look is the longest read of all: it looks again.
+            // No request waits for the sweep, which is the longest read of all; the next sweep
+            // retries.
             (Reading::Stranded, ReadError::Unavailable(_)) => {}
             _ => self.reset(),
         }
     }
 
-    /// Does something with the current run of a workflow.
+    /// Performs work with the current run of a workflow, finding it first if necessary.
     pub(super) fn with_head(&mut self, workflow: &WorkflowKey, todo: Todo) {
         if let Some(run) = self.cache.head(workflow) {
             return self.carry_on(run, todo);
@@ -169,7 +171,8 @@ impl Shard {
     fn head_read(&mut self, workflow: &WorkflowKey, rows: Vec<RunRow>) {
         let Some(search) = self.heads.remove(workflow) else { return };
         if search.stale {
-            // What began meanwhile is in memory, or it is durable and a new read will find it.
+            // The run that began meanwhile is in memory, or it is durable and a new read will find
+            // it.
             for todo in search.parked {
                 self.with_head(workflow, todo);
             }
@@ -184,7 +187,7 @@ impl Shard {
             }
             None => {
                 for todo in parked {
-                    // The first of them may start the workflow.
+                    // The first of them may be a start, which the others then find.
                     match self.cache.head(workflow) {
                         Some(run) => self.carry_on(run, todo),
                         None => self.without_run(None, todo, &CallError::NotFound),
@@ -201,7 +204,7 @@ impl Shard {
         }
     }
 
-    /// Does something with a run.
+    /// Performs work with a run, loading it first if necessary.
     pub(super) fn with_run(&mut self, run: RunId, todo: Todo) {
         if self.cache.peek(run).is_some() {
             self.carry_on(run, todo);
@@ -275,7 +278,7 @@ impl Shard {
         }
     }
 
-    /// What waited for the current run of a workflow finds out now which one that is.
+    /// Resumes work with a loaded run, or with the current run if the work asked for that.
     fn carry_on_loaded(&mut self, run: RunId, workflow: &WorkflowKey, todo: Todo) {
         if !todo.wants_head() {
             return self.carry_on(run, todo);
@@ -283,7 +286,7 @@ impl Shard {
         if let Some(head) = self.cache.head(workflow) {
             return self.carry_on(head, todo);
         }
-        // Another run may have followed this one after the row was read.
+        // A successor may have begun after the row was read.
         let status = self.cache.peek(run).map(|entry| entry.run.status);
         match status {
             Some(Status::Closed { next_run: Some(next), .. }) => self.with_run_as_head(next, todo),
@@ -294,7 +297,8 @@ impl Shard {
         }
     }
 
-    /// What waited for a busy run. Another run of the workflow may be the current one by now.
+    /// Resumes work that waited for a busy run. Another run of the workflow may be the current one
+    /// by now.
     pub(super) fn carry_on_woken(&mut self, run: RunId, todo: Todo) {
         match todo.workflow().cloned() {
             Some(workflow) if todo.wants_head() => self.with_head(&workflow, todo),
@@ -312,7 +316,7 @@ impl Shard {
         }
     }
 
-    /// What becomes of something whose run cannot be had.
+    /// Ends work whose run does not exist or cannot be read.
     fn without_run(&mut self, run: Option<RunId>, todo: Todo, error: &CallError) {
         match todo {
             Todo::Request(ticket, Request::Operation(operation)) => match *operation {
@@ -333,7 +337,7 @@ impl Shard {
             Todo::Deliver(envelope) if *error == CallError::NotFound => {
                 self.deliver_nowhere(*envelope);
             }
-            // The source sends it again.
+            // The source retries.
             Todo::Deliver(envelope) => drop(self.incoming.remove(&envelope.key)),
             Todo::Due(due, timer) => {
                 if let Some(run) = run.filter(|_| *error == CallError::NotFound) {
@@ -383,7 +387,7 @@ impl Shard {
 }
 
 impl Load {
-    /// The matches that wait for the run.
+    /// Takes the matches that wait for the run.
     pub(super) fn take_matched(&mut self) -> Vec<(Offer, Worker)> {
         let parked = std::mem::take(&mut self.parked);
         parked
@@ -411,7 +415,7 @@ impl Load {
 }
 
 impl Todo {
-    /// The workflow that it is about, if it says so.
+    /// The workflow that this work names, if any.
     fn workflow(&self) -> Option<&WorkflowKey> {
         match self {
             Self::Request(_, request) => Some(request.place().0),
@@ -430,7 +434,7 @@ impl Todo {
         }
     }
 
-    /// It is meant for whatever run of the workflow is current.
+    /// Whether this is meant for the current run of the workflow rather than a particular run.
     pub(super) fn wants_head(&self) -> bool {
         match self {
             Self::Request(_, request) => request.place().1.is_none(),

@@ -1,14 +1,15 @@
-//! The shard machine: it owns the runs of 64 slots, judges what happens to them and says what must be
-//! written and sent. It handles the next input before the last batch is durable; whatever leaves the
-//! shard waits for the batch it rests on.
+//! The shard machine: it owns the runs of its slots, decides what each input does to them, and
+//! outputs what must be written and sent. It handles the next input before the last batch is
+//! durable; an output waits for the batch that it depends on.
 //!
-//! - `open`: taking the shard into memory, resets, the end of ownership.
-//! - `close`: handing the shard over, and what is withheld without a lease.
+//! - `open`: opening the shard, resets, loss of ownership.
+//! - `close`: handing the shard over, and withholding work without a valid lease.
 //! - `load`: finding runs and folding their logs.
-//! - `call`, `start`, `update`, `query`: requests of clients and workers.
+//! - `request`, `operation`, `report`, `start`, `update`, `query`: requests of clients and workers.
 //! - `transition`: one decision and everything that follows from it.
-//! - `work`, `backlog`, `attempts`: what is offered, what is left as rows, what workers have.
-//! - `outbox`, `effects`: what runs do to other workflows, out and in.
+//! - `work`, `backlog`, `attempts`: offers, task rows that wait in the store, attempts that workers
+//!   have.
+//! - `outbox`, `effects`: outgoing and incoming effects of runs on other workflows.
 //! - `due`: alarms and the due index.
 
 use std::{
@@ -64,23 +65,22 @@ use request::{Pending, Request};
 use update::Begun;
 use waiters::Waiters;
 
-/// The present, randomness for new ids, and the state of the lease: machines have none of their own.
+/// The time, randomness for new ids, and the state of the lease: a machine has none of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
-    /// The present.
     pub now: Timestamp,
-    /// Fresh for each message.
+    /// Randomness for new run ids; fresh for each message.
     pub entropy: u128,
-    /// The lease is good: no other node can have changed what this one remembers. Without it no answer
-    /// and no work leaves the shard.
+    /// The lease is valid: no other node can have changed what this one remembers. Without it no
+    /// answer and no work leaves the shard.
     pub trusted: bool,
 }
 
-/// From here on, a clock that goes back was set, and is not merely corrected: what memory means to do
-/// later would come late by as much.
+/// A clock that goes back by at least this much was set, not merely corrected: alarms in memory
+/// would be late by as much.
 const CLOCK_SET: Duration = Duration::from_secs(1);
 
-/// One shard.
+/// The state of one shard.
 #[derive(Debug)]
 pub struct Shard {
     id: ShardId,
@@ -89,61 +89,63 @@ pub struct Shard {
     borders: Arc<Borders>,
     moment: Moment,
     state: State,
-    /// How far the shard is from being another node's.
+    /// Progress of handing the shard over to another node.
     closing: Closing,
-    /// The store said that somebody else has the shard; whether that is so, its row will tell.
+    /// A commit failed with a stale epoch: the shard's row will show whether another process owns
+    /// it.
     fenced: Option<String>,
-    /// Why the store takes no writes, while that is so. Meanwhile the shard is not open, but answers calls
-    /// that change nothing.
+    /// Why the store accepts no writes, while that lasts. Meanwhile the shard is not open, but
+    /// serves calls that change nothing.
     read_only: Option<String>,
     opened_at: Timestamp,
-    /// The shard's epoch: the incarnation in ids of task starts.
+    /// The shard's epoch, which is also the incarnation in [`StartId`](abide_core::ids::StartId)s.
     epoch: u64,
     starts: u64,
     resets: u32,
     outputs: VecDeque<Output>,
     tickets: Ticket,
     reads: BTreeMap<Ticket, Reading>,
-    /// Requests that have no answer yet.
+    /// Requests without an answer.
     calls: BTreeMap<Ticket, Pending>,
-    /// Starts that are done, of calls that wait for an update too.
+    /// Completed starts whose call still waits for its update.
     begun: BTreeMap<Ticket, Begun>,
-    /// Requests that came before the shard was in memory.
+    /// Requests that wait until the shard is open.
     early: Vec<(Ticket, Request)>,
     cache: Cache,
     loads: BTreeMap<RunId, Load>,
     heads: BTreeMap<WorkflowKey, HeadSearch>,
-    /// What waits for a busy run, until its workflow task ends.
+    /// Work parked for a busy run until its workflow task ends.
     busy: BTreeMap<RunId, VecDeque<Todo>>,
-    /// What no longer has to wait; taken up when the present decision is done.
+    /// Parked work that can go on; taken up when the current message is handled.
     woken: VecDeque<(RunId, Todo)>,
     pipeline: Pipeline,
-    /// The store has not answered the last batch yet.
+    /// A commit is in flight.
     committing: bool,
     alarms: Alarms,
     waiters: Waiters,
     queries: BTreeMap<Ticket, PendingQuery>,
     attempts: BTreeMap<(RunId, EventNumber), Attempt>,
     outgoing: Outgoing,
-    /// Effects of other shards that are being applied.
+    /// Effects of other shards that are being applied, to ignore duplicates.
     incoming: BTreeSet<EffectKey>,
-    /// How often the store refused writes of a run that it was given alone.
+    /// How often the store refused a batch with the writes of this run alone.
     refused: BTreeMap<RunId, u32>,
-    /// How often it refused to begin a run: one of that id may be there, which is not at fault.
+    /// How often the store refused the first writes of a run. Counted separately, because a stored
+    /// run of the same id is not at fault.
     unstarted: BTreeMap<RunId, u32>,
-    /// Commits that must succeed before messages share a batch again.
+    /// Number of commits that must succeed before messages share a batch again.
     alone_for: u32,
-    /// Where the last search for tasks that were left as rows ended, by queue.
+    /// Where the last refill of each queue ended.
     refilled: BTreeMap<QueueKey, TaskKey>,
-    /// An alarm to send effects again is set.
+    /// The resend alarm is set.
     resend_set: bool,
     sweep_after: Option<RunId>,
-    /// Due times that came true.
+    /// Number of timers, deadlines and retries that fell due since [`Self::take_fired`].
     fired: u64,
 }
 
 impl Shard {
-    /// A shard that is not in memory yet; [`Message::Open`] takes it there.
+    /// A shard that is not in memory yet; [`Message::Open`] opens it.
     pub fn new(id: ShardId, owner: impl Into<String>, limits: Arc<Limits>) -> Self {
         let moment = Moment { now: Timestamp::EPOCH, entropy: 0, trusted: false };
         Self {
@@ -189,7 +191,7 @@ impl Shard {
         }
     }
 
-    /// Lets commands through between namespaces; by default none.
+    /// Sets which commands between namespaces are allowed; none by default.
     #[must_use]
     pub fn with_borders(mut self, borders: Arc<Borders>) -> Self {
         self.borders = borders;
@@ -231,17 +233,17 @@ impl Shard {
         self.settle();
     }
 
-    /// What the shard asks for, in order.
+    /// Takes the next output, in order.
     pub fn poll(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// How many timers, deadlines and retries fell due since this was last asked.
+    /// Number of timers, deadlines and retries that fell due since the last call.
     pub fn take_fired(&mut self) -> u64 {
         std::mem::take(&mut self.fired)
     }
 
-    /// When the shard wants a [`Message::Tick`]. One that closes only waits for the store.
+    /// When to send [`Message::Tick`]. A closing shard waits only for the store.
     pub fn wake_at(&self) -> Option<Timestamp> {
         if self.closing != Closing::No {
             return None;
@@ -251,29 +253,29 @@ impl Shard {
         self.alarms.next_at().into_iter().chain(read_at).min()
     }
 
-    /// The run as the shard knows it, if it is in memory. For checks.
+    /// The run, if it is in memory. For checks.
     pub fn peek(&self, run: RunId) -> Option<&abide_core::run::Run> {
         self.cache.peek(run).map(|entry| &entry.run)
     }
 
-    /// How many calls have no answer yet. For checks.
+    /// Number of calls without an answer. For checks.
     pub fn calls(&self) -> usize {
         self.calls.len()
     }
 
-    /// The shard is in memory and serves calls.
+    /// Whether the shard is in memory and serves calls.
     pub fn is_open(&self) -> bool {
         self.state == State::Open && self.closing == Closing::No
     }
 
-    /// What comes while the shard is not in memory, or closes: the sender tries again or learns of it later.
-    /// Queries need no more than that the store can be read.
+    /// Handles a message that arrives while the shard is not in memory or closes: the sender
+    /// retries, or is updated later. Queries are served as long as the store can be read.
     #[expect(clippy::wildcard_enum_match_arm, reason = "what changes anything is declined")]
     fn decline(&mut self, message: Message) {
         let served = self.closing == Closing::No;
         let reads = served && self.read_only.is_some();
         match message {
-            // It may be time to open again.
+            // The reopen alarm may be due.
             Message::Tick if served => self.tick(),
             Message::Matched(offer, worker) if reads && matches!(offer.work, Work::Query(_)) => {
                 self.matched(offer, worker);
@@ -285,7 +287,7 @@ impl Shard {
         }
     }
 
-    /// After each message: forget what may leave memory, and commit what is ready.
+    /// After each message: evict runs from memory and commit what is ready.
     fn settle(&mut self) {
         while let Some((run, todo)) = self.woken.pop_front() {
             self.carry_on_woken(run, todo);
@@ -307,10 +309,11 @@ impl Shard {
         self.release_if_idle();
     }
 
-    /// Says what is asked for. Without a good lease, answers and work are withheld.
+    /// Adds an output. Without a valid lease, answers and work are withheld.
     fn emit(&mut self, output: Output) {
         match output {
-            // What is remembered may be old. What was asked for may have happened, unless it was not served.
+            // Memory may be stale, so the outcome is unknown to the caller, unless the call was not
+            // served at all.
             Output::Reply(ticket, reply)
                 if !self.moment.trusted && !matches!(reply, Err(CallError::NotServed)) =>
             {
@@ -335,7 +338,7 @@ impl Shard {
         }
     }
 
-    /// Lets an output out whose batch is durable.
+    /// Emits an output whose batch is durable.
     fn release(&mut self, output: Output) {
         match &output {
             Output::Reply(ticket, _) | Output::Acknowledge(ticket, _)
@@ -362,14 +365,14 @@ impl Shard {
         Context { now: moment.now, next_run, limits }
     }
 
-    /// A new id for a run.
+    /// Draws a new run id.
     fn draw_run(&mut self) -> RunId {
         let run = Self::context(&self.moment, &self.limits).next_run;
         self.stir();
         run
     }
 
-    /// Randomness is used once: the next id of the same message is another one.
+    /// Advances the entropy, so that the next id drawn for the same message differs.
     fn stir(&mut self) {
         self.moment.entropy = self
             .moment

@@ -1,24 +1,24 @@
-//! Taking the shard into memory, and losing it. A commit that failed, or whose outcome is unknown,
-//! drops everything in memory; a new incarnation begins by the normal way.
+//! Opening the shard, and losing it. When a commit fails or its outcome is unknown, the shard drops
+//! everything in memory and reopens in the normal way, as a new incarnation.
 //!
 //! | state | message | becomes |
 //! |---|---|---|
 //! | Closed | Open | Reading |
 //! | Reading | shard row | Claiming: the epoch is raised before anything else is read |
 //! | Claiming | committed | Open |
-//! | Claiming, Open | commit refused or unknown, read failed | Closed, to be opened again |
-//! | Claiming, Open | the store takes no writes | Closed, read-only, to be opened again |
-//! | any but Halted | the clock was set back | Closed, to be opened again |
+//! | Claiming, Open | commit refused or unknown, read failed | Closed, to be reopened |
+//! | Claiming, Open | the store accepts no writes | Closed, read-only, to be reopened |
+//! | any but Halted | the clock was set back | Closed, to be reopened |
 //! | Claiming, Open | stale epoch | Reading |
 //! | Reading, after a stale epoch | shard row of another owner | Halted |
 //! | any | store stopped, or closed and idle | Halted |
 //!
-//! While the store takes no writes, memory holds nothing that is not stored, and calls that change nothing
-//! are served. All others are refused at once. The claim that is tried again and again finds out when the
-//! store takes writes, and then everything is read afresh.
+//! While the store accepts no writes, memory holds only what is stored, and calls that change
+//! nothing are served. All others are refused at once. The shard keeps retrying its claim; when the
+//! store accepts it, everything is read again.
 //!
-//! A stale epoch may be of this shard's own making: a claim of unknown outcome that was applied late. Who
-//! owns the row tells, because no two processes have the same name as owners.
+//! A stale epoch may be caused by this shard itself: a claim of unknown outcome that was applied
+//! late. The owner in the shard's row shows it, because no two processes share an owner name.
 
 use std::time::Duration;
 
@@ -36,30 +36,31 @@ use crate::{
     pipeline::Pipeline,
 };
 
-/// Where the shard stands.
+/// Whether the shard is in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Not in memory.
+    /// Not in memory. Unless the shard closes, it reopens by itself.
     Closed,
     /// The shard's row is being read.
     Reading,
     /// The new epoch is being written.
     Claiming,
-    /// In memory.
+    /// In memory and serving requests.
     Open,
-    /// Somebody else's, or the store has stopped, or it was released.
+    /// For good: another process owns the shard, the store has stopped, or the shard was released.
     Halted,
 }
 
 /// How often the store may refuse a run's writes before the run is set aside.
 pub(super) const REFUSALS_MAX: u32 = 2;
 
-/// Runs that the store refused to begin once and that are remembered, so that a second refusal is known as
-/// such. Only a child comes again under the same id; a start or a successor has a new one each time.
+/// How many runs are remembered whose first writes the store refused once, to recognise a second
+/// refusal. Only a child is retried under the same id; a start or a successor gets a new id each
+/// time.
 const UNSTARTED_MAX: usize = 1000;
 
-/// After a refused batch, this many commits hold what one message led to, so that the next refusal
-/// shows whose fault it is.
+/// After a refused batch, this many commits hold the writes of one message each, so that the next
+/// refusal identifies the run at fault.
 const ALONE_COMMITS: u32 = 100;
 
 impl Shard {
@@ -85,8 +86,8 @@ impl Shard {
         self.commit(batch);
     }
 
-    /// Hands a batch to the store. There is one at a time: a new incarnation waits for the answer to
-    /// the last one's.
+    /// Sends a batch to the store. One is in flight at a time: a new incarnation waits for the
+    /// answer to the previous one's commit.
     pub(super) fn commit(&mut self, batch: Batch) {
         self.committing = true;
         self.emit(Output::Commit(batch));
@@ -129,7 +130,7 @@ impl Shard {
                 }
                 self.reset();
             }
-            // The commit of an incarnation that a failed read has ended.
+            // The commit of an earlier incarnation, which ended with a failed read.
             (State::Closed, _) => self.alarms.set(self.now(), Alarm::Reopen),
             (State::Reading | State::Halted, _) => {}
         }
@@ -141,7 +142,7 @@ impl Shard {
         self.emit(Output::Halted(why));
     }
 
-    /// The store refused a batch. Whose fault it is shows only if a message was committed alone.
+    /// The store refused a batch. The run at fault is known only if a message was committed alone.
     fn suspect(&mut self, reason: &str) {
         if self.alone_for > 0 {
             for run in self.pipeline.runs_in_flight() {
@@ -154,7 +155,7 @@ impl Shard {
                     self.emit(Output::Notice(notice(run, reason.to_owned())));
                 }
             }
-            // Ids grow with time, so the oldest goes. It is most likely one that is never used again.
+            // Ids grow with time, so this evicts the oldest, which is unlikely to be retried.
             while self.unstarted.len() > UNSTARTED_MAX {
                 self.unstarted.pop_first();
             }
@@ -182,7 +183,7 @@ impl Shard {
         }
     }
 
-    /// Forgets everything; callers repeat what they did not hear of.
+    /// Drops all memory and fails all calls; callers retry.
     pub(super) fn reset(&mut self) {
         for (ticket, pending) in std::mem::take(&mut self.calls) {
             self.emit(pending.refused(ticket, CallError::Reset));
@@ -191,8 +192,8 @@ impl Shard {
         self.close();
     }
 
-    /// The store takes no writes for now. Nothing was written, so those who asked for a change are told
-    /// that at once, and those who only ask are answered from what is stored.
+    /// The store accepts no writes for now. Nothing was written, so calls that change something
+    /// fail at once, and calls that only read are served from what is stored.
     fn read_only(&mut self, error: &CommitError) {
         self.emit(Output::Notice(Notice::ReadOnly(error.clone())));
         let why = error.to_string();
@@ -210,15 +211,15 @@ impl Shard {
         }
     }
 
-    /// The clock was set back. What memory means to do at some time counts from a time that has not come
-    /// yet, so it is dropped; what is stored is due by the true time.
+    /// The clock was set back. Alarms in memory were computed from a time that lies in the future
+    /// now, so they are dropped; stored due times are still right.
     pub(super) fn clock_set_back(&mut self) {
         self.turn_away_writers(&CallError::Reset);
         self.wait_for_opening();
         self.close();
     }
 
-    /// Forgets everything. Those who only ask wait until the shard is open.
+    /// Drops all memory; calls that only read wait until the shard is open.
     fn wait_for_opening(&mut self) {
         let readers = self.readers();
         self.drop_memory();
@@ -234,7 +235,7 @@ impl Shard {
         }
     }
 
-    /// Requests without an answer that change nothing.
+    /// Unanswered requests that change nothing.
     fn readers(&self) -> Vec<(Ticket, Request)> {
         let kept = self.calls.iter().filter_map(|(ticket, pending)| match pending {
             Pending::Operation(kept) => Some((*ticket, Request::Operation(kept.clone()?))),
@@ -243,7 +244,7 @@ impl Shard {
         kept.collect()
     }
 
-    /// Nothing is in memory any more, but those who wait for answers.
+    /// Drops everything in memory except unanswered calls.
     fn drop_memory(&mut self) {
         if self.state == State::Open || self.read_only.is_some() {
             self.give_back();
@@ -269,14 +270,14 @@ impl Shard {
         self.resend_set = false;
     }
 
-    /// The shard is opened again by itself.
+    /// Closes the shard and sets the alarm to reopen it.
     pub(super) fn close(&mut self) {
         self.state = State::Closed;
         self.resets += 1;
         self.alarms.set(self.now().saturating_add(self.reopen_delay()), Alarm::Reopen);
     }
 
-    /// Workers whose match comes to nothing have their credit back.
+    /// Returns the credit of workers whose match fails.
     fn give_back(&mut self) {
         let waiting = self.pipeline.take_waiting();
         let parked = self.loads.values_mut().flat_map(Load::take_matched).collect::<Vec<_>>();
@@ -292,8 +293,8 @@ impl Shard {
         }
     }
 
-    /// The first reset is repeated at once; a store that keeps failing is asked less often, and one that
-    /// lacks room every second.
+    /// Delay before the shard reopens: none after the first reset, then growing up to five seconds,
+    /// or one second while the store accepts no writes.
     fn reopen_delay(&self) -> Duration {
         let most = Duration::from_secs(if self.read_only.is_some() { 1 } else { 5 });
         let policy = RetryPolicy {

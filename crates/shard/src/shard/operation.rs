@@ -1,4 +1,4 @@
-//! What clients and operators ask of a run that is in memory.
+//! Operations of clients and operators on a run that is in memory.
 
 use abide_core::{
     attempt::{AttemptName, AttemptReport},
@@ -82,7 +82,7 @@ impl Shard {
         self.operate_input(run, ticket, operation, input);
     }
 
-    /// Somebody outside says what a worker would say of an attempt.
+    /// An outside caller reports on an attempt in place of its worker.
     fn report_attempt(&mut self, run: RunId, ticket: Ticket, asked: ReportAttempt) {
         let token = match self.reported_attempt(run, &asked.attempt) {
             Ok(token) => token,
@@ -99,7 +99,8 @@ impl Shard {
         match reply {
             Ok(Reply::Alive { .. }) => self.attempt_alive(&token),
             Err(error) if Self::busy(&error) => {
-                // This very attempt is meant, also when the run has another one later.
+                // The parked request names this attempt, even if the activity has another one
+                // later.
                 let attempt = AttemptName::Token(token);
                 let again = ReportAttempt { attempt, ..asked };
                 return self.park_busy(run, super::Todo::Request(ticket, again.into()));
@@ -109,7 +110,7 @@ impl Shard {
         self.operated(run, ticket, reply);
     }
 
-    /// Answers with what the run said, once that is durable.
+    /// Answers with the run's reply, once that is durable.
     pub(super) fn operated(&mut self, run: RunId, ticket: Ticket, reply: Result<Reply, CallError>) {
         let answer = reply.map(|reply| match reply {
             Reply::Alive { cancel_requested } => Alive { cancel_requested }.into(),

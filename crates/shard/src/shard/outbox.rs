@@ -1,6 +1,6 @@
-//! What runs of this shard do to other workflows. The outbox row stays until the answer is recorded;
-//! meanwhile the effect is sent again and again. Effects of one run on one workflow go one after the
-//! other.
+//! Outgoing effects of runs of this shard on other workflows. The outbox row stays until the answer
+//! is recorded; until then the effect is resent. Effects of one run on one workflow are sent one at
+//! a time, in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,28 +19,29 @@ use crate::{
     message::{EffectKey, Envelope, Fetch, Mail, Notice, Output},
 };
 
-/// Effects on their way.
+/// Effects without a recorded answer.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     effects: BTreeMap<(RunId, u64), Sending>,
-    /// The unsettled effects of each run on each workflow: the first goes, the others wait for it.
+    /// The unsettled effects of each run on each workflow: the first is sent, the others wait for
+    /// it.
     lanes: BTreeMap<Lane, BTreeSet<u64>>,
 }
 
-/// A run and the workflow that it does something to.
+/// A source run and the target workflow.
 type Lane = (RunId, WorkflowKey);
 
-/// An effect on its way.
+/// An effect without a recorded answer.
 #[derive(Debug)]
 struct Sending {
     key: EffectKey,
     effect: Effect,
-    /// When it was sent last; none if it waits for its turn.
+    /// When the effect was last sent; none if it is not in flight.
     sent_at: Option<Timestamp>,
 }
 
 impl Outgoing {
-    /// Takes an effect that was not known.
+    /// Adds an effect, unless it is known.
     fn add(&mut self, key: EffectKey, effect: Effect) {
         let (run, number) = (key.run, key.number);
         let lane = (run, effect.target.workflow.clone());
@@ -50,14 +51,14 @@ impl Outgoing {
         });
     }
 
-    /// Where an effect goes.
+    /// The lane of an effect.
     fn lane(&self, run: RunId, number: u64) -> Option<Lane> {
         let sending = self.effects.get(&(run, number))?;
         Some((run, sending.effect.target.workflow.clone()))
     }
 
-    /// The effect no longer keeps later ones waiting. One that is under way stays until its answer
-    /// comes, which must be confirmed.
+    /// The effect no longer blocks later ones. If it is in flight it stays until its answer
+    /// arrives, which must be confirmed.
     fn settle(&mut self, run: RunId, number: u64) -> Option<Lane> {
         let lane = self.lane(run, number)?;
         let sending = self.effects.get(&(run, number))?;
@@ -74,13 +75,13 @@ impl Outgoing {
         Some(lane)
     }
 
-    /// The answer is recorded.
+    /// The answer is recorded: drops the effect.
     fn remove(&mut self, run: RunId, number: u64) {
         self.settle(run, number);
         self.effects.remove(&(run, number));
     }
 
-    /// The effect whose turn it is, if it is not under way.
+    /// Takes the first effect of a lane for sending, unless it is in flight.
     fn next(&mut self, lane: &Lane, now: Timestamp) -> Option<Envelope> {
         let number = *self.lanes.get(lane)?.first()?;
         let sending = self.effects.get_mut(&(lane.0, number))?;
@@ -91,8 +92,8 @@ impl Outgoing {
         Some(Envelope { key: sending.key.clone(), effect: sending.effect.clone() })
     }
 
-    /// Forgets that effects are under way whose answers are overdue, at most so many of those that
-    /// will be sent again.
+    /// Marks effects whose answers are overdue as not in flight, at most `most` of those that will
+    /// be resent; settled ones are dropped.
     fn give_up(&mut self, most: usize, overdue: impl Fn(Timestamp) -> bool) {
         let lanes = &self.lanes;
         let mut again = Vec::new();
@@ -107,7 +108,7 @@ impl Outgoing {
         self.take_back(most, again);
     }
 
-    /// Forgets that effects on these shards are under way, at most so many of them.
+    /// Marks effects on these shards as not in flight, at most `most` of them.
     fn lose(&mut self, most: usize, shards: &BTreeSet<ShardId>) {
         let lost = self.effects.iter().filter_map(|((run, number), sending)| {
             let lost = shards.contains(&sending.effect.target.workflow.slot().shard())
@@ -118,7 +119,7 @@ impl Outgoing {
         self.take_back(most, lost);
     }
 
-    /// These are not under way any more: at most so many, the ones that were sent longest ago.
+    /// Marks effects as not in flight: at most `most`, the ones that were sent longest ago.
     fn take_back(&mut self, most: usize, mut sent: Vec<(Timestamp, RunId, u64)>) {
         sent.sort_unstable();
         for (_, run, number) in sent.into_iter().take(most) {
@@ -129,7 +130,7 @@ impl Outgoing {
     }
 }
 
-/// The effect is not settled: its run waits for what comes of it.
+/// Whether the effect is not settled: its run waits for the answer.
 fn waits(lanes: &BTreeMap<Lane, BTreeSet<u64>>, run: RunId, number: u64, effect: &Effect) -> bool {
     let lane = (run, effect.target.workflow.clone());
     lanes.get(&lane).is_some_and(|waiting| waiting.contains(&number))
@@ -147,7 +148,7 @@ impl Shard {
         for row in rows {
             let effect = match codec::decode_effect(row.effect) {
                 Ok(effect) => effect,
-                // It stays in the store for a version that can read it.
+                // The row stays in the store for a version that can decode it.
                 Err(error) => {
                     let reason = format!("its effect {}: {error}", row.number);
                     self.emit(Output::Notice(Notice::Unreadable(row.run, reason)));
@@ -161,7 +162,7 @@ impl Shard {
         self.send_ready();
     }
 
-    /// The run's effect is new, changed, or settled.
+    /// Updates the tracking of an effect that is new, changed or settled.
     pub(super) fn track_effect(&mut self, run: RunId, number: u64) {
         let Some(entry) = self.cache.peek(run) else { return };
         if !entry.run.outbox.contains_key(&number) {
@@ -170,8 +171,8 @@ impl Shard {
             }
             return;
         }
-        // Earlier ones may not have been read from the outbox yet, and they must go first. If one is
-        // known, all before it are.
+        // Earlier effects may not have been read from the outbox yet, and must be sent first. If
+        // one is known, all before it are.
         let unknown = entry.run.outbox.range(..=number).rev();
         let unknown =
             unknown.take_while(|(number, _)| !self.outgoing.effects.contains_key(&(run, **number)));
@@ -185,7 +186,7 @@ impl Shard {
         }
     }
 
-    /// Sends the next effect of a lane, unless one is under way.
+    /// Sends the next effect of a lane, unless one is in flight.
     fn send_next(&mut self, lane: &Lane) {
         let Some(envelope) = self.outgoing.next(lane, self.moment.now) else { return };
         let shard = envelope.effect.target.workflow.slot().shard();
@@ -208,7 +209,8 @@ impl Shard {
         }
     }
 
-    /// No answer came for a while: the message or its answer was lost, or the target was reset.
+    /// Resends effects without an answer: the message or its answer was lost, or the target was
+    /// reset.
     pub(super) fn resend(&mut self) {
         self.resend_set = false;
         let (now, timeout) = (self.now(), self.limits.effect_timeout);
@@ -220,8 +222,8 @@ impl Shard {
         }
     }
 
-    /// What was sent to these shards, or their answer, may be lost. Nobody needs to wait until that is
-    /// certain.
+    /// Mail to these shards, or their answers, may be lost: resends at once instead of waiting for
+    /// the timeout.
     pub(super) fn send_again(&mut self, shards: &BTreeSet<ShardId>) {
         self.outgoing.lose(self.limits.resent_effects, shards);
         self.send_ready();

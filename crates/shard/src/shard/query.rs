@@ -1,5 +1,5 @@
-//! Queries: read-only tasks that are never rows. They wait for a pending or started workflow task that
-//! has something new for the code, then run on the last completed state.
+//! Queries: read-only tasks that are never stored. A query waits for a pending or started workflow
+//! task that has news for the code, then runs on the last completed state.
 
 use abide_core::{
     dispatch::{Dispatch, QueueKey, WorkKind, Worker},
@@ -14,7 +14,7 @@ use abide_core::{
 use super::Shard;
 use crate::message::{Offer, Output, Work};
 
-/// A query that has no answer yet.
+/// A query without an answer.
 #[derive(Debug)]
 pub(super) struct PendingQuery {
     run: RunId,
@@ -30,7 +30,7 @@ impl Shard {
         self.offer_query(ticket);
     }
 
-    /// The run changed: queries that waited for its task may go on.
+    /// The run changed: offers queries that waited for its task.
     pub(super) fn wake_queries(&mut self, run: RunId) {
         let waiting: Vec<_> = self
             .queries
@@ -56,7 +56,7 @@ impl Shard {
             return self.reply(ticket, Err(error));
         }
         if run.open() && (run.news_pending() || run.completed == 0) {
-            // No task can change anything, so there is nothing to wait for.
+            // The store accepts no writes, so no task can complete: there is nothing to wait for.
             if let Some(why) = self.read_only.clone() {
                 self.queries.remove(&ticket);
                 self.reply(ticket, Err(CallError::Unavailable(why)));
@@ -115,7 +115,7 @@ impl Shard {
         }
     }
 
-    /// Queries of a lost worker go to another one.
+    /// Requeues the queries of a lost worker.
     pub(super) fn take_back_queries(&mut self, session: &SessionId) {
         let lost: Vec<_> = self
             .queries
@@ -131,7 +131,7 @@ impl Shard {
         }
     }
 
-    /// Offers the queries of a queue again.
+    /// Offers all queries without a worker again.
     pub(super) fn reoffer_queries(&mut self) {
         let waiting: Vec<_> = self
             .queries

@@ -1,6 +1,5 @@
-//! Makes the rows of a run what its log says, whatever became of them. What is missing is put; of what
-//! is there and should not be, only waits can be seen, since a wrong due time or task is found out when
-//! its time comes.
+//! Rebuilds the rows of a run from its log. Missing rows are written. Of rows that should not exist
+//! only waits are deleted: a wrong due time or task is detected when it falls due or is matched.
 
 use abide_core::{
     ids::RunId,
@@ -12,7 +11,7 @@ use abide_store::{Write, rows::WaitRow};
 use super::{Reading, Shard, Todo};
 use crate::{cache, message::Fetch, rows::Row};
 
-/// What an operator asks for, and what the store has of it.
+/// A repair in progress, with the wait rows that the store has.
 #[derive(Clone, Debug)]
 pub(super) struct Repair {
     pub(super) ticket: Ticket,
@@ -21,10 +20,10 @@ pub(super) struct Repair {
 }
 
 impl Shard {
-    /// Reads what is listed of the run, to compare it.
+    /// Reads the stored wait rows of the run, to compare them.
     pub(super) fn begin_repair(&mut self, run: RunId, ticket: Ticket, identity: String) {
         let repair = Repair { ticket, identity, waits: Vec::new() };
-        // Twice as many as there can be: the rest is removed by the next repair.
+        // Twice as many as there should be at most; the next repair removes the rest.
         let limit = self.limits.pending_timers.saturating_mul(2);
         self.fetch(Reading::WaitsOf(run, Box::new(repair)), Fetch::WaitsOf(run, limit));
     }
@@ -43,8 +42,8 @@ impl Shard {
         self.operated(run, ticket, reply);
     }
 
-    /// Removes what is listed and not waited for. What was read may be old, but a row that the run has
-    /// since written is one that it should have.
+    /// Deletes wait rows that the run should not have. The rows read may be stale, but rows that
+    /// the run has written since are among those that it should have.
     fn remove_waits(&mut self, run: RunId, listed: &[WaitRow]) {
         let Some(entry) = self.cache.get(run) else { return };
         let wanted = |listed: &WaitRow| {
@@ -59,11 +58,11 @@ impl Shard {
         }
     }
 
-    /// Puts every row that the run should have: a row is an index of the log and can be rebuilt.
+    /// Writes every row that the run should have: rows are an index of the log and can be rebuilt.
     pub(super) fn ensure_rows(&mut self, run: RunId) {
         let Some(entry) = self.cache.get(run) else { return };
         entry.rows = cache::project_all(&entry.run);
-        // A run that waits for a child or an update needs no row but its own.
+        // A run that waits for a child or an update needs only its run row.
         if entry.rows.values().flatten().all(|row| matches!(row, Row::Run(_))) {
             return;
         }

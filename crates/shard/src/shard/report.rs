@@ -1,4 +1,4 @@
-//! What workers say of the work that they were given.
+//! Reports of workers on the work that they have.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ impl Shard {
         };
         let reply = self.decide(run, input);
         match (&reply, &*report) {
-            // A worker that heartbeats has not lost the attempt.
+            // A heartbeat shows that the worker still has the attempt.
             (Ok(Reply::Alive { .. }), Report::Heartbeat(token, _)) => self.attempt_alive(token),
             (Err(error), _) if Self::busy(error) => {
                 return self.park_busy(run, Todo::Request(ticket, Request::Report(report)));
@@ -59,7 +59,7 @@ impl Shard {
         self.reported(run, ticket, reply);
     }
 
-    /// Answers with what the run said, once that is durable.
+    /// Acknowledges with the run's reply, once that is durable.
     fn reported(&mut self, run: RunId, ticket: Ticket, reply: Result<Reply, CallError>) {
         let answer = reply.map(|reply| match reply {
             Reply::Alive { cancel_requested } => ReportAnswer::Alive { cancel_requested },
@@ -87,17 +87,17 @@ impl Shard {
         self.fetch(Reading::Carried(Box::new(carried)), fetch);
     }
 
-    /// The bodies that are carried over are here.
+    /// The event bodies to carry over have been read.
     pub(super) fn complete_carried(&mut self, carried: Carried) {
         let Carried { run, ticket, token, completion, found, .. } = carried;
         if self.cache.peek(run).is_none() {
-            // The run has left memory, so its task was not started any more.
+            // The run was evicted, so its task was no longer started.
             return self.acknowledge(ticket, Err(Refusal::StaleTask.into()));
         }
         self.finish_task(run, ticket, &token, *completion, found);
     }
 
-    /// Numbers of the events whose bodies a continue-as-new takes along.
+    /// Numbers of the events whose bodies a continue-as-new carries over.
     fn carried_events(&self, run: RunId, completion: &TaskCompletion) -> BTreeSet<EventNumber> {
         let last = completion.commands.last().map(|command| &command.ask);
         let Some(Ask::ContinueAsNew(command)) = last else {

@@ -1,5 +1,5 @@
-//! Requests: found, judged, answered once durable. What clients and operators ask for is in `operation`,
-//! what workers say in `report`.
+//! Requests: validated, routed to their run, and answered once durable. Operations of clients and
+//! operators are in `operation`, reports of workers in `report`.
 
 use abide_core::{
     ids::{RunId, WorkflowKey},
@@ -11,12 +11,12 @@ use abide_core::{
 use super::{Shard, Todo, open::State};
 use crate::{message::Output, validate};
 
-/// What a shard is asked.
+/// A request to the shard.
 #[derive(Clone, Debug)]
 pub(super) enum Request {
-    /// By a client or an operator.
+    /// From a client or an operator.
     Operation(Box<RunOperation>),
-    /// By a worker.
+    /// From a worker.
     Report(Box<Report>),
 }
 
@@ -27,7 +27,7 @@ impl<O: Into<RunOperation>> From<O> for Request {
 }
 
 impl Request {
-    /// The workflow that it is about, and the run if it names one.
+    /// The workflow of the request, and the run if it names one.
     pub(super) const fn place(&self) -> (&WorkflowKey, Option<RunId>) {
         match self {
             Self::Operation(operation) => operation.place(),
@@ -38,7 +38,7 @@ impl Request {
         }
     }
 
-    /// It can be served while the store takes no writes.
+    /// Whether it can be served while the store accepts no writes.
     fn reads_only(&self) -> bool {
         match self {
             Self::Operation(operation) => operation.name().repeatable(),
@@ -57,17 +57,17 @@ impl Request {
     }
 }
 
-/// A request that has no answer yet.
+/// A request without an answer.
 #[derive(Debug)]
 pub(super) enum Pending {
-    /// An operation. One that changes nothing is kept, to be served again.
+    /// An operation. One that changes nothing is kept, so that it can be retried.
     Operation(Option<Box<RunOperation>>),
-    /// A report.
+    /// A report. It is never kept.
     Report,
 }
 
 impl Pending {
-    /// Tells whoever waits that there is no answer.
+    /// The output that fails the request with this error.
     pub(super) fn refused(&self, ticket: Ticket, error: CallError) -> Output {
         match self {
             Self::Operation(_) => Output::Reply(ticket, Err(error)),
@@ -108,7 +108,7 @@ impl Shard {
                 }
             }
             Request::Report(report) => {
-                // The run need not be in memory.
+                // A query's answer does not need the run in memory.
                 if let Report::AnswerQuery(token, answer) = &mut **report {
                     let answer = std::mem::replace(answer, Ok(Vec::new()));
                     return self.query_answered(ticket, token, answer);
@@ -124,7 +124,7 @@ impl Shard {
         }
     }
 
-    /// The shard is on its way into memory; it will not be long.
+    /// Keeps a request until the shard is open, which takes a moment.
     fn await_opening(&mut self, ticket: Ticket, request: Request) {
         if self.early.len() < self.limits.waiting_requests {
             self.early.push((ticket, request));
@@ -133,7 +133,7 @@ impl Shard {
         }
     }
 
-    /// Nobody waits for the answer: it is not sent. What was asked for may still happen.
+    /// The caller has disconnected: no answer is sent. The request may still take effect.
     pub(super) fn forget(&mut self, ticket: Ticket) {
         self.calls.remove(&ticket);
         self.begun.remove(&ticket);
@@ -141,7 +141,7 @@ impl Shard {
         self.waiters.forget(ticket);
     }
 
-    /// Does something with a run that is in memory.
+    /// Performs work with a run that is in memory.
     pub(super) fn carry_on(&mut self, run: RunId, todo: Todo) {
         match todo {
             Todo::Request(ticket, request) => self.serve(run, ticket, request),
@@ -172,7 +172,7 @@ impl Shard {
         }
     }
 
-    /// An operation that is one input to the run. It waits while the run cannot take it.
+    /// Performs an operation that is a single input of the run. It waits while the run is busy.
     pub(super) fn operate_input(
         &mut self,
         run: RunId,
@@ -188,7 +188,7 @@ impl Shard {
         }
     }
 
-    /// Answers a request at once, with nothing.
+    /// Fails a request at once.
     pub(super) fn refuse(&mut self, ticket: Ticket, error: CallError) {
         match self.calls.get(&ticket) {
             Some(Pending::Operation(_)) => self.reply(ticket, Err(error)),
@@ -207,7 +207,7 @@ impl Shard {
         }
     }
 
-    /// Answers an operation once everything known of the run is durable.
+    /// Answers an operation once all writes of the run so far are durable.
     pub(super) fn reply_after(
         &mut self,
         run: RunId,
@@ -220,14 +220,14 @@ impl Shard {
         }
     }
 
-    /// Answers a report at once.
+    /// Acknowledges a report at once.
     pub(super) fn acknowledge(&mut self, ticket: Ticket, answer: Result<ReportAnswer, CallError>) {
         if self.calls.remove(&ticket).is_some() {
             self.emit(Output::Acknowledge(ticket, answer));
         }
     }
 
-    /// Answers a report once everything known of the run is durable.
+    /// Acknowledges a report once all writes of the run so far are durable.
     pub(super) fn acknowledge_after(
         &mut self,
         run: RunId,

@@ -1,4 +1,5 @@
-//! Starts: at most one open run per workflow id, one run per key, and policies for what exists.
+//! Starts of runs: at most one open run per workflow id, one run per start key, and policies for
+//! existing runs.
 
 use abide_core::{
     event::{Body, ReusePolicy, RunTerminated, SignalReceived},
@@ -11,7 +12,7 @@ use abide_store::{WorkflowRuns, rows::RunRow};
 use super::{Reading, Shard, Todo};
 use crate::message::Fetch;
 
-/// A look through the runs before `head` for the key of a start.
+/// A search through the runs before `head` for the key of a start.
 #[derive(Clone, Debug)]
 pub(super) struct StartScan {
     ticket: Ticket,
@@ -20,12 +21,12 @@ pub(super) struct StartScan {
 }
 
 impl StartScan {
-    /// The workflow that is to be started.
+    /// The workflow to start.
     pub(super) const fn workflow(&self) -> &WorkflowKey {
         &self.start.workflow
     }
 
-    /// The start, as it was asked for.
+    /// Returns the start as it was requested.
     pub(super) fn into_start(self) -> (Ticket, Start) {
         (self.ticket, self.start)
     }
@@ -33,25 +34,25 @@ impl StartScan {
 
 /// What a start does, given the current run.
 enum Verdict {
-    /// The run was started by the same call.
+    /// The same start created the run: this is a retry.
     Repeat,
-    /// The run is used.
+    /// The existing run is used.
     Use,
     /// A new run follows.
     Begin,
     /// A new run follows, after the open one is terminated.
     Replace,
-    /// It is refused.
+    /// The start fails with "already exists".
     Refuse,
 }
 
 impl Shard {
-    /// There is no run of the workflow.
+    /// Starts the first run of a workflow.
     pub(super) fn start_first(&mut self, ticket: Ticket, start: Start) {
         self.begin_called(ticket, start, 1);
     }
 
-    /// There is a current run, or an older one that has the key.
+    /// Starts a workflow that has a current run, or an older one with the key.
     pub(super) fn start(&mut self, head: RunId, ticket: Ticket, start: Start) {
         let Some(entry) = self.cache.peek(head) else { return };
         let repeat = start.key.is_some() && entry.run.key == start.key;
@@ -59,7 +60,7 @@ impl Shard {
             return self.start_over(head, ticket, start);
         }
         let ordinal = entry.run.ordinal;
-        // The store does not have the runs yet that are not committed; they are in memory.
+        // Uncommitted runs are not in the store yet, but they are in memory.
         if let Some(run) = self.cache.run_of_start(&start.workflow, start.key.as_ref()) {
             return self.with_run(run, Todo::Repeated(ticket, Box::new(start)));
         }
@@ -87,8 +88,8 @@ impl Shard {
                 let before = row.ordinal;
                 self.scan_starts(scan, before);
             }
-            // The current run may have left memory meanwhile. What was read still counts then: to read it
-            // again might go on for ever.
+            // The current run may have been evicted meanwhile. The result of the search still
+            // counts: repeating it might never end.
             _ => {
                 let workflow = scan.start.workflow.clone();
                 self.with_head(&workflow, Todo::Scanned(Box::new(scan)));
@@ -96,8 +97,8 @@ impl Shard {
         }
     }
 
-    /// No run before the one that was current has the key. If another run is the current one now, it
-    /// is looked for again.
+    /// No run before `scan.head` has the key. If another run is current by now, the search starts
+    /// again.
     pub(super) fn start_unless_passed(&mut self, head: RunId, scan: StartScan) {
         if head == scan.head {
             self.start_over(head, scan.ticket, scan.start);
@@ -106,7 +107,7 @@ impl Shard {
         }
     }
 
-    /// No older run has the key: policies decide.
+    /// Applies the policies: no older run has the key.
     fn start_over(&mut self, head: RunId, ticket: Ticket, start: Start) {
         let Some(entry) = self.cache.peek(head) else { return };
         let ordinal = entry.run.ordinal + 1;
@@ -143,7 +144,7 @@ impl Shard {
                 Err(error) if Self::busy(&error) => {
                     return self.park_busy(head, Todo::Request(ticket, start.into()));
                 }
-                // Why the update is refused is told with it: the run is there all the same.
+                // A refused update is reported with its own answer: the run exists all the same.
                 Err(error) if start.update.is_none() => return self.reply(ticket, Err(error)),
                 _ => {}
             }
@@ -151,7 +152,7 @@ impl Shard {
         self.start_done((head, false), ticket, start.workflow, start.update);
     }
 
-    /// Gives what comes with the start to the run that is used.
+    /// Delivers the signal or update of the start to the existing run.
     fn bring_message(&mut self, head: RunId, start: &Start) -> Option<Result<Reply, CallError>> {
         if let Some(asked) = start.update.as_deref().cloned() {
             let StartUpdate { update, request, wait_while_blocked, .. } = asked;
@@ -170,7 +171,7 @@ impl Shard {
         self.start_done((run, true), ticket, workflow, update);
     }
 
-    /// The new run follows before anything that waited for the old one looks for the current run.
+    /// Begins the new run before work that waited for the old one looks for the current run.
     fn replace(
         &mut self,
         head: RunId,
@@ -185,7 +186,7 @@ impl Shard {
         self.start_done((run, true), ticket, workflow, update);
     }
 
-    /// The run that a call asks for.
+    /// The new run that a call asks for.
     fn called(&self, run: RunId, start: Start, ordinal: u64) -> StartRun {
         let received_at = self.now();
         let signal = start.signal.map(|mut signal| {
@@ -222,8 +223,8 @@ fn judge(head: &Run, start: &Start) -> Verdict {
     }
 }
 
-/// The run was started with the same key, but as something else, or without the signal that comes now:
-/// a signal that is not sent must not be acknowledged.
+/// The refusal of a start whose key was used for another type, another input, or without this
+/// signal: a signal that is not delivered must not be acknowledged.
 fn reused_key(run: &Run, start: &Start) -> Option<Refusal> {
     let same =
         run.spec.workflow_type == start.spec.workflow_type && run.spec.input == start.spec.input;
@@ -232,7 +233,7 @@ fn reused_key(run: &Run, start: &Start) -> Option<Refusal> {
     start.key.clone().filter(|_| !repeat).map(Refusal::KeyReused)
 }
 
-/// The run has what comes with the start, so the call is a repeat of one that used the run.
+/// Whether the run already has the signal or update of the start, so that the call is a retry.
 fn took(head: &Run, start: &Start) -> bool {
     let key = start.signal.as_ref().and_then(|signal| signal.key.as_ref());
     key.is_some_and(|key| head.signal_keys.contains(key))
@@ -256,7 +257,7 @@ fn reuse(how: Close, policy: ReusePolicy) -> Verdict {
     }
 }
 
-/// A child is started only if the id is free by its policy.
+/// Whether a child may start, given the current run of its workflow id and its reuse policy.
 pub(super) fn child_may_start(head: &Run, policy: ReusePolicy) -> bool {
     match head.status {
         Status::Open => false,

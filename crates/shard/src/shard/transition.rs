@@ -1,5 +1,5 @@
-//! One decision and everything that follows from it: the log row, the rows that changed, alarms,
-//! offers, effects, answers. All of it goes into one batch; what leaves the shard waits for that.
+//! One decision and everything that follows from it: the log row, changed rows, alarms, offers,
+//! effects, answers. All writes go into one batch; outputs wait for that batch.
 
 use abide_core::{
     codec,
@@ -24,7 +24,7 @@ use crate::{
 };
 
 impl Shard {
-    /// Judges an input and records what it leads to.
+    /// Decides an input and records the decision.
     pub(super) fn decide(&mut self, run: RunId, input: Input) -> Result<Reply, CallError> {
         let mut decision = self.judge(run, input)?;
         let reply = std::mem::replace(&mut decision.reply, Reply::Done);
@@ -32,13 +32,14 @@ impl Shard {
         Ok(reply)
     }
 
-    /// The same for inputs whose sender needs no answer.
+    /// The same as [`Self::decide`], for inputs without a caller.
     pub(super) fn decide_quietly(&mut self, run: RunId, input: Input) {
-        // A refusal changes nothing, and nobody waits for it.
+        // A refusal changes nothing, and no caller waits for it.
         drop(self.decide(run, input));
     }
 
-    /// Judges an input. The decision must be recorded before the next message.
+    /// Decides an input without recording it. The decision must be recorded before the next
+    /// message.
     pub(super) fn judge(&mut self, run: RunId, input: Input) -> Result<Decision, CallError> {
         if self.refused.get(&run).is_some_and(|count| *count >= REFUSALS_MAX) {
             return Err(CallError::SetAside(run));
@@ -50,7 +51,7 @@ impl Shard {
         Ok(decision)
     }
 
-    /// Starts a run, which becomes the current one of its workflow.
+    /// Begins a run, which becomes the current run of its workflow.
     pub(super) fn begin(&mut self, start: StartRun) {
         let context = Self::context(&self.moment, &self.limits);
         let (mut run, decision) = run::start(&context, start);
@@ -132,7 +133,7 @@ impl Shard {
         touched
     }
 
-    /// Offers work, keeps track of attempts and effects.
+    /// Offers work, and tracks attempts and effects.
     fn follow_up(&mut self, run: RunId, touched: &[Touch]) {
         for part in touched {
             match part {
@@ -157,7 +158,7 @@ impl Shard {
         }
     }
 
-    /// Waits until the run can take it: its workflow task ends.
+    /// Parks work until the run's workflow task ends; too many requests are refused.
     pub(super) fn park_busy(&mut self, run: RunId, todo: Todo) {
         let parked = self.busy.entry(run).or_default();
         if parked.len() < self.limits.waiting_requests || !matches!(todo, Todo::Request(..)) {
@@ -167,7 +168,7 @@ impl Shard {
         }
     }
 
-    /// The run may take again what it could not take while its task was started.
+    /// Resumes parked work if the run has no started workflow task.
     fn wake_busy(&mut self, run: RunId) {
         let started = self.cache.peek(run).is_some_and(|entry| entry.run.volatile.turn.is_some());
         if !started && let Some(parked) = self.busy.remove(&run) {
@@ -175,7 +176,8 @@ impl Shard {
         }
     }
 
-    /// The run refuses it for now, so it waits; any other refusal is final.
+    /// Whether the run refused an input because it is busy, so that the input waits; any other
+    /// refusal is final.
     pub(super) fn busy(error: &CallError) -> bool {
         matches!(error, CallError::Refused(Refusal::Busy))
     }
@@ -187,7 +189,7 @@ impl Shard {
                 Phase::Started { session, detached: false, .. } => {
                     Some((session.clone(), activity.starts))
                 }
-                // An attempt that was left to somebody else is not lost with any worker.
+                // A detached attempt is completed from outside, so it is not lost with any worker.
                 Phase::Started { .. } | Phase::Ready { .. } | Phase::Backoff { .. } => None,
             }
         });
@@ -218,7 +220,7 @@ fn log_row(entry: &mut Entry, records: &[Record]) -> LogRow {
     }
 }
 
-/// What is due when by a row, if it says so.
+/// The due time and timer of a row, if it is a due row.
 pub(super) fn due_entry(row: &Row) -> Option<(Timestamp, TimerKey)> {
     let Row::Due(row) = row else { return None };
     Some((row.due, TimerKey::from_bytes(&row.timer)?))

@@ -1,5 +1,6 @@
-//! Updates: asked for, looked up by their id, or asked for together with a start. A caller waits for the
-//! run that has the update, which may be an earlier or a later one of the chain than it named.
+//! Updates: requested, looked up by id, or requested together with a start. A caller waits for the
+//! run that has the update, which may be an earlier or a later run of the chain than the one it
+//! named.
 
 use abide_core::{
     event::UpdateRequest,
@@ -13,7 +14,7 @@ use abide_core::{
 
 use super::{Shard, Todo, request::Request, waiters::Until};
 
-/// A start that is done, while the update that came with it is under way.
+/// A completed start whose update is still in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begun {
     run: RunId,
@@ -23,9 +24,9 @@ pub(super) struct Begun {
 /// An update that a caller waits for.
 #[derive(Debug)]
 pub(super) struct AwaitedUpdate {
-    /// The update, and how far it should be.
+    /// The update, and the stage to wait for.
     pub(super) asked: AwaitUpdate,
-    /// What is asked for, unless it is only looked up.
+    /// The update request; none for a lookup.
     request: Option<UpdateRequest>,
 }
 
@@ -44,7 +45,7 @@ impl From<AwaitUpdate> for AwaitedUpdate {
 }
 
 impl AwaitedUpdate {
-    /// The same for one run of the workflow.
+    /// The same request for another run of the workflow.
     pub(super) fn at(self, run: RunId) -> Request {
         let AwaitUpdate { target, update, until, wait_while_blocked } = self.asked;
         let target = RunTarget { run: Some(run), ..target };
@@ -56,7 +57,7 @@ impl AwaitedUpdate {
 }
 
 impl Shard {
-    /// Asks for an update, and waits until it is so far.
+    /// Requests an update, and waits until it reaches the requested stage.
     pub(super) fn update(&mut self, run: RunId, ticket: Ticket, asked: Update) {
         let (update, request) = (asked.update.clone(), asked.request.clone());
         match self.admit(run, update, request, asked.wait_while_blocked) {
@@ -71,7 +72,8 @@ impl Shard {
                 self.park_busy(run, Todo::Request(ticket, asked.into()));
             }
             Err(CallError::Refused(Refusal::RunClosed)) => {
-                // Whoever repeats a start means the chain that it began, wherever that is now.
+                // A retried start means the whole chain that it began, so the update goes to the
+                // next run.
                 match self.next_of(run).filter(|_| self.begun.contains_key(&ticket)) {
                     Some(next) => {
                         let asked = AwaitedUpdate::from(asked).at(next);
@@ -84,8 +86,8 @@ impl Shard {
         }
     }
 
-    /// Asks the run for an update. One whose code does not fit its history cannot judge it before it is
-    /// repaired, which not every caller wants to wait for.
+    /// Passes an update to the run. A blocked run, whose code does not fit its history, cannot
+    /// accept it before it is unblocked, and not every caller wants to wait for that.
     pub(super) fn admit(
         &mut self,
         run: RunId,
@@ -101,7 +103,7 @@ impl Shard {
         self.decide(run, Input::AdmitUpdate { update, request, wait_while_blocked })
     }
 
-    /// Waits until an update is so far that was asked for before, by whomever.
+    /// Waits until an update that was requested before, by any caller, reaches the requested stage.
     pub(super) fn look_up_update(&mut self, run: RunId, ticket: Ticket, asked: AwaitUpdate) {
         let Some(entry) = self.cache.peek(run) else { return };
         let elsewhere = match entry.run.update_stage(&asked.update) {
@@ -123,7 +125,7 @@ impl Shard {
         }
     }
 
-    /// A start is done: its caller is told, once the update that came with it is so far.
+    /// A start is done: answers its caller, or first waits for the update that came with it.
     pub(super) fn start_done(
         &mut self,
         begun: (RunId, bool),
@@ -143,8 +145,8 @@ impl Shard {
         self.with_run(run, Todo::Request(ticket, asked.into()));
     }
 
-    /// The run of a start that this call has made, and what the caller is told of both parts. What
-    /// passes is told as it is, so that the whole call is repeated.
+    /// Combines the answer to an update with the start that the same call made, and returns the run
+    /// of that start. A passing error is returned alone, so that the caller retries the whole call.
     pub(super) fn with_start(
         &mut self,
         ticket: Ticket,
@@ -170,7 +172,7 @@ impl Shard {
     }
 }
 
-/// What a caller who waits for an update is told; nothing while there is more to come.
+/// The answer to a caller that waits for an update; none while it must wait longer.
 pub(super) fn answer(run: &Run, asked: &AwaitUpdate) -> Option<Result<AnyAnswer, CallError>> {
     let at = |stage| Some(Ok(UpdateAnswer::Reached { run: run.id, stage }.into()));
     let (how, next_run) = match run.status {
@@ -191,7 +193,8 @@ pub(super) fn answer(run: &Run, asked: &AwaitUpdate) -> Option<Result<AnyAnswer,
         }
         (Some(_), None) => None,
         (None, None) => Some(Err(CallError::Reset)),
-        // The next run has the update, or gets it now; but not what another try began.
+        // The next run has the update, or receives it now. An accepted update moves on only with a
+        // continue-as-new.
         (_, Some(how)) if next_run.is_some() && (!accepted || how == Close::ContinuedAsNew) => None,
         (_, Some(how)) => Some(Err(CallError::UpdateAborted { run: run.id, how, accepted })),
     }

@@ -1,5 +1,5 @@
-//! Callers who wait for something to happen to a run: its close, its next event, a change of what it
-//! waits for, the outcome of an update.
+//! Callers that wait for something to happen to a run: its close, its next event, a change of its
+//! waits, the outcome of an update.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,25 +18,25 @@ use super::{
 /// What a caller waits for.
 #[derive(Debug)]
 pub(super) enum Until {
-    /// The run is closed.
+    /// Until the run is closed.
     Closed,
-    /// The run has an event after this one, or is closed.
+    /// Until the run has an event after this one, or is closed.
     Events(EventNumber),
-    /// What the run waits for changed after this row of its log, or the run is closed.
+    /// Until the run's waits change after this row of its log, or the run is closed.
     Waits(u64),
-    /// The update is as far as the caller asks.
+    /// Until the update reaches the requested stage.
     Update(Box<AwaitedUpdate>),
 }
 
-/// What those who wait for a run are told from.
+/// Data for answering the waiters of a run, shared between them.
 #[derive(Default)]
 struct News<'a> {
     rejected: &'a [(UpdateId, Failure)],
-    /// What the run waits for, made once for all who ask.
+    /// The run's waits, computed once for all waiters.
     waits: Option<Arc<Vec<ShownWait>>>,
 }
 
-/// All callers who wait, by run and in the order of their calls.
+/// All waiting callers, by run and in the order of their tickets.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
     of_run: BTreeMap<RunId, BTreeMap<Ticket, Until>>,
@@ -44,17 +44,17 @@ pub(super) struct Waiters {
 }
 
 impl Waiters {
-    /// Somebody waits for the run.
+    /// Whether a caller waits for the run.
     pub(super) fn any(&self, run: RunId) -> bool {
         self.of_run.contains_key(&run)
     }
 
-    /// Nobody waits any more.
+    /// Drops all waiters.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// The caller does not wait any more.
+    /// Drops a waiter whose caller has disconnected.
     pub(super) fn forget(&mut self, ticket: Ticket) {
         let Some(run) = self.runs.remove(&ticket) else { return };
         let Some(waiting) = self.of_run.get_mut(&run) else { return };
@@ -73,7 +73,7 @@ impl Waiters {
         self.runs.insert(ticket, run);
     }
 
-    /// Everybody who waits for the run; those who go on waiting are added again.
+    /// Takes all waiters of the run; those that go on waiting are added again.
     fn take(&mut self, run: RunId) -> BTreeMap<Ticket, Until> {
         let waiting = self.of_run.remove(&run).unwrap_or_default();
         for ticket in waiting.keys() {
@@ -84,7 +84,7 @@ impl Waiters {
 }
 
 impl Shard {
-    /// Answers when the run is so far, which may be now.
+    /// Answers when the condition holds, which may be at once.
     pub(super) fn await_run(&mut self, run: RunId, ticket: Ticket, until: Until) {
         if self.waiters.count(run) >= self.limits.run_waiters {
             return self.reply(ticket, Err(CallError::Overloaded));
@@ -92,7 +92,7 @@ impl Shard {
         self.answer_or_keep(run, &mut News::default(), ticket, until);
     }
 
-    /// Answers everybody whose time has come.
+    /// Answers all waiters of the run whose condition holds.
     pub(super) fn check_waiters(&mut self, run: RunId, rejected: &[(UpdateId, Failure)]) {
         let mut news = News { rejected, waits: None };
         for (ticket, until) in self.waiters.take(run) {
@@ -108,7 +108,7 @@ impl Shard {
             return self.reply_after(run, ticket, answer);
         }
         match (until, entry.run.status) {
-            // The next run has the update, or gets it now.
+            // The next run has the update, or receives it now.
             (Until::Update(awaited), Status::Closed { next_run: Some(next), .. }) => {
                 let todo = Todo::Request(ticket, awaited.at(next));
                 self.woken.push_back((next, todo));
@@ -145,7 +145,7 @@ fn closed(run: &Run) -> Option<Closed> {
     Some(Closed { run: run.id, how, outcome: run.outcome.clone(), next_run })
 }
 
-/// A caller who knows nothing yet is answered at once.
+/// The answer to [`Until::Waits`]. A caller without a known row (`after` is 0) is answered at once.
 fn waits(run: &Run, after: u64, news: &mut News<'_>) -> Option<RunWaits> {
     let (log_row, closed) = (run.log_rows, !run.open());
     (after == 0 || run.waits_row > after || closed).then(|| {

@@ -1,4 +1,4 @@
-//! Work for workers: what is offered, and who gets it.
+//! Work for workers: offers, and what happens when an offer is matched.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Shard {
-    /// Offers the workflow task, now or when it is no longer held back.
+    /// Offers the workflow task, now or when its delay is over.
     pub(super) fn offer_task(&mut self, run: RunId) {
         let Some(entry) = self.cache.peek(run).filter(|entry| entry.run.task_pending()) else {
             return;
@@ -97,7 +97,7 @@ impl Shard {
         };
         let given = match self.decide(run, Input::StartTask(input)) {
             Ok(Reply::TaskGiven(given)) => *given,
-            // Nobody can have it, so it is not offered again.
+            // The run is set aside, so its task is not offered again.
             Err(CallError::SetAside(_)) => return self.emit(Output::Unmatched(offer, worker)),
             Ok(_) | Err(_) => {
                 self.emit(Output::Unmatched(offer, worker));
@@ -135,8 +135,8 @@ impl Shard {
         self.judge(run, Input::StartActivity(input))
     }
 
-    /// Activities that the worker of a completed task takes at once: their start costs no commit of
-    /// its own.
+    /// Starts activities that the worker of a completed task takes at once, so that their start
+    /// needs no commit of its own.
     pub(super) fn start_eager(
         &mut self,
         run: RunId,
@@ -163,7 +163,7 @@ impl Shard {
             .collect()
     }
 
-    /// Sends the activities that were started with the completion of the worker's task.
+    /// Dispatches the activities that were started with the completion of the worker's task.
     pub(super) fn dispatch_eager(&mut self, run: RunId, turn: &Turn, started: &[EventNumber]) {
         for scheduled in started {
             let reply = Reply::ActivityGiven { start: 1 };
@@ -188,7 +188,8 @@ impl Shard {
         self.emit_after(run, Output::Dispatch(worker, Box::new(dispatch)));
     }
 
-    /// Somebody outside has ended the attempt before it has left for its worker.
+    /// Whether the attempt has ended before it was sent to its worker: an outside caller completed
+    /// it.
     pub(super) fn is_over(&self, dispatch: &Dispatch) -> bool {
         let Dispatch::Activity { token, .. } = dispatch else { return false };
         self.cache.peek(token.run).is_some_and(|entry| {
@@ -197,11 +198,11 @@ impl Shard {
         })
     }
 
-    /// The credit that a worker gave for work which does not reach it: the queue, and an offer of it. None
-    /// if it gave none.
+    /// The offer for which a worker gave credit, to return that credit when the work does not reach
+    /// it; none if the work took no credit.
     pub(super) fn credit_of(&self, dispatch: &Dispatch) -> Option<Offer> {
         if matches!(dispatch, Dispatch::Activity { eager: true, .. }) {
-            // A worker's own slot, no credit of the queue.
+            // Eager work takes a slot of the worker, not credit of the queue.
             return None;
         }
         let (run, work) = Work::of(dispatch);
