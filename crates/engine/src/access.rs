@@ -1,11 +1,12 @@
-//! Who may ask for what, decided once, at the engine's door.
+//! Authorization: which caller may perform which operation, decided once at the engine's entry
+//! point.
 
 use abide_core::{
     limits::InvalidField,
     operation::{AnyOperation, CallError, Caller},
 };
 
-/// Refuses a caller that may not ask for this.
+/// Refuses a caller that may not perform this operation.
 pub(crate) fn admit(caller: &Caller, operation: &AnyOperation) -> Result<(), CallError> {
     let name = operation.name();
     if caller.may(name) {

@@ -1,4 +1,4 @@
-//! Where time comes from. The machines never ask; the driver does, here and nowhere else.
+//! The source of time. State machines never read a clock; the driver does, and only here.
 
 mod bell;
 
@@ -15,7 +15,7 @@ use abide_core::time::Timestamp;
 use bell::Bell;
 use tokio::sync::watch;
 
-/// A future that ends when its time has come.
+/// A future that ends at a given time.
 pub struct Sleep<'a> {
     ends: Timestamp,
     wait: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
@@ -37,34 +37,35 @@ impl Future for Sleep<'_> {
 
 /// A source of time.
 pub trait Clock: Send + Sync {
-    /// The present.
+    /// The current time.
     fn now(&self) -> Timestamp;
 
-    /// Ends at `until` or a little later, or earlier if that is far away.
+    /// Sleeps until `until` or a little later; may end early if that is far away.
     fn sleep_until(&self, until: Timestamp) -> Sleep<'_>;
 
-    /// Somebody who wants to sleep until then may go on with this sleep.
+    /// Whether a running sleep can be reused to sleep until this time.
     fn suffices(&self, sleep: &Sleep<'_>, until: Timestamp) -> bool {
         sleep.ends == until
     }
 
-    /// Somebody moves it, who must know when nothing is under way.
+    /// Whether a test moves this clock, and must know when nothing is in flight.
     fn moved_by_hand(&self) -> bool {
         false
     }
 }
 
-/// The system's time.
+/// The wall clock of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
-/// A jump of the system's clock is noticed within this time.
+/// The longest sleep: a step of the system clock is noticed within this time.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// The runtime's timers end late by less than this; what remains is waited for exactly.
+/// Timers of the runtime are late by less than this; the bell thread waits for the rest exactly.
 const LAST_LEG: Duration = Duration::from_millis(3);
 
-/// One for the process, started when it is needed. Without a thread the runtime's timers must do.
+/// One per process, started on first use. If the thread cannot start, the runtime's timers are
+/// used.
 static BELL: LazyLock<Option<Bell>> = LazyLock::new(|| {
     let told =
         |error: &_| tracing::warn!(%error, "no thread for timers: they are late by milliseconds");
@@ -76,8 +77,8 @@ fn monotonic_now() -> Instant {
     Instant::now()
 }
 
-/// The time since the machine was started, which goes on while it is suspended: what leases are
-/// measured by.
+/// Time since the machine was started, including time in suspend (on Linux). Leases are measured by
+/// it.
 pub(crate) fn since_boot() -> Duration {
     #[cfg(target_os = "linux")]
     let clock = rustix::time::ClockId::Boottime;
@@ -88,17 +89,17 @@ pub(crate) fn since_boot() -> Duration {
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
-/// The clock was set: it shows another time than it would if time had only passed.
+/// A step of the wall clock: the difference from the time it would show if time had only passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// By how much.
+    /// Size of the step.
     pub by: Duration,
-    /// It shows a later time now.
+    /// Whether the clock was set forwards.
     pub forwards: bool,
 }
 
 impl Step {
-    /// Both may well be one step that was seen twice, a moment apart.
+    /// Whether both may be the same step, noticed twice a moment apart.
     pub(crate) fn resembles(&self, other: &Self) -> bool {
         self.forwards == other.forwards && self.by.abs_diff(other.by) < STEP
     }
@@ -111,15 +112,15 @@ impl fmt::Display for Step {
     }
 }
 
-/// A clock that is off by less was corrected, and not set.
+/// The smallest difference that counts as a step; anything less is a correction.
 const STEP: Duration = Duration::from_secs(1);
 
-/// Notices that a clock was set, by comparing it with time that only passes.
+/// Detects steps of a wall clock, by comparing it with a monotonic clock.
 #[derive(Debug, Default)]
 pub(crate) struct Steps(Option<(Timestamp, Duration)>);
 
 impl Steps {
-    /// What the clock shows now, and how much time has passed since the machine was started.
+    /// Compares the wall clock (`shown`) with the time since boot (`passed`) since the last call.
     pub(crate) fn look(&mut self, shown: Timestamp, passed: Duration) -> Option<Step> {
         let (shown_before, passed_before) = self.0.replace((shown, passed))?;
         let expected = shown_before.saturating_add(passed.saturating_sub(passed_before));
@@ -153,14 +154,14 @@ impl Clock for SystemClock {
         })
     }
 
-    /// To wake up early costs less than to set a timer for each message. A sleep that may end late
-    /// must end early enough for the last leg to be exact.
+    /// Waking up early costs less than setting a timer for each message. A sleep may be late by up
+    /// to `LAST_LEG`, so it must end that much earlier.
     fn suffices(&self, sleep: &Sleep<'_>, until: Timestamp) -> bool {
         sleep.ends == until || sleep.ends.saturating_add(LAST_LEG) <= until
     }
 }
 
-/// Time that stands still until somebody moves it.
+/// A clock that stands still until a test moves it.
 #[derive(Debug)]
 pub struct ManualClock {
     now: watch::Sender<Timestamp>,
@@ -173,7 +174,7 @@ impl ManualClock {
         Self { now: watch::Sender::new(now), alarms: Mutex::default() }
     }
 
-    /// Moves the clock forwards; backwards it never goes.
+    /// Moves the clock forwards; it never goes backwards.
     pub fn move_to(&self, to: Timestamp) {
         self.now.send_if_modified(|now| {
             let later = to > *now;
@@ -182,7 +183,7 @@ impl ManualClock {
         });
     }
 
-    /// The earliest time that somebody sleeps until.
+    /// The earliest end of all pending sleeps.
     pub fn next_alarm(&self) -> Option<Timestamp> {
         let alarms = self.alarms.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         alarms.iter().min().copied()
@@ -218,7 +219,7 @@ impl Clock for ManualClock {
     }
 }
 
-/// An alarm that is forgotten with the sleep that set it.
+/// A pending alarm of a [`ManualClock`]; removed when its sleep is dropped.
 struct Alarm<'a> {
     clock: &'a ManualClock,
     at: Timestamp,

@@ -1,5 +1,5 @@
-//! What a node knows of its cluster, shared by all its tasks: the way to other nodes, and until when its
-//! own lease is good.
+//! What a node knows about its cluster, shared by all its tasks: the transport to other nodes, and
+//! until when its own lease is valid.
 
 use std::{
     collections::BTreeSet,
@@ -15,21 +15,21 @@ use tokio::sync::watch;
 
 use crate::{clock::since_boot, peers::Peers};
 
-/// How an engine takes part in a cluster.
+/// Membership of an engine in a cluster.
 #[derive(Clone)]
 pub struct Membership {
-    /// Who the node is and how long its lease lasts.
+    /// Identity of the node and length of its lease.
     pub lease: LeaseOptions,
-    /// The way to other nodes.
+    /// The transport to other nodes.
     pub peers: Arc<dyn Peers>,
 }
 
 /// The cluster, as one node sees it.
 pub(crate) struct Cluster {
     pub(crate) peers: Arc<dyn Peers>,
-    /// Until when the lease is good, in nanoseconds of [`since_boot`].
+    /// Until when the lease is valid, in nanoseconds of [`since_boot`].
     good_until: AtomicU64,
-    /// The lease was good when it was last looked at.
+    /// Whether the lease was valid when it was last published.
     was_good: watch::Sender<bool>,
     /// Rows of nodes that have missed renewals.
     silent: Mutex<BTreeSet<String>>,
@@ -45,7 +45,7 @@ impl Cluster {
         }
     }
 
-    /// How the lease stands.
+    /// Publishes the state of the lease.
     pub(crate) fn standing(&self, lease: &Lease) {
         let until = lease.good_until();
         let nanos = until.map_or(0, |until| u64::try_from(until.as_nanos()).unwrap_or(u64::MAX));
@@ -54,30 +54,32 @@ impl Cluster {
         *lock(&self.silent) = lease.silent().map(str::to_owned).collect();
     }
 
-    /// The node of this row has missed renewals.
+    /// Whether the node of this row has missed renewals.
     pub(crate) fn silent(&self, row: &str) -> bool {
         lock(&self.silent).contains(row)
     }
 
-    /// The lease is good at this moment, so that nobody else has changed what this node remembers.
+    /// Whether the lease is valid at this moment, so that no other node can have changed what this
+    /// one remembers.
     pub(crate) fn trusted(&self) -> bool {
         since_boot().as_nanos() < u128::from(self.good_until.load(Ordering::SeqCst))
     }
 
-    /// Waits until the lease is seen to be good, or to be good no more.
+    /// Waits until the published state of the lease is valid, or no longer valid.
     pub(crate) async fn until_lease(&self, good: bool) {
         // The sender lives as long as `self`, so waiting cannot fail.
         drop(self.was_good.subscribe().wait_for(|was_good| *was_good == good).await);
     }
 
-    /// How much longer the lease is good.
+    /// How much longer the lease is valid.
     pub(crate) fn lease_left(&self) -> Duration {
         let until = Duration::from_nanos(self.good_until.load(Ordering::SeqCst));
         until.saturating_sub(since_boot())
     }
 }
 
-/// What is behind these locks is whole whenever they are released, also by a panic.
+/// The state is consistent whenever a lock is released, also by a panic, so a poisoned lock can be
+/// used.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! One task per shard. It takes what comes, lets the machine step, and carries out what it asks for.
-//! It waits for posts, for the store's answers and for the time at once.
+//! One task per shard. It feeds the shard machine with posts, answers of the store and ticks, and
+//! carries out the machine's outputs.
 
 #[cfg(test)]
 mod tests;
@@ -38,26 +38,26 @@ pub(crate) struct Driver {
     id: ShardId,
     node: Arc<Node>,
     shard: Shard,
-    /// Clients and operators that have no answer yet.
+    /// Reply channels of clients and operators that wait for an answer.
     callers: BTreeMap<Ticket, Answer<AnyAnswer>>,
-    /// Workers that have none.
+    /// Reply channels of workers that wait for an acknowledgement.
     reporters: BTreeMap<Ticket, Answer<ReportAnswer>>,
     posts: mpsc::UnboundedReceiver<(Post, Work)>,
-    /// What the queues answered at once to what this shard offered.
+    /// Matches of work that this shard has just offered.
     matched: VecDeque<Message>,
-    /// What the store is asked next.
+    /// Requests that have not been sent to the store yet.
     requests: VecDeque<Request>,
-    /// The shard is not served here any more.
+    /// This node no longer serves the shard.
     ended: bool,
 }
 
-/// What a shard asks of the store.
+/// A request of a shard to the store.
 enum Request {
     Commit(Batch),
     Fetch(Ticket, Fetch),
 }
 
-/// Reads and commits that have not come back, each with the message that its answer will be.
+/// Reads and commits in flight; each yields the message that carries its answer.
 type UnderWay<'a> = FuturesUnordered<Pin<Box<dyn Future<Output = (Message, Work)> + Send + 'a>>>;
 
 impl Driver {
@@ -80,7 +80,7 @@ impl Driver {
         }
     }
 
-    /// Runs until the shard is released or lost. Gives the shard. What comes after that is turned away.
+    /// Runs until the shard is released or lost; returns the shard. Later posts are turned away.
     pub(crate) async fn run(mut self) -> ShardId {
         let node = Arc::clone(&self.node);
         let mut work = node.gauge.begin();
@@ -94,7 +94,7 @@ impl Driver {
             let (now, set) = node.look_at_clock(&mut steps);
             if set || wake_at <= now {
                 self.step(Message::Tick);
-                // The store can work while others have their turn.
+                // Start the store's work before yielding to other tasks.
                 self.ask_store(&node, &mut under_way);
                 tokio::task::yield_now().await;
             }
@@ -102,7 +102,7 @@ impl Driver {
             if self.ended {
                 break;
             }
-            // The shard is idle from when its alarm is set until it takes something.
+            // The shard counts as idle from when its alarm is set until it receives something.
             let kept = sleep.take().filter(|sleep| node.clock.suffices(sleep, wake_at));
             let alarm = sleep.insert(kept.unwrap_or_else(|| node.clock.sleep_until(wake_at)));
             drop(work);
@@ -119,7 +119,7 @@ impl Driver {
                 }
             };
             work = node.gauge.begin();
-            // What was taken is under way until it is carried out.
+            // The post counts as in flight until it is carried out.
             if let Some(post) = next {
                 self.take(post);
             }
@@ -132,7 +132,7 @@ impl Driver {
         self.id
     }
 
-    /// Asks the store for what the shard wants of it. Commits are queued in the order of these calls.
+    /// Sends the shard's requests to the store. Commits are queued in the order of these calls.
     fn ask_store<'a>(&mut self, node: &'a Node, under_way: &mut UnderWay<'a>) {
         let id = self.id;
         for request in self.requests.drain(..) {
@@ -182,8 +182,7 @@ impl Driver {
         }
     }
 
-    /// The shard has ended. Whatever it was is repeated to its next owner, or was a call of which
-    /// nothing has come.
+    /// The shard has ended: calls fail without effect, and messages go back to the node machine.
     fn turn_away(&self, post: Post) {
         match post {
             Post::Ask(_, _, answer) => {
@@ -222,7 +221,7 @@ impl Driver {
             Output::Commit(batch) => self.requests.push_back(Request::Commit(batch)),
             Output::Reply(ticket, reply) => {
                 if let Some(answer) = self.callers.remove(&ticket) {
-                    // A caller that has gone needs no answer.
+                    // Sending fails if the caller has disconnected.
                     drop(answer.send((reply, node.gauge.begin())));
                 }
             }
@@ -248,10 +247,10 @@ impl Driver {
     }
 }
 
-/// The end of a driver. One that nobody asked for is a failure of the engine.
+/// Detects the end of a driver: an unexpected one is a failure of the engine.
 struct End {
     node: Arc<Node>,
-    /// It was asked for, or its reason has been told.
+    /// The end was requested, or its reason was reported.
     well: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The handle of an engine: calls go in, answers come out, workers connect.
+//! The handle of an engine, for clients, operators, workers and other nodes.
 
 use std::{
     collections::BTreeSet,
@@ -43,24 +43,24 @@ use crate::{
     way::{Place, Way},
 };
 
-/// How an engine runs.
+/// Configuration of an engine.
 #[derive(Clone)]
 pub struct Options {
-    /// The node's name in the store.
+    /// The node's name in the store; stays the same after a restart.
     pub name: String,
-    /// All bounds.
+    /// Bounds on sizes, counts and times.
     pub limits: Limits,
-    /// Where time comes from.
+    /// The source of wall-clock time.
     pub clock: Arc<dyn Clock>,
     /// The namespaces that exist; calls to others are refused.
     pub namespaces: BTreeSet<NamespaceId>,
-    /// Which of them accept commands from which others; by default none does.
+    /// Which namespaces accept commands from which others; none by default.
     pub borders: Borders,
-    /// How the engine takes part in a cluster; none if no other process can reach its store.
+    /// Membership in a cluster; none if no other process can reach the store.
     pub membership: Option<Membership>,
 }
 
-/// The namespace of those who do not choose one.
+/// The namespace of callers that do not choose one.
 pub const DEFAULT_NAMESPACE: &str = "default";
 
 impl Default for Options {
@@ -76,21 +76,21 @@ impl Default for Options {
     }
 }
 
-/// A running engine.
+/// A running engine on one store. [`Self::shutdown`] stops it in an orderly way.
 pub struct Engine {
     pub(crate) node: Arc<Node>,
     pub(crate) namespaces: BTreeSet<NamespaceId>,
-    /// Ends when all shards have been released.
+    /// The task of `Members`; it ends when all shards are released.
     members: Mutex<JoinSet<()>>,
     lease: mpsc::UnboundedSender<LeaseMessage>,
     stopping: watch::Sender<bool>,
-    /// Numbers calls. It begins anywhere: workers answer queries by these numbers, and may still do so
-    /// for a process that has ended.
+    /// The next call number. It begins at a random number: workers answer queries by these numbers,
+    /// and may still answer queries of a previous process.
     tickets: AtomicU64,
 }
 
 impl Engine {
-    /// Starts an engine on a store. All shards are its own, or, in a cluster, its share of them. Needs
+    /// Starts an engine on a store. It serves all shards or, in a cluster, its share of them. Needs
     /// a tokio runtime.
     pub fn start(store: Arc<dyn Store>, options: Options) -> Self {
         let Options { name, limits, clock, namespaces, borders, membership } = options;
@@ -117,14 +117,14 @@ impl Engine {
         Self { node, namespaces, members, lease: say, stopping, tickets }
     }
 
-    /// Waits until every shard that is served here is in memory, or has ended. In a cluster, that is
-    /// when the node has joined and has its first share.
+    /// Waits until every shard that this node serves is in memory or has ended. In a cluster this
+    /// includes joining and receiving the first share.
     pub async fn ready(&self) {
         self.node.all_opened().await;
     }
 
-    /// Waits until the engine cannot speak for any run, because its lease was lost. One that is alone
-    /// always can.
+    /// Waits until the engine may not answer for any run, because its lease is lost. Never ends for
+    /// an engine that is alone.
     pub async fn lease_lost(&self) {
         match &self.node.cluster {
             Some(cluster) => cluster.until_lease(false).await,
@@ -132,16 +132,16 @@ impl Engine {
         }
     }
 
-    /// Waits until the lease is good, as it may be again after it was lost.
+    /// Waits until the lease is valid; a lost lease may become valid again.
     pub async fn lease_good(&self) {
         if let Some(cluster) = &self.node.cluster {
             cluster.until_lease(true).await;
         }
     }
 
-    /// Finishes what is in flight and stops: what was acknowledged is durable, waiting callers are
-    /// told that the engine cannot be reached, and the streams of workers end. A node of a cluster
-    /// [leaves](Self::leave) first.
+    /// Finishes what is in flight and stops: everything acknowledged is durable, waiting calls fail
+    /// as unavailable, and the streams of workers end. A node of a cluster [leaves](Self::leave)
+    /// first.
     pub async fn shutdown(&self) {
         if self.node.cluster.is_some() {
             self.leave().await;
@@ -151,9 +151,9 @@ impl Engine {
         self.release().await;
     }
 
-    /// Hands the shards of a node over to others. Until they have them it passes calls on; its workers
-    /// get no more work, but may answer for what they have. A node that is alone has nobody to hand
-    /// anything to.
+    /// Hands the shards of this node over to other nodes. Meanwhile it forwards calls; its workers
+    /// get no more work, but may still report on what they have. Does nothing on a node that is
+    /// alone.
     pub async fn leave(&self) {
         if self.node.cluster.is_some() {
             self.node.tell(NodeInput::WithdrawAll);
@@ -162,20 +162,20 @@ impl Engine {
     }
 
     async fn release(&self) {
-        // An engine that has ended needs no telling.
+        // Sending fails only if the lease has already left.
         drop(self.lease.send(LeaseMessage::Leave));
         let mut members = self.members.lock().await;
         while members.join_next().await.is_some() {}
     }
 
-    /// It stops, or has stopped. A stream that is opened after this would never end.
+    /// Whether the engine stops or has stopped. A stream opened after this would never end.
     pub fn stopping(&self) -> bool {
         *self.stopping.borrow()
     }
 
-    /// Performs an operation: the one door for clients and operators, whichever way they come. What is
-    /// about a run is served here or at the node that serves the run; while its shard is on its way from
-    /// one node to another, it waits a little.
+    /// Performs an operation: the single entry point for clients and operators of every transport.
+    /// An operation on a run is served by this node or forwarded to the owner of the run's shard;
+    /// while the shard moves between nodes, the call waits a little.
     pub async fn ask(
         &self,
         caller: &Caller,
@@ -184,12 +184,12 @@ impl Engine {
         access::admit(caller, &operation)?;
         match operation {
             AnyOperation::Run(operation) => self.operate(operation).await,
-            // On the heap, because there may be very many operations that wait for a run.
+            // Boxed to keep this future small, because very many operations may wait for a run.
             AnyOperation::Read(operation) => Box::pin(self.read(*operation)).await,
         }
     }
 
-    /// Performs an operation on a run, here or at the node that serves it.
+    /// Performs an operation on a run, on this node or the node that serves it.
     pub(crate) async fn operate(
         &self,
         operation: Box<RunOperation>,
@@ -205,11 +205,11 @@ impl Engine {
                 if repeatable { Box::pin(self.unless_stopped(answer)) } else { answer }
             }
         });
-        // On the heap, because most engines are alone.
+        // Boxed to keep this future small, because most engines are alone.
         Box::pin(asked).await
     }
 
-    /// Takes what a worker says of its work, here or at the node that serves the run.
+    /// Delivers a worker's report, on this node or to the node that serves the run.
     pub async fn report(&self, report: Report) -> Result<ReportAnswer, CallError> {
         let (workflow, _) = report.place();
         self.check_namespace(&workflow.namespace)?;
@@ -222,7 +222,7 @@ impl Engine {
         Box::pin(told).await
     }
 
-    /// Asks the node that serves the shard. What is served here needs nobody to tell the way.
+    /// Performs a call on the node that serves the shard. A shard of this node needs no routing.
     async fn at_owner<'a, T>(
         &'a self,
         shard: ShardId,
@@ -251,8 +251,8 @@ impl Engine {
         self.tickets.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// What a run elsewhere is waited for may be long in coming, and whoever waits can do so at another
-    /// node.
+    /// Waits for another node's answer, but not after this engine has stopped: the wait may be
+    /// long, and the caller can repeat it at another node.
     async fn unless_stopped<T>(&self, answer: PeerAnswer<T>) -> Result<T, CallError> {
         let mut stopping = self.stopping.subscribe();
         tokio::select! {
@@ -261,8 +261,8 @@ impl Engine {
         }
     }
 
-    /// Performs an operation on a run, if this node serves it. Other nodes come in here, with what their
-    /// own door has admitted.
+    /// Performs an operation on a run, if this node serves it. Other nodes forward operations to
+    /// this method after they have authorized the caller.
     pub async fn ask_here(&self, operation: Box<RunOperation>) -> Result<AnyAnswer, CallError> {
         let workflow = operation.workflow();
         self.check_namespace(&workflow.namespace)?;
@@ -273,7 +273,7 @@ impl Engine {
         waiting.end(answered)
     }
 
-    /// Takes what a worker says of its work, if this node serves the run.
+    /// Delivers a worker's report, if this node serves the run.
     pub async fn report_here(&self, report: Report) -> Result<ReportAnswer, CallError> {
         let (workflow, _) = report.place();
         self.check_namespace(&workflow.namespace)?;
@@ -284,7 +284,8 @@ impl Engine {
         waiting.end(answered)
     }
 
-    /// Gives a request to its shard. Apart from the wait for its answer, so that what waits is small.
+    /// Sends a request to its shard. Separate from waiting for the answer, so that the waiting
+    /// future is small.
     fn post<T>(
         &self,
         shard: ShardId,
@@ -298,53 +299,53 @@ impl Engine {
         Ok(Waiting { node: &self.node, shard, ticket, answered, waits: true })
     }
 
-    /// Waits until the engine cannot serve all of its shards any more, and says why: its store has
-    /// stopped, or another node has taken them. What was acknowledged is safe; a new engine on the
-    /// same store goes on.
+    /// Waits until the engine can no longer serve all of its shards, and returns the reason, for
+    /// example that its store has stopped or another process has taken a shard. Everything
+    /// acknowledged is durable; a new engine on the same store continues.
     pub async fn failed(&self) -> String {
         self.node.failed().await
     }
 
-    /// Another node says something.
+    /// Handles a message from another node.
     pub fn hear(&self, node: &str, message: PeerMessage) {
         self.node.tell(NodeInput::Heard(node.to_owned(), message));
     }
 
-    /// There is a link to another node, new or anew.
+    /// A link to another node was opened or replaced.
     pub fn linked(&self, node: &str) {
         tracing::info!(node, "another node is there");
         self.node.tell(NodeInput::Linked(node.to_owned()));
     }
 
-    /// There is a link from another node, new or anew: what it said before may have been lost.
+    /// A link from another node was opened or replaced: its earlier messages may be lost.
     pub fn called(&self, node: &str) {
         self.node.tell(NodeInput::Called(node.to_owned()));
     }
 
-    /// The link from another node is gone.
+    /// The link from another node is closed.
     pub fn hung_up(&self, node: &str) {
         self.node.tell(NodeInput::HungUp(node.to_owned()));
     }
 
-    /// The link to another node is gone.
+    /// The link to another node is closed.
     pub fn unlinked(&self, node: &str) {
         tracing::info!(node, "another node cannot be reached");
         self.node.tell(NodeInput::Unlinked(node.to_owned()));
     }
 
-    /// The engine may speak for its runs, and goes on doing so: it is alone, or its lease is good and it
-    /// does not leave. If not, workers and clients are better off at another node.
+    /// Whether the engine may answer for its runs and will go on doing so: it is alone, or its
+    /// lease is valid and it is not leaving. If not, workers and clients should use another node.
     pub fn joined(&self) -> bool {
         self.node.trusted() && !self.node.withdrawn()
     }
 
-    /// Connects a worker. What it is given arrives on the session.
+    /// Connects a worker. Its work arrives on the session.
     pub fn connect(&self, worker: Worker) -> Session {
         let stream = self.node.connect(worker.session.clone());
         Session::new(Arc::clone(&self.node), worker, stream)
     }
 
-    /// The namespace exists.
+    /// Refuses a namespace that does not exist.
     pub fn check_namespace(&self, namespace: &NamespaceId) -> Result<(), CallError> {
         if self.namespaces.contains(namespace) {
             return Ok(());
@@ -355,36 +356,36 @@ impl Engine {
         Err(InvalidField::new("namespace", problem).into())
     }
 
-    /// How the engine stands and what it has done, for those who watch it.
+    /// Counters and gauges for metrics.
     pub fn figures(&self) -> Figures {
         self.node.figures()
     }
 
-    /// What is wrong with the engine, for those who run it.
+    /// Current problems of the engine, for operators.
     pub fn health(&self) -> Health {
         self.node.health()
     }
 
-    /// What is under way.
+    /// The gauge of work in flight.
     pub fn gauge(&self) -> &Gauge {
         &self.node.gauge
     }
 
-    /// The present, as the engine sees it.
+    /// The current time of the engine's clock.
     pub fn now(&self) -> Timestamp {
         self.node.clock.now()
     }
 
-    /// All bounds.
+    /// Bounds on sizes, counts and times.
     pub fn limits(&self) -> &Limits {
         &self.node.limits
     }
 }
 
-/// An answer, which is under way until its caller has it.
+/// An answer, and the work in flight until the caller has it.
 type Answered<T> = (Result<T, CallError>, Work);
 
-/// Somebody who waits for an answer, and may go away before it is there.
+/// A caller that waits for an answer, and may disconnect before it arrives.
 struct Waiting<'a, T> {
     node: &'a Node,
     shard: ShardId,
@@ -394,7 +395,7 @@ struct Waiting<'a, T> {
 }
 
 impl<T> Waiting<'_, T> {
-    /// The answer is there, or never will be.
+    /// Takes the answer, or fails because the shard has ended.
     fn end(
         mut self,
         answered: Result<Answered<T>, oneshot::error::RecvError>,
@@ -411,7 +412,7 @@ impl<T> Waiting<'_, T> {
 impl<T> Drop for Waiting<'_, T> {
     fn drop(&mut self) {
         if self.waits {
-            // A shard that has ended has forgotten it.
+            // A shard that has ended has already dropped the call.
             drop(self.node.post(self.shard, Post::Forget(self.ticket)));
         }
     }
@@ -421,7 +422,8 @@ fn stopped() -> CallError {
     CallError::Unavailable("it has stopped".into())
 }
 
-/// The shard is not served here. Nobody else serves those of an engine that is alone.
+/// This node does not serve the shard. An engine that is alone has no other node to ask, so it has
+/// stopped.
 fn not_served(node: &Node) -> CallError {
     if node.cluster.is_some() { CallError::NotServed } else { stopped() }
 }

@@ -1,5 +1,5 @@
-//! What an engine shows to those who watch it. Counters grow by one relaxed atomic addition where
-//! something happens, and are read when somebody asks; nothing is ever decided by them.
+//! Metrics of an engine. A counter is one relaxed atomic addition at the place of the event, and is
+//! read on request; no decision depends on it.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
@@ -8,7 +8,7 @@ use std::{
 
 use abide_store::{Batch, CommitError, ReadError, Write};
 
-/// Upper bounds by which commits are counted: from a fast disk to a database in trouble.
+/// Bucket bounds of the commit latency histogram: from a fast disk to a database in trouble.
 const COMMIT_BOUNDS: [Duration; 12] = [
     Duration::from_micros(500),
     Duration::from_millis(1),
@@ -24,82 +24,82 @@ const COMMIT_BOUNDS: [Duration; 12] = [
     Duration::from_secs(5),
 ];
 
-/// How an engine stands, and what it has done since it was started.
+/// Gauges of an engine, and its counters since it was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figures {
-    /// Shards that are served here.
+    /// Shards that this node serves.
     pub shards: usize,
-    /// The engine may answer for its shards: it is alone, or its lease is good.
+    /// The engine may answer for its shards: it is alone, or its lease is valid.
     pub joined: bool,
-    /// How much longer the lease is good if it is not renewed; none if there is no lease.
+    /// How much longer the lease is valid without a renewal; none if there is no lease.
     pub lease_left: Option<Duration>,
-    /// Other nodes of the cluster that have not gone.
+    /// Other nodes of the cluster that are not gone.
     pub nodes: usize,
     /// Other nodes to which there is a link.
     pub links: usize,
-    /// Workers that are connected here.
+    /// Workers connected to this node.
     pub workers: usize,
     /// Workflow tasks that wait in memory for a worker.
     pub tasks_waiting: usize,
     /// Activities that wait in memory for a worker.
     pub activities_waiting: usize,
-    /// Tasks, queries and activities that were given to workers here.
+    /// Tasks, queries and activities delivered to workers of this node.
     pub given: u64,
-    /// Calls that were passed on to other nodes.
+    /// Calls forwarded to other nodes.
     pub forwarded: u64,
     /// Timers, deadlines and retries that fell due.
     pub timers_fired: u64,
-    /// Rows that were added to the logs of runs.
+    /// Committed log rows of runs.
     pub transitions: u64,
-    /// How long commits took.
+    /// The commit latency histogram.
     pub commits: CommitTimes,
-    /// What went wrong with the store, how often.
+    /// Number of faults of the store, by kind.
     pub faults: Vec<(StoreFault, u64)>,
-    /// Shards that only read, because the store takes no writes.
+    /// Shards that are read-only, because the store accepts no writes.
     pub read_only: usize,
-    /// Runs that are left alone because the store refused their writes twice.
+    /// Runs set aside because the store refused their writes twice.
     pub set_aside: usize,
-    /// How often a run could not be read.
+    /// Number of failed attempts to decode data of a run.
     pub unreadable: u64,
-    /// Children that the store did not let start, and effects that no run can have asked for.
+    /// Children whose first writes the store refused, and effects that no run can have caused.
     pub refused_effects: u64,
-    /// How often the clock was set.
+    /// Number of times that the clock was set.
     pub clock_steps: u64,
 }
 
-/// How long commits took that the store has answered, well or not.
+/// Latency histogram of answered commits, successful or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitTimes {
-    /// How many took no longer than the bound.
+    /// Cumulative number of commits that took no longer than each bound.
     pub within: Vec<(Duration, u64)>,
-    /// How many there were.
+    /// Number of commits.
     pub count: u64,
-    /// How long all of them took together.
+    /// Sum of all latencies.
     pub total: Duration,
 }
 
-/// What can go wrong with a store, as an engine sees it.
+/// Kinds of store faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StoreFault {
-    /// Another node had taken the shard.
+    /// The epoch was stale: another owner has claimed the shard.
     Stale,
     /// A batch contradicted what is stored.
     Refused,
-    /// Nothing was written, and it may be tried again.
+    /// Nothing was written; a retry may succeed.
     Unavailable,
     /// Nothing was written because the disk is full.
     Full,
-    /// Nobody knows whether it was written.
+    /// The outcome of the commit is unknown.
     Unknown,
-    /// The store takes no more writes.
+    /// The store has stopped for good.
     Stopped,
-    /// Something could not be read.
+    /// A read failed.
     Read,
-    /// What is stored is damaged.
+    /// Stored data is damaged.
     Damaged,
     /// The rows of nodes could not be read or written.
     Registry,
-    /// Something failed that the store does beside its commits, without harm to them. The store counts it.
+    /// Background maintenance of the store failed, without harm to commits. The store counts it.
     Upkeep,
 }
 
@@ -135,7 +135,7 @@ impl StoreFault {
     }
 }
 
-/// What the parts of an engine count.
+/// Counters that the parts of an engine increment.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) given: Counter,
@@ -145,13 +145,13 @@ pub(crate) struct Counters {
     pub(crate) unreadable: Counter,
     pub(crate) refused_effects: Counter,
     pub(crate) clock_steps: Counter,
-    /// Commits by the first bound that they kept; the last took longer than all.
+    /// Commits by the first bound that they met; the last bucket is above all bounds.
     commits: [Counter; COMMIT_BOUNDS.len() + 1],
     commit_nanos: Counter,
     faults: [Counter; StoreFault::ALL.len()],
 }
 
-/// A number that only grows.
+/// A monotonic counter.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -166,7 +166,7 @@ impl Counter {
 }
 
 impl Counters {
-    /// The store has answered a batch that appended so many rows to logs.
+    /// The store answered a batch with this many transitions.
     pub(crate) fn committed(
         &self,
         took: Duration,
@@ -182,7 +182,7 @@ impl Counters {
         }
     }
 
-    /// Something went wrong with the store.
+    /// Counts a fault of the store.
     pub(crate) fn fault(&self, fault: StoreFault) {
         let counted = StoreFault::ALL.iter().zip(&self.faults).find(|(known, _)| **known == fault);
         if let Some((_, counter)) = counted {
@@ -190,12 +190,12 @@ impl Counters {
         }
     }
 
-    /// What went wrong, how often.
+    /// Number of faults of the store, by kind.
     pub(crate) fn faults(&self) -> Vec<(StoreFault, u64)> {
         StoreFault::ALL.into_iter().zip(self.faults.iter().map(Counter::get)).collect()
     }
 
-    /// How long commits took.
+    /// The commit latency histogram.
     pub(crate) fn commit_times(&self) -> CommitTimes {
         let mut count = 0;
         let mut sums = self.commits.iter().map(|bucket| {
@@ -208,7 +208,7 @@ impl Counters {
     }
 }
 
-/// How many transitions a batch holds.
+/// Number of transitions (log rows) in a batch.
 pub(crate) fn transitions(batch: &Batch) -> u64 {
     let appended = batch.writes.iter().filter(|write| matches!(write, Write::AppendLog(_)));
     u64::try_from(appended.count()).unwrap_or(u64::MAX)

@@ -1,6 +1,7 @@
-//! Counts what is under way, so that whoever moves time by hand knows exactly when all is idle: no
-//! message waits, no shard steps, no read or commit runs. It decides nothing. Nobody reads it while time
-//! moves by itself, and then nothing is counted: all threads would share the counters.
+//! Counts work in flight, so that a test that moves time knows exactly when everything is idle: no
+//! message waits, no shard steps, no read or commit runs. No decision depends on it. With the
+//! system clock it is never read, and counts nothing, because all threads would contend for the
+//! counters.
 
 use std::sync::{
     Arc,
@@ -9,7 +10,7 @@ use std::sync::{
 
 use tokio::sync::{Notify, futures::Notified};
 
-/// What is under way in an engine, and with those who add to it. Clones are the same gauge.
+/// Counts work in flight in an engine, and in tests that add to it. Clones share the counters.
 #[derive(Clone, Debug)]
 pub struct Gauge {
     counters: Arc<Counters>,
@@ -18,24 +19,25 @@ pub struct Gauge {
 
 #[derive(Debug, Default)]
 struct Counters {
-    /// Only grow, so that two equal readings mean that nothing ran in between.
+    /// Both counters only grow, so two equal readings mean that nothing ran in between.
     begun: AtomicU64,
     ended: AtomicU64,
     idle: Notify,
 }
 
-/// Something that is under way until this is dropped. What it leads to must begin before that.
+/// A piece of work that is in flight until this is dropped. Work that it causes must begin before
+/// that.
 #[derive(Debug)]
 #[must_use = "dropped at once, it counts for nothing"]
 pub struct Work(Option<Arc<Counters>>);
 
 impl Gauge {
-    /// A gauge that counts, or one that shows nothing.
+    /// A gauge that counts, or one that is never idle.
     pub(crate) fn new(counts: bool) -> Self {
         Self { counters: Arc::default(), counts }
     }
 
-    /// Something begins.
+    /// Begins a piece of work.
     pub fn begin(&self) -> Work {
         Work(self.counts.then(|| {
             self.counters.begun.fetch_add(1, Ordering::SeqCst);
@@ -43,16 +45,17 @@ impl Gauge {
         }))
     }
 
-    /// If nothing is under way: how much there was so far. As long as this stays the same, nothing
-    /// has happened. A gauge that does not count never knows.
+    /// If nothing is in flight, returns the number of pieces of work so far: as long as it stays
+    /// the same, nothing has happened. A gauge that does not count returns none.
     pub fn idle(&self) -> Option<u64> {
-        // In this order: what has ended had begun, so if both are equal nothing was open in between.
+        // In this order: what has ended had begun, so if both are equal, nothing was in flight in
+        // between.
         let ended = self.counters.ended.load(Ordering::SeqCst);
         let begun = self.counters.begun.load(Ordering::SeqCst);
         (self.counts && begun == ended).then_some(begun)
     }
 
-    /// Ends when the last thing under way ends the next time, counted from this call.
+    /// Ends the next time, from this call on, that the last piece of work in flight ends.
     pub fn until_idle(&self) -> Notified<'_> {
         self.counters.idle.notified()
     }

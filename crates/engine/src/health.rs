@@ -1,5 +1,5 @@
-//! What is wrong with an engine, for people who run it. Each kind is logged in one line that is not
-//! repeated too often, and can be asked for while it lasts. Nothing is ever decided by it.
+//! Current problems of an engine, for operators. Each kind is logged at a limited rate and can be
+//! queried while it lasts. No decision depends on it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,69 +17,69 @@ use crate::{
     figures::StoreFault,
 };
 
-/// Two lines of one kind are at least this far apart: often enough for a person who looks, seldom enough
-/// for the disk of the log.
+/// Minimum time between two log lines of one kind: often enough for a reader, rare enough for the
+/// log's disk.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
-/// For so long it is shown that the clock was set.
+/// How long a clock step is shown.
 const CLOCK_SHOWN: Duration = Duration::from_secs(600);
 
-/// For so long it is shown that something stored could not be read. A store does not say when it was mended;
-/// damage that is still there is met again by all that read it.
+/// How long damage of the store is shown. A store does not report when it is repaired; damage that
+/// persists is found again by the next read.
 const DAMAGE_SHOWN: Duration = Duration::from_secs(24 * 3600);
 
-/// How an engine stands. All is well if everything is absent or zero.
+/// Health of an engine. All is well if everything is absent or zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Why the engine cannot serve all of its shards any more.
+    /// Why the engine can no longer serve all of its shards.
     pub failed: Option<String>,
-    /// The store takes no writes, which may pass.
+    /// The store accepts no writes, perhaps temporarily.
     pub store: Option<StoreTrouble>,
-    /// Something in the store could not be read because it is damaged: the last thing within a day.
+    /// The last damaged item found in the store within a day.
     pub damage: Option<Damage>,
-    /// Runs that are left alone because the store refused their writes twice.
+    /// Number of runs set aside because the store refused their writes twice.
     pub set_aside: usize,
-    /// The clock was set a while ago.
+    /// The last step of the clock within ten minutes.
     pub clock: Option<ClockStep>,
 }
 
 impl Health {
-    /// The engine can acknowledge what it is asked to keep.
+    /// Whether the engine can accept calls that change something.
     pub const fn takes_writes(&self) -> bool {
         self.failed.is_none() && self.store.is_none()
     }
 }
 
-/// Why the store takes no writes.
+/// Why the store accepts no writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreTrouble {
-    /// The kind of trouble.
+    /// The kind of fault.
     pub fault: StoreFault,
-    /// What the store said.
+    /// The store's error message.
     pub reason: String,
-    /// How many shards only read because of it.
+    /// Number of shards that are read-only because of it.
     pub shards: usize,
 }
 
-/// Something stored could not be read.
+/// Damaged data in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// What the store said.
+    /// The store's error message.
     pub reason: String,
-    /// How long ago.
+    /// Time since it was last seen.
     pub ago: Duration,
 }
 
-/// The clock was set.
+/// A step of the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockStep {
-    /// By how much, and where to.
+    /// Size and direction of the step.
     pub step: Step,
-    /// How long ago.
+    /// Time since it was last seen.
     pub ago: Duration,
 }
 
-/// What the parts of an engine say is wrong.
+/// Collects the problems that the parts of an engine report.
 #[derive(Debug, Default)]
 pub(crate) struct Watch(Mutex<Seen>);
 
@@ -93,7 +93,7 @@ struct Seen {
     said: BTreeMap<Topic, Said>,
 }
 
-/// What lines are about. Each has a rate of its own.
+/// Topic of log lines; each has its own rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Topic {
     Store(StoreFault),
@@ -104,7 +104,7 @@ enum Topic {
     Halted,
 }
 
-/// When a line was last said, and how many were not said since.
+/// When a topic was last logged, and how many lines were suppressed since.
 #[derive(Debug)]
 struct Said {
     at: Duration,
@@ -112,7 +112,8 @@ struct Said {
 }
 
 impl Watch {
-    /// The store did not take a commit. That it takes none for now is told by the shard.
+    /// A commit failed: logs it if the store refused it or its outcome is unknown. The shard
+    /// reports all other faults.
     pub(crate) fn commit_failed(&self, shard: ShardId, error: &CommitError) {
         let fault = StoreFault::of(error);
         if !matches!(fault, StoreFault::Refused | StoreFault::Unknown) {
@@ -123,7 +124,7 @@ impl Watch {
         }
     }
 
-    /// The store could not be read.
+    /// A read from the store failed.
     pub(crate) fn read_failed(&self, error: &ReadError) {
         let fault = StoreFault::of_read(error);
         let mut seen = self.seen();
@@ -142,7 +143,7 @@ impl Watch {
         }
     }
 
-    /// The rows of nodes could not be read or written. It is tried again before the lease is over.
+    /// Reading or writing the registry failed. The lease retries before it expires.
     pub(crate) fn registry_failed(&self, error: &dyn Display, what: &str) {
         let topic = Topic::Store(StoreFault::Registry);
         if let Some(held_back) = self.seen().may_say(topic, since_boot()) {
@@ -150,7 +151,7 @@ impl Watch {
         }
     }
 
-    /// A shard says what an operator should know.
+    /// A shard reports a condition that operators should see.
     pub(crate) fn notice(&self, shard: ShardId, notice: &Notice) {
         match notice {
             Notice::ReadOnly(error) => self.read_only(shard, error),
@@ -204,7 +205,7 @@ impl Watch {
         }
     }
 
-    /// A shard is in memory, so the store took its claim.
+    /// A shard is open, so the store accepts writes: it accepted the claim.
     pub(crate) fn opened(&self, shard: ShardId) {
         let mut seen = self.seen();
         if seen.read_only.remove(&shard) && seen.read_only.is_empty() {
@@ -213,7 +214,7 @@ impl Watch {
         }
     }
 
-    /// A shard is served here no more.
+    /// This node no longer serves a shard.
     pub(crate) fn released(&self, shard: ShardId) {
         let mut seen = self.seen();
         seen.set_aside.remove(&shard);
@@ -222,7 +223,7 @@ impl Watch {
         }
     }
 
-    /// A shard was lost: whether a line should say so.
+    /// A shard was lost: logs it.
     pub(crate) fn halted(&self, shard: ShardId, why: &Halt, taken_by_another: bool) {
         let Some(held_back) = self.seen().may_say(Topic::Halted, since_boot()) else { return };
         if taken_by_another {
@@ -232,7 +233,8 @@ impl Watch {
         }
     }
 
-    /// A driver saw that the clock was set; all of them will. Gives whether it is news.
+    /// A driver noticed a step of the clock; every driver will. Returns whether this is the first
+    /// report of it.
     pub(crate) fn clock_set(&self, step: Step) -> bool {
         let now = since_boot();
         let mut seen = self.seen();
@@ -250,13 +252,13 @@ impl Watch {
         true
     }
 
-    /// How many shards only read, and how many runs are set aside.
+    /// Number of read-only shards, and number of runs set aside.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let seen = self.seen();
         (seen.read_only.len(), seen.set_aside.values().sum())
     }
 
-    /// How the engine stands, but for whether it has failed.
+    /// Health of the engine, except for `failed`.
     pub(crate) fn health(&self) -> Health {
         let (seen, now) = (self.seen(), since_boot());
         let store = seen.trouble.clone().map(|(fault, reason)| {
@@ -281,13 +283,14 @@ impl Watch {
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
-        // What is behind the lock is whole whenever it is released.
+        // The state is consistent whenever the lock is released, so a poisoned lock can be used.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Seen {
-    /// Whether a line may be said now; then how many of its kind were held back since the last one.
+    /// Returns the number of suppressed lines if a line may be logged now; none if it must be
+    /// suppressed.
     fn may_say(&mut self, topic: Topic, now: Duration) -> Option<u64> {
         match self.said.get_mut(&topic) {
             Some(said) if now.saturating_sub(said.at) < BETWEEN_LINES => {

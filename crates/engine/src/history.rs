@@ -1,5 +1,5 @@
-//! Pages of a run's log, bounded in rows and in bytes: a row may be as large as a request. A page can
-//! begin at any event, without a look at the rows before it.
+//! Pages of a run's log, bounded in rows and in bytes, because a row may be as large as a request.
+//! A page can begin at any event without reading the rows before it.
 
 use abide_core::ids::{EventNumber, RunId, ShardId};
 use abide_store::{
@@ -10,8 +10,8 @@ use abide_store::{
 /// Bytes after which a page is full. A single row may be larger.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// The rows after `after`, at most `limit` of them and at least one if there is one, and whether there
-/// may be more.
+/// Reads the rows after `after`: at most `limit`, at least one if there is one. Also returns
+/// whether there may be more.
 pub(crate) async fn page(
     store: &dyn Store,
     shard: ShardId,
@@ -25,8 +25,8 @@ pub(crate) async fn page(
     Ok((rows, more))
 }
 
-/// After which row to read for a page that begins with this event, or with the last row if the event is
-/// yet to come. Rows are numbered without gaps, so a few of them are enough to find it.
+/// The row after which a page must be read to begin with this event, or with the last row if the
+/// event does not exist yet. Rows are numbered without gaps, so a binary search finds it.
 pub(crate) async fn seek(
     store: &dyn Store,
     shard: ShardId,
@@ -37,7 +37,7 @@ pub(crate) async fn seek(
         let rows = store.log(shard, run, sequence - 1, LogLimit::rows(1)).await?;
         Ok::<_, ReadError>(rows.first().is_some_and(|row| row.first_event <= event))
     };
-    // Row `low` begins by then, if there is one; row `high` does not.
+    // Row `low` (if it is not 0) begins at or before the event; row `high` does not.
     let (mut low, mut high) = (0, 1);
     while begins_by_then(high).await? {
         (low, high) = (high, high * 2);

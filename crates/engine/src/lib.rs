@@ -1,19 +1,18 @@
-//! The async driver: it carries messages between the machines of `abide-shard`, a store and workers,
-//! and decides nothing. An `if` about workflow state here is a bug.
+//! The async driver: it carries messages between the state machines of `abide-shard`, a store and
+//! workers, and decides nothing. An `if` about workflow state here is a bug.
 //!
-//! - [`Engine`]: the handle; calls go in, answers come out, workers connect.
-//! - [`Worker session`](Session): one connected worker; what it is given arrives on its stream.
-//! - [`clock`]: real time, or time that a test moves.
-//! - [`Gauge`]: what is under way, for tests that move time.
-//! - [`Figures`]: what is counted, for those who watch.
-//! - [`Health`]: what is wrong, for those who run it.
-//! - `access`: who may ask for what.
-//! - `reads`: what is read from the store; `history`: pages of a run's log.
+//! - [`Engine`]: the handle of clients, operators and workers.
+//! - [`Session`]: one connected worker, with the stream that delivers its work.
+//! - [`clock`]: system time, or time that a test moves.
+//! - [`Gauge`]: counts work in flight, for tests that move time.
+//! - [`Figures`]: counters and gauges for metrics.
+//! - [`Health`]: current problems, for operators.
+//! - `access`: authorization of callers.
+//! - `reads`: operations answered from the store; `history`: pages of a run's log.
 //! - `driver`: one task per shard: fetch, step, commit, deliver.
-//! - `members`: which shards are served here; with [`Membership`], one node of several.
-//! - [`peers`]: the way to other nodes.
-
-#![warn(missing_docs)]
+//! - `members`: drives the lease, which decides the shards that this node serves; with
+//!   [`Membership`], one node of several.
+//! - [`peers`]: the transport to other nodes.
 
 mod access;
 pub mod clock;

@@ -1,5 +1,5 @@
-//! Which shards are served here: the driver of the lease machine. It carries requests to the registry
-//! and starts and ends the drivers of shards.
+//! The driver of the lease machine, which decides the shards that this node serves. It carries
+//! requests to the registry, and starts and ends the drivers of shards.
 
 use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -19,33 +19,33 @@ use crate::{
     node::{Node, Post},
 };
 
-/// A lease of a node that is alone asks for nothing by itself, so it may sleep long.
+/// The longest sleep. The lease of a node that is alone needs no ticks, so it may be long.
 const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
 
-/// Serves the shards that the lease allows, until it has left.
+/// Serves the shards that the lease allows, until the node has left.
 pub(crate) struct Members {
     node: Arc<Node>,
     lease: Lease,
-    /// What the engine says.
+    /// Messages of the engine and of other nodes to the lease.
     said: mpsc::UnboundedReceiver<LeaseMessage>,
     drivers: JoinSet<ShardId>,
-    /// Leases of other nodes that differ from this one's, as far as somebody was warned.
+    /// Differing leases of other nodes that were already logged.
     warned_of: BTreeMap<String, Duration>,
-    /// Somebody was told that the node's name is taken.
+    /// It was already logged that the node's name is taken.
     told_of_name: bool,
 }
 
-/// What a message to the lease led to.
+/// The result of a message to the lease.
 struct Step {
-    /// What the registry is to be asked.
+    /// The request to send to the registry.
     request: Option<Request>,
     left: bool,
 }
 
-/// The registry's answer, some time later.
+/// The registry request in flight; yields the message that carries its answer.
 type Asked<'a> = Pin<Box<dyn Future<Output = LeaseMessage> + Send + 'a>>;
 
-/// What the registry is asked for.
+/// A request to the registry.
 enum Request {
     Read,
     Put(RegistryRow),
@@ -67,8 +67,8 @@ impl Members {
         }
     }
 
-    /// Begins at once, so that the shards of a node that is alone take calls from here on; then goes on
-    /// until the lease has left.
+    /// Takes the first step at once, so that the shards of a node that is alone accept calls from
+    /// here on; the returned future runs until the node has left.
     pub(crate) fn run(mut self) -> impl Future<Output = ()> + Send {
         let begun = self.step(LeaseMessage::Tick);
         async move {
@@ -87,7 +87,8 @@ impl Members {
 
     fn step(&mut self, message: LeaseMessage) -> Step {
         self.lease.handle(since_boot(), message);
-        // Who is told to look, and whose shards close, is as the lease sees it now.
+        // The node must see the lease's new state before the outputs, which notify nodes and close
+        // shards.
         self.node.standing(&self.lease);
         let step = self.carry_out();
         self.node.arrived(&self.lease);
@@ -97,7 +98,7 @@ impl Members {
         step
     }
 
-    /// There may be only one node, and it is another.
+    /// Fails the engine if a live node with which it cannot communicate uses the same store.
     fn fail_beside_stranger(&self) {
         if let Some(row) = self.lease.stranger() {
             let name = row.strip_prefix(NODE_PREFIX).unwrap_or(row);
@@ -109,7 +110,7 @@ impl Members {
         }
     }
 
-    /// Says once that the node waits for its name.
+    /// Logs once that the node waits for its name.
     fn warn_of_name(&mut self) {
         let taken = self.lease.name_taken();
         if taken && !self.told_of_name {
@@ -122,7 +123,7 @@ impl Members {
         self.told_of_name = taken;
     }
 
-    /// Says once of each node that its lease differs, which delays takeovers and is rarely meant.
+    /// Logs once per node that its lease differs, which delays takeovers and is rarely intended.
     fn warn_of_other_leases(&mut self) {
         for (node, lease) in self.lease.other_leases() {
             if self.warned_of.insert(node.clone(), *lease) != Some(*lease) {
@@ -136,7 +137,7 @@ impl Members {
         }
     }
 
-    /// What happens next to the lease.
+    /// Waits for the next message to the lease.
     async fn next(&mut self, asked: &mut Option<Asked<'_>>) -> LeaseMessage {
         let wake_at = self.lease.wake_at();
         let pause = wake_at.map_or(LONGEST_SLEEP, |at| at.saturating_sub(since_boot()));
@@ -157,14 +158,14 @@ impl Members {
                     self.node.release(shard);
                     LeaseMessage::ShardReleased(shard)
                 }
-                // The node knows that it has failed.
+                // The driver panicked; the node has already recorded the failure.
                 Err(_) => LeaseMessage::Tick,
             },
             () = tokio::time::sleep(pause.min(LONGEST_SLEEP)) => LeaseMessage::Tick,
         }
     }
 
-    /// Does what the lease asks for.
+    /// Carries out the lease's outputs.
     fn carry_out(&mut self) -> Step {
         let mut step = Step { request: None, left: false };
         while let Some(output) = self.lease.poll() {
@@ -179,7 +180,7 @@ impl Members {
                     drop(self.node.post(shard, Post::Message(Message::Close)));
                 }
                 LeaseOutput::Lost => {
-                    // Whatever cut this node off need not cut its workers and callers off from others.
+                    // Workers and callers of a node that is cut off may still reach other nodes.
                     self.node.tell(NodeInput::EndStreams);
                     self.node.post_all(&Message::Lapse);
                 }

@@ -1,5 +1,6 @@
-//! What all parts of one engine share: the store, the clock, the way to each shard, and the node machine
-//! behind one lock. What the machine asks for is carried out in order before anybody else speaks to it.
+//! What all parts of one engine share: the store, the clock, the channel to each shard, and the
+//! node machine behind one lock. The outputs of an input are carried out in order before the lock
+//! is released.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -36,29 +37,29 @@ use crate::{
     way::Ways,
 };
 
-/// An answer on its way to its caller. It is under way until the caller has it.
+/// The reply channel of a call. The answer counts as in flight until the caller has it.
 pub(crate) type Answer<T> = oneshot::Sender<(Result<T, CallError>, Work)>;
 
-/// What a driver takes.
+/// An input of a shard's driver.
 #[derive(Debug)]
 pub(crate) enum Post {
-    /// For the machine.
+    /// A message for the shard machine.
     Message(Message),
-    /// An operation, with the way back.
+    /// An operation, with its reply channel.
     Ask(Ticket, Box<RunOperation>, Answer<AnyAnswer>),
-    /// A worker's report, with the way back.
+    /// A worker's report, with its reply channel.
     Report(Ticket, Box<Report>, Answer<ReportAnswer>),
-    /// Nobody waits for the answer any more.
+    /// The caller has disconnected: no answer is needed.
     Forget(Ticket),
 }
 
-/// What comes on the stream of a session.
+/// Receiving end of a session's stream.
 pub(crate) type Stream = mpsc::UnboundedReceiver<(Given, Work)>;
 
-/// The other end of it. The stream ends when this is dropped.
+/// Sending end of a session's stream. The stream ends when this is dropped.
 pub(crate) type StreamHandle = mpsc::UnboundedSender<(Given, Work)>;
 
-/// Two clocks that are read within this time are read at one moment: far less than a step of a clock.
+/// Two clocks read within this time can be compared: it is far less than a clock step.
 const COMPARABLE: Duration = Duration::from_millis(100);
 
 /// What all parts of one engine share.
@@ -67,35 +68,35 @@ pub(crate) struct Node {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) borders: Arc<Borders>,
-    /// The node's name, the same after a restart.
+    /// The node's name; stays the same after a restart.
     pub(crate) name: String,
-    /// Who owns shards in the store: no other process, not even of the same node, has this name.
+    /// Owner name in the shards' rows: unique per process, even for processes of the same node.
     pub(crate) owner: String,
     pub(crate) gauge: Gauge,
-    /// What is counted for those who watch.
+    /// Counters for metrics.
     pub(crate) counters: Counters,
-    /// What is wrong.
+    /// Current problems, for [`Health`].
     pub(crate) watch: Watch,
-    /// The others, if there may be any.
+    /// The cluster; none if the node is alone.
     pub(crate) cluster: Option<Cluster>,
-    /// What the lease is told.
+    /// Channel to the driver of the lease.
     lease: mpsc::UnboundedSender<LeaseMessage>,
-    /// The way to each shard that is served here.
+    /// Channels to the drivers of the shards that this node serves.
     shards: RwLock<BTreeMap<ShardId, mpsc::UnboundedSender<(Post, Work)>>>,
     state: Mutex<State>,
     streams_opened: AtomicU64,
     arrival: watch::Sender<Arrival>,
-    /// Why the engine cannot serve all of its shards any more.
+    /// Why the engine can no longer serve all of its shards.
     failed: watch::Sender<Option<String>>,
 }
 
-/// The machine, and those who wait for what it says.
+/// The node machine, and the calls that wait for its routing decisions.
 struct State {
     machine: Machine<StreamHandle>,
     ways: Ways,
 }
 
-/// Matches of work that a shard has just offered: they go back to its driver at once.
+/// Collects matches of work that a shard has just offered, for its driver to handle at once.
 struct Own<'a> {
     shard: ShardId,
     messages: &'a mut VecDeque<Message>,
@@ -137,24 +138,24 @@ impl Node {
         }
     }
 
-    /// Lets commands through between namespaces.
+    /// Sets which commands between namespaces are allowed.
     pub(crate) fn with_borders(mut self, borders: Borders) -> Self {
         self.borders = Arc::new(borders);
         self
     }
 
-    /// Something happens to the node.
+    /// Feeds an input to the node machine.
     pub(crate) fn tell(&self, input: NodeInput<StreamHandle>) {
         self.step(input, None, |_| {});
     }
 
-    /// A shard offers work. A match with it is put behind `matched`, without a way around.
+    /// A shard offers work. A match is appended to `matched` directly, without the shard's channel.
     pub(crate) fn offer(&self, offer: Offer, matched: &mut VecDeque<Message>) {
         let own = Own { shard: offer.shard, messages: matched };
         self.step(NodeInput::Offer(offer), Some(own), |_| {});
     }
 
-    /// Something happens to a call, whose caller is among those who wait from now on.
+    /// Feeds an input about a call; `wait` changes the waiting calls under the same lock.
     pub(crate) fn tell_of_call(
         &self,
         input: NodeInput<StreamHandle>,
@@ -163,21 +164,21 @@ impl Node {
         self.step(input, None, wait);
     }
 
-    /// How long it is until the machine wants to look at the clock.
+    /// Time until the machine wants a tick.
     pub(crate) fn until_tick(&self) -> Option<Duration> {
         let wake_at = lock(&self.state).machine.wake_at();
         wake_at.map(|at| at.saturating_sub(since_boot()))
     }
 
-    /// Lets the machine take an input, and carries out what it asks for before anybody else speaks to
-    /// it. Nothing of it blocks. Links are kept afterwards: that an old one ends is told at once.
+    /// Feeds an input to the machine and carries out its outputs before the lock is released; none
+    /// of them blocks. Links are changed after that, because closing one calls back at once.
     fn step(
         &self,
         input: NodeInput<StreamHandle>,
         mut own: Option<Own<'_>>,
         wait: impl FnOnce(&mut Ways),
     ) {
-        // A node that is alone waits for nothing.
+        // A node that is alone sets no times.
         let now = self.cluster.as_ref().map_or(Duration::ZERO, |_| since_boot());
         let mut links = None;
         let mut state = lock(&self.state);
@@ -208,7 +209,7 @@ impl Node {
         }
     }
 
-    /// Does what the machine asks for and what leads to nothing else.
+    /// Carries out the outputs that cause no further input.
     fn carry_out(&self, output: NodeOutput<StreamHandle>) {
         match output {
             NodeOutput::ToShards(message) => self.post_all(&message),
@@ -219,12 +220,12 @@ impl Node {
             }
             NodeOutput::ToWorker(stream, given) => {
                 let work = matches!(given, Given::Work(_));
-                // The machine hears of the end of a stream before nobody listens any more.
+                // The machine learns about the end of a stream before its receiver is dropped.
                 let sent = stream.send((given, self.gauge.begin())).is_ok();
                 self.counters.given.add(u64::from(work && sent));
             }
             NodeOutput::EndStream(stream) => drop(stream),
-            // A node that has left needs to see nothing.
+            // Sending fails only if the node has left.
             NodeOutput::Look => drop(self.lease.send(LeaseMessage::Look)),
             NodeOutput::ToShard(..)
             | NodeOutput::KeepLinks(_)
@@ -234,7 +235,7 @@ impl Node {
         }
     }
 
-    /// A shard is served here from now on; gives what comes for it.
+    /// Starts serving a shard; returns the channel of its posts.
     pub(crate) fn serve(&self, shard: ShardId) -> mpsc::UnboundedReceiver<(Post, Work)> {
         let (sender, receiver) = mpsc::unbounded_channel();
         self.arrival.send_modify(|arrival| {
@@ -245,7 +246,7 @@ impl Node {
         receiver
     }
 
-    /// A shard is served here no more.
+    /// Stops serving a shard.
     pub(crate) fn release(&self, shard: ShardId) {
         self.watch.released(shard);
         self.shards.write().unwrap_or_else(PoisonError::into_inner).remove(&shard);
@@ -253,17 +254,17 @@ impl Node {
         self.settled_in(shard);
     }
 
-    /// The shard is served here.
+    /// Whether this node serves the shard.
     pub(crate) fn serves(&self, shard: ShardId) -> bool {
         self.shards.read().unwrap_or_else(PoisonError::into_inner).contains_key(&shard)
     }
 
-    /// How many shards are served here.
+    /// Number of shards that this node serves.
     pub(crate) fn shards_served(&self) -> usize {
         self.shards.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// How the node stands, and what it has done.
+    /// Counters and gauges for metrics.
     pub(crate) fn figures(&self) -> Figures {
         let Counters { given, forwarded, timers_fired, transitions, .. } = &self.counters;
         let (read_only, set_aside) = self.watch.counts();
@@ -295,18 +296,18 @@ impl Node {
         }
     }
 
-    /// What is wrong with the node.
+    /// Current problems of the node.
     pub(crate) fn health(&self) -> Health {
         Health { failed: self.failed.borrow().clone(), ..self.watch.health() }
     }
 
-    /// The store could not be read.
+    /// A read from the store failed.
     pub(crate) fn read_failed(&self, error: &ReadError) {
         self.counters.fault(StoreFault::of_read(error));
         self.watch.read_failed(error);
     }
 
-    /// A shard says what an operator should know.
+    /// A shard reports a condition that operators should see.
     pub(crate) fn notice(&self, shard: ShardId, notice: &Notice) {
         match notice {
             Notice::Unreadable(..) => self.counters.unreadable.add(1),
@@ -316,7 +317,8 @@ impl Node {
         self.watch.notice(shard, notice);
     }
 
-    /// The time, and whether the clock was set since the last look. A clock that a test moves is not set.
+    /// The time, and whether the clock was set since the last call. A clock that a test moves never
+    /// counts as set.
     pub(crate) fn look_at_clock(&self, steps: &mut Steps) -> (Timestamp, bool) {
         if self.clock.moved_by_hand() {
             return (self.clock.now(), false);
@@ -324,7 +326,7 @@ impl Node {
         let before = since_boot();
         let now = self.clock.now();
         let after = since_boot();
-        // A thread that stood still between two looks at two clocks cannot compare them.
+        // A thread that was paused between reading two clocks cannot compare them.
         if after.saturating_sub(before) > COMPARABLE {
             return (now, false);
         }
@@ -334,7 +336,7 @@ impl Node {
         (now, step.is_some())
     }
 
-    /// How the node's lease stands, and where the shards are as far as it knows.
+    /// Publishes the state of the lease and the known owners of the shards.
     pub(crate) fn standing(&self, lease: &Lease) {
         if let Some(cluster) = &self.cluster {
             cluster.standing(lease);
@@ -343,19 +345,20 @@ impl Node {
         }
     }
 
-    /// The node has been given the shards of its share, if the lease says so.
+    /// Records that the node has received its whole share, if the lease says so.
     pub(crate) fn arrived(&self, lease: &Lease) {
         if lease.settled() {
             self.arrival.send_if_modified(|arrival| !std::mem::replace(&mut arrival.settled, true));
         }
     }
 
-    /// What a shard remembers is what is stored: nobody else can have changed it.
+    /// Whether memory can be trusted: the lease is valid, so no other node can have changed what is
+    /// stored.
     pub(crate) fn trusted(&self) -> bool {
         self.cluster.as_ref().is_none_or(Cluster::trusted)
     }
 
-    /// Sends something to a shard. A shard that has ended takes nothing, and gives it back.
+    /// Sends a post to a shard; returns it if the shard has ended.
     pub(crate) fn post(&self, shard: ShardId, post: Post) -> Option<Post> {
         let shards = self.shards.read().unwrap_or_else(PoisonError::into_inner);
         match shards.get(&shard) {
@@ -371,7 +374,7 @@ impl Node {
         }
     }
 
-    /// Opens a stream for the session. One that it had before, here or elsewhere, has ended by that.
+    /// Opens a stream for the session. It replaces an earlier stream, here or elsewhere.
     pub(crate) fn connect(&self, session: SessionId) -> (u64, Stream) {
         let (handle, receiver) = mpsc::unbounded_channel();
         let stream = self.streams_opened.fetch_add(1, Ordering::Relaxed);
@@ -379,24 +382,25 @@ impl Node {
         (stream, receiver)
     }
 
-    /// Workers get nothing more here.
+    /// Whether workers of this node get no more work.
     pub(crate) fn withdrawn(&self) -> bool {
         lock(&self.state).machine.withdrawn()
     }
 
-    /// A shard is in memory, and knows neither who has which attempt nor what was sent to it.
+    /// A shard is in memory. It does not know which worker has which attempt, nor what was sent to
+    /// it before.
     pub(crate) fn opened(&self, shard: ShardId) {
         self.watch.opened(shard);
         self.settled_in(shard);
         self.tell(NodeInput::Opened(shard));
     }
 
-    /// A shard is in memory for the first time, or will never be.
+    /// A shard is in memory for the first time, or never will be.
     pub(crate) fn settled_in(&self, shard: ShardId) {
         self.arrival.send_if_modified(|arrival| arrival.unopened.remove(&shard));
     }
 
-    /// A shard cannot be served any more. The first reason counts.
+    /// Records that the engine can no longer serve all of its shards. The first reason is kept.
     pub(crate) fn fail(&self, reason: String) {
         self.failed.send_if_modified(|failed| {
             let first = failed.is_none();
@@ -405,8 +409,8 @@ impl Node {
         });
     }
 
-    /// A shard was lost. One that another node has taken may come back; a node that is alone has no
-    /// business losing one.
+    /// A shard was lost. If another node has taken it, it may come back; for a node that is alone,
+    /// the loss is a failure.
     pub(crate) fn halted(&self, shard: ShardId, why: &Halt) {
         let taken_by_another = matches!(why, Halt::Taken(_)) && self.cluster.is_some();
         self.watch.halted(shard, why, taken_by_another);
@@ -415,7 +419,7 @@ impl Node {
         }
     }
 
-    /// Waits until a shard cannot be served any more.
+    /// Waits until the engine has failed; returns the reason.
     pub(crate) async fn failed(&self) -> String {
         let mut failed = self.failed.subscribe();
         // The sender lives as long as `self`, so waiting cannot fail.
@@ -431,16 +435,17 @@ impl Node {
     }
 }
 
-/// How far a node is from having its share in memory.
+/// Progress of a new node towards having its share in memory.
 #[derive(Default)]
 struct Arrival {
-    /// It was given its whole share.
+    /// The node has received its whole share.
     settled: bool,
-    /// Shards that it was given and that have not been in memory yet.
+    /// Shards that have not been in memory yet.
     unopened: BTreeSet<ShardId>,
 }
 
-/// The data behind the lock is whole whenever it is released, also by a panic.
+/// The state is consistent whenever the lock is released, also by a panic, so a poisoned lock can
+/// be used.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -462,7 +467,7 @@ mod tests {
         peers::{PeerAnswer, PeerMessage, Peers},
     };
 
-    /// Links that see whether anybody else could speak to the machine while something is said.
+    /// A transport that checks that the node's lock is held while a message is sent.
     #[derive(Default)]
     struct Witness {
         node: OnceLock<Weak<Node>>,
@@ -493,7 +498,7 @@ mod tests {
         }
     }
 
-    /// A node that hears an older word last thinks for ever that nothing is left.
+    /// A node that receives an older message last would assume forever that no credit is left.
     #[test]
     fn other_nodes_hear_last_of_credit_what_was_true_last() {
         let witness = Arc::<Witness>::default();

@@ -1,4 +1,4 @@
-//! The nodes of the cluster, read from the registry for those who operate it.
+//! Lists the nodes of the cluster from the registry, for operators.
 
 use abide_core::{
     ids::ShardId,
@@ -9,7 +9,7 @@ use abide_store::{ReadError, rows::RegistryRow};
 
 use crate::{cluster::Cluster, node::Node};
 
-/// All nodes by name: those that the registry knows, or the one that is alone.
+/// All nodes in the registry by name, or only this one if it is alone.
 pub(crate) async fn list(node: &Node) -> Result<Vec<NodeListing>, ReadError> {
     let Some(cluster) = &node.cluster else {
         return Ok(vec![NodeListing {
@@ -26,7 +26,7 @@ pub(crate) async fn list(node: &Node) -> Result<Vec<NodeListing>, ReadError> {
 fn listing(cluster: &Cluster, row: RegistryRow) -> NodeListing {
     let name = row.name.strip_prefix(NODE_PREFIX).unwrap_or(&row.name).to_owned();
     let Ok(NodeRow { state, shards, address, .. }) = NodeRow::decode(&row.value) else {
-        // It may hold every shard, as far as anybody can tell.
+        // A row that cannot be decoded may hold every shard.
         let (address, standing) = (String::new(), NodeStanding::Unreadable);
         return NodeListing { name, address, standing, shards: ShardId::all().count() };
     };

@@ -1,4 +1,5 @@
-//! The way to the other nodes of a cluster. A node is known by the address at which others reach it.
+//! The transport to the other nodes of a cluster. A node is identified by the address at which
+//! others reach it.
 
 use std::{collections::BTreeSet, future::Future, pin::Pin};
 
@@ -8,23 +9,24 @@ use abide_core::{
 };
 pub use abide_shard::node::PeerMessage;
 
-/// What another node answers.
+/// The answer of another node.
 pub type PeerAnswer<T> = Pin<Box<dyn Future<Output = Result<T, CallError>> + Send>>;
 
-/// The way to other nodes.
+/// A transport to other nodes.
 pub trait Peers: Send + Sync + 'static {
-    /// These are the other nodes from now on. Links to them are kept, others are given up; the engine
-    /// is told of each link that begins or ends.
+    /// Sets the other nodes: keeps links to these and closes all others. The engine is notified of
+    /// each link that opens or closes.
     fn keep(&self, nodes: BTreeSet<String>);
 
-    /// Performs an operation at a node, which passes it on to nobody. [`CallError::NotServed`] if it did
-    /// not get there.
+    /// Performs an operation on a node, which does not forward it. [`CallError::NotServed`] if the
+    /// operation did not reach the node.
     fn ask(&self, node: &str, operation: Box<RunOperation>) -> PeerAnswer<AnyAnswer>;
 
-    /// Tells a node what a worker says of its work, in the same way.
+    /// Delivers a worker's report to a node, in the same way.
     fn report(&self, node: &str, report: Report) -> PeerAnswer<ReportAnswer>;
 
-    /// Tells a node something, in order, without waiting for anything. What cannot be told is lost, as is
-    /// what is in flight when the link ends; the engine is told of the end.
+    /// Sends a message to a node, in order and without blocking. A message is lost if there is no
+    /// link, or if the link closes while it is in flight; the engine is notified when a link
+    /// closes.
     fn send(&self, node: &str, message: PeerMessage);
 }

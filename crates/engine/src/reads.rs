@@ -1,5 +1,5 @@
-//! Operations that the node that was asked reads from the store: histories and lists. Of a run that is
-//! followed, only how far it is comes from its owner.
+//! Operations that any node answers from the store: histories and lists. For a followed run, only
+//! the number of its last event comes from its owner.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use abide_store::ReadError;
 use crate::{Engine, history, nodes};
 
 impl Engine {
-    /// Performs an operation that is read from the store.
+    /// Performs an operation that is answered from the store.
     pub(crate) async fn read(&self, operation: ReadOperation) -> Result<AnyAnswer, CallError> {
         Ok(match operation {
             ReadOperation::History(asked) => self.history(asked).await?.into(),
@@ -33,7 +33,7 @@ impl Engine {
         })
     }
 
-    /// How far a run is, once it has an event after this one.
+    /// Waits until a run has an event after this one or is closed, and returns its progress.
     async fn events(&self, target: RunTarget, after: EventNumber) -> Result<Events, CallError> {
         let asked = AwaitEvents { target, after };
         AwaitEvents::answer(self.operate(Box::new(asked.into())).await?)
@@ -51,7 +51,8 @@ impl Engine {
         Ok(HistoryPage { run, rows: with_events.collect(), next, more, closed })
     }
 
-    /// The run that is meant, and from where a page of its history begins with this event.
+    /// Returns the target's run, and the position from which a page of its history begins with this
+    /// event.
     pub async fn seek_history(
         &self,
         target: RunTarget,
@@ -80,7 +81,7 @@ impl Engine {
         count.map(Count).map_err(|error| self.unreadable(&error))
     }
 
-    /// A page of large rows ends before its limit.
+    /// Lists waits. A page of large rows ends before its limit.
     async fn waits(&self, asked: ListWaits) -> Result<WaitRows, CallError> {
         let known = self.known(asked.filter.namespace.as_ref())?;
         let filter = WaitFilter { known, ..asked.filter };
@@ -119,7 +120,8 @@ impl Engine {
         asked.map_or(most, |asked| asked.clamp(1, most))
     }
 
-    /// The namespaces that a list shows: the one that is asked for, which must exist, or all that exist.
+    /// The namespaces to which a list is limited: all that exist, or no limit if the filter names
+    /// one, which must exist.
     fn known(&self, asked: Option<&NamespaceId>) -> Result<BTreeSet<NamespaceId>, CallError> {
         match asked {
             Some(namespace) => self.check_namespace(namespace).map(|()| BTreeSet::new()),

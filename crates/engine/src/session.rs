@@ -1,5 +1,5 @@
-//! A connected worker. Its stream ends when the session is dropped: tasks go back at once, attempts of
-//! activities have a grace.
+//! The session of a connected worker. Its stream ends when the session is dropped: workflow tasks
+//! are requeued at once, activity attempts after the session grace.
 
 use std::{
     sync::Arc,
@@ -14,13 +14,13 @@ use crate::{
     node::{Node, Stream},
 };
 
-/// A connected worker.
+/// A connected worker and the stream of its work.
 pub struct Session {
     node: Arc<Node>,
     worker: Worker,
     stream: u64,
     given: Stream,
-    /// What was given last is under way until the worker asks for more.
+    /// The last item counts as in flight until the worker asks for the next.
     last: Option<Work>,
 }
 
@@ -29,28 +29,27 @@ impl Session {
         Self { node, worker, stream, given, last: None }
     }
 
-    /// The worker.
     pub fn worker(&self) -> &Worker {
         &self.worker
     }
 
-    /// Says how much more work of a queue the worker takes.
+    /// Gives credit for more work of a queue.
     pub fn credit(&self, queue: QueueKey, credits: usize) {
         self.credits().give(queue, credits);
     }
 
-    /// The way to give credit while something else waits for what comes next.
+    /// A handle to give credit while another task waits in [`Self::next`].
     pub fn credits(&self) -> Credits {
         let (node, worker) = (Arc::clone(&self.node), self.worker.clone());
         Credits { node, worker, stream: self.stream }
     }
 
-    /// What comes next; nothing when the engine has stopped.
+    /// Waits for the next item; none when the stream has ended.
     pub async fn next(&mut self) -> Option<Given> {
         std::future::poll_fn(|context| self.poll_next(context)).await
     }
 
-    /// As [`next`](Self::next), for those who wait for other things too.
+    /// Like [`next`](Self::next), for callers that poll other sources too.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Given>> {
         self.last = None;
         let next = ready!(self.given.poll_recv(context));
@@ -61,7 +60,7 @@ impl Session {
     }
 }
 
-/// Says for a connected worker how much more work it takes.
+/// Gives credit on behalf of a connected worker.
 pub struct Credits {
     node: Arc<Node>,
     worker: Worker,
@@ -69,13 +68,13 @@ pub struct Credits {
 }
 
 impl Credits {
-    /// So much more work of a queue.
+    /// Gives credit for this many more tasks of a queue.
     pub fn give(&self, queue: QueueKey, credits: usize) {
         let (stream, worker) = (self.stream, self.worker.clone());
         self.node.tell(NodeInput::Credit { stream, queue, worker, credits });
     }
 
-    /// Takes back all that was given: nothing follows but what is on its way.
+    /// Withdraws all credit: only work in flight still arrives.
     pub fn withdraw(&self) {
         let (session, stream) = (self.worker.session.clone(), self.stream);
         self.node.tell(NodeInput::Withdraw { session, stream });

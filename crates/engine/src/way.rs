@@ -1,5 +1,5 @@
-//! The way of a call to the node that serves its shard, which may be on its way itself. Where to try, when
-//! to try again and when to give up is for the node machine to say.
+//! Routing of a call to the node that serves its shard. The node machine decides where to try, when
+//! to retry and when to give up; this waits for its decisions.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,22 +12,22 @@ use tokio::{sync::oneshot, time::timeout};
 
 use crate::node::{Node, StreamHandle};
 
-/// Where a call is to be tried.
+/// Where to try a call.
 #[derive(Debug)]
 pub(crate) enum Place {
-    /// At this node.
+    /// On this node.
     Here,
-    /// At another one.
+    /// On the node with this address.
     At(String),
 }
 
-/// Calls that wait for a place to be tried at.
+/// Reply channels of calls that wait for a routing decision.
 #[derive(Default)]
 pub(crate) struct Ways(BTreeMap<Ticket, oneshot::Sender<Result<Place, CallError>>>);
 
 impl Ways {
-    /// The machine says where a call is to be tried, or that it is not. A caller that has gone needs no
-    /// answer.
+    /// Delivers a routing decision of the machine. A decision for a caller that has disconnected is
+    /// dropped.
     pub(crate) fn show(&mut self, output: NodeOutput<StreamHandle>) {
         let (ticket, place) = match output {
             NodeOutput::TryHere(ticket) => (ticket, Ok(Place::Here)),
@@ -41,7 +41,7 @@ impl Ways {
     }
 }
 
-/// The way of one call. It ends when this is dropped.
+/// The routing of one call. It ends when this is dropped.
 pub(crate) struct Way<'a> {
     node: &'a Node,
     ticket: Ticket,
@@ -60,8 +60,8 @@ impl<'a> Way<'a> {
         Self { node, ticket, shard, repeatable, begun: false }
     }
 
-    /// Where to try after this failure, as soon as that is worth it. Gives the failure back if that
-    /// cannot be, or if it was tried for long enough.
+    /// Waits until a retry is worthwhile and returns where to try. Returns the error if the call
+    /// must not be retried or has been tried for long enough.
     pub(crate) async fn after(&mut self, error: CallError) -> Result<Place, CallError> {
         let Self { ticket, shard, repeatable, .. } = *self;
         let input = match std::mem::replace(&mut self.begun, true) {
@@ -83,7 +83,7 @@ impl<'a> Way<'a> {
     }
 }
 
-/// The machine has said something by then, or wants to look at the clock.
+/// How long to wait for a decision before sending a tick, when the machine sets no time.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl Drop for Way<'_> {

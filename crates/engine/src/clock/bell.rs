@@ -1,6 +1,6 @@
-//! A thread that rings at exact moments. A runtime counts whole milliseconds and rounds up; what waits
-//! here goes on within the precision of the operating system, and never early. While nothing waits the
-//! thread sleeps.
+//! A thread that wakes futures at exact times. Tokio's timers count whole milliseconds and round
+//! up; this thread is as precise as the operating system, and never early. It sleeps while nothing
+//! waits.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use std::{
 
 use super::monotonic_now;
 
-/// The way to the thread.
+/// Handle of the thread.
 #[derive(Clone, Debug)]
 pub(super) struct Bell(Arc<Shared>);
 
@@ -25,7 +25,7 @@ struct Shared {
     sooner: Condvar,
 }
 
-/// Who waits, in order of time. Those of one moment are told apart by a number.
+/// Wakers in order of time; a number distinguishes those of the same time.
 #[derive(Debug, Default)]
 struct Waiting {
     wakers: BTreeMap<Place, Waker>,
@@ -35,7 +35,7 @@ struct Waiting {
 type Place = (Instant, u64);
 
 impl Bell {
-    /// Starts the thread, which lives as long as the process.
+    /// Starts the thread, which runs as long as the process.
     pub(super) fn start() -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let bell = Self(Arc::clone(&shared));
@@ -43,7 +43,7 @@ impl Bell {
         Ok(bell)
     }
 
-    /// Ends at this moment.
+    /// Returns a future that ends at this time.
     pub(super) fn ring_at(self, at: Instant) -> Ring {
         Ring { bell: self, at, place: None }
     }
@@ -72,13 +72,13 @@ impl Shared {
         }
     }
 
-    /// The map is whole whenever the lock is released, also by a panic.
+    /// The map is consistent whenever the lock is released, also by a panic.
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A future that ends at its moment.
+/// A future that ends at a given time.
 #[derive(Debug)]
 pub(super) struct Ring {
     bell: Bell,
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    /// Tells when it was woken.
+    /// Sends the time at which it was woken.
     struct Woken(mpsc::Sender<Instant>);
 
     impl Wake for Woken {
