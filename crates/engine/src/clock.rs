@@ -37,7 +37,7 @@ impl Future for Sleep<'_> {
 
 /// A source of time.
 pub trait Clock: Send + Sync {
-    /// The current time.
+    /// The current wall-clock time.
     fn now(&self) -> Timestamp;
 
     /// Sleeps until `until` or a little later; may end early if that is far away.

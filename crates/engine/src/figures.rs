@@ -93,7 +93,7 @@ pub enum StoreFault {
     Unknown,
     /// The store has stopped for good.
     Stopped,
-    /// A read failed.
+    /// A read failed temporarily.
     Read,
     /// Stored data is damaged.
     Damaged,

@@ -69,7 +69,7 @@ pub enum NodeInput<S> {
         stream: u64,
         queue: QueueKey,
         worker: Worker,
-        /// Number of tasks.
+        /// How many more tasks the workers can take.
         credits: usize,
     },
     /// A worker withdraws all of its credit.
@@ -164,7 +164,7 @@ pub enum PeerMessage {
         queue: QueueKey,
         /// Build of the workers that gave the credit.
         build: Option<BuildId>,
-        /// Number of tasks.
+        /// How many more tasks the workers can take.
         credits: usize,
     },
     /// Work for credit that the receiver has lent.

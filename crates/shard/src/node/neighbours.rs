@@ -57,7 +57,7 @@ pub(super) struct Spare {
     pub(super) queue: QueueKey,
     /// Build of the workers that gave the credit.
     pub(super) build: Option<BuildId>,
-    /// Number of tasks.
+    /// Number of tasks that these workers can take.
     pub(super) credits: usize,
 }
 

@@ -73,7 +73,7 @@ pub enum QueueMessage {
     Credit {
         queue: QueueKey,
         worker: Worker,
-        /// Number of additional tasks.
+        /// How many more tasks the worker can take.
         credits: usize,
     },
     /// A match failed: the worker gets its credit back, if it is still connected.
@@ -97,7 +97,7 @@ pub enum QueueMessage {
         queue: QueueKey,
         /// Build of the workers that gave the credit.
         build: Option<BuildId>,
-        /// Number of tasks.
+        /// How many more tasks the workers can take.
         credits: usize,
     },
     /// A node cannot be reached: the credit that it lent is void.
@@ -120,7 +120,7 @@ pub enum QueueOutput {
         queue: QueueKey,
         /// Build of the workers that gave the credit.
         build: Option<BuildId>,
-        /// Number of tasks.
+        /// How many more tasks the workers can take.
         credits: usize,
     },
     /// Notify all shards that there is room for offers that were turned away.

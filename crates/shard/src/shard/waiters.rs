@@ -49,7 +49,6 @@ impl Waiters {
         self.of_run.contains_key(&run)
     }
 
-    /// Drops all waiters.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
